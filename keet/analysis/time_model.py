@@ -269,7 +269,9 @@ def attainable(unit: str) -> float:
     return ATTAINABLE_LINK if unit == HOST_LINK else ATTAINABLE_OTHER
 
 
-LEAST_EVENNESS = Parameter(0.02, "least evenness that loads within SMs are divided by", "judgement")
+LEAST_EVENNESS = Parameter(
+    0.004, "least evenness that loads within SMs are divided by: one block on 250 SMs", "judgement"
+)
 
 
 def _balance(view: LaunchView) -> Balance:

@@ -89,6 +89,7 @@ def diagnose(
     gains = any(each.gain >= WORTH and each.candidate.basis != "suspected" for each in worth)
     limits = (spec.id for spec in findings().values() if spec.is_reached(model))
     is_open = gains or wasteful or is_debug_build(view)
+    is_doubtful = bool(reported) and reported[0].cause_certainty == "possible"
     healthy = None if is_open else next(limits, None)
     return Diagnosis(
         view,
@@ -96,7 +97,7 @@ def diagnose(
         account,
         reported,
         _all_fixed(worth, model, unknown),
-        order_reason(worth, model, account),
+        order_reason(worth, model, account, is_doubtful=is_doubtful),
         minor,
         healthy,
         measured,
@@ -136,6 +137,7 @@ def _all_fixed(
         each.candidate
         for each in worth
         if cause_certainty(each.candidate, model.view, unknown, each.gain) != "possible"
+        and each.candidate.variant not in findings()[each.candidate.id].open_gains
     ]
     effects = [each.effect for each in known if isinstance(each.effect, Effect)]
     if len(effects) < 2:
@@ -326,7 +328,16 @@ def _outline(
         candidate.variant,
         here,
         expected=each.gain,
+        relieves=_relieved(candidate, model),
     )
+
+
+def _relieved(candidate: Candidate, model: TimeModel) -> frozenset[str] | None:
+    """Units that have less work after the fix; None where that is not modelled."""
+    if not isinstance(candidate.effect, Effect):
+        return None
+    left = model.loads_after(candidate.effect)
+    return frozenset(unit for unit, load in model.loads.items() if left[unit] < load)
 
 
 MOSTLY_UNKNOWN = Parameter(

@@ -79,6 +79,9 @@ class Finding:
     """Times faster, allowing for the chance that the cause is not there. Findings are ranked by
     it."""
 
+    relieves: frozenset[str] | None = None
+    """Units that have less work after a fix; None where the gain does not follow from units."""
+
     advice: Advice | None = None
     """`None` until it is selected; `action` is the general remedy then."""
 
@@ -86,6 +89,11 @@ class Finding:
     def does_more_work(self) -> bool:
         """Whether its gain is more work in the same time, and not the same work faster."""
         return self.spec.of_launches or self.variant in self.spec.more_work
+
+    @property
+    def has_open_gain(self) -> bool:
+        """Whether nothing in the report shows how much a fix would gain."""
+        return self.variant in self.spec.open_gains
 
     @property
     def confidence(self) -> Confidence:

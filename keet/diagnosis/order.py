@@ -17,9 +17,10 @@ from keet.units import Quantity
 
 
 def order_reason(
-    worth: Sequence[RankedCandidate], model: TimeModel, account: Account
+    worth: Sequence[RankedCandidate], model: TimeModel, account: Account, *, is_doubtful: bool
 ) -> Sentence | None:
-    """Why the first finding comes first, if another one removes a larger part of the account."""
+    """Why the first finding comes first, if another one removes a larger part of the account.
+    `is_doubtful`: the first one is only possible, so that it is no more certain than the other."""
     saved = {
         each.candidate.id: dict(saved_parts(each.candidate.effect, model, account))
         for each in worth
@@ -34,8 +35,9 @@ def order_reason(
     part = max(saved[most], key=lambda each: saved[most][each])
     other = next(each for each in worth if each.candidate.id == most)
     own, their = (f"{each.possible:.1f}" for each in (worth[0], other))
-    if own == their:
-        return None  # neither saves more
+    gains_less = other.possible > worth[0].possible
+    if own == their or (gains_less and is_doubtful):
+        return None  # neither saves more, or neither is certain
     derived = model.view.ledger.derived
     gains = [
         derived(
@@ -51,9 +53,7 @@ def order_reason(
         part=part.label,
         own=gains[0],
         their=gains[1],
-        reason="its gain is less doubtful"
-        if other.possible > worth[0].possible
-        else "fixing it saves more",
+        reason="its gain is less doubtful" if gains_less else "fixing it saves more",
     )
 
 

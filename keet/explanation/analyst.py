@@ -23,6 +23,7 @@ from keet.explanation.account_notes import Note
 from keet.explanation.capture_hints import DEBUG_BUILD, NO_REMEDY, WHOLE_LAUNCH
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.headline import verdict_of
+from keet.explanation.minor_defects import minor_defect
 from keet.explanation.ncu_rules import second_opinion
 from keet.findings import FindingSpec, SmallShare, findings
 from keet.profile import Launch, Profile, Workload
@@ -202,6 +203,7 @@ def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
         diagnosis.judged_by,
         all_fixed=diagnosis.all_fixed,
         order_reason=diagnosis.order_reason,
+        minor_defect=minor_defect(view, diagnosis.minor),
         unlisted=diagnosis.findings[top:],
     )
 

@@ -53,6 +53,8 @@ class LaunchExplanation(NamedTuple):
     """If all findings were fixed; None where there are fewer than two."""
     order_reason: Sentence | None = None
     """Why the first finding comes before one that takes a larger part of the time."""
+    minor_defect: Sentence | None = None
+    """A large measured defect that would gain little, and why."""
     unlisted: tuple[Finding, ...] = ()
     """Findings beyond the number that was asked for, which rank below those listed."""
 

@@ -7,7 +7,7 @@ from typing import Literal
 from keet.analysis.decisions.occupancy import LIMIT_WORDS, tightest_limits
 from keet.analysis.decisions.rooflines import AT_CEILING, issue_limited, reached_share
 from keet.analysis.facts.waits import warps_sleep
-from keet.analysis.hardware.ceilings import MEMORY_UNITS, Ceiling, spoken_unit
+from keet.analysis.hardware.ceilings import MEMORY_UNITS, WHOLE_SM, Ceiling, spoken_unit
 from keet.analysis.hardware.stages import SCHEDULERS
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.kernel.random_setup import skipped_ahead_share
@@ -127,7 +127,17 @@ def _headline(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...], line_note: str
     if first.variant == "sleep":  # said already
         return Sentence("{where}.", where=where)
     rank = "possible" if first.cause_certainty == "possible" else "main"
+    if nearest and where == _at_peak(nearest).capitalized() and not _relieves(first, nearest):
+        text = "{rank} cause: {cause}; {where}, which limits the gain."
+        return Sentence(text, where=_at_peak(nearest), rank=rank.capitalize(), cause=cause)
     return Sentence("{where}; {rank} cause: {cause}.", where=where, rank=rank, cause=cause)
+
+
+def _relieves(first: Finding, nearest: tuple[Ceiling, ...]) -> bool:
+    """Whether a fix leaves less work for a unit that the headline names. A busy unit is not the
+    consequence of a cause that gives it no work."""
+    names = {each.name for each in nearest}
+    return first.relieves is None or WHOLE_SM in names or bool(names & first.relieves)
 
 
 def cause_and_line(finding: Finding, line_note: str = "") -> Sentence:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.analysis.hardware.ceilings import Ceiling
+from keet.analysis.kernel.resident_warps import resident_blocks
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.roofline.compute import compute_ceilings, loads_constants
 from keet.analysis.roofline.launch_roofline import SHOWN_WORK, lead_of
@@ -14,15 +15,6 @@ from keet.analysis.view_cache import cached_per_view
 from keet.evidence import Evidence, Sentence
 from keet.profile import Absent, Workload
 from keet.records import NamedTuple
-from keet.units import Quantity
-
-BLOCK_LIMITS = {
-    "registers": "block_limit_registers",
-    "shared memory": "block_limit_shared_memory",
-    "warps": "block_limit_warps",
-    "block slots": "block_limit_sm",
-}
-"""What limits the blocks that an SM holds at a time: by name, the metric."""
 
 
 class LaunchFigure(NamedTuple):
@@ -74,13 +66,18 @@ def _filling(view: LaunchView) -> Iterator[LaunchFigure]:
         yield _figure("waves", "{number:.1f} waves", waves)
     if registers is not None:
         yield _figure("registers_per_thread", "{number:.0f} registers per thread", registers)
-    limits = [limit for name in BLOCK_LIMITS.values() if (limit := view.get(name)) is not None]
-    least = min((limit.value for limit in limits if limit.value > 0), default=None)
-    if least is not None:
-        label = "blocks that fit on an SM at a time"
-        blocks = view.ledger.derived("blocks_per_sm", Quantity(least, ""), label, *limits)
-        noun = "block" if least == 1 else "blocks"
-        yield _figure("blocks_per_sm", f"{{number:.0f}} {noun} per SM", blocks)
+    blocks = resident_blocks(view)
+    if blocks is not None and blocks.given is not None:
+        form = f"{{number:.0f}} {_blocks(blocks.given)} per SM ({{fit:.0f}} fit)"
+        text = Sentence(form, number=blocks.given, fit=blocks.fit)
+        yield LaunchFigure("blocks_per_sm", text, blocks.given)
+    elif blocks is not None:
+        form = f"{{number:.0f}} {_blocks(blocks.fit)} per SM"
+        yield _figure("blocks_per_sm", form, blocks.fit)
+
+
+def _blocks(number: Evidence) -> str:
+    return "block" if number.value == 1 else "blocks"
 
 
 def _figure(name: str, form: str, value: Evidence) -> LaunchFigure:

@@ -135,7 +135,8 @@ class LaunchGroup:
         launches are merged into one, which remains.
         """
         found = self.finding
-        if found is None or self.first.replay or not all(map(math.isfinite, found.forecast)):
+        is_open = found is None or found.has_open_gain or self.first.replay
+        if found is None or is_open or not all(map(math.isfinite, found.forecast)):
             return 0.0
         forecast = self.first.all_fixed if every and self.first.all_fixed else found.forecast
         part = 1 - 1 / max(1.0, forecast[bound])
@@ -147,16 +148,20 @@ class LaunchGroup:
         """Whether this group is the whole time, so that the gain of its first finding is that of
         the total."""
         found = self.finding
-        return found is not None and not found.does_more_work and self.time_ns == total_ns
+        is_own = found is not None and not found.does_more_work and not found.has_open_gain
+        return is_own and self.time_ns == total_ns
 
     @cached_property
     def different(self) -> tuple[LaunchResult, ...]:
-        """Members whose first finding differs from the usual one. Machine code changes findings, so
-        only members explained without it are compared."""
+        """Members whose first finding differs from that of the representative, which tables show.
+        Machine code changes findings, so only members explained without it are compared; if none
+        of them has the representative's finding, with the usual one."""
         compared = [each for each in self.members if each.without_code] or self.members
         if len(compared) < SEVERAL:
             return ()
-        usual = Counter(each.id for each in compared).most_common(1)[0][0]
+        found = Counter(each.id for each in compared)
+        shown = first_answer(self.first)
+        usual = shown if shown in found else found.most_common(1)[0][0]
         return tuple(each for each in compared if each.id != usual)
 
 

@@ -26,6 +26,8 @@ _SYMPTOMS = frozenset(
     )
 )
 """Rules about symptoms: waiting, busy units, cache misses."""
+_OF_ACCESSES = "MemoryCacheAccessPattern"
+"""A symptom of how memory is accessed: other causes do not have it as a consequence."""
 
 
 def second_opinion(
@@ -108,7 +110,8 @@ def judge_rule(
     rank = next((n for n, finding in enumerate(found, 1) if _is_about(rule, finding)), None)
     if rank is not None:
         return RuleAssessment(f"It agrees with finding {rank}.", rank, agrees=True)
-    if found and rule.rule in _SYMPTOMS:
+    follows = rule.rule != _OF_ACCESSES or (found and rule.rule in found[0].spec.credited_rules)
+    if found and rule.rule in _SYMPTOMS and follows:
         return RuleAssessment("keet considers it a consequence of finding 1.", 1)
     if rule.rule not in _SYMPTOMS and not any(rule.rule in s.rules for s in findings().values()):
         return RuleAssessment("keet has no check of its own for it.")

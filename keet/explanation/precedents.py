@@ -19,12 +19,8 @@ MEASURED_ON = "H200"
 
 def precedents_of(finding: Finding) -> Precedents | None:
     """None if the casebook has no measured gain for this finding."""
-    return None if finding.variant in _NOT_MEASURED else precedents().get(finding.id)
-
-
-_NOT_MEASURED = ("block_size", "outside", "calls")
-"""Reasons that no case has: in the measured cases with inactive threads, threads take different
-branches, and those with exposed latency call no routines."""
+    is_other = finding.variant in finding.spec.without_cases
+    return None if is_other else precedents().get(finding.id)
 
 
 def precedents_text(finding: Finding) -> str:

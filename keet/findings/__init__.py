@@ -164,6 +164,11 @@ class FindingSpec(NamedTuple):
     """Whether its gain is that of many launches: their time, not that of each."""
     more_work: tuple[str, ...] = ()
     """Variants whose fix does more work in the same time, and not the same work faster."""
+    without_cases: tuple[str, ...] = ()
+    """Variants that no measured case of the finding has: what its cases gained says nothing about
+    them."""
+    open_gains: tuple[str, ...] = ()
+    """Variants whose gain nothing in a report shows: no number is printed."""
     is_general: bool = False
     """Whether it names a symptom (waiting, a busy unit, traffic, inactive threads) that good code
     has too, so that a small gain is doubtful unless the waste was measured."""

@@ -26,6 +26,7 @@ MOSTLY = Parameter(0.75, "accesses of such a step over their usual number", "jud
 BARRIER_WAITS = Parameter(0.75, "share of the waiting at barriers that a fix removes", "fit")
 
 ONE_THREAD = "one_thread"
+TREE = "tree"
 
 FINDING = FindingSpec(
     id="barrier_bound",
@@ -38,7 +39,10 @@ FINDING = FindingSpec(
     credited_rules=("IssueSlotUtilization", "CPIStall", "LaunchConfiguration"),
     parameters=(BARRIER_WAITS, INDIRECT),
     claims=("waiting", "instructions"),
-    labels={ONE_THREAD: "one thread works while its block waits"},
+    labels={
+        ONE_THREAD: "one thread works while its block waits",
+        TREE: "steps of a reduction tree in shared memory",
+    },
     unlike={
         "latency_bound": "If all warps of a block wait for loads in front of the barrier, the "
         "loads are the cause; both findings may then be reported.",
@@ -105,12 +109,19 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         text = Sentence("Warps spend {at:.0f} of their time at block-wide barriers.", at=barrier)
         waits = kept_waits(model, ("barrier",), BARRIER_WAITS)
         variant, effect = "", Effect({"ADU": INDIRECT}, waits)
+        evidence: tuple[Evidence, ...] = (barrier,)
         if steps := _tree_steps(view):  # shuffles need neither the barriers nor shared memory
             units = dict.fromkeys(("issue", "ALU", "L1", "LSU", "ADU"), 1 - steps)
             others = tuple(state for state in model.waiting if state not in MEMORY_WAITS)
             waits = kept_waits(model, others, steps) | kept_waits(model, ("barrier",), MOST_REMOVED)
             effect = Effect(units, waits)
-        evidence: tuple[Evidence, ...] = (barrier,)
+            part, label = Quantity(100 * steps, "%"), "steps of a tree in shared memory"
+            share = view.ledger.derived("tree_share", part, label)
+            words = "About {share:.0f} of the instructions are steps of a tree in shared memory: a "
+            words += "barrier, a store, two loads and a sum. Warps spend {at:.0f} of their time at "
+            words += "the barriers."
+            variant, text = TREE, Sentence(words, at=barrier, share=share)
+            evidence = (barrier, share)
         if lone := lone_thread(view):
             variant, effect = ONE_THREAD, _shared_out(view, model, lone)
             part, label = Quantity(100 * lone.executed, "%"), "executed by one thread per block"

@@ -31,6 +31,8 @@ OVERHEAD_REMOVED = Parameter(
 )
 PER_DIVISION = Parameter(7.0, "instructions of an integer division per MUFU.RCP", "fit")
 
+SEARCH = "search"
+
 FINDING = FindingSpec(
     id="integer_overhead",
     family="instructions",
@@ -46,6 +48,8 @@ FINDING = FindingSpec(
     credited_rules=("SOLBottleneck", "HighPipeUtilization"),
     parameters=(OVERHEAD_BASE, OVERHEAD_REMOVED, PER_DIVISION, MOST_REMOVED, INDIRECT),
     claims=("instructions", "redundant"),
+    labels={SEARCH: "a loop that searches and seldom finds"},
+    without_cases=(SEARCH,),
     unlike={
         "narrow_access": "Address arithmetic for many narrow accesses goes away with wider ones.",
         "pipe_saturated": "A pipe that is busy with the work itself.",
@@ -57,6 +61,10 @@ FINDING = FindingSpec(
         "dimensions that lie side by side), so that it can choose a kernel with simple indices.",
         when(origin.triton): "Make sizes and strides tl.constexpr{here}, advance pointers instead "
         "of computing them anew, and keep offsets in int32.",
+        when(instructions.searches, name=SEARCH): "Do not go through the whole list{here}: bring "
+        "it into an order in which its entries are found at once (sorted, with an offset per key, "
+        "or a hash table), or start from the entries and scatter them (atomicAdd). Else let each "
+        "lane look at another entry, and collect the hits with __ballot_sync.",
         when(instructions.divides_for_trip_count, name="trip_count"): "The compiler divides to "
         "find the number of iterations of an unrolled loop{here}, because the step is only known "
         "at run time: make the step a constant of the compilation, let each thread handle one "
@@ -104,6 +112,7 @@ _OVERHEAD = ("address", "control", "conversion")
 
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    yield from _search(view, model)
     issue, share = view.ceilings.reached("issue"), _overhead_share(view)
     if issue is None or share is None:
         return
@@ -148,6 +157,37 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     is_counted = view.code is not None and certain >= MAJORITY * (certain + beyond) > 0
     basis: Basis = "measured" if is_counted else "assumed"
     yield Candidate(FINDING.id, text, Effect(units, waits), tuple(shown), places, basis)
+
+
+def _search(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    """Iterations that find nothing are not needed if the entries are found otherwise. Their counts
+    show it."""
+    code, executed = view.code, view.get("inst_executed")
+    if code is None or executed is None or not code.search_loops:
+        return
+    program, loop = code.program, code.search_loops[0]
+    gone = dict.fromkeys(loop.positions, float(MOST_REMOVED))
+    units = {unit: 1 - removed_part(view, gone, unit) for unit in (*_PIPES, "issue")}
+    accesses = [each for each in program.ran if program.code[each].opcode.startswith(_ACCESSES)]
+    if every := code.share(accesses):
+        own = code.share(each for each in accesses if each in gone)
+        units |= dict.fromkeys(("LSU", "L1"), 1 - MOST_REMOVED * own / every)
+    part, hits = code.share(loop.positions), loop.found / loop.iterations
+    label, derived = "of the executed instructions search", view.ledger.derived
+    share = derived("search_share", Quantity(100 * part, "%"), label, executed)
+    label = "iterations of the search that find something"
+    seldom = derived("search_hits", Quantity(100 * hits, "%"), label, executed)
+    words = "{share:.0f} of the executed instructions belong to a loop in which every warp looks "
+    words += "at one entry at a time; {hits:.1f} of its iterations find something to do."
+    text = Sentence(words, share=share, hits=seldom)
+    effect = Effect(units, kept_waits_by(view, model, gone, MOST_REMOVED * part))
+    costs = {program.code[each].address: program.counts[each] for each in loop.positions}
+    places = partial(view.places_by, "instructions of a search", costs)
+    shown = (share, seldom)
+    yield Candidate(FINDING.id, text, effect, shown, places, "assumed", SEARCH, chance=1.0)
+
+
+_ACCESSES = ("LD", "ST", "ATOM", "RED")
 
 
 def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
@@ -264,10 +304,11 @@ def _counted(view: LaunchView) -> dict[int, float]:
 
 
 def leading_lines(code: MachineCode) -> LeadingLines:
-    """Lines of divisions, of 64-bit integers or of single bytes, whichever are more, if they are a
-    notable part; else lines by executed instructions that compute addresses, conditions and
-    conversions."""
+    """Lines of a search, of divisions, of 64-bit integers or of single bytes, whichever are more,
+    if they are a notable part; else lines by executed instructions that compute addresses,
+    conditions and conversions."""
     known = {
+        "instructions of a search": [each for s in code.search_loops[:1] for each in s.positions],
         "divisions of integers": code.expanded(*INTEGER_DIVISIONS),
         "64-bit integers": sorted(code.wide_integers),
         "bytes taken out of words": sorted(code.packed_bytes.gone),

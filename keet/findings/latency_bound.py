@@ -8,17 +8,21 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import HIDEABLE, Candidate, a_unit_explains, kept_waits
+from keet.analysis.decisions.saturated import mostly_hits
 from keet.analysis.facts import global_memory, grid, on_chip, origin, waits
-from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE_SM, Ceiling
+from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE_SM, Ceiling, spoken_unit
+from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.kernel.bytes_in_flight import BytesInFlight, bytes_in_flight
 from keet.analysis.kernel.called_code import called_share
+from keet.analysis.kernel.resident_warps import few_warps
 from keet.analysis.kernel.work_per_warp import serial_share
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import LIKELY
+from keet.analysis.limits import LIKELY, MAJORITY
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines
 from keet.analysis.time_model import (
     ASLEEP,
+    DEVICE_WIDE,
     HOT_LINE,
     LEADS,
     PASSES_ON,
@@ -67,6 +71,8 @@ FINDING = FindingSpec(
         "sleep": "warps sleep",
         "calls": "time in called routines",
     },
+    without_cases=("blocks", "sleep", "calls"),
+    open_gains=("sleep",),
     is_general=True,
     unlike={
         "occupancy_limited_registers": "If registers limit the number of warps, more warps cover "
@@ -90,6 +96,11 @@ FINDING = FindingSpec(
         when(origin.library): "Give {library} more work per call (larger or batched problems), "
         "choose another algorithm or data type, or let independent calls overlap in several "
         "streams.",
+        when(
+            waits.warps_sleep, waits.sleeps_on_purpose, name="own_sleep"
+        ): "The code asks for this "
+        "sleep{here}: sleep for a shorter time or not at all. If the sleep is meant, nothing else "
+        "makes this kernel faster, and its time says little about its other work.",
         when(waits.warps_sleep, name="sleep"): "Look for what warps sleep for{here}: a sleep, "
         "or a lock or a flag whose loop sleeps. Sleep for shorter times or not at all; let the "
         "result be published earlier, or split the steps into two kernels, so that nothing is "
@@ -111,6 +122,9 @@ FINDING = FindingSpec(
         "accumulators and add them after the loop, or interleave several items per thread.",
         when(waits.waits_for_arithmetic, name="arithmetic"): "Instructions wait for the results "
         "of previous ones{here}: interleave several independent items per thread, or unroll loops.",
+        when(waits.waits_for_doubles, name="doubles"): "Warps wait for double-precision "
+        "instructions{here}, of which this GPU executes few at a time: execute fewer of them "
+        "(single precision, integers, or sums of two floats where the accuracy allows it).",
         when(waits.waits_for_special, name="special"): "Warps wait for special functions or "
         "conversions{here}: start several independent ones at a time (several items per thread), "
         "or replace them by arithmetic on the FMA pipe.",
@@ -226,18 +240,22 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     longest = max(covered, key=lambda state: model.waiting[state], default="long_scoreboard")
     cited = trips if states and trips is not None and trips.value >= SEVERAL_TRIPS else None
     busiest, possible = top.reached if top else None, view.get("theoretical_occupancy_pct")
-    evidence = [issue, busiest, possible, view.stall(longest), cited]
+    of_active = _while_active(view, model)
+    evidence = [issue, busiest, of_active, possible, view.stall(longest), cited]
     waited = _what_is_awaited(view, states, longest, cited)
-    text = Sentence("{busy}, and {waits}.", busy=_busiest(view, top), waits=waited)
-    shown = _shown(model, flight)
+    text = Sentence("{busy}, and {waits}.", busy=_busiest(view, model, top), waits=waited)
+    shown = _shown(model, flight) if _come_from_dram(view) else 0.0
     if flight is not None and shown:
         text = Sentence(" ").join((text, _little(flight)))
         evidence += [flight.held, flight.needed]
+    if not sleeps and (few := few_warps(view)) is not None:
+        text = Sentence(" ").join((text, few[0]))
+        evidence += few[1]
     variant = "ampere" if view.capability >= (8, 0) else ""  # cp.async came with it
     held = view.get("achieved_occupancy_pct")
     is_serial = bool(grid.blocks_may_wait.test(view))
     if sleeps:
-        is_serial, variant = True, "sleep"
+        is_serial, variant = not waits.sleeps_on_purpose.test(view), "sleep"
     elif is_serial and held is not None:
         more = "SMs hold {held:.0f} of the warps that they can: blocks seem to wait for each other "
         more += "or for something outside the kernel."
@@ -281,10 +299,14 @@ def _covered(
     return covered | kept_waits(model, ("long_scoreboard",), removed)
 
 
-def _busiest(view: LaunchView, top: Ceiling | None) -> Sentence:
-    """How busy the units are, as the first part of a sentence."""
+def _busiest(view: LaunchView, model: TimeModel, top: Ceiling | None) -> Sentence:
+    """How busy the units are, as the first part of a sentence. Where few SMs work, the units of
+    those."""
     if top is None:
         return Sentence("The report does not say how busy the units were")
+    if (found := _while_active(view, model)) is not None:
+        text = "While SMs are active, the busiest unit is {unit} at {busy:.0f} of its peak"
+        return Sentence(text, unit=spoken_unit(model.busiest or ""), busy=found)
     if top.name == "issue":
         used = Sentence("{busy:.0f} of which are used", busy=top.reached)
         none = "None of the measured units" if view.ceilings.unmeasured else "No unit"
@@ -298,6 +320,17 @@ def _busiest(view: LaunchView, top: Ceiling | None) -> Sentence:
     if issue is None:
         return busy
     return Sentence("{busy}; {issue:.0f} of the issue slots are used", busy=busy, issue=issue)
+
+
+def _while_active(view: LaunchView, model: TimeModel) -> Evidence | None:
+    """How busy the busiest unit is while SMs are active. None where most SMs work, and for units
+    that all SMs share."""
+    busiest, active = view.ceilings.get(model.busiest or ""), model.balance.active
+    if busiest is None or not 0 < active < MAJORITY or busiest.name in (*DEVICE_WIDE, WHOLE_SM):
+        return None
+    share = Quantity(min(100.0, float(busiest.reached.value) / active), "%")
+    label = f"{busiest.name} busy while SMs are active"
+    return view.ledger.derived(f"{busiest.id}_while_active", share, label, busiest.reached)
 
 
 def _what_is_awaited(
@@ -321,6 +354,14 @@ def _shown(model: TimeModel, flight: BytesInFlight | None) -> float:
     if flight is None:
         return 0.0
     return max(0.0, 2 * flight.shortage() * model.waiting.get("long_scoreboard", 0.0) - 1)
+
+
+def _come_from_dram(view: LaunchView) -> bool:
+    """Whether most bytes that L1 reads come from DRAM, and few of the loads hit L1; also if that is
+    not known. Loads that a cache serves wait for the cache: how much DRAM needs does not matter."""
+    read, sectors = view.value("dram_bytes_read"), view.value("l2_l1_read_sectors")
+    is_in_l2 = read is not None and sectors is not None and read < MAJORITY * sectors * SECTOR
+    return not is_in_l2 and not mostly_hits(view)
 
 
 def _little(flight: BytesInFlight) -> Sentence:

@@ -29,6 +29,7 @@ FINDING = FindingSpec(
     how="The time of starting and draining a grid is compared with the kernel's duration; the gap "
     "to the next launch is added. Kernels with so few instructions that they do no work are left "
     "out.",
+    rule_titles=("Small Grid",),
     credited_rules=(
         "SOLBottleneck",
         "HighPipeUtilization",

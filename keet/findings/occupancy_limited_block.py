@@ -45,6 +45,7 @@ FINDING = FindingSpec(
     parameters=(MOST_OCCUPANCY, INDIRECT, LEADS),
     claims=("parallelism",),
     labels={grid.SHORT_BLOCKS: "occupancy limited by short blocks"},
+    without_cases=(grid.SHORT_BLOCKS,),
     unlike={
         "small_grid": "There are not enough blocks in the grid at all.",
         "load_imbalance": "Achieved occupancy is also low if few SMs work longer than the others.",

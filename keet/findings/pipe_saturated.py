@@ -62,6 +62,11 @@ FINDING = FindingSpec(
         "ADU": "barriers and indexed constants keep the ADU pipe busy",
         "FP64": "double precision keeps the FP64 pipe busy",
     },
+    without_cases=(
+        *("curand", "ADU", "FP64", "L1/sent", "L1/passes"),
+        *("L1/unread", "L1/stores", "L1/local", "L1/atomics"),
+        *("LSU/unread", "LSU/stores", "LSU/local", "LSU/atomics"),
+    ),
     meaning="One unit of the SM is the busiest, and keet sees no waste in its work: only less "
     "work for it makes the kernel faster.",
     how="A unit of the SM has the largest load, or nearly the largest, and no other finding "

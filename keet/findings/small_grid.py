@@ -17,6 +17,7 @@ from keet.analysis.candidate import (
 from keet.analysis.facts import grid, origin, waits
 from keet.analysis.kernel.grid_use import GridShape, grid_shape, least_kept, shortness
 from keet.analysis.kernel.inactive_threads import empty_lanes
+from keet.analysis.kernel.resident_warps import few_warps
 from keet.analysis.kernel.work_per_warp import WARP, chain_share, working_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LEAST_KERNEL_NS, LIKELY, MAJORITY, SHORT_KERNEL_NS
@@ -56,6 +57,7 @@ FINDING = FindingSpec(
     ),
     parameters=(PARTIAL_WAVE, INDIRECT, MOST_REMOVED, LEAST_KERNEL_NS, SHORT_KERNEL_NS),
     claims=("parallelism",),
+    without_cases=("few_threads", "tiny"),
     labels={
         "one_thread": "one thread does all the work",
         "few_threads": "too few threads: few blocks of partial warps",
@@ -156,6 +158,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     evidence = (shape.grid, sms, shape.waves) if shape.waves else (shape.grid, sms)
     if empty is not None:
         text, evidence = Sentence(" ").join((text, empty.text)), (*evidence, empty.block)
+    if (few := few_warps(view)) is not None:
+        text, evidence = Sentence(" ").join((text, few[0])), (*evidence, *few[1])
     # A very short kernel mostly waits for its first data; more blocks would wait too.
     likelihood = 1 - INDIRECT * shortness(view, model)
     # The launch shows SMs without a block, but not whether more blocks on an SM would help.

@@ -93,6 +93,10 @@ FINDING = FindingSpec(
             unless=(global_memory.accesses_wide,),
         ): "Each thread accesses consecutive elements one by one{here}: move them as one aligned "
         "vector (float4, uint4), or let neighbouring threads take neighbouring elements.",
+        when(global_memory.neighbouring_runs, name="runs"): "Each thread accesses a run of "
+        "neighbouring elements one by one{here}: move it as aligned vectors (float4, uint4), or "
+        "let neighbouring threads take neighbouring elements, with each thread's elements a "
+        "block's width apart.",
         when(global_memory.strided_records, name="records"): "Neighbouring threads access the "
         "same field of neighbouring records{here}: store each field in an array of its own "
         "(structure of arrays), or move whole records with vector types or through shared memory.",

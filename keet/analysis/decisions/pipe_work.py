@@ -10,6 +10,7 @@ from typing import Literal
 from keet.analysis.decisions.replays import replays
 from keet.analysis.decisions.saturated import PIPE_WORK
 from keet.analysis.facts.global_memory import sends_to_l2
+from keet.analysis.facts.origin import looks_like_gemm
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, WIDEST
 from keet.analysis.sass.instructions.opcodes import Role
@@ -64,6 +65,10 @@ def pipe_work(view: LaunchView, model: TimeModel, unit: str) -> PipeWork:
     counts = _counts(view)
     every = sum(counts.values())
     kind = max(counts, key=lambda each: counts[each])
+    fma = view.ceilings.reached("FMA")
+    if not every and unit == "LSU" and fma is not None and looks_like_gemm.test(view):
+        why = ", and the FMA pipe, which computes the products, for {fma:.0f}"
+        return PipeWork("", Sentence(why, fma=fma), (fma,))
     if counts[kind] <= MAJORITY * every:
         return _some_passes(view) if unit == "L1" else PipeWork("", Sentence())
     part = Quantity(100 * counts[kind] / every, "%")

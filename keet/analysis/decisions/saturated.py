@@ -12,6 +12,8 @@ from typing import Literal
 
 from keet.analysis.candidate import Candidate, kept_waits, part_of
 from keet.analysis.decisions.conversions import conversions
+from keet.analysis.facts.on_chip import uses_shared
+from keet.analysis.facts.origin import looks_like_gemm
 from keet.analysis.hardware.ceilings import WHOLE_SM
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.launch_view import LaunchView
@@ -127,6 +129,8 @@ def loads_left(view: LaunchView) -> float | None:
     """Share of the loads that is left if each thread computes a tile of results: by loads per
     arithmetic instruction before and after. None: values are not used by several threads, or what
     the instructions are for is not known."""
+    if not view.all_executed:
+        return _left_by_pipes(view)
     loads, stores = part_of(view, *LOADS), part_of(view, "STS")
     if loads_fragments(view):
         return min(1.0, LOADS_OF_TILES * part_of(view, *_TENSOR) / loads)
@@ -169,6 +173,23 @@ def less_work_likelihood(view: LaunchView) -> float:
     tensor cores share theirs."""
     is_known = view.code is not None and not part_of(view, *_TENSOR)
     return UNSHARED if is_known and loads_left(view) is None else 1.0
+
+
+def _left_by_pipes(view: LaunchView) -> float | None:
+    """The same where instructions were not counted, for matrix products from tiles in shared
+    memory: what the arithmetic pipes do not take of the issue slots are mostly loads."""
+    if (
+        not looks_like_gemm.test(view)
+        or not uses_shared.test(view)
+        or view.ceilings.share("tensor")
+    ):
+        return None
+    issue, fma = view.ceilings.share("issue"), view.ceilings.share("FMA")
+    if not issue or not fma:
+        return None
+    value = min(1.0, fma / issue)
+    loads = 1 - value - (view.ceilings.share("ALU") or 0.0) / issue
+    return min(1.0, LOADS_OF_TILES * value / loads) if loads > 0 else None
 
 
 def _shared_width(view: LaunchView) -> float:

@@ -108,6 +108,23 @@ def strided_records(view: LaunchView) -> Answer:
     return view.code.addresses([worst.position]) if is_record else False
 
 
+@fact("each thread accesses a run of consecutive elements, and the next thread the next run")
+def neighbouring_runs(view: LaunchView) -> Answer:
+    """By the worst access: as many bytes from thread to thread as a thread accesses in a row. Other
+    terms of the address may be unknown."""
+    worst = _worst_access(view)
+    if worst is None or view.code is None:
+        return False
+    steps = [
+        bytes_apart
+        for product, bytes_apart in worst.offset.terms.items()
+        if len(product) == 1 and product[0].kind == "tid" and "tid.x" in product[0].depends
+    ]
+    runs = [merge for merge in view.code.merges if worst.position in merge.positions]
+    is_run = any([len(run.positions) * run.width] == steps for run in runs)
+    return view.code.addresses([worst.position]) if is_run else False
+
+
 @Fact.of_code("a thread accesses consecutive elements with separate instructions")
 def consecutive_accesses(code: MachineCode) -> Answer:
     """Whether a notable part of the accesses could be merged into wider ones."""

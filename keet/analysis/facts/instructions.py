@@ -269,3 +269,10 @@ many_passes = _busy_with("accesses take several passes through L1", "L1/passes")
 unread_stores = _busy_with(
     "threads store far more to shared memory than they read from it", "LSU/unread", "L1/unread"
 )
+
+
+@Fact.of_code("a loop looks at one entry after the other, and nearly all of them are not wanted")
+def searches(code: MachineCode) -> Answer:
+    found = code.search_loops[:1]
+    is_large = found and code.share(found[0].positions) >= NOTABLE_PART
+    return code.addresses(found[0].positions) if is_large else False

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from keet.analysis.decisions.double_precision import DOUBLES
 from keet.analysis.facts.fact import Answer, Fact, fact, if_most_run, total
 from keet.analysis.facts.global_memory import LOADS
+from keet.analysis.facts.origin import slow_double
 from keet.analysis.kernel.called_code import called_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import FEW, MAJORITY
@@ -159,6 +161,14 @@ def warps_sleep(view: LaunchView) -> Answer:
     return view.stalls.get("sleeping", 0.0) > MAJORITY * waiting
 
 
+@Fact.of_code("the sleep is outside of any loop, so it waits for no lock and no flag")
+def sleeps_on_purpose(code: MachineCode) -> Answer:
+    flow, program = code.program.flow, code.program
+    sleeps = [each for each in program.ran if program.code[each].opcode == "NANOSLEEP"]
+    is_looped = any(flow.block_of[each] in flow.loop_of for each in sleeps)
+    return [] if is_looped else code.addresses(sleeps)
+
+
 @fact("warps mostly wait for data from global memory", metrics=("stall_long_scoreboard",))
 def waits_for_global_loads(view: LaunchView) -> Answer:
     loaded, others = view.count(*LOADS), view.count(*_RETURNING, "TEX", "TLD", "TLD4", "SULD")
@@ -173,15 +183,35 @@ waits_for_textures = _waits_for_data("textures", *_TEXTURES)
 
 
 def _short_waits(what: str, test: Callable[[float, float], bool]) -> Fact:
-    """Decided by executed instructions on shared memory, and special functions and conversions."""
+    """Decided by executed instructions on shared memory, and special functions and conversions.
+    Where the FP64 pipe has few lanes, more doubles than of both explain the waits."""
 
     def decided(view: LaunchView) -> Answer:
-        shared = view.count("LDS", "STS", "LDSM", "STSM", "ATOMS", "SHFL")
-        special = view.count("MUFU", "F2F", "F2I", "I2F", "FRND", "I2I", "POPC", "FLO", "BREV")
-        return _mostly_wait(view, _SHORT) and test(shared, special)
+        shared, special, doubles = _on_short_queues(view)
+        is_other = doubles <= max(shared, special)
+        return _mostly_wait(view, _SHORT) and is_other and test(shared, special)
 
     metrics = ("stall_short_scoreboard", "stall_mio_throttle")
     return Fact(f"warps mostly wait for {what}", decided, metrics=metrics)
+
+
+def _on_short_queues(view: LaunchView) -> tuple[float, float, float]:
+    """Executed instructions that answer through the short scoreboard: shared memory, special
+    functions and conversions, doubles. The last are 0 on GPUs whose FP64 pipe is a full one."""
+    shared = view.count("LDS", "STS", "LDSM", "STSM", "ATOMS", "SHFL")
+    special = view.count("MUFU", "F2F", "F2I", "I2F", "FRND", "I2I", "POPC", "FLO", "BREV")
+    return shared, special, view.count(*DOUBLES) if slow_double.test(view) else 0.0
+
+
+@fact(
+    "warps mostly wait for double-precision instructions, of which this GPU executes few at a time",
+    metrics=("stall_short_scoreboard",),
+    opcodes=DOUBLES,
+)
+def waits_for_doubles(view: LaunchView) -> Answer:
+    """On GPUs with few FP64 lanes, the pipe is fed by the queues of memory instructions."""
+    shared, special, doubles = _on_short_queues(view)
+    return _mostly_wait(view, _SHORT) and doubles > max(shared, special)
 
 
 waits_for_shared = _short_waits(

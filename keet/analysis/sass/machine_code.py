@@ -24,6 +24,7 @@ from keet.analysis.sass.analyses.reuse import (
     reuse_by_pointer,
     with_traffic,
 )
+from keet.analysis.sass.analyses.search_loops import SearchLoop, search_loops
 from keet.analysis.sass.analyses.wide_integers import wide_integers
 from keet.analysis.sass.analyses.widths import Merge, merges
 from keet.analysis.sass.flow.program import MOST_INSTRUCTIONS, SassProgram
@@ -140,6 +141,11 @@ class MachineCode:
     @cached_property
     def retry_loops(self) -> list[RetryLoop]:
         return retry_loops(self.program)
+
+    @cached_property
+    def search_loops(self) -> list[SearchLoop]:
+        """Loops in which nearly all iterations find nothing to do."""
+        return search_loops(self.program)
 
     @cached_property
     def invariants(self) -> list[Invariant]:

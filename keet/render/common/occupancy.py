@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keet.explanation.launch_figures import BLOCK_LIMITS
+from keet.analysis.kernel.resident_warps import BLOCK_LIMITS
 from keet.profile import Launch
 from keet.units import Quantity
 

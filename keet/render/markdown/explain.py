@@ -156,6 +156,8 @@ def _launch(
         yield from _findings(each, program, detail, set())
     if detail != "full":
         return
+    if each.minor_defect:
+        yield prose(each.minor_defect)
     if each.healthy:
         yield "**Looks good:**\n\n" + "\n".join(f"- {prose(note.text)}" for note in each.healthy)
     if each.second_opinion and (

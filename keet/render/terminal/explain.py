@@ -226,8 +226,10 @@ def _title(each: LaunchExplanation, stands_for: str) -> Text:
 
 def _rest(each: LaunchExplanation) -> Iterator[Renderable]:
     opinion = None if precedes_findings(each.second_opinion) else each.second_opinion
-    if each.healthy or opinion:
+    if each.healthy or opinion or each.minor_defect:
         yield ""
+    if each.minor_defect:
+        yield Text(each.minor_defect)
     if each.healthy:
         healthy = "; ".join(note.text for note in each.healthy)
         yield Text.assemble(("Looks good: ", "green"), f"{healthy}.")

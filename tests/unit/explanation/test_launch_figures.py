@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from keet.analysis.kernel.resident_warps import few_warps
 from keet.analysis.launch_view import LaunchView
 from keet.explanation.launch_figures import figures_text, launch_figures
 from keet.profile import Launch
@@ -54,3 +55,27 @@ def test_every_number_is_evidence() -> None:
     ids = {number for figure in launch_figures(view) for number in figure.text.ids}
     assert ids <= {entry.id for entry in view.ledger}
     assert len(ids) == 7
+
+
+def test_blocks_that_the_grid_has_not_are_not_on_an_sm() -> None:
+    """Made up: 64 blocks on 132 SMs, of which 12 fit on one."""
+    limits = {"block_limit_registers": 16.0, "block_limit_warps": 12.0, "grid_size": 64.0}
+    assert text_of(made_up({}, **limits)) == "1 block per SM (12 fit)"
+    assert text_of(made_up({}, **{**limits, "grid_size": 5000.0})) == "12 blocks per SM"
+
+
+@each_row(
+    ("grid", "said"),
+    [
+        (64.0, "limited by the number of blocks in the grid."),
+        (5000.0, "limited by the registers of a block and the shared memory of a block."),
+    ],
+)
+def test_what_keeps_an_sm_from_holding_more_warps_is_said(grid: float, said: str) -> None:
+    """Made up: 20 of 48 warps, with two equal limits."""
+    numbers = {"block_limit_registers": 5.0, "block_limit_shared_memory": 5.0}
+    numbers |= {"block_limit_warps": 12.0, "achieved_warps_per_sm": 18.0}
+    view = LaunchView(made_up({}, **numbers, achieved_occupancy_pct=37.5, grid_size=grid))
+    found = few_warps(view)
+    assert found is not None
+    assert found[0] == f"An SM holds 18.0 of the 48 warps that it can, {said}"

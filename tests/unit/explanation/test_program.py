@@ -17,6 +17,7 @@ from keet.explanation.launch_groups import (
     MOST_SHOWN,
     LaunchGroup,
     answer_of,
+    first_answer,
     gain_of,
     launches_that_matter,
     notable_saving,
@@ -152,6 +153,17 @@ def test_launches_with_another_first_finding_are_named(told: tuple[LaunchExplana
     assert group.different == (answer_of(odd),)
     assert group_of(same).different == ()
     assert group_of([odd, same[0]]).different == (), "nothing is usual among two"
+
+
+def test_others_differ_from_the_launch_that_the_table_shows(
+    told: tuple[LaunchExplanation, ...],
+) -> None:
+    """It may itself be the odd one."""
+    same = [with_forecast(told[7], 2.0)] * 3
+    odd = with_forecast(told[7], 2.0, "tail_effect")
+    group = group_of([odd, *same])
+    assert first_answer(group.first) == "tail_effect"
+    assert group.different == tuple(map(answer_of, same))
 
 
 def test_the_slowest_launch_with_another_first_finding_is_told(profile_of: ProfileOf) -> None:

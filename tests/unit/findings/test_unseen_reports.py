@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+from keet.analysis.facts import waits
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import global_loads_part, global_part
+from keet.analysis.time_model import TimeModel
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
+from keet.diagnosis.finding import Forecast
 from keet.explanation.analyst import _healthy
-from keet.explanation.headline import verdict_of
+from keet.explanation.gain_texts import forecast_text
+from keet.explanation.headline import _headline, verdict_of
+from keet.explanation.minor_defects import minor_defect
+from keet.explanation.precedents import precedents_of
 from keet.profile import Device, Instances, KernelName, Launch, RawMetric
 from keet.profile.metric import Value
-from tests.unit.analysis.made_up_launch import made_up
+from keet.records import replace
+from tests.unit.analysis.made_up_launch import ELAPSED, GEFORCE, made_up
 from tests.unit.analysis.real_launches import ChangedData, changed, launch_of
 
 
@@ -204,3 +211,78 @@ def test_an_empty_kernel_needs_no_advice() -> None:
     diagnosis = diagnose(made_up({"issue_slots": 4.0}, inst_executed=16_000, **shape))
     assert diagnosis.findings == ()
     assert verdict_of(diagnosis).headline.startswith("The kernel does nothing: a warp executes 2 ")
+
+
+def test_a_pipe_of_the_only_active_sm_is_judged_while_it_is_active() -> None:
+    """Made up after a public report: one block on 132 SMs, whose FP64 pipe is always busy. More
+    independent work does not help it, and special functions are not what it waits for."""
+    alone = {"grid_size": 1, "elapsed_cycles": ELAPSED, "sm_active_cycles_max": ELAPSED}
+    alone |= {"sm_active_cycles": ELAPSED / 132}
+    states = {"short_scoreboard": 80.0, "wait": 3.0, "selected": 1.0}
+    launch = made_up({"fp64": 87.0 / 132, "issue_slots": 2.0 / 132}, states, None, **alone)
+    assert TimeModel(LaunchView(launch)).loads["FP64"] > 0.9
+    assert gain_of(diagnose(launch), "latency_bound") < 1.1
+
+
+def test_a_tree_in_shared_memory_is_named_by_what_it_loads() -> None:
+    """Barriers give the LSU pipe no work, and the loads and stores between them do."""
+    found = diagnose(launch_of("reduce_rows/three_trees")).findings[0]
+    assert found.id == "barrier_bound"
+    assert found.label == "steps of a reduction tree in shared memory"
+    assert found.relieves is not None
+    assert "LSU" in found.relieves
+
+
+def test_a_cause_that_gives_the_busy_unit_no_work_is_not_said_to_be_behind_it() -> None:
+    diagnosis = diagnose(launch_of("reduce_rows/three_trees"))
+    first = replace(diagnosis.findings[0], relieves=frozenset())
+    busy = diagnosis.view.ceilings.ranked[:1]
+    said = str(_headline(diagnosis._replace(findings=(first,)), tuple(busy), ""))
+    assert said.startswith("Main cause: ")
+    assert said.endswith("of peak, which limits the gain.")
+
+
+def test_short_waits_on_doubles_are_not_called_special_functions() -> None:
+    """Made up: a GPU with few FP64 lanes returns doubles through the short scoreboard."""
+    states = {"short_scoreboard": 80.0, "wait": 3.0, "selected": 1.0}
+    opcodes = {"DFMA": 700, "F2I": 200, "LDS": 10}
+    ratio = {"device_fp32_fp64_ratio": 64.0}
+    view = LaunchView(made_up({"fp64": 30.0}, states, opcodes, GEFORCE, **ratio))
+    assert waits.waits_for_doubles.test(view)
+    assert not waits.waits_for_special.test(view)
+    plain = LaunchView(made_up({"fp64": 30.0}, states, opcodes))
+    assert waits.waits_for_special.test(plain)
+
+
+def test_a_sleep_has_no_gain_and_no_cases_of_other_causes() -> None:
+    """Made up: warps sleep nearly all of the time."""
+    states = {"sleeping": 4000.0, "long_scoreboard": 20.0, "selected": 1.0}
+    found = diagnose(made_up({"l2": 0.1, "issue_slots": 0.1}, states)).findings[0]
+    assert found.variant == "sleep"
+    assert found.has_open_gain
+    assert forecast_text(found) == "gain not known"
+    assert precedents_of(found) is None
+
+
+def test_a_large_defect_that_gains_little_is_said_with_the_reason() -> None:
+    """An edited snapshot: the same conflicts, while another unit of the SM is nearly always
+    busy."""
+    diagnosis = diagnose(launch_of("wmma_product/flat_tiles"))
+    first = diagnosis.findings[0]
+    assert first.id == "shared_bank_conflict"
+    minor = replace(first, forecast=Forecast(1.0, 1.03, 1.05))
+    said = minor_defect(diagnosis.view, (minor,))
+    assert said is not None
+    assert said.startswith(first.text)
+    assert "Fixing only that would gain less than 10%: " in said
+    assert minor_defect(diagnosis.view, ()) is None
+    assert minor_defect(diagnosis.view, (replace(minor, cause_certainty="likely"),)) is None
+
+
+def test_a_product_from_tiles_gains_by_its_loads_per_fma_without_counts() -> None:
+    """Made up after a public report: one result per thread, the LSU pipe is full, FMA is idle."""
+    units = {"lsu": 83.0, "l1": 50.0, "issue_slots": 20.4, "fma": 8.5, "alu": 2.4}
+    launch = made_up(units, shared_memory_static=8192.0)
+    plain = gain_of(diagnose(launch), "pipe_saturated")
+    launch.name = KernelName("matmul_tiled", "matmul_tiled()", "_Z1kv")
+    assert gain_of(diagnose(launch), "pipe_saturated") > 1.3 * plain > 1.3

@@ -1,0 +1,77 @@
+"""How many warps an SM holds at a time, and what keeps it from holding more.
+
+Latency is exposed where few warps are resident. More of them help only where their limit is known:
+the grid, or the registers, shared memory or shape of a block.
+"""
+
+from __future__ import annotations
+
+import math
+
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import MAJORITY
+from keet.evidence import Evidence, Sentence
+from keet.profile import Workload
+from keet.records import NamedTuple
+from keet.units import Quantity
+
+BLOCK_LIMITS = {
+    "registers": "block_limit_registers",
+    "shared memory": "block_limit_shared_memory",
+    "warps": "block_limit_warps",
+    "block slots": "block_limit_sm",
+}
+"""What limits the blocks that an SM holds at a time: by name, the metric."""
+_WORDS = {
+    "registers": "the registers of a block",
+    "shared memory": "the shared memory of a block",
+    "warps": "the size of a block",
+    "block slots": "the number of blocks that an SM can hold",
+}
+
+
+class ResidentBlocks(NamedTuple):
+    fit: Evidence
+    """Blocks that fit on an SM at a time."""
+    limits: tuple[str, ...]
+    """What lets no more fit, by the names of `BLOCK_LIMITS`."""
+    given: Evidence | None
+    """Blocks per SM that the grid has, rounded up, where that is fewer."""
+    are_all: bool = False
+    """Whether all blocks of the grid are resident at a time: it has no more of them."""
+
+
+def resident_blocks(view: LaunchView) -> ResidentBlocks | None:
+    """None where the report does not say what fits."""
+    found = {name: view.get(metric) for name, metric in BLOCK_LIMITS.items()}
+    known = {name: each for name, each in found.items() if each is not None and each.value > 0}
+    if not known or view.launch.workload is not Workload.KERNEL:
+        return None
+    least = min(float(each.value) for each in known.values())
+    limits = tuple(name for name, each in known.items() if each.value == least)
+    derived, label = view.ledger.derived, "blocks that fit on an SM at a time"
+    fit = derived("blocks_per_sm", Quantity(least, ""), label, *known.values())
+    grid, sms = view.get("grid_size"), view.launch.device.sm_count
+    each_gets = math.ceil(float(grid.value) / sms) if grid and sms else 0
+    if grid is None or not 0 < each_gets < least:
+        return ResidentBlocks(fit, limits, None, 0 < each_gets <= least)
+    label = "blocks per SM that the grid has, rounded up"
+    given = derived("blocks_given", Quantity(each_gets, ""), label, grid)
+    return ResidentBlocks(fit, limits, given, True)
+
+
+def few_warps(view: LaunchView) -> tuple[Sentence, tuple[Evidence, ...]] | None:
+    """A sentence about the warps of an SM, if they are fewer than half of those that it can hold:
+    how many there are, and why."""
+    held, blocks = view.get("achieved_warps_per_sm"), resident_blocks(view)
+    share = view.get("achieved_occupancy_pct")
+    if held is None or share is None or blocks is None or not 0 < share.value < 100 * MAJORITY:
+        return None
+    most = Quantity(round(100 * float(held.value) / float(share.value)), "")
+    can = view.ledger.derived("warps_an_sm_can_hold", most, "warps that an SM can hold", held)
+    by = " and ".join(_WORDS[each] for each in blocks.limits)
+    by = by if blocks.given is None else "the number of blocks in the grid"
+    more = ", and the grid has no more blocks" if blocks.are_all and not blocks.given else ""
+    held = held._replace(unit="")
+    text = "An SM holds {held:.1f} of the {can:.0f} warps that it can, limited by {by}{more}."
+    return Sentence(text, held=held, can=can, by=by, more=more), (held, can)
