@@ -7,10 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import Basis, Candidate, part_of
-from keet.analysis.decisions.saturated import loads_left, mostly_hits
 from keet.analysis.expanded_names import INTEGER_DIVISIONS
 from keet.analysis.facts import instructions, origin
 from keet.analysis.instruction_removal import kept_waits_by, removed_part
+from keet.analysis.kernel.register_tiles import loads_left, mostly_hits
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, NOTABLE_PART
 from keet.analysis.parameters import Parameter

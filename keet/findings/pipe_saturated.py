@@ -14,14 +14,13 @@ from keet.analysis.decisions.rooflines import AT_CEILING
 from keet.analysis.decisions.saturated import (
     NEAR_BUSIEST,
     PIPE_WORK,
-    UNSHARED,
     less_queueing,
-    less_work_likelihood,
     saturated,
     unit_places,
 )
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.kernel.random_setup import init_places, skipped_ahead_share
+from keet.analysis.kernel.register_tiles import UNSHARED, less_work_likelihood
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import (
     DEVICE_WIDE,

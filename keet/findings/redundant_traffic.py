@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
-from keet.analysis.decisions.saturated import PIPE_WORK, loads_fragments, saturated
+from keet.analysis.decisions.saturated import PIPE_WORK, saturated
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.kernel.library import library_of_launch
+from keet.analysis.kernel.register_tiles import loads_fragments
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import FEW_BYTES, LIKELY, POSSIBLE, READ_AGAIN
 from keet.analysis.memory_work import global_loads_part

@@ -12,15 +12,11 @@ from functools import partial
 
 from keet.analysis.candidate import Candidate, part_of
 from keet.analysis.decisions.rooflines import issue_limited
-from keet.analysis.decisions.saturated import (
-    LOADS,
-    PIPE_WORK,
-    less_work_likelihood,
-    loads_left,
-)
+from keet.analysis.decisions.saturated import PIPE_WORK
 from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.instruction_removal import kept_waits_without
 from keet.analysis.kernel.opcode_mix import PURPOSES, opcode_mix
+from keet.analysis.kernel.register_tiles import LOADS, less_work_likelihood, loads_left
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import NOTABLE_PART
 from keet.analysis.parameters import Parameter

@@ -12,10 +12,14 @@ from typing import Literal
 
 from keet.analysis.candidate import Candidate, kept_waits, part_of
 from keet.analysis.decisions.conversions import conversions
-from keet.analysis.facts.on_chip import uses_shared
-from keet.analysis.facts.origin import looks_like_gemm
 from keet.analysis.hardware.ceilings import WHOLE_SM
-from keet.analysis.hardware.rates import SECTOR
+from keet.analysis.kernel.register_tiles import (
+    LOADS,
+    loads_fragments,
+    loads_left,
+    mostly_hits,
+    packable,
+)
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
@@ -30,31 +34,12 @@ PIPE_WORK = Parameter(
 NEAR_BUSIEST = Parameter(0.9, "share of the largest load: a unit may limit too", "judgement")
 RELIEVED_TOO = Parameter(0.8, "the same: a unit has less work with a relieved pipe", "judgement")
 FADE_IN = Parameter(10, "how fast a unit starts to count beyond such a share", "judgement")
-LOADS_OF_TILES = Parameter(
-    0.25, "loads per arithmetic instruction of tiles in registers: 8 values for 32 products", "fit"
-)
-REUSED = Parameter(
-    4, "loads of a value, from shared or global memory, from which it is reused", "judgement"
-)
-MOSTLY_HITS = Parameter(0.8, "share of global loads that hit L1: they are reloads", "judgement")
 
-UNSHARED = Parameter(
-    0.25,
-    "likelihood that a busy unit can have less work where the code shows no values that several "
-    "threads load",
-    "judgement",
-)
 
 Work = Literal["reloads", "special functions", "conversions", "other"]
 _LEFT_OUT = (*DEVICE_WIDE, "FMA", "tensor", "FP16", "FP64", "issue", WHOLE_SM)
 """Near the peak of an arithmetic pipe, a kernel is at a roofline. Whether the work is needed is
 checked by other candidates."""
-_WORD = 4
-"""Bytes that a bank of shared memory delivers at a time."""
-LOADS = ("LDS", "LDG")
-_FLOATS = ("FFMA", "FADD", "FMUL", "FMNMX", "HFMA2", "HADD2", "HMUL2", "DFMA", "DADD", "DMUL")
-_FROM_SHARED = ("HGMMA", "IGMMA", "QGMMA", "BGMMA")
-_TENSOR = ("HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA", *_FROM_SHARED)
 _LOADS_AND_STORES = ("LD", "ST", "ATOM", "RED")
 _OPCODES = {
     "ALU": (
@@ -116,7 +101,7 @@ def saturated(view: LaunchView, model: TimeModel) -> SaturatedUnit | None:
             certainty * converted.gone if converted else removed * part_of(view, *LOADS)
         )
         if is_l1:  # one instruction works on several packed values
-            packed = INDIRECT * removed * _packable(view)
+            packed = INDIRECT * removed * packable(view)
             for other in ("issue", "ALU", "FMA"):
                 units[other] = units.get(other, 1.0) * (1 - packed)
     if work == "special functions":  # the pipe executes only a part of each division
@@ -125,100 +110,10 @@ def saturated(view: LaunchView, model: TimeModel) -> SaturatedUnit | None:
     return SaturatedUnit(unit, work, reached, shown, effect, partial(unit_places, view, unit))
 
 
-def loads_left(view: LaunchView) -> float | None:
-    """Share of the loads that is left if each thread computes a tile of results: by loads per
-    arithmetic instruction before and after. None: values are not used by several threads, or what
-    the instructions are for is not known."""
-    if not view.all_executed:
-        return _left_by_pipes(view)
-    loads, stores = part_of(view, *LOADS), part_of(view, "STS")
-    if loads_fragments(view):
-        return min(1.0, LOADS_OF_TILES * part_of(view, *_TENSOR) / loads)
-    if view.code is None or part_of(view, *_TENSOR):
-        return None
-    value = {purpose.value: share for purpose, share in view.code.mix}.get("value", 0.0)
-    shared = part_of(view, "LDS")
-    is_reused = mostly_hits(view) or (shared > loads / 2 and shared >= REUSED * stores > 0)
-    if not is_reused or not value or not loads:
-        return None
-    # Narrow loads can be merged; a wide one takes a pass through L1 for each of its words.
-    words = _shared_width(view) / _WORD
-    return min(1.0, max(LOADS_OF_TILES * value, stores) / loads * min(words, 1 / words))
-
-
-_TILED = ("LDS", "LDSM", "LDGSTS", "UTMALDG", "UBLKCP", *_FROM_SHARED)
-"""Opcodes of kernels that have their operands in shared memory."""
-
-
-def loads_fragments(view: LaunchView) -> bool:
-    """Whether warps load the operands of the tensor cores straight from global memory, and each of
-    them several times, because other warps need the same."""
-    loaded, read = view.value("global_load_sectors"), view.value("dram_bytes_read")
-    if not loaded or not read or not part_of(view, *_TENSOR) or part_of(view, *_TILED):
-        return False
-    return SECTOR * loaded >= REUSED * read and part_of(view, "LDG") > 0
-
-
-def _packable(view: LaunchView) -> float:
-    """Share of the values, 0 to 1, that would share a word with others: integers that are loaded
-    byte by byte."""
-    if view.executed(*_FLOATS) > view.executed("LDS"):
-        return 0.0
-    return max(0.0, 1 - _shared_width(view) / _WORD)
-
-
-def less_work_likelihood(view: LaunchView) -> float:
-    """Likelihood that results in registers, or anything else that keet does not name, save a busy
-    unit work. No case is known in which they did without values that several threads load. Tiles of
-    tensor cores share theirs."""
-    is_known = view.code is not None and not part_of(view, *_TENSOR)
-    return UNSHARED if is_known and loads_left(view) is None else 1.0
-
-
-def _left_by_pipes(view: LaunchView) -> float | None:
-    """The same where instructions were not counted, for matrix products from tiles in shared
-    memory: what the arithmetic pipes do not take of the issue slots are mostly loads."""
-    if (
-        not looks_like_gemm.test(view)
-        or not uses_shared.test(view)
-        or view.ceilings.share("tensor")
-    ):
-        return None
-    issue, fma = view.ceilings.share("issue"), view.ceilings.share("FMA")
-    if not issue or not fma:
-        return None
-    value = min(1.0, fma / issue)
-    loads = 1 - value - (view.ceilings.share("ALU") or 0.0) / issue
-    return min(1.0, LOADS_OF_TILES * value / loads) if loads > 0 else None
-
-
-def _shared_width(view: LaunchView) -> float:
-    """Bytes per thread of a load from shared memory, on average; a word if it has none."""
-    program = view.code.program if view.code else None
-    loads = [
-        (program.code[position].width, program.counts[position])
-        for position in (program.ran if program else ())
-        if program and program.code[position].opcode == "LDS"
-    ]
-    every = sum(count for _, count in loads)
-    return sum(width * count for width, count in loads) / every if every else _WORD
-
-
 def _above(part: float, load: float, model: TimeModel) -> float:
     """Rises from 0 at `part` of the largest load to 1 at a tenth more."""
     beyond = load / model.pressure - part if model.pressure else 0.0
     return min(1.0, max(0.0, FADE_IN * beyond))
-
-
-def mostly_hits(view: LaunchView) -> bool:
-    """Whether L1 mostly serves global loads that hit."""
-    hits, misses = view.value("global_load_sectors_hit"), view.value("global_load_sectors_missed")
-    if hits is None or misses is None or hits <= 0 or misses < 0:
-        return False
-    shared = view.value("shared_load_wavefronts") or 0
-    return hits / (hits + misses) >= MOSTLY_HITS and shared < (
-        view.value("global_load_requests") or 0
-    )
 
 
 def less_queueing(model: TimeModel, unit: str, removed: float = 1 - PIPE_WORK) -> dict[str, float]:

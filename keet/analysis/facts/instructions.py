@@ -161,7 +161,7 @@ def functions_of_multiples(code: MachineCode) -> Answer:
     metrics=("inst_executed",),
 )
 def loads_shared_values(view: LaunchView) -> Answer:
-    from keet.analysis.decisions.saturated import loads_left
+    from keet.analysis.kernel.register_tiles import loads_left
 
     left = loads_left(view)
     return left is not None and left <= 1 - NOTABLE_PART
