@@ -15,7 +15,7 @@ from keet.analysis.expanded_names import (
     POWER,
     SLOW_DIVISION,
 )
-from keet.analysis.facts import instructions, origin
+from keet.analysis.facts import instructions, origin, warps
 from keet.analysis.instruction_removal import kept_waits_by, removed_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import NOTABLE_PART
@@ -108,6 +108,8 @@ FINDING = FindingSpec(
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if conversions(view) is not None:
         return
+    if instructions.divides_slowly.test(view) and warps.inactive_in_routines.test(view):
+        return  # a few threads of each warp take the slow path: warp_divergence names it
     busy, functions = view.ceilings.reached("XU"), part_of(view, "MUFU")
     expanded, related = _expanded(view), _related(view)
     is_slow = view.code is not None and bool(view.code.expanded(*_SLOW_PATHS))
