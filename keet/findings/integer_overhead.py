@@ -61,10 +61,10 @@ FINDING = FindingSpec(
         "dimensions that lie side by side), so that it can choose a kernel with simple indices.",
         when(origin.triton): "Make sizes and strides tl.constexpr{here}, advance pointers instead "
         "of computing them anew, and keep offsets in int32.",
-        when(instructions.searches, name=SEARCH): "Do not go through the whole list{here}: bring "
-        "it into an order in which its entries are found at once (sorted, with an offset per key, "
-        "or a hash table), or start from the entries and scatter them with atomics. Else let each "
-        "lane of a warp look at another entry, and collect the hits by a vote of the warp.",
+        when(instructions.searches, name=SEARCH): "Do not go through the whole list{here}: find "
+        "its entries at once (sorted, with an offset per key, or by a hash table), or start from "
+        "the entries and scatter them with atomics. Else let each lane of a warp look at another "
+        "entry, and collect the hits by a vote of the warp.",
         when(instructions.divides_for_trip_count, name="trip_count"): "The compiler divides to "
         "find the number of iterations of an unrolled loop{here}, because the step is only known "
         "at run time: make the step a constant of the compilation, let each thread handle one "

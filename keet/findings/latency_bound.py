@@ -263,9 +263,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         variant, evidence = "blocks", [*evidence, held]
     called = called_share(view)
     if called is not None and waits.calls_dominate.test(view):
-        more = "{part:.0f} of the samples are in routines that the kernel calls and that are not "
-        more += "part of its code."
-        text = Sentence(" ").join((Sentence(more, part=called), text))
+        first = "{part:.0f} of the samples are in routines that the kernel calls and that are not "
+        first += "part of its code."
+        text = Sentence(" ").join((Sentence(first, part=called), text))
         is_serial, variant, evidence = True, "calls", [called, *evidence]
     yield Candidate(
         FINDING.id,

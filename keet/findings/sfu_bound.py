@@ -67,8 +67,8 @@ FINDING = FindingSpec(
         "it.",
         when(instructions.divides_slowly, name=SLOW): "Divisions take their slow path{here}, which "
         "only operands that are infinite, not a number, or of extreme size need: check that these "
-        "values are right. If they are, scale them, or use __fdividef or __frcp_rn where the "
-        "accuracy allows it.",
+        "values are right. If they are, scale them, or use the fast division (__fdividef, "
+        "-ftz=true) where the accuracy allows it.",
         when(instructions.reduces_large_angles, name="large_angles"): "Large angles take the slow "
         "path of sinf and cosf{here}, a product with many digits and an array in local memory: "
         "subtract whole turns before the call (rintf and fused multiply-adds), or keep the phase "

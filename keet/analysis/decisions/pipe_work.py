@@ -65,10 +65,10 @@ def pipe_work(view: LaunchView, model: TimeModel, unit: str) -> PipeWork:
     counts = _counts(view)
     every = sum(counts.values())
     kind = max(counts, key=lambda each: counts[each])
-    fma = view.ceilings.reached("FMA")
-    if not every and unit == "LSU" and fma is not None and looks_like_gemm.test(view):
-        why = ", and the FMA pipe, which computes the products, for {fma:.0f}"
-        return PipeWork("", Sentence(why, fma=fma), (fma,))
+    fma = view.ceilings.reached("FMA") if not every and unit == "LSU" else None
+    if fma is not None and looks_like_gemm.test(view):
+        beside = ", and the FMA pipe, which computes the products, for {fma:.0f}"
+        return PipeWork("", Sentence(beside, fma=fma), (fma,))
     if counts[kind] <= MAJORITY * every:
         return _some_passes(view) if unit == "L1" else PipeWork("", Sentence())
     part = Quantity(100 * counts[kind] / every, "%")

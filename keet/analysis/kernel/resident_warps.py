@@ -72,6 +72,7 @@ def few_warps(view: LaunchView) -> tuple[Sentence, tuple[Evidence, ...]] | None:
     by = " and ".join(_WORDS[each] for each in blocks.limits)
     by = by if blocks.given is None else "the number of blocks in the grid"
     more = ", and the grid has no more blocks" if blocks.are_all and not blocks.given else ""
-    held = held._replace(unit="")
+    number = Quantity(float(held.value), "")
+    held = view.ledger.derived("warps_held", number, "warps that an SM holds", held)
     text = "An SM holds {held:.1f} of the {can:.0f} warps that it can, limited by {by}{more}."
     return Sentence(text, held=held, can=can, by=by, more=more), (held, can)
