@@ -166,18 +166,18 @@ def _tree_steps(view: LaunchView) -> float:
 
 
 def _working(view: LaunchView) -> float:
-    """Share of the threads at a barrier that load two values after it, 0 to 1; 0 if it is not
+    """Share of the threads at a barrier that load two values after it, 0 to 1; 1 if it is not
     known. A step of a tree has work for half of them at most; each point of a stencil has two
     neighbours."""
     threads = view.by_address("thread_inst_executed_true")
     if view.code is None or not threads:
-        return 0.0
+        return 1.0
     program, count = view.code.program, {"LDS": 0.0, "BAR": 0.0}
     for position in program.ran:
         each = program.code[position]
         if each.opcode in count:
             count[each.opcode] += float(threads.get(each.address, 0.0))
-    return min(1.0, count["LDS"] / 2 / count["BAR"]) if count["BAR"] else 0.0
+    return min(1.0, count["LDS"] / 2 / count["BAR"]) if count["BAR"] else 1.0
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

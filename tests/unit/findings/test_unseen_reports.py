@@ -18,8 +18,9 @@ from keet.explanation.precedents import precedents_of
 from keet.profile import Device, Instances, KernelName, Launch, RawMetric
 from keet.profile.metric import Value
 from keet.records import replace
+from tests.conftest import REPORTS
 from tests.unit.analysis.made_up_launch import ELAPSED, GEFORCE, made_up
-from tests.unit.analysis.real_launches import ChangedData, changed, launch_of
+from tests.unit.analysis.real_launches import ChangedData, changed, launch_of, profile_of
 
 
 def gain_of(diagnosis: Diagnosis, finding: str) -> float:
@@ -231,6 +232,15 @@ def test_a_tree_in_shared_memory_is_named_by_what_it_loads() -> None:
     assert found.label == "steps of a reduction tree in shared memory"
     assert found.relieves is not None
     assert "LSU" in found.relieves
+
+
+def test_a_stencil_in_shared_memory_is_no_tree() -> None:
+    """Each thread loads its neighbours and stores between two barriers, as in a tree; how many
+    threads do is not in this report."""
+    (launch, *_) = profile_of(REPORTS.parent / "runs" / "steps_one.ncu-repz").launches
+    diagnosis = diagnose(launch)
+    assert "barrier_bound" in {each.id for each in (*diagnosis.findings, *diagnosis.minor)}
+    assert "tree" not in {each.variant for each in (*diagnosis.findings, *diagnosis.minor)}
 
 
 def test_a_cause_that_gives_the_busy_unit_no_work_is_not_said_to_be_behind_it() -> None:
