@@ -117,6 +117,8 @@ class LaunchData(Protocol):
 
     def disassembly(self) -> Mapping[int, str] | Absent: ...
 
+    def is_for_debugging(self) -> bool: ...
+
 
 class Launch:
     """One launch of a profile, identified by its number: names repeat, numbers do not.
@@ -347,6 +349,12 @@ class Launch:
     def disassembly(self) -> Mapping[int, str] | Absent:
         """The SASS text of each instruction address."""
         return self.data.disassembly()
+
+    @property
+    def is_for_debugging(self) -> bool:
+        """Whether its code has tables for a debugger, as `nvcc -G` makes them; False if the file
+        has no code."""
+        return self.data.is_for_debugging()
 
     def keep_summary(self) -> None:
         """Compute what `release` keeps, so that a list of all launches need not decode them."""
