@@ -21,8 +21,8 @@ from keet.analysis.source_lines.wait_labels import AT_BARRIERS, words_for
 from keet.catalog import all_names, stalls
 from keet.evidence import Evidence
 from keet.lazy_regex import regex
-from keet.profile import SAMPLES_BY_REASON, Absent, Launch
-from keet.profile.launch import Location
+from keet.profile import SAMPLES_BY_REASON, Absent, Launch, Workload
+from keet.profile.launch import NO_COUNTS, Location
 from keet.safe_text import bounded_lines
 from keet.units import Number, Quantity
 
@@ -365,6 +365,16 @@ class LaunchView:
         """Why there is no machine code, if a check has asked for it."""
         found = vars(self).get("_code")
         return found if isinstance(found, Absent) else None
+
+    @cached_property
+    def lacks_counts(self) -> bool:
+        """Whether the file may have the code, but has no numbers for single instructions. Known
+        without reading the code."""
+        if self.launch.workload is not Workload.KERNEL:
+            return False
+        if any(self.launch.find(each) is not None for each in ("inst_executed", "samples_total")):
+            return self.code_absent == NO_COUNTS
+        return self.launch.disassembly == NO_COUNTS
 
     @property
     def code_state(self) -> CodeState:

@@ -43,6 +43,13 @@ class Absent(NamedTuple):
     remedy: str
 
 
+NO_COUNTS = Absent(
+    "the report has no numbers for single instructions",
+    "profile again with: ncu --section SourceCounters",
+)
+"""Why code is not analysed although the report may have it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Device:
     """The GPU of a launch. `None`: not recorded."""
