@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from keet.analysis.capture.sampling import LEAST_SAMPLES, partial_sampling
-from keet.analysis.hardware.ceilings import Ceilings
+from keet.analysis.hardware.ceilings import Ceiling, Ceilings
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.limits import NAMED_PART
 from keet.analysis.parameters import Parameter
@@ -93,7 +93,19 @@ class LaunchView:
 
     @cached_property
     def ceilings(self) -> Ceilings:
-        return Ceilings(self.ledger)
+        """How busy the units were. Without such numbers, as in a report of the roofline section
+        alone: what the counted work shows of it."""
+        measured = Ceilings(self.ledger)
+        return measured if measured.ranked else measured.with_units(self._counted(measured))
+
+    def _counted(self, units: Ceilings) -> Iterator[Ceiling]:
+        from keet.analysis.roofline.compute import counted_pipes
+        from keet.analysis.roofline.memory import dram_ceiling
+
+        yield from counted_pipes(self.ledger)
+        dram = dram_ceiling(self.ledger, units)
+        if not isinstance(dram, Absent):
+            yield dram
 
     @property
     def capability(self) -> tuple[int, ...]:

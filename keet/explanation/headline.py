@@ -207,6 +207,13 @@ def _not_near(diagnosis: Diagnosis) -> Sentence:
     nearest = nearest_units(diagnosis)
     if not nearest:
         return Sentence("the report does not say how busy the units were")
+    if diagnosis.view.ceilings.are_counted:
+        return Sentence(
+            "the work that was counted takes {unit} to {reached:.0f} of its peak; how busy the "
+            "units were in all is not known",
+            unit=nearest[0].spoken,
+            reached=nearest[0].reached,
+        )
     text = "no unit is above {reached:.0f} of its peak ({unit}: {reached:.0f}){waits}"
     unmeasured = diagnosis.view.ceilings.unmeasured
     if unmeasured:
