@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from keet.analysis.capture.sampling import LEAST_SAMPLES, partial_sampling
-from keet.analysis.hardware.ceilings import Ceilings
+from keet.analysis.hardware.ceilings import Ceiling, Ceilings
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.limits import NAMED_PART
 from keet.analysis.parameters import Parameter
@@ -21,8 +21,8 @@ from keet.analysis.source_lines.wait_labels import AT_BARRIERS, words_for
 from keet.catalog import all_names, stalls
 from keet.evidence import Evidence
 from keet.lazy_regex import regex
-from keet.profile import SAMPLES_BY_REASON, Absent, Launch
-from keet.profile.launch import Location
+from keet.profile import SAMPLES_BY_REASON, Absent, Launch, Workload
+from keet.profile.launch import NO_COUNTS, Location
 from keet.safe_text import bounded_lines
 from keet.units import Number, Quantity
 
@@ -93,7 +93,19 @@ class LaunchView:
 
     @cached_property
     def ceilings(self) -> Ceilings:
-        return Ceilings(self.ledger)
+        """How busy the units were. Without such numbers, as in a report of the roofline section
+        alone: what the counted work shows of it."""
+        measured = Ceilings(self.ledger)
+        return measured if measured.ranked else measured.with_units(self._counted(measured))
+
+    def _counted(self, units: Ceilings) -> Iterator[Ceiling]:
+        from keet.analysis.roofline.compute import counted_pipes
+        from keet.analysis.roofline.memory import dram_ceiling
+
+        yield from counted_pipes(self.ledger)
+        dram = dram_ceiling(self.ledger, units)
+        if not isinstance(dram, Absent):
+            yield dram
 
     @property
     def capability(self) -> tuple[int, ...]:
@@ -365,6 +377,16 @@ class LaunchView:
         """Why there is no machine code, if a check has asked for it."""
         found = vars(self).get("_code")
         return found if isinstance(found, Absent) else None
+
+    @cached_property
+    def lacks_counts(self) -> bool:
+        """Whether the file may have the code, but has no numbers for single instructions. Known
+        without reading the code."""
+        if self.launch.workload is not Workload.KERNEL:
+            return False
+        if any(self.launch.find(each) is not None for each in ("inst_executed", "samples_total")):
+            return self.code_absent == NO_COUNTS
+        return self.launch.disassembly == NO_COUNTS
 
     @property
     def code_state(self) -> CodeState:

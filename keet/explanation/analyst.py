@@ -27,6 +27,7 @@ from keet.explanation.minor_defects import minor_defect
 from keet.explanation.ncu_rules import second_opinion
 from keet.findings import FindingSpec, SmallShare, findings
 from keet.profile import Launch, Profile, Workload
+from keet.profile.launch import NO_COUNTS
 from keet.profile.launch_iteration import MAX_DECODED, iterate_launches
 from keet.records import NamedTuple
 from keet.units import Quantity
@@ -284,6 +285,8 @@ def _without_code(view: LaunchView) -> list[Skipped]:
     absent = view.code_absent
     if view.launch.workload is not Workload.KERNEL:
         return [Skipped("machine code", "a range or a graph has none of its own", NO_REMEDY)]
+    if view.lacks_counts:
+        return [Skipped("counts per instruction", NO_COUNTS.reason, NO_COUNTS.remedy)]
     return [Skipped("machine code", absent.reason, absent.remedy)] if absent else []
 
 

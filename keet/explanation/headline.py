@@ -207,6 +207,13 @@ def _not_near(diagnosis: Diagnosis) -> Sentence:
     nearest = nearest_units(diagnosis)
     if not nearest:
         return Sentence("the report does not say how busy the units were")
+    if diagnosis.view.ceilings.are_counted:
+        return Sentence(
+            "the work that was counted takes {unit} to {reached:.0f} of its peak; how busy the "
+            "units were in all is not known",
+            unit=nearest[0].spoken,
+            reached=nearest[0].reached,
+        )
     text = "no unit is above {reached:.0f} of its peak ({unit}: {reached:.0f}){waits}"
     unmeasured = diagnosis.view.ceilings.unmeasured
     if unmeasured:
@@ -410,7 +417,8 @@ def _lacking(view: LaunchView) -> list[str]:
     lacking = {
         "warp states": not view.stalls,
         "the load of the issue slots": view.ceilings.reached("issue") is None,
-        "the machine code": view.code_absent is not None,
+        "counts per instruction": view.lacks_counts,
+        "the machine code": view.code_absent is not None and not view.lacks_counts,
         "the load of DRAM, L2 and L1": view.ceilings.unmeasured == MEMORY_UNITS,
     }
     return [what for what, is_lacking in lacking.items() if is_lacking]
@@ -527,6 +535,8 @@ def _at_dram(view: LaunchView, dram: Ceiling, nearest: Ceiling) -> Sentence:
 def _why_unknown(view: LaunchView) -> str:
     if view.streaming is not None and view.streaming.reason:
         return view.streaming.reason
+    if view.lacks_counts:
+        return "the report has no counts per instruction"
     if view.code_state == "off":
         return "the machine code was not analysed"
     return "the report has no machine code that keet can analyse"

@@ -227,6 +227,8 @@ FINDING = FindingSpec(
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     """Waiting that no unit explains and that other warps do not hide."""
     issue, top = view.ceilings.reached("issue"), next(iter(view.ceilings.ranked), None)
+    if view.ceilings.are_counted:  # at least that busy: no sign that warps wait
+        top = None
     states = [state for state in view.stalls if stalls()[state].counts_as_stall]
     if (top is None and not states) or a_unit_explains(view, model):
         return

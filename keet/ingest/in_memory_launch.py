@@ -97,3 +97,6 @@ class InMemoryLaunch:
 
     def disassembly(self) -> Mapping[int, str] | Absent:
         return self.stored_disassembly
+
+    def is_for_debugging(self) -> bool:
+        return False

@@ -43,6 +43,13 @@ class Absent(NamedTuple):
     remedy: str
 
 
+NO_COUNTS = Absent(
+    "the report has no numbers for single instructions",
+    "profile again with: ncu --section SourceCounters",
+)
+"""Why code is not analysed although the report may have it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Device:
     """The GPU of a launch. `None`: not recorded."""
@@ -116,6 +123,8 @@ class LaunchData(Protocol):
     def locations(self) -> Mapping[int, Location]: ...
 
     def disassembly(self) -> Mapping[int, str] | Absent: ...
+
+    def is_for_debugging(self) -> bool: ...
 
 
 class Launch:
@@ -347,6 +356,12 @@ class Launch:
     def disassembly(self) -> Mapping[int, str] | Absent:
         """The SASS text of each instruction address."""
         return self.data.disassembly()
+
+    @property
+    def is_for_debugging(self) -> bool:
+        """Whether its code has tables for a debugger, as `nvcc -G` makes them; False if the file
+        has no code."""
+        return self.data.is_for_debugging()
 
     def keep_summary(self) -> None:
         """Compute what `release` keeps, so that a list of all launches need not decode them."""

@@ -96,7 +96,8 @@ def _busy_pipe(view: LaunchView, model: TimeModel) -> tuple[Sentence | None, tup
     busy, active = view.ceilings.reached("FP64"), model.balance.active
     if busy is None or not busy.value:
         return None, ()
-    text = "FP64 pipe is busy for {busy:.0f} of the time"
+    least = "at least " if view.ceilings.are_counted else ""
+    text = f"FP64 pipe is busy for {least}{{busy:.0f}} of the time"
     if active * WORTH > 1 or not active:
         return Sentence(text, busy=busy), (busy,)
     share = Quantity(min(100.0, float(busy.value) / active), "%")

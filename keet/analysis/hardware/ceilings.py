@@ -217,6 +217,8 @@ class Ceilings:
         self._idle: set[str] = set()
         """Links that were measured and carried nothing: they get no row in a table."""
         self._host: HostTraffic | None = None
+        self.are_counted = False
+        """Whether shares are lower bounds, from counted work; see `with_units`."""
         for name, unit in _UNITS.items():
             self._add(name, _unit_ceiling(ledger, name, unit))
         self._add_whole_sm()
@@ -247,6 +249,15 @@ class Ceilings:
             self._add(HOST_LINK, _host_ceiling(self._ledger, self._host))
         elif used is False:
             self._idle.add(HOST_LINK)
+
+    def with_units(self, counted: Iterable[Ceiling]) -> Ceilings:
+        """The same with units whose load is known from the amount of their work alone: a lower
+        bound. Others are unknown."""
+        for ceiling in counted:
+            self._add(ceiling.name, ceiling)
+            self.are_counted = True
+        vars(self).pop("ranked", None)
+        return self
 
     def __contains__(self, name: str) -> bool:
         return name in self._by_name or name in self._idle

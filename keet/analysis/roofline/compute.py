@@ -112,6 +112,27 @@ def _scalar_rate(ledger: LaunchLedger, scalar: _Scalar) -> Evidence | None:
     return per_second(ledger, f"roofline.{scalar.id}.achieved", label, amount)
 
 
+def counted_pipes(ledger: LaunchLedger) -> Iterator[Ceiling]:
+    """How busy FP64 and FMA were at least: their counted instructions over the most that they can
+    execute. They also execute others, such as conversions and integer multiplications."""
+    for scalar in _SCALARS:
+        rates = _parts(ledger, scalar, "per_cycle")
+        peak = positive(ledger.measured(f"inst_{scalar.letter}fma_peak_per_cycle"))
+        if scalar.id == "fp16" or rates is None or peak is None:
+            continue
+        executed = sum(float(rate.value) for rate in rates.values())
+        if executed > 0:
+            reached = ledger.derived(
+                f"counted.{scalar.id}.reached",
+                Quantity(100 * executed / peak.value, "%"),
+                f"{scalar.pipe} pipe: share of peak, by its {scalar.label} instructions",
+                *rates.values(),
+                peak,
+            )
+            source = "report: counted instructions, at least"
+            yield Ceiling(scalar.pipe.lower(), scalar.pipe, "compute", reached, source)
+
+
 def loads_constants(ledger: LaunchLedger, units: Ceilings) -> bool:
     """Compilers load constants into registers with HFMA2, which counts as arithmetic."""
     parts = _parts(ledger, _SCALARS[-1], "per_cycle")

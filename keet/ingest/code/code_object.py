@@ -50,6 +50,16 @@ class CodeObject:
             return None
 
     @cached_property
+    def is_for_debugging(self) -> bool:
+        """Whether ptxas was told to make code for a debugger (-g, from `nvcc -G`): only then does
+        it write where variables are. Line information alone (-lineinfo) has no such section, and
+        `.debug_info` may be from another compiler."""
+        try:
+            return bool(self.cubin and Elf(self.cubin).section(".nv_debug_info_reg_sass"))
+        except Malformed:
+            return False
+
+    @cached_property
     def digest(self) -> str | None:
         """SHA-256 of the cubin."""
         return hashlib.sha256(self.cubin).hexdigest() if self.cubin else None

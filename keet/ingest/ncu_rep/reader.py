@@ -208,3 +208,7 @@ class FileLaunch:
 
     def disassembly(self) -> Mapping[int, str] | Absent:
         return self._report.code_of(self.number)
+
+    def is_for_debugging(self) -> bool:
+        code = [each for each in self.decoded.code if each.cubin]
+        return bool(code) and all(each.is_for_debugging for each in code)

@@ -17,13 +17,9 @@ from keet.ingest.sass.nvidia_reader import NOT_INSTALLED, Disassembly, known_cod
 from keet.ingest.sass.partial_report import PartialReport, partial_report
 from keet.ingest.sass.sass_cache import SassCache, open_cache
 from keet.profile import Absent
+from keet.profile.launch import NO_COUNTS
 
 Code = Mapping[int, str] | Absent
-
-_NO_ADDRESSES = Absent(
-    "the report has no numbers for single instructions",
-    "profile again with: ncu --section SourceCounters",
-)
 
 
 class CodeUser(Protocol):
@@ -97,6 +93,8 @@ class Disassembler:
 
     def code_of(self, launch: CodeUser, others: Iterable[CodeUser] = ()) -> Code:
         """`others`: launches that may be asked about next."""
+        if not launch.addresses():
+            return NO_COUNTS  # nothing is fetched to know it, not even for others
         key = launch.code_key
         if key not in self._known and key not in self._running:
             self._begin(chain([launch], others if self._known else ()))
@@ -124,7 +122,7 @@ class Disassembler:
         be fetched."""
         key = launch.code_key
         if not launch.addresses():
-            self._known[key] = _NO_ADDRESSES
+            self._known[key] = NO_COUNTS
             return []
         if self._reader is None:
             self._known[key] = NOT_INSTALLED

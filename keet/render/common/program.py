@@ -193,10 +193,12 @@ def verified_text(explanation: Explanation, own: ExplanationCheck) -> str:
 
 def without_code_text(explanation: Explanation, shown: Sequence[LaunchExplanation]) -> str:
     """Which launches were explained with their machine code, if only some were."""
-    off = sum(each.view.code_state == "off" for each in shown)
+    counted = [each.view for each in shown if not each.view.lacks_counts]
+    off = sum(view.code_state == "off" for view in counted)
     if not off or not explanation.reads_code:
         return ""
+    read = len(counted) - off
     return (
-        f"The machine code was analysed for {len(shown) - off} of these {len(shown)} launches: one "
+        f"The machine code was analysed for {read} of these {len(shown)} launches: one "
         "for each kernel and shape that takes most of the time. For another one: --launch N."
     )

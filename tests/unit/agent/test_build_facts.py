@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from keet.agent.source.build_facts import build_facts
 from keet.agent.source.build_facts import module_facts as told
 from keet.ingest.code.build_info import BuildInfo, build_info
+from keet.ingest.code.code_object import CodeObject
 from keet.profile import Profile
 
 
@@ -88,6 +89,25 @@ def test_a_debug_build_and_its_architecture() -> None:
     assert info.debug
     assert info.architecture == 90
     assert not info_of(b".target sm_61\0").debug
+
+
+@pytest.mark.parametrize(
+    ("sections", "debugging"),
+    [
+        ((), False),
+        (("_debug_line", "_nv_debug_line_sass", "_debug_frame"), False),
+        (("_debug_info", "_debug_abbrev", "_debug_line"), False),
+        (("_debug_info", "_nv_debug_info_reg_sass"), True),
+    ],
+)
+def test_tables_for_a_debugger(sections: tuple[str, ...], debugging: bool) -> None:
+    """`-lineinfo` has lines only; `.debug_info` alone may be from the compiler before ptxas."""
+    code = CodeObject()
+    code.cubin = cubin(**dict.fromkeys(sections, b"1"))
+    assert code.is_for_debugging is debugging
+    damaged = CodeObject()
+    damaged.cubin = code.cubin[:70]
+    assert not damaged.is_for_debugging
 
 
 def test_options_of_ptxas_among_the_notes_of_other_tools() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from keet.analysis.kernel.debug_build import is_debug_build
 from keet.diagnosis.diagnosis import diagnose
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import LaunchExplanation
@@ -40,6 +41,27 @@ def test_a_debug_build_has_no_gains() -> None:
     assert diagnose(latency_bound(OPTIMISED)).findings
     debug = diagnose(latency_bound(DEBUG))
     assert (debug.findings, debug.minor, debug.all_fixed, debug.healthy) == ((), (), None, None)
+
+
+class _ForDebugging(InMemoryLaunch):
+    """Code with tables for a debugger."""
+
+    def is_for_debugging(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("opcodes", "is_debug"),
+    [({}, True), (OPTIMISED, False), (DEBUG, True), ({**DEBUG, "FFMA": 50, "IMAD": 300}, True)],
+)
+def test_tables_for_a_debugger_show_it_without_counts(
+    opcodes: dict[str, int], is_debug: bool
+) -> None:
+    """`-G -dopt=on` has the tables too, but its counts are those of optimised code."""
+    launch = latency_bound(opcodes)
+    assert isinstance(launch.data, InMemoryLaunch)
+    launch.data = _ForDebugging(**vars(launch.data))
+    assert is_debug_build(diagnose(launch).view) is is_debug
 
 
 def test_a_program_says_first_that_it_is_a_debug_build() -> None:
