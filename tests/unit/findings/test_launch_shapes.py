@@ -203,3 +203,13 @@ def test_a_narrow_block_is_why_accesses_are_scattered(
     launch.block = block
     found = next(f for f in diagnose(launch).findings if f.id == "uncoalesced_global")
     assert ("as wide as a warp" in found.action) == advised
+
+
+@each_row(("active", "gain"), [(10 / 132, 1.0), (8 / 132, 1.225)])
+def test_sms_without_a_block_are_no_load_imbalance(active: float, gain: float) -> None:
+    """Made up: 10 blocks, which take equally long, or of which the average takes 80%."""
+    launch = made_up(
+        {"fma": 3.0}, WAITS, duration=1e6, elapsed_cycles=ELAPSED, grid_size=10, block_size=256,
+        sm_active_cycles=ELAPSED * active, sm_active_cycles_max=ELAPSED,
+    )  # fmt: skip
+    assert forecasts(launch).get("load_imbalance", 1.0) == pytest.approx(gain, abs=0.01)
