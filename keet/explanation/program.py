@@ -295,7 +295,9 @@ class _ProgramMaker:
 
     def _if_every(self, total: Evidence, first: Forecast) -> str:
         every = gain_of(self._sure_groups, float(total.value), every=True)
-        if every is None or times_text(every.likely) == times_text(first.likely):
+        # Rounded sums of several launches may be slightly below the first finding's gain.
+        is_more = every is not None and every.likely > first.likely
+        if every is None or not is_more or times_text(every.likely) == times_text(first.likely):
             return ""
         shown = self._book.derived(
             "program_gain_every", Quantity(every.likely, "x"), "gain if all findings were fixed"

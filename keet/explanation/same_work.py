@@ -111,7 +111,10 @@ def _work_of(each: LaunchExplanation) -> _Work | None:
             amount = Quantity(done, lead.achieved.unit.removesuffix("/s"))
             return _Work(f"{lead.name} operations", (amount,), launch.rank_time)
     stored = stored_bytes(launch) or written_and_read(launch)[0]
-    if not moved or not read or not stored or moved < FEW_BYTES:
+    if not moved:  # launches of one kernel with as many threads, in blocks of other sizes
+        threads, kind = launch.number("threads"), f"{_SHAPES}{launch.name.full}"
+        return _Work(kind, (Quantity(threads, ""),), launch.rank_time) if threads else None
+    if not read or not stored or moved < FEW_BYTES:
         return None
     amounts = tuple(Quantity(amount, "byte") for amount in (moved, read, stored))
     return _Work("bytes", amounts, launch.rank_time)
@@ -122,6 +125,8 @@ def _text(fast: _Kernel, slow: Sequence[_Kernel], book: Ledger) -> Sentence:
     kind, (amount, *_), _ = fast.work
     more = " and others" if len(slow) > _NAMED else ""
     form = _BYTES if kind == "bytes" else _OPERATIONS
+    if kind.startswith(_SHAPES):
+        form, kind = _THREADS, "threads"
     return Sentence(
         form,
         name=fast.name,
@@ -132,6 +137,11 @@ def _text(fast: _Kernel, slow: Sequence[_Kernel], book: Ledger) -> Sentence:
     )
 
 
+_SHAPES = "threads of "
+_THREADS = (
+    "{name} has as many threads ({amount:.0f}) in blocks of another size, and takes less time: "
+    "{factors}{more}. If the work is the same, it shows what the size of a block gains."
+)
 _OPERATIONS = (
     "{name} does as many {kind} ({amount}) in less time: {factors}{more}. If the results are the "
     "same, it shows what is possible."

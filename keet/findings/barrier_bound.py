@@ -7,6 +7,7 @@ from functools import partial
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits, part_of
 from keet.analysis.facts import grid, instructions, on_chip, origin, waits, warps
+from keet.analysis.facts.warps import TREE
 from keet.analysis.instruction_removal import kept_waits_by
 from keet.analysis.kernel.grid_use import least_kept
 from keet.analysis.kernel.lone_thread import LoneThread, lone_thread
@@ -26,7 +27,6 @@ MOSTLY = Parameter(0.75, "accesses of such a step over their usual number", "jud
 BARRIER_WAITS = Parameter(0.75, "share of the waiting at barriers that a fix removes", "fit")
 
 ONE_THREAD = "one_thread"
-TREE = "tree"
 
 FINDING = FindingSpec(
     id="barrier_bound",
@@ -85,6 +85,9 @@ FINDING = FindingSpec(
         when(on_chip.stages_through_shared, name="tiles"): "Keep two tiles in shared memory, and "
         "load the next one into registers while the current one is used{here}: one barrier per "
         "step is enough then.",
+        when(warps.sums_by_a_tree, name="tree"): "Reduce within warps by shuffles "
+        "(__shfl_xor_sync) and across warps once, or use cub::BlockReduce{here}; let each thread "
+        "add several items first.",
         when(waits.uneven_loops, name="uneven"): "Warps reach the barrier at different times, "
         "because their loops differ in length{here}: share the work between barriers evenly, or "
         "use smaller blocks.",

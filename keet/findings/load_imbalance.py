@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import DOUBT_STEEPNESS, MAX_GAIN, Candidate
 from keet.analysis.decisions.occupancy import USUAL_ACHIEVED
-from keet.analysis.decisions.uneven import UNEVEN_INSTRUCTIONS, evenness, unequal_work
+from keet.analysis.decisions.uneven import (
+    UNEVEN_INSTRUCTIONS,
+    among_those_with_blocks,
+    evenness,
+    unequal_work,
+)
 from keet.analysis.facts import grid, origin, waits
 from keet.analysis.kernel.grid_use import BALANCED, grid_shape, least_kept, resident
 from keet.analysis.launch_view import LaunchView
@@ -28,7 +33,8 @@ FINDING = FindingSpec(
     meaning="Some blocks, warps or SMs have far more work than others, and the others wait for "
     "them.",
     how="The active cycles of the average SM are compared with those of the SM that is active "
-    "longest. If the number of waves explains the difference, it is a tail effect. "
+    "longest; SMs that get no block are left out. If the number of waves explains the difference, "
+    "it is a tail effect. "
     "SMs that execute as many instructions as others have the same work, and only their speed "
     "differs. "
     "Without a value for each SM, it is assumed where the average SM is active for only a part of "
@@ -75,6 +81,8 @@ def candidates(view: LaunchView, _: TimeModel) -> Iterator[Candidate]:
     even, shape = evenness(view), grid_shape(view)
     expected = shape.expected if shape else 1.0
     if even is not None:
+        if shape is not None and shape.spread < 1:  # the rest of the SMs is a small grid's
+            even, expected = among_those_with_blocks(view, even, shape.spread), 1.0
         left = _left(float(even.ratio.value) / BALANCED, expected) ** unequal_work(view, even)
         effect = Effect(longest_sm=max(left, 1 / MAX_GAIN), every_wait=resident(view) ** (1 - left))
         evidence = (even.share, even.ratio, *((shape.waves,) if shape and shape.waves else ()))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.facts import on_chip, origin
 from keet.analysis.instruction_removal import removed_part
+from keet.analysis.kernel.called_code import runs_more
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import local_cause, without_local
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
@@ -21,7 +22,8 @@ FINDING = FindingSpec(
     "registers go through L1 and beyond.",
     how="The sectors of local memory are compared with all sectors that L1 serves. L2 and DRAM "
     "only gain as far as L1 does not absorb local memory. Whether registers were spilled or an "
-    "array is indexed at run time is decided by the number of spilling requests.",
+    "array is indexed at run time is decided by the number of spilling requests. Accesses of "
+    "called routines such as malloc are left out.",
     credited_rules=("CPIStall", "MemoryCacheAccessPattern"),
     parameters=(INDIRECT,),
     claims=("bytes", "instructions"),
@@ -69,7 +71,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     local, every, share = _sectors(view)
     if local is None or every is None or share is None:
         return
-    wasted, units = share.value / 100, without_local(view)
+    own = _own_part(view)
+    wasted = share.value / 100 * own
+    units = {unit: 1 - (1 - left) * own for unit, left in without_local(view).items()}
     cause = local_cause(view)
     waits = kept_waits(model, MEMORY_WAITS, wasted)
     if cause == "array" and (loops := _index_work(view)):
@@ -86,6 +90,16 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     )
 
 
+def _own_part(view: LaunchView) -> float:
+    """Share of the accesses to local memory in the kernel's own code, 0 to 1: registers do not
+    save those of called routines, such as malloc."""
+    requests = sum(view.value(each) or 0.0 for each in _REQUESTS)
+    if not requests or not view.opcodes or not runs_more(view):
+        return 1.0
+    return min(1.0, view.count("LDL", "STL") / requests)
+
+
+_REQUESTS = ("local_load_requests", "local_store_requests")
 _OF_INDICES = ("address", "control", "move")
 
 

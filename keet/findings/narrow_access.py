@@ -9,6 +9,7 @@ from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.expanded_names import INTEGER_DIVISIONS
 from keet.analysis.facts import global_memory, origin, waits
 from keet.analysis.facts.global_memory import TINY_ACCESS, WIDEST_ACCESS
+from keet.analysis.facts.instructions import XU
 from keet.analysis.kernel.bytes_in_flight import bytes_in_flight
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import access_width, accesses_saved, global_accesses_part
@@ -115,7 +116,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     kept = width / WIDEST_ACCESS
     # A request below a cache line also keeps fewer bytes in flight.
     below_line = min(1.0, max(0.0, (_WORD - width) / (_WORD - TINY_ACCESS)))
-    saved = _access_share(view, below_line) * (1 - kept) * NARROW_INSTRUCTIONS
+    fewer = (1 - kept) * NARROW_INSTRUCTIONS
+    saved, on_xu = (of(view, below_line) * fewer for of in (_access_share, _xu_share))
     held = _left_of_waits(view, kept)
     shown = view.ledger.derived("access_width", Quantity(width, "byte"), _WIDTH, executed)
     most = Quantity(float(WIDEST_ACCESS), "byte")
@@ -130,8 +132,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         FINDING.id,
         Sentence(text, width=shown, widest=widest),
         Effect(
-            dict.fromkeys(("issue", "LSU", "FMA", "ALU", "ADU", "XU"), 1 - saved)
-            | {"L2": 1 - NARROW_REQUESTS * (1 - held)},
+            dict.fromkeys(("issue", "LSU", "FMA", "ALU", "ADU"), 1 - saved)
+            | {"XU": 1 - on_xu, "L2": 1 - NARROW_REQUESTS * (1 - held)},
             kept_waits(model, MEMORY_WAITS, (1 - min(held, kept**below_line)) * of_global),
             every_wait=1 - INDIRECT * saved * other,
         ),
@@ -176,6 +178,18 @@ def _access_share(view: LaunchView, below_line: float) -> float:
         return 0.0
     whole = _index_share(view.code) * global_accesses_part(view) if view.code else 0.0
     return max(min(1.0, PER_ACCESS * view.executed("LDG", "STG") / every), below_line * whole)
+
+
+def _xu_share(view: LaunchView, below_line: float) -> float:
+    """Share of the XU pipe's work that wide accesses would save, 0 to 1: that of index arithmetic
+    (divisions of integers). The values themselves are converted as often as before."""
+    if view.code is None:
+        return 0.0
+    code, purposes = view.code, view.code.purposes
+    own = [each for each in code.program.ran if code.program.code[each].opcode in XU]
+    of_indices = [each for each in own if purposes[each].value in _PER_ELEMENT]
+    part = code.share(of_indices) / code.share(own) if own else 0.0
+    return below_line * part * global_accesses_part(view)
 
 
 def _index_share(code: MachineCode) -> float:

@@ -15,12 +15,14 @@ class Evenness(NamedTuple):
     """Active cycles of the average SM over those of the SM that is active longest, 0 to 1."""
     share: Evidence
     """The same as a percentage, with an id of its own: texts print it, and models refer to it."""
+    spread: float = 1.0
+    """Share of the SMs that the two are about: 1, or those that get a block."""
 
     @property
     def text(self) -> Sentence:
         """`the average SM is active for 8% of the longest SM's cycles`."""
-        words = "the average SM is active for {share:.0f} of the longest SM's cycles"
-        return Sentence(words, share=self.share)
+        words = "the average SM{some} is active for {share:.0f} of the longest SM's cycles"
+        return Sentence(words, share=self.share, some=" with a block" if self.spread < 1 else "")
 
     @property
     def is_balanced(self) -> bool:
@@ -36,6 +38,18 @@ def evenness(view: LaunchView) -> Evenness | None:
         return None
     percent, label = Quantity(100 * float(ratio.value), "%"), "average of the longest active SM"
     return Evenness(ratio, view.ledger.derived("sm_evenness_pct", percent, label, ratio))
+
+
+def among_those_with_blocks(view: LaunchView, even: Evenness, spread: float) -> Evenness:
+    """The same without SMs that get no block, which a small grid explains. `spread`: the share of
+    the SMs that get one."""
+    if spread >= 1:
+        return even
+    part, label = min(1.0, float(even.ratio.value) / spread), "average SM with a block over longest"
+    derived = view.ledger.derived
+    ratio = derived("sm_evenness_with_blocks", Quantity(part, ""), label, even.ratio)
+    share = derived("sm_evenness_with_blocks_pct", Quantity(100 * part, "%"), label, ratio)
+    return Evenness(ratio, share, spread)
 
 
 UNEVEN_INSTRUCTIONS = Parameter(
@@ -58,5 +72,5 @@ def unequal_work(view: LaunchView, even: Evenness) -> float:
     average, most = counted
     if average is None or most is None or not most.value or even.ratio.value >= 1:
         return 1.0
-    uneven = 1 - min(1.0, float(average.value) / float(most.value))
+    uneven = 1 - min(1.0, float(average.value) / float(most.value) / even.spread)
     return min(1.0, uneven / (1 - float(even.ratio.value)) / UNEVEN_INSTRUCTIONS)

@@ -104,6 +104,13 @@ def strided_records(view: LaunchView) -> Answer:
     from keet.analysis.sass.analyses.widths import lane_stride
 
     stride = lane_stride(worst.offset)
+    if (
+        stride is None and worst.shape is not None
+    ):  # an index that is clamped at the edges: as in another access of the array
+        steps = {each.step for group in worst.shape.groups for each in group.strides}
+        same = [each for each in view.code.accesses if each.pointer == worst.pointer]
+        known = (lane_stride(each.offset) for each in same)
+        stride = next((each for each in known if each in steps), None)
     is_record = stride is not None and worst.width < abs(stride) <= LARGEST_RECORD
     return view.code.addresses([worst.position]) if is_record else False
 

@@ -60,6 +60,12 @@ def inactive_in_routines(view: LaunchView) -> Answer:
 
 # --- barriers
 
+TREE = "tree"
+sums_by_a_tree = Fact(
+    "steps of a reduction tree go through shared memory, with a barrier each",
+    of_finding=lambda _, finding: finding.variant == TREE,
+)
+
 
 @fact(
     "one thread works while the other warps of its block wait at the barrier",

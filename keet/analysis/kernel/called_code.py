@@ -23,7 +23,7 @@ def called_part(view: LaunchView) -> float:
     it."""
     samples = view.table.samples or {}
     every = sum(samples.values())
-    if every < LEAST_SAMPLES or not _runs_more(view) or view.code is None:
+    if every < LEAST_SAMPLES or not runs_more(view) or view.code is None:
         return 0.0
     own = {each.address for each in view.code.program.code if each.text}
     inside = sum(count for address, count in samples.items() if address in own)
@@ -39,7 +39,7 @@ def called_share(view: LaunchView) -> Evidence | None:
     return view.ledger.derived("called_code", Quantity(100 * part, "%"), label)
 
 
-def _runs_more(view: LaunchView) -> bool:
+def runs_more(view: LaunchView) -> bool:
     """Whether the SMs executed notably more instructions than the kernel's code has. Most kernels
     call nothing, so that their code need not be read."""
     own = view.value("inst_executed")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY
 from keet.evidence import Evidence, Sentence
@@ -62,13 +63,19 @@ def resident_blocks(view: LaunchView) -> ResidentBlocks | None:
 
 def few_warps(view: LaunchView) -> tuple[Sentence, tuple[Evidence, ...]] | None:
     """A sentence about the warps of an SM, if they are fewer than half of those that it can hold:
-    how many there are, and why."""
+    how many there are, and why. Where the grid gives it more, they have ended."""
     held, blocks = view.get("achieved_warps_per_sm"), resident_blocks(view)
     share = view.get("achieved_occupancy_pct")
     if held is None or share is None or blocks is None or not 0 < share.value < 100 * MAJORITY:
         return None
     most = Quantity(round(100 * float(held.value) / float(share.value)), "")
     can = view.ledger.derived("warps_an_sm_can_hold", most, "warps that an SM can hold", held)
+    if (given := _given_warps(view, blocks)) and held.value < MAJORITY * given.value:
+        held, rest = held._replace(unit=""), "it gets {given:.0f}, and most of them end early"
+        if not blocks.are_all:
+            rest = "{given:.0f} fit, and most of them end before others take their place"
+        text = f"An SM holds {{held:.1f}} of the {{can:.0f}} warps that it can: {rest}."
+        return Sentence(text, held=held, can=can, given=given), (held, can, given)
     by = " and ".join(_WORDS[each] for each in blocks.limits)
     by = by if blocks.given is None else "the number of blocks in the grid"
     more = ", and the grid has no more blocks" if blocks.are_all and not blocks.given else ""
@@ -76,3 +83,15 @@ def few_warps(view: LaunchView) -> tuple[Sentence, tuple[Evidence, ...]] | None:
     held = view.ledger.derived("warps_held", number, "warps that an SM holds", held)
     text = "An SM holds {held:.1f} of the {can:.0f} warps that it can, limited by {by}{more}."
     return Sentence(text, held=held, can=can, by=by, more=more), (held, can)
+
+
+def _given_warps(view: LaunchView, blocks: ResidentBlocks) -> Evidence | None:
+    """Warps that an SM with work gets at a time, by the grid and by what fits; None where the
+    report does not say. SMs that hold far fewer lack no blocks: their warps have ended."""
+    grid, block, sms = view.get("grid_size"), view.get("block_size"), view.launch.device.sm_count
+    if grid is None or block is None or not sms or not grid.value:
+        return None
+    each = float(grid.value) / min(float(grid.value), sms)
+    warps = math.ceil(float(block.value) / WARP) * min(each, float(blocks.fit.value))
+    label = "warps that an SM with work gets at a time"
+    return view.ledger.derived("warps_given", Quantity(warps, ""), label, grid, block, blocks.fit)

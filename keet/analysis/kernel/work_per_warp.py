@@ -53,13 +53,16 @@ def _issued(view: LaunchView) -> Evidence | None:
 
 
 def _alive(view: LaunchView) -> float:
-    """Resident warps over those that the blocks of an SM start with: warps without work exit."""
+    """Resident warps over those that the blocks of an SM start with: warps without work exit. The
+    last one is left out of both, since other blocks can't share its work."""
     alive, block = view.value("achieved_warps_per_sm"), view.value("block_size")
     grid, sms = view.value("grid_size"), view.launch.device.sm_count
     if not alive or not block or not grid or not sms:
         return 1.0
     resident = -(-block // WARP) * -(-grid // sms)
-    return min(1.0, alive / resident) if grid <= sms else 1.0
+    if grid > sms or resident <= 1:
+        return 1.0
+    return min(1.0, max(0.0, alive - 1) / (resident - 1))
 
 
 def working_part(view: LaunchView) -> float:

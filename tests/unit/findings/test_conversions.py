@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from keet.analysis.decisions.conversions import conversions
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.time_model import TimeModel
+from keet.analysis.time_model import Effect, TimeModel
 from keet.diagnosis.diagnosis import ranked_candidates
+from keet.findings import findings
 from tests.unit.analysis.real_launches import launch_of
 
 
@@ -31,3 +32,12 @@ def test_each_value_may_need_its_own_conversion() -> None:
 
 def test_special_functions_are_no_conversions() -> None:
     assert conversions(LaunchView(launch_of("nbody/sine_of_every_harmonic"))) is None
+
+
+def test_wide_accesses_leave_a_pipe_full_of_conversions_full() -> None:
+    """Values are converted as often as before, whatever loads them."""
+    view = LaunchView(launch_of("quant_dense/conversion_inside"), reads_code=True)
+    model = TimeModel(view)
+    effects = [each.effect for each in findings()["narrow_access"].candidates(view, model)]
+    left = [each.units["XU"] for each in effects if isinstance(each, Effect)]
+    assert min(left) > 0.99

@@ -203,3 +203,34 @@ def test_a_narrow_block_is_why_accesses_are_scattered(
     launch.block = block
     found = next(f for f in diagnose(launch).findings if f.id == "uncoalesced_global")
     assert ("as wide as a warp" in found.action) == advised
+
+
+@each_row(("active", "gain"), [(10 / 132, 1.0), (8 / 132, 1.225)])
+def test_sms_without_a_block_are_no_load_imbalance(active: float, gain: float) -> None:
+    """Made up: 10 blocks, which take equally long, or of which the average takes 80%."""
+    launch = made_up(
+        {"fma": 3.0}, WAITS, duration=1e6, elapsed_cycles=ELAPSED, grid_size=10, block_size=256,
+        sm_active_cycles=ELAPSED * active, sm_active_cycles_max=ELAPSED,
+    )  # fmt: skip
+    assert forecasts(launch).get("load_imbalance", 1.0) == pytest.approx(gain, abs=0.01)
+
+
+@each_row(("executed", "own", "gains_much"), [(5_000, 168, True), (50_000, 5, False)])
+def test_local_memory_of_called_routines_is_not_the_kernels(
+    executed: int, own: int, gains_much: bool
+) -> None:
+    """Made up: all of 168 accesses are in the kernel's code, or 5 of them."""
+    counted = ("load_sectors", "store_sectors", "load_requests", "store_requests")
+    local = {f"local_{what}": 84 for what in counted}
+    launch = made_up(
+        {"l1": 40.0}, WAITS, {"LDL": own, "IADD3": 5_000}, **local,
+        global_load_sectors=84, global_store_sectors=2, inst_executed=5_000,
+        inst_executed_total=executed,
+    )  # fmt: skip
+    view = LaunchView(launch)
+    gains = [
+        TimeModel(view).gain(each.effect)
+        for each in findings()["local_memory_spill"].candidates(view, TimeModel(view))
+        if isinstance(each.effect, Effect)
+    ]
+    assert (max(gains) > 1.2) is gains_much
