@@ -106,13 +106,13 @@ FINDING = FindingSpec(
 
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    if conversions(view) is not None:
+    is_slow = view.code is not None and bool(view.code.expanded(*_SLOW_PATHS))
+    if conversions(view) is not None and not is_slow:
         return
     if instructions.divides_slowly.test(view) and warps.inactive_in_routines.test(view):
         return  # a few threads of each warp take the slow path: warp_divergence names it
     busy, functions = view.ceilings.reached("XU"), part_of(view, "MUFU")
     expanded, related = _expanded(view), _related(view)
-    is_slow = view.code is not None and bool(view.code.expanded(*_SLOW_PATHS))
     if busy is not None and (functions >= LEAST_PART or is_slow):
         words = "The XU pipe (special functions, conversions) is busy for {busy:.0f} of the time."
         text, shown = Sentence(words, busy=busy), [busy]

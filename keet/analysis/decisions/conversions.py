@@ -6,12 +6,16 @@ it is read. Converted before it is stored, once per value would do.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from keet.analysis.facts.instructions import XU, computes_powers, mostly_conversions
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.sass.flow.program import SassProgram
 from keet.evidence import Evidence, Sentence
 from keet.records import NamedTuple
 from keet.units import Quantity
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.flow.program import SassProgram
 
 _CONVERSIONS = tuple(opcode for opcode in XU if opcode != "MUFU")
 _UNPACKS = ("PRMT", "SHF", "LOP3", "SGXT", "I2I")

@@ -13,7 +13,6 @@ from keet.analysis.facts.global_memory import sends_to_l2
 from keet.analysis.facts.origin import looks_like_gemm
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, WIDEST
-from keet.analysis.sass.instructions.opcodes import Role
 from keet.analysis.time_model import TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.records import NamedTuple
@@ -85,6 +84,8 @@ _READ_OTHERWISE = ("LDSM", "ATOMS", "LD", "ATOM", "UTMASTG", "UBLKCP", "UBLKRED"
 def _unread(view: LaunchView, found: PipeWork) -> PipeWork | None:
     """Threads store more bytes to shared memory than they read: at least the rest is stored in
     vain. None: they do not, or something else may read it."""
+    from keet.analysis.sass.instructions.opcodes import Role
+
     threads = view.table.column("thread_inst_executed") or view.table.threads
     if view.code is None or threads is None or view.count(*_READ_OTHERWISE):
         return None
