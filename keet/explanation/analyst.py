@@ -23,6 +23,7 @@ from keet.explanation.account_notes import Note
 from keet.explanation.capture_hints import DEBUG_BUILD, NO_REMEDY, WHOLE_LAUNCH
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.headline import verdict_of
+from keet.explanation.launch_figures import lone_figures
 from keet.explanation.minor_defects import minor_defect
 from keet.explanation.ncu_rules import second_opinion
 from keet.findings import FindingSpec, SmallShare, findings
@@ -196,7 +197,7 @@ def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
             *_debug(view),
             *_partial(launch),
             *_without_code(view),
-            *(_skipped(g, coverage) for g in coverage.gaps if g.is_lacked_by(launch.id)),
+            *(_skipped(g, coverage, view) for g in coverage.gaps if g.is_lacked_by(launch.id)),
         ),
         _second_opinion(diagnosis),
         view,
@@ -290,7 +291,9 @@ def _without_code(view: LaunchView) -> list[Skipped]:
     return [Skipped("machine code", absent.reason, absent.remedy)] if absent else []
 
 
-def _skipped(gap: Gap, coverage: Coverage) -> Skipped:
+def _skipped(gap: Gap, coverage: Coverage, view: LaunchView) -> Skipped:
+    if gap.id == "memory" and lone_figures(view):
+        gap = gap._replace(label=f"most {gap.label}")
     if gap.unavailable:
         return Skipped(gap.label, f"{gap.gives}: this GPU or workload has none", NO_REMEDY)
     remedy = coverage.command or coverage.obstacle or "profile again with: keet profile -- COMMAND"

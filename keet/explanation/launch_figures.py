@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.analysis.hardware.ceilings import Ceiling
+from keet.analysis.hardware.rates import per_second, positive
 from keet.analysis.kernel.resident_warps import resident_blocks
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.ledger import LaunchLedger
 from keet.analysis.roofline.compute import compute_ceilings, loads_constants
 from keet.analysis.roofline.launch_roofline import SHOWN_WORK, lead_of
 from keet.analysis.roofline.memory import dram_ceiling
@@ -15,13 +17,14 @@ from keet.analysis.view_cache import cached_per_view
 from keet.evidence import Evidence, Sentence
 from keet.profile import Absent, Workload
 from keet.records import NamedTuple
+from keet.units import Quantity
 
 
 class LaunchFigure(NamedTuple):
     """One of them."""
 
     id: str
-    """`arithmetic`, `dram`, `waves`, `registers_per_thread`, `blocks_per_sm`."""
+    """`arithmetic`, `dram`, `l2`, `l2_hits`, `waves`, `registers_per_thread`, `blocks_per_sm`."""
     text: Sentence
     value: Evidence
     share: Evidence | None = None
@@ -46,6 +49,29 @@ def _rates(view: LaunchView) -> Iterator[LaunchFigure]:
     memory = dram_ceiling(view.ledger, view.ceilings)
     if not isinstance(memory, Absent):
         yield from _rate("dram", memory)
+    yield from lone_figures(view)
+
+
+@cached_per_view
+def lone_figures(view: LaunchView) -> tuple[LaunchFigure, ...]:
+    """Traffic of L2, of a report that has its counters alone, without any peak."""
+    return () if view.ceilings.ranked else tuple(_lone_figures(view.ledger))
+
+
+def _lone_figures(ledger: LaunchLedger) -> Iterator[LaunchFigure]:
+    moved = positive(ledger.named("lts__t_bytes.sum", "L2 bytes"))
+    rate = per_second(ledger, "lone.l2.rate", "L2 bytes per second", moved) if moved else None
+    if rate is not None:
+        yield LaunchFigure("l2", Sentence("L2 {rate}", rate=rate), rate)
+    hit, missed = (
+        ledger.named(f"lts__t_sectors_op_read_lookup_{found}.sum", f"L2 sectors read, {found}")
+        for found in ("hit", "miss")
+    )
+    if hit is None or missed is None or hit.value + missed.value <= 0:
+        return
+    share = Quantity(100 * hit.value / (hit.value + missed.value), "%")
+    hits = ledger.derived("lone.l2.hits", share, "sectors read that hit in L2", hit, missed)
+    yield LaunchFigure("l2_hits", Sentence("{hits:.0f} of L2 reads hit", hits=hits), hits)
 
 
 def _rate(name: str, ceiling: Ceiling) -> Iterator[LaunchFigure]:

@@ -3,11 +3,15 @@ were. The launches are made up."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
+from keet.explanation.analyst import explain
 from keet.explanation.headline import verdict_of
-from keet.profile import Device, Launch
+from keet.ingest.in_memory_launch import InMemoryLaunch
+from keet.profile import Device, Launch, Profile, Provenance, RawMetric
 from keet.verification.grounding import check_grounding
 from tests.unit.analysis.made_up_launch import made_up
 
@@ -72,3 +76,23 @@ def test_measured_units_count_if_there_is_one() -> None:
     diagnosis, _ = _told(roofline_alone(0.4, 0.1, {"dram": 12.0, "fp64": 55.0}))
     assert not diagnosis.view.ceilings.are_counted
     assert diagnosis.view.ceilings.share("FP64") == pytest.approx(0.55)
+
+
+def test_lone_counters_of_l2_are_shown() -> None:
+    """Without a peak they do not say where the time goes, but they are some memory traffic."""
+    launch = made_up({}, duration=1e6)
+    assert isinstance(launch.data, InMemoryLaunch)
+    counters = {
+        "lts__t_bytes.sum": 2e9,
+        "lts__t_sectors_op_read_lookup_hit.sum": 75.0,
+        "lts__t_sectors_op_read_lookup_miss.sum": 25.0,
+    }
+    metrics = {**launch.data.metrics, **{n: RawMetric(v) for n, v in counters.items()}}
+    launch.data = replace(launch.data, metrics=metrics)
+    told = explain(Profile((launch,), Provenance("made", "ncu-rep", 0, "0", "a test")), [launch], 5)
+    (each,) = told.launches
+    assert [str(figure.text) for figure in each.figures][:2] == ["L2 2 TB/s", "75% of L2 reads hit"]
+    assert "does not say how busy any unit was" in each.verdict.headline
+    checks = [skipped.check for skipped in each.skipped]
+    assert "most memory traffic" in checks
+    assert "memory traffic" not in checks
