@@ -307,10 +307,10 @@ def _busiest(view: LaunchView, model: TimeModel, top: Ceiling | None) -> Sentenc
     if top is None:
         return Sentence("The report does not say how busy the units were")
     if (found := _while_active(view, model)) is not None:
-        if model.busiest == "issue":
-            text = "While SMs are active, no unit is busier than the schedulers, which issue in "
-            return Sentence(text + "{busy:.0f} of the cycles", busy=found)
         text = "While SMs are active, the busiest unit is {unit} at {busy:.0f} of its peak"
+        if model.busiest == "issue":
+            text = "While SMs are active, schedulers issue in {busy:.0f} of the cycles: no unit is "
+            text += "busier"
         return Sentence(text, unit=spoken_unit(model.busiest or ""), busy=found)
     if top.name == "issue":
         used = Sentence("{busy:.0f} of which are used", busy=top.reached)
