@@ -56,9 +56,6 @@ class Diagnosis(NamedTuple):
     in_any_build: Finding | None = None
     """Of a debug build: the cause that the launch shape alone shows. It does not depend on the
     code."""
-    minor_fixed: float | None = None
-    """Times faster if those of `minor` that would gain 5 % or more were all there and fixed; None
-    where there are fewer than two."""
 
 
 def diagnose(
@@ -105,7 +102,6 @@ def diagnose(
         healthy,
         measured,
         _finding(by_shape, model, unknown) if by_shape and is_debug_build(view) else None,
-        _gain_together([each.candidate for each in rest if is_near(each.possible)], model),
     )
 
 
@@ -143,32 +139,13 @@ def _all_fixed(
         if cause_certainty(each.candidate, model.view, unknown, each.gain) != "possible"
         and each.candidate.variant not in findings()[each.candidate.id].open_gains
     ]
-    of_all = _together(known)
-    if of_all is None:
-        return None
-    most_alone = max(each.possible for each in worth)
-    gain = max(most_alone, possible_gain(of_all, model))
-    return forecast(of_all, model, gain, unknown)
-
-
-def _together(known: Sequence[Candidate]) -> Candidate | None:
-    """All of these causes as one; None where there are fewer than two with an effect on units or
-    waiting."""
     effects = [each.effect for each in known if isinstance(each.effect, Effect)]
     if len(effects) < 2:
         return None
-    return known[0]._replace(effect=joined(effects), basis="assumed", likelihood=1.0)
-
-
-def _gain_together(known: Sequence[Candidate], model: TimeModel) -> float | None:
-    of_all = _together(known)
-    return None if of_all is None else possible_gain(of_all, model)
-
-
-def is_near(gain: float) -> bool:
-    """Whether a cause that is no finding counts together with others: half of what a finding
-    gains."""
-    return gain >= 1 + SAVED_PART
+    of_all = known[0]._replace(effect=joined(effects), basis="assumed", likelihood=1.0)
+    most_alone = max(each.possible for each in worth)
+    gain = max(most_alone, possible_gain(of_all, model))
+    return forecast(of_all, model, gain, unknown)
 
 
 def _explains(other: RankedCandidate, pipe: RankedCandidate) -> bool:

@@ -18,7 +18,7 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import HOT_LINE, LEADS, WORTH
 from keet.catalog import stalls
 from keet.diagnosis.advice import advice_for
-from keet.diagnosis.diagnosis import Diagnosis, is_near
+from keet.diagnosis.diagnosis import Diagnosis
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 from keet.evidence import Evidence, Sentence
 from keet.explanation.busy_units import distinct_units, leading_units, nearest_units
@@ -384,38 +384,22 @@ def _rarely_issuing(view: LaunchView) -> Sentence:
 
 def _nearest_cause(diagnosis: Diagnosis) -> Sentence:
     """The likeliest cause that would gain 10 % if it is there: what shows it, how much, and what to
-    do. Then what it gains together with others, since each of them alone is no finding; empty
-    where there is none."""
+    do; empty where there is none."""
     view = diagnosis.view
     first = next((each for each in diagnosis.minor if each.forecast.likely >= WORTH), None)
     if first is None:
-        return _smaller_causes(diagnosis)
+        return Sentence()
     label = f"times faster if it is {first.label}"
     gain = view.ledger.derived(f"if_there.{first.id}", Quantity(first.forecast.likely, ""), label)
     is_shared = first.variant in BETWEEN_LAUNCHES  # its text is about several launches: said once
     if not is_shared:
         first = replace(first, advice=advice_for(first, view))
-    said = Sentence(
+    return Sentence(
         "Possible, but more often not there: {cause}, {gain:.2f}x if it is.{text}",
         cause=first.label,
         gain=gain,
         text="" if is_shared else Sentence(" {text} {do}", text=first.text, do=first.action),
     )
-    more = _smaller_causes(diagnosis)
-    return Sentence(" ").join(part for part in (said, more) if part)
-
-
-def _smaller_causes(diagnosis: Diagnosis) -> Sentence:
-    """What causes gain together that are no findings alone; empty if that is less than 10 %."""
-    times = diagnosis.minor_fixed
-    if times is None or times < WORTH:
-        return Sentence()
-    names = [each.label for each in diagnosis.minor if is_near(each.forecast.likely)]
-    gain = diagnosis.view.ledger.derived(
-        "if_all_there", Quantity(times, ""), "times faster if all of these are there"
-    )
-    words = "Together about {gain:.1f}x faster, if all of these are there: {names}."
-    return Sentence(words, names="; ".join(names), gain=gain)
 
 
 def _few_warps(view: LaunchView) -> Sentence:

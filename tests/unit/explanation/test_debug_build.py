@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ OPTIMISED = {"FFMA": 500, "LDG": 200, "IMAD": 200, "BRA": 50, "MOV": 50}
 DEBUG = {"FADD": 100, "FMUL": 100, "LDL": 200, "BRA": 100, "MOV": 500}
 
 
-def latency_bound(opcodes: dict[str, int], number: int = 0, **metrics: float) -> Launch:
+def latency_bound(opcodes: dict[str, int], number: int = 0, **metrics: Any) -> Launch:
     metrics = {"duration": 1e6, **metrics}
     waits = {"long_scoreboard": 10.0, "wait": 4.0, "selected": 1.0}
     made = made_up({"dram": 10.0, "issue_slots": 10.0}, waits, opcodes, **metrics)
@@ -90,7 +91,10 @@ def test_a_debug_build_is_told_what_its_launch_shape_shows() -> None:
     """SMs without a block do not depend on the code. Waits do, so nothing is said of them."""
     shapes = {8: "In any build: A grid of 8 blocks does not fill", 1000: ""}
     for grid, said in shapes.items():
-        active = {"sm_active_cycles": 1e6 * min(1, grid / 132), "sm_active_cycles_max": 1e6}
+        active: dict[str, Any] = {
+            "sm_active_cycles": 1e6 * min(1, grid / 132),
+            "sm_active_cycles_max": 1e6,
+        }
         launch = latency_bound(DEBUG, grid_size=grid, elapsed_cycles=1e6, **active)
         headline = explained(launch).verdict.headline
         assert said in headline
