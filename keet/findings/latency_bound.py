@@ -333,6 +333,9 @@ def _while_active(view: LaunchView, model: TimeModel) -> Evidence | None:
     busiest, active = view.ceilings.get(model.busiest or ""), model.balance.active
     if busiest is None or not 0 < active < MAJORITY or busiest.name in (*DEVICE_WIDE, WHOLE_SM):
         return None
+    issuing = view.get("one_or_more_eligible_pct")
+    if busiest.name == "issue" and issuing is not None:
+        return issuing
     share = Quantity(min(100.0, float(busiest.reached.value) / active), "%")
     label = f"{busiest.name} busy while SMs are active"
     return view.ledger.derived(f"{busiest.id}_while_active", share, label, busiest.reached)
