@@ -214,7 +214,7 @@ def test_a_cause_is_shown_by_its_own_number(keet: Keet, tmp_path: Path) -> None:
     many, one = (shutil.copy(report, tmp_path) for report in (MANY, ONE))
     told = document(keet, many, one)
     assert _causes(told) == [
-        "waiting at barriers: new; Barrier share of warp cycles 0.0% → 39.7%",
+        "heavily used pipe: new; LSU pipe busy 3.4% → 71.1%",
         "kernel too short: gone; Duration 2.53 us → 54.62 us",
     ]
     assert told["grounding"]["unchecked"] == []
