@@ -70,20 +70,17 @@ def few_warps(view: LaunchView) -> tuple[Sentence, tuple[Evidence, ...]] | None:
         return None
     most = Quantity(round(100 * float(held.value) / float(share.value)), "")
     can = view.ledger.derived("warps_an_sm_can_hold", most, "warps that an SM can hold", held)
-    number = Quantity(float(held.value), "")
-    now = view.ledger.derived("warps_held", number, "warps that an SM holds", held)
     if (given := _given_warps(view, blocks)) and held.value < MAJORITY * given.value:
-        rest = Sentence("it gets {given:.0f}, and most of them end early", given=given)
+        rest = "most of them end early"
         if not blocks.are_all:
-            words = "{given:.0f} fit, and most of them end before others take their place"
-            rest = Sentence(words, given=given)
-        early = "An SM holds {held:.1f} of the {can:.0f} warps that it can: {rest}."
-        return Sentence(early, held=now, can=can, rest=rest), (now, can, given)
+            rest = "most of them end before others take their place"
+        early = "An SM holds {held:.1f}s of the {given:.0f} that it could have: {rest}."
+        return Sentence(early, held=held, given=given, rest=rest), (held, given)
     by = " and ".join(_WORDS[each] for each in blocks.limits)
     by = by if blocks.given is None else "the number of blocks in the grid"
     more = ", and the grid has no more blocks" if blocks.are_all and not blocks.given else ""
-    text = "An SM holds {held:.1f} of the {can:.0f} warps that it can, limited by {by}{more}."
-    return Sentence(text, held=now, can=can, by=by, more=more), (now, can)
+    text = "An SM holds {held:.1f}s of the {can:.0f} that it can, limited by {by}{more}."
+    return Sentence(text, held=held, can=can, by=by, more=more), (held, can)
 
 
 def _given_warps(view: LaunchView, blocks: ResidentBlocks) -> Evidence | None:

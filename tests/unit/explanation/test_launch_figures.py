@@ -78,14 +78,14 @@ def test_what_keeps_an_sm_from_holding_more_warps_is_said(grid: float, said: str
     view = LaunchView(made_up({}, **numbers, achieved_occupancy_pct=37.5, grid_size=grid))
     found = few_warps(view)
     assert found is not None
-    assert found[0] == f"An SM holds 18.0 of the 48 warps that it can, {said}"
+    assert found[0] == f"An SM holds 18.0 warps of the 48 that it can, {said}"
 
 
 @each_row(
     ("grid", "said"),
     [
-        (1.0, "it gets 16, and most of them end early."),
-        (5000.0, "32 fit, and most of them end before others take their place."),
+        (1.0, "16 that it could have: most of them end early."),
+        (5000.0, "32 that it could have: most of them end before others take their place."),
     ],
 )
 def test_warps_that_ended_do_not_count_as_missing_blocks(grid: float, said: str) -> None:
@@ -94,4 +94,4 @@ def test_warps_that_ended_do_not_count_as_missing_blocks(grid: float, said: str)
     numbers |= {"achieved_warps_per_sm": 1.44, "achieved_occupancy_pct": 4.5, "grid_size": grid}
     found = few_warps(LaunchView(made_up({}, **numbers)))
     assert found is not None
-    assert found[0] == f"An SM holds 1.4 of the 32 warps that it can: {said}"
+    assert found[0] == f"An SM holds 1.4 warps of the {said}"
