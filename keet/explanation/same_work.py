@@ -78,10 +78,15 @@ def _is_slower(slow: _Kernel, fast: _Kernel, total_ns: float) -> bool:
     saved_ns = slow.group.time_ns * (1 - 1 / factor)
     return (
         one.kind == other.kind
+        and not (one.kind.startswith(_SHAPES) and _block(slow) == _block(fast))
         and factor >= WORTH
         and saved_ns >= SAVED_ACROSS * total_ns
         and all(map(_is_equal, one.amounts, other.amounts))
     )
+
+
+def _block(kernel: _Kernel) -> object:
+    return kernel.group.first.launch.block
 
 
 def _clocks(slow: _Kernel, fast: _Kernel) -> float:

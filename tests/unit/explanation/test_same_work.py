@@ -93,3 +93,22 @@ def test_few_bytes_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     program = program_of(told)
     assert program is not None
     assert not any("moves as many bytes" in each for each in program.sentences)
+
+
+def test_blocks_of_another_size() -> None:
+    """An edited snapshot of a report that counts neither operations nor bytes: the same launch in
+    blocks of another size takes twice the time."""
+    fast = group_of(next(REPORTS.glob("tour_basic.ncu-rep*")))
+
+    def change(name: str, value: Value) -> Value:
+        is_time = name == "gpu__time_duration.sum" and isinstance(value, int | float)
+        return 2 * float(value or 0) if is_time else value
+
+    def slower(block: tuple[int, int, int]) -> LaunchGroup:
+        launch = changed(fast.first.launch, change)
+        launch.block = block
+        return LaunchGroup([launch], fast.first._replace(launch=launch), [])
+
+    (text,) = texts_of(slower((1, 1, 1)), fast)
+    assert "in blocks of another size, and takes less time: 2.00x faster than" in text
+    assert texts_of(slower(fast.first.launch.block or (0, 0, 0)), fast) == []
