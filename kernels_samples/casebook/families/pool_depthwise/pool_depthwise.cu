@@ -34,6 +34,8 @@ __global__ void depthwise_flat(Layer<float> l, Index count) {
     l.out[i] = sum;
 }
 
+constexpr int kThreads = 256;
+
 inline int planes(int batch, int channels) { return batch * channels; }
 //: end
 
@@ -258,7 +260,7 @@ __global__ void global_mean(Layer<float> l) {
     const int size = l.height * l.width;
     const float* in = l.in + size_t(blockIdx.x) * size;
     float sum = 0;
-    for (int i = threadIdx.x; i < size; i += blockDim.x) sum += in[i];
+    for (int i = threadIdx.x; i < size; i += kThreads) sum += in[i];
     for (int step = 16; step > 0; step /= 2) sum += __shfl_down_sync(~0u, sum, step);
     if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = sum;
     __syncthreads();
@@ -268,7 +270,7 @@ __global__ void global_mean(Layer<float> l) {
     }
 }
 
-void mean_by_plane(const Layer<float>& l) { global_mean<<<planes(l.batch, l.channels), 256>>>(l); }
+void mean_by_plane(const Layer<float>& l) { global_mean<<<planes(l.batch, l.channels), kThreads>>>(l); }
 //: end
 
 //: variant mean_by_parts
@@ -279,7 +281,7 @@ __global__ void global_mean_parts(Layer<float> l) {
     const int size = l.height * l.width, part = size / kParts;
     const float* in = l.in + size_t(blockIdx.x) * size + blockIdx.y * part;
     float sum = 0;
-    for (int i = threadIdx.x; i < part; i += blockDim.x) sum += in[i];
+    for (int i = threadIdx.x; i < part; i += kThreads) sum += in[i];
     for (int step = 16; step > 0; step /= 2) sum += __shfl_down_sync(~0u, sum, step);
     if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = sum;
     __syncthreads();
@@ -291,7 +293,7 @@ __global__ void global_mean_parts(Layer<float> l) {
 
 void mean_by_parts(const Layer<float>& l) {
     BOOK_CHECK(cudaMemsetAsync(l.out, 0, sizeof(float) * planes(l.batch, l.channels)));
-    global_mean_parts<<<dim3(planes(l.batch, l.channels), kParts), 256>>>(l);
+    global_mean_parts<<<dim3(planes(l.batch, l.channels), kParts), kThreads>>>(l);
 }
 //: end
 

@@ -21,6 +21,7 @@ struct Messages {
 };
 
 constexpr int kFeatures = 64;
+constexpr int kThreads = 256;
 
 template <class T>
 struct Moments {
@@ -57,11 +58,11 @@ __device__ Moments<T> over_block(Moments<T> m, Moments<T>* partial) {
 }
 
 // Sums of differences from the segment's first value: they do not cancel.
-template <class T>
-__device__ Moments<T> summed(const float* values, int first, int last, int from, int stride) {
+template <class T, int Stride>
+__device__ Moments<T> summed(const float* values, int first, int last, int from) {
     Moments<T> m{0, 0, -INFINITY};
     const float origin = values[first];
-    for (int i = first + from; i < last; i += stride) {
+    for (int i = first + from; i < last; i += Stride) {
         const float x = values[i];
         const T d = T(x) - T(origin);
         m.sum += d;
@@ -83,7 +84,7 @@ template <class T>
 __global__ void segment_block(Column c) {
     __shared__ Moments<T> partial[32];
     const int first = c.offsets[blockIdx.x], last = c.offsets[blockIdx.x + 1];
-    const auto m = over_block(summed<T>(c.values, first, last, threadIdx.x, blockDim.x), partial);
+    const auto m = over_block(summed<T, kThreads>(c.values, first, last, threadIdx.x), partial);
     if (threadIdx.x == 0) store(c, blockIdx.x, first, last, m);
 }
 
@@ -100,7 +101,7 @@ __global__ void segment_warp(Column c) {
     const int segment = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
     if (segment >= c.segments) return;
     const int first = c.offsets[segment], last = c.offsets[segment + 1];
-    const auto m = over_warp(summed<float>(c.values, first, last, lane, 32));
+    const auto m = over_warp(summed<float, 32>(c.values, first, last, lane));
     if (lane == 0) store(c, segment, first, last, m);
 }
 
@@ -118,7 +119,7 @@ __global__ void segment_warp_or_queue(Column c) {
         if (lane == 0) c.queue[atomicAdd(c.queued, 1)] = segment;
         return;
     }
-    const auto m = over_warp(summed<float>(c.values, first, last, lane, 32));
+    const auto m = over_warp(summed<float, 32>(c.values, first, last, lane));
     if (lane == 0) store(c, segment, first, last, m);
 }
 
@@ -128,7 +129,7 @@ __global__ void segment_queued(Column c) {
     for (int q = blockIdx.x; q < count; q += gridDim.x) {
         const int segment = c.queue[q];
         const int first = c.offsets[segment], last = c.offsets[segment + 1];
-        const auto m = over_block(summed<float>(c.values, first, last, threadIdx.x, blockDim.x), partial);
+        const auto m = over_block(summed<float, 1024>(c.values, first, last, threadIdx.x), partial);
         if (threadIdx.x == 0) store(c, segment, first, last, m);
         __syncthreads();
     }
@@ -145,7 +146,7 @@ __global__ void segment_mean(Column c) {
     __shared__ Moments<float> partial[32];
     const int first = c.offsets[blockIdx.x], last = c.offsets[blockIdx.x + 1];
     Moments<float> m{0, 0, -INFINITY};
-    for (int i = first + threadIdx.x; i < last; i += blockDim.x) {
+    for (int i = first + threadIdx.x; i < last; i += kThreads) {
         m.sum += c.values[i];
         m.largest = fmaxf(m.largest, c.values[i]);
     }
@@ -161,7 +162,7 @@ __global__ void segment_variance(Column c) {
     const int first = c.offsets[blockIdx.x], last = c.offsets[blockIdx.x + 1];
     const float mean = c.stats[blockIdx.x];
     Moments<float> m{0, 0, -INFINITY};
-    for (int i = first + threadIdx.x; i < last; i += blockDim.x) {
+    for (int i = first + threadIdx.x; i < last; i += kThreads) {
         const float d = c.values[i] - mean;
         m.squares += d * d;
     }
@@ -170,8 +171,8 @@ __global__ void segment_variance(Column c) {
 }
 
 void two_pass(const Column& c) {
-    segment_mean<<<c.segments, 256>>>(c);
-    segment_variance<<<c.segments, 256>>>(c);
+    segment_mean<<<c.segments, kThreads>>>(c);
+    segment_variance<<<c.segments, kThreads>>>(c);
 }
 //: end
 
@@ -181,7 +182,7 @@ __global__ void segment_block_centred(Column c) {
     __shared__ float mean;
     const int first = c.offsets[blockIdx.x], last = c.offsets[blockIdx.x + 1];
     Moments<float> m{0, 0, -INFINITY};
-    for (int i = first + threadIdx.x; i < last; i += blockDim.x) {
+    for (int i = first + threadIdx.x; i < last; i += kThreads) {
         m.sum += c.values[i];
         m.largest = fmaxf(m.largest, c.values[i]);
     }
@@ -193,7 +194,7 @@ __global__ void segment_block_centred(Column c) {
     }
     __syncthreads();
     m.squares = 0;
-    for (int i = first + threadIdx.x; i < last; i += blockDim.x) {
+    for (int i = first + threadIdx.x; i < last; i += kThreads) {
         const float d = c.values[i] - mean;
         m.squares += d * d;
     }
@@ -201,15 +202,15 @@ __global__ void segment_block_centred(Column c) {
     if (threadIdx.x == 0) c.stats[c.segments + blockIdx.x] = m.squares / float(last - first);
 }
 
-void two_loops(const Column& c) { segment_block_centred<<<c.segments, 256>>>(c); }
+void two_loops(const Column& c) { segment_block_centred<<<c.segments, kThreads>>>(c); }
 //: end
 
 //: variant shifted
-void shifted(const Column& c) { segment_block<float><<<c.segments, 256>>>(c); }
+void shifted(const Column& c) { segment_block<float><<<c.segments, kThreads>>>(c); }
 //: end
 
 //: variant shifted_f64
-void shifted_f64(const Column& c) { segment_block<double><<<c.segments, 256>>>(c); }
+void shifted_f64(const Column& c) { segment_block<double><<<c.segments, kThreads>>>(c); }
 //: end
 
 //: variant scatter
@@ -379,12 +380,12 @@ Messages set_up_messages(book::Problem& p, int nodes, int degree, int hub) {
 int main(int argc, char** argv) {
     book::Book book(argc, argv);
     book.problem("groups_last", [](book::Problem& p) {
-        const auto c = set_up_column(p, group_lengths(p.seed(), 130000, 129999, 8192));
+        const auto c = set_up_column(p, group_lengths(p.seed(), 130000, 129999, 24576));
         p.variant("warp_rows", [=] { warp_rows(c); });
         p.variant("queue_rows", [=] { queue_rows(c); });
     });
     book.problem("groups_first", [](book::Problem& p) {
-        const auto c = set_up_column(p, group_lengths(p.seed(), 130000, 0, 8192));
+        const auto c = set_up_column(p, group_lengths(p.seed(), 130000, 0, 16384));
         p.variant("warp_rows", [=] { warp_rows(c); });
         p.variant("queue_rows", [=] { queue_rows(c); });
     });
