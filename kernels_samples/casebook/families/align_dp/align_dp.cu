@@ -451,7 +451,7 @@ Pairs set_up(book::Problem& p, int count, int slot, int letters, bool ragged) {
         d.substitution = p.upload(matrix);
     }
     d.score = p.output<int>(count);
-    p.needs({.dram_bytes = letters_read + 4.0 * count, .int_op = 8 * cells});
+    p.needs({.dram_bytes = letters_read + 4.0 * count, .int_op = 7 * cells});
     p.check<int>(d.score, count, {0}, [=](int* expected) {
         if (slot > kSlot) {
             reference_scores<kLong><<<count, 1>>>(d.query, d.target, d.length, d.substitution, slot, count, expected);
