@@ -326,8 +326,9 @@ void lane_dims(const Update& u) {
 }
 //: end
 
-//: variant lane_dims_ahead
-// Sixteen lanes take four points at a time, one dimension each, and add to a table of their own.
+//: shared
+// Sixteen lanes take Ahead points at a time, one dimension each, and add to a table of their own.
+template <int Ahead>
 __global__ void sums_lanes_ahead(const float* __restrict__ x, const int* __restrict__ label,
                                  float* sums, int* counts, int points) {
     __shared__ float own[16][kSums];
@@ -338,12 +339,12 @@ __global__ void sums_lanes_ahead(const float* __restrict__ x, const int* __restr
     __syncthreads();
     const int stride = gridDim.x * 16;
     int i = blockIdx.x * 16 + team;
-    for (; i + 3 * stride < points; i += 4 * stride) {
-        float v[4];
-        int k[4];
-        for (int j = 0; j < 4; ++j) v[j] = x[size_t(i + j * stride) * kDim + d];
-        for (int j = 0; j < 4; ++j) k[j] = label[i + j * stride];
-        for (int j = 0; j < 4; ++j) {
+    for (; i + (Ahead - 1) * stride < points; i += Ahead * stride) {
+        float v[Ahead];
+        int k[Ahead];
+        for (int j = 0; j < Ahead; ++j) v[j] = x[size_t(i + j * stride) * kDim + d];
+        for (int j = 0; j < Ahead; ++j) k[j] = label[i + j * stride];
+        for (int j = 0; j < Ahead; ++j) {
             own[team][k[j] * kDim + d] += v[j];
             if (d == 0) ++own_counts[team][k[j]];
         }
@@ -364,10 +365,19 @@ __global__ void sums_lanes_ahead(const float* __restrict__ x, const int* __restr
         atomicAdd(&counts[threadIdx.x], total);
     }
 }
+//: end
 
-void lane_dims_ahead(const Update& u) {
+//: variant lane_dims_pairs
+void lane_dims_pairs(const Update& u) {
     clear(u);
-    sums_lanes_ahead<<<132 * 6, 256>>>(u.x, u.label, u.sums, u.counts, u.points);
+    sums_lanes_ahead<2><<<132 * 6, 256>>>(u.x, u.label, u.sums, u.counts, u.points);
+}
+//: end
+
+//: variant lane_dims_fours
+void lane_dims_fours(const Update& u) {
+    clear(u);
+    sums_lanes_ahead<4><<<132 * 6, 256>>>(u.x, u.label, u.sums, u.counts, u.points);
 }
 //: end
 
@@ -466,8 +476,8 @@ int main(int argc, char** argv) {
         const auto u = set_up_update(p, 0);
         p.variant("add_global", [=] { add_global(u); });
         p.variant("add_block", [=] { add_block(u); });
-        p.variant("lane_dims", [=] { lane_dims(u); });
-        p.variant("lane_dims_ahead", [=] { lane_dims_ahead(u); });
+        p.variant("lane_dims_pairs", [=] { lane_dims_pairs(u); });
+        p.variant("lane_dims_fours", [=] { lane_dims_fours(u); });
     });
     book.problem("update_skewed", [](book::Problem& p) {
         const auto u = set_up_update(p, 0.7);
