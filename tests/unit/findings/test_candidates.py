@@ -60,6 +60,7 @@ KINDS = [
     ("no_tensor_core", "attention/half_on_fma", "half_dense:fast"),
     ("no_tensor_core", "quant_dense/words_on_threads", "quant_dense/byte_arithmetic_in_a_scan"),
     ("no_tensor_core", "quant_dense/float_products", "gemm_f32/one_buffer"),
+    ("no_tensor_core", "tensor_blocks/products_by_fma", "gemm_f32/one_buffer"),
     ("occupancy_limited_block", "gemv/one_warp_blocks", "monte_carlo/blocks_of_a_warp"),
     ("occupancy_limited_registers", "gather_scatter/solver_inside_random", "spmv_ell/many_registers"),
     ("occupancy_limited_shared", "stencil2d/tall_tiles", "triton_matmul/one_program_a_processor"),
