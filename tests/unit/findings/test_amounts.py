@@ -66,6 +66,9 @@ MEASURED = [
     # Waves explain little of the idle time; blocks that are cut into pieces leave nothing of it.
     ("cell_list/droplets_cells", "load_imbalance", 4.16),
     ("cell_list/clumps_cells", "load_imbalance", 1.32),
+    # A warp iterates as often as its longest list, and waits for memory each time.
+    ("sph_density/uneven_lists", "warp_divergence", 1.65),
+    ("sph_density/uneven_and_per_pair", "warp_divergence", 2.0),
     # A path of a single lane.
     ("particle_push/scattering_lanes", "warp_divergence", 1.24),
 ]
