@@ -67,6 +67,7 @@ KINDS = [
     ("pcie_or_nvlink_traffic", "table_lookup/table_in_host_memory", "host_stream/sums_to_the_host"),
     ("pipe_saturated", "tap_filter:slow", "token_mix:fast"),
     ("pipe_saturated", "halo_filter/one_pixel_per_thread", "halo_filter/rows_loaded_three_times"),
+    ("pipe_saturated", "option_tree/one_node_per_thread", "option_tree/price_table"),
     ("redundant_traffic", "spmv_ell/few_rows_passes", "nbody/sources_from_global"),
     ("redundant_traffic", "gather_scatter/records_passes", "triton_matmul/middle_tiles"),
     ("sfu_bound", "gamma_curve/exponential_per_band", "gamma_curve/near_angles"),
