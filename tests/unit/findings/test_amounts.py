@@ -69,6 +69,8 @@ MEASURED = [
     # A warp iterates as often as its longest list, and waits for memory each time.
     ("sph_density/uneven_lists", "warp_divergence", 1.65),
     ("sph_density/uneven_and_per_pair", "warp_divergence", 2.0),
+    # One block per SM loads, computes and stores one after the other, also on tensor cores.
+    ("tensor_blocks/room_for_sums", "occupancy_limited_shared", 1.28),
     # A path of a single lane.
     ("particle_push/scattering_lanes", "warp_divergence", 1.24),
 ]
