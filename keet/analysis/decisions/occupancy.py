@@ -60,7 +60,7 @@ def limited_occupancy(
         return
     waves = view.value("waves_per_sm") or MOST_OCCUPANCY
     # With one wave, all blocks are on the SMs already.
-    if a_unit_explains(view, model) or _overlaps_itself(view) or waves <= 1:
+    if a_unit_explains(view, model) or _overlaps_itself(view, by) or waves <= 1:
         return
     held, others = float(possible.value), (*LIMIT_WORDS, "warps", "barriers")
     if by == "sm":
@@ -92,13 +92,14 @@ def limited_occupancy(
     )
 
 
-def _overlaps_itself(view: LaunchView) -> bool:
-    """Whether a matrix product, which reuses data from its registers and tiles, has other blocks or
-    asynchronous copies that load while it computes. A lone block on an SM that has neither loads,
-    computes and stores one after the other."""
+def _overlaps_itself(view: LaunchView, by: Resource) -> bool:
+    """Whether a matrix product, which reuses data from its registers and tiles, may load while it
+    computes: by other blocks, or by asynchronous copies. A block whose shared memory leaves no room
+    for another one, and that has no such copies, loads, computes and stores one after the other."""
     blocks = resident_blocks(view)
-    is_alone = blocks is not None and blocks.fit.value <= 1
-    return is_matrix_product(view) and not (is_alone and not uses_async_copy.test(view))
+    is_alone = by == "shared_memory" and blocks is not None and blocks.fit.value <= 1
+    is_serial = is_alone and bool(view.all_executed) and not uses_async_copy.test(view)
+    return is_matrix_product(view) and not is_serial
 
 
 def not_limited_by(view: LaunchView, by: Resource) -> tuple[Sentence, tuple[Evidence, ...]] | None:
