@@ -101,7 +101,8 @@ def saturated(view: LaunchView, model: TimeModel) -> SaturatedUnit | None:
         if converted:
             units["issue"] = 1 - certainty * converted.gone
         if is_l1:  # one instruction works on several packed values
-            units |= tiled(view, model, part_of(view, *LOADS), 1 - removed).units
+            for other, kept in tiled(view, model, part_of(view, *LOADS), 1 - removed).units.items():
+                units[other] = min(kept, units.get(other, 1.0))
             packed = INDIRECT * removed * packable(view)
             for other in ("issue", "ALU", "FMA"):
                 units[other] = units.get(other, 1.0) * (1 - packed)
