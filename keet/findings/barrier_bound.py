@@ -11,8 +11,9 @@ from keet.analysis.facts.warps import TREE
 from keet.analysis.instruction_removal import kept_waits_by
 from keet.analysis.kernel.grid_use import least_kept
 from keet.analysis.kernel.lone_thread import LoneThread, lone_thread
+from keet.analysis.kernel.register_tiles import SHORTEST_TREE, loads_per_barrier
+from keet.analysis.kernel.resident_warps import resident_blocks
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WITHIN_SM, Effect, TimeModel
@@ -25,6 +26,7 @@ PER_STEP = Parameter(
 )
 MOSTLY = Parameter(0.75, "accesses of such a step over their usual number", "judgement")
 BARRIER_WAITS = Parameter(0.75, "share of the waiting at barriers that a fix removes", "fit")
+FEW_BLOCKS = Parameter(2, "blocks per SM, beyond which they cover each other's barriers", "fit")
 
 ONE_THREAD = "one_thread"
 
@@ -34,10 +36,10 @@ FINDING = FindingSpec(
     label="waiting at barriers",
     meaning="Warps spend a large part of their time waiting at block-wide barriers.",
     how="The share of warp time spent at block-wide barriers. A fixed part of it is assumed to be "
-    "removable.",
+    "removable, and less where an SM holds many blocks: the others work meanwhile.",
     rules=("CPIStall",),
     credited_rules=("IssueSlotUtilization", "CPIStall", "LaunchConfiguration"),
-    parameters=(BARRIER_WAITS, INDIRECT),
+    parameters=(BARRIER_WAITS, FEW_BLOCKS, INDIRECT),
     claims=("waiting", "instructions"),
     labels={
         ONE_THREAD: "one thread works while its block waits",
@@ -110,7 +112,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     barrier = view.stall("barrier")
     if barrier is not None and barrier.value > 0:
         text = Sentence("Warps spend {at:.0f} of their time at block-wide barriers.", at=barrier)
-        waits = kept_waits(model, ("barrier",), BARRIER_WAITS)
+        waits = kept_waits(model, ("barrier",), BARRIER_WAITS * _uncovered(view))
         variant, effect = "", Effect({"ADU": INDIRECT}, waits)
         evidence: tuple[Evidence, ...] = (barrier,)
         if steps := _tree_steps(view):  # shuffles need neither the barriers nor shared memory
@@ -154,6 +156,15 @@ def _shared_out(view: LaunchView, model: TimeModel, lone: LoneThread) -> Effect:
     return Effect(dict.fromkeys(WITHIN_SM, kept), waits)
 
 
+def _uncovered(view: LaunchView) -> float:
+    """How far other blocks of an SM do not cover the waiting at barriers, 0 to 1: they do not wait
+    at the barriers of this one."""
+    blocks = resident_blocks(view)
+    if blocks is None:
+        return 1.0
+    return min(1.0, FEW_BLOCKS / float((blocks.given or blocks.fit).value))
+
+
 def _tree_steps(view: LaunchView) -> float:
     """Share of the instructions that are steps of a reduction tree in shared memory: between two
     barriers, a value is stored and two are loaded, by fewer and fewer threads. 0 if it is no such
@@ -163,24 +174,9 @@ def _tree_steps(view: LaunchView) -> float:
         MOSTLY * barriers <= stores <= barriers / MOSTLY
         and 2 * MOSTLY * stores <= loads <= 2 * stores / MOSTLY
     )
-    if not is_tree or part_of(view, "SHFL") or _working(view) > MAJORITY:
+    if not is_tree or part_of(view, "SHFL") or loads_per_barrier(view) / 2 > SHORTEST_TREE:
         return 0.0
     return min(MOST_REMOVED, PER_STEP * barriers)
-
-
-def _working(view: LaunchView) -> float:
-    """Share of the threads at a barrier that load two values after it, 0 to 1; 1 if it is not
-    known. A step of a tree has work for half of them at most; each point of a stencil has two
-    neighbours."""
-    threads = view.by_address("thread_inst_executed_true")
-    if view.code is None or not threads:
-        return 1.0
-    program, count = view.code.program, {"LDS": 0.0, "BAR": 0.0}
-    for position in program.ran:
-        each = program.code[position]
-        if each.opcode in count:
-            count[each.opcode] += float(threads.get(each.address, 0.0))
-    return min(1.0, count["LDS"] / 2 / count["BAR"]) if count["BAR"] else 1.0
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

@@ -20,7 +20,8 @@ FINDING = FindingSpec(
     how="Shared memory lets fewer blocks onto an SM than warps would, the theoretical occupancy is "
     "below 100%, and there is more than one wave of blocks. The gain is that of covering the same "
     "waiting with as many more warps as the next limit of the SM leaves room for. Matrix products "
-    "are left out, because they reuse data from their tiles.",
+    "are left out, because they reuse data from their tiles, unless an SM holds a single block "
+    "that does not copy asynchronously: it loads, computes and stores one after the other.",
     rules=("TheoreticalOccupancy",),
     credited_rules=(
         "HighPipeUtilization",

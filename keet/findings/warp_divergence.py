@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, Basis, Candidate, chance_by, kept_waits
+from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, Candidate, chance_by, kept_waits
 from keet.analysis.decisions.retries import beside_retries, retried
 from keet.analysis.facts import grid, origin, waits, warps
 from keet.analysis.facts.warps import IDLE_WARPS
+from keet.analysis.instruction_removal import kept_waits_by
 from keet.analysis.kernel.grid_use import grid_shape, shortness
 from keet.analysis.kernel.idle_warps import idle_warps
 from keet.analysis.kernel.inactive_threads import (
@@ -19,6 +20,7 @@ from keet.analysis.kernel.inactive_threads import (
 )
 from keet.analysis.kernel.lone_thread import lone_thread
 from keet.analysis.kernel.short_paths import JOINED, REGROUPING, short_path_part
+from keet.analysis.kernel.uneven_trips import uneven_trips
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
@@ -50,7 +52,9 @@ FINDING = FindingSpec(
     how="The average number of active threads per executed instruction is compared with the 32 of "
     "a warp. The cause is found from the machine code: threads outside of the data, blocks that "
     "do not fill a warp, or paths that differ within a warp. Of paths of few instructions, what it "
-    "costs to hand their items to other threads is left. Warps that execute no memory access "
+    "costs to hand their items to other threads is left. A loop that threads leave at different "
+    "times takes a warp as many iterations as the thread that needs most: with equal ones, it "
+    "executes less and waits less, also for memory. Warps that execute no memory access "
     "are counted by the executed instructions.",
     rules=("ThreadDivergence",),
     rule_titles=("Block Size",),
@@ -154,16 +158,33 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         text, evidence = Sentence(words, text=text, shown=shown), (threads, shown)
     if cause != "outside":  # regrouping the items of short paths costs as much as it saves
         active += (WARP - active) * short_path_part(view)
-    kept = 1 - share * (1 - (active / WARP) ** CONVERGED)
-    # Divergent paths run one after the other and make warps wait longer. Empty lanes do not.
-    shorter = 0.0 if cause == "outside" else INDIRECT
-    waits = 1 - shorter * (1 - kept) * (1 - model.waiting_for(*MEMORY_WAITS))
-    effect = Effect(dict.fromkeys(WITHIN_SM, kept), every_wait=waits)
+    lost = 1 - active / WARP
+    effect, by_loops = _converged(view, model, active, share), 0.0
+    if cause == "outside":  # empty lanes do not make warps wait longer
+        effect = Effect(effect.units)
+    elif lost > 0:
+        by_loops = min(1.0, (1 - uneven_trips(view).executed) / lost)
     places = partial(_places, view, inactive)
     # Threads differ a little in most code. Warps that are nearly empty run a path of few threads.
-    chance = 0.0 if cause == "outside" else chance_by(share * (1 - active / WARP), DIVERGED)
-    basis: Basis = "assumed"
-    yield Candidate(FINDING.id, text, effect, evidence, places, basis, cause, chance=chance)
+    chance = 0.0 if cause == "outside" else chance_by(share * lost, DIVERGED)
+    found = Candidate(FINDING.id, text, effect, evidence, places, "assumed", cause, chance=chance)
+    yield found._replace(shown=by_loops)
+
+
+def _converged(view: LaunchView, model: TimeModel, active: float, share: float) -> Effect:
+    """More active threads per instruction, in this share of the instructions.
+
+    A loop that all threads of a warp leave together takes fewer iterations, and so less waiting for
+    anything. Divergent paths run one after the other and make warps wait longer, but warps wait for
+    memory as before.
+    """
+    trips = uneven_trips(view)
+    of_paths = min(1.0, active / WARP / trips.executed) ** CONVERGED
+    kept, paths = 1 - share * (1 - trips.executed * of_paths), 1 - share * (1 - of_paths)
+    gone = {position: 1 - left for position, left in trips.left.items()}
+    waits = kept_waits_by(view, model, gone, 1 - trips.executed) if gone else {}
+    every = 1 - INDIRECT * (1 - paths) * (1 - model.waiting_for(*MEMORY_WAITS))
+    return Effect(dict.fromkeys(WITHIN_SM, kept), waits, every)
 
 
 def _idle_warps(view: LaunchView) -> Iterator[Candidate]:

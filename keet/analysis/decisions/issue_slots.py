@@ -10,18 +10,19 @@ from __future__ import annotations
 
 from functools import partial
 
-from keet.analysis.candidate import Candidate, part_of
+from keet.analysis.candidate import Candidate
 from keet.analysis.decisions.rooflines import issue_limited
 from keet.analysis.decisions.saturated import PIPE_WORK
+from keet.analysis.decisions.tiles import tiled
 from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.instruction_removal import kept_waits_without
 from keet.analysis.kernel.opcode_mix import PURPOSES, opcode_mix
-from keet.analysis.kernel.register_tiles import LOADS, less_work_likelihood, loads_left
+from keet.analysis.kernel.register_tiles import less_work_likelihood, loads_left
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
-from keet.analysis.time_model import INDIRECT, SHARPNESS, Effect, TimeModel
+from keet.analysis.time_model import SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.formatting import capitalized
 from keet.units import Quantity
@@ -51,7 +52,7 @@ def issue_candidate(finding: str, view: LaunchView, model: TimeModel) -> Candida
     beside = sum(part for part, _ in mix) if mix else _by_pipes(slots, pipe)
     left = loads_left(view)
     effect = (
-        _with_wide_loads(view, model, beside) if left is None else _tiled(view, model, beside, left)
+        _with_wide_loads(view, model, beside) if left is None else tiled(view, model, beside, left)
     )
     said = Sentence(
         "{unit} {verb} the busiest unit: busy for {busy:.0f} of the time",
@@ -84,16 +85,6 @@ def _with_wide_loads(view: LaunchView, model: TimeModel, beside: float) -> Effec
     removed, gone = (1 - PIPE_WORK) * beside, (1 - PIPE_WORK) * limit
     waits = kept_waits_without(view, model, _beside(view, *_NEEDED), gone, removed * limit)
     return Effect(dict.fromkeys(("issue", "ALU", "ADU"), 1 - removed), waits)
-
-
-def _tiled(view: LaunchView, model: TimeModel, beside: float, left: float) -> Effect:
-    """Several results per thread: the share `left` of the loads is enough. Addresses, conditions
-    and waiting serve several results, too."""
-    loads, others = part_of(view, *LOADS), INDIRECT * (1 - left)
-    removed = (1 - left) * loads + others * max(0.0, beside - loads)
-    units = dict.fromkeys(("issue", "ALU", "ADU"), 1 - removed)
-    units |= dict.fromkeys(("L1", "LSU"), left)
-    return Effect(units, every_wait=1 - others * model.pressure**SHARPNESS)
 
 
 def _named_pipe(view: LaunchView, pipe: Ceiling | None) -> Ceiling | None:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Literal
 
 from keet.analysis.candidate import Candidate, a_unit_explains, covered_waits, is_matrix_product
+from keet.analysis.facts.on_chip import uses_async_copy
+from keet.analysis.kernel.resident_warps import resident_blocks
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import POSSIBLE
 from keet.analysis.parameters import Parameter
@@ -57,9 +59,8 @@ def limited_occupancy(
     if tightest[:1] != (by,) or possible is None or not 0 < possible.value < 100:
         return
     waves = view.value("waves_per_sm") or MOST_OCCUPANCY
-    # Matrix products reuse data from their registers and tiles. With one wave, all blocks are on
-    # the SMs already.
-    if a_unit_explains(view, model) or is_matrix_product(view) or waves <= 1:
+    # With one wave, all blocks are on the SMs already.
+    if a_unit_explains(view, model) or _overlaps_itself(view, by) or waves <= 1:
         return
     held, others = float(possible.value), (*LIMIT_WORDS, "warps", "barriers")
     if by == "sm":
@@ -89,6 +90,16 @@ def limited_occupancy(
         if_tied if is_tied else "",
         POSSIBLE if is_tied else 1.0,
     )
+
+
+def _overlaps_itself(view: LaunchView, by: Resource) -> bool:
+    """Whether a matrix product, which reuses data from its registers and tiles, may load while it
+    computes: by other blocks, or by asynchronous copies. A block whose shared memory leaves no room
+    for another one, and that has no such copies, loads, computes and stores one after the other."""
+    blocks = resident_blocks(view)
+    is_alone = by == "shared_memory" and blocks is not None and blocks.fit.value <= 1
+    is_serial = is_alone and bool(view.all_executed) and not uses_async_copy.test(view)
+    return is_matrix_product(view) and not is_serial
 
 
 def not_limited_by(view: LaunchView, by: Resource) -> tuple[Sentence, tuple[Evidence, ...]] | None:

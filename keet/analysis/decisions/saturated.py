@@ -12,6 +12,7 @@ from typing import Literal
 
 from keet.analysis.candidate import Candidate, kept_waits, part_of
 from keet.analysis.decisions.conversions import conversions
+from keet.analysis.decisions.tiles import tiled
 from keet.analysis.hardware.ceilings import WHOLE_SM
 from keet.analysis.kernel.register_tiles import (
     LOADS,
@@ -97,10 +98,11 @@ def saturated(view: LaunchView, model: TimeModel) -> SaturatedUnit | None:
     }
     units |= dict.fromkeys(("L1", "LSU") if is_l1 else (unit,), 1 - removed)
     if left is not None:  # instructions that are not executed take no issue slots
-        units["issue"] = 1 - (
-            certainty * converted.gone if converted else removed * part_of(view, *LOADS)
-        )
+        if converted:
+            units["issue"] = 1 - certainty * converted.gone
         if is_l1:  # one instruction works on several packed values
+            for other, kept in tiled(view, model, part_of(view, *LOADS), 1 - removed).units.items():
+                units[other] = min(kept, units.get(other, 1.0))
             packed = INDIRECT * removed * packable(view)
             for other in ("issue", "ALU", "FMA"):
                 units[other] = units.get(other, 1.0) * (1 - packed)

@@ -43,9 +43,13 @@ def loads_left(view: LaunchView) -> float | None:
     loads, stores = part_of(view, *LOADS), part_of(view, "STS")
     if loads_fragments(view):
         return min(1.0, LOADS_OF_TILES * part_of(view, *_TENSOR) / loads)
-    if view.code is None or part_of(view, *_TENSOR):
+    if part_of(view, *_TENSOR):
         return None
-    value = {purpose.value: share for purpose, share in view.code.mix}.get("value", 0.0)
+    value = part_of(view, *_FLOATS)
+    if view.code is not None:
+        value = {purpose.value: share for purpose, share in view.code.mix}.get("value", 0.0)
+    if exchanges(view):
+        return float(LOADS_OF_TILES)
     shared = part_of(view, "LDS")
     is_reused = mostly_hits(view) or (shared > loads / 2 and shared >= REUSED * stores > 0)
     if not is_reused or not value or not loads:
@@ -53,6 +57,37 @@ def loads_left(view: LaunchView) -> float | None:
     # Narrow loads can be merged; a wide one takes a pass through L1 for each of its words.
     words = _shared_width(view) / _WORD
     return min(1.0, max(LOADS_OF_TILES * value, stores) / loads * min(words, 1 / words))
+
+
+SHORTEST_TREE = (1 / 2 + 1 / 4) / 2
+"""Share of the threads that have work in the steps of the shortest reduction tree: of two steps."""
+EXCHANGE = Parameter(
+    0.75, "stores to shared memory per barrier, of a thread that exchanges one value", "judgement"
+)
+
+
+def exchanges(view: LaunchView) -> bool:
+    """Whether threads hand one value each to their neighbours at every barrier: a thread with
+    several neighbouring values hands on those at the edges. In a tree, ever fewer threads work."""
+    loads, stores, barriers = (part_of(view, opcode) for opcode in ("LDS", "STS", "BAR"))
+    is_one = EXCHANGE * barriers <= stores <= barriers / EXCHANGE
+    if not barriers or not is_one or not stores <= loads < REUSED * stores:
+        return False
+    return 2 * SHORTEST_TREE < loads_per_barrier(view) < REUSED
+
+
+def loads_per_barrier(view: LaunchView) -> float:
+    """Values that a thread loads from shared memory per barrier, on average; 2 if it is not
+    known."""
+    threads = view.by_address("thread_inst_executed_true")
+    if view.code is None or not threads:
+        return 2.0
+    program, count = view.code.program, {"LDS": 0.0, "BAR": 0.0}
+    for position in program.ran:
+        each = program.code[position]
+        if each.opcode in count:
+            count[each.opcode] += float(threads.get(each.address, 0.0))
+    return min(2.0, count["LDS"] / count["BAR"]) if count["BAR"] else 2.0
 
 
 def loads_fragments(view: LaunchView) -> bool:

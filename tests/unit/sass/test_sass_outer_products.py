@@ -47,6 +47,31 @@ def test_a_byte_that_was_staged_as_a_float_is_quantised() -> None:
     assert factors(stages, LOADS, tile("FFMA")) == "quantised"
 
 
+WIDENED = {
+    "halves": "HADD2.F32 R{0}, -RZ, R{0}.H0_H0",
+    "bfloat16, the lower one": "IMAD.U32 R{0}, R{0}, 0x10000, RZ",
+    "bfloat16, by a shift": "SHF.L.U32 R{0}, R{0}, 0x10, RZ",
+    "bfloat16, the upper one": "LOP3.LUT R{0}, R{0}, 0xffff0000, RZ, 0xc0, !PT",
+}
+
+
+@pytest.mark.parametrize("widens", WIDENED.values(), ids=WIDENED)
+def test_floats_that_were_halves_in_memory_are_halves(widens: str) -> None:
+    every = "\n".join(widens.format(each) for each in range(2, 6))
+    assert factors(LOADS, every, tile("FFMA")) == "halves"
+
+
+def test_both_factors_have_to_be_halves() -> None:
+    one = "HADD2.F32 R2, -RZ, R2.H0_H0\nHADD2.F32 R3, -RZ, R3.H0_H0"
+    assert factors(LOADS, one, tile("FFMA")) == ""
+
+
+@pytest.mark.parametrize(("also", "found"), [("", "halves"), ("STS [R1], R7", "")])
+def test_halves_staged_as_floats(also: str, found: str) -> None:
+    stages = "LDG.E.U16 R6, desc[UR4][R20.64]\nHADD2.F32 R6, -RZ, R6.H0_H0\nSTS [R0], R6"
+    assert factors(stages, also, LOADS, tile("FFMA")) == found
+
+
 def test_floats_may_need_their_precision() -> None:
     assert factors("STS [R0], R6", LOADS, tile("FFMA")) == ""
 

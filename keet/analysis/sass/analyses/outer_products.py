@@ -21,8 +21,9 @@ from keet.analysis.sass.instructions.opcodes import Role, words
 from keet.records import NamedTuple
 
 FactorType = Literal["bytes", "halves", "quantised", ""]
-"""`bytes`: both factors are integers of 8 bits or fewer. `halves`: FP16 arithmetic. `quantised`:
-floats, and one factor was such an integer. Empty: other floats or integers."""
+"""`bytes`: both factors are integers of 8 bits or fewer. `halves`: FP16 arithmetic, or floats that
+both were halves or bfloat16 in memory. `quantised`: floats, and one factor was such an integer.
+Empty: other floats or integers."""
 
 _PRODUCTS = {"FFMA": 1, "IDP": 4, "IDP4A": 4, "IMAD": 1, "HFMA2": 2}
 """Products of one instruction, by opcode."""
@@ -31,6 +32,8 @@ _CHANGES = _CONVERTS | words("PRMT SHF LOP3 SGXT I2I I2IP FMUL FADD HADD2 HMUL2 
 """What is followed back from a factor: unpacking, conversion, scaling."""
 _BYTE_FORMS = ("S8", "U8", "B1", "B2", "B3")
 _BYTE = 0xFF
+_WIDENS = {"SHF": 0x10, "IMAD": 0x10000, "LOP3": 0xFFFF0000}
+"""The shift, the factor or the mask with which a bfloat16 becomes a float."""
 _SHARED_LOADS = words("LDS LDSM")
 _MOST_STEPS = 200
 """Values that are followed back from a factor."""
@@ -62,6 +65,17 @@ class _Product(NamedTuple):
     sum: int
 
 
+class _Origin(NamedTuple):
+    """What factors were in memory."""
+
+    is_narrow: bool
+    """Integers of 8 bits or fewer."""
+    is_half: bool
+    """Halves or bfloat16."""
+    path: frozenset[int]
+    """Positions of the instructions that lead from the loads to the factors."""
+
+
 class _Products:
     def __init__(self, program: SassProgram) -> None:
         self.program = program
@@ -69,7 +83,7 @@ class _Products:
         self.values = program.values
         self.root: dict[int, int] = {}
         """Sums by what is added to them: values of one sum have one root."""
-        self.known: dict[int, tuple[bool, set[int]]] = {}
+        self.known: dict[int, _Origin] = {}
         self.tiles = [tile for each in self._connected() if (tile := self._tile(each))]
 
     # --- which multiply-adds are outer products
@@ -154,32 +168,37 @@ class _Products:
         return _PRODUCTS[self.code[product.position].opcode]
 
     def _kind(self, product: _Product, related: set[int]) -> FactorType:
-        narrow = [self._is_narrow(value, related) for value in (product.left, product.right)]
+        factors = [self._origin(value) for value in (product.left, product.right)]
+        related.update(*(each.path for each in factors))
         opcode = self.code[product.position].opcode
         if opcode.startswith("IDP"):
             return "bytes"
         if opcode == "HFMA2":
             return "halves"
         if opcode == "IMAD":
-            return "bytes" if all(narrow) else ""
-        return "quantised" if any(narrow) else ""
+            return "bytes" if all(each.is_narrow for each in factors) else ""
+        if all(each.is_half for each in factors):
+            return "halves"
+        return "quantised" if any(each.is_narrow for each in factors) else ""
 
-    def _is_narrow(self, value: int, related: set[int]) -> bool:
-        """Whether a factor was an integer of 8 bits or fewer, before it was converted and scaled,
-        and staged in shared memory. Adds what leads to it to `related`."""
+    def _origin(self, value: int) -> _Origin:
+        """What a factor was, before it was converted and scaled, and staged in shared memory."""
         if value not in self.known:
-            is_narrow, path = self._followed([value])
-            if any(self.code[each].opcode in _SHARED_LOADS for each in path):
-                is_narrow |= self._staged[0]
-                path |= self._staged[1]
-            self.known[value] = is_narrow, path
-        is_narrow, path = self.known[value]
-        related |= path
-        return is_narrow
+            found = self._followed([value])
+            if any(self.code[each].opcode in _SHARED_LOADS for each in found.path):
+                staged = self._staged
+                found = _Origin(
+                    found.is_narrow or staged.is_narrow,
+                    found.is_half or staged.is_half,
+                    found.path | staged.path,
+                )
+            self.known[value] = found
+        return self.known[value]
 
     @cached_property
-    def _staged(self) -> tuple[bool, set[int]]:
-        """The same of the values that are stored in shared memory."""
+    def _staged(self) -> _Origin:
+        """The same of the values that are stored in shared memory: of any of them for bytes, and of
+        all for halves, since it is not known which of them is which factor."""
         found: list[int] = []
         for position in self.program.ran:
             each = self.code[position]
@@ -188,12 +207,14 @@ class _Products:
                 address = (where.name, where.uniform) if where else ()
                 read = self.values.read[position]
                 found += [value for name, value in read.items() if name not in address]
-        return self._followed(found)
+        every = self._followed(found)
+        are_halves = bool(found) and all(self._followed([each]).is_half for each in found)
+        return every._replace(is_half=are_halves)
 
-    def _followed(self, values: list[int]) -> tuple[bool, set[int]]:
-        """Whether the values were narrow integers, and the instructions that lead to them: back to
-        loads."""
-        seen, waiting, path, is_narrow = set(values), list(values), set[int](), False
+    def _followed(self, values: list[int]) -> _Origin:
+        """Follows values back to loads."""
+        seen, waiting, path = set(values), list(values), set[int]()
+        is_narrow = is_half = False
         while waiting and len(seen) < _MOST_STEPS:
             for position in self.values.definitions(waiting.pop()):
                 each = self.code[position]
@@ -201,13 +222,24 @@ class _Products:
                     is_narrow |= each.width == 1
                     if each.opcode in _SHARED_LOADS:
                         path.add(position)
-                elif each.opcode in _CHANGES or is_move(each):
+                elif each.opcode in _CHANGES or is_move(each) or _widens_half(each):
                     path.add(position)
                     is_narrow |= _takes_byte(each)
+                    is_half |= _widens_half(each)
                     new = set(self.values.read[position].values()) - seen
                     seen |= new
                     waiting += new
-        return is_narrow, path
+        return _Origin(is_narrow, is_half and not is_narrow, frozenset(path))
+
+
+def _widens_half(each: Instruction) -> bool:
+    """`HADD2.F32 R1, -RZ, R2.H0_H0`, `IMAD.U32 R1, R2, 0x10000, RZ`, `LOP3 R1, R2, 0xffff0000`:
+    a half or a bfloat16 becomes a float."""
+    if each.opcode == "HADD2":
+        return each.has("F32")
+    by = _WIDENS.get(each.opcode)
+    is_right = each.opcode == "SHF" and each.has("R")
+    return not is_right and any(o.kind == "immediate" and o.value == by for o in each.sources)
 
 
 def _takes_byte(each: Instruction) -> bool:
