@@ -30,6 +30,10 @@ MEASURED = [
     ("vote_grid/peaks_cas_in_blocks", "atomic_contention", 154.0),
     # Several words fill one slice: the others could take a part.
     ("vote_grid/gently_falling_words", "atomic_contention", 1.35),
+    # With the requests of scattered atomics, their passes through L1 go.
+    ("histogram/all_to_256_words", "atomic_contention", 107.0),
+    # Half of the warps of a block have nothing to do: the loop of the others is work to share.
+    ("rope_cache/one_block_per_sequence", "small_grid", 4.6),
     # One SM works: memory limits what all of them can do.
     ("lone_block/one_block_searches", "small_grid", 69.7),
     # The steps of a thread need each other, so that a warp alone takes a third of the time.
