@@ -131,6 +131,26 @@ def global_accesses_part(view: LaunchView) -> float:
     return world / (world + local) if world else 1.0
 
 
+SPREAD_PASSES = 3.53
+"""Wavefronts of an atomic on shared memory whose 32 threads access random words: the most of them
+that meet in one of 32 banks, on average (32 balls in 32 bins). That many repeats are no
+contention."""
+_ATOMIC_KINDS = ("global_reduction", "global_atomic")
+
+
+def without_atomic_requests(view: LaunchView) -> float:
+    """What is left of L1's work, 0 to 1, if atomics on global memory, which pass through L1 once
+    per request, become atomics on shared memory; 1: not counted."""
+    requests = sum(view.value(f"{kind}_sectors") or 0.0 for kind in _ATOMIC_KINDS)
+    runs = sum(view.value(f"{kind}_inst") or 0.0 for kind in _ATOMIC_KINDS)
+    if not requests or not runs:
+        return 1.0
+    plain = sum(view.value(f"global_{way}_sectors") or 0.0 for way in ("load", "store"))
+    part = requests / (requests + plain / _SECTORS_PER_PASS)
+    needed = min(1.0, SPREAD_PASSES * runs / requests)
+    return 1 - part * (1 - needed) * (1 - _shared_part(view, unknown=0.0))
+
+
 def _shared_part(view: LaunchView, unknown: float) -> float:
     """Share of L1's work that is shared memory, 0 to 1."""
     shared, whole = view.value("shared_wavefronts_pct"), _l1_busy(view)

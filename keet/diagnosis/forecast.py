@@ -6,7 +6,8 @@ rests on an assumption may not be real: in the casebook, nearly all assumed caus
 and where it ranks (`expected_gain`), and changes nothing about how much it would gain.
 
 The range comes from the residuals of the casebook's work families and is meant to hold in 80 % of
-cases. It reaches further up than down, because a rewrite usually fixes more than one flaw.
+cases, for kernels that nothing was fitted on. It reaches further up than down, because a rewrite
+usually fixes more than one flaw.
 """
 
 from __future__ import annotations
@@ -91,11 +92,10 @@ FITTED_ON = (9, 0)
 UNFITTED_GPU = Parameter(0.9, "factor of certainty on other GPUs than that of the fit", "judgement")
 LEAST_CERTAINTY = Parameter(0.4, "least certainty: ranges would be too wide otherwise", "judgement")
 
-# The 10 % and 90 % quantiles of log2(measured / likely gain): `python -m evals.analyst.ranges`.
-BELOW_MEASURED = Parameter(0.95, "log2 of likely over low gain of a measured cause", "fit")
-ABOVE_MEASURED = Parameter(0.85, "log2 of high over likely gain of a measured cause", "fit")
-BELOW_ASSUMED = Parameter(0.40, "log2 of likely over low gain of an assumed cause", "fit")
-ABOVE_ASSUMED = Parameter(0.65, "log2 of high over likely gain of an assumed cause", "fit")
+# Quantiles of residuals: `python -m evals.analyst.ranges`. A forecast of 30x is off by more than
+# one of 1.2x, whether its cause is measured or assumed.
+BELOW = Parameter(0.3, "log2 of likely over low gain, per 1 + log2 of the likely gain", "fit")
+ABOVE = Parameter(0.4, "log2 of high over likely gain, per 1 + log2 of the likely gain", "fit")
 
 
 def forecast(candidate: Candidate, model: TimeModel, possible: float, unknown: float) -> Forecast:
@@ -103,15 +103,11 @@ def forecast(candidate: Candidate, model: TimeModel, possible: float, unknown: f
     range, as does a GPU that nothing was fitted on. The range of a suspicion starts at no gain."""
     is_familiar = model.view.capability == FITTED_ON
     sure = max(LEAST_CERTAINTY, (1 - unknown) * (1.0 if is_familiar else UNFITTED_GPU))
-    width = 1 / math.sqrt(sure)
-    is_measured = candidate.basis == "measured"
-    below, above = (
-        (BELOW_MEASURED, ABOVE_MEASURED) if is_measured else (BELOW_ASSUMED, ABOVE_ASSUMED)
-    )
-    low = 1.0 if candidate.basis == "suspected" else possible / 2 ** (below * width)
-    high = min(_largest_gain(candidate, model), possible * 2 ** (above * width))
+    size, width = 1 + math.log2(possible), 1 / math.sqrt(sure)
+    low = 1.0 if candidate.basis == "suspected" else possible / 2 ** (BELOW * size * width)
+    high = min(_largest_gain(candidate, model), possible * 2 ** (ABOVE * size * width))
     if isinstance(candidate.effect, Effect):  # other units keep about the same work
-        most = model.most(candidate.effect) * 2**above
+        most = model.most(candidate.effect) * 2 ** (ABOVE * size)
         high = max(possible, min(high, most, _by_needed_bytes(model, candidate.effect)))
     high = max(high, MAX_GAIN) if candidate.is_open else high
     return Forecast(round(max(1.0, low), 2), round(possible, 2), round(high, 2))

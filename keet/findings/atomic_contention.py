@@ -11,7 +11,7 @@ from keet.analysis.decisions.retries import Retries, retries, shown_retries
 from keet.analysis.facts import on_chip, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LIKELY, MAJORITY, NOTABLE_PART
-from keet.analysis.memory_work import UNRELATED_WAITS, less_shared
+from keet.analysis.memory_work import SPREAD_PASSES, UNRELATED_WAITS, less_shared
 from keet.analysis.place import Place
 from keet.analysis.time_model import (
     ATOMIC_RATE,
@@ -24,10 +24,6 @@ from keet.analysis.time_model import (
 )
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
-
-SPREAD_PASSES = 3.53
-"""Wavefronts of an atomic whose 32 threads access random words: the most of them that meet in one
-of 32 banks, on average (32 balls in 32 bins). That many repeats are no contention."""
 
 FINDING = FindingSpec(
     id="atomic_contention",

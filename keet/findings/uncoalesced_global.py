@@ -9,6 +9,7 @@ from keet.analysis.decisions.replays import COALESCED_WAITS, REPLAYED, replays
 from keet.analysis.facts import global_memory, grid, instructions, on_chip, origin
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.hardware.stages import FABRIC_PER_SECTOR, l2_share_by_sectors
+from keet.analysis.kernel.bytes_in_flight import unqueued_share
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, WIDEST
 from keet.analysis.memory_work import (
@@ -172,7 +173,12 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     yield Candidate(
         FINDING.id,
         Sentence(text, share=share, every=every),
-        Effect(units, kept_waits(model, (*MEMORY_WAITS, *MIO_WAITS), removed)),
+        # Without the queues, a thread still waits for as many round trips.
+        Effect(
+            units,
+            kept_waits(model, (*MEMORY_WAITS, *MIO_WAITS), removed),
+            least=unqueued_share(view),
+        ),
         (share, every, sectors, ideal),
         lambda: _places(view),
         "assumed" if gathers else "measured",

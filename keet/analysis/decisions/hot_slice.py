@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from keet.analysis.candidate import MEMORY_WAITS, kept_waits
+from keet.analysis.memory_work import without_atomic_requests
 from keet.analysis.time_model import HOT_LINE, MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.records import NamedTuple
@@ -36,6 +37,9 @@ def hot_slice(model: TimeModel) -> HotSlice | None:
     )
     # While the line is at its limit, every access queues behind it, up to the LSU pipe.
     waits = kept_waits(model, (*MEMORY_WAITS, "mio_throttle"), (1 - kept) * hot.load)
-    effect = Effect({HOT_LINE: kept, "L2": 1 - (1 - kept) * (1 - hot.spread)}, waits)
+    units = {HOT_LINE: kept, "L2": 1 - (1 - kept) * (1 - hot.spread)}
+    if hot.is_atomic:
+        units["L1"] = without_atomic_requests(model.view)
+    effect = Effect(units, waits)
     sentence, evidence = Sentence(text, skew=hot.skew, how=how), (hot.skew, hot.most, hot.usual)
     return HotSlice(hot.is_atomic, (sentence, effect, evidence))

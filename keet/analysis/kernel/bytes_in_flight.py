@@ -32,6 +32,7 @@ LONG_WAIT = Parameter(
 )
 
 _LOADS = ("LDG", "LD", "LDGSTS")
+_WARP = 32
 
 
 class BytesInFlight(NamedTuple):
@@ -85,6 +86,18 @@ def bytes_in_flight(view: LaunchView) -> BytesInFlight | None:
     )
     unqueued = _unqueued(view, average * float(warps.value))
     return BytesInFlight(held, needed, waits, per_thread, unqueued)
+
+
+def unqueued_share(view: LaunchView) -> float:
+    """Share of the launch's time that its warps need for their round trips to memory, one after the
+    other, if no load waits in a queue, 0 to 1; 0: not known."""
+    flight, duration = bytes_in_flight(view), view.value("duration")
+    grid, block = view.value("grid_size"), view.value("block_size")
+    held, sms = view.value("achieved_warps_per_sm"), view.launch.device.sm_count
+    if flight is None or not duration or not grid or not block or not held or not sms:
+        return 0.0
+    rounds = max(1.0, grid * -(-block // _WARP) / (held * sms))
+    return min(1.0, rounds * flight.waits * LOAD_NS / duration)
 
 
 def _least(view: LaunchView) -> float:

@@ -60,9 +60,25 @@ def _alive(view: LaunchView) -> float:
     if not alive or not block or not grid or not sms:
         return 1.0
     resident = -(-block // WARP) * -(-grid // sms)
-    if grid > sms or resident <= 1:
+    if grid > sms or resident <= 1 or _in_longest_loop(view) > grid:
         return 1.0
     return min(1.0, max(0.0, alive - 1) / (resident - 1))
+
+
+def _in_longest_loop(view: LaunchView) -> float:
+    """How many warps of the launch run the loop that takes a warp the most instructions; 0: not
+    known. With several per block, it is not a lone warp that the others have left: those that exit
+    had nothing to do, and the iterations are work for more blocks."""
+    if view.code is None:
+        return 0.0
+    program, flow = view.code.program, view.code.program.flow
+    executed: dict[int, float] = {}
+    for position in program.ran:
+        for loop in flow.loops_around(flow.block_of[position])[-1:]:
+            executed[loop.index] = executed.get(loop.index, 0.0) + program.counts[position]
+    entries = {at: flow.loops[at].entries or 0 for at in executed}
+    longest = max(executed, key=lambda at: executed[at] / max(1, entries[at]), default=None)
+    return float(entries[longest]) if longest is not None else 0.0
 
 
 def working_part(view: LaunchView) -> float:

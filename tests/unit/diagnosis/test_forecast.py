@@ -15,10 +15,8 @@ from keet.analysis.limits import LEAST_KERNEL_NS
 from keet.analysis.time_model import Effect
 from keet.diagnosis.finding import Forecast
 from keet.diagnosis.forecast import (
-    ABOVE_ASSUMED,
-    ABOVE_MEASURED,
-    BELOW_ASSUMED,
-    BELOW_MEASURED,
+    ABOVE,
+    BELOW,
     DOUBTFUL,
     DOUBTFUL_SPECIFIC,
     expected_gain,
@@ -87,17 +85,13 @@ def test_a_small_assumed_gain_is_doubted_and_a_large_one_is_not() -> None:
     assert expected_gain(general, 1.25) < expected_gain(specific, 1.25), "it names what is wasted"
 
 
-@given(st.floats(2, MAX_GAIN / 4))
-def test_the_range_has_the_fitted_width(gain: float) -> None:
-    """A measured cause has the wider range: its fix often goes with other changes."""
-    widths: dict[Basis, tuple[float, float]] = {
-        "measured": (BELOW_MEASURED, ABOVE_MEASURED),
-        "assumed": (BELOW_ASSUMED, ABOVE_ASSUMED),
-    }
-    for basis, (below, above) in widths.items():
-        low, likely, high = told(gain, basis)
-        assert math.log2(likely / low) == pytest.approx(below, abs=0.01)
-        assert math.log2(high / likely) == pytest.approx(above, abs=0.01)
+@given(st.floats(1.5, MAX_GAIN / 8), st.sampled_from(BASES[:2]))
+def test_the_range_has_the_fitted_width(gain: float, basis: Basis) -> None:
+    """It grows with the gain: a forecast of 30x is off by more than one of 1.2x."""
+    low, likely, high = told(gain, basis)
+    size = 1 + math.log2(gain)
+    assert math.log2(likely / low) == pytest.approx(BELOW * size, abs=0.02)
+    assert math.log2(high / likely) == pytest.approx(ABOVE * size, abs=0.02)
 
 
 def test_other_units_bound_the_range() -> None:
@@ -105,7 +99,8 @@ def test_other_units_bound_the_range() -> None:
     without_waits = Effect(every_wait=0.0)
     cause = candidate(without_waits)
     found = forecast(cause, MODEL, possible_gain(cause, MODEL), 0)
-    assert found.high <= MODEL.most(without_waits) * 2**ABOVE_MEASURED + 0.01
+    above = ABOVE * (1 + math.log2(found.likely))
+    assert found.high <= MODEL.most(without_waits) * 2**above + 0.01
     doubted = forecast(cause, MODEL, found.likely, 0.6)
     assert doubted.high == found.high, "unexplained time does not make the other units faster"
 

@@ -30,6 +30,10 @@ MEASURED = [
     ("vote_grid/peaks_cas_in_blocks", "atomic_contention", 154.0),
     # Several words fill one slice: the others could take a part.
     ("vote_grid/gently_falling_words", "atomic_contention", 1.35),
+    # With the requests of scattered atomics, their passes through L1 go.
+    ("histogram/all_to_256_words", "atomic_contention", 107.0),
+    # Half of the warps of a block have nothing to do: the loop of the others is work to share.
+    ("rope_cache/one_block_per_sequence", "small_grid", 4.6),
     # One SM works: memory limits what all of them can do.
     ("lone_block/one_block_searches", "small_grid", 69.7),
     # The steps of a thread need each other, so that a warp alone takes a third of the time.
@@ -47,6 +51,8 @@ MEASURED = [
     ("transpose/column_stores", "uncoalesced_global", 7.0),
     ("stencil2d/threads_along_y", "uncoalesced_global", 6.7),
     ("host_stream/sixteen_columns_a_thread", "uncoalesced_global", 4.8),
+    # Without the queues of L2, each thread still waits for 220 round trips.
+    ("sph_density/gathers_from_four_arrays", "uncoalesced_global", 3.5),
     # Loops over an array in registers are unrolled: their indices go, too.
     ("monte_carlo/any_number_of_assets", "local_memory_spill", 3.6),
     ("fft/array_of_points", "local_memory_spill", 3.5),
