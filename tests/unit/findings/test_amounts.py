@@ -8,7 +8,7 @@ import pytest
 
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import global_addresses, global_atomics
-from keet.analysis.time_model import TimeModel
+from keet.analysis.time_model import Effect, TimeModel
 from keet.diagnosis.diagnosis import is_worth, ranked_candidates
 from keet.diagnosis.forecast import RankedCandidate
 from tests.rows import each_row
@@ -111,3 +111,18 @@ def test_atomics_are_no_loads_and_stores() -> None:
     opcodes = {each.address: each.opcode for each in view.code.program.code}
     assert [opcodes[at] for at in global_atomics(view)] == ["REDG"]
     assert {opcodes[at] for at in global_addresses(view)} == {"LDG"}
+
+
+def test_doubles_take_registers_with_them() -> None:
+    """Pairs of registers limit the warps; with floats, more of them hide the waits for loads."""
+    first = ranked("sph_density/double_literals")[0]
+    assert first.candidate.id == "fp64_promotion"
+    assert isinstance(first.candidate.effect, Effect)
+    assert 0.7 < first.candidate.effect.waits["long_scoreboard"] < 0.8
+    assert 1.2 < first.possible < 1.6
+
+
+def test_few_doubles_leave_the_warps_as_they_are() -> None:
+    """One expression after the loop; registers do not limit the warps."""
+    found = {each.candidate.id: each.possible for each in ranked("sph_density/double_norm")}
+    assert found.get("fp64_promotion", 1.0) < 1.05
