@@ -112,8 +112,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         return  # a few threads of each warp take the slow path: warp_divergence names it
     busy, functions = view.ceilings.reached("XU"), part_of(view, "MUFU")
     expanded, related = _expanded(view), _related(view)
-    has_functions = functions >= LEAST_PART or expanded is not None
-    if busy is not None and has_functions:
+    # One logf or sinf, all polynomial, is the work itself. powf has cheaper forms.
+    is_power = bool(instructions.computes_powers.test(view))
+    if busy is not None and (functions >= LEAST_PART or is_slow or is_power):
         words = "The XU pipe (special functions, conversions) is busy for {busy:.0f} of the time."
         text, shown = Sentence(words, busy=busy), [busy]
         for part in (expanded, related):
