@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from keet.analysis.sass.instructions.instruction import Instruction
 
 
+BARRIER = "barrier"
+
+
 def kept_waits_without(
     view: LaunchView, model: TimeModel, positions: Iterable[int], gone: float, removed: float
 ) -> dict[str, float]:
@@ -39,7 +42,21 @@ def kept_waits_by(
         every[wait.reason] += wait.samples
         cause = wait.producers[0] if wait.producers else wait.position
         own[wait.reason] += wait.samples * gone.get(cause, 0.0)
-    return {state: 1 - own[state] / every[state] for state in model.waiting if every.get(state)}
+    kept = {state: 1 - own[state] / every[state] for state in model.waiting if every.get(state)}
+    return kept | _at_barriers(view, model, kept, removed)
+
+
+def _at_barriers(
+    view: LaunchView, model: TimeModel, kept: Mapping[str, float], removed: float
+) -> dict[str, float]:
+    """At a barrier, warps wait for what others still have to do, so this waiting decreases with the
+    rest of the warps' time. Barriers that go themselves take all of their waiting with them."""
+    others = {state: part for state, part in view.stalls.items() if state != BARRIER}
+    if BARRIER not in model.waiting or not others:
+        return {}
+    left = {state: kept.get(state, 1.0) for state in model.waiting}
+    rest = sum(part * left.get(state, 1 - removed) for state, part in others.items())
+    return {BARRIER: left[BARRIER] * min(1.0, rest / sum(others.values()))}
 
 
 _FMA = ("IMAD", "IMAD32I", "IMUL", "FFMA", "FMUL", "FADD", "FFMA32I", "FMUL32I", "FADD32I")

@@ -170,6 +170,10 @@ FINDING = FindingSpec(
         "whether the loop goes on{here}, so that each iteration waits for the one before: store "
         "the number of iterations, or load the values of several iterations first and then test "
         "them.",
+        when(waits.waits_for_global_loads, waits.branches_part_loads, name="parted"): "Branches to "
+        "slow paths that never ran stand between these loads{here}: load the values of several "
+        "iterations first, or avoid exact roots and divisions (rsqrtf, a product with the "
+        "reciprocal, -prec-sqrt=false, -prec-div=false) where the accuracy allows it.",
         when(waits.waits_for_global_loads, waits.dependent_loads, name="dependent"): "These loads "
         "use indices that other loads return{here}, and wait for them: load the indices of "
         "several items, or of the next iteration, first, and then all of their values.",
@@ -246,10 +250,13 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     evidence = [issue, busiest, of_active, possible, view.stall(longest), cited]
     waited = _what_is_awaited(view, states, longest, cited)
     text = Sentence("{busy}, and {waits}.", busy=_busiest(view, model, top), waits=waited)
-    shown = _shown(model, flight) if _come_from_dram(view) else 0.0
+    shown = _shown(model, flight.shortage()) if flight and _come_from_dram(view) else 0.0
     if flight is not None and shown:
         text = Sentence(" ").join((text, _little(flight)))
         evidence += [flight.held, flight.needed]
+    if trips is not None and waits.branches_part_loads.test(view):
+        text = Sentence(" ").join((text, Sentence(_PARTED)))
+        shown = max(shown, _shown(model, 1.0))  # the code shows why they are not issued together
     if not sleeps and (few := few_warps(view)) is not None:
         text = Sentence(" ").join((text, few[0]))
         evidence += few[1]
@@ -357,11 +364,13 @@ def _what_is_awaited(
     return Sentence(more, waits=awaited, trips=trips)
 
 
-def _shown(model: TimeModel, flight: BytesInFlight | None) -> float:
-    """How far too few bytes on their way explain the waiting, 0 to 1; 0 up to half of it."""
-    if flight is None:
-        return 0.0
-    return max(0.0, 2 * flight.shortage() * model.waiting.get("long_scoreboard", 0.0) - 1)
+def _shown(model: TimeModel, shortage: float) -> float:
+    """How far too few loads on their way explain the waiting, 0 to 1; 0 up to half of it."""
+    return max(0.0, 2 * shortage * model.waiting.get("long_scoreboard", 0.0) - 1)
+
+
+_PARTED = "Branches to code that never ran stand between these loads, so that they are not issued "
+_PARTED += "together."
 
 
 def _come_from_dram(view: LaunchView) -> bool:
@@ -391,6 +400,9 @@ def _round_trips(view: LaunchView) -> Evidence | None:
     iterations, _ = waits.awaited_iterations(view.code)
     if iterations:
         return view.ledger.derived("round_trips", Quantity(iterations, ""), label)
+    if waits.branches_part_loads.test(view):
+        parted, _ = waits.parted_loads(view.code)
+        return view.ledger.derived("round_trips", Quantity(parted, ""), label)
     if waits.dependent_loads.test(view):
         return None
     samples = Counter(

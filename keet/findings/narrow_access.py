@@ -194,13 +194,16 @@ def _xu_share(view: LaunchView, below_line: float) -> float:
 
 def _index_share(code: MachineCode) -> float:
     """Of conditions, no more go than there are instructions for addresses: the rest decides by what
-    was loaded, as in an interpreter."""
-    purposes = code.purposes
-    repeated = {each for each in code.program.ran if purposes[each].value in _PER_ELEMENT}
-    divisions = repeated & set(code.expanded(*INTEGER_DIVISIONS))
-    by_purpose = {purpose.value: share for purpose, share in code.mix}
-    decides = by_purpose.get("control", 0.0) - by_purpose.get("address", 0.0)
-    return code.share(repeated) - max(0.0, decides) - INDIRECT * code.share(divisions)
+    was loaded, as in an interpreter. Those of functions such as powf stay, once per element."""
+    functions = {p for each in code.expansions if each.is_of_floats for p in each.positions}
+    of = {
+        purpose: {p for p in code.program.ran if code.purposes[p].value == purpose} - functions
+        for purpose in _PER_ELEMENT
+    }
+    shares = {purpose: code.share(positions) for purpose, positions in of.items()}
+    divisions = set(code.expanded(*INTEGER_DIVISIONS)).intersection(set().union(*of.values()))
+    decides = shares["control"] - shares["address"]
+    return sum(shares.values()) - max(0.0, decides) - INDIRECT * code.share(divisions)
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

@@ -10,7 +10,6 @@ from keet.analysis.candidate import LEAST_PART, Candidate, chance_if_counted, pa
 from keet.analysis.decisions.conversions import conversions
 from keet.analysis.decisions.saturated import PIPE_WORK, saturated, unit_places
 from keet.analysis.expanded_names import (
-    INTEGER_DIVISIONS,
     LARGE_ANGLES,
     POWER,
     SLOW_DIVISION,
@@ -113,7 +112,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         return  # a few threads of each warp take the slow path: warp_divergence names it
     busy, functions = view.ceilings.reached("XU"), part_of(view, "MUFU")
     expanded, related = _expanded(view), _related(view)
-    if busy is not None and (functions >= LEAST_PART or is_slow):
+    # One logf or sinf, all polynomial, is the work itself. powf has cheaper forms.
+    is_power = bool(instructions.computes_powers.test(view))
+    if busy is not None and (functions >= LEAST_PART or is_slow or is_power):
         words = "The XU pipe (special functions, conversions) is busy for {busy:.0f} of the time."
         text, shown = Sentence(words, busy=busy), [busy]
         for part in (expanded, related):
@@ -169,8 +170,10 @@ def _gone(view: LaunchView) -> dict[int, float]:
             part = 1.0
         elif each.name == POWER:
             executed = sum(view.code.program.counts[position] for position in each.positions)
-            part = max(part, 1 - FAST_POWER * each.calls / executed)
-        if each.name not in INTEGER_DIVISIONS:
+            stepped = view.code.multiples.powers  # a product each
+            left = FAST_POWER * max(0.0, each.calls - stepped) + stepped
+            part = max(part, 1 - left / executed)
+        if each.is_of_floats:
             gone |= dict.fromkeys(each.positions, part)
     return {**gone, **view.code.multiples.gone}
 
@@ -190,7 +193,7 @@ def _on_xu(code: MachineCode) -> list[int]:
 
 
 def _expanded_names(code: MachineCode) -> set[str]:
-    return {each.name for each in code.expansions} - set(INTEGER_DIVISIONS)
+    return {each.name for each in code.expansions if each.is_of_floats}
 
 
 def _expanded(view: LaunchView) -> Evidence | None:

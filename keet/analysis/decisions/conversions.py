@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from keet.analysis.facts.instructions import XU, computes_powers, mostly_conversions
+from keet.analysis.facts.instructions import XU, mostly_conversions
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import MAJORITY
 from keet.evidence import Evidence, Sentence
 from keet.records import NamedTuple
 from keet.units import Quantity
@@ -48,8 +49,8 @@ class Conversions(NamedTuple):
 
 def conversions(view: LaunchView) -> Conversions | None:
     """None if the XU pipe mostly computes special functions, or conversions that are a part of
-    them (powers)."""
-    if not mostly_conversions.test(view) or computes_powers.test(view):
+    them (powers, sines)."""
+    if not mostly_conversions.test(view) or _are_of_functions(view):
         return None
     ran = {name: view.count(name) for name in _CONVERSIONS if view.count(name)}
     named = " and ".join(sorted(ran, key=lambda name: -ran[name])[:_SEVERAL])
@@ -66,6 +67,18 @@ def conversions(view: LaunchView) -> Conversions | None:
     shown = view.ledger.derived("converted_again", Quantity(times, ""), label, executed)
     gone = again * (own + scaled) / sum(program.counts)
     return Conversions(named, 1 - again * own / view.count(*XU), shown, gone)
+
+
+def _are_of_functions(view: LaunchView) -> bool:
+    """Whether most of the XU pipe's instructions belong to functions of floats that the compiler
+    expands, which round and convert their arguments."""
+    if view.code is None:
+        return False
+    program = view.code.program
+    own = {p for each in view.code.expansions for p in each.positions if each.is_of_floats}
+    on_xu = [each for each in program.ran if program.code[each].opcode in XU]
+    functions = sum(program.counts[each] for each in on_xu if each in own)
+    return functions >= MAJORITY * sum(program.counts[each] for each in on_xu) > 0
 
 
 def _reads_per_store(program: SassProgram) -> float:

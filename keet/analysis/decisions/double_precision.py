@@ -9,7 +9,15 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from keet.analysis.candidate import LEAST_PART, MEMORY_WAITS, MIO_WAITS, kept_waits, part_of
+from keet.analysis.candidate import (
+    LEAST_PART,
+    MEMORY_WAITS,
+    MIO_WAITS,
+    covered_waits,
+    kept_waits,
+    part_of,
+)
+from keet.analysis.decisions.occupancy import more_warps
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import global_accesses
 from keet.analysis.parameters import Parameter
@@ -34,6 +42,8 @@ PROMOTED = Parameter(
 )
 
 DOUBLES = ("DFMA", "DADD", "DMUL", "DSETP", "DMNMX")
+_MAKES_DOUBLES = ("DFMA", "DADD", "DMUL")
+"""Also conversions, whose first modifier is the type of the result."""
 FULL_RATE = 2.0
 """FP32 over FP64 rate of data-centre GPUs (NVIDIA's documentation)."""
 _DOUBLE_TYPE = regex(r"\bdouble[234]?\b")
@@ -128,6 +138,8 @@ def in_single_precision(view: LaunchView, model: TimeModel, *, is_unintended: bo
         # Conversions queue for the XU pipe as far as it is busy.
         queue = model.loads.get("XU", 0.0) * (1 - units["XU"])
         waits = kept_waits(model, MIO_WAITS, queue)
+    for state, kept in covered_waits(model, _more_warps(view)).items():
+        waits[state] = waits.get(state, 1.0) * kept
     if not is_unintended:  # values in shared memory are double, too
         units |= dict.fromkeys(("L1", "LSU"), 1 - min(indirect, doubles))
     shorter = removed if is_unintended else doubles * indirect
@@ -144,6 +156,23 @@ def in_single_precision(view: LaunchView, model: TimeModel, *, is_unintended: bo
         every_wait=(1 - shorter * other_waits) * faster,
         moved={"FMA": model.load("FMA", (fma + fp64 / ratio) * (1 - removed * indirect))},
     )
+
+
+def _more_warps(view: LaunchView) -> float:
+    """Times as many warps per SM if doubles take one register each instead of two; 1 if registers
+    do not limit the warps, or without the machine code."""
+    registers = view.value("registers_per_thread")
+    if view.code is None or not registers:
+        return 1.0
+    program = view.code.program
+    made = [program.code[each] for each in program.ran]
+    pairs = {
+        each.writes[0]
+        for each in made
+        if each.writes and (each.opcode in _MAKES_DOUBLES or each.modifiers[:1] == ("F64",))
+    }
+    fewer = registers / max(registers - len(pairs), 1.0)
+    return min(more_warps(view, "registers"), fewer)
 
 
 def _removed(view: LaunchView, *, is_unintended: bool) -> float:

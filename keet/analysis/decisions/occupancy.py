@@ -44,6 +44,28 @@ def tightest_limits(view: LaunchView) -> tuple[Resource, ...]:
     return tuple(resource for resource, limit in limits.items() if limit == lowest < warps)
 
 
+def more_warps(view: LaunchView, by: Resource) -> float:
+    """Times as many warps per SM until another resource limits them; 1 if this one does not limit
+    them, or if that is not known."""
+    possible = view.value("theoretical_occupancy_pct")
+    if tightest_limits(view)[:1] != (by,) or possible is None or not 0 < possible < 100:
+        return 1.0
+    held = possible
+    if by == "sm":  # such small blocks also end before others start
+        held = min(held, view.value("achieved_occupancy_pct") or held)
+    own = view.value(f"block_limit_{by}") or 1.0
+    limits = [view.value(f"block_limit_{other}") or math.inf for other in _others(by)]
+    following = min((limit for limit in limits if limit > own), default=math.inf)
+    waves = view.value("waves_per_sm") or MOST_OCCUPANCY  # as far as there are blocks
+    return min(min(100.0, possible * (following / own)) / held, MOST_OCCUPANCY, max(1.0, waves))
+
+
+def _others(by: Resource) -> tuple[str, ...]:
+    """What may limit the warps next. Larger blocks need no more barriers, nor more of the driver's
+    shared memory."""
+    return ("registers", "warps") if by == "sm" else (*LIMIT_WORDS, "warps", "barriers")
+
+
 def limited_occupancy(
     model: TimeModel,
     by: Resource,
@@ -62,17 +84,7 @@ def limited_occupancy(
     # With one wave, all blocks are on the SMs already.
     if a_unit_explains(view, model) or _overlaps_itself(view, by) or waves <= 1:
         return
-    held, others = float(possible.value), (*LIMIT_WORDS, "warps", "barriers")
-    if by == "sm":
-        # Such small blocks also end before others start. Larger ones need no more barriers, nor
-        # more of the driver's shared memory.
-        held = min(held, view.value("achieved_occupancy_pct") or held)
-        others = ("registers", "warps")
-    own = view.value(f"block_limit_{by}") or 1.0
-    limits = [view.value(f"block_limit_{other}") or math.inf for other in others]
-    following = min((limit for limit in limits if limit > own), default=math.inf)
-    most = min(100.0, float(possible.value) * (following / own))
-    times = min(most / held, MOST_OCCUPANCY, waves)  # as far as there are blocks
+    times, others = more_warps(view, by), _others(by)
     tied = [resource for resource in tightest if resource in (by, *others)]
     what = " and ".join(LIMIT_WORDS[resource] for resource in tied)
     is_tied, issue = len(tied) > 1, view.ceilings.reached("issue")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from keet.analysis.decisions.double_precision import DOUBLES
@@ -85,6 +86,38 @@ def dependent_loads(code: MachineCode) -> Answer:
     ]
     # Each gathered value has a load of its index before it.
     return if_most_run(code, gathered, (each.position for each in loads), FEW)
+
+
+@Fact.of_code("branches to code that never ran stand between the loads of an unrolled loop")
+def branches_part_loads(code: MachineCode) -> Answer:
+    times, loads = parted_loads(code)
+    return code.addresses(loads) if times >= 2 else False
+
+
+def parted_loads(code: MachineCode) -> tuple[float, list[int]]:
+    """How often a thread waits per iteration for loads of the same line, because branches to code
+    that never ran part them (slow paths of roots and divisions), on average over the samples; and
+    the positions of these loads. The compiler moves no load ahead of a branch."""
+    flow = code.program.flow
+    # Blocks that never ran are left out: they are gaps.
+    gaps = [i for i, (a, b) in enumerate(pairwise(flow.blocks)) if a.end < b.start]
+    samples = Counter[tuple[int, object] | None]()
+    awaited = defaultdict[tuple[int, object] | None, set[int]](set)
+    for wait in code.waits:
+        if wait.reason in _LONG:
+            load = wait.producers[0] if wait.producers else wait.position
+            loop = flow.loop_of.get(flow.block_of[load])
+            place = (loop, code.location(load)) if loop is not None else None
+            samples[place] += wait.samples
+            awaited[place].add(load)
+    awaited.pop(None, None)
+    times = dict.fromkeys(samples, 1)
+    for line, loads in awaited.items():
+        blocks = sorted({flow.block_of[each] for each in loads})
+        times[line] += sum(any(a <= gap < b for gap in gaps) for a, b in pairwise(blocks))
+    parted = [each for line, loads in awaited.items() if times[line] > 1 for each in loads]
+    average = sum(times[line] * count for line, count in samples.items())
+    return average / max(1, samples.total()), sorted(parted)
 
 
 def awaited_iterations(code: MachineCode) -> tuple[float, list[int]]:

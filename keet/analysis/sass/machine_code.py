@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
+from keet.analysis.expanded_names import POWER
 from keet.analysis.sass.analyses.atomics import Atomic, atomics
 from keet.analysis.sass.analyses.blame import Wait, waits
 from keet.analysis.sass.analyses.compared_parameters import compared_parameters
@@ -85,7 +86,7 @@ class MachineCode:
     def multiples(self) -> Multiples:
         """Special functions that follow from another call by products."""
         names = {each.name for each in self.expansions}
-        return multiples(self.program, set(self.expanded(*names)))
+        return multiples(self.program, set(self.expanded(*names)), self.expanded(POWER))
 
     @cached_property
     def wide_integers(self) -> frozenset[int]:

@@ -6,9 +6,10 @@ import math
 
 import pytest
 
+from keet.analysis.facts.waits import branches_part_loads, parted_loads
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import global_addresses, global_atomics
-from keet.analysis.time_model import TimeModel
+from keet.analysis.time_model import Effect, TimeModel
 from keet.diagnosis.diagnosis import is_worth, ranked_candidates
 from keet.diagnosis.forecast import RankedCandidate
 from tests.rows import each_row
@@ -128,3 +129,36 @@ def test_atomics_are_no_loads_and_stores() -> None:
     opcodes = {each.address: each.opcode for each in view.code.program.code}
     assert [opcodes[at] for at in global_atomics(view)] == ["REDG"]
     assert {opcodes[at] for at in global_addresses(view)} == {"LDG"}
+
+
+def test_doubles_take_registers_with_them() -> None:
+    """Pairs of registers limit the warps; with floats, more of them hide the waits for loads."""
+    first = ranked("sph_density/double_literals")[0]
+    assert first.candidate.id == "fp64_promotion"
+    assert isinstance(first.candidate.effect, Effect)
+    assert 0.7 < first.candidate.effect.waits["long_scoreboard"] < 0.8
+    assert 1.2 < first.possible < 1.6
+
+
+def test_few_doubles_leave_the_warps_as_they_are() -> None:
+    """One expression after the loop; registers do not limit the warps."""
+    found = {each.candidate.id: each.possible for each in ranked("sph_density/double_norm")}
+    assert found.get("fp64_promotion", 1.0) < 1.05
+
+
+def test_branches_to_slow_paths_part_the_loads_of_a_loop() -> None:
+    """An exact root and a division per neighbour: the four gathers of an unrolled loop are waited
+    for one by one. The fix gained 1.7x."""
+    first = ranked("sph_density/root_and_quotient")[0]
+    assert first.candidate.id == "latency_bound"
+    assert "Branches to code that never ran" in first.candidate.text
+    assert is_worth(first)
+    assert 1.2 < first.possible < 1.8
+
+
+def test_loads_that_no_branch_parts_are_issued_together() -> None:
+    """The same kernel without branches."""
+    view = LaunchView(launch_of("sph_density/double_norm"), reads_code=True)
+    assert view.code is not None
+    assert parted_loads(view.code)[0] < 2
+    assert not branches_part_loads.test(view)

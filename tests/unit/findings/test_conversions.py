@@ -41,3 +41,21 @@ def test_wide_accesses_leave_a_pipe_full_of_conversions_full() -> None:
     effects = [each.effect for each in findings()["narrow_access"].candidates(view, model)]
     left = [each.units["XU"] for each in effects if isinstance(each, Effect)]
     assert min(left) > 0.99
+
+
+def test_conversions_within_functions_are_no_conversions() -> None:
+    """powf and sincosf round their arguments; the launch has no MUFU instruction."""
+    view = LaunchView(launch_of("rope_cache/angles_per_pair"), reads_code=True)
+    assert conversions(view) is None
+    ranked = {each.candidate.id: each for each in ranked_candidates(view, TimeModel(view))}
+    assert 1.1 < ranked["sfu_bound"].possible < 1.5
+
+
+def test_instructions_take_waiting_at_barriers_with_them() -> None:
+    """Warps wait for others that compute powers."""
+    view = LaunchView(launch_of("option_tree/power_per_node"), reads_code=True)
+    first = ranked_candidates(view, TimeModel(view))[0]
+    assert first.candidate.id == "sfu_bound"
+    assert isinstance(first.candidate.effect, Effect)
+    assert first.candidate.effect.waits["barrier"] < 0.5
+    assert first.possible > 4

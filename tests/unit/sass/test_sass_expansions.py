@@ -52,6 +52,24 @@ def test_powers_are_named_at_the_lines_that_compute_them() -> None:
     assert lines_of(code, "logf") == {139}
 
 
+def test_powers_of_one_base_share_a_logarithm() -> None:
+    """Eight powers of the same base: one logarithm, eight exponentials."""
+    code = code_of("option_tree/power_per_node")
+    (powers,) = (each for each in code.expansions if each.name == POWER)
+    program = code.program
+    rounded = [each for each in powers.positions if program.code[each].opcode == "F2I"]
+    assert len(rounded) == 2 * 8  # before the loop, and in it
+    assert powers.calls == sum(program.counts[each] for each in rounded)
+    assert code.share(powers.positions) > 0.8
+
+
+def test_a_slow_path_that_never_ran_does_not_split_a_function() -> None:
+    """110 instructions for large angles are between the range reduction and the polynomials."""
+    code = code_of("rope_cache/angles_per_pair")
+    texts = [code.program.code[each].text for each in code.expanded("sinf, cosf or tanf")]
+    assert any("0.0083327032625675201416" in text for text in texts)
+
+
 def test_kernels_without_such_functions_have_none() -> None:
     assert code_of("matrix_flip:slow").expansions == []
     assert code_of("score_tiles:fast").expanded(*INTEGER_DIVISIONS) == []

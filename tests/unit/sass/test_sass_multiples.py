@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
+from keet.analysis.expanded_names import POWER
 from keet.analysis.sass.analyses.multiples import multiples
 from tests.unit.sass.assembled import program
+from tests.unit.sass.test_sass_expansions import code_of
 
 EXPONENTIALS = """
     LDG.E R9, desc[UR4][R2.64]
@@ -55,17 +59,20 @@ def test_other_factors_need_a_call_of_their_own(factor: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("start", "argument", "step"),
+    ("start", "argument", "step", "gone"),
     [
-        ("FMUL R4, R9, R9", "NOP", "FADD R4, R4, R9"),
-        ("NOP", "I2FP.F32.S32 R4, R0", "NOP"),
+        ("FMUL R4, R9, R9", "NOP", "FADD R4, R4, R9", {4}),
+        ("NOP", "I2FP.F32.S32 R4, R0", "NOP", {3, 4}),
     ],
     ids=["a step is added", "the counter is converted"],
 )
-def test_each_iteration_follows_from_the_one_before(start: str, argument: str, step: str) -> None:
+def test_each_iteration_follows_from_the_one_before(
+    start: str, argument: str, step: str, gone: set[int]
+) -> None:
+    """The function goes, and with it a conversion that serves nothing else."""
     texts = LOOP.format(start=start, argument=argument, step=step)
     found = multiples(program(texts, TRIPS), ())
-    assert found.gone == {4: 1 - ONCE / OFTEN}
+    assert found.gone == dict.fromkeys(gone, 1 - ONCE / OFTEN)
 
 
 @pytest.mark.parametrize(
@@ -87,3 +94,25 @@ def test_arguments_without_a_fixed_step_are_left_alone(
 def test_functions_with_another_name_are_left_alone() -> None:
     found = multiples(program(EXPONENTIALS.format(factor="-2"), [ONCE] * 12), (6, 7))
     assert not found.gone
+
+
+def test_powers_of_a_fixed_base_follow_from_the_iteration_before() -> None:
+    """`powf(up, 2 * (first + j) - level)` in a loop over levels."""
+    code = code_of("option_tree/power_per_node")
+    (powers,) = (each for each in code.expansions if each.name == POWER)
+    assert 0.9 * powers.calls < code.multiples.powers <= powers.calls
+
+
+def test_powers_of_loaded_values_are_needed() -> None:
+    """`powf(density / rest_density, gamma)` of each neighbour."""
+    code = code_of("sph_density/pressure_per_pair")
+    assert code.expanded(POWER)
+    assert code.multiples.powers == 0
+
+
+def test_the_arithmetic_of_an_argument_goes_with_its_function() -> None:
+    """`exp2f(log2_up * (2 * (first + j) - level))`: an addition, a conversion and a product each."""
+    code = code_of("option_tree/exponential_per_node")
+    opcodes = Counter(code.program.code[each].opcode for each in code.multiples.gone)
+    assert opcodes["I2FP"] == opcodes["MUFU"] == 8
+    assert opcodes["FMUL"] == 3 * 8

@@ -9,10 +9,11 @@ conversion that rounds up before a reciprocal, or the constants of a polynomial.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from keet.analysis.expanded_names import (
     DIVISION,
+    INTEGER_DIVISIONS,
     LARGE_ANGLES,
     LONG_DIVISION,
     POWER,
@@ -33,8 +34,12 @@ _CONSTANTS = {
 }
 """A constant that only the code of this function contains, as a number and as bits: a coefficient
 of its polynomial or of its range reduction (CUDA 11 to 13)."""
+_SECOND_HALVES = {POWER: ("0.0013391353422775864601", "0x3aaf85ed")}
+"""The same for the exponential that ends a function. Several powers of one base share the logarithm
+that starts it."""
 _BEFORE, _AFTER = 30, 60
-"""Instructions around the constant that may belong to the same function."""
+"""Executed instructions around the constant that may belong to the same function. A slow path
+between its parts that never ran does not count."""
 _SLICE = 40
 """Most instructions from the quotient's product to the end of an integer division."""
 _LARGE_ANGLE = " 105615,"
@@ -55,6 +60,10 @@ class Expansion(NamedTuple):
     positions: frozenset[int]
     calls: int = 0
     """Executions by warps; 0: not known."""
+
+    @property
+    def is_of_floats(self) -> bool:
+        return self.name not in INTEGER_DIVISIONS
 
 
 def expansions(program: SassProgram, locate: Locate) -> list[Expansion]:
@@ -216,34 +225,42 @@ def _functions(
     program: SassProgram, locate: Locate, taken: Iterable[int], found: dict[str, set[int]]
 ) -> Counter[str]:
     """How often each function was called."""
-    anchors = {each: name for each in program.ran if (name := _function(program.code[each]))}
+    anchors = {
+        each: name
+        for each in program.ran
+        for constants in (_CONSTANTS, _SECOND_HALVES)
+        if (name := _function(program.code[each], constants))
+    }
     calls = Counter[str]()
-    for each, name in anchors.items():
-        calls[name] += program.counts[each]
+    for constants in (_CONSTANTS, _SECOND_HALVES):
+        own = Counter[str]()
+        for each in anchors:
+            own[_function(program.code[each], constants)] += program.counts[each]
+        calls |= own
     lines = {each: locate(each) for each in anchors}
+    order = {each: rank for rank, each in enumerate(program.ran)}
     nearest: dict[int, tuple[int, int]] = {}
     spent = set(taken)
     for anchor in anchors:
         routine = _routine_of(program, anchor)
-        near = routine or range(
-            max(0, anchor - _BEFORE), min(len(program.code), anchor + _AFTER + 1)
-        )
+        rank = order[anchor]
+        near = routine or program.ran[max(0, rank - _BEFORE) : rank + _AFTER + 1]
         for each in near:
             is_same = routine or locate(each) == lines[anchor]
             if each in spent or not is_same or program.code[each].role in _NOT_OF_FUNCTIONS:
                 continue
-            here = (abs(each - anchor), anchor)
+            here = (abs(order.get(each, rank) - rank), anchor)
             nearest[each] = min(nearest.get(each, here), here)
     for each, (_, anchor) in nearest.items():
         found[anchors[anchor]].add(each)
     return calls
 
 
-def _function(each: Instruction) -> str:
+def _function(each: Instruction, constants: Mapping[str, Collection[str]]) -> str:
     """The name of the function whose code contains this instruction alone; empty for others."""
     if each.role not in (Role.FLOAT, Role.MOVE, Role.INTEGER):
         return ""
     return next(
-        (name for name, spelled in _CONSTANTS.items() if any(one in each.text for one in spelled)),
+        (name for name, spelled in constants.items() if any(one in each.text for one in spelled)),
         "",
     )

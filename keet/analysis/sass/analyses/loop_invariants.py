@@ -6,6 +6,8 @@ the programmer knows whether they may move.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.instructions.instruction import Instruction, is_move
@@ -43,9 +45,19 @@ def invariants(program: SassProgram) -> list[Invariant]:
 
 
 def _invariant_positions(program: SassProgram, loop: Loop) -> list[int]:
+    code = program.code
+    return [
+        each
+        for each in steady_positions(program, loop)
+        if code[each].role in _WORK and not is_move(code[each]) and code[each].reads
+    ]
+
+
+def steady_positions(program: SassProgram, loop: Loop) -> dict[int, None]:
+    """Positions in the loop of instructions whose result is the same in every iteration, in the
+    order of the blocks."""
     flow, values = program.flow, program.values
-    steady: set[int] = set()
-    found = []
+    steady: dict[int, None] = {}
     for block in sorted(loop.blocks, key=program.flow_rank.__getitem__):
         for position in range(flow.blocks[block].start, flow.blocks[block].end):
             each = program.code[position]
@@ -54,17 +66,15 @@ def _invariant_positions(program: SassProgram, loop: Loop) -> list[int]:
             if all(
                 _is_steady(program, loop, value, steady) for value in values.read[position].values()
             ):
-                steady.add(position)
-                if each.role in _WORK and not is_move(each) and each.reads:
-                    found.append(position)
-    return found
+                steady[position] = None
+    return steady
 
 
 def _may_repeat(each: Instruction) -> bool:
     return each.role in (*_WORK, Role.MOVE, Role.CONSTANT, Role.SPECIAL)
 
 
-def _is_steady(program: SassProgram, loop: Loop, value: int, steady: set[int]) -> bool:
+def _is_steady(program: SassProgram, loop: Loop, value: int, steady: Collection[int]) -> bool:
     found = program.values.all[value]
     if found.block not in loop.blocks:
         return True

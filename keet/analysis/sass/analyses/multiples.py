@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 
+from keet.analysis.sass.analyses.loop_invariants import steady_positions
 from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind
@@ -31,6 +32,9 @@ class Multiples(NamedTuple):
     """By position: the share of the executions that go."""
     products: float
     """Warp instructions that compute the values instead."""
+    powers: float = 0.0
+    """Calls of powf that follow from the iteration before by a product: of a base that the loop
+    does not change, the exponent changes by a fixed step."""
 
 
 class _Call(NamedTuple):
@@ -43,8 +47,11 @@ class _Call(NamedTuple):
     """Positions of the instructions that scale the argument and the result."""
 
 
-def multiples(program: SassProgram, other: Collection[int]) -> Multiples:
-    """`other`: positions of functions that have another finding's name or form."""
+def multiples(
+    program: SassProgram, other: Collection[int], powers: Collection[int] = ()
+) -> Multiples:
+    """`other`: positions of functions that have another finding's name or form; `powers`: those of
+    powf among them."""
     users = program.values.users()
     groups: dict[tuple[str, int], list[_Call]] = defaultdict(list)
     for position in program.ran:
@@ -57,13 +64,47 @@ def multiples(program: SassProgram, other: Collection[int]) -> Multiples:
     for (function, _), calls in groups.items():
         first = min(calls, key=lambda each: abs(each.factor))
         for each in calls:
-            part = 1.0 if _is_multiple(each, first) else _repeated(program, each)
-            if not part:
+            own = {*each.scaling, each.position}
+            if _is_multiple(each, first):
+                part, own = 1.0, own - first.scaling
+            elif part := _repeated(program, each.position, each.root):
+                own |= _only_for(program, users, own)
+            else:
                 continue
-            kept = first.scaling if part == 1.0 else frozenset[int]()
-            gone |= dict.fromkeys((each.scaling | {each.position}) - kept, part)
+            gone |= dict.fromkeys(own, part)
             products += part * _PRODUCTS[function] * program.counts[each.position]
-    return Multiples(gone, products)
+    return Multiples(gone, products, _stepped_powers(program, powers))
+
+
+def _stepped_powers(program: SassProgram, powers: Collection[int]) -> float:
+    """The product of exponent and logarithm is rounded to find the power of two."""
+    found = 0.0
+    for position in powers:
+        each, reads = program.code[position], program.values.read[position]
+        if each.opcode == "FRND" and not each.modifiers and each.reads:
+            part = _repeated(program, position, reads[each.reads[0]])
+            found += part * program.counts[position]
+    return found
+
+
+def _only_for(program: SassProgram, users: list[list[int]], own: Collection[int]) -> set[int]:
+    """Positions of the instructions in the same block whose results only these use: the argument's
+    own arithmetic."""
+    values, found = program.values, set(own)
+    block = program.flow.block_of[max(own)]
+    waiting = list(own)
+    while waiting:
+        for value in values.read[waiting.pop()].values():
+            made = values.all[value]
+            if made.kind is not Kind.DEFINITION or made.position in found or made.block != block:
+                continue
+            each = program.code[made.position]
+            results = values.written[made.position].values()
+            is_used = any(user not in found for result in results for user in users[result])
+            if not is_used and each.role not in (Role.LOAD, Role.ATOMIC):
+                found.add(made.position)
+                waiting.append(made.position)
+    return found
 
 
 def _function(each: Instruction) -> str:
@@ -155,14 +196,15 @@ def _squares(each: Instruction) -> bool:
 # --- loops
 
 
-def _repeated(program: SassProgram, call: _Call) -> float:
-    """The share of the calls that follow from the iteration before; 0 if none do."""
-    block = program.flow.block_of[call.position]
+def _repeated(program: SassProgram, position: int, root: int) -> float:
+    """The share of the calls that follow from the iteration before; 0 if none do. `root`: the value
+    that the argument is a multiple of."""
+    block = program.flow.block_of[position]
     around = [each for each in program.flow.loops if block in each.blocks]
     loop = max(around, key=lambda each: each.depth, default=None)
     if loop is None or not loop.trips or loop.trips <= 1:
         return 0.0
-    return 1 - 1 / loop.trips if _degree(program, loop, call.root) == 1 else 0.0
+    return 1 - 1 / loop.trips if _Steps(program, loop).degree(root) == 1 else 0.0
 
 
 _SUMS = ("FADD", "IADD3", "VIADD", "UIADD3", "IADD")
@@ -170,42 +212,52 @@ _PRODUCTS_OF = ("FMUL", "IMUL", "FFMA", "IMAD", "UIMAD")
 _CONVERTS = ("I2F", "I2FP", "UI2F")
 
 
-def _degree(program: SassProgram, loop: Loop, value: int, steps: int = _STEPS) -> int | None:
-    """1 if each iteration adds the same to the value, 0 if it does not change; None: neither."""
-    found = program.values.all[value]
-    if found.block not in loop.blocks or found.kind is Kind.ENTRY:
-        return 0
-    if found.kind is Kind.JOIN:
-        return 1 if _counts(program, loop, value) else None
-    each = program.code[found.position]
-    is_fixed = each.guard is None and each.role not in (Role.LOAD, Role.ATOMIC)
-    if not steps or found.kind is not Kind.DEFINITION or not is_fixed:
-        return None
-    reads = program.values.read[found.position]
-    degrees = [_degree(program, loop, reads[name], steps - 1) for name in each.reads]
-    known = [degree for degree in degrees if degree is not None]
-    is_linear = each.opcode in (*_SUMS, *_CONVERTS) or is_move(each)
-    if len(known) == len(degrees) and (is_linear or not any(known)):
-        return max(known, default=0)
-    factors = [one.name for one in each.sources if one.is_register and one.name in reads]
-    changing = [name for name in factors if degrees[each.reads.index(name)] == 1]
-    is_product = each.opcode in _PRODUCTS_OF and None not in degrees and len(changing) == 1
-    return 1 if is_product else None
+class _Steps:
+    """How values change from one iteration of a loop to the next."""
 
+    def __init__(self, program: SassProgram, loop: Loop) -> None:
+        self.program, self.loop = program, loop
+        self.steady = steady_positions(program, loop)
 
-def _counts(program: SassProgram, loop: Loop, value: int) -> bool:
-    """Whether the value at the head of the loop changes by the same amount in every iteration."""
-    found = program.values.all[value]
-    inside = [each for each in found.inputs if program.values.all[each].block in loop.blocks]
-    return found.block == loop.header and all(_adds(program, loop, each, value) for each in inside)
+    def degree(self, value: int, steps: int = _STEPS) -> int | None:
+        """1 if each iteration adds the same to the value, 0 if it stays the same; None: neither."""
+        program, found = self.program, self.program.values.all[value]
+        if found.block not in self.loop.blocks or found.kind is Kind.ENTRY:
+            return 0
+        if found.kind is Kind.JOIN:
+            return 1 if self.counts(value) else None
+        if found.kind is Kind.DEFINITION and found.position in self.steady:
+            return 0
+        each = program.code[found.position]
+        is_fixed = each.guard is None and each.role not in (Role.LOAD, Role.ATOMIC)
+        if not steps or found.kind is not Kind.DEFINITION or not is_fixed:
+            return None
+        reads = program.values.read[found.position]
+        degrees = [self.degree(reads[name], steps - 1) for name in each.reads]
+        known = [degree for degree in degrees if degree is not None]
+        is_linear = each.opcode in (*_SUMS, *_CONVERTS) or is_move(each)
+        if len(known) == len(degrees) and (is_linear or not any(known)):
+            return max(known, default=0)
+        factors = [one.name for one in each.sources if one.is_register and one.name in reads]
+        changing = [name for name in factors if degrees[each.reads.index(name)] == 1]
+        is_product = each.opcode in _PRODUCTS_OF and None not in degrees and len(changing) == 1
+        return 1 if is_product else None
 
+    def counts(self, value: int) -> bool:
+        """Whether the value at the head of the loop changes by the same amount in every
+        iteration."""
+        found, values, blocks = (
+            self.program.values.all[value],
+            self.program.values,
+            self.loop.blocks,
+        )
+        inside = [each for each in found.inputs if values.all[each].block in blocks]
+        return found.block == self.loop.header and all(self.adds(each, value) for each in inside)
 
-def _adds(program: SassProgram, loop: Loop, value: int, counter: int) -> bool:
-    """Whether the value is the counter and something that the loop does not change."""
-    found = program.values.all[value]
-    if found.kind is not Kind.DEFINITION or program.code[found.position].opcode not in _SUMS:
-        return False
-    reads = set(program.values.read[found.position].values()) - {counter}
-    return counter in program.values.read[found.position].values() and all(
-        _degree(program, loop, each, 2) == 0 for each in reads
-    )
+    def adds(self, value: int, counter: int) -> bool:
+        """Whether the value is the counter and something that the loop does not change."""
+        program, found = self.program, self.program.values.all[value]
+        if found.kind is not Kind.DEFINITION or program.code[found.position].opcode not in _SUMS:
+            return False
+        reads = set(program.values.read[found.position].values())
+        return counter in reads and all(self.degree(each, 2) == 0 for each in reads - {counter})
