@@ -14,7 +14,7 @@ from keet.analysis.kernel.bytes_in_flight import bytes_in_flight
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import access_width, accesses_saved, global_accesses_part
 from keet.analysis.parameters import Parameter
-from keet.analysis.time_model import INDIRECT, Effect, TimeModel
+from keet.analysis.time_model import BLOCK_STARTS, INDIRECT, Effect, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
@@ -133,7 +133,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         Sentence(text, width=shown, widest=widest),
         Effect(
             dict.fromkeys(("issue", "LSU", "FMA", "ALU", "ADU"), 1 - saved)
-            | {"XU": 1 - on_xu, "L2": 1 - NARROW_REQUESTS * (1 - held)},
+            # Threads that take more elements are fewer.
+            | {"XU": 1 - on_xu, "L2": 1 - NARROW_REQUESTS * (1 - held), BLOCK_STARTS: kept},
             kept_waits(model, MEMORY_WAITS, (1 - min(held, kept**below_line)) * of_global),
             every_wait=1 - INDIRECT * saved * other,
         ),
@@ -194,10 +195,14 @@ def _xu_share(view: LaunchView, below_line: float) -> float:
 
 def _index_share(code: MachineCode) -> float:
     """Of conditions, no more go than there are instructions for addresses: the rest decides by what
-    was loaded, as in an interpreter."""
+    was loaded, as in an interpreter. Functions of the data (powf, sinf) stay, with the conditions
+    and integers that they consist of."""
     purposes = code.purposes
+    divisions = set(code.expanded(*INTEGER_DIVISIONS))
+    functions = {at for each in code.expansions for at in each.positions} - divisions
     repeated = {each for each in code.program.ran if purposes[each].value in _PER_ELEMENT}
-    divisions = repeated & set(code.expanded(*INTEGER_DIVISIONS))
+    repeated -= functions
+    divisions &= repeated
     by_purpose = {purpose.value: share for purpose, share in code.mix}
     decides = by_purpose.get("control", 0.0) - by_purpose.get("address", 0.0)
     return code.share(repeated) - max(0.0, decides) - INDIRECT * code.share(divisions)

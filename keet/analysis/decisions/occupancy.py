@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from typing import Literal
 
 from keet.analysis.candidate import Candidate, a_unit_explains, covered_waits, is_matrix_product
+from keet.analysis.kernel.work_per_warp import WARP
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import POSSIBLE
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
-from keet.analysis.time_model import Effect, TimeModel
+from keet.analysis.time_model import BLOCK_STARTS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 
 MOST_OCCUPANCY = Parameter(
@@ -19,6 +20,9 @@ MOST_OCCUPANCY = Parameter(
 )
 # None of the casebook's kernels with two equal limits got faster with more occupancy.
 USUAL_ACHIEVED = Parameter(0.85, "achieved over theoretical occupancy, enough blocks", "judgement")
+
+_USUAL_WARPS = 8
+"""Warps of a block that is large enough."""
 
 Resource = Literal["sm", "registers", "shared_memory"]
 """What limits the blocks per SM: the metric `block_limit_sm` has the limit by the number of blocks
@@ -61,12 +65,15 @@ def limited_occupancy(
     # the SMs already.
     if a_unit_explains(view, model) or is_matrix_product(view) or waves <= 1:
         return
+    starts = 1.0
     held, others = float(possible.value), (*LIMIT_WORDS, "warps", "barriers")
     if by == "sm":
         # Such small blocks also end before others start. Larger ones need no more barriers, nor
         # more of the driver's shared memory.
         held = min(held, view.value("achieved_occupancy_pct") or held)
         others = ("registers", "warps")
+        # Blocks with more warps are fewer.
+        starts = min(1.0, -(-(view.value("block_size") or math.inf) // WARP) / _USUAL_WARPS)
     own = view.value(f"block_limit_{by}") or 1.0
     limits = [view.value(f"block_limit_{other}") or math.inf for other in others]
     following = min((limit for limit in limits if limit > own), default=math.inf)
@@ -82,7 +89,7 @@ def limited_occupancy(
     yield Candidate(
         finding,
         Sentence(text, possible=possible, what=what, used=used or ""),
-        Effect(waits=covered_waits(model, times)),
+        Effect({BLOCK_STARTS: starts}, covered_waits(model, times)),
         (possible,) if issue is None else (possible, issue),
         lambda: set_at() or view.waiting_places("long_scoreboard", "short_scoreboard"),
         "assumed",
