@@ -61,6 +61,8 @@ FINDING = FindingSpec(
         "occupancy_limited_registers": "The limiter is registers per thread.",
     },
     remedies={
+        when(origin.library_template): "Choose a thread-block tile of more warps in the template "
+        "arguments of {library}.",
         when(origin.library_launch, name="library"): "Choose another algorithm or problem "
         "size of {library} for this call: its block size can't be changed.",
         when(origin.triton): "Raise num_warps, so that each program brings more warps to its SM, "
