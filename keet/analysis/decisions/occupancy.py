@@ -65,7 +65,7 @@ def limited_occupancy(
     # the SMs already.
     if a_unit_explains(view, model) or is_matrix_product(view) or waves <= 1:
         return
-    starts = 1.0
+    starts: dict[str, float] = {}
     held, others = float(possible.value), (*LIMIT_WORDS, "warps", "barriers")
     if by == "sm":
         # Such small blocks also end before others start. Larger ones need no more barriers, nor
@@ -73,7 +73,8 @@ def limited_occupancy(
         held = min(held, view.value("achieved_occupancy_pct") or held)
         others = ("registers", "warps")
         # Blocks with more warps are fewer.
-        starts = min(1.0, -(-(view.value("block_size") or math.inf) // WARP) / _USUAL_WARPS)
+        warps = -(-(view.value("block_size") or math.inf) // WARP)
+        starts = {BLOCK_STARTS: min(1.0, warps / _USUAL_WARPS)}
     own = view.value(f"block_limit_{by}") or 1.0
     limits = [view.value(f"block_limit_{other}") or math.inf for other in others]
     following = min((limit for limit in limits if limit > own), default=math.inf)
@@ -89,7 +90,7 @@ def limited_occupancy(
     yield Candidate(
         finding,
         Sentence(text, possible=possible, what=what, used=used or ""),
-        Effect({BLOCK_STARTS: starts}, covered_waits(model, times)),
+        Effect(starts, covered_waits(model, times)),
         (possible,) if issue is None else (possible, issue),
         lambda: set_at() or view.waiting_places("long_scoreboard", "short_scoreboard"),
         "assumed",
