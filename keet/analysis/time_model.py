@@ -31,6 +31,8 @@ HOT_LINE = "hot L2 slice"
 BLOCK_STARTS = "block starts"
 DEVICE_WIDE = frozenset(("DRAM", "L2", "NVLink", HOST_LINK, HOT_LINE, BLOCK_STARTS))
 """Units that all SMs share: spreading work over more SMs does not relieve them."""
+BEYOND_SMS = DEVICE_WIDE - {BLOCK_STARTS}
+"""Those that work for the code of the SMs."""
 WITHIN_SM = ("issue", "FMA", "ALU", "FP64", "XU", "FP16", "LSU", "ADU", "L1")
 """Units that have less work if warps are full."""
 
@@ -171,7 +173,7 @@ class TimeModel:
     def _assumed_waits(self) -> Mapping[str, float]:
         """Without warp states: waiting for memory as far as units behind L1 are busy, else for L1
         itself."""
-        behind = max(self.loads.get(unit, 0.0) for unit in DEVICE_WIDE)
+        behind = max(self.loads.get(unit, 0.0) for unit in BEYOND_SMS)
         within = max(self.loads.get(unit, 0.0) for unit in ("L1", "LSU"))
         lead = max(0.0, within - behind) / (within + behind) if within else 0.0
         other = float(TYPICAL_WAIT)

@@ -17,7 +17,7 @@ from keet.analysis.candidate import MAX_GAIN, Candidate, chance_by
 from keet.analysis.kernel.called_code import called_part
 from keet.analysis.limits import LEAST_KERNEL_NS
 from keet.analysis.parameters import Parameter
-from keet.analysis.time_model import DEVICE_WIDE, LEADS, LEAST_TIME, Effect, TimeModel
+from keet.analysis.time_model import BEYOND_SMS, LEADS, LEAST_TIME, Effect, TimeModel
 from keet.diagnosis.finding import Forecast
 from keet.findings import findings
 from keet.records import NamedTuple
@@ -45,7 +45,7 @@ def possible_gain(candidate: Candidate, model: TimeModel) -> float:
     duration = model.view.value("duration")
     most = max(1.0, duration / LEAST_KERNEL_NS) if duration else MAX_GAIN
     gain = min(_largest_gain(candidate, model), most, model.gain(effect))
-    if candidate.variant == "calls" or effect.longest_sm < 1 or DEVICE_WIDE & effect.units.keys():
+    if candidate.variant == "calls" or effect.longest_sm < 1 or BEYOND_SMS & effect.units.keys():
         return gain
     # What a change of the kernel's code saves, it saves outside of the routines that it calls.
     called = called_part(model.view)
