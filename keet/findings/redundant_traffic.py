@@ -15,7 +15,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import FEW_BYTES, LIKELY, POSSIBLE, READ_AGAIN
 from keet.analysis.memory_work import global_loads_part
 from keet.analysis.parameters import Parameter
-from keet.analysis.time_model import BLOCK_STARTS, MOST_REMOVED, SHARPNESS, Effect, TimeModel
+from keet.analysis.time_model import BLOCK_STARTS, MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
@@ -135,7 +135,7 @@ FINDING = FindingSpec(
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     # Fewer bytes shorten waiting only as far as there is a queue for them.
-    queue = max(model.loads.get(unit, 0.0) for unit in ("DRAM", "L2")) ** SHARPNESS
+    queue = max(model.loads.get(unit, 0.0) for unit in ("DRAM", "L2"))
     yield from _from_dram(view, model, queue)
     yield from _from_l2(view, model, queue)
     pipe = saturated(view, model)
@@ -253,7 +253,9 @@ def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candi
     yield Candidate(
         FINDING.id,
         Sentence(text, asked=asked, times=times, read=read),
-        Effect({"L2": kept}, kept_waits(model, MEMORY_WAITS, (1 - kept) * queue)),
+        Effect(
+            {"L2": kept, BLOCK_STARTS: kept}, kept_waits(model, MEMORY_WAITS, (1 - kept) * queue)
+        ),
         (times, asked, read),
         lambda: global_memory.places_of(view, global_memory.LOAD),
         "assumed",
