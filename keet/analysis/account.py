@@ -15,14 +15,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from keet.analysis.decisions.double_precision import FULL_RATE, single_over_double
-from keet.analysis.hardware.ceilings import HOST_LINK, spoken_unit, verb_of
+from keet.analysis.hardware.ceilings import HOST_LINK, verb_of
 from keet.analysis.hardware.stages import sm_elapsed_cycles
 from keet.analysis.kernel.inactive_threads import filled_lanes
 from keet.analysis.kernel.opcode_mix import PURPOSES, opcode_mix
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.limits import NAMED_PART
-from keet.analysis.time_model import HOT_LINE, SHARPNESS, TimeModel
+from keet.analysis.time_model import BLOCK_STARTS, HOT_LINE, SHARPNESS, TimeModel, spoken_load
 from keet.evidence import Evidence
 from keet.records import NamedTuple
 from keet.units import Quantity
@@ -294,12 +294,14 @@ class _AccountBuilder:
             return
         unit = max(loads, key=lambda name: loads[name])
         busy = whole * loads[unit] ** SHARPNESS
-        told = label.format(unit=_spoken(unit), verb=verb_of(unit))
+        told = label.format(unit=spoken_load(unit), verb=verb_of(unit))
         yield _Draft(f"busy.{slug(unit)}", told, busy, (self._reached(unit),))
 
     def _reached(self, unit: str) -> Evidence | None:
         if unit == HOT_LINE:
             return self.model.hot_line.skew if self.model.hot_line else None
+        if unit == BLOCK_STARTS:
+            return self.model.block_starts
         return self.view.ceilings.reached(unit)
 
     def _purposes(self, issuing: float) -> Iterator[_Draft]:
@@ -341,13 +343,27 @@ class _AccountBuilder:
             children.append(_Draft(UNKNOWN, reason, left))
             return _Draft("waiting", label, whole, evidence, children)
         drafts: dict[str, _Draft] = {}
+        started = self._until_blocks_start()
         for state, share in self.model.waiting.items():
-            for draft in self._state(state, share * whole):
+            for draft in self._state(state, share * whole * (1 - started)):
                 known = drafts.setdefault(draft.name, draft)
                 if known is not draft:
                     known.share += draft.share
                     known.evidence += draft.evidence
-        return _Draft("waiting", label, whole, evidence, list(drafts.values()))
+        children = list(drafts.values())
+        if started:
+            name, reached = f"busy.{slug(BLOCK_STARTS)}", self._reached(BLOCK_STARTS)
+            words = "no more warps on the SMs: blocks start as fast as they can"
+            children.append(_Draft(name, words, whole * started, (reached,)))
+        return _Draft("waiting", label, whole, evidence, children)
+
+    def _until_blocks_start(self) -> float:
+        """Share of the waiting that more resident blocks would hide, 0 to 1: as far as their start
+        rate limits the launch more than any unit does."""
+        loads = dict(self.model.loads)
+        own = loads.pop(BLOCK_STARTS, 0.0)
+        following = max(loads.values(), default=1.0)
+        return float(max(0.0, own**SHARPNESS - following**SHARPNESS))
 
     def _state(self, state: str, share: float) -> Iterator[_Draft]:
         stall = self.view.stall(state)
@@ -360,7 +376,7 @@ class _AccountBuilder:
         if units:
             unit = max(units, key=lambda name: self.model.loads[name])
             busy = 1.0 if self._is_full(state, unit) else self.model.loads[unit] ** SHARPNESS
-            label = f"waiting for {_spoken(unit)}, which {verb_of(unit)} busy"
+            label = f"waiting for {spoken_load(unit)}, which {verb_of(unit)} busy"
             reached = self._reached(unit)
             yield _Draft(f"busy.{slug(unit)}", label, busy * share, (stall, reached))
         if state in _LATENCIES:
@@ -383,10 +399,6 @@ class _AccountBuilder:
             return False
         others = sum(share for other, share in self.model.waiting.items() if other != state)
         return self.model.waiting[state] > others
-
-
-def _spoken(unit: str) -> str:
-    return "one slice of L2" if unit == HOT_LINE else spoken_unit(unit)
 
 
 def slug(words: str) -> str:

@@ -17,7 +17,7 @@ from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.analysis.limits import MAJORITY, SAVED_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
-from keet.analysis.time_model import DEVICE_WIDE, WORTH, Effect, TimeModel, joined
+from keet.analysis.time_model import BEYOND_SMS, WORTH, Effect, TimeModel, joined
 from keet.diagnosis.finding import CauseCertainty, Finding, Forecast
 from keet.diagnosis.forecast import RankedCandidate, expected_gain, forecast, possible_gain
 from keet.diagnosis.order import order_reason
@@ -264,7 +264,7 @@ def _is_within_sms(each: RankedCandidate) -> bool:
     """Whether the cause concerns only what the SMs with work do. Units that all SMs share may limit
     the launch also if every SM has work."""
     effect = each.candidate.effect
-    return isinstance(effect, Effect) and not DEVICE_WIDE & {*effect.units, *effect.moved}
+    return isinstance(effect, Effect) and not BEYOND_SMS & {*effect.units, *effect.moved}
 
 
 WASTEFUL = Parameter(0.8, "kept share of the busiest unit's work: the rest is waste", "judgement")

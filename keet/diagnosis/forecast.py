@@ -18,7 +18,7 @@ from keet.analysis.candidate import MAX_GAIN, Candidate, chance_by
 from keet.analysis.kernel.called_code import called_part
 from keet.analysis.limits import LEAST_KERNEL_NS
 from keet.analysis.parameters import Parameter
-from keet.analysis.time_model import DEVICE_WIDE, LEADS, LEAST_TIME, Effect, TimeModel
+from keet.analysis.time_model import BEYOND_SMS, BLOCK_STARTS, LEADS, LEAST_TIME, Effect, TimeModel
 from keet.diagnosis.finding import Forecast
 from keet.findings import findings
 from keet.records import NamedTuple
@@ -41,12 +41,14 @@ def possible_gain(candidate: Candidate, model: TimeModel) -> float:
     if not isinstance(effect, Effect):
         # With more work per launch, the units still do all of it.
         counts = model.is_measured and candidate.basis == "assumed"
-        busy = model.pressure * (1 - model.fixed) if counts else 0.0
+        # Fewer launches need not start as many blocks.
+        loads = (load for unit, load in model.loads.items() if unit != BLOCK_STARTS)
+        busy = max(loads, default=0.0) * (1 - model.fixed) if counts else 0.0
         return min(MAX_GAIN, max(1.0, effect), 1 / max(busy, 1 / MAX_GAIN))
     duration = model.view.value("duration")
     most = max(1.0, duration / LEAST_KERNEL_NS) if duration else MAX_GAIN
     gain = min(_largest_gain(candidate, model), most, model.gain(effect))
-    if candidate.variant == "calls" or effect.longest_sm < 1 or DEVICE_WIDE & effect.units.keys():
+    if candidate.variant == "calls" or effect.longest_sm < 1 or BEYOND_SMS & effect.units.keys():
         return gain
     # What a change of the kernel's code saves, it saves outside of the routines that it calls.
     called = called_part(model.view)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keet.analysis.hardware.ceilings import TIE, WHOLE_SM, Ceiling
-from keet.analysis.time_model import HOT_LINE, LEADS
+from keet.analysis.time_model import BLOCK_STARTS, HOT_LINE, LEADS
 from keet.diagnosis.diagnosis import Diagnosis
 
 
@@ -33,7 +33,7 @@ def leading_units(diagnosis: Diagnosis) -> tuple[Ceiling, ...]:
     """
     model = diagnosis.model
     units = distinct_units(diagnosis.view.ceilings.ranked)
-    if model.pressure < LEADS:
+    if model.pressure < LEADS or model.busiest == BLOCK_STARTS:
         return ()
     if model.busiest == WHOLE_SM:
         return tuple(each for each in units if each.name == WHOLE_SM)

@@ -52,6 +52,9 @@ FINDING = FindingSpec(
         "a block.",
     },
     remedies={
+        when(origin.library_template): "Choose more stages, or a smaller thread-block tile so that "
+        "several blocks share an SM, in the template arguments of {library}: others work while "
+        "the warps of one wait.",
         when(origin.library): "Choose another algorithm or problem size of {library} for this "
         "call: its barriers can't be changed.",
         when(origin.triton): "Reduce across the program less often{here}: accumulate element by "

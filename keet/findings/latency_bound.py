@@ -93,6 +93,9 @@ FINDING = FindingSpec(
         when(origin.library_elementwise): "Fuse this operation with its neighbours "
         "(torch.compile), or give it more elements per call: what happens inside the kernel of "
         "{library} can't be changed.",
+        when(origin.library_template): "Choose a smaller thread-block tile or split-K (stream-K) "
+        "in the template arguments of {library}, so that several blocks share an SM, or more "
+        "stages, so that more loads are on their way. Else give it larger or batched problems.",
         when(origin.library): "Give {library} more work per call (larger or batched problems), "
         "choose another algorithm or data type, or let independent calls overlap in several "
         "streams.",

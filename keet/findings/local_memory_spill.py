@@ -35,6 +35,8 @@ FINDING = FindingSpec(
         "kernel's own temporaries are local memory.",
     },
     remedies={
+        when(origin.library_template): "Choose a smaller warp tile or more warps per block in the "
+        "template arguments of {library}, so that a thread's results fit into registers.",
         when(origin.library): "Choose another algorithm, tile size or data type of {library} for "
         "this call: its registers can't be changed.",
         when(origin.triton): "Let a program handle fewer elements or use more warps "

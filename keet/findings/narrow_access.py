@@ -14,7 +14,7 @@ from keet.analysis.kernel.bytes_in_flight import bytes_in_flight
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import access_width, accesses_saved, global_accesses_part
 from keet.analysis.parameters import Parameter
-from keet.analysis.time_model import INDIRECT, Effect, TimeModel
+from keet.analysis.time_model import BLOCK_STARTS, INDIRECT, Effect, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
@@ -133,7 +133,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         Sentence(text, width=shown, widest=widest),
         Effect(
             dict.fromkeys(("issue", "LSU", "FMA", "ALU", "ADU"), 1 - saved)
-            | {"XU": 1 - on_xu, "L2": 1 - NARROW_REQUESTS * (1 - held)},
+            # Threads that take more elements are fewer.
+            | {"XU": 1 - on_xu, "L2": 1 - NARROW_REQUESTS * (1 - held), BLOCK_STARTS: kept},
             kept_waits(model, MEMORY_WAITS, (1 - min(held, kept**below_line)) * of_global),
             every_wait=1 - INDIRECT * saved * other,
         ),

@@ -16,8 +16,16 @@ from keet.analysis.kernel.grid_use import shortness
 from keet.analysis.kernel.work_per_warp import instructions_per_warp
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
-from keet.analysis.time_model import INDIRECT, LEADS, Effect, TimeModel
-from keet.evidence import Sentence
+from keet.analysis.time_model import (
+    BLOCK_RATE,
+    BLOCK_STARTS,
+    INDIRECT,
+    LEADS,
+    MOST_REMOVED,
+    Effect,
+    TimeModel,
+)
+from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 SHORT_LIVED = Parameter(256, "instructions per warp: starting a block matters", "judgement")
@@ -31,7 +39,8 @@ FINDING = FindingSpec(
     "leave too few warps to hide latency.",
     how="The number of blocks that an SM can hold lets fewer warps onto it than fit; or warps are "
     "so short that blocks end about as fast as new ones start, so that the achieved occupancy "
-    "stays below the theoretical one. The gain is that of covering the same waiting with more "
+    "stays below the theoretical one, or that the rate at which the GPU starts blocks is the "
+    "limit. The gain is that of covering the same waiting with more "
     "warps.",
     rules=("TheoreticalOccupancy",),
     rule_titles=("Block Size",),
@@ -42,7 +51,7 @@ FINDING = FindingSpec(
         "LaunchConfiguration",
         "TheoreticalOccupancy",
     ),
-    parameters=(MOST_OCCUPANCY, INDIRECT, LEADS),
+    parameters=(MOST_OCCUPANCY, INDIRECT, LEADS, BLOCK_RATE),
     claims=("parallelism",),
     labels={grid.SHORT_BLOCKS: "occupancy limited by short blocks"},
     without_cases=(grid.SHORT_BLOCKS,),
@@ -52,6 +61,8 @@ FINDING = FindingSpec(
         "occupancy_limited_registers": "The limiter is registers per thread.",
     },
     remedies={
+        when(origin.library_template): "Choose a thread-block tile of more warps in the template "
+        "arguments of {library}.",
         when(origin.library_launch, name="library"): "Choose another algorithm or problem "
         "size of {library} for this call: its block size can't be changed.",
         when(origin.triton): "Raise num_warps, so that each program brings more warps to its SM, "
@@ -90,14 +101,20 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     times = even * USUAL_ACHIEVED * float(possible.value) / float(reached.value)
     # In a very short kernel, SMs are still being filled when it ends, whatever its blocks do.
     times = min(max(times, 1.0), MOST_OCCUPANCY) ** (1 - shortness(view, model))
-    effect = Effect(waits=covered_waits(model, times))
+    effect = Effect({BLOCK_STARTS: 1 - MOST_REMOVED}, covered_waits(model, times))
     text = (
         "Achieved occupancy is {reached:.0f}, and {possible:.0f} is possible. There are enough "
         "blocks (waves per SM: {waves:.1f}), but a warp ends after {per_warp:.0f} instructions, "
         "about as fast as new blocks start."
     )
     said = Sentence(text, reached=reached, possible=possible, waves=waves, per_warp=per_warp)
-    evidence = (reached, possible, waves, per_warp)
+    evidence: tuple[Evidence, ...] = (reached, possible, waves, per_warp)
+    if model.block_starts is not None and model.busiest == BLOCK_STARTS:
+        words = "{said} The GPU starts {rate:.2f} blocks per cycle, about as many as it can."
+        said, evidence = (
+            Sentence(words, said=said, rate=model.block_starts),
+            (*evidence, model.block_starts),
+        )
     yield Candidate(
         FINDING.id, said, effect, evidence, view.launch_places, "assumed", grid.SHORT_BLOCKS
     )

@@ -45,6 +45,9 @@ FINDING = FindingSpec(
         when(origin.library_elementwise): "The registers of this kernel of {library} can't be "
         "changed: fuse the operation with its neighbours (torch.compile), so that more work is "
         "done per load and launch.",
+        when(origin.library_template): "Choose a smaller warp tile or more warps per block in the "
+        "template arguments of {library}, so that a thread holds fewer results. Large tiles with "
+        "few warps are often its fastest, so measure both.",
         when(origin.library): "Choose another algorithm, tile size or data type of {library} for "
         "this call: its registers can't be changed. Large tiles with few warps are often its "
         "fastest.",

@@ -39,6 +39,9 @@ FINDING = FindingSpec(
         "many warps.",
     },
     remedies={
+        when(origin.library_template): "Choose a smaller thread-block tile or fewer stages in the "
+        "template arguments of {library}: both take less shared memory. Large tiles with few "
+        "warps are often its fastest, so measure both.",
         when(origin.library_launch, name="library"): "Choose an algorithm or tile size of "
         "{library} that uses less shared memory: large tiles with few warps are often its "
         "fastest, so measure both.",

@@ -90,6 +90,9 @@ FINDING = FindingSpec(
         when(origin.library_elementwise): "Fuse this operation with its neighbours "
         "(torch.compile), use a cheaper function or a narrower type, or call it less often: only "
         "less work makes this kernel of {library} faster.",
+        when(origin.library_template): "Choose a larger warp tile, wider alignments or a narrower "
+        "type in the template arguments of {library}: each value that is loaded then serves more "
+        "results.",
         when(origin.library): "Choose another algorithm, data type or layout of {library} for "
         "this call, or call it less often: only less work makes this kernel faster.",
         when(origin.initialises_curand, name="curand"): origin.SKIPS_AHEAD,

@@ -15,7 +15,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import FEW_BYTES, LIKELY, POSSIBLE, READ_AGAIN
 from keet.analysis.memory_work import global_loads_part
 from keet.analysis.parameters import Parameter
-from keet.analysis.time_model import MOST_REMOVED, Effect, TimeModel
+from keet.analysis.time_model import BLOCK_STARTS, MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
@@ -173,6 +173,7 @@ def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Can
     units = {"DRAM": 1 - removed, "L2": 1 - min(removed, wasted / to_l1)}
     within = min(removed, wasted / loaded) * global_loads_part(view)
     units |= dict.fromkeys(("L1", "LSU"), 1 - within)
+    units[BLOCK_STARTS] = 1 - removed  # a block that reads for several others does their work
     text = (
         "The launch reads {read} from DRAM, but the addresses of its loads cover {hedge} "
         "{distinct}: each byte is read {times:.1f} times on average."
@@ -252,7 +253,9 @@ def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candi
     yield Candidate(
         FINDING.id,
         Sentence(text, asked=asked, times=times, read=read),
-        Effect({"L2": kept}, kept_waits(model, MEMORY_WAITS, (1 - kept) * queue)),
+        Effect(
+            {"L2": kept, BLOCK_STARTS: kept}, kept_waits(model, MEMORY_WAITS, (1 - kept) * queue)
+        ),
         (times, asked, read),
         lambda: global_memory.places_of(view, global_memory.LOAD),
         "assumed",

@@ -48,6 +48,9 @@ FINDING = FindingSpec(
         "although both occur around tiles.",
     },
     remedies={
+        when(origin.library_template): "Choose other thread-block and warp tiles, alignments or "
+        "layouts of the operands in the template arguments of {library}: its layout of shared "
+        "memory follows from them.",
         when(origin.library): "Choose another tile size, layout or algorithm of {library} for "
         "this call: the layout of its shared memory can't be changed.",
         when(origin.triton): "Try other block sizes and num_warps{here}, and avoid transposing a "

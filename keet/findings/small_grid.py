@@ -73,6 +73,9 @@ FINDING = FindingSpec(
         "would not help.",
     },
     remedies={
+        when(origin.library_template): "Choose a smaller thread-block tile in the template "
+        "arguments of {library}, or split the inner dimension over blocks (split-K, stream-K), so "
+        "that every SM has a block; or batch several products into one call.",
         when(origin.library_product): "Give {library} more parallel work: batch several products "
         "into one call, or choose an algorithm that splits the inner dimension over blocks "
         "(split-K, listed by cublasLtMatmulAlgoGetHeuristic).",

@@ -33,6 +33,8 @@ FINDING = FindingSpec(
         "small_grid": "Less than one wave of blocks is a small grid.",
     },
     remedies={
+        when(origin.library_template): "Choose another thread-block tile, a persistent kernel or "
+        "stream-K in the template arguments of {library}, so that tiles fill whole waves.",
         when(origin.library_product): "Choose a shape or an algorithm of {library} whose tiles "
         "fill whole waves: another tile size or stream-K (cublasLtMatmulAlgoGetHeuristic lists "
         "alternatives), or dimensions padded or batched differently.",

@@ -25,6 +25,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import (
+    BLOCK_STARTS,
     INDIRECT,
     MOST_REMOVED,
     SHARPNESS,
@@ -231,7 +232,8 @@ def _fewer_requests(filled: float) -> dict[str, float]:
     """Full warps make fewer requests to L2, and use more of the bytes that DRAM delivers, as far
     as neighbouring threads use neighbouring words."""
     used = min(1.0, filled * WARP * _WORD / _SECTOR)
-    return {"L2": 1 - INDIRECT * (1 - filled), "DRAM": 1 - INDIRECT * (1 - used)}
+    left = {"L2": 1 - INDIRECT * (1 - filled), "DRAM": 1 - INDIRECT * (1 - used)}
+    return left | {BLOCK_STARTS: filled}  # the same threads in fewer blocks
 
 
 def _places(view: LaunchView, inactive: InactiveThreads | None) -> tuple[Place, ...]:

@@ -9,11 +9,12 @@ from typing import Literal
 from keet.analysis.candidate import Candidate, a_unit_explains, covered_waits, is_matrix_product
 from keet.analysis.facts.on_chip import uses_async_copy
 from keet.analysis.kernel.resident_warps import resident_blocks
+from keet.analysis.kernel.work_per_warp import WARP
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import POSSIBLE
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
-from keet.analysis.time_model import Effect, TimeModel
+from keet.analysis.time_model import BLOCK_STARTS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 
 MOST_OCCUPANCY = Parameter(
@@ -21,6 +22,9 @@ MOST_OCCUPANCY = Parameter(
 )
 # None of the casebook's kernels with two equal limits got faster with more occupancy.
 USUAL_ACHIEVED = Parameter(0.85, "achieved over theoretical occupancy, enough blocks", "judgement")
+
+_USUAL_WARPS = 8
+"""Warps of a block that is large enough."""
 
 Resource = Literal["sm", "registers", "shared_memory"]
 """What limits the blocks per SM: the metric `block_limit_sm` has the limit by the number of blocks
@@ -85,6 +89,10 @@ def limited_occupancy(
     if a_unit_explains(view, model) or _overlaps_itself(view, by) or waves <= 1:
         return
     times, others = more_warps(view, by), _others(by)
+    starts: dict[str, float] = {}
+    if by == "sm":  # blocks with more warps are fewer
+        warps = -(-(view.value("block_size") or math.inf) // WARP)
+        starts = {BLOCK_STARTS: min(1.0, warps / _USUAL_WARPS)}
     tied = [resource for resource in tightest if resource in (by, *others)]
     what = " and ".join(LIMIT_WORDS[resource] for resource in tied)
     is_tied, issue = len(tied) > 1, view.ceilings.reached("issue")
@@ -95,7 +103,7 @@ def limited_occupancy(
     yield Candidate(
         finding,
         Sentence(text, possible=possible, what=what, used=used or ""),
-        Effect(waits=covered_waits(model, times)),
+        Effect(starts, covered_waits(model, times)),
         (possible,) if issue is None else (possible, issue),
         lambda: set_at() or view.waiting_places("long_scoreboard", "short_scoreboard"),
         "assumed",

@@ -57,6 +57,12 @@ library_launch = Fact(
 library_product = _library(
     "the kernel is a matrix product or convolution of {library}", *("cuBLAS", "CUTLASS", "cuDNN")
 )
+library_template = _library(
+    "the kernel is a template of {library} that the program instantiates",
+    "CUTLASS",
+    # Generated names (cutlass_80_tensorop_...) are those of compiled kernels in other libraries.
+    pattern=r"^(?!.*cutlass_\d|.*cutlass3x_).*<.*cutlass::",
+)
 library_elementwise = _library(
     "the kernel is one operation of {library}", *("PyTorch ATen", "CuPy", "Eigen", "TensorFlow")
 )

@@ -9,7 +9,7 @@ from keet.analysis.account import Account
 from keet.analysis.candidate import Candidate
 from keet.analysis.hardware.ceilings import spoken_unit
 from keet.analysis.place import Place
-from keet.analysis.time_model import HOT_LINE, INDIRECT, WORTH, Effect, TimeModel, attainable
+from keet.analysis.time_model import INDIRECT, WORTH, Effect, TimeModel, attainable, spoken_load
 from keet.catalog import stalls
 from keet.diagnosis.claims.byte_claims import byte_claim
 from keet.diagnosis.claims.claim import ClaimEffect, Refused, WorkClaim
@@ -266,7 +266,7 @@ def limiter_after(model: TimeModel, effect: Effect | float) -> str | None:
     if model.fixed > (1 - model.fixed) * max(load, exposed):
         return "starting and draining the grid"
     if unit is not None and load >= exposed:
-        return "one slice of L2" if unit == HOT_LINE else spoken_unit(unit)
+        return spoken_load(unit)
     left = {state: part * effect.waits.get(state, 1.0) for state, part in model.waiting.items()}
     state = max(left, key=lambda name: left[name], default="")
     return f"waiting for {stalls()[state].waits_for}" if state in stalls() else "waiting"

@@ -84,6 +84,13 @@ def test_what_a_launch_is_told(name: str, words: str) -> None:
     assert ("float4" in advice_for(finding, view).text) == name.startswith("k(")
 
 
+OWN_PRODUCT = (
+    "void cutlass::Kernel<cutlass::gemm::kernel::B2bGemm<cutlass::gemm::threadblock::"
+    "B2bMmaPipelined<cutlass::gemm::GemmShape<64, 64, 64>>>>(T1::Params)"
+)
+COMPILED_PRODUCT = (
+    "void cutlass::Kernel2<cutlass_80_tensorop_s16816gemm_bf16_128x128_32x5_tn_align8>(T1::Params)"
+)
 THRUST = (
     "void thrust::cuda_cub::core::_kernel_agent<thrust::reduce<thrust::device_ptr<double>, {}>>(T1)"
 )
@@ -105,5 +112,23 @@ def test_a_function_in_a_librarys_template_is_the_users(
 ) -> None:
     """The name is as in a public report."""
     view = LaunchView(named(THRUST.format(function)))
+    found = Finding(finding, "likely", Sentence(""), Forecast(1, 2, 3), ())
+    assert advice_for(found, view).variant == variant
+
+
+@each_row(
+    ("kernel", "finding", "variant"),
+    [
+        (OWN_PRODUCT, "latency_bound", "library_template"),
+        (OWN_PRODUCT, "small_grid", "library_template"),
+        (OWN_PRODUCT, "occupancy_limited_shared", "library_template"),
+        (COMPILED_PRODUCT, "latency_bound", "library"),
+        (COMPILED_PRODUCT, "small_grid", "library_product"),
+    ],
+)
+def test_tiles_of_a_template_are_the_users_choice(kernel: str, finding: str, variant: str) -> None:
+    """A program that instantiates CUTLASS chooses tile, stages and split-K; one that calls a
+    library does not."""
+    view = LaunchView(named(kernel))
     found = Finding(finding, "likely", Sentence(""), Forecast(1, 2, 3), ())
     assert advice_for(found, view).variant == variant
