@@ -41,7 +41,7 @@ class Answered(NamedTuple):
         would help."""
         if self.answer.kind == "ceiling":
             return _LEFT.search(self.headline) is not None
-        return self.answer.kind == "finding"
+        return self.answer.kind != "nothing"
 
 
 class Unread(NamedTuple):
@@ -89,7 +89,10 @@ def has_measurements(launch: Launch) -> bool:
 _NOTE = """\
 The longest kernel of a report is the one with the largest sum of times, judged by its longest
 launch. It is answered if it has a finding, or reaches a ceiling and the headline says what is left
-or that only less work helps. This page does not say whether the answer is right."""
+or that only less work helps, or if its code is a debug build: keet then asks for a profile of an
+optimised build, and names only a cause that any build has. The code shows it: most of its
+instructions are moves, or it has tables for a debugger. This page does not say whether the answer
+is right."""
 
 
 def page_parts(rows: Sequence[Answered | Unread]) -> list[Part]:
@@ -102,6 +105,8 @@ def page_parts(rows: Sequence[Answered | Unread]) -> list[Part]:
         Table([_HEAD, *(_cells(row) for row in read if not row.is_answered)]),
         Heading("Answered by a ceiling"),
         Table([_HEAD, *(_cells(row) for row in read if row.answer.kind == "ceiling")]),
+        Heading("Answered by asking for an optimised build"),
+        Table([_HEAD, *(_cells(row) for row in read if row.answer.kind == "debug build")]),
         Heading("Answered by a finding"),
         Table([_HEAD, *(_cells(row) for row in read if row.answer.kind == "finding")]),
         Heading("How often each finding is raised"),
@@ -136,7 +141,7 @@ def _sums(read: Sequence[Answered]) -> list[tuple[str, ...]]:
     return [*table, _sum_row("all", read)]
 
 
-_KINDS = ("finding", "ceiling", "nothing")
+_KINDS = ("finding", "ceiling", "debug build", "nothing")
 
 
 def _sum_row(name: str, rows: Sequence[Answered]) -> tuple[str, ...]:

@@ -278,7 +278,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         "assumed",
         variant=variant,
         likelihood=1.0 if view.stalls and not is_serial else LIKELY,
-        shown=shown,
+        doubt=1 - shown,
         is_open=is_serial,
     )
 
@@ -358,10 +358,10 @@ def _what_is_awaited(
 
 
 def _shown(model: TimeModel, flight: BytesInFlight | None) -> float:
-    """How far too few bytes on their way explain the waiting, 0 to 1; 0 up to half of it."""
+    """How far too few bytes on their way explain more than half of the waiting, 0 to 0.5."""
     if flight is None:
         return 0.0
-    return max(0.0, 2 * flight.shortage() * model.waiting.get("long_scoreboard", 0.0) - 1)
+    return max(0.0, flight.shortage() * model.waiting.get("long_scoreboard", 0.0) - MAJORITY)
 
 
 def _come_from_dram(view: LaunchView) -> bool:

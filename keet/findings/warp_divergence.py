@@ -161,9 +161,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     effect = Effect(dict.fromkeys(WITHIN_SM, kept), every_wait=waits)
     places = partial(_places, view, inactive)
     # Threads differ a little in most code. Warps that are nearly empty run a path of few threads.
-    chance = 0.0 if cause == "outside" else chance_by(share * (1 - active / WARP), DIVERGED)
+    doubt = 1.0 if cause == "outside" else 1 - chance_by(share * (1 - active / WARP), DIVERGED)
     basis: Basis = "assumed"
-    yield Candidate(FINDING.id, text, effect, evidence, places, basis, cause, chance=chance)
+    yield Candidate(FINDING.id, text, effect, evidence, places, basis, cause, doubt=doubt)
 
 
 def _idle_warps(view: LaunchView) -> Iterator[Candidate]:
