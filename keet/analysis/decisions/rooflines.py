@@ -6,10 +6,11 @@ arithmetic on data. `issue_limited` tells such launches.
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from keet.analysis.hardware.ceilings import WHOLE_SM
-from keet.analysis.limits import MAJORITY
+from keet.analysis.limits import MAJORITY, SIMILAR
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import TimeModel, attainable
 
@@ -23,16 +24,17 @@ def reached_roofline(model: TimeModel) -> Literal["compute", "DRAM"] | None:
     """That of the busier unit, if it does most of what it can do in the whole time of the launch:
     SMs that are idle for a part of the time are not at a roofline."""
     compute, dram = reached_share(model, *COMPUTE, WHOLE_SM), reached_share(model, "DRAM")
-    passing_on = reached_share(model, "L2")  # L2 is full with what DRAM delivers
-    dram = passing_on if AT_CEILING * passing_on <= dram < passing_on else dram
+    # L2 may be full with what DRAM delivers: both tell how near DRAM is to its roofline.
+    dram = max(dram, math.sqrt(dram * reached_share(model, "L2")))
     if max(compute, dram) < AT_CEILING or model.fixed >= MAJORITY:
         return None
-    # Units that have no roofline of their own.
-    if _load(model, "L1", "LSU", "ADU") > _load(model, *COMPUTE, WHOLE_SM, "DRAM", "L2"):
+    without_roofline = ("L1", "LSU", "ADU", *(("issue",) if issue_limited(model) else ()))
+    others = _load(model, *COMPUTE, WHOLE_SM, "DRAM", "L2")
+    if _load(model, *without_roofline) > SIMILAR * others:
         return None
     if compute >= dram:
         return "compute" if _computes(model) else None
-    return None if issue_limited(model) else "DRAM"
+    return "DRAM"
 
 
 def issue_limited(model: TimeModel) -> bool:

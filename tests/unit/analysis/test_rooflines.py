@@ -97,6 +97,7 @@ def test_a_busy_tensor_pipe_that_delivers_half_is_no_roofline() -> None:
         ({"dram": 60.0}, {}, None),
         ({"dram": 60.0, "l2": 80.0}, {}, None),
         ({"dram": 80.0}, {}, "DRAM"),
+        ({"dram": 68.0, "l2": 92.0}, {}, "DRAM"),  # L2 passes on the bytes of DRAM
         ({"fma": 61.0, "issue_slots": 62.0}, {}, None),
         ({"fma": 75.0, "issue_slots": 62.0}, {}, "compute"),
         ({}, {"sm_throughput_pct": 61.0}, None),  # the basic set: only the busiest pipe
@@ -110,4 +111,13 @@ def test_a_roofline_is_most_of_what_the_unit_can_do(
     counts that was reached over the whole time."""
     activity = {"elapsed_cycles": 1e6, "sm_active_cycles": 7e5, "sm_active_cycles_max": 7.5e5}
     launch = made_up(units, None, None, **metrics, **activity)
+    assert reached_roofline(model_of(launch)) == roofline
+
+
+@pytest.mark.parametrize(("issue", "roofline"), [(84.0, "DRAM"), (99.0, None)])
+def test_a_unit_without_a_roofline_must_be_clearly_busier(
+    issue: float, roofline: str | None
+) -> None:
+    """Made-up launches: noise in two units that are about as busy changes nothing."""
+    launch = made_up({"dram": 76.0, "issue_slots": issue}, None, None)
     assert reached_roofline(model_of(launch)) == roofline
