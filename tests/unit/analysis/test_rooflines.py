@@ -114,7 +114,7 @@ def test_a_roofline_is_most_of_what_the_unit_can_do(
     assert reached_roofline(model_of(launch)) == roofline
 
 
-@pytest.mark.parametrize(("issue", "roofline"), [(84.0, "DRAM"), (99.0, None)])
+@pytest.mark.parametrize(("issue", "roofline"), [(75.0, "DRAM"), (99.0, None)])
 def test_a_unit_without_a_roofline_must_be_clearly_busier(
     issue: float, roofline: str | None
 ) -> None:
