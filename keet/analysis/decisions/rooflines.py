@@ -10,7 +10,7 @@ import math
 from typing import Literal
 
 from keet.analysis.hardware.ceilings import WHOLE_SM
-from keet.analysis.limits import MAJORITY, SIMILAR
+from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import TimeModel, attainable
 
@@ -28,13 +28,12 @@ def reached_roofline(model: TimeModel) -> Literal["compute", "DRAM"] | None:
     dram = max(dram, math.sqrt(dram * reached_share(model, "L2")))
     if max(compute, dram) < AT_CEILING or model.fixed >= MAJORITY:
         return None
-    without_roofline = ("L1", "LSU", "ADU", *(("issue",) if issue_limited(model) else ()))
-    others = _load(model, *COMPUTE, WHOLE_SM, "DRAM", "L2")
-    if _load(model, *without_roofline) > SIMILAR * others:
+    # Units that have no roofline of their own.
+    if _load(model, "L1", "LSU", "ADU") > _load(model, *COMPUTE, WHOLE_SM, "DRAM", "L2"):
         return None
     if compute >= dram:
         return "compute" if _computes(model) else None
-    return "DRAM"
+    return None if issue_limited(model) else "DRAM"
 
 
 def issue_limited(model: TimeModel) -> bool:

@@ -112,12 +112,3 @@ def test_a_roofline_is_most_of_what_the_unit_can_do(
     activity = {"elapsed_cycles": 1e6, "sm_active_cycles": 7e5, "sm_active_cycles_max": 7.5e5}
     launch = made_up(units, None, None, **metrics, **activity)
     assert reached_roofline(model_of(launch)) == roofline
-
-
-@pytest.mark.parametrize(("issue", "roofline"), [(75.0, "DRAM"), (99.0, None)])
-def test_a_unit_without_a_roofline_must_be_clearly_busier(
-    issue: float, roofline: str | None
-) -> None:
-    """Made-up launches: noise in two units that are about as busy changes nothing."""
-    launch = made_up({"dram": 76.0, "issue_slots": issue}, None, None)
-    assert reached_roofline(model_of(launch)) == roofline
