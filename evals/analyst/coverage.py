@@ -32,16 +32,24 @@ class Answered(NamedTuple):
     kind: ReportSet
     answer: FirstAnswer
     headline: str
+    limiter: str
     raised: tuple[str, ...]
     """Findings on any kernel of the report."""
 
     @property
+    def means(self) -> str:
+        """`limit`: no cause is likely to gain 10 %, and the headline says which unit limits the
+        launch and what is left to gain, or what would help. A ceiling alone is not an answer
+        either."""
+        is_limit = self.limiter not in ("latency", "unknown")
+        if self.answer.kind == "ceiling" or (self.answer.kind == "nothing" and is_limit):
+            said = "limit" if self.answer.kind == "nothing" else self.answer.kind
+            return said if _LEFT.search(self.headline) else "nothing"
+        return self.answer.kind
+
+    @property
     def is_answered(self) -> bool:
-        """A ceiling alone is not an answer: the headline must say what is left to gain, or what
-        would help."""
-        if self.answer.kind == "ceiling":
-            return _LEFT.search(self.headline) is not None
-        return self.answer.kind == "finding"
+        return self.means != "nothing"
 
 
 class Unread(NamedTuple):
@@ -73,6 +81,7 @@ def of_source(source: Source) -> Answered | Unread:
         report_set(launch),
         first_answer(said[0]),
         verdict.headline,
+        verdict.limiter,
         tuple(dict.fromkeys(finding.id for each in said for finding in each.findings)),
     )
 
@@ -88,8 +97,11 @@ def has_measurements(launch: Launch) -> bool:
 
 _NOTE = """\
 The longest kernel of a report is the one with the largest sum of times, judged by its longest
-launch. It is answered if it has a finding, or reaches a ceiling and the headline says what is left
-or that only less work helps. This page does not say whether the answer is right."""
+launch. It is answered if it has a finding, or if a unit limits it (a ceiling is at least 80 % of
+what the unit can do, a limit 70 %) and the headline says what is left or that only less work helps.
+It is answered, too, if its code is a debug build: keet then asks for a profile of an optimised
+build, and names only a cause that any build has. The code shows it: many of its instructions are
+moves, or it has tables for a debugger. This page does not say whether the answer is right."""
 
 
 def page_parts(rows: Sequence[Answered | Unread]) -> list[Part]:
@@ -101,9 +113,13 @@ def page_parts(rows: Sequence[Answered | Unread]) -> list[Part]:
         Heading("Without an answer"),
         Table([_HEAD, *(_cells(row) for row in read if not row.is_answered)]),
         Heading("Answered by a ceiling"),
-        Table([_HEAD, *(_cells(row) for row in read if row.answer.kind == "ceiling")]),
+        Table([_HEAD, *(_cells(row) for row in read if row.means == "ceiling")]),
+        Heading("Answered by the unit that limits it"),
+        Table([_HEAD, *(_cells(row) for row in read if row.means == "limit")]),
+        Heading("Answered by asking for an optimised build"),
+        Table([_HEAD, *(_cells(row) for row in read if row.means == "debug build")]),
         Heading("Answered by a finding"),
-        Table([_HEAD, *(_cells(row) for row in read if row.answer.kind == "finding")]),
+        Table([_HEAD, *(_cells(row) for row in read if row.means == "finding")]),
         Heading("How often each finding is raised"),
         Table(_raised(read)),
         Heading("Not counted"),
@@ -136,11 +152,11 @@ def _sums(read: Sequence[Answered]) -> list[tuple[str, ...]]:
     return [*table, _sum_row("all", read)]
 
 
-_KINDS = ("finding", "ceiling", "nothing")
+_KINDS = ("finding", "ceiling", "limit", "debug build", "nothing")
 
 
 def _sum_row(name: str, rows: Sequence[Answered]) -> tuple[str, ...]:
-    counts = Counter[str](row.answer.kind for row in rows)
+    counts = Counter[str](row.means for row in rows)
     return name, str(len(rows)), *(str(counts[kind]) for kind in _KINDS)
 
 

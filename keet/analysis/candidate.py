@@ -35,11 +35,9 @@ class Candidate(NamedTuple):
     variant: str = ""
     likelihood: float = 1.0
     """Likelihood that the cause is real: below 1 for suspicions."""
-    chance: float = 0.0
-    """Chance that an assumed cause is real, 0 to 1, by its evidence; see `chance` of a forecast."""
-    shown: float = 0.0
-    """0 to 1: how far other evidence than waiting shows a cause that good code has too. At 1, it is
-    doubted no more than one that names what is wasted."""
+    doubt: float = 1.0
+    """0 to 1: how much of the usual doubt in an assumed cause its evidence leaves. 0: the cause is
+    there, and only the amount is assumed."""
     is_open: bool = False
     """Whether nothing in the report limits the gain: the range has no upper end."""
 
@@ -52,13 +50,13 @@ DOUBT_STEEPNESS = Parameter(3, "exponent: how fast doubt decreases with evidence
 def chance_by(amount: float, half: float) -> float:
     """Chance that a cause is real, 0 to 1, which grows with an amount; a half at `half`."""
     size, doubt = math.pow(amount, DOUBT_STEEPNESS), math.pow(half, DOUBT_STEEPNESS)
-    return size / (size + doubt)
+    return size / (size + doubt) if doubt else 1.0
 
 
-def chance_if_counted(view: LaunchView) -> float:
-    """1 if the report counts the instructions that a fix replaces: the cause is there, and only the
-    amount is assumed. Without counts, a busy pipe is all that shows them: 0."""
-    return 1.0 if view.all_executed else 0.0
+def doubt_if_counted(view: LaunchView) -> float:
+    """0 if the report counts the instructions that a fix replaces. Without counts, a busy pipe is
+    all that shows them: 1."""
+    return 0.0 if view.all_executed else 1.0
 
 
 MEMORY_WAITS = ("long_scoreboard", "lg_throttle", "drain")

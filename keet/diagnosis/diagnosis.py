@@ -54,8 +54,8 @@ class Diagnosis(NamedTuple):
     judged_by: frozenset[str]
     """Metrics that the candidates used, by ncu's names."""
     in_any_build: Finding | None = None
-    """Of a debug build: the cause that the launch shape alone shows. It does not depend on the
-    code."""
+    """Of a debug build: a cause that does not depend on the code, but on the launch shape or on how
+    the work is divided."""
 
 
 def diagnose(
@@ -106,9 +106,11 @@ def diagnose(
 
 
 def _is_shape(each: RankedCandidate) -> bool:
-    """Whether the launch shape shows the cause: SMs without a block, lanes without a thread."""
-    is_shape = each.candidate.id in ("small_grid", "warp_divergence")
-    return is_shape and each.candidate.basis == "measured"
+    """Whether the cause does not depend on the code: SMs without a block or with less work than
+    others, lanes without a thread."""
+    candidate = each.candidate
+    is_shape = candidate.id in ("small_grid", "warp_divergence") and candidate.basis == "measured"
+    return is_shape or candidate.id == "load_imbalance"
 
 
 def _reported(

@@ -80,13 +80,13 @@ def expected_gain(candidate: Candidate, possible: float) -> float:
 
 
 def chance(candidate: Candidate, possible: float) -> float:
-    """Chance that the cause is real, 0 to 1: by its evidence or by its gain, whichever is more."""
+    """Chance that the cause is real, 0 to 1: it grows with the gain; evidence lowers the gain at
+    which it is a half."""
     if candidate.basis != "assumed":
         return candidate.likelihood
-    shown = candidate.shown if findings()[candidate.id].is_general else 1.0
-    half = shown * DOUBTFUL_SPECIFIC + (1 - shown) * DOUBTFUL
-    by_gain = chance_by(math.log(possible), math.log(half))
-    return candidate.likelihood * max(candidate.chance, by_gain)
+    half = DOUBTFUL if findings()[candidate.id].is_general else DOUBTFUL_SPECIFIC
+    doubt = candidate.doubt * math.log(half)
+    return candidate.likelihood * chance_by(math.log(possible), doubt)
 
 
 FITTED_ON = (9, 0)

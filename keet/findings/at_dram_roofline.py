@@ -17,7 +17,7 @@ FINDING = FindingSpec(
     "be moved.",
     how="No cause is expected to gain enough, none wastes the busiest unit, and the largest load "
     "is that of DRAM, or of L2 passing on the bytes of DRAM. DRAM delivers at least 80 % of what "
-    "it can deliver.",
+    "it can deliver; if L2 is busier, the geometric mean of both counts.",
     parameters=(AT_CEILING, WORTH, ATTAINABLE_OTHER),
     unlike={
         "redundant_traffic": "If addresses prove that bytes are read again, DRAM is busy with "

@@ -184,7 +184,7 @@ def _search(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     costs = {program.code[each].address: program.counts[each] for each in loop.positions}
     places = partial(view.places_by, "instructions of a search", costs)
     shown = (share, seldom)
-    yield Candidate(FINDING.id, text, effect, shown, places, "assumed", SEARCH, chance=1.0)
+    yield Candidate(FINDING.id, text, effect, shown, places, "assumed", SEARCH, doubt=0.0)
 
 
 _ACCESSES = ("LD", "ST", "ATOM", "RED")

@@ -288,7 +288,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         "assumed",
         variant=variant,
         likelihood=1.0 if view.stalls and not is_serial else LIKELY,
-        shown=shown,
+        doubt=1 - shown,
         is_open=is_serial,
     )
 
@@ -368,8 +368,8 @@ def _what_is_awaited(
 
 
 def _shown(model: TimeModel, shortage: float) -> float:
-    """How far too few loads on their way explain the waiting, 0 to 1; 0 up to half of it."""
-    return max(0.0, 2 * shortage * model.waiting.get("long_scoreboard", 0.0) - 1)
+    """How far too few loads on their way explain more than half of the waiting, 0 to 0.5."""
+    return max(0.0, shortage * model.waiting.get("long_scoreboard", 0.0) - MAJORITY)
 
 
 _PARTED = "Branches to code that never ran stand between these loads, so that they are not issued "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from keet.analysis.candidate import Candidate, chance_if_counted
+from keet.analysis.candidate import Candidate, doubt_if_counted
 from keet.analysis.decisions.double_precision import (
     PER_FUNCTION,
     PROMOTED,
@@ -82,4 +82,4 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         text, evidence = measured
         places = partial(unit_places, view, "FP64")
         found = Candidate(FINDING.id, text, effect, evidence, places, "assumed")
-        yield found._replace(chance=chance_if_counted(view))
+        yield found._replace(doubt=doubt_if_counted(view))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from keet.analysis.candidate import LEAST_PART, Candidate, chance_if_counted, part_of
+from keet.analysis.candidate import LEAST_PART, Candidate, doubt_if_counted, part_of
 from keet.analysis.decisions.conversions import conversions
 from keet.analysis.decisions.saturated import PIPE_WORK, saturated, unit_places
 from keet.analysis.expanded_names import (
@@ -126,10 +126,10 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         places = partial(unit_places, view, "XU")
         variant = SLOW if instructions.divides_slowly.test(view) else ""
         found = Candidate(FINDING.id, text, effect, tuple(shown), places, "assumed", variant)
-        yield found._replace(chance=chance_if_counted(view))
+        yield found._replace(doubt=doubt_if_counted(view))
     pipe = saturated(view, model)
     if pipe is not None and pipe.work == "special functions":
-        yield pipe.candidate(FINDING.id)._replace(chance=chance_if_counted(view))
+        yield pipe.candidate(FINDING.id)._replace(doubt=doubt_if_counted(view))
 
 
 def _effect(view: LaunchView, model: TimeModel, functions: float) -> Effect:

@@ -22,6 +22,7 @@ from keet.analysis.kernel.lone_thread import lone_thread
 from keet.analysis.kernel.short_paths import JOINED, REGROUPING, short_path_part
 from keet.analysis.kernel.uneven_trips import uneven_trips
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import (
@@ -167,9 +168,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         by_loops = min(1.0, (1 - uneven_trips(view).executed) / lost)
     places = partial(_places, view, inactive)
     # Threads differ a little in most code. Warps that are nearly empty run a path of few threads.
-    chance = 0.0 if cause == "outside" else chance_by(share * lost, DIVERGED)
-    found = Candidate(FINDING.id, text, effect, evidence, places, "assumed", cause, chance=chance)
-    yield found._replace(shown=by_loops)
+    doubt = 1.0 if cause == "outside" else 1 - chance_by(share * lost, DIVERGED)
+    doubt *= 1 - MAJORITY * by_loops  # uneven loops show it better than paths
+    yield Candidate(FINDING.id, text, effect, evidence, places, "assumed", cause, doubt=doubt)
 
 
 def _converged(view: LaunchView, model: TimeModel, active: float, share: float) -> Effect:

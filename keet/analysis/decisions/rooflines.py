@@ -6,6 +6,7 @@ arithmetic on data. `issue_limited` tells such launches.
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from keet.analysis.hardware.ceilings import WHOLE_SM
@@ -23,8 +24,8 @@ def reached_roofline(model: TimeModel) -> Literal["compute", "DRAM"] | None:
     """That of the busier unit, if it does most of what it can do in the whole time of the launch:
     SMs that are idle for a part of the time are not at a roofline."""
     compute, dram = reached_share(model, *COMPUTE, WHOLE_SM), reached_share(model, "DRAM")
-    passing_on = reached_share(model, "L2")  # L2 is full with what DRAM delivers
-    dram = passing_on if AT_CEILING * passing_on <= dram < passing_on else dram
+    # L2 may be full with what DRAM delivers: both tell how near DRAM is to its roofline.
+    dram = max(dram, math.sqrt(dram * reached_share(model, "L2")))
     if max(compute, dram) < AT_CEILING or model.fixed >= MAJORITY:
         return None
     # Units that have no roofline of their own.

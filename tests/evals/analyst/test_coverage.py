@@ -29,7 +29,9 @@ def report(name: str) -> Source:
 
 def made_up(kind: str, id_: str, *raised: str) -> Answered:
     answer = FirstAnswer(kind, id_, 2.0 if kind == "finding" else None)
-    return Answered("corpus", "a.ncu-rep", "kernel", "basic", answer, "A headline.", raised)
+    return Answered(
+        "corpus", "a.ncu-rep", "kernel", "basic", answer, "A headline.", "unknown", raised
+    )
 
 
 def test_a_report_is_judged_by_its_longest_kernel() -> None:
@@ -62,19 +64,22 @@ def test_the_page_counts_findings_and_ceilings_and_lists_the_rest() -> None:
     rows = [
         *[made_up("finding", "tail_effect", "tail_effect", "small_grid")] * 8,
         made_up("ceiling", "at_dram_roofline")._replace(headline="At most 1.1x is left."),
+        made_up("nothing", "nothing")._replace(limiter="L1", headline="At most 1.4x is left."),
+        made_up("debug build", "debug build"),
         made_up("nothing", "nothing")._replace(report="silent.ncu-rep"),
+        made_up("nothing", "nothing")._replace(limiter="latency", headline="At most 2x is left."),
         Unread("corpus", "notes.txt", "a reason"),
     ]
     parts = page_parts(rows)
     summary, sums = parts[:2]
     assert isinstance(summary, Prose)
-    assert "9 of 10 readable reports, 90% (met: at least 90%)" in summary.text
+    assert "11 of 13 readable reports, 85% (NOT met: at least 90%)" in summary.text
     assert isinstance(sums, Table)
-    assert sums.rows[-1] == ("all", "10", "8", "1", "1")
+    assert sums.rows[-1] == ("all", "13", "8", "1", "1", "1", "2")
     silent = parts[4]
     assert isinstance(silent, Table)
-    assert [row[0] for row in silent.rows[1:]] == ["silent.ncu-rep"]
-    raised = parts[10]
+    assert [row[0] for row in silent.rows[1:]] == ["silent.ncu-rep", "a.ncu-rep"]
+    raised = parts[14]
     assert isinstance(raised, Table)
     assert raised.rows[1:4] == [
         ("tail_effect", "8", "8"),

@@ -97,6 +97,7 @@ def test_a_busy_tensor_pipe_that_delivers_half_is_no_roofline() -> None:
         ({"dram": 60.0}, {}, None),
         ({"dram": 60.0, "l2": 80.0}, {}, None),
         ({"dram": 80.0}, {}, "DRAM"),
+        ({"dram": 68.0, "l2": 92.0}, {}, "DRAM"),  # L2 passes on the bytes of DRAM
         ({"fma": 61.0, "issue_slots": 62.0}, {}, None),
         ({"fma": 75.0, "issue_slots": 62.0}, {}, "compute"),
         ({}, {"sm_throughput_pct": 61.0}, None),  # the basic set: only the busiest pipe

@@ -102,6 +102,17 @@ def test_a_debug_build_is_told_what_its_launch_shape_shows() -> None:
         assert not diagnose(launch).findings
 
 
+@pytest.mark.parametrize("longest", [{"sm_active_cycles_max": 1e6}, {}])
+def test_a_debug_build_is_told_that_few_blocks_do_all_the_work(longest: dict[str, float]) -> None:
+    """How the work is divided does not depend on the code. Basic reports lack the longest SM."""
+    launch = latency_bound(
+        DEBUG, grid_size=264, elapsed_cycles=1e6, sm_active_cycles=1e4, **longest
+    )
+    found = diagnose(launch).in_any_build
+    assert found is not None
+    assert found.id == "load_imbalance"
+
+
 def explained(launch: Launch) -> LaunchExplanation:
     profile = Profile((launch,), Provenance("made", "ncu-rep", 0, "0", "a test"))
     (found,) = explain(profile, (launch,), 5).launches
