@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from keet.analysis.decisions.occupancy import LIMIT_WORDS, tightest_limits
 from keet.analysis.decisions.rooflines import AT_CEILING, issue_limited, reached_share
 from keet.analysis.facts.waits import warps_sleep
 from keet.analysis.hardware.ceilings import MEMORY_UNITS, WHOLE_SM, Ceiling, spoken_unit
 from keet.analysis.hardware.stages import SCHEDULERS
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.kernel.random_setup import skipped_ahead_share
+from keet.analysis.kernel.resident_warps import LIMIT_WORDS, tightest_limits
 from keet.analysis.kernel.work_per_warp import does_nothing, instructions_per_warp
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, NAMED_PART, NOTABLE_PART

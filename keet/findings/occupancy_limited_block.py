@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from keet.analysis.candidate import Candidate, covered_waits
 from keet.analysis.decisions.occupancy import (
-    MOST_OCCUPANCY,
     USUAL_ACHIEVED,
     limited_occupancy,
     not_limited_by,
 )
 from keet.analysis.facts import grid, origin
 from keet.analysis.kernel.grid_use import shortness
+from keet.analysis.kernel.resident_warps import MOST_OCCUPANCY
 from keet.analysis.kernel.work_per_warp import instructions_per_warp
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.analysis.candidate import Candidate
-from keet.analysis.decisions.occupancy import MOST_OCCUPANCY, limited_occupancy, not_limited_by
+from keet.analysis.decisions.occupancy import limited_occupancy, not_limited_by
 from keet.analysis.facts import grid, on_chip, origin
+from keet.analysis.kernel.resident_warps import MOST_OCCUPANCY
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import INDIRECT, LEADS, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when

@@ -17,7 +17,7 @@ from keet.analysis.candidate import (
     kept_waits,
     part_of,
 )
-from keet.analysis.decisions.occupancy import more_warps
+from keet.analysis.kernel.resident_warps import more_warps
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import global_accesses
 from keet.analysis.parameters import Parameter

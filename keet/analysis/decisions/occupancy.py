@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Literal
 
 from keet.analysis.candidate import Candidate, a_unit_explains, covered_waits, is_matrix_product
 from keet.analysis.facts.on_chip import uses_async_copy
-from keet.analysis.kernel.resident_warps import resident_blocks
+from keet.analysis.kernel.resident_warps import (
+    LIMIT_WORDS,
+    MOST_OCCUPANCY,
+    Resource,
+    more_warps,
+    other_limits,
+    resident_blocks,
+    tightest_limits,
+)
 from keet.analysis.kernel.work_per_warp import WARP
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import POSSIBLE
@@ -17,57 +24,11 @@ from keet.analysis.place import Place
 from keet.analysis.time_model import BLOCK_STARTS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 
-MOST_OCCUPANCY = Parameter(
-    5.0, "largest factor of warps per SM from fixing the occupancy limiter", "fit"
-)
 # None of the casebook's kernels with two equal limits got faster with more occupancy.
 USUAL_ACHIEVED = Parameter(0.85, "achieved over theoretical occupancy, enough blocks", "judgement")
 
 _USUAL_WARPS = 8
 """Warps of a block that is large enough."""
-
-Resource = Literal["sm", "registers", "shared_memory"]
-"""What limits the blocks per SM: the metric `block_limit_sm` has the limit by the number of blocks
-that an SM can hold, and so on."""
-LIMIT_WORDS: dict[Resource, str] = {
-    "sm": "the blocks that an SM can hold",
-    "registers": "registers",
-    "shared_memory": "shared memory",
-}
-"""In the order in which equal limits are named: every block uses some shared memory of the driver,
-also where the number of blocks is the limit that matters."""
-
-
-def tightest_limits(view: LaunchView) -> tuple[Resource, ...]:
-    """The resources that let fewest blocks onto an SM, the one to name first; none if the number of
-    warps lets as few."""
-    limits = {
-        resource: view.value(f"block_limit_{resource}") or math.inf for resource in LIMIT_WORDS
-    }
-    lowest, warps = min(limits.values()), view.value("block_limit_warps") or 0.0
-    return tuple(resource for resource, limit in limits.items() if limit == lowest < warps)
-
-
-def more_warps(view: LaunchView, by: Resource) -> float:
-    """Times as many warps per SM until another resource limits them; 1 if this one does not limit
-    them, or if that is not known."""
-    possible = view.value("theoretical_occupancy_pct")
-    if tightest_limits(view)[:1] != (by,) or possible is None or not 0 < possible < 100:
-        return 1.0
-    held = possible
-    if by == "sm":  # such small blocks also end before others start
-        held = min(held, view.value("achieved_occupancy_pct") or held)
-    own = view.value(f"block_limit_{by}") or 1.0
-    limits = [view.value(f"block_limit_{other}") or math.inf for other in _others(by)]
-    following = min((limit for limit in limits if limit > own), default=math.inf)
-    waves = view.value("waves_per_sm") or MOST_OCCUPANCY  # as far as there are blocks
-    return min(min(100.0, possible * (following / own)) / held, MOST_OCCUPANCY, max(1.0, waves))
-
-
-def _others(by: Resource) -> tuple[str, ...]:
-    """What may limit the warps next. Larger blocks need no more barriers, nor more of the driver's
-    shared memory."""
-    return ("registers", "warps") if by == "sm" else (*LIMIT_WORDS, "warps", "barriers")
 
 
 def limited_occupancy(
@@ -88,7 +49,7 @@ def limited_occupancy(
     # With one wave, all blocks are on the SMs already.
     if a_unit_explains(view, model) or _overlaps_itself(view, by) or waves <= 1:
         return
-    times, others = more_warps(view, by), _others(by)
+    times, others = more_warps(view, by), other_limits(by)
     starts: dict[str, float] = {}
     if by == "sm":  # blocks with more warps are fewer
         warps = -(-(view.value("block_size") or math.inf) // WARP)
