@@ -88,7 +88,8 @@ class CaseEntry(NamedTuple):
 @cache
 def casebook() -> tuple[CaseEntry, ...]:
     document = json.loads(_INDEX.read_text(encoding="utf-8"))
-    return tuple(_entry(row, document["diffs"]) for row in document["cases"])
+    usual = document["usual"]
+    return tuple(_entry(usual | row, document["diffs"]) for row in document["cases"])
 
 
 def _entry(row: dict[str, Any], diffs: Mapping[str, str]) -> CaseEntry:

@@ -7,7 +7,9 @@ python -m kernels_samples.casebook.index            writes keet/catalog/cases.js
 
 from __future__ import annotations
 
+import json
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -56,10 +58,23 @@ def index_text(cases: list[Case]) -> str:
     """One case per line, so that a diff of two indexes is readable."""
     with ProcessPoolExecutor(_WORKERS) as pool:
         entries = list(pool.map(entry_of, cases, chunksize=8))
+    usual = _usual(entries)
     diffs = {diff_key(case): case.diff for case in cases}
-    rows = ",\n".join(f"  {dump(entry)}" for entry in entries)
+    own = [{k: v for k, v in entry.items() if k not in usual or v != usual[k]} for entry in entries]
+    rows = ",\n".join(f"  {dump(entry)}" for entry in own)
     texts = ",\n".join(f"  {dump(key)}: {dump(text)}" for key, text in sorted(diffs.items()))
-    return f'{{\n "version": 1,\n "cases": [\n{rows}\n ],\n "diffs": {{\n{texts}\n }}\n}}\n'
+    start = f'{{\n "version": 2,\n "usual": {dump(usual)},\n'
+    return f'{start} "cases": [\n{rows}\n ],\n "diffs": {{\n{texts}\n }}\n}}\n'
+
+
+def _usual(entries: list[dict[str, Any]]) -> dict[str, Any]:
+    """What at least half of the cases share (machine, versions, empty lists): written once."""
+    found = {}
+    for key in entries[0]:
+        (text, count), *_ = Counter(dump(entry[key]) for entry in entries).most_common(1)
+        if 2 * count >= len(entries):
+            found[key] = json.loads(text)
+    return found
 
 
 def diff_key(case: Case) -> str:
