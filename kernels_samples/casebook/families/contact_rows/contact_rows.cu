@@ -526,7 +526,7 @@ int main(int argc, char** argv) {
         p.variant("garment_128", [=] { garment_128(g); });
     });
     book.problem("one_garment", [](book::Problem& p) {
-        const auto g = set_up_garments(p, 1, 16);
+        const auto g = set_up_garments(p, 1, 32);
         auto* problem = &p;
         p.variant("colour_launches", [=] { colour_launches(g, problem); });
         p.variant("garment_512", [=] { garment_512(g); });

@@ -452,7 +452,7 @@ Bricks set_up_bricks(book::Problem& p) {
 int main(int argc, char** argv) {
     book::Book book(argc, argv);
     book.problem("scan", [](book::Problem& p) {
-        const auto s = set_up_sums(p, 4'194'304, 32'768, true);
+        const auto s = set_up_sums(p, 8'388'608, 32'768, true);
         p.variant("per_point", [=] { per_point(s); });
         p.variant("per_run", [=] { per_run(s); });
     });
