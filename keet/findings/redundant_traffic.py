@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.decisions.saturated import PIPE_WORK, saturated
@@ -147,7 +147,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             units = {**pipe.effect.units, "L2": _l2_left(view)}
             waits = kept_waits(model, MEMORY_WAITS, 1 - units["L1"])
             pipe = pipe._replace(effect=Effect(units, {**pipe.effect.waits, **waits}))
-        yield pipe.candidate(FINDING.id, why)._replace(variant=variant)
+        doubt = _new_part(view, "L1")
+        yield pipe.candidate(FINDING.id, why)._replace(variant=variant, doubt=doubt)
     yield from _between_launches(view, model)
 
 
@@ -246,6 +247,11 @@ def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candi
     asked = view.ledger.derived("l2_bytes_delivered", amount, label, sectors)
     per_byte, label = Quantity(delivered / read.value, ""), "L2 reads over DRAM reads"
     times = view.ledger.derived("l2_reads_per_byte", per_byte, label, asked, read)
+    # A block that works for several others does not execute their loads.
+    known = 1 - _new_part(view, "L2")
+    loaded = max(SECTOR * (view.value("global_load_sectors") or 0.0), delivered)
+    passes = 1 - known * (1 - kept) * delivered / loaded * global_loads_part(view)
+    units = {"L2": kept, BLOCK_STARTS: kept, "L1": passes, "LSU": passes}
     text = (
         "L1 reads {asked} from L2, {times:.1f} times the {read} that come from DRAM: blocks or "
         "neighbouring threads load the same bytes again."
@@ -253,14 +259,25 @@ def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candi
     yield Candidate(
         FINDING.id,
         Sentence(text, asked=asked, times=times, read=read),
-        Effect(
-            {"L2": kept, BLOCK_STARTS: kept}, kept_waits(model, MEMORY_WAITS, (1 - kept) * queue)
-        ),
+        Effect(units, kept_waits(model, MEMORY_WAITS, (1 - kept) * queue)),
         (times, asked, read),
         lambda: global_memory.places_of(view, global_memory.LOAD),
         "assumed",
         variant="l2",
+        doubt=1 - known,
     )
+
+
+def _new_part(view: LaunchView, level: Literal["L1", "L2"]) -> float:
+    """Share of the bytes that a level delivers that it had not delivered before, by the addresses
+    of the loads, 0 to 1. Loads at unknown addresses count as new."""
+    delivered = once = 0
+    for row in view.code.reuse if view.code is not None else ():
+        amount = row.requested_bytes if level == "L1" else row.l2_bytes
+        distinct = row.distinct_bytes_at_most if level == "L1" else row.sector_bytes_at_most
+        delivered += amount or 0
+        once += min(amount or 0, amount or 0 if distinct is None else distinct)
+    return once / delivered if delivered else 1.0
 
 
 def _l2_left(view: LaunchView) -> float:
