@@ -137,6 +137,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     # Fewer bytes shorten waiting only as far as there is a queue for them.
     queue = max(model.loads.get(unit, 0.0) for unit in ("DRAM", "L2"))
     yield from _from_dram(view, model, queue)
+    yield from _second_passes(view, model, queue)
     yield from _from_l2(view, model, queue)
     pipe = saturated(view, model)
     if pipe is not None and pipe.work == "reloads":
@@ -171,7 +172,9 @@ def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Can
     # Most of what threads load may come from L1, and most of L1's work may be shared memory: these
     # parts stay.
     loaded = max(SECTOR * (view.value("global_load_sectors") or 0.0), to_l1)
-    units = {"DRAM": 1 - removed, "L2": 1 - min(removed, wasted / to_l1)}
+    # What a second pass gets from L2 is not read again, either.
+    from_l2 = max(min(removed, wasted / to_l1), _by_passes(view) / to_l1)
+    units = {"DRAM": 1 - removed, "L2": 1 - min(MOST_REMOVED, from_l2)}
     within = min(removed, wasted / loaded) * global_loads_part(view)
     units |= dict.fromkeys(("L1", "LSU"), 1 - within)
     units[BLOCK_STARTS] = 1 - removed  # a block that reads for several others does their work
@@ -194,11 +197,13 @@ def _repeats(
 ) -> tuple[float, str, bool, dict[int, int]]:
     """The part of `read` that DRAM had delivered before, by the addresses of the loads; how exact
     the rest is; whether the kernel makes passes over the data; the sectors of these loads."""
-    bounded = [row for row in code.reuse if row.sector_bytes_at_most]
+    bounded = [row for row in code.reuse_by_passes if row.sector_bytes_at_most]
     repeated = [row for row in bounded if (row.times or 0) >= READ_AGAIN]
     passes = [row.times or 1.0 for row in repeated if _is_passes(row)]
     distinct = float(sum(row.sector_bytes_at_most or 0 for row in bounded))
-    gathered = float(sum(row.l1_bytes or 0 for row in code.reuse if not row.sector_bytes_at_most))
+    gathered = float(
+        sum(row.l1_bytes or 0 for row in code.reuse_by_passes if not row.sector_bytes_at_most)
+    )
     is_vague = gathered or any(row.basis == "estimate" for row in bounded)
     asked = sum(_beyond_l2(row, distinct + gathered, l2_bytes) for row in repeated)
     if gathered and passes and min(passes) <= PASSES_OVER_DATA and len(repeated) == len(bounded):
@@ -229,9 +234,59 @@ def _beyond_l2(row: PointerReuse, everything: float, l2_bytes: float | None) -> 
 def _is_passes(row: PointerReuse) -> bool:
     """Whether each thread has its own addresses, so that repeats come from loops over the same
     data."""
+    if row.repeated_bytes:
+        return True
     loads = [access for access in row.accesses if access.kind == "load"]
     kinds = [{symbol.kind for symbol in access.offset.symbols} for access in loads]
     return bool(kinds) and all({"tid", "ctaid"} <= own for own in kinds)
+
+
+def _by_passes(view: LaunchView) -> float:
+    """Bytes that L2 delivers to a loop and had delivered to an earlier one."""
+    again = 0.0
+    for row in view.code.reuse_by_passes if view.code is not None else ():
+        if row.repeated_bytes and row.l2_bytes and row.requested_bytes:
+            part = row.repeated_bytes / row.requested_bytes
+            once = min(row.l2_bytes, row.sector_bytes_at_most or row.l2_bytes)
+            again += min(part * row.l2_bytes, row.l2_bytes - once)
+    return again
+
+
+def _second_passes(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candidate]:
+    """A thread loads the same bytes in several loops, and L2 delivers them again."""
+    sectors, again = view.get("l2_l1_read_sectors"), _by_passes(view)
+    if view.code is None or sectors is None or not again:
+        return
+    delivered = float(SECTOR * sectors.value)
+    again = min(again, MOST_REMOVED * delivered)
+    moved = max(SECTOR * (view.value("l2_l1_sectors") or 0.0), delivered)
+    loaded = max(SECTOR * (view.value("global_load_sectors") or 0.0), delivered)
+    units = {"L2": 1 - again / moved}
+    units |= dict.fromkeys(("L1", "LSU"), 1 - again / loaded * global_loads_part(view))
+    amount, label = Quantity(delivered, "byte"), "read from L2 by L1"
+    asked = view.ledger.derived("l2_bytes_delivered", amount, label, sectors)
+    amount, label = Quantity(again, "byte"), "read from L2 again by a later loop"
+    repeated = view.ledger.derived("l2_bytes_repeated", amount, label, asked)
+    positions = [
+        access.position
+        for row in view.code.reuse_by_passes
+        if row.repeated_bytes
+        for access in row.accesses
+    ]
+    every = view.code.sectors or {}
+    own = {address: every.get(address, 0) for address in view.code.addresses(positions)}
+    text = (
+        "Several loops of a thread load from the same addresses: of the {asked} that L1 reads from "
+        "L2, about {repeated} were read before by an earlier loop."
+    )
+    yield Candidate(
+        FINDING.id,
+        Sentence(text, asked=asked, repeated=repeated),
+        Effect(units, kept_waits(model, MEMORY_WAITS, again / delivered * queue)),
+        (repeated, asked),
+        lambda: view.places_by("global sectors", own),
+        variant="passes",
+    )
 
 
 def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candidate]:
