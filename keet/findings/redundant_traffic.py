@@ -110,6 +110,11 @@ FINDING = FindingSpec(
         "times{here}: finish all work on a piece of the data that fits into shared memory or L2 "
         "before the next, fuse loops that read the same array, or let blocks that read the same "
         "data run at the same time.",
+        when(
+            global_memory.reloads_from_l1, global_memory.loads_table, name="table"
+        ): "All threads load the same values{here}: copy them to shared memory once per block, or "
+        "pass them in constant memory. Computing several results per thread uses each loaded value "
+        "several times.",
         when(global_memory.reloads_from_l1, name="reload"): "Most loads hit L1, and still take "
         "its bandwidth{here}: keep values that are used again in registers, by computing several "
         "results per thread.",
@@ -141,7 +146,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     yield from _from_l2(view, model, queue)
     pipe = saturated(view, model)
     if pipe is not None and pipe.work == "reloads":
-        why, variant = Sentence(", mostly with global loads of bytes that L1 holds already"), "l1"
+        why, variant = _reloads(view), "l1"
         if loads_fragments(view):  # tiles in shared memory are loaded from L2 once per block
             why = Sentence(", with operands of the tensor cores that other warps load, too")
             variant = "fragments"
@@ -151,6 +156,17 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         doubt = _new_part(view, "L1")
         yield pipe.candidate(FINDING.id, why)._replace(variant=variant, doubt=doubt)
     yield from _between_launches(view, model)
+
+
+def _reloads(view: LaunchView) -> Sentence:
+    """What L1 is busy with, and how often it delivers each sector that it reads from L2."""
+    text = ", mostly with global loads of bytes that L1 holds already"
+    loads, missed = view.get("global_load_sectors"), view.get("global_load_sectors_missed")
+    if loads is None or missed is None or not missed.value:
+        return Sentence(text)
+    per_sector, label = Quantity(loads.value / missed.value, ""), "L1 loads over reads from L2"
+    times = view.ledger.derived("l1_loads_per_read", per_sector, label, loads, missed)
+    return Sentence(text + ": it delivers each of them {times:.1f} times on average", times=times)
 
 
 def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candidate]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from keet.analysis.sass.analyses.reuse import Access, PointerReuse
 from keet.analysis.sass.flow.program import SassProgram
@@ -33,7 +34,11 @@ def _one_pass(row: PointerReuse, program: SassProgram) -> PointerReuse:
         if access.threads:
             form = tuple(sorted(_form(access.offset)))
             groups.setdefault((form, access.width, access.threads), []).append(access)
-    again = [access for same in groups.values() for access in _later(same, program)]
+    pairs = [pair for same in groups.values() for pair in pairwise(same)]
+    pairs = [(one, other) for one, other in pairs if _is_after(program, one, other)]
+    if not any(_are_in_two_loops(program, one, other) for one, other in pairs):
+        return row
+    again = {other.position: other for _, other in pairs}.values()
     repeated = sum(access.requested_bytes or 0 for access in again)
     if not repeated or not row.requested_bytes or not row.l1_bytes:
         return row
@@ -60,25 +65,17 @@ def _form(offset: Polynomial) -> list[str]:
     ]
 
 
-def _later(same: Sequence[Access], program: SassProgram) -> list[Access]:
-    """Accesses in a loop after one with an access of the same form. Two branches of a condition do
-    not run one after the other."""
+def _are_in_two_loops(program: SassProgram, one: Access, other: Access) -> bool:
+    """What is loaded twice in one iteration comes from L1 the second time."""
     flow = program.flow
-    blocks = [flow.block_of[access.position] for access in same]
-    loops = [flow.loop_of.get(block) for block in blocks]
-    return [
-        access
-        for at, access in enumerate(same)
-        if any(
-            loops[at] != loops[before] and _is_after(program, blocks[before], blocks[at])
-            for before in range(at)
-            if loops[before] is not None and loops[at] is not None
-        )
-    ]
+    loops = [flow.loop_of.get(flow.block_of[access.position]) for access in (one, other)]
+    return None not in loops and loops[0] != loops[1]
 
 
-def _is_after(program: SassProgram, first: int, block: int) -> bool:
-    """Whether a block can run after another without the next iteration of a loop."""
+def _is_after(program: SassProgram, one: Access, other: Access) -> bool:
+    """Whether an access can run after another without the next iteration of a loop. Two branches
+    of a condition do not."""
+    first, block = (program.flow.block_of[access.position] for access in (one, other))
     rank, seen, waiting = program.flow_rank, {first}, [first]
     while waiting:
         current = waiting.pop()
