@@ -41,10 +41,10 @@ FINDING = FindingSpec(
     "does not stay in a cache.",
     how="From DRAM: the distinct bytes that the loads can touch, found from the addresses in the "
     "machine code, are compared with the bytes that DRAM delivered. From L2: the bytes that L1 "
-    "reads from L2 are compared with the bytes that come from DRAM, and with those that several loops "
-    "of a thread load from the same addresses. In L1: L1 is the busiest "
-    "unit, mostly with global loads that hit. Between launches: two launches move the same amount "
-    "of data one after the other, which is only a suspicion, because a report holds no pointers.",
+    "reads from L2 are compared with the bytes that come from DRAM, and with those of one pass if "
+    "several loops of a thread load from the same addresses. In L1: L1 is the busiest unit, mostly "
+    "with global loads that hit. Between launches: two launches move the same amount of data one "
+    "after the other, which is only a suspicion, because a report holds no pointers.",
     credited_rules=(
         "SOLBottleneck",
         "CPIStall",
