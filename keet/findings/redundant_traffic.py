@@ -320,7 +320,8 @@ def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candi
     per_byte, label = Quantity(delivered / read.value, ""), "L2 reads over DRAM reads"
     times = view.ledger.derived("l2_reads_per_byte", per_byte, label, asked, read)
     # A block that works for several others does not execute their loads.
-    known = 1 - _new_part(view, "L2")
+    # Blocks that stage tiles in shared memory share them already, as far as these are large enough.
+    known = (1 - _new_part(view, "L2")) * (1 - _staged_share(view))
     loaded = max(SECTOR * (view.value("global_load_sectors") or 0.0), delivered)
     passes = 1 - known * (1 - kept) * delivered / loaded * global_loads_part(view)
     units = {"L2": kept, BLOCK_STARTS: kept, "L1": passes, "LSU": passes}
@@ -360,6 +361,13 @@ def _l2_left(view: LaunchView) -> float:
     )
     needed = (read + written) / (reads + written) if reads else 1.0
     return float(min(1.0, max(needed, L2_READS_KEPT)) ** REUSE)
+
+
+def _staged_share(view: LaunchView) -> float:
+    """Share of the global loads, 0 to 1, whose values go on to shared memory, for other threads."""
+    copies = view.count(*global_memory.COPIES)
+    loads = copies + view.count("LDG")
+    return min(1.0, (copies + view.count("STS")) / loads) if loads else 0.0
 
 
 def _gathered_share(view: LaunchView) -> float:
