@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.decisions.saturated import PIPE_WORK, saturated
@@ -41,9 +41,10 @@ FINDING = FindingSpec(
     "does not stay in a cache.",
     how="From DRAM: the distinct bytes that the loads can touch, found from the addresses in the "
     "machine code, are compared with the bytes that DRAM delivered. From L2: the bytes that L1 "
-    "reads from L2 are compared with the bytes that come from DRAM. In L1: L1 is the busiest "
-    "unit, mostly with global loads that hit. Between launches: two launches move the same amount "
-    "of data one after the other, which is only a suspicion, because a report holds no pointers.",
+    "reads from L2 are compared with the bytes that come from DRAM, and with those of one pass if "
+    "several loops of a thread load from the same addresses. In L1: L1 is the busiest unit, mostly "
+    "with global loads that hit. Between launches: two launches move the same amount of data one "
+    "after the other, which is only a suspicion, because a report holds no pointers.",
     credited_rules=(
         "SOLBottleneck",
         "CPIStall",
@@ -110,6 +111,11 @@ FINDING = FindingSpec(
         "times{here}: finish all work on a piece of the data that fits into shared memory or L2 "
         "before the next, fuse loops that read the same array, or let blocks that read the same "
         "data run at the same time.",
+        when(
+            global_memory.reloads_from_l1, global_memory.loads_table, name="table"
+        ): "All threads load the same values{here}: copy them to shared memory once per block, or "
+        "pass them in constant memory. Computing several results per thread uses each loaded value "
+        "several times.",
         when(global_memory.reloads_from_l1, name="reload"): "Most loads hit L1, and still take "
         "its bandwidth{here}: keep values that are used again in registers, by computing several "
         "results per thread.",
@@ -137,18 +143,31 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     # Fewer bytes shorten waiting only as far as there is a queue for them.
     queue = max(model.loads.get(unit, 0.0) for unit in ("DRAM", "L2"))
     yield from _from_dram(view, model, queue)
+    yield from _second_passes(view, model, queue)
     yield from _from_l2(view, model, queue)
     pipe = saturated(view, model)
     if pipe is not None and pipe.work == "reloads":
-        why, variant = Sentence(", mostly with global loads of bytes that L1 holds already"), "l1"
+        why, variant = _reloads(view), "l1"
         if loads_fragments(view):  # tiles in shared memory are loaded from L2 once per block
             why = Sentence(", with operands of the tensor cores that other warps load, too")
             variant = "fragments"
             units = {**pipe.effect.units, "L2": _l2_left(view)}
             waits = kept_waits(model, MEMORY_WAITS, 1 - units["L1"])
             pipe = pipe._replace(effect=Effect(units, {**pipe.effect.waits, **waits}))
-        yield pipe.candidate(FINDING.id, why)._replace(variant=variant)
+        doubt = _new_part(view, "L1")
+        yield pipe.candidate(FINDING.id, why)._replace(variant=variant, doubt=doubt)
     yield from _between_launches(view, model)
+
+
+def _reloads(view: LaunchView) -> Sentence:
+    """What L1 is busy with, and how often it delivers each sector that it reads from L2."""
+    text = ", mostly with global loads of bytes that L1 holds already"
+    loads, missed = view.get("global_load_sectors"), view.get("global_load_sectors_missed")
+    if loads is None or missed is None or not missed.value:
+        return Sentence(text)
+    per_sector, label = Quantity(loads.value / missed.value, ""), "L1 loads over reads from L2"
+    times = view.ledger.derived("l1_loads_per_read", per_sector, label, loads, missed)
+    return Sentence(text + ": it delivers each of them {times:.1f} times on average", times=times)
 
 
 def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candidate]:
@@ -170,7 +189,9 @@ def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Can
     # Most of what threads load may come from L1, and most of L1's work may be shared memory: these
     # parts stay.
     loaded = max(SECTOR * (view.value("global_load_sectors") or 0.0), to_l1)
-    units = {"DRAM": 1 - removed, "L2": 1 - min(removed, wasted / to_l1)}
+    # What a second pass gets from L2 is not read again, either.
+    from_l2 = max(min(removed, wasted / to_l1), _by_passes(view) / to_l1)
+    units = {"DRAM": 1 - removed, "L2": 1 - min(MOST_REMOVED, from_l2)}
     within = min(removed, wasted / loaded) * global_loads_part(view)
     units |= dict.fromkeys(("L1", "LSU"), 1 - within)
     units[BLOCK_STARTS] = 1 - removed  # a block that reads for several others does their work
@@ -193,11 +214,13 @@ def _repeats(
 ) -> tuple[float, str, bool, dict[int, int]]:
     """The part of `read` that DRAM had delivered before, by the addresses of the loads; how exact
     the rest is; whether the kernel makes passes over the data; the sectors of these loads."""
-    bounded = [row for row in code.reuse if row.sector_bytes_at_most]
+    bounded = [row for row in code.reuse_by_passes if row.sector_bytes_at_most]
     repeated = [row for row in bounded if (row.times or 0) >= READ_AGAIN]
     passes = [row.times or 1.0 for row in repeated if _is_passes(row)]
     distinct = float(sum(row.sector_bytes_at_most or 0 for row in bounded))
-    gathered = float(sum(row.l1_bytes or 0 for row in code.reuse if not row.sector_bytes_at_most))
+    gathered = float(
+        sum(row.l1_bytes or 0 for row in code.reuse_by_passes if not row.sector_bytes_at_most)
+    )
     is_vague = gathered or any(row.basis == "estimate" for row in bounded)
     asked = sum(_beyond_l2(row, distinct + gathered, l2_bytes) for row in repeated)
     if gathered and passes and min(passes) <= PASSES_OVER_DATA and len(repeated) == len(bounded):
@@ -228,9 +251,59 @@ def _beyond_l2(row: PointerReuse, everything: float, l2_bytes: float | None) -> 
 def _is_passes(row: PointerReuse) -> bool:
     """Whether each thread has its own addresses, so that repeats come from loops over the same
     data."""
+    if row.repeated_bytes:
+        return True
     loads = [access for access in row.accesses if access.kind == "load"]
     kinds = [{symbol.kind for symbol in access.offset.symbols} for access in loads]
     return bool(kinds) and all({"tid", "ctaid"} <= own for own in kinds)
+
+
+def _by_passes(view: LaunchView) -> float:
+    """Bytes that L2 delivers to a loop and had delivered to an earlier one."""
+    again = 0.0
+    for row in view.code.reuse_by_passes if view.code is not None else ():
+        if row.repeated_bytes and row.l2_bytes and row.requested_bytes:
+            part = row.repeated_bytes / row.requested_bytes
+            once = min(row.l2_bytes, row.sector_bytes_at_most or row.l2_bytes)
+            again += min(part * row.l2_bytes, row.l2_bytes - once)
+    return again
+
+
+def _second_passes(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candidate]:
+    """A thread loads the same bytes in several loops, and L2 delivers them again."""
+    sectors, again = view.get("l2_l1_read_sectors"), _by_passes(view)
+    if view.code is None or sectors is None or not again:
+        return
+    delivered = float(SECTOR * sectors.value)
+    again = min(again, MOST_REMOVED * delivered)
+    moved = max(SECTOR * (view.value("l2_l1_sectors") or 0.0), delivered)
+    loaded = max(SECTOR * (view.value("global_load_sectors") or 0.0), delivered)
+    units = {"L2": 1 - again / moved}
+    units |= dict.fromkeys(("L1", "LSU"), 1 - again / loaded * global_loads_part(view))
+    amount, label = Quantity(delivered, "byte"), "read from L2 by L1"
+    asked = view.ledger.derived("l2_bytes_delivered", amount, label, sectors)
+    amount, label = Quantity(again, "byte"), "read from L2 again by a later loop"
+    repeated = view.ledger.derived("l2_bytes_repeated", amount, label, asked)
+    positions = [
+        access.position
+        for row in view.code.reuse_by_passes
+        if row.repeated_bytes
+        for access in row.accesses
+    ]
+    every = view.code.sectors or {}
+    own = {address: every.get(address, 0) for address in view.code.addresses(positions)}
+    text = (
+        "Several loops of a thread load from the same addresses: of the {asked} that L1 reads from "
+        "L2, about {repeated} were read before by an earlier loop."
+    )
+    yield Candidate(
+        FINDING.id,
+        Sentence(text, asked=asked, repeated=repeated),
+        Effect(units, kept_waits(model, MEMORY_WAITS, again / delivered * queue)),
+        (repeated, asked),
+        lambda: view.places_by("global sectors", own),
+        variant="passes",
+    )
 
 
 def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candidate]:
@@ -246,6 +319,12 @@ def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candi
     asked = view.ledger.derived("l2_bytes_delivered", amount, label, sectors)
     per_byte, label = Quantity(delivered / read.value, ""), "L2 reads over DRAM reads"
     times = view.ledger.derived("l2_reads_per_byte", per_byte, label, asked, read)
+    # A block that works for several others does not execute their loads.
+    # Blocks that stage tiles in shared memory share them already, as far as these are large enough.
+    known = (1 - _new_part(view, "L2")) * (1 - _staged_share(view))
+    loaded = max(SECTOR * (view.value("global_load_sectors") or 0.0), delivered)
+    passes = 1 - known * (1 - kept) * delivered / loaded * global_loads_part(view)
+    units = {"L2": kept, BLOCK_STARTS: kept, "L1": passes, "LSU": passes}
     text = (
         "L1 reads {asked} from L2, {times:.1f} times the {read} that come from DRAM: blocks or "
         "neighbouring threads load the same bytes again."
@@ -253,14 +332,25 @@ def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candi
     yield Candidate(
         FINDING.id,
         Sentence(text, asked=asked, times=times, read=read),
-        Effect(
-            {"L2": kept, BLOCK_STARTS: kept}, kept_waits(model, MEMORY_WAITS, (1 - kept) * queue)
-        ),
+        Effect(units, kept_waits(model, MEMORY_WAITS, (1 - kept) * queue)),
         (times, asked, read),
         lambda: global_memory.places_of(view, global_memory.LOAD),
         "assumed",
         variant="l2",
+        doubt=1 - known,
     )
+
+
+def _new_part(view: LaunchView, level: Literal["L1", "L2"]) -> float:
+    """Share of the bytes that a level delivers that it had not delivered before, by the addresses
+    of the loads, 0 to 1. Loads at unknown addresses count as new."""
+    delivered = once = 0
+    for row in view.code.reuse if view.code is not None else ():
+        amount = row.requested_bytes if level == "L1" else row.l2_bytes
+        distinct = row.distinct_bytes_at_most if level == "L1" else row.sector_bytes_at_most
+        delivered += amount or 0
+        once += min(amount or 0, amount or 0 if distinct is None else distinct)
+    return once / delivered if delivered else 1.0
 
 
 def _l2_left(view: LaunchView) -> float:
@@ -271,6 +361,13 @@ def _l2_left(view: LaunchView) -> float:
     )
     needed = (read + written) / (reads + written) if reads else 1.0
     return float(min(1.0, max(needed, L2_READS_KEPT)) ** REUSE)
+
+
+def _staged_share(view: LaunchView) -> float:
+    """Share of the global loads, 0 to 1, whose values go on to shared memory, for other threads."""
+    copies = view.count(*global_memory.COPIES)
+    loads = copies + view.count("LDG")
+    return min(1.0, (copies + view.count("STS")) / loads) if loads else 0.0
 
 
 def _gathered_share(view: LaunchView) -> float:

@@ -306,6 +306,18 @@ reloads_from_l1 = _at_level(
 )
 
 
+@Fact.of_code("most global loads have the same address in all threads of the grid")
+def loads_table(code: MachineCode) -> Answer:
+    """Loads whose addresses depend on loops and parameters alone."""
+    loads = [access for access in code.accesses if access.kind == "load"]
+    same = [each.position for each in loads if all(_is_counter(n) for n in each.offset.depends)]
+    return if_most_run(code, same, (access.position for access in loads))
+
+
+def _is_counter(name: str) -> bool:
+    return name == "exit" or name.startswith("loop")
+
+
 # --- L2 and other memories
 
 

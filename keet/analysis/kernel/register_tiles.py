@@ -55,7 +55,7 @@ def loads_left(view: LaunchView) -> float | None:
     if not is_reused or not value or not loads:
         return None
     # Narrow loads can be merged; a wide one takes a pass through L1 for each of its words.
-    words = _shared_width(view) / _WORD
+    words = _width(view, *LOADS) / _WORD
     return min(1.0, max(LOADS_OF_TILES * value, stores) / loads * min(words, 1 / words))
 
 
@@ -104,7 +104,7 @@ def packable(view: LaunchView) -> float:
     byte by byte."""
     if view.executed(*_FLOATS) > view.executed("LDS"):
         return 0.0
-    return max(0.0, 1 - _shared_width(view) / _WORD)
+    return max(0.0, 1 - _width(view, "LDS") / _WORD)
 
 
 def less_work_likelihood(view: LaunchView) -> float:
@@ -132,13 +132,13 @@ def _left_by_pipes(view: LaunchView) -> float | None:
     return min(1.0, LOADS_OF_TILES * value / loads) if loads > 0 else None
 
 
-def _shared_width(view: LaunchView) -> float:
-    """Bytes per thread of a load from shared memory, on average; a word if it has none."""
+def _width(view: LaunchView, *opcodes: str) -> float:
+    """Bytes per thread of these loads, on average; a word if there are none."""
     program = view.code.program if view.code else None
     loads = [
         (program.code[position].width, program.counts[position])
         for position in (program.ran if program else ())
-        if program and program.code[position].opcode == "LDS"
+        if program and program.code[position].opcode in opcodes
     ]
     every = sum(count for _, count in loads)
     return sum(width * count for width, count in loads) / every if every else _WORD

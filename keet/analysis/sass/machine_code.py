@@ -17,6 +17,7 @@ from keet.analysis.sass.analyses.multiples import Multiples, multiples
 from keet.analysis.sass.analyses.outer_products import OuterProducts, outer_products
 from keet.analysis.sass.analyses.packed_bytes import PackedBytes, packed_bytes
 from keet.analysis.sass.analyses.purpose import Purpose, mix, purposes
+from keet.analysis.sass.analyses.repeated_passes import with_passes
 from keet.analysis.sass.analyses.retry_loops import RetryLoop, retry_loops
 from keet.analysis.sass.analyses.reuse import (
     Access,
@@ -130,6 +131,11 @@ class MachineCode:
         has_local = any((self.local_sectors or {}).values())
         l2_read_bytes = None if has_local else self.l2_read_bytes
         return with_traffic(rows, self.program, self.sectors, l2_read_bytes)
+
+    @cached_property
+    def reuse_by_passes(self) -> list[PointerReuse]:
+        """The same, with what several loops load from the same addresses."""
+        return with_passes(self.reuse, self.accesses, self.program)
 
     @cached_property
     def merges(self) -> list[Merge]:

@@ -201,6 +201,8 @@ class PointerReuse:
     """The part of it that L1 had to read from L2."""
     l2_basis: Literal["measured", "apportioned"] | None = None
     """`apportioned`: the launch's L1 misses, divided by the sectors of each pointer."""
+    repeated_bytes: int = 0
+    """The part of the requested bytes that an earlier loop of the thread loaded, too."""
 
     @property
     def times(self) -> float | None:
