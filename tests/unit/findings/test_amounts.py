@@ -33,6 +33,11 @@ MEASURED = [
     ("vote_grid/gently_falling_words", "atomic_contention", 1.35),
     # With the requests of scattered atomics, their passes through L1 go.
     ("histogram/all_to_256_words", "atomic_contention", 107.0),
+    # No word is hot, and each addition is a request to L2. The gather computes each pair twice.
+    ("force_pairs/newtons_third_law", "atomic_contention", 2.25),
+    ("segment_stats/edge_atomics", "atomic_contention", 1.99),
+    # The lanes of a warp add to one word, which is hot for a while only: no slice stands out.
+    ("force_pairs/energy_of_a_ring", "atomic_contention", 3.91),
     # Half of the warps of a block have nothing to do: the loop of the others is work to share.
     ("rope_cache/one_block_per_sequence", "small_grid", 4.6),
     # One SM works: memory limits what all of them can do.
@@ -115,6 +120,10 @@ def test_a_forecast_is_near_the_measured_gain(case: str, cause: str, measured: f
         ("heat_steps/doubles_for_floats", "barrier_bound"),
         # One slice of L2 has more to do, and no address is updated often.
         ("graph_bfs/rare_pushes", "atomic_contention"),
+        # Few of the sectors are those of atomics.
+        ("kv_dequant/added_to_the_output", "atomic_contention"),
+        # Faces load the states of both cells: to gather them loads as much as the atomics add.
+        ("upwind_flux/faces_in_file_order", "atomic_contention"),
         # Data scatters the atomics, not the layout.
         ("vote_grid/gently_falling_words", "uncoalesced_global"),
         # SMs execute as many instructions as each other, some of them more slowly.
