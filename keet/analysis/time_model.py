@@ -378,12 +378,22 @@ def _by_sectors(view: LaunchView) -> HotLine | None:
     # The lanes of a warp that update different addresses do not queue for each other.
     repeats, least = _repeats(view), view.value("l2_slice_sectors_min")
     spread = least / float(usual.value) if least is not None and usual.value else 1.0
-    load = sure * max(min(1.0, rate * repeats / atomic_rate(view)), _lone_activity(view))
+    queued = min(1.0, rate * repeats / atomic_rate(view))
+    load = sure * max(queued, _lone_activity(view), _busiest_atomics(view))
     requests = rate * (l2_cycles(view) or 0.0)
     full, left = _fullest_slice(view)
     if full * repeats > load:
         return HotLine(full * repeats, shown, most, usual, True, requests, left)
     return HotLine(load, shown, most, usual, True, requests, spread=spread)
+
+
+def _busiest_atomics(view: LaunchView) -> float:
+    """Load of the atomic unit of the busiest slice, 0 to 1, as far as the slice is full; 0: not
+    measured. Updates of the words of a line keep the unit busy; those of one word leave it idle
+    while each waits for the one before."""
+    busy = view.ledger.named(_ATOMICS.format("max"), "atomics of an L2 slice")
+    share = float(busy.value) / 100 / ATTAINABLE_OTHER if busy is not None else 0.0
+    return min(1.0, share) * _is_full(view)
 
 
 FLOAT_ATOMIC_RATE = Parameter(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _FLOATS = {"F32", "F64", "F16", "BF16"}
 _SPREAD = ("chosen by data", "different addresses")
+_LANES = 32
 _LONGEST = 200
 """Most values that a slice of an address follows; usual addresses need about ten."""
 
@@ -56,7 +57,12 @@ def same_address_lanes(view: LaunchView) -> SameAddressLanes:
 
 @cached_per_view
 def scattered_adds(view: LaunchView) -> ScatteredAdds | None:
-    """None without the machine code, or if no list of indices chooses most of the addresses."""
+    """None without the machine code, or if no list of indices chooses most of the addresses.
+
+    Also none where each lane adds a value that does not depend on the destination to a word of its
+    own: that is a histogram, whose indices are new in each launch. Lanes that add a row together,
+    and items that read data of their destinations, have a list that can be turned around.
+    """
     code, sent = view.code, view.value("l2_l1_sectors")
     if code is None or not sent or not code.sectors:
         return None
@@ -82,6 +88,8 @@ def scattered_adds(view: LaunchView) -> ScatteredAdds | None:
     )
     # Lanes that update one address, or words of one sector, each make a request.
     others = same_address_lanes(view).lanes
+    if not again and sum(requests.values()) > _LANES / 2 * sum(program.counts[at] for at in adds):
+        return None
     total = max(sum(requests.values()), (view.value("global_reduction_sectors") or 0.0) - others)
     return ScatteredAdds(total, min(1.0, total / sent), 2 if again else 1)
 

@@ -38,6 +38,9 @@ MEASURED = [
     ("segment_stats/edge_atomics", "atomic_contention", 1.99),
     # The lanes of a warp add to one word, which is hot for a while only: no slice stands out.
     ("force_pairs/energy_of_a_ring", "atomic_contention", 3.91),
+    # Words of one line: the atomic unit of its slice is full.
+    ("reduce_columns/add_every_tile", "atomic_contention", 8.0),
+    ("reduce_columns/add_every_28_rows", "atomic_contention", 1.76),
     # Half of the warps of a block have nothing to do: the loop of the others is work to share.
     ("rope_cache/one_block_per_sequence", "small_grid", 4.6),
     # One SM works: memory limits what all of them can do.
@@ -120,6 +123,8 @@ def test_a_forecast_is_near_the_measured_gain(case: str, cause: str, measured: f
         ("heat_steps/doubles_for_floats", "barrier_bound"),
         # One slice of L2 has more to do, and no address is updated often.
         ("graph_bfs/rare_pushes", "atomic_contention"),
+        # One slice of L2 has half a load of atomics, and L1 is busier.
+        ("bin_moments/levels_of_a_lane", "atomic_contention"),
         # Few of the sectors are those of atomics.
         ("kv_dequant/added_to_the_output", "atomic_contention"),
         # Faces load the states of both cells: to gather them loads as much as the atomics add.
