@@ -79,6 +79,9 @@ FINDING = FindingSpec(
         when(on_chip.atomics_one_address, name="one_address"): "All threads update one "
         "address{here}: sum within the warp (__shfl_down_sync) and the block (cub::BlockReduce) "
         "first, and issue one atomic per block.",
+        when(on_chip.lanes_on_one_address, name="lanes"): "The threads of a warp update one "
+        "address{here}: sum within the warp (__shfl_down_sync) or the block (cub::BlockReduce) "
+        "first, and let one thread issue the atomic.",
         when(
             on_chip.adds_scattered, name="scattered"
         ): "A list of indices chooses where atomics add "
@@ -185,9 +188,9 @@ def _same_address(view: LaunchView, model: TimeModel) -> Candidate | None:
         Sentence(text, per=per),
         Effect(dict.fromkeys(("L1", "L2"), left), waits),
         (per, executed),
-        lambda: _places(view),
+        lambda: _places(view, "one address"),
         "assumed",
-        variant="global",
+        variant="lanes",
     )
 
 
@@ -294,15 +297,16 @@ def _by_data(view: LaunchView) -> bool:
     )
 
 
-def _places(view: LaunchView) -> tuple[Place, ...]:
-    """Lines of global atomics, by executions; sampled lines without the machine code."""
+def _places(view: LaunchView, spread: str = "") -> tuple[Place, ...]:
+    """Lines of global atomics whose spread starts so, by executions; sampled lines without the
+    machine code."""
     if view.code is None:
         return view.sampled_places()
     program = view.code.program
     costs = {
         program.code[atomic.position].address: program.counts[atomic.position]
         for atomic in view.code.atomics
-        if atomic.memory == "global"
+        if atomic.memory == "global" and atomic.spread.startswith(spread)
     }
     return view.places_by("atomics", costs) or view.sampled_places()
 

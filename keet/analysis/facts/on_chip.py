@@ -190,6 +190,10 @@ retries_in_shared = Fact(
     opcodes=("ATOMS",),
     of_finding=lambda _, finding: finding.variant == "retries",
 )
+lanes_on_one_address = Fact(
+    "all threads of a warp update one address",
+    of_finding=lambda _, finding: finding.variant == "lanes",
+)
 adds_scattered = Fact(
     "a list of indices chooses the addresses of floating-point atomics",
     of_finding=lambda _, finding: finding.variant == "scattered",

@@ -148,6 +148,13 @@ def test_what_only_looks_like_a_cause_is_no_finding(case: str, cause: str) -> No
     assert cause not in [each.candidate.id for each in ranked(case) if is_worth(each)]
 
 
+def test_lanes_on_one_address_are_at_the_line_of_their_atomic() -> None:
+    """Not at the scattered atomics of the same kernel, which are six times as many."""
+    first = ranked("force_pairs/energy_of_a_ring")[0].candidate
+    assert first.variant == "lanes"
+    assert {each.line for each in first.places()} == {299}
+
+
 def test_atomics_are_no_loads_and_stores() -> None:
     """Reductions have the memory of loads, and no kind of access."""
     view = LaunchView(launch_of("vote_grid/gently_falling_words"), reads_code=True)
