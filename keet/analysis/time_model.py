@@ -362,7 +362,7 @@ HOT_LINE_RATE = Parameter(
 def _by_sectors(view: LaunchView) -> HotLine | None:
     """Found by the sectors that the busiest slice looks up."""
     most, usual = view.get("l2_slice_sectors_max"), view.get("l2_slice_sectors_avg")
-    cycles = _l2_cycles(view)
+    cycles = l2_cycles(view)
     if most is None or usual is None or not cycles:
         most, usual, cycles = _slice_shares(view)
     if most is None or usual is None or not cycles:
@@ -374,16 +374,26 @@ def _by_sectors(view: LaunchView) -> HotLine | None:
     rate = (float(most.value) - float(usual.value)) / cycles
     if not _is_atomic(view, rate):
         load = max(min(1.0, rate / HOT_LINE_RATE), _lone_activity(view))
-        return HotLine(load * sure, shown, most, usual, False, rate * (_l2_cycles(view) or 0.0))
+        return HotLine(load * sure, shown, most, usual, False, rate * (l2_cycles(view) or 0.0))
     # The lanes of a warp that update different addresses do not queue for each other.
     repeats, least = _repeats(view), view.value("l2_slice_sectors_min")
     spread = least / float(usual.value) if least is not None and usual.value else 1.0
-    load = sure * max(min(1.0, rate * repeats / _atomic_rate(view)), _lone_activity(view))
-    requests = rate * (_l2_cycles(view) or 0.0)
+    queued = min(1.0, rate * repeats / atomic_rate(view))
+    load = sure * max(queued, _lone_activity(view), _busiest_atomics(view))
+    requests = rate * (l2_cycles(view) or 0.0)
     full, left = _fullest_slice(view)
     if full * repeats > load:
         return HotLine(full * repeats, shown, most, usual, True, requests, left)
     return HotLine(load, shown, most, usual, True, requests, spread=spread)
+
+
+def _busiest_atomics(view: LaunchView) -> float:
+    """Load of the atomic unit of the busiest slice, 0 to 1, as far as the slice is full; 0: not
+    measured. Updates of the words of a line keep the unit busy; those of one word leave it idle
+    while each waits for the one before."""
+    busy = view.ledger.named(_ATOMICS.format("max"), "atomics of an L2 slice")
+    share = float(busy.value) / 100 / ATTAINABLE_OTHER if busy is not None else 0.0
+    return min(1.0, share) * _is_full(view)
 
 
 FLOAT_ATOMIC_RATE = Parameter(
@@ -392,7 +402,7 @@ FLOAT_ATOMIC_RATE = Parameter(
 ATOMIC_RATE = Parameter(0.48, "the same for other atomics", "fit")
 
 
-def _atomic_rate(view: LaunchView) -> float:
+def atomic_rate(view: LaunchView) -> float:
     """Updates of one address per L2 cycle: 0.31 to 0.33 were seen for sums of floats and of
     doubles, 0.4 to 0.8 for others."""
     code, floats, every = view.code, 0, 0
@@ -442,7 +452,7 @@ def _lone_activity(view: LaunchView) -> float:
     not; 0 if they are active equally long. The rate of a line depends on the type of its atomics
     (additions of floats are slower), but a slice that alone is always active is at its limit."""
     most, usual = view.get("l2_active_cycles_max"), view.get("l2_active_cycles")
-    elapsed = _l2_cycles(view)
+    elapsed = l2_cycles(view)
     if most is None or usual is None or not elapsed or usual.value >= elapsed:
         return 0.0
     alone = (float(most.value) - float(usual.value)) / (elapsed - float(usual.value))
@@ -451,7 +461,7 @@ def _lone_activity(view: LaunchView) -> float:
 
 def _slice_activity(view: LaunchView) -> float:
     """Share of the time in which the busiest L2 slice is active, 0 to 1; 0: not known."""
-    active, cycles = view.value("l2_active_cycles_max"), _l2_cycles(view)
+    active, cycles = view.value("l2_active_cycles_max"), l2_cycles(view)
     return min(1.0, max(0.0, active / cycles)) if active and cycles else 0.0
 
 
@@ -547,7 +557,7 @@ def _slice_shares(view: LaunchView) -> tuple[Evidence | None, Evidence | None, f
 def _is_atomic(view: LaunchView, rate: float) -> bool:
     """Whether the requests for a hot line (`rate` per L2 cycle) are atomics or reductions."""
     counted = [view.value(i) for i in ("l2_all_atomic_sectors", "l2_all_reduction_sectors")]
-    cycles = _l2_cycles(view)
+    cycles = l2_cycles(view)
     if cycles and any(value is not None for value in counted):
         return sum(value or 0.0 for value in counted) >= MAJORITY * rate * cycles
     units = [view.ledger.named(_ATOMICS.format(of), "atomics of an L2 slice") for of in _OF]
@@ -559,7 +569,7 @@ def _is_atomic(view: LaunchView, rate: float) -> bool:
     return executed > 0 or bool(view.value("global_reduction_inst"))
 
 
-def _l2_cycles(view: LaunchView) -> float | None:
+def l2_cycles(view: LaunchView) -> float | None:
     """Elapsed cycles of one slice."""
     elapsed = view.ledger.named("lts__cycles_elapsed.max", "elapsed cycles of L2")
     if elapsed is not None and elapsed.value > 0:

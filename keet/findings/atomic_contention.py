@@ -8,6 +8,7 @@ from functools import partial
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.decisions.hot_slice import hot_slice
 from keet.analysis.decisions.retries import Retries, retries, shown_retries
+from keet.analysis.decisions.scattered_adds import same_address_lanes, scattered_adds
 from keet.analysis.facts import on_chip, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LIKELY, MAJORITY, NOTABLE_PART
@@ -15,15 +16,20 @@ from keet.analysis.memory_work import SPREAD_PASSES, UNRELATED_WAITS, less_share
 from keet.analysis.place import Place
 from keet.analysis.time_model import (
     ATOMIC_RATE,
+    BLOCK_STARTS,
     FLOAT_ATOMIC_RATE,
     HOT_LINE,
     INDIRECT,
     MOST_REMOVED,
+    WITHIN_SM,
     Effect,
     TimeModel,
+    atomic_rate,
+    l2_cycles,
 )
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.units import Quantity
 
 FINDING = FindingSpec(
     id="atomic_contention",
@@ -35,7 +41,8 @@ FINDING = FindingSpec(
     "the same address, beyond those of evenly spread addresses. On global memory: the busiest "
     "slice of L2 is compared with the average one, where its requests are atomics, because one "
     "address is served by one slice at a limited rate. Also: atomics whose threads each make a "
-    "request of their own, while warps wait for them and no level of memory is busy.",
+    "request of their own, while warps wait for them and no level of memory is busy. Last: sums at "
+    "addresses from a list of indices, by their share of the sectors between SMs and L2.",
     rule_titles=("L2 Slices Workload Imbalance",),
     parameters=(FLOAT_ATOMIC_RATE, ATOMIC_RATE, MOST_REMOVED, UNRELATED_WAITS, INDIRECT),
     claims=("instructions", "bytes", "waiting"),
@@ -72,6 +79,15 @@ FINDING = FindingSpec(
         when(on_chip.atomics_one_address, name="one_address"): "All threads update one "
         "address{here}: sum within the warp (__shfl_down_sync) and the block (cub::BlockReduce) "
         "first, and issue one atomic per block.",
+        when(on_chip.lanes_on_one_address, name="lanes"): "The threads of a warp update one "
+        "address{here}: sum within the warp (__shfl_down_sync) or the block (cub::BlockReduce) "
+        "first, and let one thread issue the atomic.",
+        when(
+            on_chip.adds_scattered, name="scattered"
+        ): "A list of indices chooses where atomics add "
+        "floating-point values{here}: turn the list around once (sort the items by destination, "
+        "or store the items of each destination), sum the items of a destination in registers, "
+        "and store each sum once, also if both ends of an item then compute it.",
         when(
             on_chip.atomics_by_data, name="privatise", unless=(on_chip.adds_block_copies,)
         ): "Data chooses the addresses of atomics on global memory{here}: where the table fits, "
@@ -104,8 +120,10 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     hot = hot_slice(model)
     if hot and hot.is_atomic:
         yield Candidate(FINDING.id, *hot.shown, lambda: _places(view), variant="global")
-    elif crowded := _one_by_one(view, model):
+    elif crowded := _same_address(view, model) or _one_by_one(view, model):
         yield crowded
+    if not hot and (scattered := _scattered(view, model)):
+        yield scattered
     for found in retries(view):
         places = partial(_retried, view, found)
         variant = "retries" if found.memory == "shared" else "global"
@@ -136,6 +154,84 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     )
 
 
+_QUEUES = ("lg_throttle", "mio_throttle", "drain")
+"""Warp states in which requests wait in a queue for those before them."""
+
+
+def _same_address(view: LaunchView, model: TimeModel) -> Candidate | None:
+    """Lanes of a warp that update one address, where other warps update others. Each address is hot
+    for a while only, so that all slices of L2 serve as many requests in the end."""
+    lanes, warps = same_address_lanes(view)
+    cycles, sent = l2_cycles(view), view.value("l2_l1_sectors")
+    executed = view.get("global_reduction_inst") or view.get("global_atomic_inst")
+    if lanes <= warps or not cycles or not sent or executed is None:
+        return None
+    # 1: one after the other, they would take all of the time.
+    serial = min(1.0, (lanes - warps) / atomic_rate(view) / cycles)
+    queued = model.waiting_for(*_QUEUES)
+    behind = queued / (queued + model.waiting_for("long_scoreboard")) if queued else 0.0
+    waits = kept_waits(model, _QUEUES, MOST_REMOVED * serial)
+    waits |= kept_waits(model, ("long_scoreboard",), MOST_REMOVED * serial * behind)
+    per = view.ledger.derived(
+        "atomic_lanes_per_address",
+        Quantity(lanes / warps, ""),
+        "threads of a warp whose atomic updates one address",
+        executed,
+    )
+    text = (
+        "In atomics on global memory, {per:.0f} threads of a warp update the same address. Each of "
+        "them makes a request of its own, and L2 serves these one after the other."
+    )
+    left = 1 - min(1.0, (lanes - warps) / sent)
+    return Candidate(
+        FINDING.id,
+        Sentence(text, per=per),
+        Effect(dict.fromkeys(("L1", "L2"), left), waits),
+        (per, executed),
+        lambda: _places(view, "one address"),
+        "assumed",
+        variant="lanes",
+    )
+
+
+def _scattered(view: LaunchView, model: TimeModel) -> Candidate | None:
+    """Sums at addresses from a list of indices: without atomics if each destination sums its own
+    items."""
+    found, executed = scattered_adds(view), view.get("global_reduction_inst")
+    if found is None or executed is None:
+        return None
+    share = view.ledger.derived(
+        "scattered_adds",
+        Quantity(100 * found.part, "%"),
+        "of the sectors that SMs exchange with L2 are those of scattered additions",
+        executed,
+    )
+    text = (
+        "{share:.0f} of the sectors between the SMs and L2 are atomic additions to addresses from "
+        "a list of indices: no address is updated often, but each addition is a request to L2."
+    )
+    left = min(1.0, (1 - found.part) * found.again)
+    computed = {unit: load for unit, load in model.loads.items() if unit in _COMPUTED}
+    units = {"L2": left, "L1": left, BLOCK_STARTS: 1 - INDIRECT}
+    removed = 1 - min(1.0, (1 - found.part * model.loads.get("L2", 0.0)) * found.again)
+    return Candidate(
+        FINDING.id,
+        Sentence(text, share=share),
+        Effect(
+            units,
+            kept_waits(model, (*MEMORY_WAITS, "mio_throttle"), removed),
+            moved={unit: min(1.0, load * found.again) for unit, load in computed.items()},
+        ),
+        (share, executed),
+        lambda: _places(view),
+        "assumed",
+        variant="scattered",
+        likelihood=LIKELY,
+    )
+
+
+_COMPUTED = tuple(unit for unit in WITHIN_SM if unit != "L1")
+"""Units that work more if an item is computed at both of its ends."""
 _LANES = 32
 _SECTORS_PER_PASS = 4
 """A pass of a coalesced access through L1 serves a cache line."""
@@ -201,15 +297,16 @@ def _by_data(view: LaunchView) -> bool:
     )
 
 
-def _places(view: LaunchView) -> tuple[Place, ...]:
-    """Lines of global atomics, by executions; sampled lines without the machine code."""
+def _places(view: LaunchView, spread: str = "") -> tuple[Place, ...]:
+    """Lines of global atomics whose spread starts so, by executions; sampled lines without the
+    machine code."""
     if view.code is None:
         return view.sampled_places()
     program = view.code.program
     costs = {
         program.code[atomic.position].address: program.counts[atomic.position]
         for atomic in view.code.atomics
-        if atomic.memory == "global"
+        if atomic.memory == "global" and atomic.spread.startswith(spread)
     }
     return view.places_by("atomics", costs) or view.sampled_places()
 

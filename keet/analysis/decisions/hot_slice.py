@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from keet.analysis.candidate import MEMORY_WAITS, kept_waits
 from keet.analysis.memory_work import without_atomic_requests
-from keet.analysis.time_model import HOT_LINE, MOST_REMOVED, Effect, TimeModel
+from keet.analysis.time_model import HOT_LINE, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.records import NamedTuple
 
@@ -35,8 +37,11 @@ def hot_slice(model: TimeModel) -> HotSlice | None:
         else "The busiest slice of L2 looks up {skew:.1f} times the sectors of an average one: "
         "{how} of many threads access the same few addresses."
     )
-    # While the line is at its limit, every access queues behind it, up to the LSU pipe.
-    waits = kept_waits(model, (*MEMORY_WAITS, "mio_throttle"), (1 - kept) * hot.load)
+    # While the line is at its limit, every access queues behind it, up to the LSU pipe; less so if
+    # another unit is busier.
+    lead = math.pow(hot.load / model.pressure, SHARPNESS)
+    blamed = (1 - kept) * hot.load * min(1.0, lead)
+    waits = kept_waits(model, (*MEMORY_WAITS, "mio_throttle"), blamed)
     units = {HOT_LINE: kept, "L2": 1 - (1 - kept) * (1 - hot.spread)}
     if hot.is_atomic:
         units["L1"] = without_atomic_requests(model.view)

@@ -173,8 +173,8 @@ def atomics_compare_and_swap(view: LaunchView) -> Answer:
 
 def _contends_in_shared(view: LaunchView, finding: RaisedFinding) -> Answer:
     """Decided by the candidate that raised the finding; else true if there are no other atomics."""
-    if finding.variant in ("shared", "retries", "global"):
-        return finding.variant != "global"
+    if finding.variant:
+        return finding.variant in ("shared", "retries")
     return view.count("ATOMS") > 0 and not view.count(*_GLOBAL_ATOMICS)
 
 
@@ -189,6 +189,14 @@ retries_in_shared = Fact(
     "threads retry compare-and-swap loops on words of shared memory",
     opcodes=("ATOMS",),
     of_finding=lambda _, finding: finding.variant == "retries",
+)
+lanes_on_one_address = Fact(
+    "all threads of a warp update one address",
+    of_finding=lambda _, finding: finding.variant == "lanes",
+)
+adds_scattered = Fact(
+    "a list of indices chooses the addresses of floating-point atomics",
+    of_finding=lambda _, finding: finding.variant == "scattered",
 )
 
 

@@ -33,6 +33,14 @@ MEASURED = [
     ("vote_grid/gently_falling_words", "atomic_contention", 1.35),
     # With the requests of scattered atomics, their passes through L1 go.
     ("histogram/all_to_256_words", "atomic_contention", 107.0),
+    # No word is hot, and each addition is a request to L2. The gather computes each pair twice.
+    ("force_pairs/newtons_third_law", "atomic_contention", 2.25),
+    ("segment_stats/edge_atomics", "atomic_contention", 1.99),
+    # The lanes of a warp add to one word, which is hot for a while only: no slice stands out.
+    ("force_pairs/energy_of_a_ring", "atomic_contention", 3.91),
+    # Words of one line: the atomic unit of its slice is full.
+    ("reduce_columns/add_every_tile", "atomic_contention", 8.0),
+    ("reduce_columns/add_every_28_rows", "atomic_contention", 1.76),
     # Half of the warps of a block have nothing to do: the loop of the others is work to share.
     ("rope_cache/one_block_per_sequence", "small_grid", 4.6),
     # One SM works: memory limits what all of them can do.
@@ -122,6 +130,12 @@ def test_a_forecast_is_near_the_measured_gain(case: str, cause: str, measured: f
         ("heat_steps/doubles_for_floats", "barrier_bound"),
         # One slice of L2 has more to do, and no address is updated often.
         ("graph_bfs/rare_pushes", "atomic_contention"),
+        # One slice of L2 has half a load of atomics, and L1 is busier.
+        ("bin_moments/levels_of_a_lane", "atomic_contention"),
+        # Few of the sectors are those of atomics.
+        ("kv_dequant/added_to_the_output", "atomic_contention"),
+        # Faces load the states of both cells: to gather them loads as much as the atomics add.
+        ("upwind_flux/faces_in_file_order", "atomic_contention"),
         # Data scatters the atomics, not the layout.
         ("vote_grid/gently_falling_words", "uncoalesced_global"),
         # SMs execute as many instructions as each other, some of them more slowly.
@@ -144,6 +158,13 @@ def test_a_forecast_is_near_the_measured_gain(case: str, cause: str, measured: f
 )
 def test_what_only_looks_like_a_cause_is_no_finding(case: str, cause: str) -> None:
     assert cause not in [each.candidate.id for each in ranked(case) if is_worth(each)]
+
+
+def test_lanes_on_one_address_are_at_the_line_of_their_atomic() -> None:
+    """Not at the scattered atomics of the same kernel, which are six times as many."""
+    first = ranked("force_pairs/energy_of_a_ring")[0].candidate
+    assert first.variant == "lanes"
+    assert {each.line for each in first.places()} == {299}
 
 
 def test_atomics_are_no_loads_and_stores() -> None:
