@@ -211,10 +211,13 @@ def _behind_l1(view: LaunchView, kept: float) -> float:
 
     At least the bytes from DRAM stay, and at most those that threads request: all of these if L1
     keeps no line until the next warp needs it. Packed accesses touch fewer lines at a time, so more
-    of them stay in L1. How many is not known: the geometric mean is assumed.
+    of them stay in L1. How many is not known: with all sectors in excess, the geometric mean is
+    assumed.
     """
     requested, dram = requested_bytes(view), _dram_bytes(view)
-    needed = math.sqrt(requested * min(requested, dram)) if dram else requested
+    needed = requested
+    if 0 < dram < requested:
+        needed *= math.pow(dram / requested, INDIRECT * (1 - kept))
     return max(kept, _least_left(needed, SECTOR * (view.value("l2_l1_sectors") or 0.0)))
 
 
