@@ -165,7 +165,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     gathers = gathered > MAJORITY
     if gathers:  # indices decide: only a part can be sorted, grouped or kept close
         kept = max(0.0, kept - _scattered_atomics(view) / float(every.value)) ** GATHERED
-    units = _fewer_sectors(view, kept, 0.0 if gathers else _lone_sectors(view))
+    units = _fewer_sectors(view, kept, gathered, 0.0 if gathers else _lone_sectors(view))
     units["L1"] = _passes(view, units["L1"], gathered)
     # Requests with many sectors take longer if the units that serve them have queues.
     relief = max(model.loads.get(unit, 0.0) * (1 - left) for unit, left in units.items())
@@ -181,7 +181,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         Effect(
             units,
             kept_waits(model, (*MEMORY_WAITS, *MIO_WAITS), removed),
-            least=unqueued_share(view) * _waiting_requests(view, kept),
+            least=unqueued_share(view) * _waiting_requests(view, kept, gathered),
         ),
         (share, every, sectors, ideal),
         lambda: _places(view),
@@ -190,12 +190,12 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     )
 
 
-def _fewer_sectors(view: LaunchView, kept: float, lone: float) -> dict[str, float]:
+def _fewer_sectors(view: LaunchView, kept: float, gathered: float, lone: float) -> dict[str, float]:
     """Work that units keep if global accesses keep the share `kept` of their sectors, and requests
     for single sectors (the share `lone`) become requests for lines."""
     part = global_part(view)
     within = 1 - (1 - kept) * part
-    behind = _behind_l1(view, kept)
+    behind = _behind_l1(view, kept, gathered)
     dram = max(behind, _least_left(requested_bytes(view), _dram_bytes(view)))
     return {
         "L1": within,
@@ -205,19 +205,19 @@ def _fewer_sectors(view: LaunchView, kept: float, lone: float) -> dict[str, floa
     }
 
 
-def _behind_l1(view: LaunchView, kept: float) -> float:
+def _behind_l1(view: LaunchView, kept: float, gathered: float) -> float:
     """What is left of the sectors that L1 and L2 exchange, 0 to 1. L1 may serve the rest of a
     sector to a later access already, so that L2 does not see the excess.
 
     At least the bytes from DRAM stay, and at most those that threads request: all of these if L1
     keeps no line until the next warp needs it. Packed accesses touch fewer lines at a time, so more
     of them stay in L1. How many is not known: with all sectors in excess, the geometric mean is
-    assumed.
+    assumed. Gathers (the share `gathered` of the excess) still touch as many lines.
     """
     requested, dram = requested_bytes(view), _dram_bytes(view)
     needed = requested
     if 0 < dram < requested:
-        needed *= math.pow(dram / requested, INDIRECT * (1 - kept))
+        needed *= math.pow(dram / requested, INDIRECT * (1 - kept) * (1 - gathered))
     return max(kept, _least_left(needed, SECTOR * (view.value("l2_l1_sectors") or 0.0)))
 
 
@@ -245,23 +245,25 @@ def _passes(view: LaunchView, within: float, gathered: float) -> float:
         return within
     passes = busy * sms * float(cycles.value)
     packed = max(sum(filter(None, requests)), ideal / SECTORS_PER_LINE)
-    left = 1 - part + min(part, packed / passes)
+    # A pass that goes served at least one sector beyond the ideal.
+    removed = min(part * passes - packed, sum(_excess(view).values()))
+    left = 1 - max(0.0, removed) / passes
     leading, moved = max(stages.values()), {**stages, "l1_data_stage": 0.0}
     after = busy * (left + (within - left) * gathered)
     return max(after, within * max(moved.values())) / leading
 
 
-def _waiting_requests(view: LaunchView, kept: float) -> float:
+def _waiting_requests(view: LaunchView, kept: float, gathered: float) -> float:
     """Share of the loads, 0 to 1, that leave L1 if accesses are packed; 1: not known. A hit in L1
     takes a small part of the time of a load from L2 or DRAM. A request waits if one of its lines
-    misses."""
+    misses, and a gather (the share `gathered` of the excess) touches so many that one does."""
     missed, requests = view.value("global_load_sectors_missed"), view.value("global_load_requests")
     requested = requested_bytes(view, global_memory.addresses_of(view, global_memory.LOAD))
     if missed is None or not requests or not requested:
         return 1.0
-    misses = min(1.0, SECTOR * missed * _behind_l1(view, kept) / requested)
+    misses = min(1.0, SECTOR * missed * _behind_l1(view, kept, gathered) / requested)
     lines = max(1.0, requested / (SECTORS_PER_LINE * SECTOR) / requests)
-    return 1 - math.pow(1 - misses, lines)
+    return 1 - math.pow(1 - misses, lines) * (1 - gathered)
 
 
 def _requests_share(view: LaunchView) -> float:
