@@ -245,8 +245,9 @@ def _passes(view: LaunchView, within: float, gathered: float) -> float:
         return within
     passes = busy * sms * float(cycles.value)
     packed = max(sum(filter(None, requests)), ideal / SECTORS_PER_LINE)
-    # A pass that goes served at least one sector beyond the ideal.
-    removed = min(part * passes - packed, sum(_excess(view).values()))
+    # A pass that goes served at least one sector of a request for single sectors.
+    sectors = sum((view.table.column("src_l2_sectors_global") or {}).values())
+    removed = min(part * passes - packed, _lone_sectors(view) * sectors)
     left = 1 - max(0.0, removed) / passes
     leading, moved = max(stages.values()), {**stages, "l1_data_stage": 0.0}
     after = busy * (left + (within - left) * gathered)
