@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from keet.analysis.candidate import MIO_WAITS, kept_waits
@@ -21,8 +22,8 @@ _GLOBAL, _SHARED = 4, 16
 """ncu's codes of memories in `memory_type`: their sum for copies from one to the other."""
 _LOADS_AND_STORES = (2, 4, 6)
 """ncu's codes in `memory_access_type`; asynchronous copies do both."""
-_SECTORS_PER_PASS = 4
-"""A cache line of 128 bytes."""
+SECTORS_PER_LINE = 4
+"""A cache line of 128 bytes: a pass through L1 serves one."""
 
 
 @cached_per_view
@@ -70,6 +71,20 @@ def global_accesses(view: LaunchView) -> list[tuple[float, float]]:
     ]
 
 
+def requested_bytes(view: LaunchView, addresses: Iterable[int] | None = None) -> float:
+    """Bytes that threads load and store on global memory; only those of the instructions at
+    `addresses`, if given. 0: not known."""
+    if addresses is None:
+        return sum(size * threads for size, threads in global_accesses(view))
+    sizes = view.by_address("memory_access_size_type")
+    threads = view.by_address("thread_inst_executed_true")
+    return sum(
+        float(ACCESS_BYTES.get(sizes[each], 0)) * float(threads.get(each, 0.0))
+        for each in addresses
+        if each in sizes
+    )
+
+
 def access_width(view: LaunchView) -> float | None:
     """Bytes per thread of a global access, on average; None where it is not known."""
     accesses = global_accesses(view)
@@ -107,7 +122,7 @@ def global_loads_part(view: LaunchView) -> float:
     """Share of the passes through the LSU pipe and L1 that are global loads, 0 to 1; 1 if passes
     of shared memory were not counted. A pass of a coalesced load serves four sectors."""
     sectors, requests = view.value("global_load_sectors"), view.value("global_load_requests")
-    loads = max(requests or 0.0, (sectors or 0.0) / _SECTORS_PER_PASS)
+    loads = max(requests or 0.0, (sectors or 0.0) / SECTORS_PER_LINE)
     every = loads + (view.value("shared_wavefronts") or 0.0)
     return loads / every if loads else 1.0
 
@@ -146,7 +161,7 @@ def without_atomic_requests(view: LaunchView) -> float:
     if not requests or not runs:
         return 1.0
     plain = sum(view.value(f"global_{way}_sectors") or 0.0 for way in ("load", "store"))
-    part = requests / (requests + plain / _SECTORS_PER_PASS)
+    part = requests / (requests + plain / SECTORS_PER_LINE)
     needed = min(1.0, SPREAD_PASSES * runs / requests)
     return 1 - part * (1 - needed) * (1 - _shared_part(view, unknown=0.0))
 

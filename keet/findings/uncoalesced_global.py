@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, Candidate, kept_waits
 from keet.analysis.decisions.replays import COALESCED_WAITS, REPLAYED, replays
 from keet.analysis.facts import global_memory, grid, instructions, on_chip, origin
 from keet.analysis.hardware.rates import SECTOR
-from keet.analysis.hardware.stages import FABRIC_PER_SECTOR, l2_share_by_sectors
+from keet.analysis.hardware.stages import FABRIC_PER_SECTOR, l2_share_by_sectors, sm_elapsed_cycles
 from keet.analysis.kernel.bytes_in_flight import unqueued_share
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, WIDEST
 from keet.analysis.memory_work import (
-    global_accesses,
+    SECTORS_PER_LINE,
     global_addresses,
     global_atomics,
     global_part,
     global_requests_part,
+    requested_bytes,
 )
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
@@ -159,10 +161,12 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if share is None or share.value <= 0:
         return
     kept = max(0.0, 1 - share.value / 100)
-    gathers = _gathers(view)
+    gathered = _gathered(view)
+    gathers = gathered > MAJORITY
     if gathers:  # indices decide: only a part can be sorted, grouped or kept close
-        kept **= GATHERED
-    units = _fewer_sectors(view, kept, 0.0 if gathers else _lone_sectors(view))
+        kept = max(0.0, kept - _scattered_atomics(view) / float(every.value)) ** GATHERED
+    units = _fewer_sectors(view, kept, gathered, 0.0 if gathers else _lone_sectors(view))
+    units["L1"] = _passes(view, units["L1"], gathered)
     # Requests with many sectors take longer if the units that serve them have queues.
     relief = max(model.loads.get(unit, 0.0) * (1 - left) for unit, left in units.items())
     removed = min(1.0, relief * COALESCED_WAITS)
@@ -177,7 +181,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         Effect(
             units,
             kept_waits(model, (*MEMORY_WAITS, *MIO_WAITS), removed),
-            least=unqueued_share(view),
+            least=unqueued_share(view) * _waiting_requests(view, kept, gathered),
         ),
         (share, every, sectors, ideal),
         lambda: _places(view),
@@ -186,26 +190,81 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     )
 
 
-def _fewer_sectors(view: LaunchView, kept: float, lone: float) -> dict[str, float]:
+def _fewer_sectors(view: LaunchView, kept: float, gathered: float, lone: float) -> dict[str, float]:
     """Work that units keep if global accesses keep the share `kept` of their sectors, and requests
     for single sectors (the share `lone`) become requests for lines."""
-    requested = sum(size * threads for size, threads in global_accesses(view))
-
-    def after(left: float, moved: float) -> float:
-        """At least the bytes that threads request stay, of those that are moved for them."""
-        return max(left, min(1.0, requested / moved)) if moved and requested else left
-
-    # L1 may serve the rest of a sector to a later access, so that L2 and DRAM do not see it.
-    behind = after(kept, SECTOR * (view.value("l2_l1_sectors") or 0.0))
-    dram = (view.value("dram_bytes_read") or 0.0) + (view.value("dram_bytes_written") or 0.0)
     part = global_part(view)
     within = 1 - (1 - kept) * part
+    behind = _behind_l1(view, kept, gathered)
+    dram = max(behind, _least_left(requested_bytes(view), _dram_bytes(view)))
     return {
         "L1": within,
         "L2": 1 - (1 - behind * (1 - lone * _requests_share(view))) * part,
-        "DRAM": 1 - (1 - after(behind, dram)) * part,
+        "DRAM": 1 - (1 - dram) * part,
         "LSU": max(within, 1 - (1 - kept) * global_requests_part(view), INDIRECT),
     }
+
+
+def _behind_l1(view: LaunchView, kept: float, gathered: float) -> float:
+    """What is left of the sectors that L1 and L2 exchange, 0 to 1. L1 may serve the rest of a
+    sector to a later access already, so that L2 does not see the excess.
+
+    At least the bytes from DRAM stay, and at most those that threads request: all of these if L1
+    keeps no line until the next warp needs it. Packed accesses touch fewer lines at a time, so more
+    of them stay in L1. How many is not known: with all sectors in excess, the geometric mean is
+    assumed. Gathers (the share `gathered` of the excess) still touch as many lines.
+    """
+    requested, dram = requested_bytes(view), _dram_bytes(view)
+    needed = requested
+    if 0 < dram < requested:
+        needed *= math.pow(dram / requested, INDIRECT * (1 - kept) * (1 - gathered))
+    return max(kept, _least_left(needed, SECTOR * (view.value("l2_l1_sectors") or 0.0)))
+
+
+def _least_left(needed: float, moved: float) -> float:
+    """The needed part of the bytes that are moved, 0 to 1; 0: not measured."""
+    return min(1.0, needed / moved) if moved else 0.0
+
+
+def _dram_bytes(view: LaunchView) -> float:
+    return (view.value("dram_bytes_read") or 0.0) + (view.value("dram_bytes_written") or 0.0)
+
+
+def _passes(view: LaunchView, within: float, gathered: float) -> float:
+    """What is left of L1's work, 0 to 1. Its data stage takes a pass per line that a request
+    touches, not per sector: a packed request for 4 sectors takes 1 pass, one for 32 sectors of 32
+    lines takes 32. Gathers (the share `gathered` of the excess) still touch several lines. The
+    other stages move sectors, of which `within` are left."""
+    stages = {stage.id: stage.share for stage in view.ceilings.stages("L1")}
+    cycles, sms = sm_elapsed_cycles(view.ledger), view.launch.device.sm_count
+    requests = [view.value(f"global_{way}_requests") for way in ("load", "store")]
+    ideal = view.value("src_l2_sectors_global_ideal") or 0.0
+    part = global_part(view)
+    busy = stages.get("l1_data_stage", 0.0)
+    if not busy or cycles is None or not cycles.value or not sms or None in requests or not part:
+        return within
+    passes = busy * sms * float(cycles.value)
+    packed = max(sum(filter(None, requests)), ideal / SECTORS_PER_LINE)
+    # A pass that goes served at least one sector of a request for single sectors.
+    sectors = sum((view.table.column("src_l2_sectors_global") or {}).values())
+    removed = min(part * passes - packed, _lone_sectors(view) * sectors)
+    left = 1 - max(0.0, removed) / passes
+    leading, moved = max(stages.values()), {**stages, "l1_data_stage": 0.0}
+    after = busy * (left + (within - left) * gathered)
+    return max(after, within * max(moved.values())) / leading
+
+
+def _waiting_requests(view: LaunchView, kept: float, gathered: float) -> float:
+    """Share of the loads, 0 to 1, that leave L1 if accesses are packed; 1: not known. A hit in L1
+    takes a small part of the time of a load from L2 or DRAM. A request waits if one of its lines
+    misses, and a gather (the share `gathered` of the excess) touches so many that one does."""
+    missed, requests = view.value("global_load_sectors_missed"), view.value("global_load_requests")
+    requested = requested_bytes(view, global_memory.addresses_of(view, global_memory.LOAD))
+    if missed is None or not requests or not requested:
+        return 1.0
+    misses = min(1.0, SECTOR * missed * _behind_l1(view, kept, gathered) / requested)
+    lines = max(1.0, requested / (SECTORS_PER_LINE * SECTOR) / requests)
+    return 1 - math.pow(1 - misses, lines) * (1 - gathered)
 
 
 def _requests_share(view: LaunchView) -> float:
@@ -227,15 +286,36 @@ def _lone_sectors(view: LaunchView) -> float:
     return lone / every if every else 0.0
 
 
-def _gathers(view: LaunchView) -> bool:
-    """Whether most excess sectors come from accesses whose addresses depend on data."""
+def _scattered_atomics(view: LaunchView) -> float:
+    """Sectors of atomics that are not needed once the work is in the order of its indices. Loads
+    that gather show how far it is from that order: atomics that go to indices from memory, too,
+    lose the same share of their sectors, down to those of packed addresses."""
+    if view.code is None:
+        return 0.0
+    sectors = view.table.column("src_l2_sectors_global") or {}
+    ideal = view.table.column("src_l2_sectors_global_ideal") or {}
+    by_data = [access for access in view.code.accesses if access.is_gather]
+    loads = view.code.addresses(each.position for each in by_data if each.kind == "load")
+    atomics = view.code.addresses(each.position for each in by_data if each.kind == "atomic")
+    loaded = sum(sectors.get(at, 0) for at in loads)
+    in_order = min(1.0, sum(ideal.get(at, 0) for at in loads) / loaded) if loaded else 1.0
+    return sum(
+        max(0.0, count - max(ideal.get(at, 0), in_order * count))
+        for at in atomics
+        if (count := sectors.get(at, 0))
+    )
+
+
+def _gathered(view: LaunchView) -> float:
+    """Share of the excess sectors, 0 to 1, of accesses whose addresses depend on data."""
     excess = _excess(view)
     if view.code is not None and excess:
         code = view.code.program.code
         data = {code[a.position].address for a in view.code.accesses if a.is_gather}
         part = sum(count for address, count in excess.items() if address in data)
-        return part > MAJORITY * sum(excess.values())
-    return is_gather(view.accesses(FINDING.memory, view.places_by("excess sectors", excess)))
+        return part / (sum(excess.values()) or 1)
+    places = view.places_by("excess sectors", excess)
+    return float(is_gather(view.accesses(FINDING.memory, places)))
 
 
 def _excess(view: LaunchView) -> Mapping[int, int]:
