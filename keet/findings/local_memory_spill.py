@@ -9,7 +9,7 @@ from keet.analysis.facts import on_chip, origin
 from keet.analysis.instruction_removal import removed_part
 from keet.analysis.kernel.called_code import runs_more
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.memory_work import local_cause, without_local
+from keet.analysis.memory_work import PER_ACCESS, local_cause, without_local
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
@@ -78,8 +78,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     units = {unit: 1 - (1 - left) * own for unit, left in without_local(view).items()}
     cause = local_cause(view)
     waits = kept_waits(model, MEMORY_WAITS, wasted)
-    if cause == "array" and (loops := _index_work(view)):
-        gone = dict.fromkeys(loops, float(MOST_REMOVED))
+    if cause == "array" and (gone := _index_work(view)):
         units |= {unit: 1 - removed_part(view, gone, unit) for unit in ("issue", "ALU", "FMA")}
     text = "{share:.0f} of the sectors that L1 serves belong to local memory: {cause}."
     yield Candidate(
@@ -105,20 +104,23 @@ _REQUESTS = ("local_load_requests", "local_store_requests")
 _OF_INDICES = ("address", "control", "move")
 
 
-def _index_work(view: LaunchView) -> list[int]:
-    """Positions of the addresses, conditions and moves of loops that access local memory: with
-    indices known at compile time, the loops are unrolled."""
+def _index_work(view: LaunchView) -> dict[int, float]:
+    """By position, the share that goes of the addresses, conditions and moves of loops that access
+    local memory: with indices known at compile time, the loops are unrolled. No more go than
+    accesses of a word need: a loop that does much else has conditions of its own."""
     if view.code is None:
-        return []
+        return {}
     program, purposes = view.code.program, view.code.purposes
     flow = program.flow
-    local = (each for each in program.ran if program.code[each].opcode in ("LDL", "STL"))
+    local = [each for each in program.ran if program.code[each].opcode in ("LDL", "STL")]
     loops = {flow.loop_of.get(flow.block_of[each]) for each in local} - {None}
-    return [
+    found = [
         each
         for each in program.ran
         if flow.loop_of.get(flow.block_of[each]) in loops and purposes[each].value in _OF_INDICES
     ]
+    every, needed = view.code.share(found), PER_ACCESS * view.code.share(local)
+    return dict.fromkeys(found, MOST_REMOVED * min(1.0, needed / every)) if every else {}
 
 
 def _sectors(view: LaunchView) -> tuple[Evidence | None, Evidence | None, Evidence | None]:

@@ -90,14 +90,20 @@ def bytes_in_flight(view: LaunchView) -> BytesInFlight | None:
 
 def unqueued_share(view: LaunchView) -> float:
     """Share of the launch's time that its warps need for their round trips to memory, one after the
-    other, if no load waits in a queue, 0 to 1; 0: not known."""
+    other, if no load waits in a queue, 0 to 1; 0: not known. A load that hits L1 makes none."""
     flight, duration = bytes_in_flight(view), view.value("duration")
     grid, block = view.value("grid_size"), view.value("block_size")
     held, sms = view.value("achieved_warps_per_sm"), view.launch.device.sm_count
     if flight is None or not duration or not grid or not block or not held or not sms:
         return 0.0
     rounds = max(1.0, grid * -(-block // _WARP) / (held * sms))
-    return min(1.0, rounds * flight.waits * LOAD_NS / duration)
+    return min(1.0, rounds * flight.waits * _missed(view) * LOAD_NS / duration)
+
+
+def _missed(view: LaunchView) -> float:
+    """Share of the sectors of global loads that L1 did not have, 0 to 1; 1: not known."""
+    every, missed = view.value("global_load_sectors"), view.value("global_load_sectors_missed")
+    return min(1.0, missed / every) if every and missed is not None else 1.0
 
 
 def _least(view: LaunchView) -> float:

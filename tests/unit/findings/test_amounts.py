@@ -8,7 +8,7 @@ import pytest
 
 from keet.analysis.facts.waits import branches_part_loads, parted_loads
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.memory_work import global_addresses, global_atomics
+from keet.analysis.memory_work import global_addresses, global_atomics, without_local
 from keet.analysis.time_model import Effect, TimeModel
 from keet.diagnosis.diagnosis import is_worth, ranked_candidates
 from keet.diagnosis.forecast import RankedCandidate
@@ -88,6 +88,8 @@ MEASURED = [
     ("permute_nd/reads_a_row_apart", "uncoalesced_global", 2.70),
     ("small_blocks/sixteen_threads", "warp_divergence", 2.39),
     ("remap_bilinear/map_of_each_frame", "redundant_traffic", 1.47),
+    # Lanes load from rows a line apart, and mostly hit L1: they do not wait for memory.
+    ("align_dp/letter_by_letter", "uncoalesced_global", 1.31),
 ]
 
 
@@ -128,10 +130,27 @@ def test_a_forecast_is_near_the_measured_gain(case: str, cause: str, measured: f
         ("remap_bilinear/index_taken_apart", "integer_overhead"),
         ("remap_bilinear/lens_with_double_constants", "fp64_promotion"),
         ("remap_bilinear/lens_with_double_constants", "integer_overhead"),
+        # One access to local memory for sixteen cells: their comparisons are no index work.
+        ("align_dp/edges_in_local_memory", "local_memory_spill"),
+        # The loop exchanges through shared memory; the few global loads are before it.
+        ("align_dp/barrier_per_two_rows", "narrow_access"),
     ],
 )
 def test_what_only_looks_like_a_cause_is_no_finding(case: str, cause: str) -> None:
     assert cause not in [each.candidate.id for each in ranked(case) if is_worth(each)]
+
+
+def test_global_loads_that_hit_l1_stay_out_of_l2_without_local_memory() -> None:
+    """Local memory does not fit L1, letters do: nearly all that L2 moves is local memory."""
+    left = without_local(LaunchView(launch_of("align_dp/whole_row_per_thread")))
+    assert left["L2"] < 0.05 < left["L1"]
+
+
+def test_a_restored_register_is_not_loaded_data() -> None:
+    """The index of a pair was spilled: its letters are no gather."""
+    code = LaunchView(launch_of("align_dp/letter_by_letter"), reads_code=True).code
+    assert code is not None
+    assert not any(each.is_gather for each in code.accesses if each.kind == "load")
 
 
 def test_atomics_are_no_loads_and_stores() -> None:
