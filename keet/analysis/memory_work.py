@@ -15,7 +15,6 @@ from keet.analysis.view_cache import cached_per_view
 UNRELATED_WAITS = Parameter(
     0.8, "share of other waiting that stays when shared memory is relieved", "fit"
 )
-PER_ACCESS = Parameter(3, "instructions for an access of a word and its address", "judgement")
 # Below 1, because wide stores make several requests of one instruction.
 MOSTLY_SPILLS = Parameter(0.75, "spill over local requests: registers are spilled", "judgement")
 _GLOBAL, _SHARED = 4, 16

@@ -9,7 +9,7 @@ from keet.analysis.facts import on_chip, origin
 from keet.analysis.instruction_removal import removed_part
 from keet.analysis.kernel.called_code import runs_more
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.memory_work import PER_ACCESS, local_cause, without_local
+from keet.analysis.memory_work import local_cause, without_local
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
@@ -106,21 +106,23 @@ _OF_INDICES = ("address", "control", "move")
 
 def _index_work(view: LaunchView) -> dict[int, float]:
     """By position, the share that goes of the addresses, conditions and moves of loops that access
-    local memory: with indices known at compile time, the loops are unrolled. No more go than
-    accesses of a word need: a loop that does much else has conditions of its own."""
+    local memory: with indices known at compile time, the loops are unrolled. Of conditions, no more
+    go than there are instructions for addresses: the rest decides by the values."""
     if view.code is None:
         return {}
     program, purposes = view.code.program, view.code.purposes
     flow = program.flow
-    local = [each for each in program.ran if program.code[each].opcode in ("LDL", "STL")]
+    local = (each for each in program.ran if program.code[each].opcode in ("LDL", "STL"))
     loops = {flow.loop_of.get(flow.block_of[each]) for each in local} - {None}
-    found = [
-        each
-        for each in program.ran
-        if flow.loop_of.get(flow.block_of[each]) in loops and purposes[each].value in _OF_INDICES
-    ]
-    every, needed = view.code.share(found), PER_ACCESS * view.code.share(local)
-    return dict.fromkeys(found, MOST_REMOVED * min(1.0, needed / every)) if every else {}
+    of: dict[str, list[int]] = {purpose: [] for purpose in _OF_INDICES}
+    for each in program.ran:
+        if flow.loop_of.get(flow.block_of[each]) in loops and purposes[each].value in of:
+            of[purposes[each].value].append(each)
+    gone = {each: float(MOST_REMOVED) for own in of.values() for each in own}
+    if conditions := view.code.share(of["control"]):
+        part = min(1.0, view.code.share(of["address"]) / conditions)
+        gone |= dict.fromkeys(of["control"], MOST_REMOVED * part)
+    return gone
 
 
 def _sectors(view: LaunchView) -> tuple[Evidence | None, Evidence | None, Evidence | None]:

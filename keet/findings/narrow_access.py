@@ -12,12 +12,7 @@ from keet.analysis.facts.global_memory import TINY_ACCESS, WIDEST_ACCESS
 from keet.analysis.facts.instructions import XU
 from keet.analysis.kernel.bytes_in_flight import bytes_in_flight
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.memory_work import (
-    PER_ACCESS,
-    access_width,
-    accesses_saved,
-    global_accesses_part,
-)
+from keet.analysis.memory_work import access_width, accesses_saved, global_accesses_part
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import BLOCK_STARTS, INDIRECT, Effect, TimeModel
 from keet.evidence import Sentence
@@ -27,6 +22,7 @@ from keet.units import Quantity
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
 
+PER_ACCESS = Parameter(3, "instructions for an access of a word and its address", "judgement")
 NARROW_INSTRUCTIONS = Parameter(
     1.0, "share of access and address instructions that wide accesses save", "fit"
 )
@@ -199,13 +195,13 @@ def _xu_share(view: LaunchView, below_line: float) -> float:
 
 
 def _index_share(code: MachineCode) -> float:
-    """Index work of the iterations that access global memory: a loop on shared memory or registers
-    has its own. Of conditions, no more go than there are instructions for addresses: the rest
+    """Index work of each thread, and of its iterations that access global memory: a loop on shared
+    memory or registers has its own. Of conditions, no more go than there are instructions for addresses: the rest
     decides by what was loaded, as in an interpreter. Those of functions such as powf stay, once per
     element."""
     program, flow = code.program, code.program.flow
     loop_of = {p: flow.loop_of.get(flow.block_of[p]) for p in program.ran}
-    loops = {loop_of[p] for p in program.ran if program.code[p].opcode in _ACCESSES}
+    loops = {loop_of[p] for p in program.ran if program.code[p].opcode in _ACCESSES} | {None}
     functions = {p for each in code.expansions if each.is_of_floats for p in each.positions}
     per_element = {p for p in program.ran if loop_of[p] in loops} - functions
     of = {
