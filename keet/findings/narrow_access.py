@@ -196,9 +196,9 @@ def _xu_share(view: LaunchView, below_line: float) -> float:
 
 def _index_share(code: MachineCode) -> float:
     """Index work of each thread, and of its iterations that access global memory: a loop on shared
-    memory or registers has its own. Of conditions, no more go than there are instructions for addresses: the rest
-    decides by what was loaded, as in an interpreter. Those of functions such as powf stay, once per
-    element."""
+    memory or registers has its own. Of conditions, no more go than there are instructions for
+    addresses: the rest decides by what was loaded, as in an interpreter. Those of functions such as
+    powf stay, once per element."""
     program, flow = code.program, code.program.flow
     loop_of = {p: flow.loop_of.get(flow.block_of[p]) for p in program.ran}
     loops = {loop_of[p] for p in program.ran if program.code[p].opcode in _ACCESSES} | {None}
