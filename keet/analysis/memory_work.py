@@ -204,8 +204,9 @@ def without_local(view: LaunchView) -> dict[str, float]:
     moved = view.value("l2_l1_sectors")
     loads, stores = view.value("global_load_sectors_missed"), view.value("global_store_sectors")
     if moved and loads is not None and stores is not None:
-        # L1 absorbs most of local memory while it fits, and L2 a part of the rest.
-        behind_l1 = min(1.0, max(behind_l1, (loads + stores) / moved))
+        # L1 absorbs most of local memory while it fits, and L2 a part of the rest. Global loads
+        # that hit L1 stay out of L2, whatever their share of L1's work.
+        behind_l1 = min(1.0, (loads + stores) / moved)
         dram = (view.value("dram_bytes_read") or 0.0) + (view.value("dram_bytes_written") or 0.0)
         at_dram = SECTOR * (loads + stores) / dram if dram else 1.0
         behind_l2 = min(1.0, max(behind_l1, at_dram))

@@ -285,8 +285,8 @@ def _named(view: LaunchView) -> Iterator[tuple[Evidence | None, str]]:
 def _reloads(view: LaunchView) -> list[int]:
     """Positions of the global loads of values that other threads load, too; empty unless that is
     known. Addresses that come from data are no others' addresses."""
-    if view.code is None or not mostly_hits(view):
-        return []
+    if view.code is None or not mostly_hits(view) or instructions.divides_integers.test(view):
+        return []  # without divisions, as many are loaded as before
     gathered = {each.position for each in view.code.accesses if each.is_gather}
     code, program = view.code, view.code.program
     loads = [each for each in program.ran if program.code[each].opcode == "LDG"]

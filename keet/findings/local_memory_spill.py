@@ -78,8 +78,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     units = {unit: 1 - (1 - left) * own for unit, left in without_local(view).items()}
     cause = local_cause(view)
     waits = kept_waits(model, MEMORY_WAITS, wasted)
-    if cause == "array" and (loops := _index_work(view)):
-        gone = dict.fromkeys(loops, float(MOST_REMOVED))
+    if cause == "array" and (gone := _index_work(view)):
         units |= {unit: 1 - removed_part(view, gone, unit) for unit in ("issue", "ALU", "FMA")}
     text = "{share:.0f} of the sectors that L1 serves belong to local memory: {cause}."
     yield Candidate(
@@ -105,20 +104,25 @@ _REQUESTS = ("local_load_requests", "local_store_requests")
 _OF_INDICES = ("address", "control", "move")
 
 
-def _index_work(view: LaunchView) -> list[int]:
-    """Positions of the addresses, conditions and moves of loops that access local memory: with
-    indices known at compile time, the loops are unrolled."""
+def _index_work(view: LaunchView) -> dict[int, float]:
+    """By position, the share that goes of the addresses, conditions and moves of loops that access
+    local memory: with indices known at compile time, the loops are unrolled. Of conditions, no more
+    go than there are instructions for addresses: the rest decides by the values."""
     if view.code is None:
-        return []
+        return {}
     program, purposes = view.code.program, view.code.purposes
     flow = program.flow
     local = (each for each in program.ran if program.code[each].opcode in ("LDL", "STL"))
     loops = {flow.loop_of.get(flow.block_of[each]) for each in local} - {None}
-    return [
-        each
-        for each in program.ran
-        if flow.loop_of.get(flow.block_of[each]) in loops and purposes[each].value in _OF_INDICES
-    ]
+    of: dict[str, list[int]] = {purpose: [] for purpose in _OF_INDICES}
+    for each in program.ran:
+        if flow.loop_of.get(flow.block_of[each]) in loops and purposes[each].value in of:
+            of[purposes[each].value].append(each)
+    gone = {each: float(MOST_REMOVED) for own in of.values() for each in own}
+    if conditions := view.code.share(of["control"]):
+        part = min(1.0, view.code.share(of["address"]) / conditions)
+        gone |= dict.fromkeys(of["control"], MOST_REMOVED * part)
+    return gone
 
 
 def _sectors(view: LaunchView) -> tuple[Evidence | None, Evidence | None, Evidence | None]:

@@ -105,6 +105,7 @@ FINDING = FindingSpec(
 _WIDTH = "bytes per thread and access"
 _PER_ELEMENT = ("memory", "address", "control")
 """Purposes of instructions that are executed for each element."""
+_ACCESSES = ("LDG", "STG", "LD", "ST", "LDGSTS")
 _WORD = 4
 """Bytes per thread for which a warp's request is one cache line of 128 bytes."""
 
@@ -194,11 +195,17 @@ def _xu_share(view: LaunchView, below_line: float) -> float:
 
 
 def _index_share(code: MachineCode) -> float:
-    """Of conditions, no more go than there are instructions for addresses: the rest decides by what
-    was loaded, as in an interpreter. Those of functions such as powf stay, once per element."""
+    """Index work of each thread, and of its iterations that access global memory: a loop on shared
+    memory or registers has its own. Of conditions, no more go than there are instructions for
+    addresses: the rest decides by what was loaded, as in an interpreter. Those of functions such as
+    powf stay, once per element."""
+    program, flow = code.program, code.program.flow
+    loop_of = {p: flow.loop_of.get(flow.block_of[p]) for p in program.ran}
+    loops = {loop_of[p] for p in program.ran if program.code[p].opcode in _ACCESSES} | {None}
     functions = {p for each in code.expansions if each.is_of_floats for p in each.positions}
+    per_element = {p for p in program.ran if loop_of[p] in loops} - functions
     of = {
-        purpose: {p for p in code.program.ran if code.purposes[p].value == purpose} - functions
+        purpose: {p for p in per_element if code.purposes[p].value == purpose}
         for purpose in _PER_ELEMENT
     }
     shares = {purpose: code.share(positions) for purpose, positions in of.items()}

@@ -175,7 +175,9 @@ def _gone(view: LaunchView) -> dict[int, float]:
             part = max(part, 1 - left / executed)
         if each.is_of_floats:
             gone |= dict.fromkeys(each.positions, part)
-    return {**gone, **view.code.multiples.gone}
+    # Also a fast power is more than its two special functions: scaling goes with them.
+    own = dict.fromkeys(view.code.fast_powers, 1 - PIPE_WORK)
+    return {**own, **gone, **view.code.multiples.gone}
 
 
 def _removed_on_xu(view: LaunchView, gone: Mapping[int, float]) -> float:

@@ -90,7 +90,7 @@ def bytes_in_flight(view: LaunchView) -> BytesInFlight | None:
 
 def unqueued_share(view: LaunchView) -> float:
     """Share of the launch's time that its warps need for their round trips to memory, one after the
-    other, if no load waits in a queue, 0 to 1; 0: not known."""
+    other, if no load waits in a queue and none hits L1, 0 to 1; 0: not known."""
     flight, duration = bytes_in_flight(view), view.value("duration")
     grid, block = view.value("grid_size"), view.value("block_size")
     held, sms = view.value("achieved_warps_per_sm"), view.launch.device.sm_count

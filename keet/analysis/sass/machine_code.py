@@ -13,7 +13,7 @@ from keet.analysis.sass.analyses.distinct_bytes import SECTOR
 from keet.analysis.sass.analyses.expansions import Expansion, expansions
 from keet.analysis.sass.analyses.loop_chains import LoopChains, loop_chains
 from keet.analysis.sass.analyses.loop_invariants import Invariant, invariants
-from keet.analysis.sass.analyses.multiples import Multiples, multiples
+from keet.analysis.sass.analyses.multiples import Multiples, fast_powers, multiples
 from keet.analysis.sass.analyses.outer_products import OuterProducts, outer_products
 from keet.analysis.sass.analyses.packed_bytes import PackedBytes, packed_bytes
 from keet.analysis.sass.analyses.purpose import Purpose, mix, purposes
@@ -88,6 +88,11 @@ class MachineCode:
         """Special functions that follow from another call by products."""
         names = {each.name for each in self.expansions}
         return multiples(self.program, set(self.expanded(*names)), self.expanded(POWER))
+
+    @cached_property
+    def fast_powers(self) -> frozenset[int]:
+        """Positions of the instructions of `__powf`."""
+        return fast_powers(self.program)
 
     @cached_property
     def wide_integers(self) -> frozenset[int]:

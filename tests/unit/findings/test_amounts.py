@@ -8,7 +8,7 @@ import pytest
 
 from keet.analysis.facts.waits import branches_part_loads, parted_loads
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.memory_work import global_addresses, global_atomics
+from keet.analysis.memory_work import global_addresses, global_atomics, without_local
 from keet.analysis.time_model import Effect, TimeModel
 from keet.diagnosis.diagnosis import is_worth, ranked_candidates
 from keet.diagnosis.forecast import RankedCandidate
@@ -108,6 +108,12 @@ MEASURED = [
     ("stencil2d/star_rows_reloaded", "redundant_traffic", 1.36),
     # Two loops of a thread over one row, whose start is data.
     ("segment_stats/second_loop", "redundant_traffic", 1.36),
+    # Lanes load from rows a line apart, and mostly hit L1: they do not wait for memory.
+    ("align_dp/letter_by_letter", "uncoalesced_global", 1.31),
+    # A fast power is a logarithm, a product and an exponential, with scaling around both.
+    ("color_yuv/curve_as_power", "sfu_bound", 1.70),
+    # To take the divisions out saves no loads.
+    ("pool_depthwise/flat_index", "integer_overhead", 1.39),
 ]
 
 
@@ -159,6 +165,10 @@ def test_a_forecast_is_near_the_measured_gain(case: str, cause: str, measured: f
         ("remap_bilinear/index_taken_apart", "integer_overhead"),
         ("remap_bilinear/lens_with_double_constants", "fp64_promotion"),
         ("remap_bilinear/lens_with_double_constants", "integer_overhead"),
+        # One access to local memory for sixteen cells: their comparisons are no index work.
+        ("align_dp/edges_in_local_memory", "local_memory_spill"),
+        # The loop exchanges through shared memory; the few global loads are before it.
+        ("align_dp/barrier_per_two_rows", "narrow_access"),
     ],
 )
 def test_what_only_looks_like_a_cause_is_no_finding(case: str, cause: str) -> None:
@@ -170,6 +180,19 @@ def test_lanes_on_one_address_are_at_the_line_of_their_atomic() -> None:
     first = ranked("force_pairs/energy_of_a_ring")[0].candidate
     assert first.variant == "lanes"
     assert {each.line for each in first.places()} == {299}
+
+
+def test_global_loads_that_hit_l1_stay_out_of_l2_without_local_memory() -> None:
+    """Local memory does not fit L1, letters do: nearly all that L2 moves is local memory."""
+    left = without_local(LaunchView(launch_of("align_dp/whole_row_per_thread")))
+    assert left["L2"] < 0.05 < left["L1"]
+
+
+def test_a_restored_register_is_not_loaded_data() -> None:
+    """The index of a pair was spilled: its letters are no gather."""
+    code = LaunchView(launch_of("align_dp/letter_by_letter"), reads_code=True).code
+    assert code is not None
+    assert not any(each.is_gather for each in code.accesses if each.kind == "load")
 
 
 def test_atomics_are_no_loads_and_stores() -> None:

@@ -76,6 +76,23 @@ def multiples(
     return Multiples(gone, products, _stepped_powers(program, powers))
 
 
+def fast_powers(program: SassProgram) -> frozenset[int]:
+    """Positions of the instructions of `__powf`: an exponential of a multiple of a logarithm, with
+    the scaling that keeps denormal numbers."""
+    users, code, values = program.values.users(), program.code, program.values
+    found = set[int]()
+    for position in program.ran:
+        if _function(code[position]) != "EX2":
+            continue
+        power = _call(program, users, position)
+        ends = values.definitions(power.root, 3) if power.root >= 0 else []
+        for log in ends:
+            if code[log].opcode == "MUFU" and code[log].has("LG2"):
+                argument = _call(program, users, log).scaling
+                found |= {position, *power.scaling, *ends, *argument}
+    return frozenset(found & set(program.ran))
+
+
 def _stepped_powers(program: SassProgram, powers: Collection[int]) -> float:
     """The product of exponent and logarithm is rounded to find the power of two."""
     found = 0.0

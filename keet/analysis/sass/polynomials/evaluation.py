@@ -166,6 +166,8 @@ class Evaluation:
 
     def _written(self, position: int, register: str) -> Polynomial:
         each = self.program.code[position]
+        if _restores_register(each):
+            return self._opaque(position, register, {"unknown"})
         if each.role in (Role.LOAD, Role.ATOMIC):
             return self._opaque(position, register, {"data"})
         if each.role is Role.UNKNOWN:
@@ -391,3 +393,13 @@ _DEEPEST = 40
 _MOST_TERMS = 64
 _MOST_NAMES = 200
 """Per polynomial. Real addresses have about ten terms; this bounds the time for hostile code."""
+
+
+_STACK_POINTER = "R1"
+
+
+def _restores_register(each: Instruction) -> bool:
+    """Whether it loads a spilled register: a fixed place on the stack. What was spilled is not
+    followed; an index that was spilled is not an index that was loaded."""
+    address = each.memory
+    return each.opcode == "LDL" and address is not None and address.name == _STACK_POINTER
