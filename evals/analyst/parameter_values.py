@@ -36,15 +36,19 @@ def set_value(name: str, value: float) -> None:
     old = current(name)
     new = Parameter(value, old.meaning, old.source)
     new.module = old.module
+    _bind(name, new)
+
+
+def _bind(name: str, parameter: Parameter) -> None:
     for module, constant in _bound(name):
-        setattr(module, constant, new)
+        setattr(module, constant, parameter)
 
 
 @contextmanager
 def moved(name: str, value: float) -> Iterator[None]:
-    old = float(current(name))
+    old = current(name)
     set_value(name, value)
     try:
         yield
     finally:
-        set_value(name, old)
+        _bind(name, old)  # the same object: findings hold it, too
