@@ -94,8 +94,10 @@ class LaunchView:
     @cached_property
     def ceilings(self) -> Ceilings:
         """How busy the units were. Without such numbers, as in a report of the roofline section
-        alone: what the counted work shows of it."""
+        alone: what PM samples or else the counted work show of it."""
         measured = Ceilings(self.ledger)
+        if not measured.ranked:
+            measured.add_sampled()
         return measured if measured.ranked else measured.with_units(self._counted(measured))
 
     def _counted(self, units: Ceilings) -> Iterator[Ceiling]:

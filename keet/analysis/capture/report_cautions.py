@@ -1,20 +1,21 @@
 """What to know about a report before its numbers are read: it may not have the user's kernel, or
-only a debug build of it."""
+only a debug build of it, or the GPU ran at a low clock."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from keet.analysis.capture.ncu_options import ncu_arguments, split_options
+from keet.analysis.capture.ncu_options import ncu_arguments, setting_of, split_options
 from keet.analysis.capture.recapture import kernel_command
 from keet.analysis.kernel.library import fills_or_draws, library_of
+from keet.analysis.limits import LONGEST_START_NS, SIMILAR
 from keet.profile import Profile, Workload
 
 
 def report_cautions(profile: Profile) -> list[str]:
     """Sentences, the most important first."""
-    return [*_without_the_users_kernel(profile), *_debug_folder(profile)]
+    return [*_without_the_users_kernel(profile), *_debug_folder(profile), *_low_clock(profile)]
 
 
 def _without_the_users_kernel(profile: Profile) -> Iterator[str]:
@@ -52,4 +53,23 @@ def _debug_folder(profile: Profile) -> Iterator[str]:
         yield (
             f"The program is in a folder named {found['folder']}: it may be a debug build. If its "
             "kernels were compiled with -G, build without -G and profile again."
+        )
+
+
+def _low_clock(profile: Profile) -> Iterator[str]:
+    """Only where ncu left the clock alone: it sets a low one by default."""
+    setting = setting_of(profile, "clock-control")
+    longest = max(profile.launches, key=lambda launch: launch.rank_time, default=None)
+    if longest is None or setting is None or setting.value != "none":
+        return
+    cycles, duration = longest.number("elapsed_cycles"), longest.number("duration")
+    largest = longest.number("device_sm_clock")  # in kHz
+    if not cycles or not duration or not largest or duration < LONGEST_START_NS:
+        return
+    ghz, most = cycles / duration, largest / 1e6
+    if ghz * SIMILAR < most:
+        yield (
+            f"The longest launch (#{longest.id}) ran at an SM clock of {ghz:.2f} GHz; the GPU's "
+            f"largest is {most:.2f} GHz. ncu did not set it (--clock-control none): the limit may "
+            "be power, temperature or a setting of the GPU."
         )
