@@ -10,12 +10,17 @@ from keet.analysis.capture.ncu_options import ncu_arguments, setting_of, split_o
 from keet.analysis.capture.recapture import kernel_command
 from keet.analysis.kernel.library import fills_or_draws, library_of
 from keet.analysis.limits import LONGEST_START_NS, SIMILAR
-from keet.profile import Profile, Workload
+from keet.profile import Launch, Profile, Workload
 
 
 def report_cautions(profile: Profile) -> list[str]:
     """Sentences, the most important first."""
-    return [*_without_the_users_kernel(profile), *_debug_folder(profile), *_low_clock(profile)]
+    return [
+        *_without_the_users_kernel(profile),
+        *_without_sections(profile),
+        *_debug_folder(profile),
+        *_low_clock(profile),
+    ]
 
 
 def _without_the_users_kernel(profile: Profile) -> Iterator[str]:
@@ -33,6 +38,31 @@ def _without_the_users_kernel(profile: Profile) -> Iterator[str]:
         f"{every} of this report is {kernels}: the kernel that was meant is probably not in it. "
         f"Profile that kernel by its name: {kernel_command(profile)} (or skip the launches before "
         f"it: --launch-skip {len(launches)})."
+    )
+
+
+_OLD_SET = r"--set[ =]default\b"
+
+
+_OF_SHAPE = r"(?:launch|device|nvlink|c2clink|numa|profiler)__|sms?p?__maximum_warps"
+
+
+def has_only_shape(launch: Launch) -> bool:
+    """Whether ncu collected no section and no counter."""
+    if launch.sections or launch.rank_time or launch.rank_cycles:
+        return False
+    return all(re.match(_OF_SHAPE, name) for name in launch.metric_names())
+
+
+def _without_sections(profile: Profile) -> Iterator[str]:
+    """ncu records the shape of a launch also if it collects nothing else."""
+    if not profile.launches or not all(map(has_only_shape, profile.launches)):
+        return
+    is_old = re.search(_OLD_SET, ncu_arguments(profile) or "")
+    why = ": --set default was asked for, and newer versions of ncu call that set basic"
+    yield (
+        "ncu collected no section for any launch of this report, only the launch's shape"
+        f"{why if is_old else ''}. Neither a time nor a cause can be read from it."
     )
 
 
