@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from keet.analysis.capture.sampling import LEAST_SAMPLES, partial_sampling
 from keet.analysis.hardware.ceilings import Ceiling, Ceilings
 from keet.analysis.ledger import LaunchLedger
-from keet.analysis.limits import NAMED_PART
+from keet.analysis.limits import FEW, NAMED_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines, Place
 from keet.analysis.source_lines.array_accesses import AccessKind, accesses
@@ -94,8 +94,10 @@ class LaunchView:
     @cached_property
     def ceilings(self) -> Ceilings:
         """How busy the units were. Without such numbers, as in a report of the roofline section
-        alone: what the counted work shows of it."""
+        alone: what PM samples or else the counted work show of it."""
         measured = Ceilings(self.ledger)
+        if not measured.ranked:
+            measured.add_sampled()
         return measured if measured.ranked else measured.with_units(self._counted(measured))
 
     def _counted(self, units: Ceilings) -> Iterator[Ceiling]:
@@ -339,10 +341,16 @@ class LaunchView:
         return samples if sum(samples.values()) >= LEAST_SAMPLES else {}
 
     def waiting_places(self, *reasons: str) -> tuple[Place, ...]:
-        """Lines by the samples of warps that wait there for these reasons."""
+        """Lines by the samples of warps that wait there for these reasons. By all samples where
+        these are few beside what the counters show: the sampler of Volta assigns the waits of a
+        lone warp to other states."""
         samples: Counter[int] = Counter()
         for reason in reasons:
             samples.update(self.table.waiting(reason))
+        every = sum((self.table.samples or {}).values())
+        counted = sum(self.stalls.get(reason, 0.0) for reason in reasons)
+        if self._counted_states and sum(samples.values()) < FEW * counted * every:
+            return self.sampled_places()
         return self.places_by(words_for(reasons), self._enough(samples))
 
     def led_places(

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from keet.analysis.hardware.ceilings import HOST_LINK, NEAR_PEAK, spoken_unit
+from keet.analysis.hardware.sampled_units import sampled_dram
 from keet.analysis.hardware.stages import sm_elapsed_cycles
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LONGEST_START_NS, MAJORITY
@@ -154,6 +155,8 @@ class TimeModel:
             shares[HOT_LINE] = self.hot_line.load
         if self.block_starts is not None and shares:
             shares[BLOCK_STARTS] = float(self.block_starts.value) / BLOCK_RATE
+        if shares and "DRAM" not in shares and (least := sampled_dram(self.view.ledger)):
+            shares["DRAM"] = least
         return {name: self.load(name, share) for name, share in shares.items()}
 
     def load(self, unit: str, share: float) -> float:

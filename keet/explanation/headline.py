@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from keet.analysis.capture.report_cautions import has_only_shape
 from keet.analysis.decisions.rooflines import AT_CEILING, issue_limited, reached_share
 from keet.analysis.facts.waits import warps_sleep
 from keet.analysis.hardware.ceilings import MEMORY_UNITS, WHOLE_SM, Ceiling, spoken_unit
@@ -106,6 +107,8 @@ def _not_measured(diagnosis: Diagnosis) -> str:
                 "Only the launch's shape and its cycles were collected: they do not show what "
                 "limits the kernel."
             )
+        if has_only_shape(launch):
+            return "Nothing was measured for this launch: ncu collected no section for it."
         return "Nothing was measured for this launch: the launch or its profiling failed."
     return ""
 
@@ -250,7 +253,7 @@ def _longest_wait(diagnosis: Diagnosis) -> Sentence:
     if waiting is None or not waiting.children or not diagnosis.view.stalls:
         return Sentence()
     part = waiting.children[0]
-    if not part.label.startswith("latency of"):
+    if not part.label.startswith("latency of") or part.share.value < NAMED_PART:
         return Sentence()
     return Sentence(
         ", and {share:.0f} of the time is spent waiting for the {latency}",
@@ -285,6 +288,7 @@ def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sen
     parts = (
         said,
         _bound(diagnosis),
+        _last_wave(diagnosis),
         _hottest(view),
         _rarely_issuing(view) or _nearest_cause(diagnosis),
         _few_warps(view) if lacking else Sentence(),
@@ -338,6 +342,21 @@ def _bound(diagnosis: Diagnosis) -> Sentence:
         return Sentence()
     unit, left = spoken_unit(busiest.name), _left(view, busiest)
     return Sentence("With the same work of {unit}, {left}.", unit=unit, left=left)
+
+
+def _last_wave(diagnosis: Diagnosis) -> Sentence:
+    """Idle time of a partial last wave that is a notable part of the time, and what it costs at
+    most: units that all SMs share are less busy in it, so that a fix saves a part of it only."""
+    last, view = diagnosis.account.part("idle.tail"), diagnosis.view
+    waves = view.get("waves_per_sm")
+    if last is None or waves is None or last.share.value < 100 * NOTABLE_PART:
+        return Sentence()
+    gain = Quantity(1 / (1 - float(last.share.value) / 100), "")
+    label = "times faster at most without the idle time of the last wave"
+    most = view.ledger.derived("left.last_wave", gain, label, last.share)
+    words = "SMs are idle for {share:.0f} of the time in the last wave of blocks ({waves:.1f} "
+    words += "waves): a grid that fills whole waves gains at most {most:.2f}x."
+    return Sentence(words, share=last.share, waves=waves._replace(unit=""), most=most)
 
 
 def _hottest(view: LaunchView) -> Sentence:

@@ -117,6 +117,8 @@ def judge_rule(
         return RuleAssessment("keet has no check of its own for it.")
     if unknown >= 100 * MOSTLY_UNKNOWN and not _is_known(rule, minor):
         return NOT_JUDGED
+    if any(each.forecast.likely >= WORTH and rule.rule in each.spec.rules for each in minor):
+        return RuleAssessment("keet cannot tell whether fixing it would gain 10%.")
     return RuleAssessment("keet estimates that fixing it would gain less than 10%.")
 
 

@@ -120,6 +120,8 @@ class ProgramCollector:
                 -g.time_ns,
                 -g.report_ns,
                 -g.cycles,
+                launched_by(g.first.launch.name.full) is not None,  # the user's kernels first
+                -len(g.launches),
             ),
         )
         return ranked, left_out

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 from keet.analysis.ledger import Ledger
 from keet.analysis.limits import FEW_BYTES, SAME_BYTES, SIMILAR
@@ -20,7 +21,7 @@ from keet.analysis.time_model import WORTH
 from keet.evidence import Reference, Sentence
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup
-from keet.formatting import speedup_text
+from keet.formatting import shapes_text, speedup_text
 from keet.profile import Workload
 from keet.records import NamedTuple
 from keet.units import Quantity
@@ -51,24 +52,43 @@ class _Kernel(NamedTuple):
         launch = self.group.first.launch
         return f"{launch.kernel} (#{launch.id})"
 
+    @property
+    def shape(self) -> str:
+        launch = self.group.first.launch
+        return f"{shapes_text(launch.grid, launch.block)} (#{launch.id})"
+
+    def is_same_code(self, other: _Kernel) -> bool:
+        """Whether these are launches of one kernel with other shapes."""
+        one, two = (each.group.first.launch for each in (self, other))
+        registers = (each.number("registers_per_thread") for each in (one, two))
+        return (
+            one.name.full == two.name.full
+            and (one.grid, one.block) != (two.grid, two.block)
+            and len(set(registers)) == 1
+        )
+
 
 def same_work_texts(groups: Sequence[LaunchGroup], book: Ledger) -> Iterator[Sentence]:
-    """One sentence for each kernel that does the work of others in less time."""
+    """One sentence for each kernel that does the work of others in less time: of its own launches
+    with other shapes first, then of other kernels."""
     total_ns = sum(group.time_ns for group in groups)
     known = ((group, _work_of(group.first)) for group in groups)
     kernels = sorted(
         (_Kernel(group, work) for group, work in known if work), key=lambda each: each.work.ns
     )
     told: set[LaunchGroup] = set()
-    for place, fast in enumerate(kernels):
+    for same_code, (place, fast) in product((True, False), tuple(enumerate(kernels))):
         slow = [
             each
             for each in kernels[place + 1 :]
-            if each.group not in told and _is_slower(each, fast, total_ns)
+            if each.group not in told
+            and each.is_same_code(fast) is same_code
+            and _is_slower(each, fast, total_ns)
         ]
         if slow:
             told |= {each.group for each in slow}
-            yield _text(fast, sorted(slow, key=lambda each: -each.group.time_ns), book)
+            slow.sort(key=lambda each: -each.group.time_ns)
+            yield _text(fast, slow, book, same_code=same_code)
 
 
 def _is_slower(slow: _Kernel, fast: _Kernel, total_ns: float) -> bool:
@@ -119,30 +139,42 @@ def _work_of(each: LaunchExplanation) -> _Work | None:
     if not moved:  # launches of one kernel with as many threads, in blocks of other sizes
         threads, kind = launch.number("threads"), f"{_SHAPES}{launch.name.full}"
         return _Work(kind, (Quantity(threads, ""),), launch.rank_time) if threads else None
-    if not read or not stored or moved < FEW_BYTES:
+    if not read or moved < FEW_BYTES:
         return None
-    amounts = tuple(Quantity(amount, "byte") for amount in (moved, read, stored))
-    return _Work("bytes", amounts, launch.rank_time)
+    amounts = tuple(Quantity(amount, "byte") for amount in (moved, read, stored) if amount)
+    # Kernels that only add to memory by atomics store nothing: they are like each other.
+    return _Work(_BYTES_OF[bool(stored)], amounts, launch.rank_time)
 
 
-def _text(fast: _Kernel, slow: Sequence[_Kernel], book: Ledger) -> Sentence:
+def _text(fast: _Kernel, slow: Sequence[_Kernel], book: Ledger, *, same_code: bool) -> Sentence:
     key = f"same_work_{fast.group.first.launch.id}"
     kind, (amount, *_), _ = fast.work
     more = " and others" if len(slow) > _NAMED else ""
-    form = _BYTES if kind == "bytes" else _OPERATIONS
+    is_bytes = kind in _BYTES_OF.values()
+    form = _BYTES if is_bytes else _OPERATIONS
     if kind.startswith(_SHAPES):
         form, kind = _THREADS, "threads"
+    elif same_code:
+        form, kind = _SHAPED, "bytes from and to DRAM" if is_bytes else kind
+    factors = (_factor(fast, each, key, book, same_code=same_code) for each in slow[:_NAMED])
     return Sentence(
         form,
-        name=fast.name,
+        name=fast.group.first.launch.kernel if form == _SHAPED else fast.name,
+        shape=fast.shape,
+        does="moves" if is_bytes else "does",
         kind=kind,
         amount=book.derived(f"{key}_amount", amount, kind),
-        factors=Sentence(", ").join(_factor(fast, each, key, book) for each in slow[:_NAMED]),
+        factors=Sentence(", ").join(factors),
         more=more,
     )
 
 
 _SHAPES = "threads of "
+_BYTES_OF = {True: "bytes", False: "bytes, none of them stored"}
+_SHAPED = (
+    "{name} {does} as many {kind} ({amount}) with several launch shapes, and is fastest with "
+    "{shape}: {factors}{more}. If the results are the same, it shows what the shape gains."
+)
 _THREADS = (
     "{name} has as many threads ({amount:.0f}) in blocks of another size, and takes less time: "
     "{factors}{more}. If the work is the same, it shows what the size of a block gains."
@@ -157,7 +189,7 @@ _BYTES = (
 )
 
 
-def _factor(fast: _Kernel, slow: _Kernel, key: str, book: Ledger) -> Sentence:
+def _factor(fast: _Kernel, slow: _Kernel, key: str, book: Ledger, *, same_code: bool) -> Sentence:
     """In cycles where the clocks differ, since another clock is not another code."""
     clocks = _clocks(slow, fast)
     is_other = max(clocks, 1 / clocks) > SIMILAR
@@ -166,4 +198,5 @@ def _factor(fast: _Kernel, slow: _Kernel, key: str, book: Ledger) -> Sentence:
     shown = book.derived(f"{key}_{slow.group.first.launch.id}", factor, label)
     times = Reference(speedup_text(float(shown.value)), (shown.id,))
     by = " by cycles, since the clocks differ" if is_other else ""
-    return Sentence.of([times, f" faster than {slow.name}{by}"])
+    other = f"with {slow.shape}" if same_code else slow.name
+    return Sentence.of([times, f" faster than {other}{by}"])

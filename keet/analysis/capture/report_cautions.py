@@ -1,20 +1,26 @@
 """What to know about a report before its numbers are read: it may not have the user's kernel, or
-only a debug build of it."""
+only a debug build of it, or the GPU ran at a low clock."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from keet.analysis.capture.ncu_options import ncu_arguments, split_options
+from keet.analysis.capture.ncu_options import ncu_arguments, setting_of, split_options
 from keet.analysis.capture.recapture import kernel_command
 from keet.analysis.kernel.library import fills_or_draws, library_of
-from keet.profile import Profile, Workload
+from keet.analysis.limits import LONGEST_START_NS, SIMILAR
+from keet.profile import Launch, Profile, Workload
 
 
 def report_cautions(profile: Profile) -> list[str]:
     """Sentences, the most important first."""
-    return [*_without_the_users_kernel(profile), *_debug_folder(profile)]
+    return [
+        *_without_the_users_kernel(profile),
+        *_without_sections(profile),
+        *_debug_folder(profile),
+        *_low_clock(profile),
+    ]
 
 
 def _without_the_users_kernel(profile: Profile) -> Iterator[str]:
@@ -35,6 +41,31 @@ def _without_the_users_kernel(profile: Profile) -> Iterator[str]:
     )
 
 
+_OLD_SET = r"--set[ =]default\b"
+
+
+_OF_SHAPE = r"(?:launch|device|nvlink|c2clink|numa|profiler)__|sms?p?__maximum_warps"
+
+
+def has_only_shape(launch: Launch) -> bool:
+    """Whether ncu collected no section and no counter."""
+    if launch.sections or launch.rank_time or launch.rank_cycles:
+        return False
+    return all(re.match(_OF_SHAPE, name) for name in launch.metric_names())
+
+
+def _without_sections(profile: Profile) -> Iterator[str]:
+    """ncu records the shape of a launch also if it collects nothing else."""
+    if not profile.launches or not all(map(has_only_shape, profile.launches)):
+        return
+    is_old = re.search(_OLD_SET, ncu_arguments(profile) or "")
+    why = ": --set default was asked for, and newer versions of ncu call that set basic"
+    yield (
+        "ncu collected no section for any launch of this report, only the launch's shape"
+        f"{why if is_old else ''}. Neither a time nor a cause can be read from it."
+    )
+
+
 _DEBUG_FOLDER = r"(?i)(?:^|[\\/\"'\s])(?P<folder>(?:cmake-build-|build[-_])?debug)[\\/]"
 
 
@@ -52,4 +83,23 @@ def _debug_folder(profile: Profile) -> Iterator[str]:
         yield (
             f"The program is in a folder named {found['folder']}: it may be a debug build. If its "
             "kernels were compiled with -G, build without -G and profile again."
+        )
+
+
+def _low_clock(profile: Profile) -> Iterator[str]:
+    """Only where ncu left the clock alone: it sets a low one by default."""
+    setting = setting_of(profile, "clock-control")
+    longest = max(profile.launches, key=lambda launch: launch.rank_time, default=None)
+    if longest is None or setting is None or setting.value != "none":
+        return
+    cycles, duration = longest.number("elapsed_cycles"), longest.number("duration")
+    largest = longest.number("device_sm_clock")  # in kHz
+    if not cycles or not duration or not largest or duration < LONGEST_START_NS:
+        return
+    ghz, most = cycles / duration, largest / 1e6
+    if ghz * SIMILAR < most:
+        yield (
+            f"The longest launch (#{longest.id}) ran at an SM clock of {ghz:.2f} GHz; the GPU's "
+            f"largest is {most:.2f} GHz. ncu did not set it (--clock-control none): the limit may "
+            "be power, temperature or a setting of the GPU."
         )

@@ -17,6 +17,7 @@ from typing import Literal
 
 from keet.analysis.hardware.host_link import HostTraffic, host_traffic, uses_host_link
 from keet.analysis.hardware.rates import Peak
+from keet.analysis.hardware.sampled_units import sampled_stages
 from keet.analysis.hardware.stages import (
     UnitStage,
     leading_stage,
@@ -249,6 +250,14 @@ class Ceilings:
             self._add(HOST_LINK, _host_ceiling(self._ledger, self._host))
         elif used is False:
             self._idle.add(HOST_LINK)
+
+    def add_sampled(self) -> None:
+        """Adds units whose load only PM samples show."""
+        for name, stage in sampled_stages(self._ledger):
+            source = f"report: {stage.busy.metric.removeprefix('sampled.')}"
+            kind = _UNITS[name].kind
+            self._add(name, Ceiling(name.lower(), name, kind, stage.busy, source, stage=stage))
+        vars(self).pop("ranked", None)
 
     def with_units(self, counted: Iterable[Ceiling]) -> Ceilings:
         """The same with units whose load is known from the amount of their work alone: a lower

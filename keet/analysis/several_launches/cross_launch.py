@@ -7,6 +7,7 @@ Each text says so, and what would be saved if it is true.
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -257,10 +258,30 @@ def _ids(launches: Iterator[Traffic] | Sequence[Traffic]) -> tuple[int, ...]:
 def _repeated(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]:
     """The same kernel, several times, each time moving the same bytes through DRAM."""
     by_id = {each.launch.id: each for each in launches}
-    for group in by_kernel_and_shape([each.launch for each in launches]):
-        passes = [by_id[launch.id] for launch in group]
-        if len(passes) > 1 and not _starts_over(passes, launches):
+    groups = by_kernel_and_shape([each.launch for each in launches])
+    every = [[by_id[launch.id] for launch in group] for group in groups if len(group) > 1]
+    for passes in every:
+        if not (_starts_over(passes, launches) or _are_timed(passes, every)):
             yield from _passes(passes, writer)
+
+
+def _are_timed(passes: Sequence[Traffic], every: Sequence[Sequence[Traffic]]) -> bool:
+    """Whether the kernel reads the same bytes as often with another launch shape, which a program
+    does that compares shapes; or whether NVTX ranges number the launches."""
+    first = passes[0]
+    shapes = [
+        other[0]
+        for other in every
+        if other is not passes
+        and other[0].launch.name.full == first.launch.name.full
+        and len(other) == len(passes)
+    ]
+    names = [each.launch.nvtx[-1].name for each in passes if each.launch.nvtx]
+    plain = {re.sub(r"\d+\s*$", "", name) for name in names}
+    numbered = len(set(names)) == len(passes) and len(plain) == 1
+    return numbered or any(
+        _spread([first.dram_read or 0.0, each.dram_read or 0.0]) <= SAME_BYTES for each in shapes
+    )
 
 
 def _starts_over(passes: Sequence[Traffic], launches: Sequence[Traffic]) -> bool:

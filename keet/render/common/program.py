@@ -37,9 +37,11 @@ HEADINGS = ("Share", "Launches", "Time", "Kernel", "Gain", "First finding")
 
 
 def listed_rows(program: ProgramExplanation, most: int = ROWS) -> list[ProgramRow]:
-    """At most `most` rows: large ones one by one, the others combined."""
+    """At most `most` rows: large ones one by one, the others combined. Without times, no row is
+    small."""
     rows = program.rows
-    large = [row for row in rows if row.share.value >= _SMALL] or list(rows[:1])
+    small = _SMALL if program.total.value else 0.0
+    large = [row for row in rows if row.share.value >= small] or list(rows[:1])
     single = large[: most if len(rows) <= most else most - 1]
     rest = [row for row in rows if row not in single]
     return [*single, program.combined_row(rest)] if len(rest) > 1 else [*single, *rest]

@@ -21,6 +21,7 @@ from keet.analysis.several_launches.traffic import are_variants, stored_bytes
 from keet.diagnosis.diagnosis import cross_launch_findings, diagnose
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
+from keet.profile.launch import NvtxRange
 from keet.verification.grounding import check_grounding
 from kernels_samples.casebook.cases import Case, cases_of
 from kernels_samples.casebook.family import load_family
@@ -395,3 +396,28 @@ def test_what_a_launch_reads_is_placed_at_loads() -> None:
         named = [*diagnosis.findings, *diagnosis.minor]
         (found,) = [each for each in named if each.variant == "hand_over"]
         assert {place.of for place in found.places} == {f"sectors of global {word}"}
+
+
+def test_shapes_that_a_program_compares_are_no_passes(profile_of: ProfileOf) -> None:
+    """An edited snapshot: three launches that read the same bytes, and three more in other
+    blocks."""
+    relax = profile_of("pipeline_before.ncu-repz").launches[5]
+    sweep = [copied(relax, number) for number in range(6)]
+    assert [each.kind for each in found_in(sweep)] == ["repeated_passes"]
+    for other in sweep[3:]:
+        other.block = (64, 1, 1)
+    assert "repeated_passes" not in [each.kind for each in found_in(sweep)]
+
+
+@each_row(("name", "found"), [("version 2, run {}", False), ("solve", True)])
+def test_numbered_ranges_are_repetitions(
+    name: str, found: bool, profile_of: ProfileOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An edited snapshot: equal launches in NVTX ranges."""
+    relax = profile_of("pipeline_before.ncu-repz").launches[5]
+    launches = [copied(relax, number) for number in range(3)]
+    for each in launches:
+        ranges = (NvtxRange("", name.format(each.id), "push_pop"),)
+        monkeypatch.setattr(type(each.data), "nvtx", lambda _, r=ranges: r, raising=False)
+        assert each.nvtx == ranges
+    assert bool(found_in(launches)) is found

@@ -13,9 +13,10 @@ from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
 from keet.analysis.time_model import TimeModel
 from keet.findings import findings
 from keet.profile import Launch, Profile
+from keet.profile.metric import Value
 from keet.render.common.places import place_shares, unplaced_shares
 from tests.conftest import needs_corpus
-from tests.unit.analysis.real_launches import launch_of, public_launch
+from tests.unit.analysis.real_launches import changed, launch_of, public_launch
 
 NO_CODE = 1
 """No address of an instruction."""
@@ -121,3 +122,18 @@ def test_excess_of_stores_is_placed_at_a_store() -> None:
     )
     lines = {launch.locations[address] for address in stores if address in launch.locations}
     assert (found.places()[0].file, found.places()[0].line) in lines
+
+
+def test_a_handful_of_samples_that_counters_contradict_names_no_place() -> None:
+    """An edited snapshot: of the waits that the counters show, the sampler saw one in a hundred."""
+    launch = launch_of("column_physics")
+    reason = max(LaunchView(launch).stalls, key=LaunchView(launch).stalls.__getitem__)
+
+    def change(name: str, value: Value) -> Value:
+        is_sample = "pcsamp" in name and name.endswith((reason, f"{reason}_not_issued"))
+        return int(value) // 100 if is_sample and isinstance(value, int | float) else value
+
+    before = LaunchView(launch).waiting_places(reason)
+    after = LaunchView(changed(launch, change)).waiting_places(reason)
+    assert {place.of for place in before} != {"samples"}
+    assert {place.of for place in after} == {"samples"}

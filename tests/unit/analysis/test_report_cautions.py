@@ -7,11 +7,15 @@ from dataclasses import replace
 
 from keet.analysis.capture.recapture import recapture_command
 from keet.analysis.capture.report_cautions import report_cautions
+from keet.diagnosis.diagnosis import diagnose
+from keet.explanation.headline import verdict_of
 from keet.ingest import read_profile
-from keet.profile import KernelName, Launch, Profile
+from keet.profile import KernelName, Launch, Profile, RawMetric
+from keet.profile.launch import LaunchData
+from keet.profile.metric import Value
 from tests.conftest import REPORTS, needs_corpus
 from tests.rows import each_row
-from tests.unit.analysis.real_launches import public_profile
+from tests.unit.analysis.real_launches import changed, public_profile
 
 FILL = (
     "void at::native::vectorized_elementwise_kernel<(int)4, at::native::FillFunctor<float>, "
@@ -108,3 +112,58 @@ def test_other_folders_are_not(program: str) -> None:
 
 def test_counted_opcodes_show_whether_it_is_a_debug_build() -> None:
     assert report_cautions(recorded("tour_full.ncu-rep", "./build/Debug/app")) == []
+
+
+class _OnlyShape:
+    """An edited snapshot: nothing was collected but the shape of the launch."""
+
+    def __init__(self, data: LaunchData) -> None:
+        self._data = data
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._data, name)
+
+    def sections(self) -> tuple[str, ...]:
+        return ()
+
+    def metric_names(self) -> tuple[str, ...]:
+        return tuple(each for each in self._data.metric_names() if each.startswith("launch__"))
+
+    def metric(self, name: str) -> RawMetric | None:
+        return self._data.metric(name) if name.startswith("launch__") else None
+
+
+@each_row(("options", "why"), [("--set default", "call that set basic"), ("--set full", "")])
+def test_no_section(options: str, why: str) -> None:
+    profile = edited(["scale(float *)"])
+    (launch,) = profile.launches
+    launch.data = _OnlyShape(launch.data)  # type: ignore[assignment]
+    provenance = profile.provenance._replace(command_line=f"ncu {options} ./app")
+    (said,) = report_cautions(replace(profile, provenance=provenance))
+    assert said.startswith("ncu collected no section for any launch")
+    assert why in said
+    headline = str(verdict_of(diagnose(launch, ())).headline)
+    assert "ncu collected no section for it" in headline
+
+
+@each_row(
+    ("options", "ghz", "said"),
+    [("--clock-control none", 1.0, True), ("--clock-control=none", 1.9, False), ("-f", 1.0, False)],
+)
+def test_a_low_clock(options: str, ghz: float, said: bool) -> None:
+    """An edited snapshot: a launch of 1 ms at another clock, on a GPU of at most 1.98 GHz."""
+
+    def change(name: str, value: Value) -> Value:
+        numbers = {
+            "gpu__time_duration.sum": 1e6,
+            "gpc__cycles_elapsed.max": ghz * 1e6,
+            "device__attribute_clock_rate": 1_980_000,
+        }
+        return numbers.get(name, value)
+
+    profile = edited(["scale(float *)"])
+    provenance = profile.provenance._replace(command_line=f"ncu {options} ./app")
+    launches = tuple(changed(each, change) for each in profile.launches)
+    found = report_cautions(replace(profile, provenance=provenance, launches=launches))
+    assert bool(found) is said
+    assert all("SM clock of 1.00 GHz; the GPU's largest is 1.98 GHz" in each for each in found)

@@ -93,9 +93,12 @@ def test_a_launch_without_blocks_failed() -> None:
 
 
 def test_a_launch_without_metrics_failed_or_was_not_profiled() -> None:
-    for launch in (made_up({}), changed(launch_of("matrix_flip"), lambda *_: None)):
+    for launch, why in (
+        (made_up({}), "ncu collected no section"),
+        (changed(launch_of("matrix_flip"), lambda *_: None), "the launch or its profiling failed"),
+    ):
         _, verdict = judged(launch)
-        assert verdict.headline.startswith("Nothing was measured for this launch: the launch")
+        assert verdict.headline.startswith(f"Nothing was measured for this launch: {why}")
         assert verdict.not_judged
 
 

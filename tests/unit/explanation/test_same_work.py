@@ -112,3 +112,35 @@ def test_blocks_of_another_size() -> None:
     (text,) = texts_of(slower((1, 1, 1)), fast)
     assert "in blocks of another size, and takes less time: 2.00x faster than" in text
     assert texts_of(slower(fast.first.launch.block or (0, 0, 0)), fast) == []
+
+
+@each_row(("registers", "text"), [(0, "with several launch shapes"), (8, "in less time")])
+def test_another_launch_shape(registers: int, text: str) -> None:
+    _check_other_shape(registers, text)
+
+
+def _check_other_shape(registers: int, text: str) -> None:
+    """An edited snapshot: the same launch with another grid takes twice the time. With other
+    registers it is other code."""
+    fast = group_of(SAMPLES["matrix_flip"].report("fast"))
+
+    def change(name: str, value: Value) -> Value:
+        if name == "gpu__time_duration.sum" and isinstance(value, int | float):
+            return 2 * float(value)
+        is_count = name == "launch__registers_per_thread" and isinstance(value, int | float)
+        return float(value or 0) + registers if is_count else value
+
+    launch = changed(fast.first.launch, change)
+    launch.grid = (7, 1, 1)
+    told = fast.first._replace(launch=launch)
+    (said,) = texts_of(LaunchGroup([launch], told, []), fast)
+    assert text in said
+    assert "2.00x faster than" in said
+    assert ("with grid 7, block" in said) is not bool(registers)
+
+
+def test_kernels_that_store_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An edited snapshot: both kernels only add to memory by atomics."""
+    monkeypatch.setattr("keet.explanation.same_work.stored_bytes", lambda _: 0)
+    monkeypatch.setattr("keet.explanation.same_work.written_and_read", lambda _: (0, 0))
+    _check_other_shape(8, "moves as many bytes from and to DRAM")
