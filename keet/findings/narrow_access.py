@@ -12,7 +12,12 @@ from keet.analysis.facts.global_memory import TINY_ACCESS, WIDEST_ACCESS
 from keet.analysis.facts.instructions import XU
 from keet.analysis.kernel.bytes_in_flight import bytes_in_flight
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.memory_work import access_width, accesses_saved, global_accesses_part
+from keet.analysis.memory_work import (
+    access_width,
+    accesses_saved,
+    global_accesses_part,
+    widened_share,
+)
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import BLOCK_STARTS, INDIRECT, Effect, TimeModel
 from keet.evidence import Sentence
@@ -179,7 +184,8 @@ def _access_share(view: LaunchView, below_line: float) -> float:
     if not every:
         return 0.0
     whole = _index_share(view.code) * global_accesses_part(view) if view.code else 0.0
-    return max(min(1.0, PER_ACCESS * view.executed("LDG", "STG") / every), below_line * whole)
+    accesses = view.executed("LDG", "STG") * widened_share(view)
+    return max(min(1.0, PER_ACCESS * accesses / every), below_line * whole)
 
 
 def _xu_share(view: LaunchView, below_line: float) -> float:
