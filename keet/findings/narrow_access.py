@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.expanded_names import INTEGER_DIVISIONS
-from keet.analysis.facts import global_memory, origin, waits
+from keet.analysis.facts import global_memory, instructions, origin, waits
 from keet.analysis.facts.global_memory import TINY_ACCESS, WIDEST_ACCESS
 from keet.analysis.facts.instructions import XU
 from keet.analysis.kernel.bytes_in_flight import bytes_in_flight
@@ -82,8 +82,7 @@ FINDING = FindingSpec(
         "(float4, uint4) fetches them.",
         when(
             origin.looks_like_convolution, name="convolution", unless=(global_memory.accesses_wide,)
-        ): "Let each thread compute several neighbouring results{here}, so that a value that it "
-        "has loaded serves several of them and fewer accesses are issued.",
+        ): instructions.SEVERAL_RESULTS,
         when(
             origin.looks_like_stencil, name="stencil", unless=(global_memory.accesses_wide,)
         ): "Let each thread compute several neighbouring points{here}, so that it loads their "

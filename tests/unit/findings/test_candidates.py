@@ -203,7 +203,9 @@ def test_blocks_that_live_long_are_not_called_short() -> None:
         view = LaunchView(made_up({"dram": 20.0}, states, block_size=size, **held))
         found = occupancy_limited_block.candidates(view, TimeModel(view))
         assert [each.variant for each in found] == ([variant] if variant else [])
-    first = diagnose(made_up({"dram": 20.0}, states, duration=1e6, block_size=1024, **held)).findings
+    first = diagnose(
+        made_up({"dram": 20.0}, states, duration=1e6, block_size=1024, **held)
+    ).findings
     assert first[0].label == "occupancy limited by warps that end early"
     assert "3000 cycles" in str(first[0].text)
     assert "more threads" not in first[0].action
