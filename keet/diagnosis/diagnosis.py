@@ -151,14 +151,9 @@ def _all_fixed(
 
 
 def _explains(other: RankedCandidate, pipe: RankedCandidate) -> bool:
-    """Whether the other cause is measured, or removes nearly as much time as a relieved pipe. What
-    the issued instructions are for is a cause of its own: inactive threads are another one, and
-    other causes explain it only as a whole."""
-    if other.candidate.basis == "measured" and other.gain >= WORTH:
-        return True
-    if pipe.candidate.variant == "issue":
-        return other.candidate.id != "warp_divergence" and other.possible >= pipe.possible
-    return _nearly_as_much(other, pipe)
+    """Whether the other cause is measured, or removes nearly as much time as a relieved pipe."""
+    is_measured = other.candidate.basis == "measured" and other.gain >= WORTH
+    return is_measured or _nearly_as_much(other, pipe)
 
 
 def _nearly_as_much(each: RankedCandidate, other: RankedCandidate) -> bool:
