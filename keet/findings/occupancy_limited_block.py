@@ -82,7 +82,9 @@ FINDING = FindingSpec(
         "do{here}: where threads lie outside of the data, blocks that fit its extents, or elements "
         "numbered in one dimension; else smaller blocks, which free their place as soon as their "
         "own warps end.",
-        when(grid.short_blocks, grid.large_blocks): "Start fewer blocks{here}, with several items "
+        when(
+            grid.short_blocks, grid.large_blocks, name="short_large"
+        ): "Start fewer blocks{here}, with several items "
         "per thread (a grid-stride loop): these end about as fast as new ones start.",
         when(grid.short_blocks): "Start fewer blocks{here}, with several items per thread (a "
         "grid-stride loop) or more threads per block: these end about as fast as new ones start.",
