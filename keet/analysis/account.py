@@ -227,11 +227,11 @@ class _AccountBuilder:
 
     def _idle(self, share: float, evidence: tuple[Evidence, ...]) -> _Draft:
         """Used if the report has no activity per SM: the grid size shows how many SMs get no
-        block."""
+        block. While those with a block have not started or have ended, none is active."""
         rest = "launch, tail or imbalance (the report does not distinguish them)"
         if self.shape is None or self.shape.spread >= 1:
             return _Draft("idle", f"SMs idle: {rest}", share, evidence)
-        few = 1 - self.shape.spread
+        few = (1 - share) / self.shape.spread - (1 - share)
         grid = self.shape.grid
         children = [
             _Draft("small_grid", "fewer blocks than SMs", few, (grid,)),

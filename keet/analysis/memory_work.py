@@ -85,6 +85,32 @@ def requested_bytes(view: LaunchView, addresses: Iterable[int] | None = None) ->
     )
 
 
+@cached_per_view
+def widened_parts(view: LaunchView) -> dict[int, float]:
+    """By address of a load or store on global memory: the part, 0 to 1, that wider accesses could
+    save. A warp whose threads all load the same word touches one sector. Neighbouring threads have
+    no neighbouring words there that one of them could move for the others. 1 if sectors were not
+    counted, and where even distinct words fit into one sector."""
+    sizes = view.by_address("memory_access_size_type")
+    threads = view.by_address("thread_inst_executed_true")
+    sectors = view.table.column("src_l2_sectors_global") or {}
+    executed = view.table.executed or {}
+    found = dict.fromkeys(global_addresses(view), 1.0)
+    for each in found:
+        runs, size = executed.get(each, 0), ACCESS_BYTES.get(sizes.get(each, -1), 0)
+        distinct = size * threads.get(each, 0.0) / SECTOR - runs
+        if each in sectors and runs and distinct > 0:
+            found[each] = min(1.0, max(0.0, (sectors[each] - runs) / distinct))
+    return found
+
+
+def widened_share(view: LaunchView) -> float:
+    """That part of all executed loads and stores on global memory, 0 to 1."""
+    executed, parts = view.table.executed or {}, widened_parts(view)
+    every = sum(executed.get(each, 0) for each in parts)
+    return sum(executed.get(each, 0) * part for each, part in parts.items()) / every if every else 1
+
+
 def access_width(view: LaunchView) -> float | None:
     """Bytes per thread of a global access, on average; None where it is not known."""
     accesses = global_accesses(view)
@@ -94,14 +120,15 @@ def access_width(view: LaunchView) -> float | None:
 
 def accesses_saved(view: LaunchView, widest: float) -> dict[int, int]:
     """By address: executions of a load or store on global memory that accesses of `widest` bytes
-    per thread would save, times threads."""
+    per thread would save, times threads. None of a word that all threads of a warp load."""
     sizes = view.by_address("memory_access_size_type")
     threads = view.by_address("thread_inst_executed_true")
+    parts = widened_parts(view)
     width_of = {
         each: ACCESS_BYTES.get(sizes[each], 0) for each in global_addresses(view) if each in sizes
     }
     return {
-        each: int(threads.get(each, 0) * (1 - width / widest))
+        each: int(threads.get(each, 0) * (1 - width / widest) * parts[each])
         for each, width in width_of.items()
         if 0 < width < widest
     }

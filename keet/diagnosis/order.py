@@ -32,7 +32,8 @@ def order_reason(
     first, most = worth[0].candidate.id, max(totals, key=lambda name: totals[name])
     if totals[most] <= WORTH * totals[first]:
         return None
-    part = max(saved[most], key=lambda each: saved[most][each])
+    # Both may shorten the same part: the one to name is where the other fix removes more.
+    part = max(saved[most], key=lambda each: saved[most][each] - saved[first].get(each, 0.0))
     other = next(each for each in worth if each.candidate.id == most)
     own, their = (f"{each.possible:.1f}" for each in (worth[0], other))
     gains_less = other.possible > worth[0].possible

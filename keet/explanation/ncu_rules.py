@@ -107,7 +107,9 @@ def judge_rule(
     rule: RuleResult, found: Sequence[Finding], minor: Sequence[Finding], unknown: float
 ) -> RuleAssessment:
     """`unknown`: percentage of the time that the account could not attribute."""
-    rank = next((n for n, finding in enumerate(found, 1) if _is_about(rule, finding)), None)
+    about = [n for n, finding in enumerate(found, 1) if _is_about(rule, finding)]
+    # A short kernel has a small grid too: the rule is about the finding that it is a rule of.
+    rank = min(about, key=lambda n: rule.rule not in found[n - 1].spec.rules, default=None)
     if rank is not None:
         return RuleAssessment(f"It agrees with finding {rank}.", rank, agrees=True)
     follows = rule.rule != _OF_ACCESSES or (found and rule.rule in found[0].spec.credited_rules)

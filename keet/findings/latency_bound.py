@@ -159,6 +159,10 @@ FINDING = FindingSpec(
         when(waits.waits_for_local, name="local"): "Warps wait for local memory{here}: keep the "
         "values in registers, with indices known at compile time and fewer live values, or in "
         "shared memory.",
+        when(waits.waits_for_textures, waits.chases_pointers, name="texture_chase"): "Each fetch "
+        "from the texture needs what the previous one returned{here}, as in a search: search once "
+        "for a whole block and share the result, let neighbouring items continue from the last "
+        "place, or keep the first steps of the search in shared memory.",
         when(waits.waits_for_textures, name="textures"): "Warps wait for textures{here}: fetch "
         "the texels of several items before the first is used, or read them as plain global "
         "memory where no filtering is needed.",
@@ -445,16 +449,15 @@ def _awaited(state: str, code: MachineCode) -> LeadingLines:
     if state == "drain":
         stores = [each for each in program.ran if program.code[each].opcode in _DRAINED]
         return LeadingLines("stores", [(each, program.counts[each]) for each in stores])
-    waited = [
-        (wait.producers[0], wait.samples)
-        for wait in code.waits
-        if wait.producers and wait.reason == state
-    ]
+    stalled = [wait for wait in code.waits if wait.reason == state]
+    waited = [(wait.producers[0], wait.samples) for wait in stalled if wait.producers]
     if state == "wait":
         return LeadingLines("waits for a fixed instruction latency", waited)
     from_memory = (Role.LOAD, Role.ATOMIC, Role.COPY)
     data = [each for each in waited if program.code[each[0]].role in from_memory]
-    return LeadingLines("waits for data", data)
+    # What these wait for is not known: they stay at the line that waits.
+    unknown = [(wait.position, wait.samples) for wait in stalled if not wait.producers]
+    return LeadingLines("waits for data", data + unknown)
 
 
 _DRAINED = ("STG", "ST", "RED", "REDG")

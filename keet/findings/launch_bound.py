@@ -51,15 +51,16 @@ FINDING = FindingSpec(
         when(origin.library_directives): "The runtime starts it for a directive: create arrays on "
         "the device once, outside of loops (a data region, or enter data), and initialise several "
         "arrays in one parallel loop of yours.",
-        when(origin.library): "Batch several calls of {library} into one, or put the sequence of "
-        "calls into a CUDA graph.",
+        when(origin.library): "Batch several calls of {library} into one. A CUDA graph shortens "
+        "only the gaps between calls.",
         when(grid.one_block): "If this is a small step between other kernels, do it within one of "
-        "them (the last block to finish does it), or put the sequence into a CUDA graph. Else "
-        "give one launch more work.",
+        "them (the last block to finish does it); a CUDA graph shortens only the gaps between "
+        "launches. Else give one launch more work.",
         when(grid.short_lived_warps): "Start fewer threads{here}: no threads without work, and "
         "several items per thread (a grid-stride loop). Where the kernel is launched many times, "
         "do the work of many launches in one.",
-        otherwise: "Do the work of many launches in one, or put them into a CUDA graph.",
+        otherwise: "Do the work of many launches in one. A CUDA graph shortens only the gaps "
+        "between them.",
     },
     edit=Edit(
         "Do the work of the many short kernel launches in a single launch or a graph",

@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.expanded_names import INTEGER_DIVISIONS
-from keet.analysis.facts import global_memory, origin, waits
+from keet.analysis.facts import global_memory, instructions, origin, waits
 from keet.analysis.facts.global_memory import TINY_ACCESS, WIDEST_ACCESS
 from keet.analysis.facts.instructions import XU
 from keet.analysis.kernel.bytes_in_flight import bytes_in_flight
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.memory_work import access_width, accesses_saved, global_accesses_part
+from keet.analysis.memory_work import (
+    access_width,
+    accesses_saved,
+    global_accesses_part,
+    widened_share,
+)
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import BLOCK_STARTS, INDIRECT, Effect, TimeModel
 from keet.evidence import Sentence
@@ -77,8 +82,7 @@ FINDING = FindingSpec(
         "(float4, uint4) fetches them.",
         when(
             origin.looks_like_convolution, name="convolution", unless=(global_memory.accesses_wide,)
-        ): "Let each thread compute several neighbouring results{here}, so that a value that it "
-        "has loaded serves several of them and fewer accesses are issued.",
+        ): instructions.SEVERAL_RESULTS,
         when(
             origin.looks_like_stencil, name="stencil", unless=(global_memory.accesses_wide,)
         ): "Let each thread compute several neighbouring points{here}, so that it loads their "
@@ -179,7 +183,8 @@ def _access_share(view: LaunchView, below_line: float) -> float:
     if not every:
         return 0.0
     whole = _index_share(view.code) * global_accesses_part(view) if view.code else 0.0
-    return max(min(1.0, PER_ACCESS * view.executed("LDG", "STG") / every), below_line * whole)
+    accesses = view.executed("LDG", "STG") * widened_share(view)
+    return max(min(1.0, PER_ACCESS * accesses / every), below_line * whole)
 
 
 def _xu_share(view: LaunchView, below_line: float) -> float:

@@ -11,10 +11,11 @@ from keet.analysis.decisions.occupancy import (
     not_limited_by,
 )
 from keet.analysis.facts import grid, origin
-from keet.analysis.kernel.grid_use import shortness
+from keet.analysis.kernel.grid_use import grid_shape, shortness
 from keet.analysis.kernel.resident_warps import MOST_OCCUPANCY
-from keet.analysis.kernel.work_per_warp import instructions_per_warp
+from keet.analysis.kernel.work_per_warp import WARP, instructions_per_warp
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import (
     BLOCK_RATE,
@@ -27,8 +28,15 @@ from keet.analysis.time_model import (
 )
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.records import NamedTuple
+from keet.units import Quantity
 
 SHORT_LIVED = Parameter(256, "instructions per warp: starting a block matters", "judgement")
+# Where starting blocks is far from the GPU's rate, the place of a short block is empty for 200 to
+# 450 cycles in the public reports.
+BLOCK_START = Parameter(
+    500.0, "cycles from the end of a block to the start of the next in its place", "judgement"
+)
 ENOUGH_WAVES = Parameter(2, "waves from which new blocks replace those that end", "judgement")
 
 FINDING = FindingSpec(
@@ -40,8 +48,8 @@ FINDING = FindingSpec(
     how="The number of blocks that an SM can hold lets fewer warps onto it than fit; or warps are "
     "so short that blocks end about as fast as new ones start, so that the achieved occupancy "
     "stays below the theoretical one, or that the rate at which the GPU starts blocks is the "
-    "limit. The gain is that of covering the same waiting with more "
-    "warps.",
+    "limit; or most warps of a block end long before the block does, which holds its place until "
+    "the last one ends. The gain is that of covering the same waiting with more warps.",
     rules=("TheoreticalOccupancy",),
     rule_titles=("Block Size",),
     credited_rules=(
@@ -51,10 +59,13 @@ FINDING = FindingSpec(
         "LaunchConfiguration",
         "TheoreticalOccupancy",
     ),
-    parameters=(MOST_OCCUPANCY, INDIRECT, LEADS, BLOCK_RATE),
+    parameters=(MOST_OCCUPANCY, INDIRECT, LEADS, BLOCK_RATE, BLOCK_START),
     claims=("parallelism",),
-    labels={grid.SHORT_BLOCKS: "occupancy limited by short blocks"},
-    without_cases=(grid.SHORT_BLOCKS,),
+    labels={
+        grid.SHORT_BLOCKS: "occupancy limited by short blocks",
+        grid.EARLY_WARPS: "occupancy limited by warps that end early",
+    },
+    without_cases=(grid.SHORT_BLOCKS, grid.EARLY_WARPS),
     unlike={
         "small_grid": "There are not enough blocks in the grid at all.",
         "load_imbalance": "Achieved occupancy is also low if few SMs work longer than the others.",
@@ -67,6 +78,14 @@ FINDING = FindingSpec(
         "size of {library} for this call: its block size can't be changed.",
         when(origin.triton): "Raise num_warps, so that each program brings more warps to its SM, "
         "and let a program handle more elements.",
+        when(grid.early_warps): "Choose a block shape in which all warps have about as much to "
+        "do{here}: where threads lie outside of the data, blocks that fit its extents, or elements "
+        "numbered in one dimension; else smaller blocks, which free their place as soon as their "
+        "own warps end.",
+        when(
+            grid.short_blocks, grid.large_blocks, name="short_large"
+        ): "Start fewer blocks{here}, with several items "
+        "per thread (a grid-stride loop): these end about as fast as new ones start.",
         when(grid.short_blocks): "Start fewer blocks{here}, with several items per thread (a "
         "grid-stride loop) or more threads per block: these end about as fast as new ones start.",
         when(grid.warps_limit, name="uneven"): "Use smaller blocks: blocks of this size do not "
@@ -99,9 +118,15 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     # Uneven SMs have low occupancy for another reason.
     even = model.balance.evenness if model.balance.longest else 1.0
     times = even * USUAL_ACHIEVED * float(possible.value) / float(reached.value)
+    lives = _lives(view, float(reached.value) / float(possible.value))
     # In a very short kernel, SMs are still being filled when it ends, whatever its blocks do.
     times = min(max(times, 1.0), MOST_OCCUPANCY) ** (1 - shortness(view, model))
     effect = Effect({BLOCK_STARTS: 1 - MOST_REMOVED}, covered_waits(model, times))
+    if lives is not None and not _is_start(model, lives):
+        has_several = (view.value("block_size") or 0) > WARP
+        if has_several and lives.warp.value < MAJORITY * lives.block.value:
+            yield _early_warps(view, reached, possible, lives, effect)
+        return
     text = (
         "Achieved occupancy is {reached:.0f}, and {possible:.0f} is possible. There are enough "
         "blocks (waves per SM: {waves:.1f}), but a warp ends after {per_warp:.0f} instructions, "
@@ -117,6 +142,50 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         )
     yield Candidate(
         FINDING.id, said, effect, evidence, view.launch_places, "assumed", grid.SHORT_BLOCKS
+    )
+
+
+class _Lives(NamedTuple):
+    """Cycles on average, if the places for blocks on an SM are always taken."""
+
+    block: Evidence
+    """From a block's start to the start of the next one in its place."""
+    warp: Evidence
+
+
+def _lives(view: LaunchView, held: float) -> _Lives | None:
+    """`held`: resident warps over those that fit. None where the report lacks a part of it."""
+    shape, active, waves = grid_shape(view), view.get("sm_active_cycles"), view.get("waves_per_sm")
+    if shape is None or active is None or waves is None or not waves.value:
+        return None
+    sources = (active, shape.grid, waves)
+    derived, cycles = view.ledger.derived, float(active.value) / float(waves.value)
+    return _Lives(
+        derived("block_life", Quantity(cycles, "cycle"), "a block's place is taken", *sources),
+        derived("warp_life", Quantity(held * cycles, "cycle"), "a warp is resident", *sources),
+    )
+
+
+def _is_start(model: TimeModel, lives: _Lives) -> bool:
+    """Whether starting blocks explains most of the time for which a place has no warp."""
+    empty = float(lives.block.value) - float(lives.warp.value)
+    by_rate = model.loads.get(BLOCK_STARTS, 0.0)
+    return max(by_rate, BLOCK_START / empty if empty > 0 else 1.0) >= MAJORITY
+
+
+def _early_warps(
+    view: LaunchView, reached: Evidence, possible: Evidence, lives: _Lives, effect: Effect
+) -> Candidate:
+    text = (
+        "Achieved occupancy is {reached:.0f}, and {possible:.0f} is possible. A block holds its "
+        "place for about {block:.0f}s, but its warps end after about {warp:.0f}s on average: most "
+        "of them have little or nothing to do."
+    )
+    block, warp = lives
+    said = Sentence(text, reached=reached, possible=possible, block=block, warp=warp)
+    shown = (reached, possible, block, warp)
+    return Candidate(
+        FINDING.id, said, effect, shown, view.launch_places, "assumed", grid.EARLY_WARPS
     )
 
 

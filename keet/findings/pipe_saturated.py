@@ -183,8 +183,7 @@ FINDING = FindingSpec(
         "and synchronise less often.",
         when(
             instructions.pipe_issue, instructions.loads_shared_values, name="several_results"
-        ): "Compute several neighbouring results per thread{here}: a value that is loaded once "
-        "then serves several of them, and so do its address, the conditions and the barriers.",
+        ): instructions.SEVERAL_RESULTS,
         when(instructions.pipe_issue, name="issue"): "Execute fewer instructions{here}: move what "
         "repeats out of the loop, use wider types and packed operations, and simplify addresses "
         "and conditions.",

@@ -168,8 +168,10 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         by_loops = min(1.0, (1 - uneven_trips(view).executed) / lost)
     places = partial(_places, view, inactive)
     # Threads differ a little in most code. Warps that are nearly empty run a path of few threads.
-    doubt = 1.0 if cause == "outside" else 1 - chance_by(share * lost, DIVERGED)
+    doubt = 1 - chance_by(share * lost, DIVERGED)
     doubt *= 1 - MAJORITY * by_loops  # uneven loops show it better than paths
+    if cause == "outside" and inactive is not None:  # they are counted at the check
+        doubt = 1 - inactive.outside
     yield Candidate(FINDING.id, text, effect, evidence, places, "assumed", cause, doubt=doubt)
 
 

@@ -10,6 +10,8 @@ from keet.analysis.time_model import INDIRECT, SHARPNESS, Effect, TimeModel
 
 _EXCHANGE = (*LOADS, "STS", "BAR")
 _KEPT = ("value", "unknown")
+_HALVES = ("HFMA2", "HMUL2", "HADD2")
+_INTEGER_PRODUCTS, _FLOAT_PRODUCTS = ("IMAD", "XMAD"), ("FFMA", "FMUL", "FADD", *_HALVES)
 
 
 def tiled(view: LaunchView, model: TimeModel, beside: float, left: float) -> Effect:
@@ -22,9 +24,17 @@ def tiled(view: LaunchView, model: TimeModel, beside: float, left: float) -> Eff
         loads = part_of(view, *LOADS)
         removed = (1 - left) * loads + others * max(0.0, beside - loads)
         units = dict.fromkeys(("issue", "ALU"), 1 - removed)
+        units["FMA"] = 1 - others * _integer_part(view)
     units["ADU"] = units["issue"]
     units |= dict.fromkeys(("L1", "LSU"), left)
     return Effect(units, every_wait=1 - others * model.pressure**SHARPNESS)
+
+
+def _integer_part(view: LaunchView) -> float:
+    """Share of the FMA pipe's instructions that are integer multiplications, 0 to 1: of indices,
+    where floats are the data."""
+    integers, floats = part_of(view, *_INTEGER_PRODUCTS), part_of(view, *_FLOAT_PRODUCTS)
+    return integers / (integers + floats) if floats else 0.0
 
 
 def _with_code(view: LaunchView, of_loads: float, of_others: float) -> dict[str, float]:

@@ -69,6 +69,11 @@ short_blocks = Fact(
     "blocks end about as fast as new ones start",
     of_finding=lambda _, finding: finding.variant == SHORT_BLOCKS,
 )
+EARLY_WARPS = "early_warps"
+early_warps = Fact(
+    "most warps of a block end long before the block",
+    of_finding=lambda _, finding: finding.variant == EARLY_WARPS,
+)
 waves_just_over = Fact.measured(
     "the last wave holds a few blocks",
     lambda waves: waves > 1 and 0 < waves % 1 <= FEW,

@@ -156,6 +156,13 @@ def functions_of_multiples(code: MachineCode) -> Answer:
     return if_most_run(code, sorted(code.multiples.gone), code.program.ran, NOTABLE_PART)
 
 
+SEVERAL_RESULTS = (
+    "Compute several neighbouring results per thread{here}: a value that is loaded once then "
+    "serves several of them, and so do its address and the conditions."
+)
+"""The remedy of all findings about such a kernel: fewer instructions, and fewer loads."""
+
+
 @fact(
     "several threads load the same values, and each arithmetic instruction has loads of its own",
     metrics=("inst_executed",),

@@ -171,6 +171,13 @@ def test_idle_sms_are_split_by_the_shape_of_the_grid() -> None:
     assert _shares(small, "launch", "idle", "active") == [10, 67.5, 22.5]
     assert _shares(small, "idle.small_grid") == [67.5]
     assert small.part("idle.imbalance") is None
+    # Without the longest SM: those with a block are active for nine tenths of the time.
+    del active["sm_active_cycles_max"]
+    average, _ = account(
+        made_up({}, grid_size=33, waves_per_sm=0.25, sm_active_cycles=0.225 * ELAPSED, **active)
+    )
+    assert _shares(average, "idle", "idle.small_grid", "idle.other") == [77.5, 67.5, 10]
+    active["sm_active_cycles_max"] = 0.9 * ELAPSED
     # A grid of many equal waves explains nothing of it.
     uneven, _ = account(
         made_up({}, grid_size=13200, waves_per_sm=100, sm_active_cycles=0.225 * ELAPSED, **active)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.memory_work import access_width, accesses_saved
+from keet.analysis.memory_work import access_width, accesses_saved, widened_share
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import Instances, Launch
 from tests.unit.analysis.made_up_launch import made_up
@@ -15,11 +17,12 @@ ONE_BYTE, FOUR_BYTES, SIXTEEN_BYTES = 2, 32, 128
 """ncu's codes."""
 
 
-def with_accesses(*accesses: tuple[int, int, int]) -> Launch:
-    """A made-up launch: memory, size and threads of each access."""
+def with_accesses(*accesses: tuple[int, ...]) -> Launch:
+    """A made-up launch: memory, size and threads of each access, its executions and sectors."""
     launch = made_up({})
     assert isinstance(launch.data, InMemoryLaunch)
     names = ("memory_type", "memory_access_size_type", "thread_inst_executed_true")
+    names += ("inst_executed", "memory_l2_theoretical_sectors_global")[: len(accesses[0]) - 3]
     addresses = tuple(range(len(accesses)))
     stored: dict[str, Instances] = {}
     for name, values in zip(names, zip(*accesses, strict=True), strict=True):
@@ -39,3 +42,16 @@ def test_only_accesses_that_could_be_wider_are_named() -> None:
     )
     assert accesses_saved(view, 16) == {0: 1500, 1: 1200}
     assert access_width(view) == (1600 + 4 * 1600 + 16 * 9000) / 12200
+
+
+def test_a_word_that_all_threads_of_a_warp_load_is_no_narrow_access() -> None:
+    """One sector per request. Of single bytes, neighbouring ones fit into one sector too."""
+    view = LaunchView(
+        with_accesses(
+            (GLOBAL, FOUR_BYTES, 3200, 100, 100),
+            (GLOBAL, FOUR_BYTES, 3200, 100, 400),
+            (GLOBAL, ONE_BYTE, 3200, 100, 100),
+        )
+    )
+    assert accesses_saved(view, 16) == {0: 0, 1: 2400, 2: 3000}
+    assert widened_share(view) == pytest.approx(2 / 3)

@@ -11,7 +11,7 @@ from keet.diagnosis.diagnosis import diagnose
 from keet.diagnosis.finding import CauseCertainty, Finding, Forecast
 from keet.evidence import Sentence
 from keet.explanation.certainty import why_only_possible
-from keet.explanation.ncu_rules import precedes_findings, second_opinion
+from keet.explanation.ncu_rules import judge_rule, precedes_findings, second_opinion
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.ingest.printed.details_page import rule_result
 from keet.profile import (
@@ -41,6 +41,15 @@ def test_which_finding_a_rule_agrees_with() -> None:
     said = "The Nsight Compute rule with the largest estimate, UncoalescedGlobalAccess, agrees"
     assert second_opinion(FLIP, [second], [], 0) == f"{said} with finding 1."
     assert second_opinion(FLIP, [first, second], [], 0) == f"{said} with finding 2."
+
+
+def test_a_rule_about_the_grid_agrees_with_the_finding_about_it() -> None:
+    """A kernel that is too short has a small grid as well, and comes first."""
+    made = rule_result("LaunchStats", "OPT", "", rule="LaunchConfiguration")
+    rule = made._replace(title="Small Grid")
+    found = [finding("launch_bound"), finding("small_grid")]
+    assert judge_rule(rule, found, [], 0).finding == 2
+    assert judge_rule(rule, found[:1], [], 0).finding == 1
 
 
 def test_a_rule_about_waiting_is_a_consequence_of_the_cause() -> None:

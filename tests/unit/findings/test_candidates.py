@@ -14,7 +14,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import LEAST_TIME, Effect, TimeModel
 from keet.diagnosis.diagnosis import diagnose
 from keet.diagnosis.forecast import possible_gain
-from keet.findings import findings
+from keet.findings import findings, occupancy_limited_block
 from keet.profile import Launch
 from keet.profile.metric import Value
 from tests.conftest import needs_corpus
@@ -190,6 +190,34 @@ def test_short_blocks_are_not_called_a_limit_of_the_block_size() -> None:
         "occupancy limited by short blocks",
     )
     assert first.action.startswith("Start fewer blocks, with several items per thread")
+
+
+def test_blocks_that_live_long_are_not_called_short() -> None:
+    """One block per SM at a time, for 3000 cycles: its warps end early, and starting the next block
+    takes a small part of that. A block of one warp ends with its warp."""
+    held = {"theoretical_occupancy_pct": 50.0, "waves_per_sm": 20.0, "grid_size": 2640}
+    held |= {"achieved_occupancy_pct": 10.0, "inst_executed": 2e6, "sm_active_cycles": 60_000.0}
+    held |= {"sm_active_cycles_max": 60_000.0, "elapsed_cycles": 62_000.0}
+    states = {"long_scoreboard": 20.0, "wait": 2.0, "selected": 1.0}
+    for size, variant in ((1024, "early_warps"), (32, None)):
+        view = LaunchView(made_up({"dram": 20.0}, states, block_size=size, **held))
+        found = occupancy_limited_block.candidates(view, TimeModel(view))
+        assert [each.variant for each in found] == ([variant] if variant else [])
+    first = diagnose(
+        made_up({"dram": 20.0}, states, duration=1e6, block_size=1024, **held)
+    ).findings
+    assert first[0].label == "occupancy limited by warps that end early"
+    assert "3000 cycles" in str(first[0].text)
+    assert "more threads" not in first[0].action
+
+
+def test_large_blocks_are_not_to_become_larger() -> None:
+    held = {"theoretical_occupancy_pct": 100.0, "waves_per_sm": 20.0, "grid_size": 5_000}
+    held |= {"achieved_occupancy_pct": 25.0, "inst_executed": 8e6, "block_size": 1024}
+    states = {"long_scoreboard": 20.0, "wait": 2.0, "selected": 1.0}
+    first = diagnose(made_up({"dram": 20.0}, states, duration=1e6, **held)).findings[0]
+    assert first.variant == "short_blocks"
+    assert "more threads" not in first.action
 
 
 def test_what_a_very_short_kernel_shows_beside_its_start_is_no_cause() -> None:

@@ -50,6 +50,26 @@ def test_pointer_chasing_by_index() -> None:
     assert found.recurrence.cycles > 200
 
 
+def test_a_search_through_a_texture_is_a_chain() -> None:
+    """The fetch writes its second operand: what is compared decides where the next one looks."""
+    body = [
+        "MOV R9, RZ",
+        "IADD3 R11, R12, R9, RZ",
+        "TLD.SCR.LZ RZ, R13, R11, 0x0, 0x5a.1D, 0x1",
+        "ISETP.GT.U32.AND P0, PT, R13, R6, PT",
+        "SEL R9, R11, R9, !P0",
+        "ISETP.GE.AND P1, PT, R9, R5, PT",
+        "@!P1 BRA 0x10",
+        "EXIT",
+    ]
+    code = program(body, [4, *[40] * 6, 4])
+    (found,) = loop_chains(code)
+    assert found.recurrence is not None
+    assert found.recurrence.loads == 1
+    (wait,) = waits(code, {"long_scoreboard": {code.code[3].address: 7}})
+    assert (wait.producers, wait.link) == ((2,), "result")
+
+
 def test_a_gather_has_two_loads_one_after_the_other() -> None:
     found = only(
         """

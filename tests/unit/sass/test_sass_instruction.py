@@ -79,6 +79,11 @@ EFFECTS = {
     "LDG.E.ENL2.256 R8, R4, desc[UR6][R2.64]": (f"{r(8, 11)} {r(4, 7)}", "UR6 UR7 R2 R3"),
     "STG.E.ENL2.256 desc[UR6][R2.64], R4, R8": ("", f"UR6 UR7 R2 R3 {r(4, 11)}"),
     "BRA.U !UP0, 0x110": ("", "UP0"),
+    "LDTM.x32 R100, tmem[UR18+0xc]": (r(100, 131), "UR18 UR19"),
+    # Textures: the first destination has the third and fourth component of the mask.
+    "TLD.SCR.LZ RZ, R13, R11, 0x0, 0x5a.1D, 0x1": ("R13", "R11"),
+    "TEX.SCR.B.LL R35, R36, R28, R34.2D, 0x7": ("R35 R36 R37", "R28 R29 R34 R35"),
+    "TEX.SCR.LL R6, R4, R4, R8, 0x0, 0x50, 2D, 0xf": ("R6 R7 R4 R5", "R4 R5 R8 R9"),
     # Integers and predicates.
     "IADD3 R2, P0, P1, R4, R5, R6": ("R2 P0 P1", "R4 R5 R6"),
     "IADD3.X R22, R22, UR5, ~R5, P4, !P5": ("R22", "R22 UR5 R5 P4 P5"),

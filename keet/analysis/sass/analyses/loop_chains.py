@@ -81,7 +81,7 @@ CYCLES = {
 Hopper (arXiv 1804.06826 and 2402.13499). Used to rank chains, never printed as a measurement."""
 _BY_OPCODE = {"MUFU": 18, "LDG": 200, "LD": 200, "LDL": 33, "LDS": 29, "ATOMS": 60}
 _FP64 = words("DADD DMUL DFMA DSETP")
-FAR = words("LDG LD LDL ATOM ATOMG TEX TLD")
+FAR = words("LDG LD LDL ATOM ATOMG TEX TLD TLD4 TXD SULD")
 """Loads from L1, L2 or DRAM, which `loads` and `load_depth` count."""
 
 

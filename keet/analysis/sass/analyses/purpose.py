@@ -13,7 +13,7 @@ from enum import StrEnum
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction, is_move, is_zero
-from keet.analysis.sass.instructions.opcodes import GLOBAL, LOCAL, Role
+from keet.analysis.sass.instructions.opcodes import GLOBAL, LOCAL, TEXTURES, Role
 from keet.analysis.sass.instructions.register_use import span
 
 
@@ -226,7 +226,8 @@ def address_registers(each: Instruction) -> list[str]:
             found += span(operand.name, words) + span(operand.uniform, words)
         if operand.descriptor:
             found += span(operand.descriptor, 2)
-    if each.role is Role.COPY and each.opcode.startswith(("UT", "UB")):
+    is_bulk_copy = each.role is Role.COPY and each.opcode.startswith(("UT", "UB"))
+    if is_bulk_copy or each.opcode in TEXTURES:  # coordinates and handles
         found += each.reads
     return found
 

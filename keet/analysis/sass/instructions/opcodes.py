@@ -112,6 +112,9 @@ GLOBAL = words("LD LDG ST STG ATOM ATOMG RED REDG LDGSTS")
 SHARED = words("LDS LDSM STS STSM ATOMS")
 LOCAL = words("LDL STL")
 
+TEXTURES = words("TEX TLD TLD4 TMML TXD TXQ")
+"""Opcodes that fetch from a texture: two destinations, then coordinates in registers."""
+
 LONG_SCOREBOARD = words(
     """LD LDG LDL ATOM ATOMG TEX TLD TLD4 TXD TXQ TMML SULD SUATOM LDGSTS ST STG STL
     RED REDG UTMALDG UBLKCP LDT LDTM"""

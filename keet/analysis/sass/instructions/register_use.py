@@ -8,7 +8,14 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from keet.analysis.sass.instructions.opcodes import GLOBAL, NO_DESTINATION, Role, role_of, words
+from keet.analysis.sass.instructions.opcodes import (
+    GLOBAL,
+    NO_DESTINATION,
+    TEXTURES,
+    Role,
+    role_of,
+    words,
+)
 from keet.analysis.sass.instructions.operands import Operand
 
 Registers = tuple[str, ...]
@@ -56,12 +63,22 @@ def destinations(opcode: str, operands: tuple[Operand, ...]) -> int:
 
 
 def _is_split(opcode: str, operands: tuple[Operand, ...], count: int) -> bool:
-    """A load of 256 bits names two destinations of four registers: LDG.E.ENL2.256 R8, R4, [...]."""
+    """A load of 256 bits names two destinations of four registers: LDG.E.ENL2.256 R8, R4, [...].
+    A texture fetch names the destination of its third and fourth components, then that of the
+    first two: TEX R6, R4, ..., 0x7."""
     return (
-        opcode in ("LD", "LDG")
+        (opcode in ("LD", "LDG") or opcode in TEXTURES)
         and operands[count : count + 1] != ()
         and (operands[count].kind == "register")
     )
+
+
+def _texel_words(operands: tuple[Operand, ...], *, is_last: bool) -> int:
+    """Registers of one destination of a texture fetch, whose last operand is the mask of its
+    components; both have two if there is none."""
+    mask = operands[-1].value if operands[-1].kind == "immediate" else 0xF
+    components = (mask & 0xF).bit_count()
+    return min(components, 2) if is_last else max(components - 2, 0)
 
 
 _PREDICATE_ONLY = words("FCHK R2P SYNCS UR2UP CSMTEST")
@@ -77,8 +94,10 @@ def effects(
 ) -> tuple[Registers, Registers]:
     count = destinations(opcode, operands)
     writes: list[str] = []
-    for operand in operands[:count]:
-        if operand.kind == "register":
+    for position, operand in enumerate(operands[:count]):
+        if operand.kind == "register" and opcode in TEXTURES:
+            writes += span(operand.name, _texel_words(operands, is_last=position == count - 1))
+        elif operand.kind == "register":
             writes += span(operand.name, written_words(opcode, modifiers))
         elif operand.kind == "predicate":
             writes += _predicates(operand.name, operands)
@@ -94,6 +113,8 @@ def effects(
 def _read(opcode: str, modifiers: tuple[str, ...], position: int, operand: Operand) -> list[str]:
     if operand.kind == "register":
         words = 2 if operand.wide else read_words(opcode, modifiers, position)
+        if opcode in TEXTURES and operand.name and int(operand.name.lstrip("UR")) % 2 == 0:
+            words = 2  # coordinates, or a handle and a level, in a pair
         return span(operand.name, words)
     if operand.kind not in ("memory", "constant", "other"):
         return []
@@ -153,7 +174,17 @@ def written_words(opcode: str, modifiers: tuple[str, ...]) -> int:  # noqa: PLR0
         return 2 if modifiers[:1] and _first_format(opcode, modifiers) == "64" else 1
     if "64" in modifiers and opcode in _WIDE_INTEGER:
         return 2
+    if opcode == "LDTM":
+        return _tensor_memory_words(modifiers)
     return _matrix_words(opcode, modifiers, "D") or 1
+
+
+def _tensor_memory_words(modifiers: tuple[str, ...]) -> int:
+    """Registers of a load from tensor memory: `x32` repeats, each of which is wider than a
+    register in the shapes of 128 and 256 bits (PTX ISA, `tcgen05.ld`)."""
+    repeats = next((int(each[1:]) for each in modifiers if re.fullmatch(r"x\d{1,3}", each)), 1)
+    wide = 4 if any("256bit" in each for each in modifiers) else 1
+    return repeats * (2 if any("128bit" in each for each in modifiers) else wide)
 
 
 _WIDE_INTEGER = words(
