@@ -157,13 +157,12 @@ def _where(diagnosis: Diagnosis, first: Finding, nearest: tuple[Ceiling, ...]) -
     hot = diagnosis.model.hot_line
     names_line = first.spec.headline == "hot line" and diagnosis.model.busiest == HOT_LINE
     if names_line and hot is not None:
-        return Sentence(
-            "one slice of L2 is active {skew:.1f} times as long as an average one{limit}"
-            if hot.is_in_host
-            else "one slice of L2 looks up {skew:.1f} times the sectors of an average one{limit}",
-            skew=hot.skew,
-            limit=_next_limit(diagnosis),
-        )
+        text = "one slice of L2 looks up {skew:.1f} times the sectors of an average one{limit}"
+        if hot.is_in_host:
+            text = "one slice of L2 is active {skew:.1f} times as long as an average one{limit}"
+        if hot.is_counted:
+            text = "one slice of L2 serves {skew:.2f} atomics on one address per cycle{limit}"
+        return Sentence(text, skew=hot.skew, limit=_next_limit(diagnosis))
     if nearest:
         return _at_peak(nearest)
     return _not_near(diagnosis)

@@ -266,6 +266,9 @@ def _busy_with(words: str, *variants: str) -> Fact:
 
 scattered_stores = _busy_with("stores take several passes through L1", "L1/sent")
 many_passes = _busy_with("accesses take several passes through L1", "L1/passes")
+indexed_constants = _busy_with(
+    "threads of a warp load different entries of constant memory", "ADU/constants"
+)
 unread_stores = _busy_with(
     "threads store far more to shared memory than they read from it", "LSU/unread", "L1/unread"
 )

@@ -1,0 +1,86 @@
+"""Faults that readers of public reports found: each with a launch of ours, edited where it says so."""
+
+from __future__ import annotations
+
+import re
+
+from keet.analysis.facts import on_chip
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.time_model import HOT_LINE, TimeModel
+from keet.diagnosis.diagnosis import diagnose
+from keet.profile import Launch
+from keet.profile.metric import Value
+from tests.rows import each_row
+from tests.unit.analysis.real_launches import changed, launch_of
+
+# --- atomics on one address
+
+
+def without_slices(name: str) -> Launch:
+    """As if the slices of L2 had not been measured one by one, as in older reports."""
+
+    def change(metric: str, value: Value) -> Value:
+        return None if re.match(r"lts__.*\.(max|min)\b", metric) else value
+
+    return changed(launch_of(name), change)
+
+
+@each_row("case", ["energy_tally/add_per_warp", "vote_grid/sum_of_each_warp"])
+def test_atomics_on_one_address_show_without_counters_of_single_slices(case: str) -> None:
+    model = TimeModel(LaunchView(without_slices(case), reads_code=True))
+    assert model.loads[HOT_LINE] > 0.9
+    first = diagnose(without_slices(case)).findings[0]
+    assert first.id == "atomic_contention"
+    assert "on one address" in str(first.text)
+
+
+@each_row(
+    "case", ["histogram/spread_classes", "gemv/atomic_sums", "energy_tally/mesh_in_two_rounds"]
+)
+def test_atomics_on_many_addresses_are_no_hot_slice(case: str) -> None:
+    model = TimeModel(LaunchView(without_slices(case), reads_code=True))
+    assert HOT_LINE not in model.loads
+
+
+def test_few_atomics_on_one_address_are_no_limit() -> None:
+    found = diagnose(without_slices("energy_tally/add_per_block"))
+    assert found.model.loads[HOT_LINE] < 0.3
+    assert "atomic_contention" not in [each.id for each in found.findings]
+
+
+def test_one_update_per_block_is_told_from_one_per_warp() -> None:
+    block, warp = (
+        LaunchView(launch_of(f"energy_tally/add_per_{of}"), reads_code=True)
+        for of in ("block", "warp")
+    )
+    assert on_chip.atomics_one_address.test(block)
+    assert not on_chip.one_atomic_per_block.test(warp)
+
+
+def test_only_atomics_whose_result_is_used_take_numbers() -> None:
+    counter = LaunchView(launch_of("mask_compact/counter_per_warp"), reads_code=True)
+    tally = LaunchView(launch_of("energy_tally/add_per_warp"), reads_code=True)
+    assert on_chip.atomics_return.test(counter)
+    assert not on_chip.atomics_return.test(tally)
+
+
+def test_what_may_gain_nothing_is_not_certain() -> None:
+    for name in ("mask_compact/rare_hits", "energy_tally/add_per_warp", "key_count", "fan_update"):
+        for finding in diagnose(launch_of(name)).findings:
+            assert finding.cause_certainty != "certain" or finding.forecast.low > 1
+
+
+# --- barriers and indexed constants, which share the ADU pipe
+
+
+def test_indexed_constants_are_told_from_barriers_by_their_cache() -> None:
+    """The kernel's many barriers keep the pipe busy; edited so that constants do."""
+
+    def change(metric: str, value: Value) -> Value:
+        return 88.0 if metric.startswith("idc__request_cycles_active") else value
+
+    own = launch_of("scan_rows")
+    assert diagnose(own).findings[0].id == "barrier_bound"
+    first = diagnose(changed(own, change)).findings[0]
+    assert (first.id, first.variant) == ("pipe_saturated", "ADU/constants")
+    assert "constant memory" in str(first.advice)
