@@ -99,8 +99,14 @@ def divides_integers(view: LaunchView) -> Answer:
     if view.code is not None:
         found = view.code.expanded(*INTEGER_DIVISIONS)
         return if_most_run(view.code, found, view.code.program.ran, NOTABLE_PART)
-    divisions = view.matching(r"I2F(?:\.\w+)*\.RP\b")
-    return divisions * DIVISION_LENGTH >= NOTABLE_PART * view.all_executed > 0
+    return counted_divisions(view) >= NOTABLE_PART
+
+
+def counted_divisions(view: LaunchView) -> float:
+    """Share of the executed instructions that divide integers, 0 to 1, by opcode: only divisions of
+    integers round a converted divisor up. 0: none, or modifiers were not counted."""
+    runs = view.matching(r"I2F(?:\.\w+)*\.RP\b") * DIVISION_LENGTH
+    return min(1.0, runs / view.all_executed) if view.all_executed else 0.0
 
 
 @Fact.of_code("a notable part of the instructions is for upper halves and carries of long integers")

@@ -8,7 +8,7 @@ from keet.analysis.facts import on_chip
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import HOT_LINE, TimeModel
 from keet.diagnosis.diagnosis import diagnose
-from keet.profile import Launch
+from keet.profile import Launch, Location
 from keet.profile.metric import Value
 from tests.rows import each_row
 from tests.unit.analysis.real_launches import changed, launch_of
@@ -84,3 +84,29 @@ def test_indexed_constants_are_told_from_barriers_by_their_cache() -> None:
     first = diagnose(changed(own, change)).findings[0]
     assert (first.id, first.variant) == ("pipe_saturated", "ADU/constants")
     assert "constant memory" in str(first.advice)
+
+
+# --- divisions of integers, without the machine code
+
+
+def test_divisions_are_counted_by_their_opcodes() -> None:
+    """Edited: without the counters of integer instructions, as in smaller sets."""
+
+    def change(metric: str, value: Value) -> Value:
+        return None if "thread_inst_executed_op_integer" in metric else value
+
+    launch = changed(launch_of("pool_depthwise/flat_index"), change)
+    found = {each.id: each for each in diagnose(launch, reads_code=False).findings}
+    assert "divide integers" in str(found["integer_overhead"].text)
+
+
+# --- places
+
+
+def test_a_line_of_the_user_is_before_one_of_the_toolkit_with_a_similar_part() -> None:
+    header = Location("/usr/local/cuda/include/cuda_fp16.hpp", 1517)
+    own, small = Location("/home/me/conv.cu", 88), Location("/home/me/conv.cu", 12)
+    view = LaunchView(launch_of("key_count"))
+    parts: list[dict[Location | None, int]] = [{header: 31, own: 30}, {header: 90, small: 10}]
+    first = [view._largest("samples", amounts)[0].file for amounts in parts]
+    assert first == [own.file, header.file]
