@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from keet.analysis.facts import on_chip
+from keet.analysis.kernel.library import users_function
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import HOT_LINE, TimeModel
 from keet.diagnosis.diagnosis import diagnose
@@ -110,3 +111,21 @@ def test_a_line_of_the_user_is_before_one_of_the_toolkit_with_a_similar_part() -
     parts: list[dict[Location | None, int]] = [{header: 31, own: 30}, {header: 90, small: 10}]
     first = [view._largest("samples", amounts)[0].file for amounts in parts]
     assert first == [own.file, header.file]
+
+
+# --- functions of the user in templates of a library
+
+
+@each_row(
+    "argument, expected",
+    [
+        ("Z4mainEUlRKiE_", "a lambda"),
+        ("ZN3sim4stepERNS_4GridEEUliE_", "a lambda"),
+        ("ZN6Kokkos4Impl4fillEvEUliE_", None),
+        ("NS_4Impl4CopyE", None),
+    ],
+)
+def test_a_lambda_in_a_mangled_name_is_the_users(argument: str, expected: str | None) -> None:
+    start = "_ZN6Kokkos4ImplL33cuda_parallel_launch_local_memoryINS0_11ParallelForI"
+    name = f"{start}{argument}NS_11RangePolicyIJNS_4CudaEEEES7_EEEvT_"
+    assert users_function(name) == expected
