@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from keet.analysis.decisions.rooflines import AT_CEILING, issue_limited, reached_share
+from keet.analysis.decisions.saturated import while_active
 from keet.analysis.facts.waits import warps_sleep
 from keet.analysis.hardware.ceilings import MEMORY_UNITS, WHOLE_SM, Ceiling, spoken_unit
 from keet.analysis.hardware.stages import SCHEDULERS
@@ -73,7 +74,7 @@ def verdict_of(diagnosis: Diagnosis, line_note: str = "") -> Verdict:
             debug=DEBUG_BUILD_TEXT,
             shape=_in_any_build(diagnosis),
             setup=_random_setup(view),
-            where=(_at_peak(leading) or _not_near(diagnosis)).capitalized(),
+            where=(_busy(diagnosis, leading) or _not_near(diagnosis)).capitalized(),
         )
     blind = not diagnosis.findings and not model.is_measured
     return Verdict(limiter, reached, headline, diagnosis.healthy, blind)
@@ -128,9 +129,13 @@ def _headline(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...], line_note: str
     if first.variant == "sleep":  # said already
         return Sentence("{where}.", where=where)
     rank = "possible" if first.cause_certainty == "possible" else "main"
-    if nearest and where == _at_peak(nearest).capitalized() and not _relieves(first, nearest):
+    if (
+        nearest
+        and where == _busy(diagnosis, nearest).capitalized()
+        and not _relieves(first, nearest)
+    ):
         text = "{rank} cause: {cause}; {where}, which limits the gain."
-        return Sentence(text, where=_at_peak(nearest), rank=rank.capitalize(), cause=cause)
+        return Sentence(text, where=_busy(diagnosis, nearest), rank=rank.capitalize(), cause=cause)
     return Sentence("{where}; {rank} cause: {cause}.", where=where, rank=rank, cause=cause)
 
 
@@ -164,7 +169,7 @@ def _where(diagnosis: Diagnosis, first: Finding, nearest: tuple[Ceiling, ...]) -
             text = "one slice of L2 serves {skew:.2f} atomics on one address per cycle{limit}"
         return Sentence(text, skew=hot.skew, limit=_next_limit(diagnosis))
     if nearest:
-        return _at_peak(nearest)
+        return _busy(diagnosis, nearest)
     return _not_near(diagnosis)
 
 
@@ -480,6 +485,16 @@ def _at_roofline(diagnosis: Diagnosis, leading: tuple[Ceiling, ...]) -> Sentence
 
 SAID_LEFT = Parameter(1.05, "times faster at the full peak from which that is said", "judgement")
 _NOTHING_LEFT = Sentence("no speed-up is left")
+
+
+def _busy(diagnosis: Diagnosis, units: tuple[Ceiling, ...]) -> Sentence:
+    """How busy the units are. Where few SMs work, the busiest unit of those: its share of the whole
+    GPU is that of idle SMs."""
+    found = while_active(diagnosis.view, diagnosis.model) if units else None
+    if found is None or units[0].name != diagnosis.model.busiest:
+        return _at_peak(units)
+    text = "{unit} {verb} at {reached:.0f} of its peak on the SMs that work"
+    return Sentence(text, unit=units[0].spoken, verb=units[0].verb, reached=found)
 
 
 def _at_peak(units: tuple[Ceiling, ...]) -> Sentence:

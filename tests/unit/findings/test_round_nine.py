@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 
+from keet.analysis.decisions.saturated import while_active
 from keet.analysis.facts import on_chip
 from keet.analysis.kernel.library import users_function
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import HOT_LINE, TimeModel
 from keet.diagnosis.diagnosis import diagnose
+from keet.explanation import headline
+from keet.explanation.busy_units import leading_units
 from keet.profile import Launch, Location
 from keet.profile.metric import Value
 from tests.rows import each_row
+from tests.unit.analysis.made_up_launch import ELAPSED, made_up
 from tests.unit.analysis.real_launches import changed, launch_of
 
 # --- atomics on one address
@@ -129,3 +133,24 @@ def test_a_lambda_in_a_mangled_name_is_the_users(argument: str, expected: str | 
     start = "_ZN6Kokkos4ImplL33cuda_parallel_launch_local_memoryINS0_11ParallelForI"
     name = f"{start}{argument}NS_11RangePolicyIJNS_4CudaEEEES7_EEEvT_"
     assert users_function(name) == expected
+
+
+# --- one block
+
+
+def test_where_few_sms_work_the_headline_has_the_share_of_those() -> None:
+    """A made-up launch: 0.6 % of the GPU's FP64 pipes are 80 % of those of one SM."""
+    launch = made_up(
+        {"fp64": 80.0 / 132, "dram": 0.1},
+        duration=1e6,
+        elapsed_cycles=ELAPSED,
+        sm_active_cycles=ELAPSED / 132,
+        sm_active_cycles_max=ELAPSED,
+        grid_size=1,
+    )
+    found = diagnose(launch)
+    shown = while_active(found.view, found.model)
+    assert shown is not None
+    assert round(float(shown.value)) == 80
+    said = "the FP64 pipe is at 80% of its peak on the SMs that work"
+    assert str(headline._busy(found, leading_units(found))) == said
