@@ -224,7 +224,7 @@ def _not_near(diagnosis: Diagnosis) -> Sentence:
     if unmeasured:
         text = (
             "of the units that were measured, none is above {reached:.0f} of its peak ({unit}: "
-            "{reached:.0f}){waits}; {unmeasured} not measured"
+            "{reached:.0f}){waits}; {unmeasured} not measured as a whole"
         )
     return _outside(diagnosis) or Sentence(
         text,
