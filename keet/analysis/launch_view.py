@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from keet.analysis.capture.sampling import LEAST_SAMPLES, partial_sampling
 from keet.analysis.hardware.ceilings import Ceiling, Ceilings
+from keet.analysis.kernel.library import is_of_toolkit
 from keet.analysis.ledger import LaunchLedger
-from keet.analysis.limits import FEW, NAMED_PART
+from keet.analysis.limits import FEW, MAJORITY, NAMED_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines, Place
 from keet.analysis.source_lines.array_accesses import AccessKind, accesses
@@ -245,7 +246,11 @@ class LaunchView:
         # Compiler routines are counted at the closing brace, which is no useful place: list it
         # last.
         places.sort(key=lambda place: self.text_of(place) == "}")
-        return tuple(places[:_MAX_PLACES])
+        places = places[:_MAX_PLACES]
+        # Users can't change a line of the toolkit: their own is first, if it has a similar part.
+        own = max((each.share for each in places if not is_of_toolkit(each.file)), default=0.0)
+        places.sort(key=lambda each: is_of_toolkit(each.file) and own >= MAJORITY * each.share)
+        return tuple(places)
 
     def _ranked(self, shares: Mapping[Location, float]) -> list[tuple[Location, float]]:
         """Sorted by share; equal ones by samples, then by their order in the code.

@@ -27,6 +27,7 @@ from keet.analysis.parameters import Parameter
 from keet.evidence import Evidence
 from keet.profile import Workload
 from keet.records import NamedTuple
+from keet.units import Quantity
 
 HOT_LINE = "hot L2 slice"
 BLOCK_STARTS = "block starts"
@@ -350,10 +351,13 @@ class HotLine(NamedTuple):
     """Share of L2's work that is left if every slice has as little to do as the idlest one."""
     is_in_host: bool = False
     """The line is in host memory, so it is fetched repeatedly; see `_host_line`."""
+    is_counted: bool = False
+    """Slices were not measured one by one: `skew` is atomics on one address per cycle of L2."""
 
 
 def _hot_line(view: LaunchView) -> HotLine | None:
-    found = [line for line in (_host_line(view), _by_sectors(view)) if line is not None]
+    by_slices = _by_sectors(view) or _by_requests(view)
+    found = [line for line in (_host_line(view), by_slices) if line is not None]
     return max(found, key=lambda line: line.load, default=None)
 
 
@@ -388,6 +392,35 @@ def _by_sectors(view: LaunchView) -> HotLine | None:
     if full * repeats > load:
         return HotLine(full * repeats, shown, most, usual, True, requests, left)
     return HotLine(load, shown, most, usual, True, requests, spread=spread)
+
+
+def _by_requests(view: LaunchView) -> HotLine | None:
+    """Without counters of single slices: the machine code shows that atomics of all warps update
+    one address, which one slice serves. An average slice is idle then, however busy that one is.
+    None if slices were measured, or the code shows no such atomics."""
+    executed = view.get("global_reduction_inst") or view.get("global_atomic_inst")
+    cycles = l2_cycles(view)
+    if not cycles or executed is None or not executed.value or _slices_measured(view):
+        return None
+    code = view.code
+    runs = sum(
+        code.program.counts[each.position]
+        for each in (code.atomics if code is not None else ())
+        if code is not None and each.memory == "global" and each.spread == "one address"
+    )
+    if not runs:
+        return None
+    label = "atomics on one address per cycle of L2"
+    rate = Quantity(runs / cycles, "")
+    shown = view.ledger.derived("one_address_rate", rate, label, executed)
+    load = min(1.0, runs / cycles / atomic_rate(view))
+    return HotLine(load, shown, executed, executed, True, runs, is_counted=True)
+
+
+def _slices_measured(view: LaunchView) -> bool:
+    shares = _slice_shares(view)
+    counts = [view.get(f"l2_slice_sectors_{of}") for of in _OF]
+    return None not in shares[:2] or None not in counts
 
 
 def _busiest_atomics(view: LaunchView) -> float:

@@ -320,11 +320,12 @@ def _outline(
     """A finding without advice. A minor one has no places either, since they are not shown.
     `unknown`: the unexplained share of the time while SMs have blocks."""
     candidate = each.candidate
+    amount = forecast(candidate, model, each.possible, unknown)
     return Finding(
         candidate.id,
-        cause_certainty(candidate, model.view, unknown, each.gain),
+        cause_certainty(candidate, model.view, unknown, each.gain, amount.low),
         candidate.text,
-        forecast(candidate, model, each.possible, unknown),
+        amount,
         candidate.evidence,
         places,
         candidate.variant,
@@ -350,13 +351,18 @@ MOSTLY_UNKNOWN = Parameter(
 
 
 def cause_certainty(
-    candidate: Candidate, view: LaunchView, unknown: float, expected: float
+    candidate: Candidate,
+    view: LaunchView,
+    unknown: float,
+    expected: float,
+    low: float = math.inf,
 ) -> CauseCertainty:
     """A release build may have other causes; without a measured unit, the load is assumed. Below an
-    expected gain of 10 %, the cause is more often not there than it is."""
+    expected gain of 10 %, the cause is more often not there than it is. What may gain nothing
+    (`low`: the least gain) is not certain to take time."""
     is_weak = is_debug_build(view) or not view.ceilings.ranked or candidate.likelihood < 1
     if is_weak or candidate.basis == "suspected":
         return "possible"
     if candidate.basis == "measured":
-        return "certain"
+        return "certain" if low > 1 else "likely"
     return "possible" if unknown >= MOSTLY_UNKNOWN or expected < WORTH else "likely"

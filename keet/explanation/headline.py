@@ -6,6 +6,7 @@ from typing import Literal
 
 from keet.analysis.capture.report_cautions import has_only_shape
 from keet.analysis.decisions.rooflines import AT_CEILING, issue_limited, reached_share
+from keet.analysis.decisions.saturated import while_active
 from keet.analysis.facts.waits import warps_sleep
 from keet.analysis.hardware.ceilings import MEMORY_UNITS, WHOLE_SM, Ceiling, spoken_unit
 from keet.analysis.hardware.stages import SCHEDULERS
@@ -74,7 +75,7 @@ def verdict_of(diagnosis: Diagnosis, line_note: str = "") -> Verdict:
             debug=DEBUG_BUILD_TEXT,
             shape=_in_any_build(diagnosis),
             setup=_random_setup(view),
-            where=(_at_peak(leading) or _not_near(diagnosis)).capitalized(),
+            where=(_busy(diagnosis, leading) or _not_near(diagnosis)).capitalized(),
         )
     blind = not diagnosis.findings and not model.is_measured
     return Verdict(limiter, reached, headline, diagnosis.healthy, blind)
@@ -131,9 +132,13 @@ def _headline(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...], line_note: str
     if first.variant == "sleep":  # said already
         return Sentence("{where}.", where=where)
     rank = "possible" if first.cause_certainty == "possible" else "main"
-    if nearest and where == _at_peak(nearest).capitalized() and not _relieves(first, nearest):
+    if (
+        nearest
+        and where == _busy(diagnosis, nearest).capitalized()
+        and not _relieves(first, nearest)
+    ):
         text = "{rank} cause: {cause}; {where}, which limits the gain."
-        return Sentence(text, where=_at_peak(nearest), rank=rank.capitalize(), cause=cause)
+        return Sentence(text, where=_busy(diagnosis, nearest), rank=rank.capitalize(), cause=cause)
     return Sentence("{where}; {rank} cause: {cause}.", where=where, rank=rank, cause=cause)
 
 
@@ -160,15 +165,14 @@ def _where(diagnosis: Diagnosis, first: Finding, nearest: tuple[Ceiling, ...]) -
     hot = diagnosis.model.hot_line
     names_line = first.spec.headline == "hot line" and diagnosis.model.busiest == HOT_LINE
     if names_line and hot is not None:
-        return Sentence(
-            "one slice of L2 is active {skew:.1f} times as long as an average one{limit}"
-            if hot.is_in_host
-            else "one slice of L2 looks up {skew:.1f} times the sectors of an average one{limit}",
-            skew=hot.skew,
-            limit=_next_limit(diagnosis),
-        )
+        text = "one slice of L2 looks up {skew:.1f} times the sectors of an average one{limit}"
+        if hot.is_in_host:
+            text = "one slice of L2 is active {skew:.1f} times as long as an average one{limit}"
+        if hot.is_counted:
+            text = "one slice of L2 serves {skew:.2f} atomics on one address per cycle{limit}"
+        return Sentence(text, skew=hot.skew, limit=_next_limit(diagnosis))
     if nearest:
-        return _at_peak(nearest)
+        return _busy(diagnosis, nearest)
     return _not_near(diagnosis)
 
 
@@ -223,7 +227,7 @@ def _not_near(diagnosis: Diagnosis) -> Sentence:
     if unmeasured:
         text = (
             "of the units that were measured, none is above {reached:.0f} of its peak ({unit}: "
-            "{reached:.0f}){waits}; {unmeasured} not measured"
+            "{reached:.0f}){waits}; {unmeasured} not measured as a whole"
         )
     return _outside(diagnosis) or Sentence(
         text,
@@ -500,6 +504,16 @@ def _at_roofline(diagnosis: Diagnosis, leading: tuple[Ceiling, ...]) -> Sentence
 
 SAID_LEFT = Parameter(1.05, "times faster at the full peak from which that is said", "judgement")
 _NOTHING_LEFT = Sentence("no speed-up is left")
+
+
+def _busy(diagnosis: Diagnosis, units: tuple[Ceiling, ...]) -> Sentence:
+    """How busy the units are. Where few SMs work, the busiest unit of those: its share of the whole
+    GPU is that of idle SMs."""
+    found = while_active(diagnosis.view, diagnosis.model) if units else None
+    if found is None or units[0].name != diagnosis.model.busiest:
+        return _at_peak(units)
+    text = "{unit} {verb} at {reached:.0f} of its peak on the SMs that work"
+    return Sentence(text, unit=units[0].spoken, verb=units[0].verb, reached=found)
 
 
 def _at_peak(units: tuple[Ceiling, ...]) -> Sentence:

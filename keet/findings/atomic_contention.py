@@ -72,6 +72,10 @@ FINDING = FindingSpec(
         "compare-and-swap{here}: use a native atomic for the type where there is one (atomicAdd "
         "for float, double and half2; atomicMax on integers that keep the order), and combine "
         "values within the warp first.",
+        when(
+            on_chip.one_atomic_per_block, on_chip.atomics_one_address, name="per_block"
+        ): "A block updates the address only once already{here}: use fewer blocks, and let each "
+        "thread work on several items (a grid-stride loop), so that there are fewer updates.",
         when(on_chip.atomics_return, on_chip.atomics_one_address, name="counter"): "Threads take "
         "numbers from one counter{here}: let one thread add for its whole warp and distribute the "
         "numbers (cooperative_groups::coalesced_threads, or __ballot_sync and __popc), or scan "

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits, part_of
+from keet.analysis.decisions.indexed_constants import indexed_constants
 from keet.analysis.facts import grid, instructions, on_chip, origin, waits, warps
 from keet.analysis.facts.warps import TREE
 from keet.analysis.instruction_removal import kept_waits_by
@@ -116,7 +117,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if barrier is not None and barrier.value > 0:
         text = Sentence("Warps spend {at:.0f} of their time at block-wide barriers.", at=barrier)
         waits = kept_waits(model, ("barrier",), BARRIER_WAITS * _uncovered(view))
-        variant, effect = "", Effect({"ADU": INDIRECT}, waits)
+        constants = indexed_constants(view)
+        of_barriers = 1 - constants.part if constants else 1.0
+        variant, effect = "", Effect({"ADU": 1 - INDIRECT * of_barriers}, waits)
         evidence: tuple[Evidence, ...] = (barrier,)
         if steps := _tree_steps(view):  # shuffles need neither the barriers nor shared memory
             units = dict.fromkeys(("issue", "ALU", "L1", "LSU", "ADU"), 1 - steps)

@@ -113,15 +113,13 @@ _OVERHEAD = ("address", "control", "conversion")
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     yield from _search(view, model)
-    issue, share = view.ceilings.reached("issue"), _overhead_share(view)
+    issue, divisions, counted = view.ceilings.reached("issue"), _divisions(view), _counted(view)
+    share, words = _overhead_share(view), "compute addresses, conditions and conversions"
+    if share is None and instructions.divides_integers.test(view):  # by their opcodes alone
+        share, words = divisions, "divide integers"
     if issue is None or share is None:
         return
-    words = (
-        "The schedulers issue in {issue:.0f} of the cycles, and {share:.0f} of the instructions "
-        "compute addresses, conditions and conversions.{named}"
-    )
     special, integers = part_of(view, "MUFU"), part_of(view, "I2F", "F2I")
-    divisions, counted = _divisions(view), _counted(view)
     divided = divisions.value / 100 if divisions else 0.0
     unneeded = {unit: removed_part(view, counted, unit) for unit in (*_PIPES, "issue")}
     certain = divided + unneeded["issue"]
@@ -149,10 +147,17 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     places = partial(view.column_places, "executed instructions", "inst_executed")
     said, shown = Sentence(), [share, issue]
     for part, text in ((divisions, _DIVIDES), *_named(view)):
-        if part is not None and part.value / 100 >= NOTABLE_PART:
+        if part is not None and part is not share and part.value / 100 >= NOTABLE_PART:
             said = Sentence("{before}{then}", before=said, then=Sentence(text, part=part))
             shown.append(part)
-    text = Sentence(words, issue=issue, share=share, named=said)
+    text = Sentence(
+        "The schedulers issue in {issue:.0f} of the cycles, and {share:.0f} of the instructions "
+        "{words}.{named}",
+        issue=issue,
+        share=share,
+        words=words,
+        named=said,
+    )
     # Most of it is counted: only how the code looks without it is assumed.
     is_counted = view.code is not None and certain >= MAJORITY * (certain + beyond) > 0
     basis: Basis = "measured" if is_counted else "assumed"
@@ -226,7 +231,8 @@ def _divisions(view: LaunchView) -> Evidence | None:
     if view.code is not None:
         part = view.code.share(view.code.expanded(*INTEGER_DIVISIONS))
     else:
-        part = min(part_of(view, "I2F"), part_of(view, "MUFU")) * PER_DIVISION
+        of_conversions = min(part_of(view, "I2F"), part_of(view, "MUFU")) * PER_DIVISION
+        part = instructions.counted_divisions(view) or of_conversions
     label = "of the executed instructions divide integers"
     return view.ledger.derived("division_share", Quantity(100 * part, "%"), label, executed)
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import HIDEABLE, Candidate, a_unit_explains, kept_waits
+from keet.analysis.decisions.saturated import while_active
 from keet.analysis.facts import global_memory, grid, on_chip, origin, waits
 from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE_SM, Ceiling, spoken_unit
 from keet.analysis.hardware.rates import SECTOR
@@ -22,7 +23,6 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines
 from keet.analysis.time_model import (
     ASLEEP,
-    DEVICE_WIDE,
     HOT_LINE,
     LEADS,
     PASSES_ON,
@@ -253,7 +253,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     longest = max(covered, key=lambda state: model.waiting[state], default="long_scoreboard")
     cited = trips if states and trips is not None and trips.value >= SEVERAL_TRIPS else None
     busiest, possible = top.reached if top else None, view.get("theoretical_occupancy_pct")
-    of_active = _while_active(view, model)
+    of_active = while_active(view, model)
     evidence = [issue, busiest, of_active, possible, view.stall(longest), cited]
     waited = _what_is_awaited(view, states, longest, cited)
     text = Sentence("{busy}, and {waits}.", busy=_busiest(view, model, top), waits=waited)
@@ -320,7 +320,7 @@ def _busiest(view: LaunchView, model: TimeModel, top: Ceiling | None) -> Sentenc
     those."""
     if top is None:
         return Sentence("The report does not say how busy the units were")
-    if (found := _while_active(view, model)) is not None:
+    if (found := while_active(view, model)) is not None:
         text = "While SMs are active, the busiest unit is {unit} at {busy:.0f} of its peak"
         if model.busiest == "issue":
             text = "While SMs are active, schedulers issue in {busy:.0f} of the cycles: no unit is "
@@ -339,20 +339,6 @@ def _busiest(view: LaunchView, model: TimeModel, top: Ceiling | None) -> Sentenc
     if issue is None:
         return busy
     return Sentence("{busy}; {issue:.0f} of the issue slots are used", busy=busy, issue=issue)
-
-
-def _while_active(view: LaunchView, model: TimeModel) -> Evidence | None:
-    """How busy the busiest unit is while SMs are active. None where most SMs work, and for units
-    that all SMs share."""
-    busiest, active = view.ceilings.get(model.busiest or ""), model.balance.active
-    if busiest is None or not 0 < active < MAJORITY or busiest.name in (*DEVICE_WIDE, WHOLE_SM):
-        return None
-    issuing = view.get("one_or_more_eligible_pct")
-    if busiest.name == "issue" and issuing is not None:
-        return issuing
-    share = Quantity(min(100.0, float(busiest.reached.value) / active), "%")
-    label = f"{busiest.name} busy while SMs are active"
-    return view.ledger.derived(f"{busiest.id}_while_active", share, label, busiest.reached)
 
 
 def _what_is_awaited(

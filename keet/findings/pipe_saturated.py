@@ -8,6 +8,11 @@ from functools import partial
 from keet.analysis.candidate import Candidate
 from keet.analysis.decisions.conversions import conversions
 from keet.analysis.decisions.double_precision import double_precision
+from keet.analysis.decisions.indexed_constants import (
+    constant_places,
+    indexed_constants,
+    shown_constants,
+)
 from keet.analysis.decisions.issue_slots import issue_candidate
 from keet.analysis.decisions.pipe_work import pipe_work
 from keet.analysis.decisions.rooflines import AT_CEILING
@@ -59,10 +64,11 @@ FINDING = FindingSpec(
         "ALU": "integer and logic instructions keep the ALU pipe busy",
         "XU": "conversions between types keep the XU pipe busy",
         "ADU": "barriers and indexed constants keep the ADU pipe busy",
+        "ADU/constants": "constants with an index per thread keep the ADU pipe busy",
         "FP64": "double precision keeps the FP64 pipe busy",
     },
     without_cases=(
-        *("curand", "ADU", "FP64", "L1/sent", "L1/passes"),
+        *("curand", "ADU", "ADU/constants", "FP64", "L1/sent", "L1/passes"),
         *("L1/unread", "L1/stores", "L1/local", "L1/atomics"),
         *("LSU/unread", "LSU/stores", "LSU/local", "LSU/atomics"),
     ),
@@ -178,6 +184,10 @@ FINDING = FindingSpec(
         "products of matrices.",
         when(instructions.pipe_tensor, name="tensor"): "Only less matrix arithmetic helps{here}: "
         "skip blocks that are zero or masked, or use a narrower type where the accuracy allows it.",
+        when(instructions.indexed_constants, name="constants"): "The threads of a warp load "
+        "different entries of constant memory{here}, which serves one entry at a time: keep this "
+        "table in global memory (const __restrict__) or copy it to shared memory, and use "
+        "constant memory for what all threads of a warp read together.",
         when(instructions.pipe_adu, name="adu"): "Execute fewer barriers and loads from indexed "
         "constants{here}: keep tables that are indexed at run time in shared memory or registers, "
         "and synchronise less often.",
@@ -214,6 +224,10 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         yield Candidate(FINDING.id, text, effect, (fp64,), places, "assumed", "FP64")
     if (issue := issue_candidate(FINDING.id, view, model)) is not None:
         yield issue
+    constants = indexed_constants(view)
+    if constants is not None and constants.removed:
+        places, shown = partial(constant_places, view), shown_constants(model, constants)
+        yield Candidate(FINDING.id, *shown, places, variant="ADU/constants")
     pipe = saturated(view, model)
     if pipe is None or pipe.work not in ("other", "conversions"):
         return

@@ -31,12 +31,19 @@ def hot_slice(model: TimeModel) -> HotSlice | None:
     kept = max(kept, hot.left)
     how = "atomics" if hot.is_atomic else "plain loads or stores"
     text = (
-        "One slice of L2 is active {skew:.1f} times as long as an average one: {how} access the "
-        "same line of host memory repeatedly, one access after the other."
-        if hot.is_in_host
-        else "The busiest slice of L2 looks up {skew:.1f} times the sectors of an average one: "
+        "The busiest slice of L2 looks up {skew:.1f} times the sectors of an average one: "
         "{how} of many threads access the same few addresses."
     )
+    if hot.is_in_host:
+        text = (
+            "One slice of L2 is active {skew:.1f} times as long as an average one: {how} access "
+            "the same line of host memory repeatedly, one access after the other."
+        )
+    if hot.is_counted:
+        text = (
+            "In each cycle of L2, warps execute {skew:.2f} {how} on one address. One slice of L2 "
+            "serves them one after the other."
+        )
     # While the line is at its limit, every access queues behind it, up to the LSU pipe; less so if
     # another unit is busier.
     lead = math.pow(hot.load / model.pressure, SHARPNESS)
@@ -46,5 +53,6 @@ def hot_slice(model: TimeModel) -> HotSlice | None:
     if hot.is_atomic:
         units["L1"] = without_atomic_requests(model.view)
     effect = Effect(units, waits)
-    sentence, evidence = Sentence(text, skew=hot.skew, how=how), (hot.skew, hot.most, hot.usual)
+    sentence = Sentence(text, skew=hot.skew, how=how)
+    evidence = (hot.skew, hot.most, *(() if hot.is_counted else (hot.usual,)))
     return HotSlice(hot.is_atomic, (sentence, effect, evidence))

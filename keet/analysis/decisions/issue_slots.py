@@ -54,10 +54,12 @@ def issue_candidate(finding: str, view: LaunchView, model: TimeModel) -> Candida
     effect = (
         _with_wide_loads(view, model, beside) if left is None else tiled(view, model, beside, left)
     )
+    leads = all(each.share <= slots.share for each in view.ceilings.ranked)
     said = Sentence(
-        "{unit} {verb} the busiest unit: busy for {busy:.0f} of the time",
+        "{unit} {verb} {rank}: busy for {busy:.0f} of the time",
         unit=capitalized(slots.spoken),
         verb=slots.verb,
+        rank="the busiest unit" if leads else "among the busiest units",
         busy=slots.reached,
     )
     whole, pipe = _whole(view, mix) if mix else None, _named_pipe(view, pipe)

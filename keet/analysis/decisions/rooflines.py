@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+from keet.analysis.facts.instructions import counted_divisions
 from keet.analysis.hardware.ceilings import WHOLE_SM
-from keet.analysis.limits import MAJORITY
+from keet.analysis.limits import MAJORITY, NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import TimeModel, attainable
 
@@ -51,15 +52,20 @@ def reached_share(model: TimeModel, *units: str) -> float:
 
 
 def _computes(model: TimeModel) -> bool:
-    """Whether the busiest arithmetic pipe computes data, as far as the machine code shows it.
+    """Whether the busiest arithmetic pipe computes data, as far as the machine code shows it; else
+    as far as opcodes do.
 
     Multiply-adds of addresses fill the FMA pipe too, and comparisons of indices the ALU.
     """
     pipe = max(COMPUTE, key=lambda unit: model.loads.get(unit, 0.0))
     if pipe == "tensor":
         return _delivers(model)
-    code = model.view.code if pipe in ("FMA", "ALU") else None
-    return code is None or not code.mix or code.mix[0][0].value == "value"
+    if pipe not in ("FMA", "ALU"):
+        return True
+    code = model.view.code
+    if code is None:
+        return pipe == "FMA" or not counted_divisions(model.view) >= NOTABLE_PART
+    return not code.mix or code.mix[0][0].value == "value"
 
 
 def _delivers(model: TimeModel) -> bool:

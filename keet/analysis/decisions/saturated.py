@@ -22,12 +22,14 @@ from keet.analysis.kernel.register_tiles import (
     packable,
 )
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import DEVICE_WIDE, INDIRECT, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.formatting import capitalized
 from keet.records import NamedTuple
+from keet.units import Quantity
 
 PIPE_WORK = Parameter(
     0.6, "share of a saturated pipe's work that is left after reuse in registers", "fit"
@@ -139,3 +141,17 @@ def unit_places(view: LaunchView, unit: str) -> tuple[Place, ...]:
     }
     of = "loads and stores" if unit in ("L1", "LSU") else f"instructions of the {unit} pipe"
     return view.places_by(of, executed) or view.sampled_places()
+
+
+def while_active(view: LaunchView, model: TimeModel) -> Evidence | None:
+    """How busy the busiest unit is while SMs are active. None where most SMs work, and for units
+    that all SMs share."""
+    busiest, active = view.ceilings.get(model.busiest or ""), model.balance.active
+    if busiest is None or not 0 < active < MAJORITY or busiest.name in (*DEVICE_WIDE, WHOLE_SM):
+        return None
+    issuing = view.get("one_or_more_eligible_pct")
+    if busiest.name == "issue" and issuing is not None:
+        return issuing
+    share = Quantity(min(100.0, float(busiest.reached.value) / active), "%")
+    label = f"{busiest.name} busy while SMs are active"
+    return view.ledger.derived(f"{busiest.id}_while_active", share, label, busiest.reached)

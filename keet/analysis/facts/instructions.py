@@ -99,8 +99,14 @@ def divides_integers(view: LaunchView) -> Answer:
     if view.code is not None:
         found = view.code.expanded(*INTEGER_DIVISIONS)
         return if_most_run(view.code, found, view.code.program.ran, NOTABLE_PART)
-    divisions = view.matching(r"I2F(?:\.\w+)*\.RP\b")
-    return divisions * DIVISION_LENGTH >= NOTABLE_PART * view.all_executed > 0
+    return counted_divisions(view) >= NOTABLE_PART
+
+
+def counted_divisions(view: LaunchView) -> float:
+    """Share of the executed instructions that divide integers, 0 to 1, by opcode: only divisions of
+    integers round a converted divisor up. 0: none, or modifiers were not counted."""
+    runs = view.matching(r"I2F(?:\.\w+)*\.RP\b") * DIVISION_LENGTH
+    return min(1.0, runs / view.all_executed) if view.all_executed else 0.0
 
 
 @Fact.of_code("a notable part of the instructions is for upper halves and carries of long integers")
@@ -273,6 +279,9 @@ def _busy_with(words: str, *variants: str) -> Fact:
 
 scattered_stores = _busy_with("stores take several passes through L1", "L1/sent")
 many_passes = _busy_with("accesses take several passes through L1", "L1/passes")
+indexed_constants = _busy_with(
+    "threads of a warp load different entries of constant memory", "ADU/constants"
+)
 unread_stores = _busy_with(
     "threads store far more to shared memory than they read from it", "LSU/unread", "L1/unread"
 )

@@ -160,8 +160,23 @@ atomics_shared = Fact.executes(
     negated="the kernel executes no atomics on shared memory",
     or_metrics=("shared_atomic_inst",),
 )
-atomics_return = Fact.mostly_executes(
-    "the atomics return the old value", _RETURNING, _GLOBAL_ATOMICS, half=True
+
+
+@fact("the atomics return the old value", opcodes=_RETURNING)
+def atomics_return(view: LaunchView) -> Answer:
+    """The machine code tells results that are dropped; without it, the opcode decides."""
+    most = MAJORITY * view.count(*_GLOBAL_ATOMICS)
+    if view.code is None:
+        return view.count(*_RETURNING) >= most > 0
+    used = [each for each in view.code.atomics if each.memory == "global" and each.has_result]
+    return sum(view.code.program.counts[each.position] for each in used) >= most > 0
+
+
+_ATOMIC_RUNS = ("global_reduction_inst", "global_atomic_inst")
+one_atomic_per_block = Fact(
+    "there are no more updates than blocks",
+    lambda view: 0 < total(view, *_ATOMIC_RUNS) <= total(view, "grid_size"),
+    metrics=("grid_size", *_ATOMIC_RUNS),
 )
 
 

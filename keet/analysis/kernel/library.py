@@ -145,7 +145,16 @@ def users_function(name: str) -> str | None:
     from keet.analysis.kernel.template_arguments import functions_in
 
     known = {*_NAMESPACES, *(first for first, _ in _NESTED)}
+    if name.startswith("_Z"):
+        return "a lambda" if any(first not in known for first in _mangled_lambdas(name)) else None
     return next(functions_in(name, known), None)
+
+
+def _mangled_lambdas(name: str) -> Iterator[str]:
+    """Of template arguments that are lambdas, the function or the first namespace that they are in:
+    `main` of `ParallelForIZ4mainEUlRKiE_`."""
+    for match in re.finditer(r"[IJ]Z(?:NK?)?(\d{1,3})(?=\w*?EUl)", name):
+        yield name[match.end() : match.end() + int(match[1])]
 
 
 @lru_cache(maxsize=4096)

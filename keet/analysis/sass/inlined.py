@@ -34,7 +34,19 @@ def calling_line(code: MachineCode, position: int) -> Location | None:
     spent = set(address_registers(each)) - descriptors
     read = code.program.values.read[position]
     found = _outside(code, [value for name, value in read.items() if name in spent])
+    if found is None and each.role is Role.ATOMIC:  # the address is an argument of the kernel
+        found = _before(code, position)
     return own if found is None else found
+
+
+def _before(code: MachineCode, position: int) -> Location | None:
+    """The line of the nearest instruction before that is outside of the toolkit: the compiler moves
+    little across an atomic."""
+    for at in range(position - 1, max(-1, position - 1 - _FAR), -1):
+        line = code.location(at)
+        if line is not None and not is_of_toolkit(line.file):
+            return line
+    return None
 
 
 def _outside(code: MachineCode, values: Iterable[int]) -> Location | None:

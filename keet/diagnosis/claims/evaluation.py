@@ -235,10 +235,11 @@ def _computed(
         return result._replace(reason=Sentence(text, pace=pace, busy=busy or ""))
     unknown = account.unknown_while_active
     expected = expected_gain(candidate, possible)
+    amount = forecast(candidate, model, possible, unknown)
     return result._replace(
         expected=expected,
-        forecast=forecast(candidate, model, possible, unknown),
-        cause_certainty=cause_certainty(candidate, view, unknown, expected),
+        forecast=amount,
+        cause_certainty=cause_certainty(candidate, view, unknown, expected, amount.low),
     )
 
 

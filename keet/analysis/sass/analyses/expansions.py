@@ -46,6 +46,8 @@ _LARGE_ANGLE = " 105615,"
 """The angle from which sinf, cosf and tanf take the slow path."""
 _LONGEST_PATH = 150
 """Most instructions of this path; 60 to 80 were seen."""
+_LONGEST_ROUTINE = _BEFORE + _AFTER + _LONGEST_PATH
+"""Most instructions of a function that is called: its usual code and its slow path."""
 _EXPONENT, _FIRST = ", 0x17, ", 8
 """The routine of a division first shifts out the exponents of its operands."""
 _NOT_OF_FUNCTIONS = (Role.LOAD, Role.STORE, Role.ATOMIC, Role.COPY, Role.TENSOR)
@@ -243,6 +245,8 @@ def _functions(
     spent = set(taken)
     for anchor in anchors:
         routine = _routine_of(program, anchor)
+        if len(routine) > _LONGEST_ROUTINE:  # a function of the user that calls this one
+            routine = set()
         rank = order[anchor]
         near = routine or program.ran[max(0, rank - _BEFORE) : rank + _AFTER + 1]
         for each in near:

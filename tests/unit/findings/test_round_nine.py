@@ -1,0 +1,156 @@
+"""Faults that readers of public reports found: each with a launch of ours, edited where it says so."""
+
+from __future__ import annotations
+
+import re
+
+from keet.analysis.decisions.saturated import while_active
+from keet.analysis.facts import on_chip
+from keet.analysis.kernel.library import users_function
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.time_model import HOT_LINE, TimeModel
+from keet.diagnosis.diagnosis import diagnose
+from keet.explanation import headline
+from keet.explanation.busy_units import leading_units
+from keet.profile import Launch, Location
+from keet.profile.metric import Value
+from tests.rows import each_row
+from tests.unit.analysis.made_up_launch import ELAPSED, made_up
+from tests.unit.analysis.real_launches import changed, launch_of
+
+# --- atomics on one address
+
+
+def without_slices(name: str) -> Launch:
+    """As if the slices of L2 had not been measured one by one, as in older reports."""
+
+    def change(metric: str, value: Value) -> Value:
+        return None if re.match(r"lts__.*\.(max|min)\b", metric) else value
+
+    return changed(launch_of(name), change)
+
+
+@each_row("case", ["energy_tally/add_per_warp", "vote_grid/sum_of_each_warp"])
+def test_atomics_on_one_address_show_without_counters_of_single_slices(case: str) -> None:
+    model = TimeModel(LaunchView(without_slices(case), reads_code=True))
+    assert model.loads[HOT_LINE] > 0.9
+    first = diagnose(without_slices(case)).findings[0]
+    assert first.id == "atomic_contention"
+    assert "on one address" in str(first.text)
+
+
+@each_row(
+    "case", ["histogram/spread_classes", "gemv/atomic_sums", "energy_tally/mesh_in_two_rounds"]
+)
+def test_atomics_on_many_addresses_are_no_hot_slice(case: str) -> None:
+    model = TimeModel(LaunchView(without_slices(case), reads_code=True))
+    assert HOT_LINE not in model.loads
+
+
+def test_few_atomics_on_one_address_are_no_limit() -> None:
+    found = diagnose(without_slices("energy_tally/add_per_block"))
+    assert found.model.loads[HOT_LINE] < 0.3
+    assert "atomic_contention" not in [each.id for each in found.findings]
+
+
+def test_one_update_per_block_is_told_from_one_per_warp() -> None:
+    block, warp = (
+        LaunchView(launch_of(f"energy_tally/add_per_{of}"), reads_code=True)
+        for of in ("block", "warp")
+    )
+    assert on_chip.atomics_one_address.test(block)
+    assert not on_chip.one_atomic_per_block.test(warp)
+
+
+def test_only_atomics_whose_result_is_used_take_numbers() -> None:
+    counter = LaunchView(launch_of("mask_compact/counter_per_warp"), reads_code=True)
+    tally = LaunchView(launch_of("energy_tally/add_per_warp"), reads_code=True)
+    assert on_chip.atomics_return.test(counter)
+    assert not on_chip.atomics_return.test(tally)
+
+
+def test_what_may_gain_nothing_is_not_certain() -> None:
+    for name in ("mask_compact/rare_hits", "energy_tally/add_per_warp", "key_count", "fan_update"):
+        for finding in diagnose(launch_of(name)).findings:
+            assert finding.cause_certainty != "certain" or finding.forecast.low > 1
+
+
+# --- barriers and indexed constants, which share the ADU pipe
+
+
+def test_indexed_constants_are_told_from_barriers_by_their_cache() -> None:
+    """The kernel's many barriers keep the pipe busy; edited so that constants do."""
+
+    def change(metric: str, value: Value) -> Value:
+        return 88.0 if metric.startswith("idc__request_cycles_active") else value
+
+    own = launch_of("scan_rows")
+    assert diagnose(own).findings[0].id == "barrier_bound"
+    first = diagnose(changed(own, change)).findings[0]
+    assert (first.id, first.variant) == ("pipe_saturated", "ADU/constants")
+    assert "constant memory" in str(first.advice)
+
+
+# --- divisions of integers, without the machine code
+
+
+def test_divisions_are_counted_by_their_opcodes() -> None:
+    """Edited: without the counters of integer instructions, as in smaller sets."""
+
+    def change(metric: str, value: Value) -> Value:
+        return None if "thread_inst_executed_op_integer" in metric else value
+
+    launch = changed(launch_of("pool_depthwise/flat_index"), change)
+    found = {each.id: each for each in diagnose(launch, reads_code=False).findings}
+    assert "divide integers" in str(found["integer_overhead"].text)
+
+
+# --- places
+
+
+def test_a_line_of_the_user_is_before_one_of_the_toolkit_with_a_similar_part() -> None:
+    header = Location("/usr/local/cuda/include/cuda_fp16.hpp", 1517)
+    own, small = Location("/home/me/conv.cu", 88), Location("/home/me/conv.cu", 12)
+    view = LaunchView(launch_of("key_count"))
+    parts: list[dict[Location | None, int]] = [{header: 31, own: 30}, {header: 90, small: 10}]
+    first = [view._largest("samples", amounts)[0].file for amounts in parts]
+    assert first == [own.file, header.file]
+
+
+# --- functions of the user in templates of a library
+
+
+@each_row(
+    "argument, expected",
+    [
+        ("Z4mainEUlRKiE_", "a lambda"),
+        ("ZN3sim4stepERNS_4GridEEUliE_", "a lambda"),
+        ("ZN6Kokkos4Impl4fillEvEUliE_", None),
+        ("NS_4Impl4CopyE", None),
+    ],
+)
+def test_a_lambda_in_a_mangled_name_is_the_users(argument: str, expected: str | None) -> None:
+    start = "_ZN6Kokkos4ImplL33cuda_parallel_launch_local_memoryINS0_11ParallelForI"
+    name = f"{start}{argument}NS_11RangePolicyIJNS_4CudaEEEES7_EEEvT_"
+    assert users_function(name) == expected
+
+
+# --- one block
+
+
+def test_where_few_sms_work_the_headline_has_the_share_of_those() -> None:
+    """A made-up launch: 0.6 % of the GPU's FP64 pipes are 80 % of those of one SM."""
+    launch = made_up(
+        {"fp64": 80.0 / 132, "dram": 0.1},
+        duration=1e6,
+        elapsed_cycles=ELAPSED,
+        sm_active_cycles=ELAPSED / 132,
+        sm_active_cycles_max=ELAPSED,
+        grid_size=1,
+    )
+    found = diagnose(launch)
+    shown = while_active(found.view, found.model)
+    assert shown is not None
+    assert round(float(shown.value)) == 80
+    said = "the FP64 pipe is at 80% of its peak on the SMs that work"
+    assert str(headline._busy(found, leading_units(found))) == said
