@@ -136,12 +136,14 @@ def test_a_forecast_is_near_the_measured_gain(case: str, cause: str, measured: f
         # Without retries, the updates of spread addresses still take several wavefronts each.
         ("bin_moments/eight_bins_of_a_block", "atomic_contention", 5.35),
         ("bin_moments/eight_bins_of_a_warp", "atomic_contention", 2.61),
+        # Reads that the addresses show to be repeats can all go.
+        ("kv_dequant/keys_read_per_query_head", "redundant_traffic", 1.72),
     ],
 )
 def test_what_is_left_is_the_next_limit(case: str, cause: str, measured: float) -> None:
     first = ranked(case)[0]
     assert first.candidate.id == cause
-    assert abs(math.log2(first.possible / measured)) < 0.3
+    assert abs(math.log2(first.possible / measured)) < 0.25
 
 
 def test_exposed_latency_ranks_by_a_usual_rewrite() -> None:
