@@ -177,6 +177,20 @@ SPREAD_PASSES = 3.53
 """Wavefronts of an atomic on shared memory whose 32 threads access random words: the most of them
 that meet in one of 32 banks, on average (32 balls in 32 bins). That many repeats are no
 contention."""
+
+
+def shared_atomics_by_data(view: LaunchView) -> bool:
+    """Whether data chooses the addresses of atomics on shared memory, or may do so."""
+    if view.code is None:
+        return True
+    regular = ("one address", "one address per block", "one address per warp or less")
+    return any(
+        each.spread not in (*regular, "different addresses")
+        for each in view.code.atomics
+        if each.memory == "shared"
+    )
+
+
 _ATOMIC_KINDS = ("global_reduction", "global_atomic")
 
 

@@ -12,7 +12,12 @@ from keet.analysis.decisions.scattered_adds import same_address_lanes, scattered
 from keet.analysis.facts import on_chip, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LIKELY, MAJORITY, NOTABLE_PART
-from keet.analysis.memory_work import SPREAD_PASSES, UNRELATED_WAITS, less_shared
+from keet.analysis.memory_work import (
+    SPREAD_PASSES,
+    UNRELATED_WAITS,
+    less_shared,
+    shared_atomics_by_data,
+)
 from keet.analysis.place import Place
 from keet.analysis.time_model import (
     ATOMIC_RATE,
@@ -144,7 +149,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         "update the same address."
     )
     needed = 1 - min(1.0, share.value / 100)
-    wasted = max(0.0, 1 - needed * (SPREAD_PASSES if _by_data(view) else 1.0))
+    wasted = max(0.0, 1 - needed * (SPREAD_PASSES if shared_atomics_by_data(view) else 1.0))
     effect = less_shared(model, wasted, fronts.value)
     units = {"L1": max(effect.units["L1"], 1 - MOST_REMOVED)}
     waits = kept_waits(model, MEMORY_WAITS, wasted * INDIRECT)
@@ -287,18 +292,6 @@ def _apart(view: LaunchView) -> bool:
     """Whether the machine code shows that threads update different addresses."""
     ours = [each for each in view.code.atomics if each.memory == "global"] if view.code else []
     return bool(ours) and all(each.spread == "different addresses" for each in ours)
-
-
-def _by_data(view: LaunchView) -> bool:
-    """Whether data chooses the addresses of atomics on shared memory, or may do so."""
-    if view.code is None:
-        return True
-    regular = ("one address", "one address per block", "one address per warp or less")
-    return any(
-        each.spread not in (*regular, "different addresses")
-        for each in view.code.atomics
-        if each.memory == "shared"
-    )
 
 
 def _places(view: LaunchView, spread: str = "") -> tuple[Place, ...]:

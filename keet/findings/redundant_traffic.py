@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
@@ -314,14 +315,14 @@ def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candi
     delivered = float(SECTOR * sectors.value)
     if not FEW_BYTES <= read.value < delivered:
         return
-    kept = 1 - (1 - _l2_left(view)) * (1 - _gathered_share(view))
+    # Blocks that stage tiles in shared memory share them already, as far as these are large enough.
+    known = (1 - _new_part(view, "L2")) * (1 - _staged_share(view))
+    kept = 1 - (1 - _l2_left(view, known)) * (1 - _gathered_share(view))
     amount, label = Quantity(delivered, "byte"), "read from L2 by L1"
     asked = view.ledger.derived("l2_bytes_delivered", amount, label, sectors)
     per_byte, label = Quantity(delivered / read.value, ""), "L2 reads over DRAM reads"
     times = view.ledger.derived("l2_reads_per_byte", per_byte, label, asked, read)
     # A block that works for several others does not execute their loads.
-    # Blocks that stage tiles in shared memory share them already, as far as these are large enough.
-    known = (1 - _new_part(view, "L2")) * (1 - _staged_share(view))
     loaded = max(SECTOR * (view.value("global_load_sectors") or 0.0), delivered)
     passes = 1 - known * (1 - kept) * delivered / loaded * global_loads_part(view)
     units = {"L2": kept, BLOCK_STARTS: kept, "L1": passes, "LSU": passes}
@@ -353,14 +354,16 @@ def _new_part(view: LaunchView, level: Literal["L1", "L2"]) -> float:
     return once / delivered if delivered else 1.0
 
 
-def _l2_left(view: LaunchView) -> float:
-    """Share of the bytes between L1 and L2 that is left if blocks load them once per tile."""
+def _l2_left(view: LaunchView, known: float = 0.0) -> float:
+    """Share of the bytes between L1 and L2 that is left if blocks load them once per tile. `known`:
+    the share of them that the addresses show to be repeats, all of which can go."""
     read = view.value("dram_bytes_read") or 0.0
     reads, written = (
         SECTOR * (view.value(f"l2_l1_{of}_sectors") or 0.0) for of in ("read", "write")
     )
     needed = (read + written) / (reads + written) if reads else 1.0
-    return float(min(1.0, max(needed, L2_READS_KEPT)) ** REUSE)
+    left = min(1.0, max(needed, L2_READS_KEPT))
+    return known * left + (1 - known) * math.pow(left, REUSE)
 
 
 def _staged_share(view: LaunchView) -> float:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from keet.analysis.instruction_removal import kept_waits_without
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.memory_work import less_shared
+from keet.analysis.memory_work import SPREAD_PASSES, less_shared, shared_atomics_by_data
 from keet.analysis.time_model import HOT_LINE, Effect, TimeModel
 from keet.analysis.view_cache import cached_per_view
 from keet.evidence import Evidence, Sentence
@@ -141,7 +141,7 @@ def _effect(view: LaunchView, model: TimeModel, found: Retries) -> Effect:
     units = {"issue": 1 - found.share, "LSU": kept(loads)}
     units |= dict.fromkeys(_MATH, kept(set(range(len(code))) - loads))
     if found.memory == "shared":
-        units |= less_shared(model, _by_column(view, found, "src_shared_wavefronts")).units
+        units |= less_shared(model, _needless_wavefronts(view, found)).units
     else:
         units["L2"] = 1 - _by_column(view, found, "src_l2_sectors_global")
         units[HOT_LINE] = found.updates / found.swaps
@@ -149,6 +149,21 @@ def _effect(view: LaunchView, model: TimeModel, found: Retries) -> Effect:
     part = found.repeated.values()
     waits = kept_waits_without(view, model, found.repeated, sum(part) / of_loops, found.share)
     return Effect(units, waits)
+
+
+def _needless_wavefronts(view: LaunchView, found: Retries) -> float:
+    """Share of the wavefronts of shared memory that go, 0 to 1; 0: not measured. Where data chooses
+    the addresses, the only round takes as many as any spread addresses do."""
+    assert view.code is not None
+    program, column = view.code.program, view.table.column("src_shared_wavefronts") or {}
+    least = SPREAD_PASSES if shared_atomics_by_data(view) else 0.0
+    every, needless = sum(column.values()), 0.0
+    for at, repeated in found.repeated.items():
+        taken = column.get(program.code[at].address, 0)
+        if taken:
+            needed = max(taken / program.counts[at], least)
+            needless += taken - needed * (program.counts[at] - repeated)
+    return max(0.0, needless / every) if every else 0.0
 
 
 def _by_column(view: LaunchView, found: Retries, metric: str) -> float:
