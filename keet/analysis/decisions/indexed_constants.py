@@ -19,8 +19,8 @@ from keet.records import NamedTuple
 from keet.units import Quantity
 
 ONE_ADDRESS = 2.0
-"""Cycles in which the cache serves a load of one address for a whole warp: 2.00 to 2.02 in public
-reports of compute capability 7.0, 8.0 and 9.0 whose loads are all of this kind."""
+"""Cycles in which the cache serves a load of one address for a whole warp: 2.00 to 2.13 in all but
+one of the public reports whose loads seem to be all of this kind."""
 
 
 class IndexedConstants(NamedTuple):

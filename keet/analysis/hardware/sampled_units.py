@@ -3,7 +3,7 @@
 A PM sample is the share of a unit's peak since the sample before it. The window of the samples is
 longer than the launch, so the plain average that the report stores is too low, by a factor of 20
 for a launch of 10 us. The sum over time, divided by the launch's duration, is what the ordinary
-counters show: of 30 public reports that have both, all but two within 5 %. Those two sampled
+counters show, usually within 5 %, in public reports that have both. Two reports sampled
 other work as well, or missed the launch; they are recognised by the SMs' active cycles.
 
 Samples of DRAM are 0 % to 50 % below the counters, depending on the GPU: they only bound a gain.
