@@ -40,9 +40,6 @@ class Candidate(NamedTuple):
     there, and only the amount is assumed."""
     is_open: bool = False
     """Whether nothing in the report limits the gain: the range has no upper end."""
-    usual: Effect | None = None
-    """What the usual rewrite leaves, where `effect` is that of a rewrite that removes the cause:
-    the forecast is that of `effect`, and the cause ranks by the usual gain."""
 
 
 MAX_GAIN = Parameter(30, "times faster: the largest gain measured in the casebook", "fit")

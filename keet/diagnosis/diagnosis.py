@@ -19,13 +19,7 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import BEYOND_SMS, WORTH, Effect, TimeModel, joined
 from keet.diagnosis.finding import CauseCertainty, Finding, Forecast
-from keet.diagnosis.forecast import (
-    RankedCandidate,
-    expected_gain,
-    forecast,
-    possible_gain,
-    usual_gain,
-)
+from keet.diagnosis.forecast import RankedCandidate, expected_gain, forecast, possible_gain
 from keet.diagnosis.order import order_reason
 from keet.evidence import Sentence
 from keet.findings import findings
@@ -188,8 +182,7 @@ def ranked_candidates(view: LaunchView, model: TimeModel) -> list[RankedCandidat
     made = [each for spec in findings().values() for each in spec.candidates(view, model)]
     for candidate in made:
         possible = possible_gain(candidate, model)
-        expected = expected_gain(candidate, usual_gain(candidate, model, possible))
-        each = RankedCandidate(candidate, possible, expected)
+        each = RankedCandidate(candidate, possible, expected_gain(candidate, possible))
         known = best.get(candidate.id)
         # Measured waste of the busiest unit saves no time while another unit is equally busy.
         matters = possible > 1 or _wastes_the_busiest(each, model)

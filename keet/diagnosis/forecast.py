@@ -31,7 +31,7 @@ class RankedCandidate(NamedTuple):
     possible: float
     """Times faster, if the cause is real."""
     gain: float
-    """Expected value of the usual gain: smaller where the cause may not be real."""
+    """Expected value of `possible`: smaller where the cause may not be real."""
 
 
 def possible_gain(candidate: Candidate, model: TimeModel) -> float:
@@ -53,14 +53,6 @@ def possible_gain(candidate: Candidate, model: TimeModel) -> float:
     # What a change of the kernel's code saves, it saves outside of the routines that it calls.
     called = called_part(model.view)
     return 1 / (called + (1 - called) / gain)
-
-
-def usual_gain(candidate: Candidate, model: TimeModel, possible: float) -> float:
-    """Times faster by the usual rewrite, if the cause is real; `possible` if it removes the
-    cause."""
-    if candidate.usual is None:
-        return possible
-    return min(possible, possible_gain(candidate._replace(effect=candidate.usual), model))
 
 
 def _largest_gain(candidate: Candidate, model: TimeModel) -> float:

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
 
 MORE_IN_FLIGHT = Parameter(
-    1.8, "factor of independent operations in flight after a usual rewrite: for the rank", "fit"
+    1.8, "factor of independent operations in flight after loads are issued earlier", "fit"
 )
 MOST_ROUND_TRIPS = Parameter(
-    8, "most independent operations that a thread has in flight: they need registers", "judgement"
+    8, "most loads in a row that can be issued together: they need registers", "judgement"
 )
 SEVERAL_TRIPS = Parameter(2, "loads waited for one after the other that are mentioned", "judgement")
 
@@ -52,11 +52,10 @@ FINDING = FindingSpec(
     label="exposed latency",
     meaning="Too few independent operations are in flight to hide the latency of each.",
     how="Exposed latency is the waiting that no busy unit explains and that other warps do not "
-    "hide. The gain is that of so many independent operations in flight that little more than the "
-    "work of the busiest unit is left; the finding ranks by the gain of a fixed, smaller factor. "
-    "Waiting in the queue of a slow link or of one hot cache line is left out, and waiting for "
-    "loads while as many bytes are on their way as keep DRAM busy. Without warp states, it is not "
-    "reported where a unit limits the kernel.",
+    "hide. The gain is computed for a fixed factor more independent operations in flight. Waiting "
+    "in the queue of a slow link or of one hot cache line is left out, and waiting for loads while "
+    "as many bytes are on their way as keep DRAM busy. Without warp states, it is not reported "
+    "where a unit limits the kernel.",
     rules=("CPIStall", "IssueSlotUtilization"),
     credited_rules=(
         "SOLBottleneck",
@@ -65,7 +64,7 @@ FINDING = FindingSpec(
         "CPIStall",
         "AchievedOccupancy",
     ),
-    parameters=(MORE_IN_FLIGHT, MOST_ROUND_TRIPS, LEADS),
+    parameters=(MORE_IN_FLIGHT, LEADS),
     claims=("waiting", "instructions", "parallelism", "redundant"),
     labels={
         "blocks": "blocks may wait for each other",
@@ -247,7 +246,10 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     sleeps = bool(waits.warps_sleep.test(view))
     trips = None if sleeps else _round_trips(view)
     flight = None if sleeps else bytes_in_flight(view)
-    covered = _usually_covered(model, trips, flight, sleeps=sleeps)
+    if sleeps:  # nothing else shortens it
+        covered = kept_waits(model, (ASLEEP,), 1 - 1 / MORE_IN_FLIGHT)
+    else:
+        covered = _covered(model, trips, flight)
     longest = max(covered, key=lambda state: model.waiting[state], default="long_scoreboard")
     cited = trips if states and trips is not None and trips.value >= SEVERAL_TRIPS else None
     busiest, possible = top.reached if top else None, view.get("theoretical_occupancy_pct")
@@ -281,14 +283,10 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         first += "part of its code."
         text = Sentence(" ").join((Sentence(first, part=called), text))
         is_serial, variant, evidence = True, "calls", [called, *evidence]
-    usual = Effect(waits=covered, least=serial_share(view))
-    many = _covered(model, flight, MOST_ROUND_TRIPS, MOST_ROUND_TRIPS)
-    # Else nothing shows that more operations hide the rest.
-    hidden = usual if sleeps or is_serial else usual._replace(waits=many)
     yield Candidate(
         FINDING.id,
         text,
-        hidden,
+        Effect(waits=covered, least=serial_share(view)),
         tuple(piece for piece in evidence if piece is not None),
         lambda: view.led_places(partial(_awaited, longest), view.waiting_places(longest)),
         "assumed",
@@ -296,35 +294,25 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         likelihood=1.0 if view.stalls and not is_serial else LIKELY,
         doubt=1 - shown,
         is_open=is_serial,
-        usual=usual,
     )
 
 
-def _usually_covered(
-    model: TimeModel, trips: Evidence | None, flight: BytesInFlight | None, *, sleeps: bool
-) -> dict[str, float]:
-    """What the usual rewrite leaves of the waiting."""
-    if sleeps:  # nothing else shortens it
-        return kept_waits(model, (ASLEEP,), 1 - 1 / MORE_IN_FLIGHT)
-    # Issued together, the loads of several round trips take one.
-    together = min(float(trips.value), MOST_ROUND_TRIPS) if trips is not None else 0.0
-    return _covered(model, flight, MORE_IN_FLIGHT, max(MORE_IN_FLIGHT, together))
-
-
 def _covered(
-    model: TimeModel, flight: BytesInFlight | None, times: float, loads: float
+    model: TimeModel, trips: Evidence | None, flight: BytesInFlight | None
 ) -> dict[str, float]:
-    """What `times` as many independent operations in flight, and `loads` as many loads, leave of
-    the waiting."""
+    """What more independent operations in flight leave of the waiting."""
     # They do not hide the queue for a slow link or for one hot line.
-    apart = 1 - max(model.loads.get(HOST_LINK, 0.0), model.loads.get(HOT_LINE, 0.0))
+    queued = max(model.loads.get(HOST_LINK, 0.0), model.loads.get(HOT_LINE, 0.0))
+    covered = kept_waits(model, HIDEABLE, (1 - 1 / MORE_IN_FLIGHT) * (1 - queued))
+    times = float(MORE_IN_FLIGHT)
+    if trips is not None:  # issued together, they take one round trip
+        times = max(times, min(float(trips.value), MOST_ROUND_TRIPS))
     # With enough bytes on their way to keep a busy memory busy, loads wait in a queue, and more of
     # them lengthen it. A memory that is not busy is idle between the waits.
     busy = max(model.loads.get(unit, 0.0) for unit in ("DRAM", "L2"))
     needless = (1 - flight.shortage()) * busy if flight else 0.0
-    of_loads = (1 - 1 / loads) * apart * (1 - needless)
-    covered = kept_waits(model, HIDEABLE, (1 - 1 / times) * apart)
-    return covered | kept_waits(model, ("long_scoreboard",), of_loads)
+    removed = (1 - 1 / times) * (1 - queued) * (1 - needless)
+    return covered | kept_waits(model, ("long_scoreboard",), removed)
 
 
 def _busiest(view: LaunchView, model: TimeModel, top: Ceiling | None) -> Sentence:

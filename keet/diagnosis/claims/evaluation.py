@@ -23,7 +23,7 @@ from keet.diagnosis.claims.other_claims import (
 )
 from keet.diagnosis.diagnosis import cause_certainty
 from keet.diagnosis.finding import LOWER_PRECISION, REDUNDANT_WORK, CauseCertainty, Forecast
-from keet.diagnosis.forecast import chance, expected_gain, forecast, possible_gain, usual_gain
+from keet.diagnosis.forecast import chance, expected_gain, forecast, possible_gain
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, findings
 from keet.records import NamedTuple
@@ -195,8 +195,7 @@ def _from_amount(claim: WorkClaim, model: TimeModel) -> _ClaimCandidate:
         if own := own_candidate(claim.finding, model):  # doubt applies only to what is beyond it
             possible, known = possible_gain(candidate, model), possible_gain(own, model)
             is_backed = known >= possible
-            usual = usual_gain(own, model, min(known, possible))
-            expected = math.log(expected_gain(own, usual))
+            expected = math.log(expected_gain(own, min(known, possible)))
             beyond = max(0.0, math.log(possible / known)) * INDIRECT
             plain = math.log(possible) * chance(candidate, possible)
             likelihood = min(1.0, (expected + beyond) / plain) if plain else likelihood
@@ -235,7 +234,7 @@ def _computed(
         text = "It would save too little time to matter{pace}.{busy}"
         return result._replace(reason=Sentence(text, pace=pace, busy=busy or ""))
     unknown = account.unknown_while_active
-    expected = expected_gain(candidate, usual_gain(candidate, model, possible))
+    expected = expected_gain(candidate, possible)
     amount = forecast(candidate, model, possible, unknown)
     return result._replace(
         expected=expected,

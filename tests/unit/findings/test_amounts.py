@@ -128,11 +128,6 @@ def test_a_forecast_is_near_the_measured_gain(case: str, cause: str, measured: f
 @pytest.mark.parametrize(
     ("case", "cause", "measured"),
     [
-        # With enough loads in flight, the work of the busiest unit is left.
-        ("energy_tally/nuclide_after_nuclide", "latency_bound", 2.49),
-        ("gemm_f32/one_buffer", "latency_bound", 1.79),
-        ("node_update/through_element_and_patch", "latency_bound", 1.90),
-        ("tridiag_batch/row_after_row", "latency_bound", 2.64),
         # Without retries, the updates of spread addresses still take several wavefronts each.
         ("bin_moments/eight_bins_of_a_block", "atomic_contention", 5.35),
         ("bin_moments/eight_bins_of_a_warp", "atomic_contention", 2.61),
@@ -144,15 +139,6 @@ def test_what_is_left_is_the_next_limit(case: str, cause: str, measured: float) 
     first = ranked(case)[0]
     assert first.candidate.id == cause
     assert abs(math.log2(first.possible / measured)) < 0.25
-
-
-def test_exposed_latency_ranks_by_a_usual_rewrite() -> None:
-    """Lists of uneven length leave lanes idle. Enough loads in flight would gain more than lists of
-    equal length, but that is less certain."""
-    first, *others = ranked("sph_density/uneven_lists")
-    latency = next(each for each in others if each.candidate.id == "latency_bound")
-    assert first.candidate.id == "warp_divergence"
-    assert latency.possible > first.possible > latency.gain
 
 
 @pytest.mark.parametrize(
