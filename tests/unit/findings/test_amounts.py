@@ -75,7 +75,7 @@ MEASURED = [
     # Bytes that are loaded as words can be computed on as words.
     ("block_sad/byte_loads", "pipe_saturated", 4.1),
     # Warps load the same operands of tensor cores again.
-    ("wmma_product/fragments_from_global", "redundant_traffic", 5.2),
+    ("wmma_product/fragments_from_global", "uncoalesced_global", 5.2),
     # Halves that are multiplied as floats; the kernel's signature does not name their type.
     ("tensor_blocks/products_by_fma", "no_tensor_core", 3.66),
     # The next iteration starts when the load that may end the loop has returned.
