@@ -57,14 +57,23 @@ class Raw:
 
     @property
     def main_bytes(self) -> int | None:
-        """Bytes per thread of the plain global accesses that most bytes are moved with."""
+        """Bytes per thread of the plain global accesses that most bytes are moved with, if all
+        threads of a warp take part."""
+        return self._moved.most_common(1)[0][0] if self._moved else None
+
+    @property
+    def widest_bytes(self) -> int:
+        return max(self._moved, default=16)
+
+    @cached_property
+    def _moved(self) -> Counter[int]:
         moved: Counter[int] = Counter()
         for opcode, count in self._by_opcode("_with_modifier_all").items():
             if re.match(r"(?:LDG|STG|LDGSTS)\b", opcode):
                 width = re.search(rf"\.({'|'.join(BYTES)})\b", opcode)
                 size = BYTES[width[1]] if width else 4
                 moved[size] += int(count) * size
-        return moved.most_common(1)[0][0] if moved else None
+        return moved
 
     def waits_for_other(self, *states: str) -> bool:
         """Whether warps wait most cycles in another state than these."""
@@ -146,7 +155,7 @@ CHECKS = (
     Check(WIDER, lambda r: r.executes(*PLAIN) is False, "narrow|uncoal"),
     Check(WIDER, lambda r: (r.main_bytes or 0) >= 16, "narrow|uncoal"),
     Check(r"wider accesses|memory instructions is full", lambda r: (r.main_bytes or 0) >= 16),
-    Check(r"as wide as they can be", lambda r: (r.main_bytes or 16) < 16),
+    Check(r"as wide as they can be", lambda r: r.widest_bytes < 16),
     Check(r"loads and stores|memory instruction takes", lambda r: r.executes(*MOVES) is False),
     # Registers and shared memory: they are what limits.
     Check(
