@@ -40,7 +40,7 @@ def test_explain_report(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None
     assert out.startswith(
         "#0 flip: L2 is at 83% of peak; main cause: uncoalesced global access at slow.cu:7."
     )
-    assert "Uncoalesced global access at slow.cu:7: 7.3x faster" in out
+    assert "Uncoalesced global access at slow.cu:7: 6.4x faster" in out
     assert "59.8% of the time: waiting for L2" in out
     assert run(monkeypatch, "explain_report.py", ROOT / "README.md") == 4
     assert "this is a text file" in capsys.readouterr().err

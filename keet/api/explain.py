@@ -33,7 +33,7 @@ def explain(  # noqa: PLR0913 - the options of the command
     'L2 is at 83% of peak; main cause: uncoalesced global access at slow.cu:7.'
     >>> for finding in explanation.findings:
     ...     print(finding.id, finding.where, finding.gain)
-    uncoalesced_global slow.cu:7 7.3x faster (3.8x to 13x)
+    uncoalesced_global slow.cu:7 6.4x faster (3.0x to 18x)
 
     Args:
         report: a path, or a profile of `keet.read_profile`.

@@ -151,7 +151,7 @@ class LaunchFinding:
     >>> import keet
     >>> finding = keet.explain("kernels_samples/matrix_flip/slow.ncu-rep").findings[0]
     >>> finding
-    <LaunchFinding #0 flip: Uncoalesced global access, 7.3x faster (3.8x to 13x)>
+    <LaunchFinding #0 flip: Uncoalesced global access, 6.4x faster (3.0x to 18x)>
     >>> finding.id, finding.rank, finding.cause_certainty
     ('uncoalesced_global', 1, 'certain')
     >>> finding.where
