@@ -96,7 +96,8 @@ def _low_clock(profile: Profile) -> Iterator[str]:
     largest = longest.number("device_sm_clock")  # in kHz
     if not cycles or not duration or not largest or duration < LONGEST_START_NS:
         return
-    ghz, most = cycles / duration, largest / 1e6
+    measured = longest.number("sm_frequency")
+    ghz, most = (measured / 1e9 if measured else cycles / duration), largest / 1e6
     if ghz * SIMILAR < most:
         yield (
             f"The longest launch (#{longest.id}) ran at an SM clock of {ghz:.2f} GHz; the GPU's "

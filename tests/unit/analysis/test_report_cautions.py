@@ -157,6 +157,8 @@ def test_a_low_clock(options: str, ghz: float, said: bool) -> None:
         numbers = {
             "gpu__time_duration.sum": 1e6,
             "gpc__cycles_elapsed.max": ghz * 1e6,
+            "gpc__cycles_elapsed.avg.per_second": ghz * 1e9,
+            "sm__cycles_elapsed.avg.per_second": ghz * 1e9,
             "device__attribute_clock_rate": 1_980_000,
         }
         return numbers.get(name, value)
