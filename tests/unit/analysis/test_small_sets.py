@@ -99,8 +99,8 @@ def test_without_counts_the_atomic_unit_of_a_slice_tells_atomics() -> None:
         ("extra-p", 2, 99),
         ("Lashi", 0, 95),
         ("Brennen", 1, 47),
-        ("chia7", 4, 19),
-        ("josiahls", 0, 95),
+        ("chia7", 4, 17),
+        ("josiahls", 0, 34),  # for most of the time, no SM is active
     ],
 )
 def test_sms_without_a_block_are_known_from_the_launch_alone(
