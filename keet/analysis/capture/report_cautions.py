@@ -86,11 +86,18 @@ def _debug_folder(profile: Profile) -> Iterator[str]:
         )
 
 
+_LOOKED_AT = 20
+
+
 def _low_clock(profile: Profile) -> Iterator[str]:
-    """Only where ncu left the clock alone: it sets a low one by default."""
+    """Only where ncu left the clock alone: it sets a low one by default. Of a large report, the
+    first launches tell it: to read all of them takes long."""
     setting = setting_of(profile, "clock-control")
-    longest = max(profile.launches, key=lambda launch: launch.rank_time, default=None)
-    if longest is None or setting is None or setting.value != "none":
+    if setting is None or setting.value != "none":
+        return
+    looked_at = profile.launches[:_LOOKED_AT]
+    longest = max(looked_at, key=lambda launch: launch.rank_time, default=None)
+    if longest is None:
         return
     cycles, duration = longest.number("elapsed_cycles"), longest.number("duration")
     largest = longest.number("device_sm_clock")  # in kHz
@@ -100,7 +107,7 @@ def _low_clock(profile: Profile) -> Iterator[str]:
     ghz, most = (measured / 1e9 if measured else cycles / duration), largest / 1e6
     if ghz * SIMILAR < most:
         yield (
-            f"The longest launch (#{longest.id}) ran at an SM clock of {ghz:.2f} GHz; the GPU's "
+            f"Launch #{longest.id} ran at an SM clock of {ghz:.2f} GHz; the GPU's "
             f"largest is {most:.2f} GHz. ncu did not set it (--clock-control none): the limit may "
             "be power, temperature or a setting of the GPU."
         )
