@@ -297,3 +297,14 @@ def test_a_launch_with_its_cycles_alone_did_not_fail() -> None:
     _, verdict = judged(launch)
     assert "failed" not in verdict.headline
     assert verdict.headline.startswith("Only the launch's shape and its cycles were collected")
+
+
+def test_a_cause_that_is_more_often_not_there_is_called_that() -> None:
+    """With its gain, what shows it and what to do; it is no finding."""
+    diagnosis = diagnose(launch_of("kv_dequant/convert_each_nibble"), reads_code=True)
+    headline = str(verdict_of(diagnosis).headline)
+    nearest = next(each for each in diagnosis.minor if each.forecast.likely >= 1.1)
+    assert diagnosis.findings == ()
+    assert "keet sees no cause that is likely to gain 10%" in headline
+    said = f"Possible, but more often not there: {nearest.label}, {nearest.forecast.likely:.2f}x"
+    assert f"{said} if it is. {nearest.text}" in headline
