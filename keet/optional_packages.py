@@ -5,9 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
+from typing import NamedTuple
 
 from keet.errors import NotAvailable, one_line
-from keet.records import NamedTuple
 
 DISTRIBUTION = "keet-ncu"
 """The name on the package index, where `keet` is another project

@@ -8,13 +8,12 @@ them by escapes: stdout and stderr are wrapped while a command runs, files are w
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import TextIO, cast
-
-from keet.lazy_regex import regex
 
 LONGEST = 32_768
 """Characters of any single text from a report. The longest seen in a real report has 10,549."""
@@ -32,10 +31,10 @@ _UNSAFE_CHARACTERS = (
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
     "|\r(?!\n)"
 )
-_UNSAFE = regex(_UNSAFE_CHARACTERS)
+_UNSAFE = re.compile(_UNSAFE_CHARACTERS)
 _TAGS = b"\xf3\xa0"
 """First bytes of the unsafe characters U+E0000 to U+E0FFF, some of which count as printable."""
-_UNSAFE_IN_LINE = regex(f"{_UNSAFE_CHARACTERS}|[\r\n\t]")
+_UNSAFE_IN_LINE = re.compile(f"{_UNSAFE_CHARACTERS}|[\r\n\t]")
 
 
 def visible(text: str) -> str:

@@ -8,10 +8,10 @@ Nsight Compute spells a unit in several ways (`nsecond` and `ns`, `cycle/second`
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cache
 
 from keet.errors import UsageError
-from keet.records import dataclass
 
 Number = int | float
 

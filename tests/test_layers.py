@@ -17,7 +17,6 @@ from tests.rows import each_row
 
 ROOT = Path(__file__).parent.parent
 LAYERS = [
-    {"records", "lazy_regex"},
     {"safe_text", "formatting", "masking"},
     {"errors", "files", "version", "progress"},
     {"units", "optional_packages"},

@@ -21,9 +21,8 @@ from pydantic import (
 )
 
 from keet.findings import findings
-from keet.lazy_regex import regex
 
-_FENCE = regex(r"```(?:json)?\s*+(?=\{)")
+_FENCE = re.compile(r"```(?:json)?\s*+(?=\{)")
 _TRIED = 20
 """Positions in a reply at which parsing is tried."""
 _LONGEST = 4000
@@ -33,7 +32,7 @@ _LONGEST_CODE = 8000
 
 
 MOST_CORRECTIONS = 40
-_BETWEEN = regex(r";|\}\s*+(?:,\s*+)?\{")
+_BETWEEN = re.compile(r";|\}\s*+(?:,\s*+)?\{")
 
 
 class NoAnswer(Exception):

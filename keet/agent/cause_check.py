@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import get_args
+from dataclasses import replace
+from typing import NamedTuple, get_args
 
 from keet.agent.answer_schemas import RawCause, RawClaim, known_finding
 from keet.agent.vocabulary import Vocabulary
@@ -25,7 +26,6 @@ from keet.prose.expressions import evaluate, has_influence, parse
 from keet.prose.reading import unfounded
 from keet.prose.text import Prose
 from keet.prose.values import UnitValue, ValueProblem
-from keet.records import NamedTuple, replace
 from keet.safe_text import code_lines
 from keet.units import Quantity
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from keet.agent.answer_schemas import (
     Conclusion,
@@ -17,7 +18,6 @@ from keet.agent.edits.edit_placer import EditPlacer, PlacedEdit, sketch_of
 from keet.agent.vocabulary import Vocabulary
 from keet.explanation.model_explanation import Edit, Hypothesis, ModelCause, ModelExplanation
 from keet.prose.text import Prose
-from keet.records import NamedTuple
 
 
 class AnswerFault(NamedTuple):

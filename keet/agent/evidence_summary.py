@@ -5,6 +5,7 @@ Every number comes with its name in braces; the model's texts refer to it by tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from keet_tools.analyst_findings import ACCOUNT, FINDINGS, account_lines
@@ -15,7 +16,6 @@ from keet_tools.tool_input import Answer, ToolInput
 from keet.comparison.compare import PairDifference
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formatting import shape_parts
-from keet.lazy_regex import regex
 
 _INCLUDED_TOOLS = ("analyst_findings", "source_hotspots", "stall_reasons", "address_forms")
 """Tools whose answers are included; most kernels need no others. `address_forms` says how many
@@ -32,7 +32,7 @@ _BYTES = (
     "global_load_requests", "global_store_sectors", "global_store_requests",
     "shared_load_wavefronts", "bank_conflicts_load",
 )  # fmt: skip
-_PAGE = regex(r"\n`page \d+ of \d+`[^\n]*$")
+_PAGE = re.compile(r"\n`page \d+ of \d+`[^\n]*$")
 _LEAST_BUSY = 3.0
 """% of peak: units below this are left out."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from keet_tools.tool_input import ToolInput
 
@@ -23,7 +24,6 @@ from keet.analysis.place import Place
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formatting import shape_text
 from keet.profile import Launch
-from keet.records import NamedTuple
 
 _SOURCE_TOKENS = 3000
 """Budget for the source, which is sent with every call of the conversation."""

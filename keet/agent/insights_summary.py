@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from typing import NamedTuple
 
 from keet.agent import prompts
 from keet.agent.answer_schemas import TextAnswer
@@ -25,7 +26,6 @@ from keet.formatting import count_noun
 from keet.prose.names import Names
 from keet.prose.reading import read_prose
 from keet.prose.text import Prose
-from keet.records import NamedTuple
 
 _ANSWER_TOKENS = 250
 """Typical length of an answer of four sentences, for the cost estimate. The hard limit is ten

@@ -15,11 +15,10 @@ from string import Template
 
 from keet.errors import one_line
 from keet.findings import findings
-from keet.lazy_regex import regex
 
 AT_ONCE = 5
 """Tool calls per round that are run."""
-_MARK = regex(r"\[(?=\s*(?:end\s+of\s+)?data\b)", re.IGNORECASE)
+_MARK = re.compile(r"\[(?=\s*(?:end\s+of\s+)?data\b)", re.IGNORECASE)
 _TEXTS = Path(__file__).parent / "prompt_texts"
 TEMPLATES = ("ask_again", "ask", "inspect", "answer_now", "read", "repair", "rules", "tools")
 """All templates. `prompt_version` hashes them in this order, so that renaming a file does not

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from keet_tools.tool_input import ToolInput
 
@@ -16,7 +17,6 @@ from keet.profile.names import file_name
 from keet.prose.names import HARDWARE, Names
 from keet.prose.reading import read_prose
 from keet.prose.text import Prose
-from keet.records import NamedTuple
 
 
 class Vocabulary(NamedTuple):

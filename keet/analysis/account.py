@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.decisions.double_precision import FULL_RATE, single_over_double
 from keet.analysis.hardware.ceilings import HOST_LINK, verb_of
@@ -24,7 +24,6 @@ from keet.analysis.ledger import LaunchLedger
 from keet.analysis.limits import NAMED_PART
 from keet.analysis.time_model import BLOCK_STARTS, HOT_LINE, SHARPNESS, TimeModel, spoken_load
 from keet.evidence import Evidence
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 if TYPE_CHECKING:

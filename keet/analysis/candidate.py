@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.analysis.hardware.ceilings import MEMORY_UNITS
 from keet.analysis.launch_view import LaunchView
@@ -13,7 +13,6 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import INDIRECT, LEADS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
-from keet.records import NamedTuple
 
 Basis = Literal["measured", "assumed", "suspected"]
 """Basis of the effect. `measured`: an amount of waste or idle time was measured. `assumed`: the

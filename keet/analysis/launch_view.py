@@ -21,7 +21,6 @@ from keet.analysis.source_lines.hotspots import InstructionTable, line_order
 from keet.analysis.source_lines.wait_labels import AT_BARRIERS, words_for
 from keet.catalog import all_names, stalls
 from keet.evidence import Evidence
-from keet.lazy_regex import regex
 from keet.profile import SAMPLES_BY_REASON, Absent, Launch, Workload
 from keet.profile.launch import NO_COUNTS, Location
 from keet.safe_text import bounded_lines
@@ -38,7 +37,7 @@ LEADING_LINES = Parameter(2, "lines that the machine code puts before the sample
 
 Amounts = Counter[Location | None]
 """Costs by source line; code without a line is under `None`."""
-_BARRIER = regex(r"__syncthreads|\.sync\(|barrier")
+_BARRIER = re.compile(r"__syncthreads|\.sync\(|barrier")
 _BACK = (16, 32, 48)
 """Distances in bytes to the previous instructions: an instruction has 16 bytes since Volta."""
 

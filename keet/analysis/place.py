@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from keet.profile.names import file_name
-from keet.records import NamedTuple
 
 
 class Place(NamedTuple):

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from typing import NamedTuple
 
 from keet.analysis.hardware.ceilings import HOST_LINK, NEAR_PEAK, spoken_unit
 from keet.analysis.hardware.sampled_units import sampled_dram
@@ -26,7 +27,6 @@ from keet.analysis.limits import LONGEST_START_NS, MAJORITY
 from keet.analysis.parameters import Parameter
 from keet.evidence import Evidence
 from keet.profile import Workload
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 HOT_LINE = "hot L2 slice"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from keet.api.result import data_frame
 from keet.formatting import count_noun
-from keet.records import NamedTuple
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from keet.api.result import WIDTH, ApiResult, data_frame
 from keet.formatting import count_noun, speedup_text
-from keet.records import NamedTuple
 from keet.safe_text import visible
 
 if TYPE_CHECKING:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from keet.api.account import AccountTable, account_of
 from keet.api.result import data_frame
 from keet.formatting import count_noun
-from keet.records import NamedTuple
 
 if TYPE_CHECKING:
     import pandas as pd

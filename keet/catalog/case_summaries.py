@@ -7,14 +7,13 @@ writes both, and a test fails if they differ.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.catalog.precedents import gain_of_cause
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 
 if TYPE_CHECKING:
     from keet.catalog.cases import CaseEntry
@@ -77,13 +76,13 @@ _LONGEST = 110
 """Characters of a line."""
 _SIMILAR = 0.5
 """Share of common words from which a line is the edited form of another."""
-_SAYS_NOTHING = regex(
+_SAYS_NOTHING = re.compile(
     r"__global__|__device__|<<<|^(?:template|static|inline|extern|void|using|#include|//|@|def )"
     r"|^else\b|^[\s{}();,]*$|^\w+\s+\w+\s*\(|__restrict__|^[\w:*&<>, ]+\)\s*\{$"
 )
 """Heads of functions, calls of kernels, braces and comments: names differ there, not the code."""
-_WORD = regex(r"\w+|[^\s\w]")
-_TYPE = regex(r"(?:float|double|half|int|unsigned|char|short|long|__\w+|\d).*")
+_WORD = re.compile(r"\w+|[^\s\w]")
+_TYPE = re.compile(r"(?:float|double|half|int|unsigned|char|short|long|__\w+|\d).*")
 
 
 def telling_lines(diff: str) -> tuple[str, ...]:

@@ -10,9 +10,7 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-from keet.records import NamedTuple
+from typing import Any, NamedTuple
 
 _INDEX = Path(__file__).with_name("cases.json")
 

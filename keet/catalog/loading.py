@@ -6,10 +6,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from keet.errors import UsageError, one_line
-from keet.records import NamedTuple
 
 _Row = TypeVar("_Row")
 _COMPILED = Path(__file__).with_name("compiled.json")

@@ -6,10 +6,9 @@ import re
 from functools import cache
 
 from keet.catalog.loading import metric_named, unit_nouns
-from keet.lazy_regex import regex
 from keet.units import base_unit
 
-_PREFIX = regex(r"^(?:pmsampling:|breakdown:|group:|regex:|(?:[A-Z]\w*\.)?Triage\w*\.)")
+_PREFIX = re.compile(r"^(?:pmsampling:|breakdown:|group:|regex:|(?:[A-Z]\w*\.)?Triage\w*\.)")
 _ROLLUPS = {"sum", "avg", "min", "max"}
 
 

@@ -11,9 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from keet.records import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from keet.catalog.cases import CaseEntry

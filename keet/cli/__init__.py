@@ -22,13 +22,12 @@ from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from importlib import import_module
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from keet import progress
 from keet.cli.quiet import quiet_stderr
 from keet.errors import ExitCode, KeetError, UsageError, one_line
 from keet.files import STDIN
-from keet.records import NamedTuple
 from keet.safe_text import visible_output
 from keet.version import __version__
 

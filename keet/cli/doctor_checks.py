@@ -8,11 +8,10 @@ import shutil
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.errors import UsageError
 from keet.optional_packages import DISTRIBUTION, EXTRAS, Extra, install_command
-from keet.records import NamedTuple
 from keet.version import __version__
 
 _PACKAGES = ("rich", "pydantic")

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.profile.timeline import Record
-from keet.records import NamedTuple
 
 MOST_OF_THE_TIME = 0.9
 """Share of the busy time that the chosen kernels take together."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from keet.catalog import collection
 from keet.errors import UsageError
-from keet.records import NamedTuple
 
 _ANY_NAME = "."
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
+from typing import NamedTuple
 
 
 class NcuError(NamedTuple):
@@ -83,7 +81,7 @@ def nothing_profiled(log: str) -> NcuError | None:
     )
 
 
-_KERNELS = regex(r"Available Kernels:\s*\n(?P<names>(?:\s*\d+\..*\n?)+)")
+_KERNELS = re.compile(r"Available Kernels:\s*\n(?P<names>(?:\s*\d+\..*\n?)+)")
 
 
 def available_kernels(log: str) -> list[str]:
@@ -92,7 +90,7 @@ def available_kernels(log: str) -> list[str]:
     return re.findall(r"^\s*\d+\.\s*(.+?)\s*$", found["names"], re.MULTILINE) if found else []
 
 
-_RETURNED = regex(r"application returned an error code \((-?\d+)\)")
+_RETURNED = re.compile(r"application returned an error code \((-?\d+)\)")
 
 
 def program_status(log: str) -> int | None:

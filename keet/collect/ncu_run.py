@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from keet.collect.ncu_errors import (
     first_error,
@@ -25,8 +25,6 @@ from keet.collect.plain_run import Progress, exit_code, stderr_file, stop
 from keet.collect.processes import programs_below
 from keet.errors import IngestError, NotAvailable, ProgramFailed
 from keet.ingest import read_profile
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 
 _POLL_SECONDS = 0.1
 _END_SECONDS = 60
@@ -115,8 +113,8 @@ class _Tail:
 
 
 # With --kernel-id a name stands between its context and stream and its invocation: "1:7:gemm:1".
-_STARTED = regex(r'^==PROF== Profiling "(?:\d+:\d+:)?(.+?)(?::\d+)?"', re.MULTILINE)
-_FINISHED = regex(r"- (\d+) pass(?:es)?\s*$", re.MULTILINE)
+_STARTED = re.compile(r'^==PROF== Profiling "(?:\d+:\d+:)?(.+?)(?::\d+)?"', re.MULTILINE)
+_FINISHED = re.compile(r"- (\d+) pass(?:es)?\s*$", re.MULTILINE)
 """Warnings of ncu may come between the start line of a launch and this one."""
 
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from keet.collect.processes import descendants
 from keet.collect.record_file import Recording, read_recording
@@ -22,7 +23,6 @@ from keet.collect.recorder import NoRecorder, build_recorder
 from keet.errors import UsageError
 from keet.profile.run_table import RunTable
 from keet.profile.timeline import Record, busy_parts, in_order, table_of
-from keet.records import NamedTuple
 
 _MOMENT_SECONDS = 1
 """How long a program may take to end after Ctrl-C in its terminal, before keet sends the signal."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import NamedTuple
 
 from keet.catalog import collection
 from keet.collect.launch_choice import ChosenLaunch, LaunchChoice, choose
@@ -16,7 +17,6 @@ from keet.formatting import count_noun, share_text
 from keet.profile.names import short_name
 from keet.profile.run_table import RECORDER_NAMES, RunTable
 from keet.profile.timeline import Record
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 _START_SECONDS = 4.0

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from keet.collect.find_tools import has_gpu
 from keet.collect.ncu_command import ProfileRequest, ncu_command
@@ -43,10 +44,8 @@ from keet.files import put_in_place
 from keet.formatting import count_noun
 from keet.ingest import read_profile
 from keet.ingest.run_tables.run_table import table_path, write_run_table
-from keet.lazy_regex import regex
 from keet.profile.names import short_name
 from keet.profile.run_table import RunTable, SkippedKernel
-from keet.records import NamedTuple
 
 _AS_RANGE = (
     "call cudaProfilerStart before and cudaProfilerStop after the launches that belong together "
@@ -351,7 +350,7 @@ class _Profiling:
         self._progress(f"wrote {path}, the times of all kernels in the plain run")
 
 
-_FAILED = regex(r'^==ERROR== Failed to profile "(?:\d+:\d+:)?(.+?)(?::\d+)?" in', re.MULTILINE)
+_FAILED = re.compile(r'^==ERROR== Failed to profile "(?:\d+:\d+:)?(.+?)(?::\d+)?" in', re.MULTILINE)
 
 
 def _not_replayed(attempt: NcuRun) -> str | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from keet.profile.run_table import Migrations
 from keet.profile.timeline import Record
-from keet.records import NamedTuple
 from keet.safe_text import bounded_line
 
 _HEAD = struct.Struct("=II")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.catalog import metric_named, metrics, unit_of
 from keet.comparison.caveats.caveat import Caveat
@@ -14,7 +14,6 @@ from keet.comparison.result import Difference, PairDifference
 from keet.errors import NotComparable, UsageError
 from keet.formatting import share_cell
 from keet.profile import Launch
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 Better = Literal["lower", "higher"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from keet.evidence import Evidence
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 _COUNTED = {

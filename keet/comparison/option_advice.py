@@ -6,15 +6,15 @@ names for them, and other commands (`keet explain --against`) do not have them a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from keet.comparison.caveats.caveat import Caveat
 from keet.comparison.result import Difference
 from keet.errors import NotComparable
 from keet.formatting import count_noun
-from keet.lazy_regex import regex
 
-_OF_DIFF = regex(r"(?<!keet diff )(--run-table-before|--times N:M|--launch A:B)")
+_OF_DIFF = re.compile(r"(?<!keet diff )(--run-table-before|--times N:M|--launch A:B)")
 
 
 def check_comparable(difference: Difference, options: Mapping[str, str], force: str) -> None:

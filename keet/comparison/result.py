@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from keet.comparison.causes.account_changes import PartChange
 from keet.comparison.causes.attribution import Attribution
@@ -17,7 +18,6 @@ from keet.comparison.timing.pair_timing import Timing
 from keet.comparison.timing.time_ledger import Speedup
 from keet.comparison.timing.weighting import Basis, NoTotal
 from keet.evidence import Evidence
-from keet.records import NamedTuple
 
 
 class PairDifference(NamedTuple):

@@ -13,12 +13,11 @@ import stat
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from keet.corpus.sharding import WHOLE, Shard
 from keet.errors import UsageError
 from keet.ingest.run_tables.run_table import MARK, SUFFIX, table_path
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 
 _BINARY_SUFFIXES = (".ncu-rep", ".ncu-repz", ".nsight-cuprof-report", ".keet.json.zst")
 """The third is the suffix of Nsight Compute in 2019, the last one a packed snapshot."""
@@ -27,10 +26,10 @@ _AMBIGUOUS_SUFFIXES = (".csv", ".json")
 """Suffixes that other programs use too: the content decides."""
 _HEAD = 64 << 10
 """Bytes to read: a program may print a lot before ncu prints its table."""
-_TABLE_HEADER = regex(rb'^"?(?:ID|Process ID)"?,[^\r\n]*Kernel Name', re.MULTILINE)
-_PRINTED_LAUNCH = regex(rb", (?:Context|Device) \w+, (?:Stream|CC) [\w.]+")
-_SNAPSHOT = regex(rb'^\s*\{\s*"keet_snapshot"')
-_RUN_TABLE = regex(rb'^\s*\{\s*"' + MARK.encode() + b'"')
+_TABLE_HEADER = re.compile(rb'^"?(?:ID|Process ID)"?,[^\r\n]*Kernel Name', re.MULTILINE)
+_PRINTED_LAUNCH = re.compile(rb", (?:Context|Device) \w+, (?:Stream|CC) [\w.]+")
+_SNAPSHOT = re.compile(rb'^\s*\{\s*"keet_snapshot"')
+_RUN_TABLE = re.compile(rb'^\s*\{\s*"' + MARK.encode() + b'"')
 
 
 class RunTableFile(NamedTuple):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from typing import NamedTuple
 
 from keet.errors import UsageError
-from keet.records import NamedTuple
 
 _MOST = 1_000_000
 

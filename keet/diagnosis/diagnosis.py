@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.account import Account, account_of
 from keet.analysis.candidate import Candidate
@@ -24,7 +25,6 @@ from keet.diagnosis.order import order_reason
 from keet.evidence import Sentence
 from keet.findings import findings
 from keet.profile import Launch
-from keet.records import NamedTuple, replace
 
 if TYPE_CHECKING:
     from keet.analysis.several_launches.cross_launch import CrossLaunch

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 from keet.analysis.place import Place
 from keet.evidence import Confidence, Evidence, Sentence
 from keet.findings import FindingSpec, findings
 from keet.formatting import capitalized
-from keet.records import NamedTuple, dataclass
 
 
 class Forecast(NamedTuple):

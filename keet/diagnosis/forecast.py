@@ -13,6 +13,7 @@ usually fixes more than one flaw.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from keet.analysis.candidate import MAX_GAIN, Candidate, chance_by
 from keet.analysis.kernel.called_code import called_part
@@ -21,7 +22,6 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import BEYOND_SMS, BLOCK_STARTS, LEADS, LEAST_TIME, Effect, TimeModel
 from keet.diagnosis.finding import Forecast
 from keet.findings import findings
-from keet.records import NamedTuple
 
 
 class RankedCandidate(NamedTuple):

@@ -7,12 +7,12 @@ not have are replaced: by its own where keet knows one, else by plain words. Wha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from keet.analysis.kernel.language import Language
 from keet.evidence import Sentence
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 
 
 class _Term(NamedTuple):
@@ -172,13 +172,13 @@ _TERMS = (
     ),
 )
 
-CPP = regex(
+CPP = re.compile(
     r"\b__\w+|\bcuda::|\bcub::|\bcp\.async|\b(?:float|uint)4\b|\b(?:half|bfloat16)2\b|#pragma|\bmma\."
     r"|\bcuda(?:Mem|Func)\w+|\batomic[A-Z]\w+|cooperative_groups|\b(?:sqrt|exp|pow|rsqrt)f\b|\bTMA\b"
     r"|wgmma|tcgen05|with an f\b|without an f\b"
 )
 """Terms of CUDA C++."""
-_IN_PARENTHESES = regex(r" \(([^()]*)\)")
+_IN_PARENTHESES = re.compile(r" \(([^()]*)\)")
 
 
 def in_language(advice: Sentence, language: Language) -> Sentence:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 import re
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.formatting import percent_text
-from keet.records import NamedTuple
 from keet.units import Number, Quantity
 
 MEASURED_SPEEDUPS = ("time before over time after", "time after over time before")

@@ -11,30 +11,33 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from keet.evidence import number_words as words_for
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 
 HOW = "write it as {name} or as an expression, {dram_bytes / (N * 4 B)}"
 _A_NUMBER = "a number outside of braces"
 HOW_TO_COMPARE = "write the comparison as an expression, {name_1 > 2 * name_2}"
 
-_CODE = regex(r"`([^`]*)`")
-_NAME = regex(r"[A-Za-z_]\w*(?:(?:\.|::)\w+)*", re.ASCII)
-_GREEK = regex(r"(?<!\w)(?:[\u0370-\u03ff]|μs)(?!\w)")
-_TAG = regex(r"</?(?:b|i|u|s|em|strong|sub|sup|span|code|mark|small|br|p|wbr)\b[^<>]{0,80}>", re.I)
-_MARKUP = regex(r"[*~]+|(?<![A-Za-z0-9])_+|_+(?![A-Za-z0-9])")
-_LINK = regex(r"\w://|\bwww\.|\]\s?\(|<[a-z]+ [^<>]*=|\]\s?\[|\bjavascript:", re.I)
-_COMPLEXITY = regex(r"\bO\([^(){}]{1,30}\)")
-_PICTURE = regex(r"[\U0001f000-\U0001faff⚀-⚅]")
-_COUNTED_PLACE = regex(r"\bplace\s+(?:sectors?|bytes?|cycles?|requests?|samples?|times|[kMG]?B)\b")
-_CHOSEN = regex(
+_CODE = re.compile(r"`([^`]*)`")
+_NAME = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::)\w+)*", re.ASCII)
+_GREEK = re.compile(r"(?<!\w)(?:[\u0370-\u03ff]|μs)(?!\w)")
+_TAG = re.compile(
+    r"</?(?:b|i|u|s|em|strong|sub|sup|span|code|mark|small|br|p|wbr)\b[^<>]{0,80}>", re.I
+)
+_MARKUP = re.compile(r"[*~]+|(?<![A-Za-z0-9])_+|_+(?![A-Za-z0-9])")
+_LINK = re.compile(r"\w://|\bwww\.|\]\s?\(|<[a-z]+ [^<>]*=|\]\s?\[|\bjavascript:", re.I)
+_COMPLEXITY = re.compile(r"\bO\([^(){}]{1,30}\)")
+_PICTURE = re.compile(r"[\U0001f000-\U0001faff⚀-⚅]")
+_COUNTED_PLACE = re.compile(
+    r"\bplace\s+(?:sectors?|bytes?|cycles?|requests?|samples?|times|[kMG]?B)\b"
+)
+_CHOSEN = re.compile(
     r"(?<![\w.,])(\d+(?:\.\d+)?)(?![\d.,]*\d)"
     r"(?!\s?(?:%|x\b|times\b|per ?cent|[num]?s\b|[kKMGT]i?B\b|[KMG]?[Hh]z\b))"
 )
 """A number without a unit of time, rate or share: a size that a proposed edit may choose."""
-_SHAPE = regex(r"(?<![\w.])\d+ ?[x×] ?\d+(?: ?[x×] ?\d+)?(?![\w.])")
+_SHAPE = re.compile(r"(?<![\w.])\d+ ?[x×] ?\d+(?: ?[x×] ?\d+)?(?![\w.])")
 
 
 class Allowed(NamedTuple):
@@ -199,16 +202,16 @@ def _compared(plain: str, allowed: Allowed, compares: bool) -> str | None:  # no
 
 # --- code spans, and names with digits
 
-_NOT_CODE = regex(
+_NOT_CODE = re.compile(
     r'"""[\s\S]*?(?:"""|\Z)|//[^\n]*|/\*[\s\S]*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"'
     r"|#(?!\s*(?:define|pragma|if|ifdef|ifndef|else|elif|endif|include|undef|error|line)\b)[^\n]*"
 )
 """Comments and strings: they can contain claims."""
-_CODE_TOKEN = regex(r"[A-Za-z_]\w*|0[xX][0-9a-fA-F]+\w*|\d(?:[eE][-+]\d|[\w.])*|\S", re.ASCII)
-_PERCENT = regex(r"\d\s*%(?!\s*[\w(])")
+_CODE_TOKEN = re.compile(r"[A-Za-z_]\w*|0[xX][0-9a-fA-F]+\w*|\d(?:[eE][-+]\d|[\w.])*|\S", re.ASCII)
+_PERCENT = re.compile(r"\d\s*%(?!\s*[\w(])")
 """`82 %`: a remainder operator would be followed by an operand."""
-_PLAIN_NUMBER = regex(r"[-+]?[\d,]+(?:\.\d+)?")
-_ASSIGNED = regex(r"(?<![=<>!])=\s*\d")
+_PLAIN_NUMBER = re.compile(r"[-+]?[\d,]+(?:\.\d+)?")
+_ASSIGNED = re.compile(r"(?<![=<>!])=\s*\d")
 """`n = 32`: may be a value that the source does not have."""
 
 

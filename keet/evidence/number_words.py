@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import re
 
-from keet.lazy_regex import regex
-
 _UNITS = "two|three|four|five|six|seven|eight|nine"
 _TEENS = "ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
 _TENS = "twenty|thirty|fou?rty|fifty|sixty|seventy|eighty|ninety"
 _COUNTED = rf"(?:{_UNITS}|{_TEENS})"
 _TERMS = r"(?![- ](?:dimensional|stage|phase|pass|level|step|sided))"
-COUNT = regex(
+COUNT = re.compile(
     rf"(?<!power of )(?<!powers of )\b(?:(?:{_TENS})\w*(?:-\w+)?|{_COUNTED}{_TERMS}(?:-\w+)?)\b"
     r"(?! (?:times|percent|per cent|thirds|fifths|tenths)\b)",
     re.IGNORECASE,
 )
 """`two`, `thirty-one`: allowed in proposals. "two-pass algorithm" is a term."""
-RATIO = regex(
+RATIO = re.compile(
     r"\b(?:"
     rf"(?:{_COUNTED}|{_TENS}|many|several) times|"
     r"hundred\w*|thousand\w*|(?:m|b|tr)illion\w*|dozen\w*|twice|thrice|per ?cents?|"
@@ -41,16 +39,16 @@ RATIO = regex(
     re.IGNORECASE,
 )
 """Numbers that are never list numbers."""
-ROMAN = regex(
+ROMAN = re.compile(
     r"\b(?!(?:CC|CI|CD|CL|CM|DC|DI|DL|LC|MC|MD|MI|MIX|MM|XL|DM|ID)\b)(?=[MDCLXVI]{2,}\b)"
     r"M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})\b"
 )
-ENGLISH = regex(
+ENGLISH = re.compile(
     r"\b(?:the|a|an|is|are|of|at|in|on|to|and|by|for|with|it|that|this|each|not|be|from|its|which|has|have|but|"
     r"only|than|while|because|every|both|into|instead|where|when|how|there|one)\b",
     re.IGNORECASE,
 )
-COMPARED = regex(
+COMPARED = re.compile(
     r"\bthan\b|\bexceed\w*|\boutweigh\w*|\bsurpass\w*|"
     r"\bdominat\w+|\boutnumber\w*|\bdwarf\w*|\boutstrip\w*|\boutpac\w*|\beclips\w*|\bovershadow\w*|\brivals\b|"
     r"\b(?:on|at) (?:a )?par with\b|\blags? behind\b|\btrails?\b|\bahead of\b|"
@@ -62,10 +60,10 @@ COMPARED = regex(
     r"\bequals\b|\bequal to\b|\bthe same as\b|\bthe same (?:number|amount|share) of\b",
     re.IGNORECASE,
 )
-NO_COMPARISON = regex(
+NO_COMPARISON = re.compile(
     r"\b(?:rather|other|further|later|earlier|either|whether|no (?:more|fewer|less)) than\b", re.I
 )
-MEASURED = regex(
+MEASURED = re.compile(
     r"\{\}|\b(?:DRAM|L1|L2|HBM|LSU|FMA|ALU|XU|FP16|FP32|FP64|tensor|issue slots?|hit rate|"
     r"occupancy|stall\w*|samples?|sectors?|wavefronts?|traffic|bandwidth|throughput|registers?|latency|"
     r"cycles?|instructions?|bytes?|utili[sz]ation|busy|busier|time|duration|conflicts?|loads?|stores?|"
@@ -73,13 +71,13 @@ MEASURED = regex(
     re.IGNORECASE,
 )
 """Amounts that a report measures: comparing them is a claim about numbers."""
-FASTER = regex(
+FASTER = re.compile(
     r"\{\}\s?x?\b[^.{}]{0,12}\b(?:faster|quicker|speed-?ups?)\b|"
     r"\b(?:speed-?ups?|faster|quicker)\b[^.{}]{0,25}\{\}",
     re.IGNORECASE,
 )
 """An amount next to the word."""
-SPEED = regex(
+SPEED = re.compile(
     r"\bspeed-?ups?\b|\b(?:fast|quick|slow)(?:er)?\b|\bspeed\b|\bperformance\b|\brun ?-?times?\b",
     re.IGNORECASE,
 )
@@ -87,7 +85,7 @@ SPEED = regex(
 
 # --- names with digits
 
-KNOWN_NAME = regex(
+KNOWN_NAME = re.compile(
     r"L[0-3]|L1D|L1TEX|(?:FP|BF|TF|INT|UINT|F|S|U|B)(?:4|8|16|19|32|64|128)|E[45]M[23]|HBM[23]?e?|"
     r"P[0-7]|[AH]100|H200|H20|H800|B[123]00|GB[123]00|GH200|V100|P100|A10|A30|A40|L4|L40S?|T4|"
     r"(?:sm_?|SM|compute_)(?:5[023]|6[012]|7[025]|8[0679]|9[0]|10[013]|110|12[01])[af]?|"
@@ -101,19 +99,19 @@ KNOWN_NAME = regex(
 )
 WIDTHS = frozenset({"8", "16", "32", "64", "128", "256", "884", "1688", "16816", "16832"})
 """After a dot in an instruction: `LDG.E.128`, `HMMA.16816.F32`."""
-SIZED = regex(
+SIZED = re.compile(
     r"(?<![\w.])(?:(?:4|8|16|32|64|128|256)[- ]bit\b|(?:1|2|4|8|16|32|64|128)-byte(?= (?:aligned|"
     r"alignment|sectors?|lines?|cache lines?|loads?|stores?|words?|elements?|vectors?|"
     r"access(?:es)?|transactions?|segments?|boundar\w+))|[1-4]-?D\b)",
     re.IGNORECASE,
 )
 """Terms: 128-bit loads, 32-byte sectors, a 2-D grid."""
-PLACE = regex(
+PLACE = re.compile(
     r"(?<![\w./+-])(?P<file>[\w./+-]*\w\.[A-Za-z]\w{0,9}):(?P<line>\d+)"
     r"(?P<more>(?:\s?[-–]\s?:?\d+\b(?![.,]?\d))?(?:(?:, ?| and | or ):\d+)*)|"
     r"\blines?\s+(?P<lines>\d+"
     r"(?:(?:\s?[-–]\s?|, (?:and )?| (?:and|to|or|through) )(?:line )?\d+\b(?![.,]\d))*)",
     re.IGNORECASE,
 )
-LISTED = regex(r"\s*\(?(\d{1,2})[.)]\s")
-SOURCE_FILE = regex(r"\.(?:cuh?|h|hh|hpp|cpp|cxx|cc|c|inl|inc|py|ptx|sass|f90)$", re.I)
+LISTED = re.compile(r"\s*\(?(\d{1,2})[.)]\s")
+SOURCE_FILE = re.compile(r"\.(?:cuh?|h|hh|hpp|cpp|cxx|cc|c|inl|inc|py|ptx|sass|f90)$", re.I)

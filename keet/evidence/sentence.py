@@ -6,17 +6,16 @@ text `75% of the 33,554,432 sectors are not needed.` and knows which parts of it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from string import Formatter
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from keet.evidence.evidence import Evidence
 from keet.formatting import capitalized
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 
-_MAY_BE_NUMBER = regex(r"[\d&]|[^\x00-\x7f]")
+_MAY_BE_NUMBER = re.compile(r"[\d&]|[^\x00-\x7f]")
 """Digits, and characters that may stand for them."""
 
 

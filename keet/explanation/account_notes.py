@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.account import Account
 from keet.analysis.hardware.ceilings import NEAR_PEAK, TIE
@@ -17,7 +17,6 @@ from keet.evidence import Evidence
 from keet.formatting import capitalized, uncapitalized
 from keet.profile import Location
 from keet.profile.names import file_name
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 if TYPE_CHECKING:

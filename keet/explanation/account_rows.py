@@ -7,13 +7,13 @@ too small to be printed. Small parts are summed.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 from keet.analysis.account import UNKNOWN, Account, TimePart
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import NAMED_PART, NEARLY_ALL, NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.evidence import Evidence
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 MOST_ROWS = 8

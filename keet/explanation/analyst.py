@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from keet.analysis.capture.coverage import Coverage, Gap, find_coverage
 from keet.analysis.capture.sampling import partial_sampling
@@ -30,7 +30,6 @@ from keet.findings import FindingSpec, SmallShare, findings
 from keet.profile import Launch, Profile, Workload
 from keet.profile.launch import NO_COUNTS
 from keet.profile.launch_iteration import MAX_DECODED, iterate_launches
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 if TYPE_CHECKING:

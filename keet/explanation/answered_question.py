@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.explanation.model_explanation import Authorship, UncheckedSentence, unchecked
 from keet.prose.text import Prose
-from keet.records import NamedTuple
 
 if TYPE_CHECKING:
     from keet.evidence import Evidence

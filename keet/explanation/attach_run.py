@@ -4,6 +4,7 @@ differs."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from keet.analysis.replay_gap.gap import replay_gap
 from keet.analysis.replay_gap.reasons import ReplayReasons
@@ -11,7 +12,6 @@ from keet.evidence import Sentence
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.launch_in_run import RunShapes, in_run_of, is_shorter, replay_difference
 from keet.profile import Profile, RunPositions
-from keet.records import replace
 
 
 def with_run(told: Iterable[LaunchExplanation], profile: Profile) -> Iterator[LaunchExplanation]:

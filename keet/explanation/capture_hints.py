@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from keet.diagnosis.finding import Skipped
 from keet.formatting import capitalized
-from keet.lazy_regex import regex
 from keet.masking.mask import MARK
-from keet.records import NamedTuple
 
 NO_REMEDY = "nothing to do"
 DEBUG_BUILD = "optimised code"
@@ -16,7 +16,7 @@ DEBUG_BUILD = "optimised code"
 WHOLE_LAUNCH = "samples of the whole launch"
 _PROFILE_AGAIN = "profile again with: ncu "
 _ANY_COMMAND = "ncu --set full --import-source yes -o report ./your_program"
-_IN_FULL_SET = regex(r"(--section \S+|--import-source yes)\s*")
+_IN_FULL_SET = re.compile(r"(--section \S+|--import-source yes)\s*")
 
 
 _YOUR_PROGRAM = "./your_program"

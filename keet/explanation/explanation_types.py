@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.account import Account
 from keet.analysis.hardware.ceilings import Ceiling
@@ -15,7 +15,6 @@ from keet.explanation.capture_hints import CaptureHints, capture_hints, whose
 from keet.explanation.headline import Verdict
 from keet.explanation.launch_figures import LaunchFigure, launch_figures
 from keet.profile import Launch, Profile
-from keet.records import NamedTuple
 
 if TYPE_CHECKING:
     from keet.analysis.several_launches.cross_launch import CrossLaunch

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import replace
+from typing import Literal, NamedTuple
 
 from keet.analysis.capture.report_cautions import has_only_shape
 from keet.analysis.decisions.rooflines import AT_CEILING, issue_limited, reached_share
@@ -24,7 +25,6 @@ from keet.diagnosis.diagnosis import Diagnosis
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 from keet.evidence import Evidence, Sentence
 from keet.explanation.busy_units import distinct_units, leading_units, nearest_units
-from keet.records import NamedTuple, replace
 from keet.units import Quantity
 
 By = Literal["keet", "model, computed by keet"]

@@ -4,6 +4,7 @@ GPU. What the report does not have is left out."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.hardware.rates import per_second, positive
@@ -16,7 +17,6 @@ from keet.analysis.roofline.memory import dram_ceiling
 from keet.analysis.view_cache import cached_per_view
 from keet.evidence import Evidence, Sentence
 from keet.profile import Absent, Workload
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 

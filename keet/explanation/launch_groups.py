@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.limits import NOTABLE_PART, SAVED_PART, SEVERAL, SIMILAR
@@ -15,7 +16,6 @@ from keet.diagnosis.finding import Finding, Forecast
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.findings import findings
 from keet.profile import Launch, RunPositions
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 LIKELY = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY
@@ -25,7 +25,6 @@ from keet.explanation.run_texts import (
 from keet.formatting import times_text
 from keet.profile import KernelRun, Launch, Position, Profile, RunPositions
 from keet.profile.run_table import KnownBy
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 if TYPE_CHECKING:

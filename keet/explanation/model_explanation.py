@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from keet.evidence import Reference
 from keet.prose.text import Prose, ProseSentence
-from keet.records import NamedTuple
 
 if TYPE_CHECKING:
     from keet.diagnosis.claims.evaluation import EvaluatedClaim

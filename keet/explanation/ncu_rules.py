@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.diagnosis import MOSTLY_UNKNOWN
@@ -11,7 +12,6 @@ from keet.diagnosis.finding import Finding
 from keet.findings import findings
 from keet.profile import Launch
 from keet.profile.rules import RuleResult
-from keet.records import NamedTuple
 from keet.safe_text import shortened
 
 _SYMPTOMS = frozenset(

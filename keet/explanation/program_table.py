@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.ledger import Ledger
 from keet.diagnosis.finding import Finding, Forecast
@@ -12,7 +12,6 @@ from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.launch_groups import LIKELY, LaunchGroup, gain_of
 from keet.explanation.run_texts import share, time
 from keet.profile import Dim3
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import product
+from typing import NamedTuple
 
 from keet.analysis.ledger import Ledger
 from keet.analysis.limits import FEW_BYTES, SAME_BYTES, SIMILAR
@@ -23,7 +24,6 @@ from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup
 from keet.formatting import shapes_text, speedup_text
 from keet.profile import Workload
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 PER_BYTE = Parameter(

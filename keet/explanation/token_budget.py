@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
+from typing import NamedTuple
 
 _BYTES_A_TOKEN = 3.5
 _TOKENS_A_WORD = 1.35
 _USUAL_BYTES = 3.4
-_PARTS = regex(r"[A-Za-z]{1,5}|[0-9]|\n[ \t]*|[ \t]{2,}|[ \t](?=[0-9])|[^\sA-Za-z0-9]", re.ASCII)
+_PARTS = re.compile(
+    r"[A-Za-z]{1,5}|[0-9]|\n[ \t]*|[ \t]{2,}|[ \t](?=[0-9])|[^\sA-Za-z0-9]", re.ASCII
+)
 """Parts that tokenizers do not join: pieces of words, digits (many join three) and the blank before
 them, punctuation, indentation."""
 _ELLIPSIS = " ..."

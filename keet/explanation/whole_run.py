@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.ledger import Ledger
 from keet.analysis.limits import MAJORITY, SAVED_PART
@@ -21,7 +21,6 @@ from keet.explanation.run_texts import (
 )
 from keet.profile import KernelRun, Launch, Profile, RunPositions, RunTable, Workload
 from keet.profile.run_table import RECORDER_NAMES, SkippedKernel
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 if TYPE_CHECKING:

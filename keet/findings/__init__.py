@@ -19,7 +19,7 @@ import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from keet.analysis.candidate import Candidate
 from keet.analysis.facts.fact import Fact
@@ -29,7 +29,6 @@ from keet.analysis.place import LeadingLines
 from keet.analysis.source_lines.array_accesses import AccessKind
 from keet.analysis.time_model import TimeModel
 from keet.evidence import Evidence, Sentence
-from keet.records import NamedTuple
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode

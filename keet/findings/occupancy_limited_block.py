@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from keet.analysis.candidate import Candidate, covered_waits
 from keet.analysis.decisions.occupancy import (
@@ -28,7 +29,6 @@ from keet.analysis.time_model import (
 )
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 SHORT_LIVED = Parameter(256, "instructions per warp: starting a block matters", "judgement")

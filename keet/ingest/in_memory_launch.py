@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from keet.profile import (
@@ -16,7 +17,6 @@ from keet.profile import (
     SourceMarker,
 )
 from keet.profile.rules import leading_rule
-from keet.records import dataclass, field
 from keet.safe_text import bounded_line
 
 _Value = TypeVar("_Value")

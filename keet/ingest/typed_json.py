@@ -17,6 +17,7 @@ from typing import (
     Annotated,
     Any,
     Literal,
+    NamedTuple,
     NoReturn,
     TypeVar,
     Union,
@@ -25,7 +26,6 @@ from typing import (
     get_type_hints,
 )
 
-from keet.records import NamedTuple
 from keet.safe_text import shortened
 
 Record = TypeVar("Record")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from keet.lazy_regex import regex
 from keet.masking.names import has_password, is_mixed, is_random, is_secret
 from keet.masking.shapes import Span, looks
 
@@ -20,9 +19,9 @@ _DECISIVE = 100
 _LONGEST_QUOTED = 1000
 """Characters in which the quote that closes a value is searched, for linear time."""
 _PLAIN_QUOTES = ('"', "'")
-_CLOSES = {quote: regex(rf"(?<!\\){quote}(?=[\s,;:)}}\]&]|\Z)") for quote in _PLAIN_QUOTES}
+_CLOSES = {quote: re.compile(rf"(?<!\\){quote}(?=[\s,;:)}}\]&]|\Z)") for quote in _PLAIN_QUOTES}
 
-_NAMED = regex(
+_NAMED = re.compile(
     r"""(?x)
     (?: (?<=\\[nrt]) | (?<![\w.-]) )
     (?P<dash> -D(?=\w) | [-\u2010-\u2015\u2212]{1,4}+ | / )?
@@ -37,29 +36,29 @@ _NAMED = regex(
 )
 """A name, and what separates it from its value. The reader writes line ends and tabs as `\n`, `\t`.
 """
-_ENCODED = regex("%5[Ff]|%2[Dd]")
-_SCHEME = regex(r"(?i)(?:bearer|basic|token|digest|negotiate|apikey|ntlm|oauth)(?:\s+|%20)")
-_QUOTE = regex(r"\\{0,3}[\"'`]|%22")
-_RUN = regex(r"""(?:\\.|[^\s\\"'`]|["'`](?![\s,;)}\]:]|\Z))++\\?""", re.DOTALL)
-_RUN_IN_LIST = regex(r"""(?:\\(?!["']).|[^\s\\"'`&]|["'`](?![\s,;)}\]:]|\Z))++""", re.DOTALL)
-_NEXT_FIELD = regex(r"""%26|[,;]\s*\\{0,3}["']?[A-Za-z_][\w .-]{0,40}["']?\s?[=:]""")
-_SHELL = regex(r"""(?:^|\s)-\w*c\s+["']$""")
-_BARE = regex(r"password|passwd|passphrase|secret|login", re.IGNORECASE)
+_ENCODED = re.compile("%5[Ff]|%2[Dd]")
+_SCHEME = re.compile(r"(?i)(?:bearer|basic|token|digest|negotiate|apikey|ntlm|oauth)(?:\s+|%20)")
+_QUOTE = re.compile(r"\\{0,3}[\"'`]|%22")
+_RUN = re.compile(r"""(?:\\.|[^\s\\"'`]|["'`](?![\s,;)}\]:]|\Z))++\\?""", re.DOTALL)
+_RUN_IN_LIST = re.compile(r"""(?:\\(?!["']).|[^\s\\"'`&]|["'`](?![\s,;)}\]:]|\Z))++""", re.DOTALL)
+_NEXT_FIELD = re.compile(r"""%26|[,;]\s*\\{0,3}["']?[A-Za-z_][\w .-]{0,40}["']?\s?[=:]""")
+_SHELL = re.compile(r"""(?:^|\s)-\w*c\s+["']$""")
+_BARE = re.compile(r"password|passwd|passphrase|secret|login", re.IGNORECASE)
 """Names after which a value follows without dash or `=`."""
-_PART = regex(r"[a-z0-9][A-Z]|\w[._]\w|^_")
+_PART = re.compile(r"[a-z0-9][A-Z]|\w[._]\w|^_")
 """In names of settings: `user.password`, `aws_secret_access_key`, `_authToken`."""
 _SETTERS = frozenset(("set", "config", "--global", "--local", "--system", "--add"))
 """Words before the name of a setting: `git config user.password v`."""
-_SETTING_VALUE = regex(r"(?=[\W\d_]*[A-Za-z])(?=[\W_A-Za-z]*\d)[\w+=~!@#$%^*-]{8,100}+")
-_IDENTIFIED = regex(r"""(?i)identified\s+by\s+(?P<quote>["'])(?P<value>[^"']*)""")
-_WORD_WITH_URL = regex(r"://(?P<rest>[^\s\"']*+)")
-_QUOTED_URL = regex(
+_SETTING_VALUE = re.compile(r"(?=[\W\d_]*[A-Za-z])(?=[\W_A-Za-z]*\d)[\w+=~!@#$%^*-]{8,100}+")
+_IDENTIFIED = re.compile(r"""(?i)identified\s+by\s+(?P<quote>["'])(?P<value>[^"']*)""")
+_WORD_WITH_URL = re.compile(r"://(?P<rest>[^\s\"']*+)")
+_QUOTED_URL = re.compile(
     r"""(?x) ["'][^\s"'/]{0,60}://
     (?P<user> [^\s"'/@:\[]{0,60} : (?!\d+[\s?,;]) (?= [^\s"'/]{1,100}\s ) [^"'/]{1,100} ) @
     """
 )
 """In quotes, a password may have spaces."""
-_AT_HOST = regex(
+_AT_HOST = re.compile(
     r"""(?x) (?<![^\s"'=,])
     (?P<proxy> (?: -x | --?[\w-]{0,40}(?:proxy|dsn) ) (?:\s+|=) ["']? )?
     (?P<user> [A-Za-z_][\w.%+\\-]{0,60} : (?!//)
@@ -68,16 +67,16 @@ _AT_HOST = regex(
     """
 )
 """`user:password@host:3128` without `://`; not `layer:3@gpu:0` and `image:tag@sha256:…`."""
-_ORACLE = regex(
+_ORACLE = re.compile(
     r"""(?x) (?<![\w/.-]) \w{1,60} / (?P<url> [^\s"'/@]{1,100} ) @//
       | (?i: (?<![\w-]) (?: sqlplus | sqlldr | expdp | impdp | rman )
         (?: \s+ -\S{1,20} ){0,4} \s+ ["']?\w{1,60}/ (?P<value> [^\s"'@]{1,100} ) )
     """
 )
 """`user/password@orcl`"""
-_HOST = regex(r"[^/@:]*(?::\d*)?(?:[/?#]|\Z)|[^:]*\Z")
+_HOST = re.compile(r"[^/@:]*(?::\d*)?(?:[/?#]|\Z)|[^:]*\Z")
 """Without a password."""
-_LOGIN = regex(
+_LOGIN = re.compile(
     r"""(?ix) (?<![\w-])
     (?: (?P<glued> mysql\w* | mariadb\w* | 7za? ) | (?P<sshpass> sshpass )
       | (?P<any> mongo\w* | htpasswd ) | (?P<zip> zip | unzip ) | (?P<openssl> openssl )
@@ -92,14 +91,14 @@ _GLUED = {"glued": "p", "sshpass": "p", "zip": "P"}
 _OWN = {"k": "openssl", "K": "openssl", "b": "curl"}
 """Options that only this command has for secrets."""
 _PLAIN_LOGINS = frozenset(("glued", "sshpass", "any", "zip", "other"))
-_SHORT = regex(
+_SHORT = re.compile(
     r"""(?x) (?<!\S) -(?P<option>[uUpPawkKb]) (?P<space>[\s=]*+)
     (?P<value> "[^"]*" | '[^']*' | (?!-) \S++ )
     """
 )
-_SHARE_USER = regex(r"[^%\s]*[A-Za-z][^%\s]*%(?P<value>.+)")
+_SHARE_USER = re.compile(r"[^%\s]*[A-Za-z][^%\s]*%(?P<value>.+)")
 """`user%password` of Windows shares."""
-_USER_NAME = regex(r"[\"']?[A-Za-z_][\w@-]*[\"']?")
+_USER_NAME = re.compile(r"[\"']?[A-Za-z_][\w@-]*[\"']?")
 
 
 def secret_spans(text: str, mark: str) -> Iterator[Span]:
@@ -271,5 +270,5 @@ def _random_words(text: str) -> Iterator[Span]:
             yield found.span()
 
 
-_LONG_WORD = regex(r"(?<![\w./\\~+-])[A-Za-z0-9_~+=-]{24,}+(?:[A-Za-z0-9_~+=/-]*+)(?![.\\])")
-_SIGNS = regex(r"[_~+=/-]+")
+_LONG_WORD = re.compile(r"(?<![\w./\\~+-])[A-Za-z0-9_~+=-]{24,}+(?:[A-Za-z0-9_~+=/-]*+)(?![.\\])")
+_SIGNS = re.compile(r"[_~+=/-]+")

@@ -6,8 +6,6 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from keet.lazy_regex import regex
-
 MARK = "[masked]"
 
 _HINTS = (
@@ -26,8 +24,8 @@ _HINTS = (
 """In lower case, one of these is in every text with a secret, except for random words."""
 _LEAST_RANDOM = 24
 """Characters of a word that is masked because it looks random, whatever precedes it."""
-_MARK = regex(re.escape(MARK))
-_BEFORE = regex(r"""([\w.-]*\w)[\s"'=:,\\>`]*(?:bearer |basic |token |%20)?$""", re.IGNORECASE)
+_MARK = re.compile(re.escape(MARK))
+_BEFORE = re.compile(r"""([\w.-]*\w)[\s"'=:,\\>`]*(?:bearer |basic |token |%20)?$""", re.IGNORECASE)
 
 
 @lru_cache(maxsize=64)  # launches share their NVTX ranges, reports their command line

@@ -6,14 +6,13 @@ means also depends on the value: `--token 4096` is a size, `--password 4096` a p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from keet.lazy_regex import regex
-
-_PARTS = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 """Of snake_case, kebab-case, dotted and camelCase names, without numbers."""
-_FOREIGN = regex(r"[^\W\d_]+")
+_FOREIGN = re.compile(r"[^\W\d_]+")
 
 
 def _words(text: str) -> frozenset[str]:
@@ -65,18 +64,18 @@ _PROGRAM_PASSES = _words("""
     opt optimization optimizer post pre radix reduce render scan shader shadow sort sub tile
     """)
 """Before `pass`, a step of a program."""
-_PASS_VALUE = regex(r"(?=[^\d]*\d)(?=[^A-Za-z]*[A-Za-z])[^\s/._-]{8,}")
+_PASS_VALUE = re.compile(r"(?=[^\d]*\d)(?=[^A-Za-z]*[A-Za-z])[^\s/._-]{8,}")
 _NO_VALUES = _words("0 1 true false yes no on off none null auto default")
 
-_NUMBER = regex(r"[+-]?[\d_,.:x*/-]*\d(?:[eE][+-]?\d+)?(?:[kKmMgGtT]i?[bB]?)?[/,;]?")
+_NUMBER = re.compile(r"[+-]?[\d_,.:x*/-]*\d(?:[eE][+-]?\d+)?(?:[kKmMgGtT]i?[bB]?)?[/,;]?")
 """A number, size, range, list or shape: `4096`, `128k`, `0-15`, `64x64`."""
-_SPECIAL = regex(r"</?\|?[A-Za-z_]{1,24}\|?>|\[[A-Z]{2,8}\]")
+_SPECIAL = re.compile(r"</?\|?[A-Za-z_]{1,24}\|?>|\[[A-Z]{2,8}\]")
 """A special token of a tokenizer: `<|endoftext|>`, `[PAD]`."""
-_PATH = regex(
+_PATH = re.compile(
     r"~?[./\\].*|[A-Za-z]:[\\/].*|.*\.(?:pem|key|crt|cer|json|ya?ml|txt|env|toml|pub|p12)"
 )
-_DIGITS = regex(r"\d{4,12}")
-_USER = regex(r"(?P<user>[^:\s]*):(?P<password>.+)", 16)
+_DIGITS = re.compile(r"\d{4,12}")
+_USER = re.compile(r"(?P<user>[^:\s]*):(?P<password>.+)", 16)
 
 
 def is_secret(name: str, value: str) -> bool:

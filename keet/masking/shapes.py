@@ -5,15 +5,14 @@ Every pattern must take linear time: a report or a server chooses the text that 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
-
-from keet.lazy_regex import regex
 
 Span = tuple[int, int]
 
 _PREFIXES = r"sk|gsk|gh[oprsu]|hf|r8|lsv2|npm|glsa|shp(?:at|ca|pa|ss)|whsec"
 _LOOKS = tuple(
-    regex(pattern)
+    re.compile(pattern)
     for pattern in (
         # A digit is required: function names have none there.
         rf"\b(?:{_PREFIXES})[-_](?:(?:live|test|pt|sk)_)?(?=[A-Za-z]*\d)[A-Za-z0-9]{{20,}}[\w-]*",
@@ -34,13 +33,13 @@ _LOOKS = tuple(
         r"\bAGE-SECRET-KEY-1[0-9A-Z]{20,}",
     )
 )
-_WORDS = regex(r"\bsk-[\w*-]{8,}+")
+_WORDS = re.compile(r"\bsk-[\w*-]{8,}+")
 """A key if it contains a digit or a star. That is checked afterwards: a lookahead from each of many
 `sk-` would take quadratic time."""
-_DIGIT = regex(r"[\d*]")
-_WEB_TOKEN = regex(r"\beyJ[\w-]{10,}+(?P<rest>\.[\w-]{10,}+\.[\w-]*)?")
+_DIGIT = re.compile(r"[\d*]")
+_WEB_TOKEN = re.compile(r"\beyJ[\w-]{10,}+(?P<rest>\.[\w-]{10,}+\.[\w-]*)?")
 """A JSON web token if it has all three parts, for the same reason."""
-_AFTER = regex(
+_AFTER = re.compile(
     r"""(?ix)
       \b(?:x-api-key|api-key|authorization)
         (?: ["']?\s*[:=] | ["'], ) \s* b?["']? (?:(?:bearer|basic|token)\s+)?
@@ -53,9 +52,9 @@ _AFTER = regex(
     | [a-z0-9+.-]:// (?P<user> [^\s/@?\#"']++ ) (?=@)
     """
 )
-_URL = regex(r"""(?i)(?:[a-z0-9+.-]:/|(?<![^\s"'(]))/(?![/*])[^\s"'<>]++""")
+_URL = re.compile(r"""(?i)(?:[a-z0-9+.-]:/|(?<![^\s"'(]))/(?![/*])[^\s"'<>]++""")
 """Or a path, as servers quote them. Elsewhere, `&key=` and `?key=` are code."""
-_QUERY = regex(
+_QUERY = re.compile(
     r"""(?ix)
     [?&](?:[a-z_-]*(?:key|token|secret|password)|sig|signature|auth)=(?!=) (?P<query> [^&\s"'\#]+ )
     """

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, lru_cache
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from keet.catalog import metric_named, metric_with_id, unit_of
 from keet.errors import KeetError, MetricNotCollected
@@ -14,7 +15,6 @@ from keet.masking.mask import masked
 from keet.profile.metric import Instances, Metric, Value, is_measurement
 from keet.profile.names import KernelName
 from keet.profile.rules import RuleResult, SourceMarker
-from keet.records import NamedTuple, dataclass
 from keet.units import Number, Quantity
 
 Dim3 = tuple[int, int, int]

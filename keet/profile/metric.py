@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
-from keet.lazy_regex import regex
-from keet.records import NamedTuple, dataclass
 from keet.units import Number, Quantity
 
 Value = Number | str | None
@@ -27,7 +27,7 @@ _EXACT = 2**53
 """Up to here every integer is also a double. Larger ones are converted to the nearest double, so
 that comparing an integer with a double is consistent."""
 
-_NEVER_ZERO = regex(
+_NEVER_ZERO = re.compile(
     r"gpu__time_duration.*"
     r"|.*cycles_elapsed.*"
     r"|(?:sm|smsp)__cycles_active\.(?:avg|max|sum)"

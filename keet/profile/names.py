@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
-from keet.records import NamedTuple
 from keet.safe_text import shortened
 
 _FOLDED = "…"

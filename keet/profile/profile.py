@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePath
-from typing import TYPE_CHECKING, ClassVar, Literal, overload
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, overload
 
 from keet.errors import KeetError
 from keet.formatting import count_noun
@@ -14,7 +15,6 @@ from keet.profile.checked_text import Sha256, UtcTime
 from keet.profile.launch import MOST_CODES, Device, Launch
 from keet.profile.repeated_launches import by_kernel_and_shape, representative
 from keet.profile.run_table import RunPositions, RunTable
-from keet.records import NamedTuple, dataclass, field
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-
-from keet.records import NamedTuple
+from typing import NamedTuple
 
 
 class RuleKind(StrEnum):

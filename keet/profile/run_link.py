@@ -11,10 +11,10 @@ import math
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from keet.profile.launch import Launch
 from keet.profile.run_table import KernelRun, KnownBy, Position, RunPositions, RunTable
-from keet.records import NamedTuple
 
 
 class _Share(NamedTuple):

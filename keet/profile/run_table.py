@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.profile.checked_text import UtcTime
 from keet.profile.launch import Dim3
 from keet.profile.names import short_name
-from keet.records import NamedTuple
 
 Recorder = Literal["cupti", "nsys", "ncu", "file"]
 """What measured the times: CUPTI or Nsight Systems in a plain run, ncu one launch at a time without

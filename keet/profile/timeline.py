@@ -6,10 +6,10 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from keet.profile.launch import Dim3
 from keet.profile.run_table import KernelRun, Recorder, RunLaunch, RunTable
-from keet.records import NamedTuple
 
 KEPT_LAUNCHES = 50_000
 """Most launches that a table lists one by one: about 1 MB of text. Else totals only."""

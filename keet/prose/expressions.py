@@ -10,11 +10,10 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from random import Random
+from typing import NamedTuple
 
-from keet.lazy_regex import regex
 from keet.prose import values
 from keet.prose.values import UnitValue, ValueProblem
-from keet.records import NamedTuple
 
 # --- parsing
 
@@ -33,8 +32,8 @@ _REST = (
     rf"{_NUMBER})|(?P<name>{_NAME})"
     r"|(?P<op><<|>=|<=|==|!=|~=|\*\*|[-+*/()<>~≈≥≤×÷%,]))"
 )
-_TOKEN = regex(rf"\s*(?:(?P<number>{_THOUSANDS}{_REST}", re.ASCII)
-_TOKEN_IN_BRACKETS = regex(rf"\s*(?:(?P<number>{_REST}", re.ASCII)
+_TOKEN = re.compile(rf"\s*(?:(?P<number>{_THOUSANDS}{_REST}", re.ASCII)
+_TOKEN_IN_BRACKETS = re.compile(rf"\s*(?:(?P<number>{_REST}", re.ASCII)
 """Inside calls, a comma separates arguments: `min(16,128)`."""
 _SAME = {"≈": "~", "~=": "~", "≥": ">=", "≤": "<=", "×": "*", "÷": "/"}
 COMPARISONS = (">", "<", ">=", "<=", "==", "!=", "~")

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from keet.evidence import Reference
 from keet.evidence.free_numbers import Allowed, free_number
 from keet.evidence.number_words import LISTED, PLACE
-from keet.lazy_regex import regex
 from keet.prose.expressions import (
     EvaluatedExpression,
     NamedValue,
@@ -26,14 +26,13 @@ from keet.prose.expressions import (
 from keet.prose.names import Names
 from keet.prose.text import SPAN, Prose, ProseSentence, sentences_of
 from keet.prose.values import ValueProblem
-from keet.records import NamedTuple
 
-_LINKING = regex(
+_LINKING = re.compile(
     r"[\s(:=,]*(?:(?:is|are|was|at|of|only|just|about|reaches|reached|stands)\b[\s(:=,]*){0,3}",
     re.I,
 )
 """Words that may be between a label and its number."""
-_EQUATING = regex(r"\s*(?:=|:|\b(?:is|are|was)\b)\s*(?:(?:only|just|about)\s+)?", re.I)
+_EQUATING = re.compile(r"\s*(?:=|:|\b(?:is|are|was)\b)\s*(?:(?:only|just|about)\s+)?", re.I)
 """The same for labels of one word, which often mean something else: `threads at {x}`."""
 _NEAR = 160
 """Characters before a reference in which its label is searched: longer than any label."""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Self
+from typing import NamedTuple, Self
 
 from keet.evidence import Reference, Sentence
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 
 
 class ProseSentence(Sentence):
@@ -94,7 +92,7 @@ def sentences_of(text: str) -> Iterator[tuple[str, str]]:
 
 
 _ITEM = r"\s*(?:[-*+•]|\d+[.)])\s"
-SPAN = regex(r"`([^`]*)`|\{{1,2}([^{}]*)\}{1,2}")
+SPAN = re.compile(r"`([^`]*)`|\{{1,2}([^{}]*)\}{1,2}")
 """Code, whose braces are not references; or a reference, also in double braces."""
 
 
@@ -119,8 +117,8 @@ def _hidden(text: str) -> str:
     return SPAN.sub(lambda match: "_" * len(match[0]), text)
 
 
-_END = regex(r"(?<=[.!?])(?:['\")\]*_]*)\s+(?=[^\s])")
-_ABBREVIATED = regex(
+_END = re.compile(r"(?<=[.!?])(?:['\")\]*_]*)\s+(?=[^\s])")
+_ABBREVIATED = re.compile(
     r"\b(?:e\.g|i\.e|vs|approx|ca|avg|etc|no|fig|max|min|cf)\.$|^\(?\d{1,2}\.$", re.I
 )
 """A number at the beginning is a list number."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from keet.records import NamedTuple
 from keet.units import Quantity, base_unit, format_number, parse_unit, symbol
 
 _DIMENSIONS: Mapping[str, tuple[Mapping[str, int], float]] = {

@@ -6,6 +6,7 @@ A client that sent such a request would wait for its answer until it gives up.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from mcp.shared.message import SessionMessage
@@ -13,13 +14,11 @@ from mcp_types import ErrorData, JSONRPCError, JSONRPCNotification
 from mcp_types.jsonrpc import jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from keet.lazy_regex import regex
-
 _NOT_JSON, _NOT_A_REQUEST = -32700, -32600
 """Codes of JSON-RPC."""
 _NOTIFICATIONS = "notifications/"
 """The methods of MCP that have no id begin with it."""
-_LONE_SURROGATES = regex("[\ud800-\udfff]")
+_LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 """JSON can escape half a character (`"\\ud800"`), which Python's `json` reads, and pydantic not."""
 
 

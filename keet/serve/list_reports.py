@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from keet.corpus.discovery import is_report_name, looks_like_report
 from keet.errors import UsageError
@@ -16,7 +16,6 @@ from keet.formatting import count_noun, shapes_text
 from keet.ingest.input.files import printable_path
 from keet.profile import Launch, Profile
 from keet.profile.time_order import longest_first
-from keet.records import NamedTuple
 from keet.render.json.show import ShowLaunch, show_document
 from keet.serve.allowed_folders import AllowedFolders, quoted
 from keet.serve.arguments import ListReportsArguments

@@ -8,14 +8,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock, RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.errors import IngestError, UsageError
 from keet.formatting import count_noun
 from keet.ingest import read_profile
 from keet.ingest.run_tables.run_table import table_path
 from keet.profile import Launch, Profile
-from keet.records import NamedTuple
 from keet.serve.allowed_folders import AllowedFolders, quoted
 from keet.serve.tool_call import ToolCall
 

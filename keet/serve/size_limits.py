@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from keet.errors import UsageError
-from keet.records import NamedTuple
 from keet.safe_text import shortened, visible
 
 MAX_RESULT = 24_000

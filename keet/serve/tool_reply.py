@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from keet.formatting import count_noun
-from keet.records import NamedTuple
 from keet.serve.results import ToolResult
 from keet.serve.size_limits import ResultPage, text_fits
 

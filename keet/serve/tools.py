@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, NamedTuple
 
-from keet.records import NamedTuple
 from keet.render.json.encoding.models import schema_of
 from keet.serve import arguments, results
 from keet.serve.cases import cases

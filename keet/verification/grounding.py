@@ -14,11 +14,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import permutations
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.evidence import Evidence
 from keet.profile import Launch
-from keet.records import NamedTuple
 from keet.units import Quantity
 from keet.verification.number_match import Amount, agrees, amounts, fits, is_any, is_near, same_kind
 from keet.verification.text.numbers import TextNumber, find_numbers

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import NamedTuple
 
-from keet.records import NamedTuple
 from keet.verification.text.numbers import TextNumber
 from keet.verification.text.sentences import SentenceSpan
 from keet.verification.values.report_values import ReportValue

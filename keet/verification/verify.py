@@ -12,7 +12,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 
 from keet.catalog import metric_named, metric_with_id
-from keet.lazy_regex import regex
 from keet.profile import Launch
 from keet.progress import counted
 from keet.verification.checks.limiter_check import UNIT_SHARES
@@ -77,7 +76,7 @@ _NO_WHOLE = (
     "it",
 )
 """Words after `of` that are not a column of a source line, so the name in the clause decides."""
-_SHARE_OF = regex(r"\s*of\s+(?:(?:the|all|its)\s+)?(\w+(?:\s\w+)?)")
+_SHARE_OF = re.compile(r"\s*of\s+(?:(?:the|all|its)\s+)?(\w+(?:\s\w+)?)")
 
 
 _OTHERS = content_words("others")

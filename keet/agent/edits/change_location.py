@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
+from typing import NamedTuple
 
 from keet.agent.edits.code_text import brace_depth
 from keet.agent.edits.edit_text import LineReplacement, is_elision, lines_of, readings
@@ -26,7 +27,6 @@ from keet.agent.edits.line_search import (
 )
 from keet.agent.edits.similar_lines import Window, aligned, similar_windows
 from keet.agent.edits.unified_diff import Span
-from keet.records import NamedTuple
 
 _LONGEST_OLD = 400
 _MOST_SHOWN = 4

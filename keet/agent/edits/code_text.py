@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-from keet.lazy_regex import regex
-
-_NOT_CODE = regex(
+_NOT_CODE = re.compile(
     r'//[^\n]*|/\*.*?(?:\*/|\Z)|R"([^\s()\\]{0,16})\(.*?(?:\)\1"|\Z)'
     r'|"(?:\\.|[^"\\\n])*"|(?<![0-9A-Za-z])\'(?:\\.|[^\'\\\n])+\'',
     re.DOTALL,

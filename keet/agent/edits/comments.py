@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 
 from keet.evidence.free_numbers import Allowed, free_number
-from keet.lazy_regex import regex
 
-_COMMENT = regex(
+_COMMENT = re.compile(
     r"(?<![ \t])[ \t]*+(?:(?://|#(?!\s*(?:pragma|define|if|endif|include|else|elif|undef|line|error)))[^\n]*"
     r"|/\*.*?(?:\*/|\Z))",
     re.DOTALL,
 )
 """Including the blanks before it, matched from the first blank: matching from every blank would
 take quadratic time."""
-_NUMBER = regex(r"\d+(?:\.\d+)?")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 def without_figures(code: str, source: str) -> str:

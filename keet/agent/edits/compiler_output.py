@@ -5,29 +5,30 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from keet.errors import one_line
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 
 LONGEST_ERROR = 200
 MOST_ERRORS = 5
-_ENTRY = regex(r"Compiling entry function '([^'\n]+)'")
-_PROPERTIES = regex(r"Function properties for (\S+)")
-_STACK = regex(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
-_USED = regex(r"Used (\d+) registers")
-_SHARED = regex(r"(\d+)(?:\+(\d+))? bytes smem")
+_ENTRY = re.compile(r"Compiling entry function '([^'\n]+)'")
+_PROPERTIES = re.compile(r"Function properties for (\S+)")
+_STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_USED = re.compile(r"Used (\d+) registers")
+_SHARED = re.compile(r"(\d+)(?:\+(\d+))? bytes smem")
 _ERRORS = (
-    regex(
+    re.compile(
         r"^(?P<file>[^\s(:][^(:\n]*)\((?P<line>\d+)\): (?:catastrophic )?"
         r"error(?P<number> #[\w-]+)?: (?P<text>.*)$"
     ),
-    regex(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$"),
-    regex(r"^ptxas (?P<file>[^\s,;]+), line (?P<line>\d+); (?:error|fatal) *: (?P<text>.*)$"),
-    regex(r"^(?P<file>)(?P<line>)(?:ptxas|nvlink|nvcc) *(?:error|fatal) *: (?P<text>.*)$"),
-    regex(r"^(?P<file>)(?P<line>)(?:ptxas|nvcc) (?:error|fatal) *: (?P<text>.*)$"),
+    re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$"),
+    re.compile(r"^ptxas (?P<file>[^\s,;]+), line (?P<line>\d+); (?:error|fatal) *: (?P<text>.*)$"),
+    re.compile(r"^(?P<file>)(?P<line>)(?:ptxas|nvlink|nvcc) *(?:error|fatal) *: (?P<text>.*)$"),
+    re.compile(r"^(?P<file>)(?P<line>)(?:ptxas|nvcc) (?:error|fatal) *: (?P<text>.*)$"),
 )
-_INTERNAL = regex(r"(?:\d+)?_(?:GLOBAL__N__|INTERNAL_)[0-9a-f]{8}_\d+_\w+?(?=\d+[A-Za-z_]\w*E|$)")
+_INTERNAL = re.compile(
+    r"(?:\d+)?_(?:GLOBAL__N__|INTERNAL_)[0-9a-f]{8}_\d+_\w+?(?=\d+[A-Za-z_]\w*E|$)"
+)
 
 
 class KernelResources(NamedTuple):

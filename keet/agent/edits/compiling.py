@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, MutableMapping, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.agent.edits.code_text import is_cuda
 from keet.agent.edits.compiler_output import (
@@ -37,8 +37,6 @@ from keet.agent.edits.nvcc import (
 from keet.agent.edits.patch_making import Patch
 from keet.agent.edits.unified_diff import plain_path
 from keet.errors import one_line
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 
 __all__ = [
     "BuildComparison",
@@ -56,7 +54,7 @@ __all__ = [
 TIMEOUT_S = 60.0
 _MOST_TEXT = 20_000_000
 _MOST_UNITS = 3
-_FLAGS = regex(
+_FLAGS = re.compile(
     r"--?std=(?:c|gnu)\+\+\d\w|-O[0-3]|--?use_fast_math|--?ftz=(?:true|false)|-G|-g|--?lineinfo"
     r"|--?generate-line-info|--?prec-(?:div|sqrt)=(?:true|false)|--?fmad=(?:true|false)"
     r"|--?maxrregcount=\d+|--?expt-(?:relaxed-constexpr|extended-lambda)|--?extended-lambda"
@@ -275,7 +273,7 @@ def _obstacle(before: CompileProblem) -> str:
     return before.message
 
 
-_MISSING_HEADER = regex(r"(?:^|\s)(\S+): No such file or directory")
+_MISSING_HEADER = re.compile(r"(?:^|\s)(\S+): No such file or directory")
 
 
 def _failed(after: CompileProblem, before: Compiled) -> BuildComparison:

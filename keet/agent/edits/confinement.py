@@ -27,12 +27,10 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.agent.edits.code_text import CUDA_SUFFIXES
 from keet.ingest.code.source_folder import is_source
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 
 Kind = Literal["namespaces", "library"]
 
@@ -49,7 +47,7 @@ _MOST_HEADERS = 5_000
 _HEADERS = (*CUDA_SUFFIXES, ".inc", ".ipp", ".tpp", ".tcc", ".def")
 _SHALLOWEST = 4
 """Parts of a project's path: `/home/me/project`."""
-_PLAIN = regex(r"[\w .+=@/-]+")
+_PLAIN = re.compile(r"[\w .+=@/-]+")
 _READERS = {"cc1plus", "cicc", "ptxas"}
 """Programs that read sources or what they become: each must have loaded the library."""
 

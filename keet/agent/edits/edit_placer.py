@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from keet.agent.answer_schemas import RawChange, RawEdit
 from keet.agent.edits.comments import without_figures
@@ -25,12 +27,10 @@ from keet.agent.edits.patch_making import (
 from keet.agent.source.build_facts import build_facts
 from keet.agent.source.source_listing import kernel_files
 from keet.ingest.code.source_folder import is_source
-from keet.lazy_regex import regex
 from keet.profile import Launch
 from keet.profile.names import file_name
-from keet.records import NamedTuple
 
-_PROVED_FLAG = regex(r"\((-[\w=-]+), part of")
+_PROVED_FLAG = re.compile(r"\((-[\w=-]+), part of")
 """`-ftz=true` in a build fact."""
 _NOT_COMPILED = BuildComparison("not checked", "not compiled: --no-compile was given")
 

@@ -10,9 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
+from typing import NamedTuple
 
 
 class LineReplacement(NamedTuple):
@@ -29,13 +27,13 @@ class LineReplacement(NamedTuple):
     """Set by `parse_diff`: old and new text of groups; other lines may be between them."""
 
 
-_FENCE = regex(r"^\s*(?:```|~~~)[\w+.-]*\s*$")
-_NUMBER = regex(r"^\s*L?(\d{1,7})(?:\s?[|:] ?|\t)")
-_ELISION = regex(
+_FENCE = re.compile(r"^\s*(?:```|~~~)[\w+.-]*\s*$")
+_NUMBER = re.compile(r"^\s*L?(\d{1,7})(?:\s?[|:] ?|\t)")
+_ELISION = re.compile(
     r"^\s*(?:(?://|\#|/\*)?\s*(?:\.{3,}|…)[\w\s,()'.:-]*(?:\*/)?|(?://|\#|/\*).*(?:\.{3,}|…)\s*(?:\*/)?)\s*$"
 )
-_HUNK = regex(r"^@@+(?:\s*-(\d{1,7})(?:,(\d{1,7}))?)?")
-_FILE_LINE = regex(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$")
+_HUNK = re.compile(r"^@@+(?:\s*-(\d{1,7})(?:,(\d{1,7}))?)?")
+_FILE_LINE = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$")
 _NOISE = ("diff --git ", "index ", "new file mode", "deleted file mode", "*** ", "\\ No newline")
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from keet.agent.edits.unified_diff import line_end, plain_path, split_lines
 from keet.errors import one_line
-from keet.records import NamedTuple
 
 _MOST_PLACES = 500
 

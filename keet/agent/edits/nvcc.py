@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from keet.agent.edits.code_text import is_cuda
 from keet.agent.edits.compiler_output import flags_asked_for, needs_own_arch
@@ -27,14 +28,12 @@ from keet.agent.edits.confinement import (
 )
 from keet.agent.edits.patch_making import encoded
 from keet.agent.edits.unified_diff import diff_names, plain_path
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 
 _MOST_OUTPUT = 4_000_000
 _MOST_FOLDERS = 40
 _MOST_RETRIES = 4
 _NEWER = "-std=c++20"
-_TOOLKIT = regex(
+_TOOLKIT = re.compile(
     r"^/usr/(?:include|lib\w*|local/cuda[^/]*)/|/targets/[\w-]+/include/|/include/(?:c\+\+|crt)/"
     r"|/(?:site|dist)-packages/nvidia/"
 )

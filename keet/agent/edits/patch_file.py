@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from keet.agent.edits.patch_making import Patch, combined, git_apply_check
 from keet.agent.edits.unified_diff import Span, applied, diff_names, plain_path, split_lines
@@ -12,7 +13,6 @@ from keet.agent.source.source_listing import kernel_files
 from keet.explanation.explanation_types import Explanation
 from keet.explanation.model_explanation import Edit
 from keet.profile import Launch
-from keet.records import NamedTuple
 
 
 class SkippedEdit(NamedTuple):

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from keet.agent.edits.change_location import MATCHES, LocatedChange, NotLocated, locate_change
 from keet.agent.edits.edit_damage import damage
@@ -27,7 +28,6 @@ from keet.agent.edits.unified_diff import (
     split_lines,
 )
 from keet.errors import one_line
-from keet.records import NamedTuple
 
 __all__ = [
     "Combined",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
+from typing import NamedTuple
 
 LIMIT = 0.8
 """Least share of common words and signs, without comments, for three or more lines."""
@@ -17,8 +16,8 @@ NEAR = 12
 MARGIN = 0.05
 """The best place must be more similar than any other by this much."""
 _SAME_LINE = 0.5
-_TOKEN = regex(r"\w+|[^\w\s]")
-_COMMENT = regex(r"(?<=\S)\s*//.*$")
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_COMMENT = re.compile(r"(?<=\S)\s*//.*$")
 _MOST_LINES = 20_000
 _MOST_TOKENS = 1500
 _MOST_WORK = 4_000_000

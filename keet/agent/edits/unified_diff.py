@@ -10,13 +10,11 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
+from typing import NamedTuple
 
 CONTEXT = 3
 _NO_END = "\\ No newline at end of file\n"
-_HEAD = regex(r"^@@ -(\d+),(\d+) \+(\d+),(\d+) @@\n$")
+_HEAD = re.compile(r"^@@ -(\d+),(\d+) \+(\d+),(\d+) @@\n$")
 
 
 class Span(NamedTuple):

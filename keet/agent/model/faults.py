@@ -12,6 +12,7 @@ import re
 import socket
 import ssl
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from keet.agent.model.bounded_client import RedirectRefused, ReplyTimeout, ReplyTooLarge
 from keet.agent.model.messages import CantCallTools, ModelFault
@@ -19,9 +20,7 @@ from keet.agent.model.reply_reduction import UnusableReply
 from keet.agent.model.settings import ModelSpec, provider_of
 from keet.agent.privacy.secrets import quotable, scrub
 from keet.errors import one_line
-from keet.lazy_regex import regex
 from keet.optional_packages import is_installed, missing
-from keet.records import NamedTuple
 
 PASSING = frozenset({"rate_limit", "unreachable", "server"})
 """Faults that are retried. A timeout is not: the user has already waited for it."""
@@ -30,18 +29,20 @@ _SCRUBBED = 64 * 2**10
 """Characters of a server's message that are searched for keys before it is shortened."""
 _READ = 4000
 """Characters of a server's message that are matched with patterns."""
-_TOO_LONG = regex(
+_TOO_LONG = re.compile(
     r"context.?length|context.?window|context.?size|maximum context|too many tokens|max_model_len"
     r"|prompt is too long|input is too long|reduce the length|exceeds? the (?:maximum|model)"
     r"|contextoverflow",
     re.IGNORECASE,
 )
-_TOOLS = regex(r"\btools?\b|tool[_ -](?:choice|call|use)|function.?call|\bfunctions\b", re.I)
-_NO_KEY = regex(r"missing credentials|api.?key.*(?:must|not|missing)|did not find \w*key", re.I)
-_VARIABLE = regex(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:API_)?(?:KEY|TOKEN)\b")
+_TOOLS = re.compile(r"\btools?\b|tool[_ -](?:choice|call|use)|function.?call|\bfunctions\b", re.I)
+_NO_KEY = re.compile(
+    r"missing credentials|api.?key.*(?:must|not|missing)|did not find \w*key", re.I
+)
+_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:API_)?(?:KEY|TOKEN)\b")
 _OF_EXTRA = ("langchain", "langchain_openai")
-_INSTALL = regex(r"pip install [`'\"]?([\w.\[\]-]+)")
-_NO_QUOTA = regex(r"insufficient_quota|exceeded your current quota|billing|credit", re.I)
+_INSTALL = re.compile(r"pip install [`'\"]?([\w.\[\]-]+)")
+_NO_QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing|credit", re.I)
 _GARBAGE = (
     *("JSONDecode", "Validation", "KeyError", "TypeError", "ValueError", "IndexError"),
     *("AttributeError", "ProtocolError", "DecodingError", "UnicodeDecode", "UnusableReply"),

@@ -10,7 +10,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from keet.agent.model.faults import (
     PASSING,
@@ -37,7 +37,6 @@ from keet.agent.model.messages import (
 from keet.agent.model.settings import ModelSpec
 from keet.agent.model.time_limit import LONGEST_WAIT_S
 from keet.agent.privacy.secrets import key_in
-from keet.records import NamedTuple
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

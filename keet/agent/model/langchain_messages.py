@@ -19,12 +19,11 @@ from keet.agent.model.messages import (
 )
 from keet.agent.model.reply_reduction import MOST_CALLS, is_count
 from keet.explanation.token_budget import guess_tokens
-from keet.lazy_regex import regex
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
 
-_THINKING = regex(r"\A\s*<think>.*?</think>\s*", re.DOTALL)
+_THINKING = re.compile(r"\A\s*<think>.*?</think>\s*", re.DOTALL)
 """Some local servers leave the thinking in the answer."""
 _LONGEST_TOKEN = 16
 """Characters of a reply per requested token: about four are usual; blanks and JSON escapes can be

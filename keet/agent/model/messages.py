@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol
-
-from keet.records import NamedTuple, dataclass
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol
 
 Role = Literal["system", "user", "assistant", "tool"]
 

@@ -6,13 +6,12 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from keet.agent.privacy.secrets import remember_url, scrub
 from keet.errors import UsageError, one_line
 from keet.files import user_folder
-from keet.records import NamedTuple
 
 _HOSTED_TIMEOUT_S = 240.0
 _OWN_TIMEOUT_S = 600.0

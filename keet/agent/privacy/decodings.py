@@ -18,14 +18,12 @@ from binascii import a2b_base64
 from collections.abc import Iterable, Iterator
 from html import unescape
 
-from keet.lazy_regex import regex
-
 SHORTEST = 12
 """Letters and digits. Shorter parts of a key are not searched for."""
 _LEVELS = 2
 _PASSES = 4
 """How often escapes are undone as one decoding: JSON inside JSON, entities inside percent signs."""
-_ESCAPE = regex(
+_ESCAPE = re.compile(
     r"""
       &\#[0-9]{1,7};? | &\#[xX][0-9a-fA-F]{1,6};?
     | &[A-Za-z][A-Za-z0-9]{1,31}; | &(?:shy|nbsp|amp|lt|gt|quot)
@@ -36,7 +34,7 @@ _ESCAPE = regex(
     """,
     re.VERBOSE,
 )
-_MARKUP = regex(r"<!--.*?(?:-->|\Z)|<[^<>]{0,256}>|\x1b\[[0-?]*+[ -/]*+[@-~]", re.DOTALL)
+_MARKUP = re.compile(r"<!--.*?(?:-->|\Z)|<[^<>]{0,256}>|\x1b\[[0-?]*+[ -/]*+[@-~]", re.DOTALL)
 """HTML comments and tags, terminal colours: they contain letters, but are not displayed."""
 _LAST = 0x10FFFF
 
@@ -49,7 +47,7 @@ _ROT13 = bytes.maketrans(
     (string.ascii_lowercase[13:] + string.ascii_lowercase[:13]).encode()
     + (string.ascii_uppercase[13:] + string.ascii_uppercase[:13]).encode(),
 )
-_READABLE = regex(r"[^\0-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd]{12,}+")
+_READABLE = re.compile(r"[^\0-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd]{12,}+")
 """Text of at least `SHORTEST` characters. Random bytes contain few such runs."""
 
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
@@ -63,8 +61,8 @@ _BASES = (
     (32, b"0123456789abcdefghijklmnopqrstuv", b"0123456789abcdefghijklmnopqrstuv"),
 )
 """Base, digits in the text, the same digits as `int` reads them."""
-_PREFIX = regex(rb"(?<![0-9a-z])0[xbo](?=[0-9a-f])")
-_UNBROKEN = regex(rb"[!-~]{15,}+|(?:[!-~]\s++){15,}+")
+_PREFIX = re.compile(rb"(?<![0-9a-z])0[xbo](?=[0-9a-f])")
+_UNBROKEN = re.compile(rb"[!-~]{15,}+|(?:[!-~]\s++){15,}+")
 """In base 85, prose is digits, too: only long words, and single characters, are decoded."""
 _BASE85 = (
     (string.digits + string.ascii_letters.swapcase() + "!#$%&()*+-;<=>?@^_`{|}~").encode(),
@@ -72,10 +70,10 @@ _BASE85 = (
     (string.digits + string.ascii_letters + ".-:+=^!/*?&<>()[]{}@%$#").encode(),
 )
 """As in git, Ascii85, Z85."""
-_CODE = regex(rb"(?<![0-9])0*+([0-9]{2,3})(?![0-9])")
-_BINARY_CODE = regex(rb"(?<![0-9])[01]{6,8}(?![0-9])")
-_LONG_NUMBER = regex(rb"[0-9]{36,}+")
-_THREE = regex(rb"[0-9]{3}")
+_CODE = re.compile(rb"(?<![0-9])0*+([0-9]{2,3})(?![0-9])")
+_BINARY_CODE = re.compile(rb"(?<![0-9])[01]{6,8}(?![0-9])")
+_LONG_NUMBER = re.compile(rb"[0-9]{36,}+")
+_THREE = re.compile(rb"[0-9]{3}")
 _MOST_DIGITS = 1000
 """Of a number that is read as a whole."""
 _PACKED = (b"\x1f\x8b\x08", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")

@@ -14,22 +14,21 @@ from keet.agent import prompts
 from keet.agent.privacy.secrets import scrub
 from keet.errors import one_line
 from keet.explanation.explanation_types import Explanation
-from keet.lazy_regex import regex
 from keet.profile import Launch
 from keet.profile.names import file_name
 
 Redaction = Literal["names", "source", "all"]
 
-_QUOTED_CODE = regex(r" \(`[^`\n]*`(?:, `[^`\n]*`)*\)")
+_QUOTED_CODE = re.compile(r" \(`[^`\n]*`(?:, `[^`\n]*`)*\)")
 """Code that the analyst quotes: ` (`out[x * n + y]`)`."""
 _SHORTEST = 3
 """Characters of a name: shorter ones would be found inside other words."""
-_FENCED = regex(r"\[data [0-9a-f]+: ([^\n]*)\]\n(.*?)\n\[end of data [0-9a-f]+\]", re.DOTALL)
-_CUT = regex(r"(?<![^`\n…])[^`\n…]*…")
+_FENCED = re.compile(r"\[data [0-9a-f]+: ([^\n]*)\]\n(.*?)\n\[end of data [0-9a-f]+\]", re.DOTALL)
+_CUT = re.compile(r"(?<![^`\n…])[^`\n…]*…")
 """A shortened quotation: a name in it may have lost its end. Starts only after a delimiter:
 starting at every character of a long line would take quadratic time."""
 _LEAST_OF_A_NAME = 4
-_INCLUDED = regex(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+_INCLUDED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 """A header of the project; system headers are in angle brackets."""
 
 

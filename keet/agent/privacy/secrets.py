@@ -19,7 +19,6 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from keet.agent.privacy.decodings import SHORTEST, decodings, letters, unescaped
-from keet.lazy_regex import regex
 from keet.masking.shapes import Span, looks, looks_by_itself, without
 
 KEY = "[key]"
@@ -34,10 +33,10 @@ _STEP = 4
 of `SHORTEST + _STEP - 1` (15) contains one of them."""
 _CHANGES = 4
 """Changes between upper case, lower case and digits that make letters no words."""
-_NAMES = regex(
+_NAMES = re.compile(
     r"(?:API_?KEY|_KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|_PAT|_AUTH)(?:_ID)?$", re.IGNORECASE
 )
-_KEY_NAME = regex(r"(?i)key|token|secret|password|sig|auth")
+_KEY_NAME = re.compile(r"(?i)key|token|secret|password|sig|auth")
 _of_urls: set[str] = set()
 
 

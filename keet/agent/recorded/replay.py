@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from keet.agent.recorded.transcript import read_transcript
 from keet.errors import UsageError, one_line
-from keet.records import NamedTuple
 
 
 class RecordedRun(NamedTuple):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from keet.ingest.code.build_info import BuildInfo, HasCubins, build_info
-from keet.lazy_regex import regex
 from keet.profile import Launch
 
-_OPTION = regex(r"-{1,2}[A-Za-z][\w-]{0,30}(?:[= ]\w[\w.,=-]{0,30})?")
-_REPORTED_SEPARATELY = regex(r"-{1,2}(?:arch|m|lineinfo|gpu-name|machine)\b.*")
+_OPTION = re.compile(r"-{1,2}[A-Za-z][\w-]{0,30}(?:[= ]\w[\w.,=-]{0,30})?")
+_REPORTED_SEPARATELY = re.compile(r"-{1,2}(?:arch|m|lineinfo|gpu-name|machine)\b.*")
 
 
 def build_facts(launch: Launch) -> list[str]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.agent.source.tokens import Token, is_fortran, is_python
-from keet.records import NamedTuple
 
 PartKind = Literal["function", "type", "value", "macro", "prototype", "module"]
 

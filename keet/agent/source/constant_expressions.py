@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from keet.agent.source.tokens import Token, after_angles, closing, split_commas, written
 from keet.agent.source.type_sizes import is_float_type, type_size
-from keet.records import NamedTuple
 
 Number = int | float
 

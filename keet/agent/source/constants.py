@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from keet.agent.source.constant_expressions import (
     MacroFunction,
@@ -18,7 +19,6 @@ from keet.agent.source.source_listing import kernel_files
 from keet.agent.source.tokens import Token, c_tokens, is_fortran, is_python, python_tokens, written
 from keet.agent.source.value_definitions import ValueDefinition, definitions_of, guarded_macros
 from keet.profile import Launch
-from keet.records import NamedTuple
 
 _MOST_PASSES = 12
 """Names may depend on names that are defined later; longer chains stay unknown."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from keet.agent.source.code_parts import ASSIGNMENTS, CodePart, SourceStatement
 from keet.agent.source.tokens import Token, after_angles, closing, split_commas
-from keet.records import NamedTuple
 
 _NO_TYPES = frozenset(
     """return delete else case goto throw new if for while do switch break continue using namespace

@@ -7,21 +7,20 @@ from collections.abc import Sequence
 
 from keet.agent.source.code_parts import CodePart
 from keet.agent.source.tokens import Kind, Token, split_commas
-from keet.lazy_regex import regex
 
-_START = regex(
+_START = re.compile(
     r"\s*(?:(?:pure|elemental|recursive|impure)\s+|attributes\s*\([^)\n]*\)\s*)*"
     r"(?:subroutine|function|program)\s+(\w+)",
     re.IGNORECASE,
 )
-_END = regex(r"\s*end\s*(?:subroutine|function|program)\b|\s*end\s*(?:!|$)", re.IGNORECASE)
-_PARAMETER = regex(r"[^!\n]*,\s*parameter\b[^!\n]*::", re.IGNORECASE)
-_TOKEN = regex(
+_END = re.compile(r"\s*end\s*(?:subroutine|function|program)\b|\s*end\s*(?:!|$)", re.IGNORECASE)
+_PARAMETER = re.compile(r"[^!\n]*,\s*parameter\b[^!\n]*::", re.IGNORECASE)
+_TOKEN = re.compile(
     r"!.*|(?P<text>'[^'\n]*'?|\"[^\"\n]*\"?)|(?P<name>[^\W\d]\w*)"
     r"|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eEdD][+-]?\d+)?(?:_\w+)?)|(?P<sign>::|\*\*|\S)"
 )
 _KINDS: dict[str, Kind] = {"text": "text", "name": "name", "sign": "sign"}
-_OPENACC_NAME = regex(r"(\w+?)_\d+_gpu(?:__red)?")
+_OPENACC_NAME = re.compile(r"(\w+?)_\d+_gpu(?:__red)?")
 
 
 def procedure_of(kernel: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.agent.source.code_parts import CodePart, SourceStatement, member_names, used_names
 from keet.agent.source.fortran import procedure_of
@@ -19,7 +19,6 @@ from keet.agent.source.launch_sites import (
 )
 from keet.agent.source.tokens import Token, c_tokens, macro_of
 from keet.profile import Launch
-from keet.records import NamedTuple
 from keet.safe_text import code_lines
 
 Role = Literal["kernel", "launch", "used", "sizes", "memory"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 from keet.agent.source.code_parts import ASSIGNMENTS, CodePart, SourceStatement, used_names
 from keet.agent.source.cpp_statements import declarators
@@ -16,18 +18,16 @@ from keet.agent.source.tokens import (
     is_python,
     split_commas,
 )
-from keet.lazy_regex import regex
 from keet.profile.names import KernelName
-from keet.records import NamedTuple
 
-_LAUNCHERS = regex(r"(?:cuda|cu|hip)Launch\w*")
+_LAUNCHERS = re.compile(r"(?:cuda|cu|hip)Launch\w*")
 _LEADING_ARGUMENTS = {"hipLaunchKernelGGL": 4, "cudaLaunchKernelEx": 0}
 """Number of arguments between the kernel and its own arguments, per launch function."""
-_ALLOCATES = regex(
+_ALLOCATES = re.compile(
     r"(?:cuda|cu|hip)(?:Malloc|Mem|HostAlloc|HostRegister)\w*|malloc|calloc|new|device_vector"
     r"|host_vector|zeros|ones|empty|rand|randn|randint|full|arange|zeros_like|empty_like"
 )
-_COPIES = regex(r"(?:cuda|cu|hip)Mem(?:cpy|set)\w*")
+_COPIES = re.compile(r"(?:cuda|cu|hip)Mem(?:cpy|set)\w*")
 _PLAIN_TYPES = frozenset(("float", "double", "int", "half", "__half", "__nv_bfloat16"))
 _LONGEST_NAME = 20_000
 _HIGHEST = 3

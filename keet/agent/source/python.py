@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from keet.agent.source.code_parts import ASSIGNMENTS, CodePart, SourceStatement
 from keet.agent.source.tokens import Token, python_tokens, split_commas
-from keet.records import NamedTuple
 
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _MOST_HEADERS = 8

@@ -10,19 +10,18 @@ from keet.agent.source.kernel_source import SourceExcerpt, excerpts_of, kernel_s
 from keet.analysis.place import Place
 from keet.errors import one_line
 from keet.explanation.token_budget import count_tokens
-from keet.lazy_regex import regex
 from keet.profile import Launch
 from keet.profile.names import file_name
 
 _LONGEST = 160
 """Characters of a line: generated code has longer ones."""
-_FOREIGN = regex(
+_FOREIGN = re.compile(
     r"^/usr/(?!(?:local/)?src/)|^/opt/(?:nvidia|cuda|rocm|conda|intel)[^/]*/"
     r"|(?:^|/)(?:site|dist)-packages/|/include/"
 )
 """Paths of compilers and libraries, whose files nobody edits."""
 
-_INCLUDE = regex(r'^\s*#\s*include\s*"([^"\n]+)"', re.MULTILINE)
+_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"\n]+)"', re.MULTILINE)
 
 _MOST_PLACES = 20
 _HEAD_LINES = 6

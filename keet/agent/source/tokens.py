@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal
-
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
+from typing import Literal, NamedTuple
 
 Kind = Literal["name", "number", "text", "sign", "directive", "newline"]
 
@@ -31,7 +28,7 @@ _NUMBER = (
     r"(?P<number>0[xX][0-9a-fA-F'_]+[uUlLzZ]*+|0[bB][01'_]+[uUlLzZ]*+"
     r"|\.?\d(?:[eE][+-](?=\d)|'(?=\d)|[\w.])*+)"
 )
-_C = regex(
+_C = re.compile(
     r"(?P<skip>\s++|//(?:[^\n\\]++|\\[\s\S]|\\\Z)*+|/\*[\s\S]*?(?:\*/|\Z))"
     r'|(?P<raw>R"(?P<mark>[^()\s\\"]{0,16})\([\s\S]*?(?:\)(?P=mark)"|\Z))'
     r"|(?P<name>[^\W\d]\w*+)"
@@ -40,7 +37,7 @@ _C = regex(
     r"|(?P<directive>\#(?:[^\n\\/]++|\\[\s\S]|\\\Z|/\*[\s\S]*?(?:\*/|\Z)|/(?!/))*+)"
     r"|(?P<sign><<<|>>>|<<=|>>=|\.\.\.|->|::|\+\+|--|&&|\|\||[-+*/%&|^=!<>]=|<<|>>|\S)"
 )
-_PYTHON = regex(
+_PYTHON = re.compile(
     r"(?P<newline>\n)|(?P<skip>[^\S\n]++|\#[^\n]*+|\\\n)"
     r'|(?P<raw>[rRbBfFuU]{0,2}(?:"""[\s\S]*?(?:"""|\Z)' + r"|'''[\s\S]*?(?:'''|\Z)))"
     r"""|(?P<text>[rRbBfFuU]{0,2}(?:"(?:[^"\\\n]++|\\[\s\S]|\\\Z)*+"?"""
@@ -97,7 +94,7 @@ class MacroDefinition(NamedTuple):
     body: list[Token]
 
 
-_DEFINE = regex(r"#\s*define[ \t]+(\w+)(\([^)\n]*\))?")
+_DEFINE = re.compile(r"#\s*define[ \t]+(\w+)(\([^)\n]*\))?")
 
 
 def macro_of(directive: Token) -> MacroDefinition | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from keet.agent.source.code_parts import CodePart
 from keet.agent.source.constant_expressions import MacroFunction
@@ -30,7 +31,6 @@ from keet.agent.source.tokens import (
 from keet.agent.source.type_sizes import is_float_type, is_integer_type, struct_size, type_size
 from keet.profile import Launch
 from keet.profile.names import file_name
-from keet.records import NamedTuple
 
 _FIXED = frozenset({"const", "constexpr", "consteval", "constinit"})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from keet.analysis.capture.ncu_options import ncu_arguments
 from keet.analysis.capture.recapture import recapture_command
@@ -12,7 +13,6 @@ from keet.analysis.kernel.language import Language, language_of
 from keet.catalog import Capability, capabilities, exists_on, metric_with_id
 from keet.profile import Launch, Profile, Workload
 from keet.profile.launch_iteration import iterate_launches
-from keet.records import NamedTuple
 
 
 class Gap(NamedTuple):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from keet.profile import Profile
-from keet.records import NamedTuple
 
 _BOOST_SINCE = (2026, 1)
 """From NVIDIA's manual: the default of --clock-control is `boost` from 2026.1 on, and `base`

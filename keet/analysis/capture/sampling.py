@@ -9,11 +9,11 @@ samples are those of the launch's beginning, and nothing else in the report says
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from keet.analysis.limits import NEARLY_ALL
 from keet.analysis.parameters import Parameter
 from keet.profile import Launch
-from keet.records import NamedTuple
 
 FEWEST_SAMPLES = Parameter(1000, "with fewer samples, the buffer cannot be full", "judgement")
 LEAST_SAMPLES = Parameter(

@@ -6,13 +6,12 @@ it is read. Converted before it is stored, once per value would do.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.facts.instructions import XU, mostly_conversions
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY
 from keet.evidence import Evidence, Sentence
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 if TYPE_CHECKING:

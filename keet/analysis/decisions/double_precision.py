@@ -7,6 +7,7 @@ pipe of this GPU is busy, whether or not the report counts instructions.
 from __future__ import annotations
 
 import math
+import re
 from typing import Literal
 
 from keet.analysis.candidate import (
@@ -26,7 +27,6 @@ from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WORTH, Effect, Time
 from keet.analysis.view_cache import cached_per_view
 from keet.catalog import throughputs
 from keet.evidence import Evidence, Sentence
-from keet.lazy_regex import regex
 from keet.units import Quantity
 
 PER_DOUBLE = Parameter(
@@ -46,7 +46,7 @@ _MAKES_DOUBLES = ("DFMA", "DADD", "DMUL")
 """Also conversions, whose first modifier is the type of the result."""
 FULL_RATE = 2.0
 """FP32 over FP64 rate of data-centre GPUs (NVIDIA's documentation)."""
-_DOUBLE_TYPE = regex(r"\bdouble[234]?\b")
+_DOUBLE_TYPE = re.compile(r"\bdouble[234]?\b")
 
 
 @cached_per_view

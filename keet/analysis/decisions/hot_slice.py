@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from keet.analysis.candidate import MEMORY_WAITS, kept_waits
 from keet.analysis.memory_work import without_atomic_requests
 from keet.analysis.time_model import HOT_LINE, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
-from keet.records import NamedTuple
 
 
 class HotSlice(NamedTuple):

@@ -7,6 +7,8 @@ cache's own counter tells them apart.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from keet.analysis.candidate import kept_waits
 from keet.analysis.decisions.saturated import less_queueing
 from keet.analysis.hardware.stages import share_of, sm_elapsed_cycles
@@ -15,7 +17,6 @@ from keet.analysis.place import Place
 from keet.analysis.time_model import INDIRECT, SHARPNESS, Effect, TimeModel, attainable
 from keet.analysis.view_cache import cached_per_view
 from keet.evidence import Evidence, Sentence
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 ONE_ADDRESS = 2.0

@@ -5,7 +5,7 @@ The names of the kinds are variants of the finding: `LSU/shared`.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.analysis.decisions.replays import replays
 from keet.analysis.decisions.saturated import PIPE_WORK
@@ -15,7 +15,6 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, WIDEST
 from keet.analysis.time_model import TimeModel
 from keet.evidence import Evidence, Sentence
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 Kind = Literal["shared", "unread", "loads", "stores", "local", "atomics", "sent", "passes", ""]

@@ -8,6 +8,7 @@ sector. Bank conflicts do not reach L2.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, kept_waits
 from keet.analysis.launch_view import LaunchView
@@ -16,7 +17,6 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import SLICE_SECTORS, Effect, TimeModel
 from keet.analysis.view_cache import cached_per_view
 from keet.evidence import Evidence, Sentence
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 REPLAYED = Parameter(

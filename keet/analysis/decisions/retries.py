@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Set
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.analysis.instruction_removal import kept_waits_without
 from keet.analysis.launch_view import LaunchView
@@ -16,7 +16,6 @@ from keet.analysis.memory_work import SPREAD_PASSES, less_shared, shared_atomics
 from keet.analysis.time_model import HOT_LINE, Effect, TimeModel
 from keet.analysis.view_cache import cached_per_view
 from keet.evidence import Evidence, Sentence
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 _MEMORY = ("load", "store", "atomic or reduction in memory")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.analysis.candidate import Candidate, kept_waits, part_of
 from keet.analysis.decisions.conversions import conversions
@@ -28,7 +28,6 @@ from keet.analysis.place import Place
 from keet.analysis.time_model import DEVICE_WIDE, INDIRECT, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.formatting import capitalized
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 PIPE_WORK = Parameter(

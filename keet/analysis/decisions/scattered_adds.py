@@ -6,11 +6,10 @@ to L2, with its data. If each destination sums its items in registers, it is sto
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.view_cache import cached_per_view
-from keet.records import NamedTuple
 
 if TYPE_CHECKING:
     from keet.analysis.sass.flow.program import SassProgram

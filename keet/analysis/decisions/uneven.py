@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from keet.analysis.kernel.grid_use import BALANCED
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.evidence import Evidence, Sentence
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 

@@ -7,6 +7,7 @@ advice that is given.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from keet.analysis.launch_view import LaunchView
@@ -14,7 +15,6 @@ from keet.analysis.limits import MAJORITY
 from keet.analysis.place import Place
 from keet.analysis.view_cache import cached_per_view
 from keet.evidence import Evidence
-from keet.records import dataclass
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode

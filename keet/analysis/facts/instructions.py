@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,6 @@ from keet.analysis.limits import MAJORITY, NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.evidence import Evidence
-from keet.lazy_regex import regex
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
@@ -137,8 +137,8 @@ def divides_for_trip_count(view: LaunchView) -> Answer:
     return found if are_loops and not any(map(_DIVIDES.search, texts)) else False
 
 
-_LOOP = regex(r"\b(?:for|while)\b")
-_DIVIDES = regex(r"(?<!\*)/(?!\*)|%")
+_LOOP = re.compile(r"\b(?:for|while)\b")
+_DIVIDES = re.compile(r"(?<!\*)/(?!\*)|%")
 """A division or remainder, not a comment."""
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.analysis.hardware.host_link import HostTraffic, host_traffic, uses_host_link
 from keet.analysis.hardware.rates import Peak
@@ -32,7 +32,6 @@ from keet.analysis.ledger import LaunchLedger
 from keet.analysis.parameters import Parameter
 from keet.catalog import hardware_units
 from keet.evidence import Evidence
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 NEAR_PEAK = Parameter(60.0, "percent of its peak from which a unit explains the time", "judgement")

@@ -10,11 +10,12 @@ than what other units cause.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from keet.analysis.hardware.rates import SECTOR, Peak, first, per_second
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.parameters import Parameter
 from keet.evidence import Evidence
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 _READ = "l2_sysmem_read_misses"

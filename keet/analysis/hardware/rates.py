@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from keet.analysis.ledger import LaunchLedger
 from keet.evidence import Evidence
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 SECTOR = 32

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from typing import NamedTuple
 
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.parameters import Parameter
 from keet.catalog import HardwareUnit, exists_on, hardware_units
 from keet.evidence import Evidence
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 

@@ -9,16 +9,17 @@ opcodes name.
 
 from __future__ import annotations
 
+import re
+
 from keet.analysis.hardware.stages import SAME_STAGE, UnitStage
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.roofline.tensor import fp32_accumulated
 from keet.evidence import Evidence
-from keet.lazy_regex import regex
 from keet.profile import Device
 from keet.units import Quantity
 
 _STEM = "sm__ops_path_tensor_"
-_PATH = regex(
+_PATH = re.compile(
     r"sm__ops_path_tensor_(?:op_\w+?mma_)?src_(?P<type>[a-z]+\d+)(?:_\w+)?"
     r"\.(?:avg|sum)\.pct_of_peak_sustained_elapsed"
 )

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 from keet.analysis.parameters import Parameter
 from keet.profile import Launch
-from keet.records import NamedTuple
 
 Opcodes = Mapping[str, float]
 """Executed warp instructions by opcode; empty if the report has none."""

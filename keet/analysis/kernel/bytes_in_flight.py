@@ -9,6 +9,7 @@ waits took: in the queue of a busy DRAM, waits are long with enough bytes on the
 from __future__ import annotations
 
 from collections import Counter
+from typing import NamedTuple
 
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
@@ -16,7 +17,6 @@ from keet.analysis.roofline.memory import dram_ceiling
 from keet.analysis.view_cache import cached_per_view
 from keet.evidence import Evidence
 from keet.profile import Absent
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 LOAD_NS = Parameter(

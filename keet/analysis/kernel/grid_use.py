@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LEAST_KERNEL_NS, SHORT_KERNEL_NS
@@ -10,7 +11,6 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import MOST_REMOVED, TimeModel
 from keet.evidence import Evidence
 from keet.profile import Workload
-from keet.records import NamedTuple
 
 BALANCED = Parameter(
     0.98, "active cycles of the average over the longest SM in well balanced kernels", "fit"

@@ -8,11 +8,12 @@ L2: every store is one, so that fewer cycles than warps mean the same.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from keet.analysis.kernel.work_per_warp import FEW_INSTRUCTIONS, WARP, instructions_per_warp
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.view_cache import cached_per_view
 from keet.evidence import Evidence
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 _ACCESSES = ("LD", "ST", "ATOM", "RED", "SULD", "SUST", "TEX", "TLD", "UTMA", "UBLKCP")

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.view_cache import cached_per_view
 from keet.evidence import Evidence, Sentence, constant
-from keet.records import NamedTuple
 
 Cause = Literal["block_size", "outside", "paths"]
 WARP = 32

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from keet.lazy_regex import regex
 from keet.profile import Launch
 
 Language = Literal["CUDA C++", "Numba", "Julia", "Triton", "Warp", "Taichi", "OpenACC", "Fortran"]
@@ -13,16 +12,16 @@ Language = Literal["CUDA C++", "Numba", "Julia", "Triton", "Warp", "Taichi", "Op
 _NAMES: tuple[tuple[Language, re.Pattern[str]], ...] = (
     (
         "Numba",
-        regex(r"\bcudapy::|_ZN6cudapy|\bArray<[^<>]*, (?:mutable|readonly), (?:un)?aligned>"),
+        re.compile(r"\bcudapy::|_ZN6cudapy|\bArray<[^<>]*, (?:mutable|readonly), (?:un)?aligned>"),
     ),
     (
         "Julia",
-        regex(r"^(?:_Z\d+)?(?:julia|ptxcall)_|\bCu(?:DeviceArray|KernelContext)\b|13CuDevice"),
+        re.compile(r"^(?:_Z\d+)?(?:julia|ptxcall)_|\bCu(?:DeviceArray|KernelContext)\b|13CuDevice"),
     ),
-    ("Triton", regex(r"^triton_")),
-    ("Warp", regex(r"_cuda_kernel_(?:forward|backward)\b")),
-    ("Taichi", regex(r"_c\d+_\d+(?:_kernel)?_\d+_(?:range_for|serial|struct_for|listgen)")),
-    ("OpenACC", regex(r"_\d+_gpu$|^__?nv\w*_F\d+L\d+")),
+    ("Triton", re.compile(r"^triton_")),
+    ("Warp", re.compile(r"_cuda_kernel_(?:forward|backward)\b")),
+    ("Taichi", re.compile(r"_c\d+_\d+(?:_kernel)?_\d+_(?:range_for|serial|struct_for|listgen)")),
+    ("OpenACC", re.compile(r"_\d+_gpu$|^__?nv\w*_F\d+L\d+")),
 )
 """What names of kernels have: `Array<float, 1, C, mutable, aligned>` of Numba, `function_279_gpu`
 of nvc++, `__nv_MAIN__F1L15_1_` of OpenMP."""

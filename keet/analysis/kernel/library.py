@@ -12,12 +12,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from keet.lazy_regex import regex
-
 if TYPE_CHECKING:
     from keet.profile import Launch
 
-_TOOLKIT = regex(
+_TOOLKIT = re.compile(
     r"[/\\](?:cuda[^/\\]*|CUDA[/\\]v[\d.]+|targets[/\\][\w-]+)[/\\]include[/\\]", re.IGNORECASE
 )
 _NAMESPACES = {
@@ -129,7 +127,7 @@ def is_toolkit(path: str) -> bool:
     return _HEADERS.search(path.replace("\\", "/")) is not None
 
 
-_HEADERS = regex(
+_HEADERS = re.compile(
     r"/cuda[^/]*/(.*/)?include/|/(site|dist)-packages/|^/usr/(local/)?(include|lib)"
     r"|/include/(cub|thrust|cuda|nv|cutlass|cute|Kokkos|RAJA)/|/triton/language/"
     r"|/(libcudacxx|cccl)/"

@@ -6,13 +6,12 @@ cause: a serial step between two barriers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY
 from keet.analysis.view_cache import cached_per_view
-from keet.records import NamedTuple
 
 if TYPE_CHECKING:
     from keet.analysis.sass.analyses.barriers import BarrierWait

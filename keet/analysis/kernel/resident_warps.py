@@ -7,7 +7,7 @@ the grid, or the registers, shared memory or shape of a block.
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.launch_view import LaunchView
@@ -15,7 +15,6 @@ from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter
 from keet.evidence import Evidence, Sentence
 from keet.profile import Workload
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 BLOCK_LIMITS = {

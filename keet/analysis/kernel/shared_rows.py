@@ -10,11 +10,10 @@ import ast
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import add, floordiv, mul, sub
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.view_cache import cached_per_view
-from keet.records import NamedTuple
 from keet.safe_text import code_lines
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import groupby
+from typing import NamedTuple
 
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.view_cache import cached_per_view
-from keet.records import NamedTuple
 
 REGROUPING = Parameter(
     20.0, "instructions to hand an item of a path to another thread, and back", "judgement"

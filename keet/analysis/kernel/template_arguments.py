@@ -6,18 +6,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
-
-_HOLDS_DATA = regex(
+_HOLDS_DATA = re.compile(
     r"device_ptr|pointer|device_reference|tuple|pair|KeyValuePair|complex|View|[Aa]rray|vector"
     r"|normal_iterator|iterator_adaptor|counting_iterator(?:_t)?"
 )
 """Templates whose arguments are types of data."""
-_LAMBDA = regex(r"[\[{]lambda|__nv_h?dl_wrapper_t")
-_PLAIN = regex(
+_LAMBDA = re.compile(r"[\[{]lambda|__nv_h?dl_wrapper_t")
+_PLAIN = re.compile(
     r"(?:const|volatile|unsigned|signed|void|bool|char|short|int|long|float|double|auto|T\d*|__half2?"
     r"|__nv_\w+|half|u?int\d+_t|size_t|(?:u?(?:char|short|int|long|longlong)|float|double)[1-4]"
     r"|[\s*&]|\.\.\.)*"

@@ -10,10 +10,10 @@ busy. A path that few threads take enters its loops with few threads, and counts
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.view_cache import cached_per_view
-from keet.records import NamedTuple
 
 
 class UnevenTrips(NamedTuple):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from keet.analysis.limits import LEAST_KERNEL_NS
 from keet.analysis.parameters import Parameter
 from keet.profile import Launch, Position
-from keet.records import NamedTuple
 
 REPLAY_DIFFERS = Parameter(1.5, "factor by which replay and run differ", "judgement")
 

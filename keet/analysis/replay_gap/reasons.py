@@ -7,7 +7,7 @@ for it; what the evidence excludes is ruled out; the rest is possible.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import NEGLIGIBLE, SEVERAL, SIMILAR
@@ -16,7 +16,6 @@ from keet.analysis.replay_gap.gap import REPLAY_DIFFERS, ReplayGap
 from keet.analysis.replay_gap.run_facts import RunFacts
 from keet.evidence import Evidence
 from keet.profile import Position, Profile, RunPositions
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 ReasonId = Literal["managed_or_host_memory", "cold_caches", "clocks", "concurrency", "not_typical"]

@@ -8,6 +8,7 @@ half).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from keet.analysis.hardware.ceilings import Ceiling, Ceilings, ceiling_of_rate
 from keet.analysis.hardware.rates import Peak, clock, first, per_second, positive
@@ -24,7 +25,6 @@ from keet.analysis.roofline.tensor import (
 from keet.catalog import throughputs
 from keet.evidence import Evidence
 from keet.profile import Absent
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from keet.analysis.decisions.rooflines import AT_CEILING
 from keet.analysis.hardware.ceilings import HOST_LINK, NEAR_PEAK, Ceiling, Ceilings, nearest
@@ -23,7 +24,6 @@ from keet.analysis.roofline.memory import memory_ceilings
 from keet.evidence import Evidence
 from keet.formatting import uncapitalized
 from keet.profile import Absent, Launch
-from keet.records import dataclass
 from keet.units import Quantity
 
 _UNCOUNTED = ("xu", "alu", "lsu", "adu", "cbu", "uniform", "tex", "issue_slots", "l2_atomics")

@@ -10,22 +10,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.limits import NEGLIGIBLE
 from keet.evidence import Evidence
-from keet.lazy_regex import regex
 from keet.profile import Absent, Launch
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 _OPCODES = "sass__inst_executed_per_opcode_with_modifier_all"
 
-_MATRIX = regex(r"(?P<family>[HDIQBO]G?MMA)\.(?P<rest>[\w.]+)")
+_MATRIX = re.compile(r"(?P<family>[HDIQBO]G?MMA)\.(?P<rest>[\w.]+)")
 """HFMA2.MMA is not a matrix instruction: the name has to begin with the family."""
-_ANY_MATRIX = regex(r"(UTC|UT|U)?[A-Z]{1,2}G?MMA(\.|$)")
-_WARP_SHAPE = regex(r"(?P<m>8|16)(?P<n>8)(?P<k>4|8|16|32|64|128|256)")
-_GROUP_SHAPE = regex(r"(?P<m>64)x(?P<n>\d+)x(?P<k>\d+)")
+_ANY_MATRIX = re.compile(r"(UTC|UT|U)?[A-Z]{1,2}G?MMA(\.|$)")
+_WARP_SHAPE = re.compile(r"(?P<m>8|16)(?P<n>8)(?P<k>4|8|16|32|64|128|256)")
+_GROUP_SHAPE = re.compile(r"(?P<m>64)x(?P<n>\d+)x(?P<k>\d+)")
 
 _TYPES = {
     "BF16": "bf16",
@@ -193,7 +192,7 @@ def _unit(type_id: str) -> str:
     return "op" if type_id.startswith("int") else "flop"
 
 
-_COUNTER = regex(
+_COUNTER = re.compile(
     r"sm__ops_path_tensor_(?:op_(?P<family>\w+?mma)_)?src_(?P<type>[a-z]+\d+)"
     r"(?:_dst_\w+?)?(?P<sparsity>_sparsity_(?:on|off))?\.sum"
 )

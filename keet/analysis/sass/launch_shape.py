@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from keet.records import dataclass
+from dataclasses import dataclass
 
 Dim3 = tuple[int, int, int]
 

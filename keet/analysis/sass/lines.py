@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from keet.analysis.sass.analyses.blame import Link, Wait
 from keet.analysis.sass.analyses.purpose import Purpose
 from keet.analysis.sass.machine_code import MachineCode
 from keet.catalog import stalls
 from keet.profile import Location
-from keet.records import NamedTuple
 
 Line = Location | None
 """`None` for instructions without a source line."""

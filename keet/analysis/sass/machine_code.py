@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from keet.analysis.expanded_names import POWER
@@ -35,7 +36,6 @@ from keet.analysis.sass.launch_shape import LaunchShape, launch_shape
 from keet.analysis.sass.polynomials.evaluation import Evaluation
 from keet.analysis.sass.signature import pointer_names, pointers
 from keet.profile import Absent, Launch, Location
-from keet.records import dataclass, field
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from itertools import islice
+from typing import NamedTuple
 
 from keet.analysis.sass.instructions.opcodes import words
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 
 _SIZES = {
     "bool": 1,
@@ -28,7 +27,7 @@ _SIZES = {
     "dim3": 12,
 }
 _ALIGNED = {"dim3": 4}
-_VECTOR = regex(r"u?(char|short|int|long|longlong|float|double)([1-4])$")
+_VECTOR = re.compile(r"u?(char|short|int|long|longlong|float|double)([1-4])$")
 _QUALIFIERS = words("const volatile restrict __restrict__ signed")
 
 

@@ -8,7 +8,7 @@ verdict "once", and none gets "several".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.analysis.limits import FEW_BYTES, NEARLY_ALL, READ_AGAIN
 from keet.analysis.parameters import Parameter
@@ -18,7 +18,6 @@ from keet.analysis.sass.instructions.instruction import Instruction
 from keet.analysis.sass.instructions.opcodes import GLOBAL, LOCAL, SHARED, Role
 from keet.analysis.sass.machine_code import MachineCode
 from keet.profile import Launch
-from keet.records import NamedTuple
 
 Verdict = Literal["once", "several", "between", "unknown"]
 

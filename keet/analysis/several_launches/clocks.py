@@ -8,10 +8,10 @@ interruption, and its cycles do not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from keet.analysis.limits import LONGEST_START_NS, MAJORITY, NOTABLE_PART, SIMILAR
 from keet.analysis.several_launches.traffic import Traffic
-from keet.records import NamedTuple
 
 
 class ClockRange(NamedTuple):

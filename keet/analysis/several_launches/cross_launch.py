@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.analysis.ledger import Ledger
 from keet.analysis.limits import (
@@ -36,7 +36,6 @@ from keet.evidence import Confidence, Evidence, Sentence
 from keet.profile import Launch, Workload
 from keet.profile.launch_iteration import iterate_launches
 from keet.profile.repeated_launches import by_kernel_and_shape, median
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 __all__ = ["CrossLaunch", "Kind", "find_cross_launch", "written_and_read"]

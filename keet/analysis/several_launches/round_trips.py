@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from keet.analysis.limits import FEW_BYTES, NOTABLE_PART, SAME_BYTES, SEVERAL
 from keet.analysis.parameters import Parameter
 from keet.analysis.several_launches.traffic import Benchmark, Traffic, are_twins, are_variants
-from keet.records import NamedTuple
 
 READERS_AFTER = Parameter(3, "launches after the writing one that may read its output", "judgement")
 _READ_BY_INSTRUCTION = 0.005

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -9,7 +10,6 @@ from itertools import pairwise
 from keet.analysis.hardware.ceilings import NEAR_PEAK
 from keet.analysis.limits import NOTABLE_PART, SAME_BYTES
 from keet.analysis.parameters import Parameter
-from keet.lazy_regex import regex
 from keet.profile import Launch
 
 SECTOR = 32
@@ -21,11 +21,11 @@ EQUAL_WORK = Parameter(
     0.02, "relative difference of counts of equal work: they are of different passes", "judgement"
 )
 _OPERATIONS = ("fadd", "fmul", "ffma", "dadd", "dmul", "dfma")
-_NUMBER = regex(r"(?<=[a-z])\d{1,2}$")
+_NUMBER = re.compile(r"(?<=[a-z])\d{1,2}$")
 """The number at the end of a word at the end of a name."""
 _NUMBERED_STEPS = ("kernel", "step", "stage", "phase", "pass", "part", "layer", "conv", "level")
 """Words that people number where they mean steps of one computation, not versions."""
-_WORDS = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def written_and_read(launch: Launch) -> tuple[float | None, float | None]:

@@ -6,10 +6,9 @@ registers and writes a result, only the source shows which access is the problem
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
-
-from keet.lazy_regex import regex
 
 ACCESS_BYTES: Mapping[float, int] = {2: 1, 4: 1, 8: 2, 16: 2, 32: 4, 64: 8, 128: 16}
 """Bytes per thread by ncu's codes in `memory_access_size_type`: bits from 32 up, but `LDG.U8` has 2
@@ -18,9 +17,9 @@ and `LDG.U16` has 8 in all reports seen."""
 AccessKind = Literal["global", "scattered global", "shared", "local"]
 """Scattered: neighbouring threads do not access neighbouring bytes."""
 
-_ACCESS = regex(r"[A-Za-z_]\w*(?:(?:\.|->)\w+)*\[(?:[^\[\]]|\[[^\]]*\])*\]")
+_ACCESS = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->)\w+)*\[(?:[^\[\]]|\[[^\]]*\])*\]")
 """`a[i]`, `p.a[b[i]]`."""
-_TYPE_WORD = regex(r"[\w:<>,*&]+")
+_TYPE_WORD = re.compile(r"[\w:<>,*&]+")
 _NO_TYPE = {"return", "else", "case", "delete", "throw", "extern", "goto"}
 _LONGEST_LINE = 400
 """Characters of a line that are parsed, to bound the time for generated code."""

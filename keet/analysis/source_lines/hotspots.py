@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.analysis.capture.sampling import PartialSampling, partial_sampling
 from keet.catalog import all_names, metric_with_id, stalls
 from keet.profile import SAMPLES_BY_REASON, Absent, Launch, Location, Workload
-from keet.records import NamedTuple
 
 _PLAIN = {
     "executed": "inst_executed",

@@ -8,11 +8,11 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 from keet.cli import COMMANDS, make_parser
 from keet.cli.arguments import report_path
 from keet.errors import KeetError
-from keet.records import NamedTuple
 
 REPORT_SUFFIXES = (".ncu-rep", ".ncu-repz", ".keet.json", ".keet.json.zst", ".csv")
 

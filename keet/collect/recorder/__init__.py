@@ -8,9 +8,9 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from keet.files import cache_folder
-from keet.records import NamedTuple
 
 SOURCE = Path(__file__).with_name("recorder.c")
 _COMPILE_SECONDS = 60

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from keet.analysis.account import UNKNOWN, TimePart
 from keet.comparison.causes.explained_pair import ExplainedPair, WeightedLaunch
 from keet.comparison.number_change import NumberChange
 from keet.comparison.timing.pair_timing import Timing
 from keet.evidence import Evidence
-from keet.records import NamedTuple
 
 _STATES = "warp states"
 _IDLE, _ACTIVE, _ISSUING, _WAITING, _REST = "idle", "active", "issuing", "waiting", "rest"

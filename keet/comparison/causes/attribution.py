@@ -8,7 +8,7 @@ difference in time; a negative share changed in the opposite direction.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.comparison.causes.account_changes import PartChange, leading_parts
 from keet.comparison.causes.explained_pair import ExplainedPair
@@ -20,7 +20,6 @@ from keet.comparison.timing.pair_timing import Timing
 from keet.evidence import Evidence
 from keet.profile.launch import Location
 from keet.profile.names import file_name
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 AttributionKind = Literal["fusion", "cause", "account", "unit", "line", "work"]

@@ -7,6 +7,7 @@ whole run). So each number of a side is a weighted sum over its launches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from keet.analysis.ledger import Ledger
 from keet.catalog import metric_with_id
@@ -14,7 +15,6 @@ from keet.comparison.number_change import LaunchTimes, NumberChange
 from keet.comparison.timing.weighting import RunDoubt
 from keet.evidence import Evidence
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 _VOLUMES = {

@@ -7,7 +7,7 @@ enough to be fixed or new: the cost and the number of the finding must have chan
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.analysis.launch_view import LaunchView
 from keet.catalog import capabilities, metric_named, metric_with_id, stalls
@@ -18,7 +18,6 @@ from keet.diagnosis.finding import Finding
 from keet.evidence import Evidence
 from keet.findings import findings
 from keet.profile import Launch
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 _MOVED = 0.05

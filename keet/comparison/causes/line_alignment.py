@@ -11,8 +11,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
-
-from keet.records import NamedTuple
+from typing import NamedTuple
 
 _ALIKE = 0.6
 """Similarity of two lines, at least, to be versions of one another."""

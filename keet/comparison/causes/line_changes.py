@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from keet.analysis.kernel.library import is_toolkit
 from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
@@ -13,7 +14,6 @@ from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.causes.line_alignment import align
 from keet.comparison.pairing.code_similarity import distinctive_lines, share_in_common
 from keet.profile.launch import Location
-from keet.records import NamedTuple
 from keet.safe_text import bounded_lines
 from keet.units import Quantity
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from keet.analysis.ledger import Ledger
 from keet.analysis.replay_gap.reasons import REASON_NAMES, ReplayReason
@@ -13,7 +14,6 @@ from keet.diagnosis.finding import Finding
 from keet.evidence import Evidence
 from keet.explanation.gain_texts import forecast_text
 from keet.formatting import capitalized, share_text
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 _LEAST = 0.01

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
-
-from keet.records import NamedTuple
+from typing import Literal, NamedTuple
 
 Severity = Literal["forbids", "weakens", "note"]
 

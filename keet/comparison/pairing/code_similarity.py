@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
 
 from keet.analysis.kernel.library import is_toolkit
 from keet.analysis.source_lines.hotspots import InstructionTable
-from keet.lazy_regex import regex
 from keet.profile import Launch
 from keet.safe_text import code_lines
 
@@ -22,7 +22,7 @@ _FEWEST = 3
 """Common lines: fewer may be chance."""
 _SHORTEST = 8
 """Characters: shorter lines are not distinctive."""
-_COMMON_LINES = regex(
+_COMMON_LINES = re.compile(
     r"^#|^using |^extern |^return|^else|__syncthreads\(\);$|blockDim\.x [*] ?blockIdx\.x"
     r"|blockIdx\.x [*] ?blockDim\.x|^if \(\w+ (>=|<) \w+\)( return;| [{])?$"
 )

@@ -10,7 +10,6 @@ from functools import cache
 
 from keet.comparison.pairing.code_similarity import alike_sources
 from keet.comparison.pairing.sides import KernelGroup
-from keet.lazy_regex import regex
 from keet.profile.names import file_name
 
 _ALIKE = 0.6
@@ -46,7 +45,7 @@ _COMMON = frozenset(
     )
 )
 """Words that kernels of unrelated programs share. They count only within one program."""
-_INTERPRETERS = regex(r"python|julia|java|node")
+_INTERPRETERS = re.compile(r"python|julia|java|node")
 
 
 def function_of(group: KernelGroup) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.comparison.pairing.code_similarity import alike_sources, same_code
 from keet.comparison.pairing.kernel_names import (
@@ -25,7 +25,6 @@ from keet.comparison.pairing.kernel_names import (
 )
 from keet.comparison.pairing.sides import KernelGroup, threads_of
 from keet.profile import Launch
-from keet.records import NamedTuple
 
 How = Literal["same", "reshaped", "template", "renamed", "fused", "split", "removed", "added"]
 _ALIKE = 0.6

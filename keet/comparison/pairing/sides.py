@@ -6,13 +6,12 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
-from keet.lazy_regex import regex
 from keet.profile import Launch, Profile
 from keet.profile.launch import Dim3
-from keet.records import NamedTuple
 
-_SELECTING = regex(
+_SELECTING = re.compile(
     r"(?<!\S)(-k|-s|--kernel-name|--kernel-id|--launch-skip|--nvtx-include|--nvtx-exclude"
     r"|--launch-skip-before-match|--graph-profiling|--range-filter|--profile-from-start"
     r"|--devices)[\s=]"

@@ -13,7 +13,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.comparison.pairing.pairs import Pairing
 from keet.comparison.pairing.sides import KernelGroup, Side, SideCapture, time_in
@@ -23,7 +23,6 @@ from keet.comparison.timing.noise_model import (
     deviation_across_days,
     deviation_within_hour,
 )
-from keet.records import NamedTuple
 
 VerdictWord = Literal["faster", "slower", "unchanged", "inconclusive"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from keet.comparison.pairing.pairs import Pairing
 from keet.comparison.pairing.sides import LaunchKey, Side, SideCapture, key_of
 from keet.profile.run_link import KernelNames
 from keet.profile.run_table import KernelRun, Position, RunPositions
-from keet.records import NamedTuple
 
 
 class TimeSum(NamedTuple):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from keet.analysis.ledger import Ledger
 from keet.comparison.number_change import NumberChange
 from keet.comparison.timing.pair_timing import Timing
 from keet.evidence import MEASURED_SPEEDUPS, Evidence
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.comparison.caveats.caveat import Caveat
 from keet.comparison.caveats.short_launches import short_launches
@@ -18,7 +18,6 @@ from keet.comparison.pairing.pairs import Pairing
 from keet.comparison.pairing.sides import KernelGroup, Side, duration_of
 from keet.comparison.timing.pair_timing import Timing, time_pair, total_timing
 from keet.profile import Launch
-from keet.records import NamedTuple
 
 Basis = Literal["run", "reports", "per_launch"]
 _SIZE_CHANGED = ("work_per_launch", "launch_size", "launch_work", "problem_size")

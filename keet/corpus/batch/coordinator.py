@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from keet.corpus.batch.duplicates import ContentKey, Decision, Duplicate, DuplicateTracker, NextStep
 from keet.corpus.batch.messages import (
@@ -32,7 +32,6 @@ from keet.corpus.store.report_rows import FileRows, RunTotals
 from keet.corpus.store.schema import storable, utc_now
 from keet.errors import one_line
 from keet.files import replacing_text
-from keet.records import NamedTuple
 from keet.version import __version__
 
 QUARANTINE = "quarantine.txt"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from keet.corpus.batch.coordinator import Batch, BatchProgress, failed_record
 from keet.corpus.batch.file_analysis import Analyse
@@ -25,7 +25,6 @@ from keet.corpus.store.part_writer import write_part
 from keet.corpus.store.schema import STORE_FILE
 from keet.errors import KeetError, NotAvailable, one_line
 from keet.optional_packages import require
-from keet.records import NamedTuple
 
 Client = Any
 Future = Any

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from keet.corpus.batch.gone_files import is_gone
 from keet.corpus.batch.messages import ContentSample, Step
@@ -22,7 +23,6 @@ from keet.corpus.batch.resume import Owner, StoredContent
 from keet.corpus.discovery import NO_TABLE, ReportFile
 from keet.corpus.store.report_rows import RunTotals
 from keet.corpus.store.schema import storable
-from keet.records import NamedTuple
 
 Number = int
 """Position of a file in the batch."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from keet.corpus.store.report_rows import FileRows, slices_of
 from keet.corpus.store.schema import storable
-from keet.records import replace
 
 Analyse = Callable[[str], Iterable[FileRows]]
 """From the path of a file to its rows; a large report comes in several slices."""

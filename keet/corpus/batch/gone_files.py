@@ -7,19 +7,19 @@ permission, a server that does not answer) is not gone.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from keet.corpus.discovery import ReportFile
 from keet.corpus.sharding import WHOLE, Shard
 from keet.corpus.store.part_writer import FileRecord, write_part
 from keet.corpus.store.reader import Store, open_manifest
 from keet.corpus.store.schema import STORE_FILE, storable, utc_now
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 from keet.version import __version__
 
-_BYTE = regex(r"\\udc([89a-f][0-9a-f])")
+_BYTE = re.compile(r"\\udc([89a-f][0-9a-f])")
 """How `storable` writes a byte of a file name that is not valid UTF-8."""
 
 

@@ -8,10 +8,9 @@ knows which file a worker was reading when it died.
 from __future__ import annotations
 
 import pickle
-from typing import IO, Literal
+from typing import IO, Literal, NamedTuple
 
 from keet.corpus.store.report_rows import FileRows
-from keet.records import NamedTuple
 
 Step = Literal["sample", "hash", "analyse"]
 

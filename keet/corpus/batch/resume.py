@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from keet.corpus.discovery import NO_TABLE, ReportFile, RunTableFile
 from keet.corpus.store.reader import Store, open_manifest
 from keet.corpus.store.report_rows import RunTotals
 from keet.corpus.store.schema import part_folders, storable
-from keet.records import NamedTuple
 
 
 class Owner(NamedTuple):

@@ -11,14 +11,13 @@ from collections import Counter, deque
 from contextlib import suppress
 from itertools import count
 from queue import Empty, SimpleQueue
-from typing import Self
+from typing import NamedTuple, Self
 
 from keet.corpus.batch.file_analysis import Analyse
 from keet.corpus.batch.messages import READY, Failed, Task, WorkerAnswer
 from keet.corpus.batch.worker import file_state
 from keet.corpus.batch.worker_process import WorkerMessage, WorkerProcess
 from keet.errors import NotAvailable
-from keet.records import NamedTuple
 
 MAX_CRASHES = 3
 """A file fails after it crashed so many workers."""

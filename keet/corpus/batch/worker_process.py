@@ -13,12 +13,11 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from queue import SimpleQueue
-from typing import IO
+from typing import IO, NamedTuple
 
 from keet.corpus.batch.file_analysis import Analyse
 from keet.corpus.batch.messages import Task, read_frame, write_frame
 from keet.errors import one_line
-from keet.records import NamedTuple
 
 
 class WorkerMessage(NamedTuple):

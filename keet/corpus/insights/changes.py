@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from statistics import median
+from typing import NamedTuple
 
 from keet.corpus.insights import noise
 from keet.corpus.insights.facts import FactBook, numbered
@@ -15,7 +16,6 @@ from keet.corpus.insights.series import Capture
 from keet.corpus.insights.sweeps import alike, limiters
 from keet.corpus.insights.wording import amount, joined, spoken
 from keet.evidence import Evidence
-from keet.records import NamedTuple
 
 _LEAST_FILES = 5
 """Files in a history: with fewer, a change can't be distinguished from an odd capture."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from keet.corpus.insights.facts import FactBook
 from keet.corpus.insights.points import InsightSource, literals
@@ -15,7 +15,6 @@ from keet.corpus.top.launch_filter import ALIKE, REPLAY_GAP
 from keet.evidence import Evidence, Sentence
 from keet.findings import findings
 from keet.formatting import capitalized, count_noun
-from keet.records import NamedTuple
 
 _LEAST_KERNELS = 2
 _SHOWN = 8

@@ -10,20 +10,20 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import pairwise
-
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
+from typing import NamedTuple
 
 _VALUE = r"\d+(?:\.\d+)?"
-_NAMED = regex(
+_NAMED = re.compile(
     rf"(?<![A-Za-z0-9])([A-Za-z]+(?:[_-][A-Za-z]+)*)(=|_|-)?({_VALUE})(?![A-Za-z0-9.]*[A-Za-z0-9])"
 )
 """In a name: `BLOCK_0128`, `tile=64`, `M128`, and all of `M_128_N_64`."""
-_OPTION = regex(rf"-{{1,2}}D?([A-Za-z][\w.-]*)[=:]({_VALUE})$|([A-Za-z_][\w.-]*)=({_VALUE})$")
-_BARE_OPTION = regex(r"-{1,2}([A-Za-z][\w-]*)$")
-_BARE_VALUE = regex(rf"{_VALUE}$")
-_DIGITS = regex(r"\d+")
-_ENDINGS = regex(r"\.(?:ncu-repz?|keet\.json|csv|txt|log|nsight-cuprof-report)$", re.IGNORECASE)
+_OPTION = re.compile(rf"-{{1,2}}D?([A-Za-z][\w.-]*)[=:]({_VALUE})$|([A-Za-z_][\w.-]*)=({_VALUE})$")
+_BARE_OPTION = re.compile(r"-{1,2}([A-Za-z][\w-]*)$")
+_BARE_VALUE = re.compile(rf"{_VALUE}$")
+_DIGITS = re.compile(r"\d+")
+_ENDINGS = re.compile(
+    r"\.(?:ncu-repz?|keet\.json|csv|txt|log|nsight-cuprof-report)$", re.IGNORECASE
+)
 _CAPTURES = """
 run runs rep reps repeat repeats repetition iteration iterations iter iters trial trials try attempt
 round capture profile profiles report reports ncu output out file test case sample id seed device
@@ -37,7 +37,7 @@ _GPUS = frozenset(("a", "b", "gb", "gh", "h", "l", "t", "v"))
 CONTROL_OPTIONS = r"--(?:clock-control|cache-control)[= ]\S+"
 LONGEST_COMMAND = 2000
 """Characters at the end of a command line that are searched for the program."""
-_CONTROL = regex(r"--(clock-control|cache-control)[= ](\S+)")
+_CONTROL = re.compile(r"--(clock-control|cache-control)[= ](\S+)")
 _DEFAULTS = {"clock-control": "base", "cache-control": "all"}
 
 
@@ -151,11 +151,11 @@ def _skeleton(command: list[str], process: str | None) -> str:
     return _DIGITS.sub("#", " ".join(words))
 
 
-_NUMBER = regex(
+_NUMBER = re.compile(
     r"(?<![\w.])(?:\((?:unsigned |signed |long |short )*(?:int|long|char|short|bool|size_t)\))?"
     r"(-?\d+)(?:[uUlL]*)(?![\w.])"
 )
-_ARGUMENTS = regex(r"<.*>", re.DOTALL)
+_ARGUMENTS = re.compile(r"<.*>", re.DOTALL)
 
 
 class Family(NamedTuple):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from keet.analysis.hardware.ceilings import HOST_LINK, NEAR_PEAK
 from keet.catalog import metrics
 from keet.corpus.insights.points import Point
 from keet.corpus.insights.records import MetricChange
-from keet.records import NamedTuple
 
 _TELLING = (
     *("inst_executed_total", "dram_bytes_read", "dram_bytes_written", "l2_sectors"),

@@ -6,7 +6,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from keet.corpus.insights import noise
 from keet.corpus.insights.facts import FactBook, numbered
@@ -16,7 +16,6 @@ from keet.corpus.insights.records import Insight, MetricChange, Outlier, Outlier
 from keet.corpus.insights.wording import amount, joined
 from keet.evidence import Evidence
 from keet.formatting import count_noun
-from keet.records import NamedTuple
 
 _LEAST_PEERS = 5
 _SHOWN = 5

@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from keet.corpus.insights.knob_names import (
     CONTROL_OPTIONS,
@@ -25,7 +25,6 @@ from keet.corpus.store.gpus import UNKNOWN_GPU, launches_by_gpu
 from keet.corpus.store.reader import QueryResult, Store
 from keet.corpus.store.schema import METRICS
 from keet.formatting import count_noun
-from keet.records import NamedTuple
 
 Shape = tuple[int | None, int | None, int | None]
 

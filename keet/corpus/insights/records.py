@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Literal
-
-from keet.records import NamedTuple
+from typing import Literal, NamedTuple
 
 Kind = Literal["sweep", "cluster", "outliers", "change"]
 Work = Literal["same", "varies", "unknown"]

@@ -14,10 +14,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from keet.corpus.insights.knob_names import Family, family_of, function_of
 from keet.corpus.insights.points import Point
-from keet.records import NamedTuple
 
 LEAST_VALUES = 3
 """Fewest values of a knob; two points are a comparison (`keet diff`), not a curve."""

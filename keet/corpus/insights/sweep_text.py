@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from keet.corpus.insights import noise
 from keet.corpus.insights.metric_changes import differing_work, label_of
@@ -22,7 +23,6 @@ from keet.corpus.insights.wording import (
 from keet.corpus.insights.work import unchanged_work
 from keet.evidence import Evidence
 from keet.formatting import capitalized
-from keet.records import NamedTuple
 
 _FULL = 85.0
 """Share of its peak, in per cent, from which a unit can't do much more."""

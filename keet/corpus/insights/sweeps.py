@@ -6,14 +6,13 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.corpus.insights import noise
 from keet.corpus.insights.points import Point
 from keet.corpus.insights.records import CurvePoint, ExcludedFile, LimiterChange, Sweep
 from keet.corpus.insights.series import Capture, Coordinate, Series
 from keet.corpus.insights.work import WorkJudgement, judge_work, work_of
-from keet.records import NamedTuple
 
 Shares = Mapping[tuple[str, int], Mapping[str, float]]
 Kind = Literal["parameter", "size", "gpu", "version"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from keet.corpus.insights.points import Point
 from keet.corpus.insights.records import Work
-from keet.records import NamedTuple
 
 _SAME = 1.15
 """Largest ratio at which a counter counts as unchanged."""

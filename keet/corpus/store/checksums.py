@@ -13,10 +13,10 @@ import stat
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from keet.files import replacing
 from keet.formatting import count_noun
-from keet.records import NamedTuple
 
 CHECKSUMS = "checksums.json"
 _MOST_BYTES = 10_000

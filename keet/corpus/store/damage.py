@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.corpus.store.checksums import (
     content_problem,
@@ -20,7 +20,6 @@ from keet.corpus.store.database import with_one_thread
 from keet.corpus.store.schema import SCHEMA_VERSION, TABLES, columns_mark, mark_of, tables_of
 from keet.corpus.store.views import as_pattern, quoted
 from keet.errors import UnreadableFile
-from keet.records import NamedTuple
 
 if TYPE_CHECKING:
     import duckdb

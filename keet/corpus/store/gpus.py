@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from keet.corpus.store.reader import Store
 from keet.corpus.store.views import quoted
-from keet.records import NamedTuple
 
 _MAKER = "NVIDIA "
 GPU_NAME = (

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from keet.corpus.store.checksums import write_checksums
 from keet.corpus.store.large_report import LargeReport
@@ -19,7 +20,6 @@ from keet.corpus.store.unfinished import unfinished_folder
 from keet.corpus.store.version import check_writable
 from keet.files import replacing
 from keet.optional_packages import require
-from keet.records import NamedTuple
 from keet.version import __version__
 
 

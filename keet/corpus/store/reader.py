@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
 
 from keet.corpus.store.damage import DamagedPart, damaged_parts, visibly_damaged
 from keet.corpus.store.database import Scratch
@@ -22,7 +22,6 @@ from keet.corpus.store.views import as_pattern, create_views, quoted, views_of
 from keet.errors import DamagedReport, KeetError, NotAvailable, UsageError
 from keet.formatting import count_noun
 from keet.optional_packages import require
-from keet.records import NamedTuple
 from keet.safe_text import visible
 
 if TYPE_CHECKING:

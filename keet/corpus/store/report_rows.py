@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from typing import NamedTuple
 
 from keet.analysis.account import Account, TimePart
 from keet.corpus.store.schema import LAUNCH_COLUMNS, METRICS
@@ -14,7 +15,6 @@ from keet.profile import Launch, Provenance
 from keet.profile.checked_text import UtcTime
 from keet.profile.launch import Dim3
 from keet.profile.run_table import RunPositions
-from keet.records import NamedTuple
 
 Row = tuple[object, ...]
 _DURATION = LAUNCH_COLUMNS.index("duration_us")

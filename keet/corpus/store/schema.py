@@ -13,13 +13,13 @@ of the parts show whether all parts have the same.
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from keet.catalog import metrics
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 
 SCHEMA_VERSION = 2
 """2: launches have an account of their time. Findings of version 1 come from an older analysis, so
@@ -242,7 +242,7 @@ _ADDED = {"account": 2}
 """Tables that were added later, with the version of the store that added them."""
 
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
-_PART_ID = regex(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{12}-[0-9a-f]{6}")
+_PART_ID = re.compile(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{12}-[0-9a-f]{6}")
 
 
 def tables_of(version: int) -> tuple[str, ...]:

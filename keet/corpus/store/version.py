@@ -11,11 +11,11 @@ import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from keet.corpus.store.checksums import read_regular, table_file
 from keet.corpus.store.schema import SCHEMA_VERSION, STORE_FILE, part_folders, tables_of
 from keet.errors import DamagedReport, UnsupportedVersion, UsageError
-from keet.records import NamedTuple
 
 _MOST_BYTES = 10_000
 """Of the file with the version."""

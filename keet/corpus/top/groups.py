@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from keet.corpus.store.reader import Store
 from keet.corpus.top.launch_filter import TIME_BASE, LaunchFilter
 from keet.explanation.headline import DEBUG_BUILD_STARTS
-from keet.records import NamedTuple
 
 By = Literal["kernel", "finding", "file"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from keet.analysis.limits import LEAST_KERNEL_NS
 from keet.analysis.replay_gap.gap import REPLAY_DIFFERS
 from keet.corpus.store.gpus import GPU_KEYS, GPU_NAME
 from keet.corpus.store.reader import Store
 from keet.errors import UsageError
-from keet.records import NamedTuple
 
 TIME_BASE = (*GPU_KEYS, "in_run")
 """Part of the key of every group: times of two GPUs do not compare, nor do times of whole runs and

@@ -19,12 +19,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from keet.corpus.store.reader import Store
 from keet.corpus.top.groups import By, GroupMember, TopGroup, find_leaders, find_members
 from keet.corpus.top.launch_filter import TIME_BASE, LaunchFilter, choose
-from keet.records import NamedTuple
 
 DEFAULT_LIMIT = 10
 

@@ -6,6 +6,7 @@ The claim says how many bytes a memory level has to move; the report says how ma
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from keet.analysis.candidate import MEMORY_WAITS, kept_waits, part_of
 from keet.analysis.decisions.replays import COALESCED_WAITS
@@ -28,7 +29,6 @@ from keet.diagnosis.claims.claim import (
 from keet.evidence import Evidence, Sentence
 from keet.findings import FindingSpec
 from keet.formatting import capitalized
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 WAVEFRONT = 128

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from keet.analysis.account import Account
 from keet.analysis.candidate import Candidate
@@ -26,7 +27,6 @@ from keet.diagnosis.finding import LOWER_PRECISION, REDUNDANT_WORK, CauseCertain
 from keet.diagnosis.forecast import chance, expected_gain, forecast, possible_gain
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, findings
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 _BY_KIND: Mapping[str, Callable[[WorkClaim, TimeModel], ClaimEffect]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, kept_waits
 from keet.analysis.decisions.double_precision import DOUBLES
@@ -22,7 +23,6 @@ from keet.diagnosis.claims.claim import (
     warps_launched,
 )
 from keet.evidence import Evidence, Sentence
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 PIPES: Mapping[str, tuple[str, ...]] = {

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from dataclasses import replace
+from typing import Literal, NamedTuple
 
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.claims.evaluation import EvaluatedClaim
 from keet.diagnosis.diagnosis import Diagnosis
 from keet.diagnosis.finding import Finding
-from keet.records import NamedTuple, replace
 
 
 class RankedCause(NamedTuple):

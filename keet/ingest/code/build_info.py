@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from keet.ingest.code.elf import Elf
 from keet.ingest.protobuf import Malformed, decode_text
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 
 _NOTE = struct.Struct("<III")
 _TOOL = struct.Struct("<6I")
@@ -20,9 +18,9 @@ _FLAGS_AT = 48
 _NEW_LAYOUT = 8
 """From this ABI version on, the architecture is in the second byte of the ELF flags."""
 _MOST_PTX = 8 << 20
-_ARITHMETIC = regex(rb"\b(?:add|sub|mul|fma)(?:\.rn)?(\.ftz)?\.f32\b")
-_DIVISION = regex(rb"\bdiv\.(rn|full|approx)(?:\.ftz)?\.f32\b")
-_DEBUG = regex(rb"\.target[^\n\0]*\bdebug\b")
+_ARITHMETIC = re.compile(rb"\b(?:add|sub|mul|fma)(?:\.rn)?(\.ftz)?\.f32\b")
+_DIVISION = re.compile(rb"\bdiv\.(rn|full|approx)(?:\.ftz)?\.f32\b")
+_DEBUG = re.compile(rb"\.target[^\n\0]*\bdebug\b")
 
 
 @runtime_checkable

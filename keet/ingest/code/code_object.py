@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from functools import cached_property
+from typing import NamedTuple
 
 from keet.ingest.code.elf import Elf
 from keet.ingest.code.line_table import CodePlace, LineTable, line_table
 from keet.ingest.protobuf import Malformed, ProtoMessage
-from keet.records import NamedTuple
 
 _MAX_FUNCTION = 4 << 20
 """Bytes: a larger size is treated as damage. The largest function seen has 0.4 MB."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import struct
+from typing import NamedTuple
 
 from keet.ingest.protobuf import Malformed, decode_text
-from keet.records import NamedTuple
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")

@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_left
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from keet.ingest.code.code_object import CodeObject
-from keet.records import NamedTuple
 
 INSTRUCTION = 16
 """Bytes of an instruction, from Volta on."""

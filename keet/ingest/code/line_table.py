@@ -10,13 +10,14 @@ import posixpath
 import struct
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 from keet.ingest.code.elf import Elf
 from keet.ingest.protobuf import Malformed, decode_text
 from keet.ingest.sized_cache import SizedCache
 from keet.profile import Location
-from keet.records import NamedTuple, dataclass, field
 
 _COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _SET_COLUMN = 1, 2, 3, 4, 5
 _NEGATE, _BASIC_BLOCK, _CONST_ADD_PC, _FIXED_ADVANCE_PC = 6, 7, 8, 9

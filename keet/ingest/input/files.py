@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from keet.errors import UnreadableFile
 from keet.ingest.input.report_bytes import WholeReport
-from keet.records import NamedTuple
 
 HEAD = 4096
 """Bytes that are enough to recognise every format."""

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import IntEnum
 from pathlib import Path
+from typing import NamedTuple
 
 from keet.errors import DamagedReport, UnsupportedVersion
 from keet.ingest.input.report_bytes import COPY_AGAIN, HeldBytes, ReportBytes
 from keet.ingest.protobuf import Malformed, ProtoMessage, u32
 from keet.progress import ProgressStage
-from keet.records import NamedTuple
 
 SESSION, STRINGS, _PAYLOAD, PROCESS = 3, 4, 5, 6
 """Field numbers of a block's header, besides the counts of its entries."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
+from typing import NamedTuple
 
 from keet.errors import DamagedReport
 from keet.ingest.code.code_object import CodeObject
@@ -29,7 +30,6 @@ from keet.profile import (
     RuleResult,
     SourceMarker,
 )
-from keet.records import NamedTuple
 
 
 class _Fields(NamedTuple):

@@ -10,7 +10,6 @@ from struct import Struct
 
 from keet.ingest.protobuf import Malformed, decode_text, double_at, fields, float_at, spans_of
 from keet.ingest.sized_cache import SizedCache
-from keet.lazy_regex import regex
 from keet.profile import Instances, MetricId, Value
 
 _INSTANCE = 3
@@ -23,7 +22,7 @@ _LONGEST = 60
 """Longest id or value, in bytes, that is matched in runs: numbers have up to 11, opcodes more."""
 _A_FEW = 8
 _ADDRESSES = 1 << 64
-_NEVER = regex(rb"(?!)")
+_NEVER = re.compile(rb"(?!)")
 _WHOLE = bytes((5 << 3,))  # field 5 of a value: 64 bits without a sign
 _SHORT = 6
 """Bytes of a key and a number below 2 ** 35."""

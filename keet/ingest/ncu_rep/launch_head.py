@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 from keet.ingest.ncu_rep.container import ContainerEntry, EntryKind
 from keet.ingest.ncu_rep.report_file import NcuRepFile
 from keet.ingest.protobuf import BYTES, VARINT, Malformed, ProtoMessage, decode_text, varint
 from keet.profile import Dim3, KernelName, RawMetric, Workload
-from keet.records import NamedTuple
 
 WORKLOADS = {
     EntryKind.KERNEL: Workload.KERNEL,

@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from typing import NamedTuple
 
 from keet.ingest.ncu_rep.instances import read_value
 from keet.ingest.protobuf import ProtoMessage
 from keet.profile import Device, RawMetric, Value, is_measurement
-from keet.records import NamedTuple
 
 _ATTRIBUTE_PREFIX = "device__attribute_"
 _DEVICE_ATTRIBUTES = (

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from keet.errors import DamagedReport
 from keet.ingest.printed.details_page import (
@@ -25,12 +26,10 @@ from keet.ingest.printed.details_page import (
     rule_result,
 )
 from keet.ingest.printed.numbers import is_count, whole
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 from keet.safe_text import bounded_line
 
 DETAILS_EXPORT = "ncu --import REPORT --csv > FILE"
-_HEADER = regex(r'^"?(?:ID|Process ID)"?,.*$', re.MULTILINE)
+_HEADER = re.compile(r'^"?(?:ID|Process ID)"?,.*$', re.MULTILINE)
 _MOST_LINES = 50
 """Per row: a rule's text may have line breaks, but a stray quote must not consume the file."""
 

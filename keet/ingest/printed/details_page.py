@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from keet.catalog import details_labels, metric_named, rule_texts, unit_of
 from keet.errors import DamagedReport, UnreadableFile
@@ -16,7 +18,6 @@ from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.ingest.ncu_rep.session import device_from_metrics
 from keet.ingest.printed.numbers import Notation, is_malformed_number, notation_of, printed_value
 from keet.ingest.printed.rule_counts import counts_in_rules
-from keet.lazy_regex import regex
 from keet.profile import (
     Absent,
     Device,
@@ -33,7 +34,6 @@ from keet.profile import (
     is_measurement,
     short_name,
 )
-from keet.records import NamedTuple, dataclass, field
 from keet.safe_text import bounded_line
 from keet.units import parse_unit
 
@@ -45,9 +45,9 @@ NAMED_METRICS = ("", "Command line profiler metrics")
 
 _LONGEST_NAME = 300
 """Characters of a metric name: ncu's longest has half of that."""
-_METRIC_NAME = regex(r"[A-Za-z][\w.:]*__[\w.]+", re.A)
-_LABEL_AND_NAME = regex(r".*[ (]([A-Za-z][\w.:]*__[\w.]+)\)?", re.A)
-_DIM3 = regex(r"\(?\s*(\d{1,10})\s*,\s*(\d{1,10})\s*,\s*(\d{1,10})\s*\)?", re.A)
+_METRIC_NAME = re.compile(r"[A-Za-z][\w.:]*__[\w.]+", re.A)
+_LABEL_AND_NAME = re.compile(r".*[ (]([A-Za-z][\w.:]*__[\w.]+)\)?", re.A)
+_DIM3 = re.compile(r"\(?\s*(\d{1,10})\s*,\s*(\d{1,10})\s*,\s*(\d{1,10})\s*\)?", re.A)
 _WORKLOADS = {"range": Workload.RANGE, "graph": Workload.GRAPH, "cmdlist": Workload.CMDLIST}
 _KINDS = {
     "OPT": RuleKind.OPTIMIZATION,

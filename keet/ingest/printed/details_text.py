@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from keet.ingest.printed.details_page import (
     PrintedLaunch,
@@ -21,37 +22,37 @@ from keet.ingest.printed.details_page import (
     rule_result,
 )
 from keet.ingest.printed.numbers import whole
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 from keet.safe_text import bounded_line
 
-_SECTION = regex(r"Section: (\S.*)")
-_PROCESS = regex(r"\[\d+\] (.+)@\S+")
+_SECTION = re.compile(r"Section: (\S.*)")
+_PROCESS = re.compile(r"\[\d+\] (.+)@\S+")
 _SHAPE = r" \((\d+), (\d+), (\d+)\)x\((\d+), (\d+), (\d+)\)"
 _WHERE = (
     r"(?:, \d{4}-\w{3}-\d{2} \d{2}:\d{2}:\d{2})?"
     r"(?:, Context (?P<context>\w+))?(?:, Stream (?P<stream>\w+))?"
     r"(?:, Device (?P<device>\w+))?(?:, CC (?P<cc>\d+\.\d+))?(?:, Invocations (?P<times>[\d,]+))?"
 )
-_LOST_NAMESPACE = regex(r"(?<![<\w])unnamed>::")
-_LOST_LAMBDA = regex(r"(?<![\[\w])lambda\(")
-_LAUNCH = regex(rf"(?P<name>\S.*?)(?:{_SHAPE})?{_WHERE}", re.A)
-_SHAPE_FIRST = regex(_SHAPE.lstrip(), re.A)
-_LAUNCH_END = regex(
+_LOST_NAMESPACE = re.compile(r"(?<![<\w])unnamed>::")
+_LOST_LAMBDA = re.compile(r"(?<![\[\w])lambda\(")
+_LAUNCH = re.compile(rf"(?P<name>\S.*?)(?:{_SHAPE})?{_WHERE}", re.A)
+_SHAPE_FIRST = re.compile(_SHAPE.lstrip(), re.A)
+_LAUNCH_END = re.compile(
     r", (?:Context|Device) \w+(?:, (?:Stream|CC|Device|Invocations) [\w.]+(?:,\d{3})*)*\Z", re.A
 )
 _LONGEST_END = 120
 """Characters after the shape of a launch."""
-_RULER = regex(r"-{2,}(?: -{2,}){2,}")
-_RULE_END = regex(r"-{5} -{20,}")
-_HEADER = regex(r"Metric Name\s+Metric Unit\s+(?:Metric Value|Minimum\s+Maximum\s+Average)", re.A)
+_RULER = re.compile(r"-{2,}(?: -{2,}){2,}")
+_RULE_END = re.compile(r"-{5} -{20,}")
+_HEADER = re.compile(
+    r"Metric Name\s+Metric Unit\s+(?:Metric Value|Minimum\s+Maximum\s+Average)", re.A
+)
 _FIXED = (70, 15, 30)
 """Column widths of tables without a header."""
-_RULE = regex(r"\s{2,}(OPT|INF|WRN|ERR|OK) {2,}(\S.*)")
-_CONTINUED = regex(r"\s{8,}(\S.*)")
-_ESTIMATE = regex(r"Est\. (Local )?Speedup: (\S+)%\s*(.*)")
-_OVERFLOWING = regex(r"(\S+)(?:\s+(\S+))?\s+(\S+)")
-_PAGE = regex(r"^[ \t]*(?:Section: \S|Metric Name +Metric Unit )|, Context \w+, Stream ", re.M)
+_RULE = re.compile(r"\s{2,}(OPT|INF|WRN|ERR|OK) {2,}(\S.*)")
+_CONTINUED = re.compile(r"\s{8,}(\S.*)")
+_ESTIMATE = re.compile(r"Est\. (Local )?Speedup: (\S+)%\s*(.*)")
+_OVERFLOWING = re.compile(r"(\S+)(?:\s+(\S+))?\s+(\S+)")
+_PAGE = re.compile(r"^[ \t]*(?:Section: \S|Metric Name +Metric Unit )|, Context \w+, Stream ", re.M)
 
 
 class _Column(NamedTuple):

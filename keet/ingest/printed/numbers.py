@@ -6,21 +6,20 @@ import re
 from collections.abc import Iterable
 from enum import Enum
 
-from keet.lazy_regex import regex
 from keet.profile import Value
 
 LONGEST_NUMBER = 40
 """Characters: ncu prints 64-bit numbers with separators in less."""
 
-_GROUPING = regex(r"(?<=\d)[\u00a0\u202f'’ ](?=\d{3}(?!\d))")
+_GROUPING = re.compile(r"(?<=\d)[\u00a0\u202f'’ ](?=\d{3}(?!\d))")
 """Thousands separators that can't be decimal signs."""
-_POINT = regex(r"-?(?:\d+|\d{1,3}(?:,\d{3})+)\.\d{1,2}|-?\d{1,3}(?:,\d{3}){2,}", re.A)
-_COMMA = regex(r"-?(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}|-?\d{1,3}(?:\.\d{3}){2,}", re.A)
-_GROUPED_BY_COMMA = regex(r"-?\d{1,3},\d{3}", re.A)
-_GROUPED_BY_POINT = regex(r"-?\d{1,3}\.\d{3}", re.A)
-_NUMBER = regex(r"[+-]?((\d{1,3}(,\d{3})+|\d+)(\.\d+)?|\.\d+)(e[+-]?\d+)?", re.I | re.A)
-_WITH_PARTS = regex(r"(\S+) \(.*\)")
-_LIKE_A_NUMBER = regex(r"[+-]?[\d.,]*\d[\d.,]*", re.A)
+_POINT = re.compile(r"-?(?:\d+|\d{1,3}(?:,\d{3})+)\.\d{1,2}|-?\d{1,3}(?:,\d{3}){2,}", re.A)
+_COMMA = re.compile(r"-?(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}|-?\d{1,3}(?:\.\d{3}){2,}", re.A)
+_GROUPED_BY_COMMA = re.compile(r"-?\d{1,3},\d{3}", re.A)
+_GROUPED_BY_POINT = re.compile(r"-?\d{1,3}\.\d{3}", re.A)
+_NUMBER = re.compile(r"[+-]?((\d{1,3}(,\d{3})+|\d+)(\.\d+)?|\.\d+)(e[+-]?\d+)?", re.I | re.A)
+_WITH_PARTS = re.compile(r"(\S+) \(.*\)")
+_LIKE_A_NUMBER = re.compile(r"[+-]?[\d.,]*\d[\d.,]*", re.A)
 _SWAPPED = str.maketrans(".,", ",.")
 
 

@@ -10,13 +10,13 @@ import csv
 import re
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 from keet.errors import DamagedReport
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.ingest.ncu_rep.session import device_from_metrics
 from keet.ingest.printed.details_page import RAW_EXPORT, check_count, dim3, kernel_name
 from keet.ingest.printed.numbers import is_count, is_malformed_number, printed_value, whole
-from keet.lazy_regex import regex
 from keet.profile import (
     Absent,
     Device,
@@ -24,12 +24,11 @@ from keet.profile import (
     RawMetric,
     Workload,
 )
-from keet.records import NamedTuple
 from keet.safe_text import bounded_line
 
-_HEADER = regex(r'^"?ID"?,', re.MULTILINE)
-_LINE = regex(r"[^\r\n]+")
-_QUOTED_NUMBER = regex(r'"\d+",', re.A)
+_HEADER = re.compile(r'^"?ID"?,', re.MULTILINE)
+_LINE = re.compile(r"[^\r\n]+")
+_QUOTED_NUMBER = re.compile(r'"\d+",', re.A)
 _IDENTITY = {"ID", "Context", "Stream", "Device", "CC"}
 """Columns that are not metrics; all others that are not have a space in their name."""
 _WORKLOAD_NAMES = {"range": Workload.RANGE, "graph": Workload.GRAPH, "cmdlist": Workload.CMDLIST}

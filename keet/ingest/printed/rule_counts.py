@@ -9,11 +9,10 @@ import re
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-from keet.lazy_regex import regex
 from keet.profile import RawMetric, RuleResult
 
 _RULE = "UncoalescedGlobalAccess"
-_MESSAGE = regex(
+_MESSAGE = re.compile(
     r"This (?:kernel|workload) has uncoalesced global accesses resulting in a total of "
     r"(\d{1,18}) excessive sectors \((\d{1,3})% of the total (\d{1,18}) sectors\)",
     re.ASCII,

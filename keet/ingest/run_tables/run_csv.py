@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from keet.errors import DamagedReport, UnknownFormat
-from keet.lazy_regex import regex
 from keet.profile.launch import Dim3
 from keet.profile.run_table import KernelRun, RunTable
 from keet.safe_text import bounded_line
@@ -94,7 +93,7 @@ def _header(rows: Sequence[Sequence[str]]) -> tuple[int, _Columns] | None:
     return None
 
 
-_THOUSANDS = regex(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
 
 
 class _Row:

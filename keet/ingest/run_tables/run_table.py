@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from keet.errors import DamagedReport, IngestError, UnreadableFile, UnsupportedVersion
 from keet.files import STDIN, replacing_text
@@ -15,7 +16,6 @@ from keet.ingest.typed_json import parse_object, typed, version_of
 from keet.masking.mask import masked_words
 from keet.profile import Profile
 from keet.profile.run_table import USE_ANYWAY, RunLaunch, RunTable
-from keet.records import NamedTuple, replace
 from keet.safe_text import bounded_line
 
 VERSION = 1

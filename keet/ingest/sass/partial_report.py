@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from keet.ingest.input.report_bytes import HeldBytes
 from keet.ingest.ncu_rep.container import ContainerBlock
 from keet.ingest.ncu_rep.report_file import CodeKey, NcuRepFile
-from keet.records import NamedTuple
 
 
 class PartialReport(NamedTuple):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +20,6 @@ from pathlib import Path
 
 from keet.files import cache_folder
 from keet.ingest.code.functions import Function
-from keet.lazy_regex import regex
 
 _FORMAT = "1"
 """Part of the key: change it whenever the format of an entry changes."""
@@ -31,10 +31,10 @@ _PRIVATE = 0o600
 _SUFFIX, _PARTIAL = ".sass", ".partial"
 _OFF = ("0", "off", "no", "false")
 
-_ADDRESS = regex(r"0x([0-9a-f]{9,16})(?![0-9a-f])")
+_ADDRESS = re.compile(r"0x([0-9a-f]{9,16})(?![0-9a-f])")
 """Numbers of more than 32 bits: code addresses. Immediates of instructions are shorter."""
 _LOWEST = 1 << 32
-_TARGET = regex(r"<\+([0-9a-f]+)>")
+_TARGET = re.compile(r"<\+([0-9a-f]+)>")
 
 
 def open_cache(reader: str) -> SassCache | None:

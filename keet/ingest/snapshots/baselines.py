@@ -12,24 +12,24 @@ outside of a repository, the one in the working folder.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from keet.errors import NotAvailable, UsageError, one_line
 from keet.files import replacing_text
 from keet.ingest.snapshots.snapshot import SUFFIX, write_snapshot
-from keet.lazy_regex import regex
 from keet.profile import Profile
-from keet.records import NamedTuple
 
 _STALE = 3600.0
 """Seconds after which an unfinished save is considered dead."""
-_NAME = regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_VERSION = regex(r"[0-9a-f]{16}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_VERSION = re.compile(r"[0-9a-f]{16}")
 _CURRENT = "current"
 _READS = 100
 """Attempts to list a baseline while other saves keep replacing it."""

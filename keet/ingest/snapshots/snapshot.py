@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from keet.errors import DamagedReport, UnsupportedVersion
 from keet.files import replacing, replacing_text
@@ -38,7 +39,6 @@ from keet.profile import (
     Workload,
 )
 from keet.profile.launch_iteration import iterate_launches
-from keet.records import NamedTuple, replace
 from keet.safe_text import bounded_line
 
 VERSION = 1

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from keet.evidence import Evidence
 from keet.explanation.answered_question import AnsweredQuestion
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
-from keet.lazy_regex import regex
 from keet.prose.text import Prose, ProseSentence
-from keet.records import NamedTuple
 
-_FENCED = regex(r"\s*(`{3,}|~{3,})[^\n]*\n(.*?)\n?\s*\1\s*", re.DOTALL)
-_MARK = regex(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+")
+_FENCED = re.compile(r"\s*(`{3,}|~{3,})[^\n]*\n(.*?)\n?\s*\1\s*", re.DOTALL)
+_MARK = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+")
 
 
 class Line(NamedTuple):

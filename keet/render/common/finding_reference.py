@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from keet.analysis.parameters import Parameter, Source
 from keet.analysis.time_model import WORTH
 from keet.catalog.cases import CaseEntry, casebook
@@ -10,7 +12,6 @@ from keet.evidence import Sentence
 from keet.explanation.precedents import measured_text
 from keet.findings import Condition, Family, FindingSpec, findings
 from keet.formatting import share_text
-from keet.records import NamedTuple
 
 _EXAMPLES = 3
 VARIANTS = "keet prints the first of these that applies:"

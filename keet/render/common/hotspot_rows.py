@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.source_lines.hotspots import Grouping, Hotspots, Spot
 from keet.catalog import stalls
 from keet.profile import Absent, Launch, Location
-from keet.records import NamedTuple
 
 if TYPE_CHECKING:
     from keet.analysis.sass import MachineCode

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from keet.analysis.sass import MachineCode
 from keet.analysis.sass.analyses.atomics import Atomic
@@ -18,7 +18,6 @@ from keet.analysis.sass.analyses.widths import Merge, lane_stride
 from keet.analysis.sass.flow.control_flow import Loop
 from keet.catalog import stalls
 from keet.profile import Location
-from keet.records import NamedTuple
 from keet.render.common.hotspot_rows import executed_share, shares
 
 _T = TypeVar("_T")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.kernel.opcode_mix import PURPOSES
 from keet.formatting import share_text, times_text
-from keet.lazy_regex import regex
 from keet.profile import Launch, Location
 from keet.profile.names import file_name
 from keet.render.common.hotspot_rows import RowWait
@@ -119,15 +119,15 @@ def times_read_text(requested: int | None, distinct: int | None) -> str:
     return times_text(requested / distinct) if distinct and requested else ""
 
 
-_PRODUCT = regex(r"(?<=[\w)\]]) (?=[\w(\[])")
-_RESULT = regex(r"\bU?R\d+@(\d+)")
-_UNKNOWN = regex(r"(?:\b(?:lost|cycle) )*\bv\d+\b")
-_CHOICE = regex(r"\bchoice\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
-_LAST = regex(r"\b(last|times) (\w+)")
-_PARAMETER = regex(r"\bparam\+0x[0-9a-f]+")
+_PRODUCT = re.compile(r"(?<=[\w)\]]) (?=[\w(\[])")
+_RESULT = re.compile(r"\bU?R\d+@(\d+)")
+_UNKNOWN = re.compile(r"(?:\b(?:lost|cycle) )*\bv\d+\b")
+_CHOICE = re.compile(r"\bchoice\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
+_LAST = re.compile(r"\b(last|times) (\w+)")
+_PARAMETER = re.compile(r"\bparam\+0x[0-9a-f]+")
 
 
-_WORD = regex(r"tid|choice|unknown|loop|last|loaded|result")
+_WORD = re.compile(r"tid|choice|unknown|loop|last|loaded|result")
 _CUT = "..."
 """Ends a name that is cut because it is too long."""
 

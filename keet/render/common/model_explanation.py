@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,6 @@ from keet.evidence import Evidence
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.findings import findings
 from keet.formatting import capitalized
-from keet.lazy_regex import regex
 
 if TYPE_CHECKING:
     from keet.explanation.model_explanation import (
@@ -29,7 +29,7 @@ MARKS = {"confirmed": "✓", "refuted": "✗", "inconclusive": "?"}
 BY_MODEL = "model, computed by keet"
 """Author of the headline if it is a model's cause."""
 OWN_WORDS = "The numbers in the model's text come from the report; the words are the model's."
-_CHANGED = regex(r"(?:@@|[-+])")
+_CHANGED = re.compile(r"(?:@@|[-+])")
 
 
 def flat(text: str) -> str:
@@ -215,7 +215,7 @@ def _build(edit: Edit) -> str:
 
 
 _OUTCOMES = {"compiles": "compiles", "fails": "does not compile", "not checked": "was not compiled"}
-_SAYS_OUTCOME = regex(r"^(?:compiles|does not compile|not compiled|is not valid)\b")
+_SAYS_OUTCOME = re.compile(r"^(?:compiles|does not compile|not compiled|is not valid)\b")
 
 
 def aim_of(edit: Edit, each: LaunchExplanation) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
+from typing import NamedTuple
 
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
-
-HUNK = regex(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 """The header of a hunk: its first line before, and the number of lines before and after."""
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.replay_gap.gap import REPLAY_DIFFERS
 from keet.errors import one_line
 from keet.formatting import capitalized, count_noun, share_cell
-from keet.records import NamedTuple
 from keet.render.common.known_runs import known_runs_text
 from keet.units import Quantity
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from keet.analysis.account import UNKNOWN
 from keet.analysis.hardware.ceilings import NEAR_PEAK, Ceiling
@@ -15,7 +16,6 @@ from keet.evidence import Evidence
 from keet.explanation.account_rows import AccountRow, account_rows, time_text
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formatting import capitalized, percent_text
-from keet.records import NamedTuple
 from keet.render.common.account import busiest_units, evidence_text, with_depth
 from keet.render.common.workload import workload_noun
 from keet.render.html.markup import NOTHING, Html, element, fragment

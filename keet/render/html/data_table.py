@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from keet.records import NamedTuple
 from keet.render.html.markup import Content, Html, element
 from keet.safe_text import one_line
 

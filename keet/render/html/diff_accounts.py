@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from keet.comparison.causes.account_changes import PartChange
 from keet.evidence import Evidence
 from keet.formatting import capitalized
-from keet.records import NamedTuple
 from keet.render.html.account import OTHER, Segment, account_bar, kind_of, swatch
 from keet.render.html.data_table import scrolling
 from keet.render.html.diff_source import common_unit, sign

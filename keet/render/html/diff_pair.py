@@ -4,6 +4,7 @@ of both sides, both accounts, both sources."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from keet.comparison.causes.attribution import Attribution
 from keet.comparison.causes.explained_pair import WeightedLaunch
@@ -15,7 +16,6 @@ from keet.explanation.explanation_types import LaunchExplanation
 from keet.findings import findings
 from keet.formatting import times_text
 from keet.profile.launch import Location
-from keet.records import NamedTuple
 from keet.render.common.diff import is_alone
 from keet.render.common.finding import forecast_of
 from keet.render.html.anchors import Anchors

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, zip_longest
+from typing import NamedTuple
 
 from keet.comparison.causes.line_alignment import in_order
 from keet.comparison.causes.line_changes import NOTHING, LineCost, SideLines, match_files
 from keet.profile.launch import Location
-from keet.records import NamedTuple
 from keet.render.html.heat import STEPS
 
 HOT = STEPS[0]

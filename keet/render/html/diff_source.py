@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.causes.line_changes import (
@@ -17,7 +18,6 @@ from keet.comparison.causes.line_changes import (
 from keet.formatting import percent_text, share_cell
 from keet.profile.launch import Location
 from keet.profile.names import file_name
-from keet.records import NamedTuple
 from keet.render.html.anchors import Anchors
 from keet.render.html.diff_hottest import hottest_code
 from keet.render.html.diff_rows import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.capture.report_cautions import report_cautions
 from keet.analysis.time_model import WORTH
@@ -14,7 +14,6 @@ from keet.explanation.program import program_of
 from keet.formatting import times_text
 from keet.profile import Launch, Profile
 from keet.profile.names import file_name
-from keet.records import NamedTuple
 from keet.render.common.device import describe_device
 from keet.render.common.program import gain_text, shown_launches, verified_text
 from keet.render.common.workload import workload_count

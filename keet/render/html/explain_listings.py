@@ -6,13 +6,13 @@ Launches of the same kernel and shape share the listing of their representative 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from keet.analysis.source_lines.hotspots import find_hotspots
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup
 from keet.formatting import capitalized
 from keet.profile import Absent
-from keet.records import NamedTuple
 from keet.render.html.anchors import Anchors
 from keet.render.html.finding import Lines
 from keet.render.html.launch import link_to

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
 from keet.analysis.place import Place
 from keet.diagnosis.finding import Finding
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.records import NamedTuple
 from keet.render.common.finding import (
     certainty_of,
     forecast_of,

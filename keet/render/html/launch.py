@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.finding import Finding
@@ -13,7 +14,6 @@ from keet.explanation.launch_groups import LaunchGroup
 from keet.explanation.program import ProgramExplanation
 from keet.formatting import shape_parts
 from keet.profile import Launch, Workload
-from keet.records import NamedTuple
 from keet.render.common.account import HEADING, shown_notes
 from keet.render.common.finding import all_fixed_text
 from keet.render.common.program import stands_for_text

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from keet.evidence import Evidence, Reference
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.lazy_regex import regex
 from keet.prose.text import UNCHECKED, Prose, ProseSentence
 from keet.render.common.computations import computations
 from keet.render.common.model_explanation import cited, flat, reason_text
@@ -17,8 +17,8 @@ from keet.render.html.markup import Content, Html, element, fragment, joined
 from keet.render.html.prose import prose
 from keet.safe_text import one_line
 
-_BLANKS = regex(r"\s+")
-_PLACE = regex(r"(?P<file>.+):(?P<first>\d+)(?:-(?P<last>\d+))?")
+_BLANKS = re.compile(r"\s+")
+_PLACE = re.compile(r"(?P<file>.+):(?P<first>\d+)(?:-(?P<last>\d+))?")
 _FAR = 100
 """Lines of a place that are looked for in the listing."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from keet.lazy_regex import regex
+import re
+
 from keet.render.html.markup import Html, element, fragment
 from keet.safe_text import one_line
 
-_SPAN = regex(r"`([^`]+)`")
+_SPAN = re.compile(r"`([^`]+)`")
 
 
 def prose(text: str) -> Html:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.ncu_rules import judge_rule, rule_name
 from keet.formatting import count_noun
-from keet.lazy_regex import regex
 from keet.profile.rules import RuleKind, RuleResult, SpeedupScope
 from keet.render.html.anchors import Anchors
 from keet.render.html.markup import Content, Html, element
@@ -21,8 +21,8 @@ _ESTIMATES = {
 }
 """NVIDIA: a local estimate is the increase in efficiency of the hardware unit, when the problem is
 viewed in isolation."""
-_LINK = regex(r"@(?:section|url|source|metric):([^:@]*):[^@]*@")
-_SECTION = regex(r"@section:[^:@]*:([^@]*)@")
+_LINK = re.compile(r"@(?:section|url|source|metric):([^:@]*):[^@]*@")
+_SECTION = re.compile(r"@section:[^:@]*:([^@]*)@")
 
 
 def rules_section(each: LaunchExplanation, anchors: Anchors) -> Html | None:

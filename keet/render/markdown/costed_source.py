@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 from keet.analysis.place import Place
 from keet.analysis.source_lines.hotspots import Hotspots, Spot
 from keet.formatting import share_cell
 from keet.profile import Absent, Launch
 from keet.profile.names import file_name
-from keet.records import NamedTuple
 from keet.render.common.excerpt import around, indentation, language
 from keet.render.common.hotspots import waiting_for
 from keet.render.common.source_text import source_lines

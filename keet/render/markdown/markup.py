@@ -6,13 +6,12 @@ import re
 from collections.abc import Sequence
 
 from keet.errors import one_line
-from keet.lazy_regex import regex
 
-_SPAN = regex(r"`([^`]+)`")
-_MARKUP = regex(r"[\\`*\[\]<>|~$&]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_SPAN = re.compile(r"`([^`]+)`")
+_MARKUP = re.compile(r"[\\`*\[\]<>|~$&]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 """Underscores inside of words are not emphasis, so they are not escaped."""
-_LINE_START = regex(r"^(\s*)([#+=-]|\d+(?=[.)]\s))")
-_BACKTICKS = regex(r"`+")
+_LINE_START = re.compile(r"^(\s*)([#+=-]|\d+(?=[.)]\s))")
+_BACKTICKS = re.compile(r"`+")
 
 
 def prose(text: str) -> str:

@@ -7,9 +7,8 @@ how they are coloured: an SVG file has its own style, and a page allows none.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
-from keet.records import NamedTuple
 from keet.render.common.insights import compared, time_text, unit_names
 from keet.render.json.insights import LimiterChangeDocument, SweepDocument
 from keet.render.svg.markup import cut, spread, tag, text_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from keet.errors import one_line
-from keet.records import NamedTuple
 
 _ADVANCE = 0.56
 """Width of an average letter of a sans-serif face, in its size: enough to keep labels apart."""

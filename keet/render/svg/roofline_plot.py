@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.roofline.launch_roofline import SHOWN_WORK, Roofline
-from keet.records import NamedTuple
 from keet.render.svg.markup import Axis, Box, OccupiedArea, span, spread, tag, text_of, text_width
 from keet.units import Quantity
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.analysis.sass import MachineCode
 from keet.analysis.sass.instructions.instruction import parse
@@ -12,7 +12,6 @@ from keet.catalog import stalls
 from keet.formatting import count_noun, share_cell, share_text
 from keet.profile import Absent, Launch
 from keet.profile.names import file_name
-from keet.records import NamedTuple
 from keet.render.common.hotspot_rows import (
     NO_CODE,
     Examined,

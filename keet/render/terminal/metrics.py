@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from keet.catalog import MetricSpec, sections
 from keet.profile import Launch, Metric
-from keet.records import dataclass
 from keet.render.common.metrics import LaunchRows
 from keet.render.terminal.layout import Group, Renderable, Text
 from keet.units import Quantity, format_number, symbol

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
+from typing import NamedTuple
 
 from keet.diagnosis.finding import Finding
 from keet.explanation.explanation_types import LaunchExplanation
@@ -15,7 +16,6 @@ from keet.explanation.model_explanation import Edit, ModelCause
 from keet.explanation.program import ProgramExplanation
 from keet.formatting import count_noun
 from keet.prose.text import Prose
-from keet.records import NamedTuple
 from keet.render.common.computations import computation_lines, in_short
 from keet.render.common.model_explanation import (
     causes_beyond,

@@ -15,7 +15,6 @@ from keet.explanation.capture_hints import steps_before
 from keet.explanation.run_texts import whole_time
 from keet.formatting import count_noun, shape_text, share_text
 from keet.ingest.ncu_rep.completeness import uncertain_count
-from keet.lazy_regex import regex
 from keet.masking.mask import masked_names
 from keet.profile import Launch, Profile, RunPositions, Workload
 from keet.render.common.device import describe_device
@@ -268,7 +267,7 @@ def _shell_lines(command: str, width: int) -> list[str]:
     return [*lines, line]
 
 
-_WORD = regex(
+_WORD = re.compile(
     r"""--(?:section|set|import-source)\ \S+ | (?: "[^"]*" | '[^']*' | [^\s"'] )+ | \S+""",
     re.VERBOSE,
 )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from keet.lazy_regex import regex
 from keet.profile import Launch
 from keet.verification.values.report_values import ReportValues
 from keet.verification.verdicts import ClaimVerdict, RelationCheck
@@ -21,18 +20,18 @@ _UNIT = (
     r"|(?P<other>latency|issue|instruction|cache|occupancy|synchroni[sz]ation|barrier|registers?"
     r"|shared[ -]memory|IO|I/O|throughput))"
 )
-_CLAIM = regex(
+_CLAIM = re.compile(
     rf"\b{_UNIT}(?:[ -](?:cache|bandwidth|throughput|pipes?))?[ -](?:bound|limited)\b"
     r"(?! (?:to|check|value)\b)",
     re.IGNORECASE,
 )
-_BY = regex(
+_BY = re.compile(
     r"\b(?:bound|limited|bottlenecked|constrained|throttled)(?: (?:only|mainly|mostly))? (?:by|on)"
     rf"(?: the| its)? {_UNIT}\b|\bbottleneck is(?: the| its)? {_UNIT.replace('?P<', '?P<is_')}\b",
     re.IGNORECASE,
 )
-_OCCUPANCY = regex(r"\boccupancy\b|\bblocks\b", re.IGNORECASE)
-_NOT = regex(r"\b(?:not|isn't|aren't|never|no longer|neither|nor|rather than)\b[^,;]{0,20}\Z")
+_OCCUPANCY = re.compile(r"\boccupancy\b|\bblocks\b", re.IGNORECASE)
+_NOT = re.compile(r"\b(?:not|isn't|aren't|never|no longer|neither|nor|rather than)\b[^,;]{0,20}\Z")
 _SHARES = {
     "dram": ("DRAM", "dram_throughput_pct"),
     "l2": ("L2", "l2_throughput_pct"),

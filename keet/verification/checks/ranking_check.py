@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from keet.catalog import stalls
-from keet.lazy_regex import regex
 from keet.profile import Launch
-from keet.records import NamedTuple
 from keet.verification.text.clauses import qualified
 from keet.verification.text.metric_names import STALL_SHARE, Term, find_terms
 from keet.verification.text.metric_names_in_context import terms_in
@@ -26,15 +25,15 @@ _OF_ACTIVE = frozenset({"L1 throughput"})
 _NO_STALLS = ("selected",)
 _MAYBE = ("not_selected",)
 """The warp was ready to run; not everybody calls that a stall."""
-_STALL_NOUN = regex(r"\s*(?:\w+\s+)?stall|\s*reason", re.IGNORECASE)
-_PIPE_NOUN = regex(r"\s*(?:\w+\s+)?pipe(?:line)?s?\b", re.IGNORECASE)
-_UNIT_NOUN = regex(r"\s*(?:hardware |memory )?(?:unit|level)s?\b", re.IGNORECASE)
-_LAUNCH_NOUN = regex(
+_STALL_NOUN = re.compile(r"\s*(?:\w+\s+)?stall|\s*reason", re.IGNORECASE)
+_PIPE_NOUN = re.compile(r"\s*(?:\w+\s+)?pipe(?:line)?s?\b", re.IGNORECASE)
+_UNIT_NOUN = re.compile(r"\s*(?:hardware |memory )?(?:unit|level)s?\b", re.IGNORECASE)
+_LAUNCH_NOUN = re.compile(
     r"(?:[^.;]{0,40}?\bof (?:all|the|these|those)\b[^.;]{0,12}?)?"
     r"\b(?:launch(?:es)?|kernels?|all|run)\b",
     re.IGNORECASE,
 )
-_TIME = regex(r"longest|slowest|shortest|fastest|quickest", re.IGNORECASE)
+_TIME = re.compile(r"longest|slowest|shortest|fastest|quickest", re.IGNORECASE)
 
 
 class _Ranked(NamedTuple):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from keet.lazy_regex import regex
 from keet.profile import Launch
-from keet.records import NamedTuple
 from keet.units import Quantity
 from keet.verification.number_match import agrees, is_near, same_kind
 from keet.verification.text.claims import Claim
@@ -18,11 +16,13 @@ from keet.verification.values.report_values import ReportValue, ReportValues
 
 _UP = r"slower|longer|more|higher|larger|greater|bigger|above"
 _DOWN = r"faster|shorter|less|fewer|lower|smaller|quicker|below"
-_THAN = regex(rf"\s*(?:times\s+)?(?:as\s+\w+\s+as|(?:{_UP}|{_DOWN})\b)", re.IGNORECASE)
-_FEWER = regex(rf"\s*(?:times\s+)?(?:{_DOWN}|as\s+(?:fast|quick)|the\s+speed)\b", re.IGNORECASE)
-_SPEED = regex(r"\b(?:slower|faster|quicker|speed-?up|longer|shorter)\b", re.IGNORECASE)
-_OF_WHAT = regex(r"\s*(?:times\s+)?the\s+(?:speed|time|duration)\b", re.IGNORECASE)
-_NOT_THESE = regex(
+_THAN = re.compile(rf"\s*(?:times\s+)?(?:as\s+\w+\s+as|(?:{_UP}|{_DOWN})\b)", re.IGNORECASE)
+_FEWER = re.compile(
+    rf"\s*(?:times\s+)?(?:{_DOWN}|as\s+(?:fast|quick)|the\s+speed)\b", re.IGNORECASE
+)
+_SPEED = re.compile(r"\b(?:slower|faster|quicker|speed-?up|longer|shorter)\b", re.IGNORECASE)
+_OF_WHAT = re.compile(r"\s*(?:times\s+)?the\s+(?:speed|time|duration)\b", re.IGNORECASE)
+_NOT_THESE = re.compile(
     r"\b(?:would|could|might|may|expect\w*|estimat\w*|forecast|potential|ideal\w*|than necessary"
     r"|after|before|previous\w*|baseline|original|old)\b",
     re.IGNORECASE,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from keet.lazy_regex import regex
 from keet.units import Quantity
 from keet.verification.number_match import agrees, same_kind
 from keet.verification.values.report_values import ReportValue
@@ -74,7 +73,7 @@ def _of_number(relation: RelationCheck, checks: Sequence[CheckedNumber]) -> Rela
     return relation
 
 
-_COMPARES = regex(r"\d\S{0,30}(?: \S{1,30})? (?:→|->)|\bbefore\b.*\bafter\b", re.DOTALL)
+_COMPARES = re.compile(r"\d\S{0,30}(?: \S{1,30})? (?:→|->)|\bbefore\b.*\bafter\b", re.DOTALL)
 _OTHER_SIDE = "one side of a comparison: name both reports (--report BEFORE --report AFTER)"
 
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import product
+from typing import NamedTuple
 
-from keet.lazy_regex import regex
 from keet.profile import Launch
-from keet.records import NamedTuple
 from keet.units import Quantity
 from keet.verification.checks.limiter_check import limiter_checks
 from keet.verification.checks.ranking_check import check_ranking
@@ -33,19 +32,19 @@ from keet.verification.text.sentences import SentenceSpan
 from keet.verification.values.report_values import ReportValue, ReportValues
 from keet.verification.verdicts import ClaimVerdict, RelationCheck
 
-_NOT_THESE = regex(
+_NOT_THESE = re.compile(
     r"\b(?:would|could|might|may|should|can|if|expect\w*|estimat\w*|forecast|potential\w*|ideal\w*"
     r"|necessary|needed|after|before|previous\w*|baseline|original|old|usual\w*|typical\w*)\b",
     re.IGNORECASE,
 )
 """Words of comparisons with something that is not in the report."""
-_CLAUSE = regex(r";|\b(?:while|whereas|but|because)\b|\.\s", re.IGNORECASE)
-_CLAUSE_END = regex(rf"[,:]\s|{_CLAUSE.pattern}", re.IGNORECASE)
+_CLAUSE = re.compile(r";|\b(?:while|whereas|but|because)\b|\.\s", re.IGNORECASE)
+_CLAUSE_END = re.compile(rf"[,:]\s|{_CLAUSE.pattern}", re.IGNORECASE)
 _REACH = 70
 """Characters after a comparison in which its second side is searched."""
 _WHOLES = {"samples_total", TIME_SHARE}
 """Totals that shares refer to; never one side of a comparison."""
-_PARTED = regex(r"\b(?:are|is|were|was)\b")
+_PARTED = re.compile(r"\b(?:are|is|were|was)\b")
 _CLOSE, _FAR = 0.15, 0.5
 """Relative differences up to which two numbers are close, and from which they are not."""
 _EQUAL = 0.02

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from keet.lazy_regex import regex
 from keet.profile import Profile
-from keet.records import NamedTuple
 from keet.verification.number_match import agrees
 from keet.verification.text.clauses import NOT_MEASURED
 from keet.verification.text.numbers import TextNumber
@@ -17,49 +16,53 @@ from keet.verification.values.report_values import ReportValue
 from keet.verification.values.run_values import RunSubject, RunSubjects, RunValueKind, run_subjects
 from keet.verification.verdicts import CheckedNumber, CheckedSentence, ClaimVerdict, RelationCheck
 
-_RUN = regex(
+_RUN = re.compile(
     r"\b(?:the|its|a|this)\s+(?:(?:plain|whole|before|after)\s+)?run\b(?!\s*-?time)|\b(?:plain|whole)\s+run\b"
     r"|\bGPU time\b",
     re.IGNORECASE,
 )
-_IN_RUN = regex(
+_IN_RUN = re.compile(
     r"\bin\s+(?:the|its|a|this)\s+(?:(?:plain|whole|before|after)\s+)?run\b(?!\s*-?time)"
     r"|\bin\s+(?:plain|whole)\s+runs?\b|\bwhen ncu measured its duration alone",
     re.IGNORECASE,
 )
 """Near a time; not `99% of the run`, which does not say that the time is of the run."""
-_OF_GPU_TIME = regex(
+_OF_GPU_TIME = re.compile(
     r"\s*of\s+(?:GPU\s+time|the\s+(?:(?:plain|whole|before|after)\s+)?run)\b", re.IGNORECASE
 )
-_REPLAY = regex(r"\b(?:ncu|Nsight Compute|replay\w*|profiled)\b", re.IGNORECASE)
+_REPLAY = re.compile(r"\b(?:ncu|Nsight Compute|replay\w*|profiled)\b", re.IGNORECASE)
 _PARTED = (
-    (regex(r"[;:]"), 25),
-    (regex(r","), 15),
-    (regex(r"\band\b"), 12),
-    (regex(r"\b(?:while|whereas|but|against|than)\b"), 30),
+    (re.compile(r"[;:]"), 25),
+    (re.compile(r","), 15),
+    (re.compile(r"\band\b"), 12),
+    (re.compile(r"\b(?:while|whereas|but|against|than)\b"), 30),
 )
 """Separators, and the distance in characters that each adds between words."""
-_CLAUSE_END = regex(r"[,;:()]|\b(?:while|whereas|but|and)\b")
-_RUN_ITSELF = regex(
+_CLAUSE_END = re.compile(r"[,;:()]|\b(?:while|whereas|but|and)\b")
+_RUN_ITSELF = re.compile(
     r"\b(?:run|program)(?:['’]s|:|\s+(?:took|takes|lasted|lasts|has|had|is|was|needs|needed|spent"
     r"|(?:would|could|should|will|might|may|can)\s+(?:take|last|need)))"
     r"(?:\s+(?:about|only|just|roughly|nearly|almost|a total of))*\s*\Z",
     re.IGNORECASE,
 )
 """Before a number of the run as a whole."""
-_PRONOUN = regex(r"\b(?:it|its|they|this (?:launch|kernel)|the (?:launch|kernel))\b", re.IGNORECASE)
-_LAUNCH = regex(r"\b[Ll]aunch\s+#?(\d+)\b|(?<![\w&])#(\d+)\b")
-_SINGLE = regex(
+_PRONOUN = re.compile(
+    r"\b(?:it|its|they|this (?:launch|kernel)|the (?:launch|kernel))\b", re.IGNORECASE
+)
+_LAUNCH = re.compile(r"\b[Ll]aunch\s+#?(\d+)\b|(?<![\w&])#(\d+)\b")
+_SINGLE = re.compile(
     r"\bper launch\b|\beach\b|\bon average\b|\b(?:median|mean|typical|average|longest|shortest)\b"
     r"|\b(?:this|a|every|one|single) launch\b",
     re.IGNORECASE,
 )
-_TOTAL = regex(r"\bin total\b|\baltogether\b|\bin all\b|\bGPU time\b|\badd up\b", re.IGNORECASE)
-_OF_RUN = regex(r"\s*of\s+(?:the\s+)?(?:(?:whole|plain)\s+)?(?:run|GPU time)\b", re.IGNORECASE)
+_TOTAL = re.compile(
+    r"\bin total\b|\baltogether\b|\bin all\b|\bGPU time\b|\badd up\b", re.IGNORECASE
+)
+_OF_RUN = re.compile(r"\s*of\s+(?:the\s+)?(?:(?:whole|plain)\s+)?(?:run|GPU time)\b", re.IGNORECASE)
 _COUNTED: tuple[tuple[RunValueKind, re.Pattern[str]], ...] = (
-    ("launches", regex(r"\s*(?:of\s+its\s+shape|launch(?:es)?\b)")),
-    ("kernels", regex(r"\s*kernels?\b")),
-    ("faults", regex(r"\s*groups\s+of\s+(?:GPU\s+)?page\s+faults")),
+    ("launches", re.compile(r"\s*(?:of\s+its\s+shape|launch(?:es)?\b)")),
+    ("kernels", re.compile(r"\s*kernels?\b")),
+    ("faults", re.compile(r"\s*groups\s+of\s+(?:GPU\s+)?page\s+faults")),
 )
 _UNITS: Mapping[str, RunValueKind] = {
     "%": "share",
@@ -70,28 +73,28 @@ _UNITS: Mapping[str, RunValueKind] = {
 }
 _FIGURES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
     (
-        regex(r"\bwall\b|(?<!time of the )\b(?:program|application)\b", re.IGNORECASE),
+        re.compile(r"\bwall\b|(?<!time of the )\b(?:program|application)\b", re.IGNORECASE),
         ("time of the whole program",),
     ),
     (
-        regex(r"\bGPU time\b|\bbusy\b|\badd(?:s|ed)? up\b|\bsum\b", re.IGNORECASE),
+        re.compile(r"\bGPU time\b|\bbusy\b|\badd(?:s|ed)? up\b|\bsum\b", re.IGNORECASE),
         ("GPU time", "sum of the durations"),
     ),
     (
-        regex(r"\bfirst kernel\b|\bspan(?:s|ned)?\b", re.IGNORECASE),
+        re.compile(r"\bfirst kernel\b|\bspan(?:s|ned)?\b", re.IGNORECASE),
         ("time from the first kernel",),
     ),
     (
-        regex(r"\b(?:idle[sd]?|idling|no kernel|without a kernel)\b", re.IGNORECASE),
+        re.compile(r"\b(?:idle[sd]?|idling|no kernel|without a kernel)\b", re.IGNORECASE),
         ("time without a kernel",),
     ),
     (
-        regex(r"\b(?:represent|profil|report|cover|stand)\w*", re.IGNORECASE),
+        re.compile(r"\b(?:represent|profil|report|cover|stand)\w*", re.IGNORECASE),
         ("share that the report",),
     ),
 )
 """Words that name a figure of the run, and the labels of the values."""
-_REPRESENTS = regex(r"\b(?:stands? for|represents?)\b")
+_REPRESENTS = re.compile(r"\b(?:stands? for|represents?)\b")
 _NEAR_BEHIND = 30
 _FARTHEST = 80
 """Largest distance between a number and the words that say it is about the run."""

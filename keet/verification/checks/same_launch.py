@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Sequence, Set
 from itertools import pairwise
 
-from keet.lazy_regex import regex
 from keet.profile import Launch
 from keet.verification.checks.shape_check import check_shape
 from keet.verification.report_value_match import agrees_with_report
@@ -17,11 +16,11 @@ from keet.verification.values.report_values import ReportValue
 from keet.verification.verdicts import CheckedNumber, ClaimVerdict
 
 _Readings = Callable[[Claim, Launch], Sequence[ReportValue]]
-_NEGATED = regex(r"\b(?:not|no|never|cannot|nor|hardly|without)\b|n['’]t\b", re.IGNORECASE)
-_AGAINST = regex(r"\b(?:no|not)\s+\w+\s+than\s+(?:the\s+)?\Z", re.IGNORECASE)
+_NEGATED = re.compile(r"\b(?:not|no|never|cannot|nor|hardly|without)\b|n['’]t\b", re.IGNORECASE)
+_AGAINST = re.compile(r"\b(?:no|not)\s+\w+\s+than\s+(?:the\s+)?\Z", re.IGNORECASE)
 """`no more than`: the bound of the number is the right one already."""
-_CLAUSE_END = regex(r"[,;:()]|\b(?:while|whereas|but|and)\b")
-_CHANGE = regex(r"\s*(?:\bto\b|→|->)\s*")
+_CLAUSE_END = re.compile(r"[,;:()]|\b(?:while|whereas|but|and)\b")
+_CHANGE = re.compile(r"\s*(?:\bto\b|→|->)\s*")
 NOT_CHECKED = "not checked: "
 NO_SUCH_LAUNCH = f"{NOT_CHECKED}the launch with this number is of another kernel"
 _NEGATION = f"{NOT_CHECKED}a bound with a negation"

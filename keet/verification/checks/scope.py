@@ -9,11 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from keet.lazy_regex import regex
 from keet.profile import Launch
-from keet.records import NamedTuple
 from keet.verification.text.claims import Spanned, Where, in_order
 from keet.verification.text.launch_names import LaunchName
 from keet.verification.text.metric_names import TIME_SHARE, Term
@@ -48,32 +46,32 @@ write writes written move moves moved transfer transfers execute executes execut
 issued launched amount amounts come comes long time its their they there report respectively s"""
 _KNOWN_WORDS = frozenset(_WORDS.split())
 """Words that change nothing about what is claimed."""
-_BEFORE_NUMBER = regex(
+_BEFORE_NUMBER = re.compile(
     r"(?:(?:about|around|roughly|nearly|almost|exactly|approximately|just|only|over|above|under|below"
     r"|at\s+least|at\s+most|up\s+to|between|exceeds?|(?:(?:no|not)\s+)?(?:more|less|fewer|greater"
     r"|higher|lower|longer|shorter)\s+than)\s+)+\Z|[~≈<>≤≥=]+\s*\Z",
     re.IGNORECASE,
 )
-_RESTRICTED = regex(
+_RESTRICTED = re.compile(
     r"[`*\s]*\b(?:of|with|over|above|below|under|between|at|on|from|by|up|more|less|longer|shorter)\b",
     re.IGNORECASE,
 )
 """After the launches: words that choose some of them, as in `all launches of 256 blocks`."""
-_WORD = regex(r"[^\W\d_]+(?:['’]\w+)?")
-_AFTER = regex(r"[`*\s]*(?:of|for|in|from)\s+(?:the\s+)?(?:kernel\s+)?[`*]*", re.IGNORECASE)
-_BEFORE = regex(r"[`*]*(?:['’]s?)?\s+(?:the\s+)?(?:own\s+)?", re.IGNORECASE)
-_LISTED = regex(
+_WORD = re.compile(r"[^\W\d_]+(?:['’]\w+)?")
+_AFTER = re.compile(r"[`*\s]*(?:of|for|in|from)\s+(?:the\s+)?(?:kernel\s+)?[`*]*", re.IGNORECASE)
+_BEFORE = re.compile(r"[`*]*(?:['’]s?)?\s+(?:the\s+)?(?:own\s+)?", re.IGNORECASE)
+_LISTED = re.compile(
     r"[`*]*\s*(?:,|,?\s*(?:\b(?:and(?:\s+also)?|plus|as\s+well\s+as|(?:together|along)\s+with)\b|[&+]))"
     r"\s*(?:the\s+|of\s+|for\s+)?[`*]*",
     re.IGNORECASE,
 )
-_RANGE = regex(
+_RANGE = re.compile(
     r"[`*]*\s*(?:\b(?:to|through|until|or|nor|via)\b|[-–—/])\s*(?:the\s+|launch\s+)?[`*]*",
     re.IGNORECASE,
 )
-_CLAUSE_END = regex(r"[,;:()]|\b(?:while|whereas)\b")
-_ASIDE = regex(r"\([^()]*\)")
-_STOP = regex(r"[,;:()]")
+_CLAUSE_END = re.compile(r"[,;:()]|\b(?:while|whereas)\b")
+_ASIDE = re.compile(r"\([^()]*\)")
+_STOP = re.compile(r"[,;:()]")
 
 
 class Span(NamedTuple):
@@ -259,17 +257,17 @@ def _is_set_apart(sentence: Sentence, name: LaunchName) -> bool:
     return bool(_APART_BEFORE.search(before) or _APART_BEHIND.match(behind))
 
 
-_APART_BEFORE = regex(
+_APART_BEFORE = re.compile(
     r"\b(?:but|without|after|before|until|since|including|included|like|following|ignoring|omitting"
     r"|skipping|excluding|excluded|except|besides|beyond|beside|unlike|leaving\s+out|with|plus|minus"
     r"|less|from|than)\s*:?\s+(?:for\s+)?(?:the\s+)?(?:launch|kernel)?[\s`'\"*]*$",
     re.IGNORECASE,
 )
-_APART_BEHIND = regex(
+_APART_BEHIND = re.compile(
     r"[\s`'\"*]*,?\s*(?:is\s+|was\s+)?(?:included|excluded|aside|apart|omitted|ignored|left\s+out)\b",
     re.IGNORECASE,
 )
-_IT = regex(r"\b(?:it|its|(?:the|this)\s+(?:kernel|launch))\b", re.IGNORECASE)
+_IT = re.compile(r"\b(?:it|its|(?:the|this)\s+(?:kernel|launch))\b", re.IGNORECASE)
 
 
 def _combination(  # noqa: PLR0911

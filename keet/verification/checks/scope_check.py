@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from keet.catalog import metric_named
-from keet.lazy_regex import regex
 from keet.profile import Launch
 from keet.units import Quantity
 from keet.verification.checks.scope import Scope
@@ -19,7 +19,7 @@ from keet.verification.values.report_values import ReportValue
 from keet.verification.verdicts import CheckedNumber, CheckedSentence, ClaimVerdict, RelationCheck
 
 _Readings = Callable[[Claim, Launch], Sequence[ReportValue]]
-_LISTED = regex(r"\s*(?:,|,?\s*\b(?:and|or|to)\b|/|-|–)\s*")
+_LISTED = re.compile(r"\s*(?:,|,?\s*\b(?:and|or|to)\b|/|-|–)\s*")
 _NOT_CHECKED = "not checked: keet does not know which launches the sentence is about"
 _NO_SUM = "not checked: values of this metric do not add up over launches"
 _NOT_MEASURED = "not checked: not all of these launches have the metric"

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from keet.lazy_regex import regex
 from keet.profile import Launch
 from keet.verification.checks.scope import Domains, Scope, Sentence, blanked, scope_of
 from keet.verification.text.claims import Spanned
@@ -18,21 +17,21 @@ from keet.verification.text.quantifiers import find_quantifiers
 from keet.verification.text.sentences import SentenceSpan
 
 _Carried = Literal["always", "for pronouns"] | None
-_THEY = regex(
+_THEY = re.compile(
     r"\b(?:they|them|their|theirs|these|those|likewise|same|also|too|so|ones?)\b", re.IGNORECASE
 )
-_HIDDEN = regex(
+_HIDDEN = re.compile(
     r"[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]|[a-z][\u0370-\u03bb\u03bd-\u052f]|[\u0370-\u03bb\u03bd-\u052f][a-z]",
     re.I,
 )
 """Characters that no reader sees, and letters of two scripts in one word: they hide words."""
-_BLANK_LINE = regex(r"\n[ \t]*\n")
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _LEAD = 80
 """Characters of a sentence that says what the next ones are about, at most."""
 _TITLE = 60
 """Characters of a line that may be a title, at most."""
-_ITEM = regex(r"(?:[-*+•|]|\d+[.)])\s")
-_REFERS_BACK = regex(
+_ITEM = re.compile(r"(?:[-*+•|]|\d+[.)])\s")
+_REFERS_BACK = re.compile(
     r"\b(?:this|that|it|which)\s+(?:holds?|applies|goes|is\s+(?:so|true|the))\b|\b(?:so|as)\s+(?:do|does)\b"
     r"|\b(?:others|they|all)\s+(?:do|does|did)\b|\b(?:same|true|likewise|ditto)\b",
     re.IGNORECASE,

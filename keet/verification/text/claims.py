@@ -11,11 +11,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from keet.catalog import metric_with_id, unit_of
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 from keet.verification.number_match import fits
 from keet.verification.text.hardware_capacities import capacity
 from keet.verification.text.launch_names import LaunchLookup, LaunchName
@@ -39,32 +37,32 @@ _AGAIN = 20
 """Extra distance for using a name for a second number."""
 _FIRM = 90
 """Beyond this distance, a number that differs may belong to something else."""
-_TIGHT = regex(
+_TIGHT = re.compile(
     r"(?:[`*]*\s+(?:of|for|in)\s+(?:the\s+)?(?:kernel\s+|launch\s+)?[^\s,;()]+)?"
     r"(?:['’s`*_:=|(\s]|\b(?:is|was|are|were|of|at|to|only|about|just|reaches|reached|equals|stands"
     r"|has|shows|reads|value|averages?|amounts?)\b)*"
 )
-_TIGHT_BEHIND = regex(r"\s+(?:(?:are|is|were|was)\s+)?")
+_TIGHT_BEHIND = re.compile(r"\s+(?:(?:are|is|were|was)\s+)?")
 _PARTS = (
-    (regex(r"\b(?:while|whereas|but|although|versus|vs|than|against|compared)\b"), 30),
-    (regex(r"\band\b"), 12),
-    (regex(r"[;—]|\. "), 25),
-    (regex(r","), 15),
-    (regex(r"\|"), 4),
+    (re.compile(r"\b(?:while|whereas|but|although|versus|vs|than|against|compared)\b"), 30),
+    (re.compile(r"\band\b"), 12),
+    (re.compile(r"[;—]|\. "), 25),
+    (re.compile(r","), 15),
+    (re.compile(r"\|"), 4),
 )
-_OTHER_CLAUSE = regex(r"[,;:]|\b(?:and|while|whereas|but|than)\b")
-_CAUSE = regex(r"\b(?:lost|due|owed) to\s+\Z|\b(?:caused by|because of)\s+\Z")
+_OTHER_CLAUSE = re.compile(r"[,;:]|\b(?:and|while|whereas|but|than)\b")
+_CAUSE = re.compile(r"\b(?:lost|due|owed) to\s+\Z|\b(?:caused by|because of)\s+\Z")
 """Before a name that states a cause, not the metric of the number."""
-_LISTED = regex(
+_LISTED = re.compile(
     r"\s*(?:,|/|,?\s*\b(?:and|or|against|versus|vs|compared\s+(?:to|with))\b\.?"
     r"|\b(?:is|are|was|were)\s+(?:\w+\s+){0,3}(?:than|of|twice|half)\b|\b(?:exceed|outnumber)s?\b)"
     r"\s*(?:the\s+|its\s+|for\s+|in\s+)?"
 )
 """Between the items of a list; `L2 is busier than DRAM` is a list for the numbers after it."""
-_APPOSED = regex(r"[\s,(]*(?:i\.\s?e\.|that is|in other words|=|equal to|meaning)[\s,]*|\s*\(")
-_AT_OTHERS = regex(r"[^;:\n]{0,24}\bat other lines\b|\s*(?:per iteration|gives? the same)\b")
+_APPOSED = re.compile(r"[\s,(]*(?:i\.\s?e\.|that is|in other words|=|equal to|meaning)[\s,]*|\s*\(")
+_AT_OTHERS = re.compile(r"[^;:\n]{0,24}\bat other lines\b|\s*(?:per iteration|gives? the same)\b")
 """After a number below the title of a source line: the number does not belong to that line."""
-_NEXT_CELL = regex(r"(?<!\s)[^\S\n]{2,}(?!\n)")
+_NEXT_CELL = re.compile(r"(?<!\s)[^\S\n]{2,}(?!\n)")
 """Between columns of a printed row."""
 
 

@@ -6,12 +6,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from functools import lru_cache
+from typing import NamedTuple
 
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 from keet.verification.text.claims import Claim
 
-NOT_MEASURED = regex(
+NOT_MEASURED = re.compile(
     r"\b(?:would|could|should|might|may|can|expect\w*|estimat\w*|if|ideal(?:ly)?|target|goal"
     r"|potential\w*|possible|assum\w+|maximum|max|peak|theoretical(?:ly)?|limit|at best|capable"
     r"|hardware|optimal|of the available|called|defined|range|typical\w*|usual\w*|granularity"
@@ -19,8 +18,8 @@ NOT_MEASURED = regex(
     re.IGNORECASE,
 )
 """Words about possibilities or about what a GPU can do, not about what this launch did."""
-_OF_PEAK = regex(r"\bof\s+(?:(?:its|the|their)\s+)?(?:\w+\s+)?peak\b", re.IGNORECASE)
-_CLAUSE_END = regex(r"[,;:()]|\b(?:while|whereas|but|and)\b")
+_OF_PEAK = re.compile(r"\bof\s+(?:(?:its|the|their)\s+)?(?:\w+\s+)?peak\b", re.IGNORECASE)
+_CLAUSE_END = re.compile(r"[,;:()]|\b(?:while|whereas|but|and)\b")
 
 
 def clause_of(claim: Claim) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from keet.lazy_regex import regex
 from keet.profile import Launch
 from keet.profile.names import file_name
 from keet.verification.text.claims import Claim
@@ -18,11 +18,11 @@ from keet.verification.text.source_places import (
     title_place,
 )
 
-_BLANK_LINE = regex(r"\n[ \t]*\n")
-_TITLE = regex(r"#\d+ [^\n]*?:\s|#\d+ \S[^\n]{0,200}\Z")
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
+_TITLE = re.compile(r"#\d+ [^\n]*?:\s|#\d+ \S[^\n]{0,200}\Z")
 """How keet begins what it prints of a launch: `#0 flip: grid 256×1024`."""
-_HEADING = regex(r"(#{1,6}) ")
-_FIRST_CELL = regex(r"(\S+) {2,}")
+_HEADING = re.compile(r"(#{1,6}) ")
+_FIRST_CELL = re.compile(r"(\S+) {2,}")
 _DEEPER = 3
 """Smallest indentation, in columns, of lines that belong to a row."""
 

@@ -6,10 +6,9 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from keet.lazy_regex import regex
 from keet.verification.text.numbers import TextNumber
 
-_OF = regex(r"\b(?:of|than)\s+(?:(?:the|its|all)\s+)?\Z")
+_OF = re.compile(r"\b(?:of|than)\s+(?:(?:the|its|all)\s+)?\Z")
 _HOLDS = (
     ("byte", 32, "sector", "a sector has 32 bytes"),
     ("thread", 32, "warp", "a warp has 32 threads"),

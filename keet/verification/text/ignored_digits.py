@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import re
 
-from keet.lazy_regex import regex
-
 _FLAGS = re.VERBOSE | re.MULTILINE | re.DOTALL
 
 _CODE = r"```.*?(?:```|\Z) | ~~~.*?(?:~~~|\Z) | `[^`\n]*`"
@@ -54,7 +52,7 @@ _ALL = (
 
 
 def _first_of(*parts: str) -> re.Pattern[str]:
-    return regex("|".join(parts), _FLAGS)
+    return re.compile("|".join(parts), _FLAGS)
 
 
 _ANY = _first_of(*_ALL)
@@ -67,11 +65,11 @@ _AT_DIGIT = _first_of(_LISTED, _DATE, _VERSION, _ORDINAL)
 _AT_DIGIT_OF_PATH = _first_of(_LISTED, _PLACE + _MORE_LINES, _DATE, _VERSION, _ORDINAL)
 _AT_WORD = _first_of(_TEMPLATE, _WORD)
 _AT_NAME = _first_of(_ADDRESS, _OPCODE, _NUMBERED, _PRODUCT, _TEMPLATE, _WORD)
-_PATH = regex(r"[\w./\\-]{0,212}")
+_PATH = re.compile(r"[\w./\\-]{0,212}")
 """Longest path before the colon of a place."""
-_IDENTIFIER = regex(r"\w+")
-_LINES_FOLLOW = regex(r"(?:,|\s+and|\s+or|,\s+and)\s+\d")
-_NUMBER_BEHIND = regex(r"\.?\s+(?:[v#]?\d|[Cc]apability|Compute)")
+_IDENTIFIER = re.compile(r"\w+")
+_LINES_FOLLOW = re.compile(r"(?:,|\s+and|\s+or|,\s+and)\s+\d")
+_NUMBER_BEHIND = re.compile(r"\.?\s+(?:[v#]?\d|[Cc]apability|Compute)")
 
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
 _NAMES = frozenset(
@@ -85,7 +83,7 @@ _NAMES = frozenset(
 """First words of names that include the number after them."""
 _NEVER_BEHIND = frozenset(" ,;%\n")
 """Characters that never follow the digits of ignored text."""
-_PROSE = regex(
+_PROSE = re.compile(
     r"(?:[A-Za-z_]\w*(?:[-/][A-Za-z_]\w*)*(?=[ ,;()%]|\Z)(?!\s+(?:[v#]?\d|[Cc]apability|Compute))"
     r"|(?<=[^\n])[ ,;()%])+"
 )

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from keet.lazy_regex import regex
 from keet.profile import Launch
 from keet.profile.names import file_name
 from keet.safe_text import code_lines
 from keet.verification.text.source_places import TextPlace
 
-_ASIDE = regex(
+_ASIDE = re.compile(
     r"""
       \b\d+\s+of\s+\d+\s+numbers\b                                    # verified against the report
     | \b\d[\d,]{0,14}\s+more\s+(?:line|instruction|pointer|launche?|kernel|reason)s?\b
@@ -34,7 +33,7 @@ _ASIDE = regex(
     re.VERBOSE | re.MULTILINE,
 )
 _ID = r"[^\[\],\s#]{1,120}#[\w.]{1,40}"
-_CITATION = regex(rf"\[{_ID}(?:,\s?{_ID}){{0,20}}\]")
+_CITATION = re.compile(rf"\[{_ID}(?:,\s?{_ID}){{0,20}}\]")
 """Ids of evidence, as keet and models cite them: `[l2_hit_rate_pct#0]`."""
 _LEAST = 8
 """Characters of a line of code, at least, that a quotation must contain."""

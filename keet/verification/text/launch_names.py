@@ -6,17 +6,15 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import overload
+from typing import NamedTuple, overload
 
-from keet.lazy_regex import regex
 from keet.profile import Launch
 from keet.profile.launch_iteration import MAX_DECODED
 from keet.profile.names import KernelName
-from keet.records import NamedTuple
 
-_LAUNCH = regex(r"\b[Ll]aunch\s+#?(\d+)\b|(?<![\w&])#(\d+)\b")
-_WORD = regex(r"\w+")
-_OBJECT = regex(
+_LAUNCH = re.compile(r"\b[Ll]aunch\s+#?(\d+)\b|(?<![\w&])#(\d+)\b")
+_WORD = re.compile(r"\w+")
+_OBJECT = re.compile(
     r"\b(?:than|so do(?:es)?|(?:un)?like|compared (?:to|with)|relative to|against|versus|vs\.?"
     r"|over|as|of)\s+(?:that of\s+)?(?:the\s+)?(?:kernel\s+)?(?:#\d+\s+)?[`*]*\Z",
     re.IGNORECASE,
@@ -24,8 +22,8 @@ _OBJECT = regex(
 _MOST_TEXTS = 8
 _PLACES = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
 _ANY_ORDINAL = rf"(?:{'|'.join(_PLACES)}|tenth|last|\d{{1,6}}(?:st|nd|rd|th))"
-_ORDINAL = regex(rf"\b{_ANY_ORDINAL}\b", re.IGNORECASE)
-_ORDINALS = regex(
+_ORDINAL = re.compile(rf"\b{_ANY_ORDINAL}\b", re.IGNORECASE)
+_ORDINALS = re.compile(
     r"(?<!-)(?<!\bto )(?<!\bto the )\b"
     rf"(?P<ordinals>{_ANY_ORDINAL}(?:(?:,|,?\s+(?:and|or))\s+(?:the\s+)?{_ANY_ORDINAL}){{0,8}})"
     r"\s+(?:(?:profiled|measured|recorded)\s+)?(?P<noun>(?:kernel\s+)?(?:launch|invocation|call|execution)"
@@ -33,21 +31,25 @@ _ORDINALS = regex(
     r"(?P<of>\s+(?:of|for)\s+(?:the\s+)?(?:kernel\s+)?[`*]*)?",
     re.IGNORECASE,
 )
-_ORDINAL_BEFORE = regex(rf"\b({_ANY_ORDINAL})\s+[`*]*\Z", re.IGNORECASE)
+_ORDINAL_BEFORE = re.compile(rf"\b({_ANY_ORDINAL})\s+[`*]*\Z", re.IGNORECASE)
 _NOUN = r"(?:launch(?:es)?|kernels?|invocations?|calls?|executions?)"
-_NOUN_BEFORE = regex(
+_NOUN_BEFORE = re.compile(
     rf"\b{_NOUN}\s+(?:(?:of|for|called|named)\s+)?(?:the\s+)?(?:kernel\s+)?[`*]*\Z", re.IGNORECASE
 )
-_NOUN_BEHIND = regex(rf"[`*]*(?:['’]s?)?\s+(?:{_ANY_ORDINAL}\s+|\w+\s+)?{_NOUN}\b", re.IGNORECASE)
-_CELL_BEFORE = regex(r"(?:\A|[|│\n]|(?:\A|\n)\s*[-*+•])\s*[`*]*\Z")
-_CELL_BEHIND = regex(r"[`*]*\s*(?:[|│:]|\s{2,})")
+_NOUN_BEHIND = re.compile(
+    rf"[`*]*(?:['’]s?)?\s+(?:{_ANY_ORDINAL}\s+|\w+\s+)?{_NOUN}\b", re.IGNORECASE
+)
+_CELL_BEFORE = re.compile(r"(?:\A|[|│\n]|(?:\A|\n)\s*[-*+•])\s*[`*]*\Z")
+_CELL_BEHIND = re.compile(r"[`*]*\s*(?:[|│:]|\s{2,})")
 """Around a cell of a table, or the head of an item of a list."""
-_BESIDE = regex(r"[`*]*\s+\(?[`*]*")
+_BESIDE = re.compile(r"[`*]*\s+\(?[`*]*")
 """Between a kernel and the number of its launch, in any order."""
-_ARTICLE = regex(r"\b(?:the|this|that|a|an|each|every|to|one|per|no|its|which)\s+\Z", re.IGNORECASE)
-_VERB_BEHIND = regex(r"[`*]*\s+(?:takes?|took|uses?|has|have|needs?|reaches|reach)\b")
-_AND = regex(r"[`*]*\s*(?:,|,?\s*\b(?:and|plus|or)\b|[&+])\s*[`*]*")
-_OWNS = regex(r"[`*]*['’]s?\s+(?:very\s+)?")
+_ARTICLE = re.compile(
+    r"\b(?:the|this|that|a|an|each|every|to|one|per|no|its|which)\s+\Z", re.IGNORECASE
+)
+_VERB_BEHIND = re.compile(r"[`*]*\s+(?:takes?|took|uses?|has|have|needs?|reaches|reach)\b")
+_AND = re.compile(r"[`*]*\s*(?:,|,?\s*\b(?:and|plus|or)\b|[&+])\s*[`*]*")
+_OWNS = re.compile(r"[`*]*['’]s?\s+(?:very\s+)?")
 
 
 class LaunchName(NamedTuple):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
+from typing import NamedTuple
 
 from keet.catalog import hardware_units, metric_named, metrics, stalls, synonyms
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 
 STALL_SHARE = "stall_share:"
 """Prefix of a stall reason: its share of the samples, or of a warp's cycles."""
@@ -22,13 +21,13 @@ DRAM_TRAFFIC = "dram_traffic"
 NCU_NAME = "ncu:"
 """Prefix of an ncu metric name, which need not be in the catalog."""
 
-_TOKEN = regex(r"[A-Za-z]\w*__\w+(?:\.\w+)*|(?!(?<=['’])s\b)[A-Za-z0-9_]+")
-_OPTION = regex(r"(?<!\S)--[a-z][\w-]+")
+_TOKEN = re.compile(r"[A-Za-z]\w*__\w+(?:\.\w+)*|(?!(?<=['’])s\b)[A-Za-z0-9_]+")
+_OPTION = re.compile(r"(?<!\S)--[a-z][\w-]+")
 """An option of a command: `--warp-sampling-interval 6` states nothing."""
-_GAP = regex(r"(?:[\s()/*_`-]|'s|’s)*")
+_GAP = re.compile(r"(?:[\s()/*_`-]|'s|’s)*")
 """What may separate two words of a name; not a comma or a full stop."""
 _JOINS = {"and", "or", "both"}
-_BEFORE_GENERIC = regex(
+_BEFORE_GENERIC = re.compile(
     r"(?:^|[^\w\s%]|\b(?:the|a|an|its|their|this|with|and|or|of|has|have|had|at|for|in|on|is|to|low"
     r"|high|good|poor|cache|overall|kernel|launch|while|whose|despite|but|from|lower|higher|limits"
     r"|reach|reaches|than|kernel's))\s*\Z",
@@ -36,15 +35,15 @@ _BEFORE_GENERIC = regex(
 )
 
 
-_NOT_BEFORE_PART = regex(
+_NOT_BEFORE_PART = re.compile(
     r"\b(?:in|from|to|into|through|via|past|per|a|an|each|hits?|miss(?:es)?|Nsight|active|idle)\s+\Z",
     re.I,
 )
 """Before words that are not the measured unit: `requests to L2`, `Nsight Compute`."""
-_AVERAGE = regex(r"\bAvg\.\s*\Z")
-_FOR_EACH = regex(r"\s+Per\s+[A-Z]")
+_AVERAGE = re.compile(r"\bAvg\.\s*\Z")
+_FOR_EACH = re.compile(r"\s+Per\s+[A-Z]")
 """`Avg. Executed Instructions Per Scheduler` is not the number of instructions."""
-_AFTER_PART = regex(
+_AFTER_PART = re.compile(
     r"['’s]*(?:\s*[^\w\s-]|\s+(?:\d|is|was|are|at|reach\w*|runs|idles?|sits?|stays?|and|or|with|while"
     r"|only|has|to|but|of|by|as|for|hits|works|stands|near|nearly|about|being|were|gets|does|peaks"
     r"|on|than|over|under|below|above|pipe|instead|operates|delivers|moves)\b|\s*\Z)",

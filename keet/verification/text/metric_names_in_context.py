@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 from keet.catalog import metrics
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 from keet.verification.text.metric_names import (
     DRAM_TRAFFIC,
     STALL_SHARE,
@@ -18,11 +17,11 @@ from keet.verification.text.metric_names import (
 )
 
 _BYTES = r"\d\s?[kKMGT]?i?B(?:ytes?)?"
-_DRAM = regex(r"\b(?:DRAM|HBM|device memory)\b", re.IGNORECASE)
-_OTHER_MEMORY = regex(
+_DRAM = re.compile(r"\b(?:DRAM|HBM|device memory)\b", re.IGNORECASE)
+_OTHER_MEMORY = re.compile(
     r"\b(?:L1|L2|shared|local|global|host|texture|PCIe|NVLink|system)\b", re.IGNORECASE
 )
-_DONE_WITH_BYTES = regex(rf"{_BYTES}\s+(?:(?:are|is|were|was)\s+)?(?:read|written)\b")
+_DONE_WITH_BYTES = re.compile(rf"{_BYTES}\s+(?:(?:are|is|were|was)\s+)?(?:read|written)\b")
 
 
 class _Rule(NamedTuple):
@@ -69,9 +68,9 @@ _STALLS = tuple(
     _rule(rf"\b{reason}s?\b", STALL_SHARE + reason, f"stall_{reason}", f"samples_{reason}")
     for reason in ("barrier", "drain", "membar")
 )
-_OF_STALLS = regex(r"\bstall\w*\b|\bsamples\b", re.IGNORECASE)
-_OF_REGISTERS = regex(r"\bregisters?\b", re.IGNORECASE)
-_SHARED = regex(r"\bshared\b|\bbytes?\b|\bkB\b", re.IGNORECASE)
+_OF_STALLS = re.compile(r"\bstall\w*\b|\bsamples\b", re.IGNORECASE)
+_OF_REGISTERS = re.compile(r"\bregisters?\b", re.IGNORECASE)
+_SHARED = re.compile(r"\bshared\b|\bbytes?\b|\bkB\b", re.IGNORECASE)
 
 
 @lru_cache(maxsize=8)

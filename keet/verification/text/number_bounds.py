@@ -5,20 +5,18 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from keet.lazy_regex import regex
-
 Bound = Literal["above", "below"]
 
-_HEDGE = regex(
+_HEDGE = re.compile(
     r"(?:\b(?:about|around|roughly|approximately|approx\.?|nearly|almost|some|circa|ca\.)\s+|[~≈]\s?)\Z",
     re.IGNORECASE,
 )
-_ABOVE = regex(
+_ABOVE = re.compile(
     r"(?:\b(?:over|above|(?:more|greater|higher|longer) than|at least|exceed(?:s|ed|ing)?|beyond"
     r"|between|(?:no|not) (?:less|fewer|lower|shorter) than)\s+(?:the\s+)?|(?:>=?|≥)\s?)\Z",
     re.IGNORECASE,
 )
-_BELOW = regex(
+_BELOW = re.compile(
     r"(?:\b(?:under|below|(?<!no )(?<!not )(?:less|fewer|lower|shorter) than|at most|up to"
     r"|(?:no|not) (?:more|greater|higher|longer) than|only up to)\s+(?:the\s+)?"
     r"|(?:<=?|≤)\s?|\bbetween\s+[\d.,]+\s?\S{0,5}\s+and\s+)\Z",

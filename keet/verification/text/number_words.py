@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from keet.lazy_regex import regex
 from keet.verification.text.number_bounds import bound_before
 from keet.verification.text.numbers import TextNumber
 
@@ -26,15 +25,15 @@ WORDS = rf"(?:a\s+)?(?:{ANY_WORD})(?:[\s-]+(?:{ANY_WORD})){{0,5}}"
 PARTS = {"half": 2, "third": 3, "quarter": 4, "fifth": 5, "sixth": 6, "eighth": 8, "tenth": 10}
 FRACTION = rf"(?:(?:an?|one|two|three|four|five|nine)\s+)?(?:{'|'.join(PARTS)})s?"
 
-_SHARE = regex(rf"\b(?P<words>{WORDS})[\s-]+(?:per\s?cent|%)(?!\w)", re.IGNORECASE)
+_SHARE = re.compile(rf"\b(?P<words>{WORDS})[\s-]+(?:per\s?cent|%)(?!\w)", re.IGNORECASE)
 _SPEED = r"(?:fast(?:er)?|quick(?:er)?|slow(?:er)?|long(?:er)?|shorter|speed|time|duration)\b"
-_TIMES = regex(
+_TIMES = re.compile(
     rf"\b(?P<words>{WORDS})\s+times(?=\s+(?:as\s+|the\s+)?{_SPEED})"
     rf"|\b(?P<word>twice|thrice|half)(?=\s+(?:as|the)\s+{_SPEED})",
     re.IGNORECASE,
 )
-_OF_UNIT = regex(rf"\b(?P<part>{FRACTION})\s+(?:of\s+)?an?\s+(?P<unit>wave)\b", re.IGNORECASE)
-_COUNTED = regex(r"\b(?P<word>one|two|three|four)\s+(?P<unit>sector)s?\b", re.IGNORECASE)
+_OF_UNIT = re.compile(rf"\b(?P<part>{FRACTION})\s+(?:of\s+)?an?\s+(?P<unit>wave)\b", re.IGNORECASE)
+_COUNTED = re.compile(r"\b(?P<word>one|two|three|four)\s+(?P<unit>sector)s?\b", re.IGNORECASE)
 _MULTIPLES = {"twice": 2.0, "thrice": 3.0, "half": 0.5}
 
 

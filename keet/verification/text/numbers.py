@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 from keet.units import base_unit, parse_unit
 from keet.verification.text.ignored_digits import end_of_ignored, is_ignored, skip_prose
 from keet.verification.text.number_bounds import Bound, bound_before, is_hedged
@@ -39,7 +38,7 @@ class TextNumber(NamedTuple):
     """Value and half without the unit, if the unit was taken from the next number."""
 
 
-_NUMBER = regex(
+_NUMBER = re.compile(
     r"(?P<sign>[-+−](?=[\d.]))?"
     r"(?P<whole>\d{1,3}(?:[,_\u202f]\d{3}){1,99}(?!\d)|\d+)?(?P<fraction>\.\d+)?(?P<exp>[eE][-+]?\d+)?"
 )
@@ -48,25 +47,25 @@ _STARTS = "0123456789.+-−"
 """First characters of a number, besides digits of other scripts."""
 _NO_GROUPING = str.maketrans("", "", ",_\u202f")
 _NO_DIGITS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ .,;:()[]`'\"%\n"
-_DIGIT = regex(r"\d")
-_DIGITS = regex(r"\d+")
+_DIGIT = re.compile(r"\d")
+_DIGITS = re.compile(r"\d+")
 _MOST_DIGITS = 300
 """Longer numbers exceed a float and are skipped."""
 _FARTHEST = 40
 """Most characters between two numbers that share a unit."""
 _SIZE = r"(?:\d{1,3}(?:,\d{3}){1,5}|\d{1,18})"
-_SHAPE = regex(
+_SHAPE = re.compile(
     rf"(?<![\w.,]){_SIZE}(?:\s?[x×*]\s?{_SIZE}){{1,2}}(?![\w.]*\d)(?!\s?[%.]\d)"
     r"|(?![(\[]\d{1,3}(?:,\d{3}){2}[)\]])"  # (1,000,000) is a number
     r"[(\[]\s*\d{1,18}\s*,\s*\d{1,18}\s*,\s*\d{1,18}\s*[)\]]"
 )
-_MAYBE_SHAPE = regex(r"\d\s?[x×*]\s?\d|[(\[]\s*\d+\s*,")
+_MAYBE_SHAPE = re.compile(r"\d\s?[x×*]\s?\d|[(\[]\s*\d+\s*,")
 """Part of every shape: a fast test, because most texts have no shape."""
-_JOINED = regex(
+_JOINED = re.compile(
     r"\s*(?:,\s*(?:and|or)?|and|or|to|(?:out )?of(?: the| its)?|-|–|/|vs\.?|versus)\s*\Z"
 )
-_SCALED = regex(r"\d\s?(?:thousand|million|billion|trillion)\Z")
-_UNIT_BEFORE = regex(r"[|\t]\s*(\S{1,16})\s*[|\t]\s*\Z|\s{2,}(\S{1,16})\s{2,}\Z")
+_SCALED = re.compile(r"\d\s?(?:thousand|million|billion|trillion)\Z")
+_UNIT_BEFORE = re.compile(r"[|\t]\s*(\S{1,16})\s*[|\t]\s*\Z|\s{2,}(\S{1,16})\s{2,}\Z")
 
 
 def find_numbers(text: str, names: Iterable[str] = ()) -> list[TextNumber]:

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 from keet.verification.text.number_words import ONES, TENS, value_of
 
 QuantifierKind = Literal[
@@ -179,21 +177,23 @@ _SORTS = (
     r"|two|three|four|eight|sixteen|thirty-two|dependent|main|hardware|longest"
 )
 _OF_PART_WORDS = rf"[\s-]+(?:of\s+)?(?:(?:{_SORTS})[\s-]+){{0,4}}(?:{_PARTS})s?\b"
-_OF_PART = regex(_OF_PART_WORDS, re.IGNORECASE)
+_OF_PART = re.compile(_OF_PART_WORDS, re.IGNORECASE)
 """After a word that is about parts of a launch."""
-_EACH_PART = regex(rf",?\s+(?:each|every|an?){_OF_PART_WORDS}", re.IGNORECASE)
+_EACH_PART = re.compile(rf",?\s+(?:each|every|an?){_OF_PART_WORDS}", re.IGNORECASE)
 """`On average, each warp spends`."""
-_HEDGED = regex(r"\s+(?:about\s+|some\s+|~\s?)?(?:\d|an?\b|half\b|slightly|partly)", re.IGNORECASE)
+_HEDGED = re.compile(
+    r"\s+(?:about\s+|some\s+|~\s?)?(?:\d|an?\b|half\b|slightly|partly)", re.IGNORECASE
+)
 """After `only` and `some` that qualify a number."""
-_BOUND = regex(r"\b(?:at|the|as|so|too)\s+\Z", re.IGNORECASE)
-_LASTS = regex(
+_BOUND = re.compile(r"\b(?:at|the|as|so|too)\s+\Z", re.IGNORECASE)
+_LASTS = re.compile(
     r"\s+(?:\d|but\s+not\s+least|about|for|more|less|at|over|under|between|roughly|exactly)",
     re.IGNORECASE,
 )
-_WHILE = regex(r"\bwhile\s+\Z", re.IGNORECASE)
-_REPRESENTS = regex(r"\b(?:represents?|stands?\s+for)\s+\Z", re.IGNORECASE)
+_WHILE = re.compile(r"\bwhile\s+\Z", re.IGNORECASE)
+_REPRESENTS = re.compile(r"\b(?:represents?|stands?\s+for)\s+\Z", re.IGNORECASE)
 """`it represents 2 launches`: how often a kernel was launched, not what is claimed."""
-_AS_UNIT = regex(r"(?:\bper|\ba|/|\d)\s*\Z", re.IGNORECASE)
+_AS_UNIT = re.compile(r"(?:\bper|\ba|/|\d)\s*\Z", re.IGNORECASE)
 
 
 @lru_cache(maxsize=8)
@@ -210,7 +210,7 @@ def find_quantifiers(text: str) -> tuple[Quantifier, ...]:
 
 
 _PATTERNS = tuple(
-    (kind, regex(rf"(?<!\w)(?:{words})(?!\w)", re.IGNORECASE)) for kind, words in _PHRASES
+    (kind, re.compile(rf"(?<!\w)(?:{words})(?!\w)", re.IGNORECASE)) for kind, words in _PHRASES
 )
 
 
@@ -240,8 +240,8 @@ def _is_harmless(kind: QuantifierKind, match: re.Match[str]) -> bool:  # noqa: P
     return False
 
 
-_NUMBER = regex(_NUMERAL, re.IGNORECASE)
-_TWO = regex(r"both|neither|\w+er(?=[\s-])(?<!together)", re.IGNORECASE)
+_NUMBER = re.compile(_NUMERAL, re.IGNORECASE)
+_TWO = re.compile(r"both|neither|\w+er(?=[\s-])(?<!together)", re.IGNORECASE)
 
 
 def _quantifier(kind: QuantifierKind, match: re.Match[str]) -> Quantifier:

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 from keet.verification.text.number_bounds import Bound, bound_before
 from keet.verification.text.number_words import FRACTION, WORDS, fraction_of, value_of
 
@@ -33,34 +31,34 @@ _DIFFERENCE = (
 )
 _BE = r"(?:is|are|was|were|lies?|stays?|remains?|sits?|falls?|runs?|stands?)"
 
-_COMPARED = regex(
+_COMPARED = re.compile(
     rf"\b{_HEDGE}(?:{_FACTOR}\s+|{_DIFFERENCE}\s+)?{_ADVERB}"
     rf"(?:(?P<more>{_MORE})|(?P<less>{_LESS}))\b(?P<between>(?:[^.;:]|\.(?=\d)){{0,80}}?)\bthan\b",
     re.IGNORECASE,
 )
-_AS = regex(
+_AS = re.compile(
     rf"\b{_HEDGE}{_FACTOR}\s+as\s+(?P<how>\w+)(?P<between>(?:\s+\w+){{0,4}}?)\s+as\b",
     re.IGNORECASE,
 )
-_MULTIPLE = regex(
+_MULTIPLE = re.compile(
     rf"\b{_HEDGE}{_FACTOR}\s+(?:of\s+(?!an?\b)|(?=(?:the|its|their|that|those|what)\b))",
     re.IGNORECASE,
 )
-_VERB = regex(
+_VERB = re.compile(
     r"\b(?:(?P<more>exceed(?:s|ed|ing)?|outnumber(?:s|ed)?|surpass(?:es|ed)?|outweigh(?:s|ed)?"
     r"|dominates? over|ahead of)|(?P<less>(?:lag|fall|trail)s? behind|falls? short of))\b",
     re.IGNORECASE,
 )
-_BESIDE = regex(
+_BESIDE = re.compile(
     rf"(?:\b(?i:{_BE})\s+|,\s*|{_DIFFERENCE}\s+){_ADVERB}(?:(?P<more>above)|(?P<less>below))\b"
     r"(?=\s+(?:the|that|those|its|[A-Z]|\w+_))"
 )
-_SAME = regex(
+_SAME = re.compile(
     r"\b(?P<same>(?:the same|equal|identical)(?:\s+\w+)?\s+(?:as|to)|equals?|as\s+\w+\s+as)\b"
     r"|\b(?P<close>(?:close|similar|comparable)\s+(?:to|with))\b",
     re.IGNORECASE,
 )
-_BEST = regex(
+_BEST = re.compile(
     r"\b(?:(?P<most>(?:the|its|their)\s+(?:\w+\s+)?(?:highest|largest|longest|biggest|greatest|busiest"
     r"|slowest|hottest|heaviest|dominant|main|leading|top|most\s+(?:common|frequent|\w+ed))"
     r"|leads\s+the|tops\s+the|dominates?)"
@@ -69,21 +67,21 @@ _BEST = regex(
     re.IGNORECASE,
 )
 """Not `the fastest axis`, `the busiest stage`: these name a part, keet has no values to rank."""
-_ANY = regex(
+_ANY = re.compile(
     r"th(?:an|ird)\b|est\b|half|quarter|\wth\b|twice|thrice|double|triple|times|fold|\d\s?[x×]|\bas\b"
     r"|exceed|outnumber|surpass|outweigh|ahead|behind|short|above|below|same|equal|identical|close"
     r"|similar|comparable|most|least|domina|main|lead|top",
     re.IGNORECASE,
 )
 """Every comparison contains one of these: a fast test."""
-_ORDINAL = regex(r"\b(?:second|third|fourth|next|one of the)\b", re.IGNORECASE)
-_OF = regex(r"\bof\s+\Z", re.IGNORECASE)
-_NOT = regex(r"\b(?:not|isn't|aren't|doesn't|don't|never|no|nor|neither)(?:\s+\w+)?\s*\Z")
-_NUMBER_NEXT = regex(
+_ORDINAL = re.compile(r"\b(?:second|third|fourth|next|one of the)\b", re.IGNORECASE)
+_OF = re.compile(r"\bof\s+\Z", re.IGNORECASE)
+_NOT = re.compile(r"\b(?:not|isn't|aren't|doesn't|don't|never|no|nor|neither)(?:\s+\w+)?\s*\Z")
+_NUMBER_NEXT = re.compile(
     rf"\s*(?:about\s+|~\s?)?(?:\d|(?:{WORDS}|twice|thrice|double|triple|{FRACTION})\b)",
     re.IGNORECASE,
 )
-_SPEED = regex(r"\b(?:slower|faster|quicker|longer|shorter|long|fast|slow|quick)\b", re.I)
+_SPEED = re.compile(r"\b(?:slower|faster|quicker|longer|shorter|long|fast|slow|quick)\b", re.I)
 _FACTORS = ("times", "words", "multiple", "part")
 _DOWN_HOW = ("few", "little", "small", "low", "short", "fast", "quick")
 _MULTIPLES = {"twice": 2.0, "double": 2.0, "thrice": 3.0, "triple": 3.0}

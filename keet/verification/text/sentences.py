@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
-
-_FENCE = regex(r"^(?:```|~~~).*?(?:^(?:```|~~~)[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
-_BLOCK = regex(
+_FENCE = re.compile(r"^(?:```|~~~).*?(?:^(?:```|~~~)[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
     r"\n\s*\n|\n(?=\s*(?:[-*+•]\s|\d+[.)]\s|\||#{1,6} |>|[A-Z][a-z]+(?: [a-z]+)?: ))|(?<=\|)\n"
 )
-_END = regex(r"[.!?]['\")\]*_]*\s+|;\s+(?=[A-Za-z])")
+_END = re.compile(r"[.!?]['\")\]*_]*\s+|;\s+(?=[A-Za-z])")
 """A semicolon before a new subject ends a sentence too: `L2 at 83 %; DRAM at 12 %`."""
-_ABBREVIATED = regex(r"\b(?:e\.g|i\.e|vs|approx|ca|avg|etc|no|fig|max|min|cf)\.\s*$", re.I)
+_ABBREVIATED = re.compile(r"\b(?:e\.g|i\.e|vs|approx|ca|avg|etc|no|fig|max|min|cf)\.\s*$", re.I)
 
 
-_COLUMNS = regex(r"\S {2,}\S|[\u2500-\u259f]")
+_COLUMNS = re.compile(r"\S {2,}\S|[\u2500-\u259f]")
 """Columns and bars: rows that a program printed."""
 _ITEM = ("→", "•", "▸")
 """Begins a row; the row may be wrapped."""
-_TITLE = regex(r"#\d+ \S")
+_TITLE = re.compile(r"#\d+ \S")
 """First line of keet's output about a launch."""
-_CHANGE = regex(r"\d\S{0,30}(?: [^\W\d]\S{0,30})? →(?: \S{0,30}\d|\s*$)")
+_CHANGE = re.compile(r"\d\S{0,30}(?: [^\W\d]\S{0,30})? →(?: \S{0,30}\d|\s*$)")
 """A row of `keet diff`: `Registers Per Thread 16 → 26`."""
-_CHANGE_BEFORE = regex(r"\d\S{0,30}(?: [^\W\d]\S{0,30})?\s*\Z")
-_CHANGE_AFTER = regex(r"\s*→ \S{0,30}\d")
+_CHANGE_BEFORE = re.compile(r"\d\S{0,30}(?: [^\W\d]\S{0,30})?\s*\Z")
+_CHANGE_AFTER = re.compile(r"\s*→ \S{0,30}\d")
 """The two parts of such a row that was wrapped before its arrow."""
 _SHORT_LINE = 40
 """Shorter lines were not wrapped."""

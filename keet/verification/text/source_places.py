@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from keet.lazy_regex import regex
 from keet.profile import Launch
 from keet.profile.names import file_name
-from keet.records import NamedTuple
 
-_LINE = regex(r"(?<=\w):(\d{1,9})(?!\d)|\b[Ll]ine\s(\d{1,9})(?!\d)")
+_LINE = re.compile(r"(?<=\w):(\d{1,9})(?!\d)|\b[Ll]ine\s(\d{1,9})(?!\d)")
 """Up to nine digits."""
-_FILE = regex(r"[\w./\\-]*\w\.[A-Za-z]\w*")
-_NO_LINE = regex(r"\bno source line\b|(?<![\w+])0x(?P<at>[0-9a-f]{4,6})\b")
-_WORD_AND_LINE = regex(r"\b([^\W\d]\w*):\d")
-_ROW_HEAD = regex(r"\s*-?\d[\d.,]*\s?%?(?:\s{2,}[\d.,]+)*\s{2,}")
-_TITLE = regex(r"#\d+ \S")
+_FILE = re.compile(r"[\w./\\-]*\w\.[A-Za-z]\w*")
+_NO_LINE = re.compile(r"\bno source line\b|(?<![\w+])0x(?P<at>[0-9a-f]{4,6})\b")
+_WORD_AND_LINE = re.compile(r"\b([^\W\d]\w*):\d")
+_ROW_HEAD = re.compile(r"\s*-?\d[\d.,]*\s?%?(?:\s{2,}[\d.,]+)*\s{2,}")
+_TITLE = re.compile(r"#\d+ \S")
 
 NO_LINE = 0
 RowKey = tuple[str, int] | int | str

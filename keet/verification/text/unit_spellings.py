@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from keet.lazy_regex import regex
-
 _SYMBOLS = {
     "ns": ("nsec", "nsecond", "nseconds", "nanosecond", "nanoseconds"),
     "us": ("µs", "μs", "usec", "usecond", "useconds", "microsecond", "microseconds"),
@@ -103,19 +101,19 @@ def _spelled(words: Mapping[str, str]) -> str:
     return "|".join([*map(re.escape, longest_first), r"\w+"])
 
 
-_SCALE = regex(r"\s?(million|billion|thousand|trillion|bn|[kKMGT])(?![\w/])")
-_RATE = regex(r"[\s-]?([KMGT](?:FL)?OPS)(?!\w)")
-_HEAD = regex(rf"[\s\u00a0\u202f]?({_spelled(_SPELLINGS)})(?![\w])")
-_SYMBOL = regex(r"[\s\u00a0\u202f]?(% points|%-points|%)")
-_WRAPPED = regex(r"\n\s+([nuµm]?s|[kKMGT]?i?B)(?![\w])")
+_SCALE = re.compile(r"\s?(million|billion|thousand|trillion|bn|[kKMGT])(?![\w/])")
+_RATE = re.compile(r"[\s-]?([KMGT](?:FL)?OPS)(?!\w)")
+_HEAD = re.compile(rf"[\s\u00a0\u202f]?({_spelled(_SPELLINGS)})(?![\w])")
+_SYMBOL = re.compile(r"[\s\u00a0\u202f]?(% points|%-points|%)")
+_WRAPPED = re.compile(r"\n\s+([nuµm]?s|[kKMGT]?i?B)(?![\w])")
 """A unit on the next line, if a table row was wrapped; not nouns, which may begin another row."""
-_DENOMINATOR = regex(rf"(?:\s?/\s?|\s+(?:per|a|an|each)\s+)({_spelled(_PER)})(?![\w/])")
-_NOUN_BETWEEN = regex(
+_DENOMINATOR = re.compile(rf"(?:\s?/\s?|\s+(?:per|a|an|each)\s+)({_spelled(_PER)})(?![\w/])")
+_NOUN_BETWEEN = re.compile(
     r"\s(?:warp|thread|memory|bank|active|eligible|excess(?:ive)?|executed)(?=\s)"
 )
 
 
-_WORD = regex(r"\w+")
+_WORD = re.compile(r"\w+")
 _BETWEEN = frozenset(
     ("warp", "thread", "memory", "bank", "active", "eligible", "excess", "excessive", "executed")
 )

@@ -6,19 +6,18 @@ contains numbers that are not metrics of the report. `ComputedValues` finds them
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property, lru_cache
 from itertools import chain
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.evidence import Evidence
-from keet.lazy_regex import regex
 from keet.profile import Launch
 from keet.profile.launch_iteration import MAX_DECODED
-from keet.records import NamedTuple
 from keet.units import Quantity
 from keet.verification.grounding import check_grounding
 from keet.verification.number_match import agrees
@@ -57,11 +56,11 @@ _OPPOSITES = tuple(
     )
 )
 """Words that distinguish otherwise equal names."""
-_BARS = regex(r"[\u2500-\u259f·●→|*`_]+")
-_WORDS = regex(r"(?<!\S)\w+:(?=\s)|[\w.%]*[\w%]")
-_LAUNCH = regex(r"#(\d)")
-_SEPARATOR = regex(r"[,;:()\[\]]|\s{2,}|\n(?=\d)")
-_ALONE_BEHIND = regex(r"\s*\Z|\s{2}|\s*[│|]")
+_BARS = re.compile(r"[\u2500-\u259f·●→|*`_]+")
+_WORDS = re.compile(r"(?<!\S)\w+:(?=\s)|[\w.%]*[\w%]")
+_LAUNCH = re.compile(r"#(\d)")
+_SEPARATOR = re.compile(r"[,;:()\[\]]|\s{2,}|\n(?=\d)")
+_ALONE_BEHIND = re.compile(r"\s*\Z|\s{2}|\s*[│|]")
 _COVERED = 0.6
 """Share of a label's words that must be present: people leave some out."""
 _COVERED_OWN = 0.75

@@ -7,12 +7,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import PurePath
+from typing import NamedTuple
 
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.source_lines.hotspots import Grouping, Hotspots, Spot, find_hotspots
 from keet.catalog import metric_named, metric_with_id, stalls
 from keet.profile import Absent, Launch
-from keet.records import NamedTuple
 from keet.units import Number, Quantity, format_number
 from keet.verification.text.launch_names import launch_lookup
 from keet.verification.text.metric_names import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,6 @@ from keet.comparison.pairing.sides import Side, SideCapture, distinct_captures, 
 from keet.ingest import read_profile
 from keet.ingest.snapshots.snapshot import write_snapshot
 from keet.profile import Device, Profile
-from keet.records import replace
 from tests.rows import each_row
 
 

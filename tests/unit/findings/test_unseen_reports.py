@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from keet.analysis.facts import waits
@@ -17,7 +19,6 @@ from keet.explanation.minor_defects import minor_defect
 from keet.explanation.precedents import precedents_of
 from keet.profile import Device, Instances, KernelName, Launch, RawMetric
 from keet.profile.metric import Value
-from keet.records import replace
 from tests.conftest import REPORTS
 from tests.unit.analysis.made_up_launch import ELAPSED, GEFORCE, made_up
 from tests.unit.analysis.real_launches import ChangedData, changed, launch_of, profile_of

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import pytest
 
@@ -17,7 +17,6 @@ from keet.ingest.snapshots.snapshot import read_snapshot, snapshot_text
 from keet.ingest.typed_json import parse_object, typed
 from keet.profile import Device, Workload
 from keet.profile.checked_text import Sha256, UtcTime
-from keet.records import NamedTuple
 from tests.conftest import REPORTS, TESTS
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.analysis.sass.analyses.distinct_bytes import distinct_values, shape_of
 from keet.analysis.sass.analyses.reuse import address_polynomial
@@ -10,7 +10,6 @@ from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.instructions.opcodes import SHARED, Role
 from keet.analysis.sass.polynomials.evaluation import Evaluation
 from keet.analysis.sass.polynomials.polynomial import Polynomial
-from keet.records import NamedTuple
 
 Spread = Literal[
     "one address",

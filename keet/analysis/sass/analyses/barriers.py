@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.instructions.opcodes import Role
-from keet.records import NamedTuple
 
 
 class BarrierWait(NamedTuple):

@@ -9,12 +9,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.instructions.instruction import Instruction
 from keet.analysis.sass.instructions.opcodes import LONG_SCOREBOARD, SHORT_SCOREBOARD, Role, words
-from keet.records import NamedTuple
 
 Link = Literal["result", "register reuse", "completion", "itself", "unknown"]
 """Why the instruction waits for the producer: for an operand; until a register may be overwritten;

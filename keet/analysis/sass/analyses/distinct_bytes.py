@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from keet.analysis.sass.polynomials.polynomial import Monomial, Polynomial, Symbol
-from keet.records import NamedTuple, dataclass
 
 SECTOR = 32
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import NamedTuple
 
 from keet.analysis.expanded_names import (
     DIVISION,
@@ -24,7 +25,6 @@ from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.instructions.instruction import Instruction
 from keet.analysis.sass.instructions.opcodes import Role
 from keet.profile import Location
-from keet.records import NamedTuple
 
 _CONSTANTS = {
     POWER: ("0.0032181653659790754318", "0x3b52e7db"),

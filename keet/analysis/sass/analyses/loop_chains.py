@@ -8,13 +8,13 @@ loads on it are pointer chasing. `load_depth` counts dependent loads within one 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction
 from keet.analysis.sass.instructions.opcodes import Role, words
-from keet.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ the programmer knows whether they may move.
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import NamedTuple
 
 from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.instructions.instruction import Instruction, is_move
 from keet.analysis.sass.instructions.opcodes import Role
-from keet.records import NamedTuple
 
 _WORK = (Role.FLOAT, Role.TENSOR, Role.INTEGER, Role.CONVERSION, Role.LOAD, Role.PREDICATE)
 """Roles that are worth moving. Compilers put moves and constants next to their use on purpose."""

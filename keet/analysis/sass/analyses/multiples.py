@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 from keet.analysis.sass.analyses.loop_invariants import steady_positions
 from keet.analysis.sass.flow.control_flow import Loop
@@ -16,7 +17,6 @@ from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction, is_move
 from keet.analysis.sass.instructions.opcodes import Role
-from keet.records import NamedTuple
 
 _PRODUCTS = {"EX2": 1, "SIN": 3, "COS": 3}
 """Instructions for each call that goes, by the MUFU instruction's function. A rotation takes two

@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction, is_move, is_zero
 from keet.analysis.sass.instructions.opcodes import Role, words
-from keet.records import NamedTuple
 
 FactorType = Literal["bytes", "halves", "quantised", ""]
 """`bytes`: both factors are integers of 8 bits or fewer. `halves`: FP16 arithmetic, or floats that

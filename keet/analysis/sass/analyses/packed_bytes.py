@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from keet.analysis.expanded_names import BYTES
 from keet.analysis.sass.analyses.purpose import Purpose
@@ -23,7 +24,6 @@ from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction, is_move, is_zero
 from keet.analysis.sass.instructions.opcodes import Role
-from keet.records import NamedTuple
 
 _TAKEN_APART = 3
 """Bytes that are taken out of a word that is taken apart: the fourth is often a check or unused."""

@@ -5,16 +5,16 @@ are computed in the same way from the same values."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from keet.analysis.sass.analyses.reuse import Access, PointerReuse
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.polynomials.polynomial import Polynomial, text_of
-from keet.lazy_regex import regex
-from keet.records import replace
 
-_OF_LOOP = regex(r"loop\d+|choice\('path', \d+")
+_OF_LOOP = re.compile(r"loop\d+|choice\('path', \d+")
 """Names that differ between two loops of the same form."""
 _WRITES = ("store", "atomic")
 

@@ -9,14 +9,13 @@ word first. Spin locks and hand-written loops such as a maximum of floats work t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.analysis.sass.analyses.purpose import address_registers
 from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.opcodes import SHARED, Role
-from keet.records import NamedTuple
 
 _FAR = 256
 """Most values that are followed back from a loop's exit; no real retry loop has as many."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from keet.analysis.limits import NEGLIGIBLE
@@ -12,7 +13,6 @@ from keet.analysis.sass.instructions.instruction import Instruction
 from keet.analysis.sass.instructions.opcodes import GLOBAL, Role
 from keet.analysis.sass.polynomials.evaluation import Evaluation
 from keet.analysis.sass.polynomials.polynomial import Polynomial, Symbol, add, number
-from keet.records import dataclass, replace
 
 Basis = Literal["bound", "estimate"]
 """`estimate`: based on average trip counts, clamps, remainders or choices between paths."""

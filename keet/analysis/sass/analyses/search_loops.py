@@ -10,6 +10,7 @@ and whose addresses are loaded (binary searches, lists).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
 
 from keet.analysis.parameters import Parameter
 from keet.analysis.sass.analyses.purpose import address_registers
@@ -17,7 +18,6 @@ from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind, SsaValue
 from keet.analysis.sass.instructions.opcodes import Role
-from keet.records import NamedTuple
 
 SELDOM = Parameter(0.05, "share of the iterations in which a search finds something", "judgement")
 LEAST_SEARCHED = Parameter(32, "iterations of a search: one per lane of a warp", "judgement")

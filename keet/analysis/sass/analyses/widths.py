@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from keet.analysis.sass.analyses.reuse import Access
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.polynomials.polynomial import Polynomial, Symbol
-from keet.records import NamedTuple
 
 WIDEST = 16
 """Bytes of the widest access of one thread, up to Hopper."""

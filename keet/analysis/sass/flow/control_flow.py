@@ -7,12 +7,12 @@ error paths, and would make the results about the executed code less precise.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from keet.analysis.sass.flow.dominators import dominators, intervals
 from keet.analysis.sass.instructions.instruction import Instruction
 from keet.analysis.sass.instructions.opcodes import Role, words
-from keet.records import dataclass, field
 
 
 @dataclass(slots=True)

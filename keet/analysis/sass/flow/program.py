@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from keet.analysis.sass.flow.control_flow import Flow, flow_of
 from keet.analysis.sass.flow.values import SsaValues, values_of
 from keet.analysis.sass.instructions.instruction import Instruction, parse
-from keet.records import dataclass
 
 MOST_INSTRUCTIONS = 60_000
 """Most instructions that are analysed, in about two seconds. The largest kernel seen has 25,000."""

@@ -8,11 +8,12 @@ call, its reads are inputs, and no path leads from its end to other callers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 from keet.analysis.sass.flow.control_flow import Flow
 from keet.analysis.sass.instructions.instruction import Instruction
-from keet.records import NamedTuple, dataclass, field
 
 
 class Kind(IntEnum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 from keet.analysis.sass.instructions.opcodes import Role, role_of, words
 from keet.analysis.sass.instructions.operands import Operand, parse_operand
@@ -13,8 +14,6 @@ from keet.analysis.sass.instructions.register_use import (
     destinations,
     effects,
 )
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 
 LONGEST = 1000
 """Characters of text that are parsed. The longest real instruction has about 100."""
@@ -57,8 +56,8 @@ class Instruction(NamedTuple):
         return access_bytes(self.opcode, self.modifiers)
 
 
-_GUARD = regex(r"@(!?)(U?P[0-9T]+)\s+")
-_SPLIT = regex(r",\s*(?![^\[]*\])")
+_GUARD = re.compile(r"@(!?)(U?P[0-9T]+)\s+")
+_SPLIT = re.compile(r",\s*(?![^\[]*\])")
 _TARGETED = words("BRA BRX JMP JMX CALL BSSY RET WARPSYNC BRXU UBRA UCALL")
 
 

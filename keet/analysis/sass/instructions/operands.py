@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
+from typing import NamedTuple
 
 
 class Operand(NamedTuple):
@@ -35,15 +33,15 @@ class Operand(NamedTuple):
         return self.kind == "register"
 
 
-_REGISTER = regex(r"(U?R)(\d{1,2}|1\d\d|2[0-4]\d|25[0-4]|Z)((?:\.\w+)*)$", re.ASCII)
+_REGISTER = re.compile(r"(U?R)(\d{1,2}|1\d\d|2[0-4]\d|25[0-4]|Z)((?:\.\w+)*)$", re.ASCII)
 """R0 to R254: the hardware has no more."""
-_INDIRECT = regex(r"(U?R\d+)\s+-?0x[0-9a-f]+$", re.ASCII)
+_INDIRECT = re.compile(r"(U?R\d+)\s+-?0x[0-9a-f]+$", re.ASCII)
 """The target of BRX: `R4 -0x110`."""
-_PREDICATE = regex(r"U?P(?:\d|T|R)$", re.ASCII)
-_NUMBER = regex(r"-?0x[0-9a-fA-F]+$|-?\d+$", re.ASCII)
-_CONSTANT = regex(r"c\[(0x[0-9a-f]+)\]\[(.*)\]")
-_MEMORY = regex(r"(?:(g?desc)\[(UR\w+)\])?\s*\[(.*)\]$")
-_MATRIX = regex(r"(?:[gi]?desc|tmem|cx)\[(UR\w+)")
+_PREDICATE = re.compile(r"U?P(?:\d|T|R)$", re.ASCII)
+_NUMBER = re.compile(r"-?0x[0-9a-fA-F]+$|-?\d+$", re.ASCII)
+_CONSTANT = re.compile(r"c\[(0x[0-9a-f]+)\]\[(.*)\]")
+_MEMORY = re.compile(r"(?:(g?desc)\[(UR\w+)\])?\s*\[(.*)\]$")
+_MATRIX = re.compile(r"(?:[gi]?desc|tmem|cx)\[(UR\w+)")
 
 
 @lru_cache(maxsize=20_000)

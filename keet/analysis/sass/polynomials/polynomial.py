@@ -8,9 +8,9 @@ Arithmetic is that of integers: addresses and indices of real programs do not wr
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-
-from keet.records import NamedTuple, dataclass, field
+from typing import NamedTuple
 
 MOST_TERMS = 24
 """Polynomials with more terms are given up."""

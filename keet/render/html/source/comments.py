@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 from keet.render.html.markup import Content, element
 from keet.render.html.source.shown_lines import TAB
 
 # Each alternative takes what it begins with, closed or not, so that a line is gone through once.
 _STRING = r'"(?:\\.|[^"\\])*"?' + r"|'(?:\\.|[^'\\])*'?"
-_C = regex(rf"{_STRING}|(//.*)|(/\*)")
-_PYTHON = regex(rf'("""|\'\'\')|{_STRING}|(\#.*)')
-_FORTRAN = regex(rf"{_STRING}|(!(?!\$).*)")
+_C = re.compile(rf"{_STRING}|(//.*)|(/\*)")
+_PYTHON = re.compile(rf'("""|\'\'\')|{_STRING}|(\#.*)')
+_FORTRAN = re.compile(rf"{_STRING}|(!(?!\$).*)")
 """`!$acc` is no comment."""
 _HASH = ("py", "jl", "mojo")
 _FORTRANS = ("f", "f90", "f95", "f03", "f08", "cuf")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.source_lines.hotspots import Hotspots, InstructionTable, Spot
 from keet.diagnosis.finding import Finding
@@ -13,7 +13,6 @@ from keet.explanation.explanation_types import LaunchExplanation
 from keet.formatting import share_text
 from keet.profile import Absent, Location
 from keet.profile.names import file_name
-from keet.records import NamedTuple
 from keet.render.common.hotspot_rows import NO_CODE, RowCode, RowWait, code_by_row, row_key
 from keet.render.common.machine_code import (
     function_start,

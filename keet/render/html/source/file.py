@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from typing import NamedTuple
 
 from keet.analysis.source_lines.hotspots import Spot
 from keet.formatting import count_noun, share_cell
 from keet.profile.names import file_name
-from keet.records import NamedTuple
 from keet.render.common.excerpt import around, indentation, runs
 from keet.render.common.machine_code import mix_text
 from keet.render.html.markup import Content, Html, element, fragment

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formatting import capitalized, count_noun
 from keet.profile import Absent, Location
-from keet.records import NamedTuple
 from keet.render.common.hotspot_rows import first_wait
 from keet.render.common.hotspots import chance_error, hotspots_notes, hotspots_summary
 from keet.render.common.source_text import source_line

@@ -4,11 +4,11 @@ first."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from keet.analysis.source_lines.hotspots import Spot
 from keet.formatting import count_noun
 from keet.profile import Location
-from keet.records import NamedTuple
 from keet.render.common.machine_code import line_text
 from keet.render.html.markup import Html, element
 from keet.render.html.source.data import SourceData

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.source_lines.hotspots import InstructionTable
 from keet.catalog import stalls
 from keet.profile import Absent, Location
-from keet.records import NamedTuple
 from keet.render.common.machine_code import line_text, noun
 from keet.render.html.heat import heat_class
 from keet.render.html.markup import Content, Html, element

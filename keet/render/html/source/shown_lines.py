@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from keet.records import NamedTuple
 from keet.render.common.excerpt import around
 from keet.render.html.markup import escaped
 

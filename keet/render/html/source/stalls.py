@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
+from typing import NamedTuple
 
 from keet.analysis.account import KINDS
 from keet.analysis.source_lines.hotspots import Spot
 from keet.catalog import stalls
 from keet.formatting import share_text
-from keet.records import NamedTuple
 from keet.render.html.markup import Html, element
 
 LABELS = {

@@ -9,9 +9,8 @@ types.
 from __future__ import annotations
 
 import sys
-from typing import Any, ClassVar, NoReturn, Self, dataclass_transform
+from typing import Any, ClassVar, NamedTuple, NoReturn, Self, dataclass_transform
 
-from keet.records import NamedTuple
 from keet.render.json.encoding.conversion import Converter, converter
 
 _REQUIRED: Any = object()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-
-from keet.records import NamedTuple
+from typing import NamedTuple
 
 _ATTRIBUTES = {"bold": 1, "dim": 2, "italic": 4, "underline": 8}
 _CODES = {1: "1", 2: "2", 4: "3", 8: "4"}

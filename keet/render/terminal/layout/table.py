@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from keet.records import NamedTuple
 from keet.render.terminal.layout.cells import is_narrow
 from keet.render.terminal.layout.lines import Renderable, filled, lines_of, over_style, widest
 from keet.render.terminal.layout.styles import Style, StyleName, style_of

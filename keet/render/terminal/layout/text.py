@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from keet.lazy_regex import regex
-from keet.records import NamedTuple
 from keet.render.terminal.layout.cells import cell_len, folded, is_joined, is_narrow, set_cell_len
 from keet.render.terminal.layout.styles import Style, StyleName, over, style_of
 
@@ -24,7 +23,7 @@ Span = tuple[int, int, StyleName]
 _DROPPED = dict.fromkeys((0x07, 0x08, 0x0B, 0x0C, 0x0D))
 """Control characters that would change the layout; others are shown as escapes when printed."""
 _TAB = 8
-_WORD = regex(r"\s*\S+\s*")
+_WORD = re.compile(r"\s*\S+\s*")
 
 
 class Setting(NamedTuple):
