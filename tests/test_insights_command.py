@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from keet.agent.recorded.transcript import read_transcript
-from keet.render.json.insights import InsightsDocument
+from keet.documents.insights import InsightsDocument
 from tests.conftest import Keet
 from tests.insights_sets import finding, launch, make_set, night, reports_in
 from tests.json_documents import read_document

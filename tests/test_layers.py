@@ -22,6 +22,7 @@ LAYERS = [
     {"units", "optional_packages"},
     {"catalog"},
     {"profile", "evidence"},
+    {"documents"},
     {"ingest", "analysis", "prose"},
     {"findings"},
     {"diagnosis"},

@@ -22,11 +22,11 @@ from keet.corpus.store.reader import open_store
 from keet.corpus.store.report_rows import FileRows, rows_of
 from keet.corpus.store.schema import ACCOUNT_COLUMNS, LAUNCH_COLUMNS, METRICS, part_folders
 from keet.diagnosis.finding import Forecast
+from keet.documents.query import QueryDocument
+from keet.documents.top import TopDocument
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
 from keet.render.common.top_times import duration
-from keet.render.json.query import QueryDocument
-from keet.render.json.top import TopDocument
 from tests.conftest import Keet
 from tests.json_documents import read_document
 from tests.kept_reports import sample_report

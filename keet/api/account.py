@@ -11,7 +11,7 @@ from keet.formatting import count_noun
 if TYPE_CHECKING:
     import pandas as pd
 
-    from keet.render.json.explain import ExplainLaunch, PartDocument
+    from keet.documents.explain import ExplainLaunch, PartDocument
 
 COLUMNS = ("launch_id", "kernel", "part", "parent", "label", "innermost", "share", "us")
 """Columns of the frame, named as in the view `account` of a store where it has them."""

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from keet.comparison.gate import Gate
     from keet.comparison.result import Difference
-    from keet.render.json.diff import AttributionDocument, DiffDocument, GateDocument, PairDocument
-    from keet.render.json.diff_account import PartChangeDocument
+    from keet.documents.diff import AttributionDocument, DiffDocument, GateDocument, PairDocument
+    from keet.documents.diff_account import PartChangeDocument
 
 PAIR_COLUMNS = (
     "kernel", "verdict", "speedup", "noise", "before_us", "after_us", "fixed", "new", "remaining",

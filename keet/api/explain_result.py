@@ -16,10 +16,10 @@ from keet.safe_text import visible
 if TYPE_CHECKING:
     import pandas as pd
 
+    from keet.documents.explain import ExplainDocument
     from keet.evidence import Evidence
     from keet.explanation.explanation_types import Explanation
     from keet.profile import Launch, Profile
-    from keet.render.json.explain import ExplainDocument
 
 
 class ExplainResult(ApiResult):

@@ -13,11 +13,11 @@ from keet.formatting import count_noun
 if TYPE_CHECKING:
     import pandas as pd
 
+    from keet.documents.explain import ExplainLaunch
+    from keet.documents.finding import FindingDocument, ForecastDocument, LocationDocument
     from keet.evidence import Evidence
     from keet.explanation.explanation_types import LaunchExplanation
     from keet.profile import Dim3, Launch
-    from keet.render.json.explain import ExplainLaunch
-    from keet.render.json.finding import FindingDocument, ForecastDocument, LocationDocument
 
 LAUNCH_FRAME_COLUMNS = (
     "launch_id", "kernel", "duration_us", "limiter", "reached_pct", "headline", "top_finding",

@@ -13,7 +13,7 @@ from keet.safe_text import visible
 if TYPE_CHECKING:
     import pandas as pd
 
-    from keet.render.json.encoding.fields import Document
+    from keet.documents.document import Document
 
 WIDTH = 100
 """Default number of columns of a text."""
@@ -33,7 +33,7 @@ class ApiResult(ABC):
 
     def to_json(self) -> str:
         """The text that the command prints with `--format json`."""
-        from keet.render.json.encoding.writing import json_text
+        from keet.documents.document import json_text
 
         return visible(json_text(self.document))
 

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from keet.analysis.roofline.launch_roofline import Roofline
-    from keet.evidence import Evidence
-    from keet.profile import Profile
-    from keet.render.json.roofline import (
+    from keet.documents.roofline import (
         CeilingDocument,
         IntensityDocument,
         RooflineDocument,
         RooflineLaunch,
     )
+    from keet.evidence import Evidence
+    from keet.profile import Profile
 
 COLUMNS = (
     "launch_id", "kernel", "ceiling", "label", "kind", "nearest", "reached_pct", "achieved", "peak",

@@ -136,8 +136,8 @@ def _ask(
 def _print(args: Namespace, answered: AnsweredQuestion) -> None:
     out = Destination(args, sys.stdout)
     if args.format == "json":
+        from keet.documents.document import json_text
         from keet.render.json.ask import ask_document
-        from keet.render.json.encoding.writing import json_text
 
         out.write(json_text(ask_document(answered)))
     elif args.format == "markdown":

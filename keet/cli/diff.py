@@ -255,8 +255,8 @@ def _check(difference: Difference, args: Namespace) -> None:
 def _print(args: Namespace, difference: Difference, gate: Gate | None) -> None:
     out = Destination(args, sys.stdout)
     if args.format == "json":
+        from keet.documents.document import json_text
         from keet.render.json.diff import diff_document
-        from keet.render.json.encoding.writing import json_text
 
         out.write(json_text(diff_document(difference, gate, top_of(args))))
     elif args.format == "markdown":

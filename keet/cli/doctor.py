@@ -27,8 +27,8 @@ def run(args: Namespace) -> int:
     checks = examine()
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        from keet.render.json.doctor import CheckDocument, DoctorDocument
-        from keet.render.json.encoding.writing import json_text
+        from keet.documents.doctor import CheckDocument, DoctorDocument
+        from keet.documents.document import json_text
 
         rows = [CheckDocument(**check._asdict()) for check in checks]
         out.write(json_text(DoctorDocument(checks=rows)))

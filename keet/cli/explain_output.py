@@ -95,8 +95,8 @@ def print_against(args: Namespace, explanation: Explanation, compared: Differenc
         changes = Compared(compared, CHANGED_KERNELS)
         out.write(explain_page(explanation, everything=everything, compared=changes))
     elif args.format == "json":
+        from keet.documents.document import json_pieces
         from keet.render.json.diff import explain_against_stream
-        from keet.render.json.encoding.writing import json_pieces
 
         out.write_pieces(json_pieces(explain_against_stream(explanation, difference)))
     elif args.format == "markdown":
@@ -131,7 +131,7 @@ def _view(
 
 
 def _json(explanations: Sequence[Explanation], *, lines: bool) -> Iterator[str]:
-    from keet.render.json.encoding.writing import json_pieces
+    from keet.documents.document import json_pieces
     from keet.render.json.explain import explain_stream
 
     for each in explanations:

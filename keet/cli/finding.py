@@ -59,8 +59,8 @@ def run(args: Namespace) -> None:
 
 
 def _write_json(out: Destination, wanted: str | None) -> None:
+    from keet.documents.document import json_text
     from keet.findings import findings
-    from keet.render.json.encoding.writing import json_text
     from keet.render.json.finding_reference import findings_document
 
     chosen = [wanted] if wanted else list(findings())

@@ -81,7 +81,7 @@ def run(args: Namespace) -> None:
     found = _examined(spots, has_sass=not args.no_sass)
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        from keet.render.json.encoding.writing import json_pieces
+        from keet.documents.document import json_pieces
         from keet.render.json.hotspots import hotspots_stream
 
         out.write_pieces(json_pieces(hotspots_stream(profile, found, top_of(args), place)))

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from keet.agent.insights_summary import InsightFacts, InsightSummaries
     from keet.agent.options import ModelOptions
     from keet.corpus.insights.records import Insights, Written
+    from keet.documents.insights import InsightsDocument
     from keet.prose.text import Prose
-    from keet.render.json.insights import InsightsDocument
 
 EXAMPLES = """\
 examples:
@@ -151,7 +151,7 @@ def _document(
 def _print(args: Namespace, document: InsightsDocument) -> None:
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        from keet.render.json.encoding.writing import json_text
+        from keet.documents.document import json_text
 
         out.write(json_text(document))
     elif args.format == "markdown":

@@ -67,7 +67,7 @@ def run(args: Namespace) -> None:
     tables = _tables(launches, args)
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        from keet.render.json.encoding.writing import json_pieces
+        from keet.documents.document import json_pieces
         from keet.render.json.metrics import metrics_stream
 
         out.write_pieces(json_pieces(metrics_stream(profile, tables)))

@@ -42,7 +42,7 @@ def run(args: Namespace) -> None:
     found = map(find_roofline, launches)
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        from keet.render.json.encoding.writing import json_pieces
+        from keet.documents.document import json_pieces
         from keet.render.json.roofline import roofline_stream
 
         out.write_pieces(json_pieces(roofline_stream(profile, found)))

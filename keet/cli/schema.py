@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from keet.errors import UsageError
 
 if TYPE_CHECKING:
-    from keet.render.json.encoding.fields import Document
+    from keet.documents.document import Document
 
 EXAMPLES = """\
 examples:
@@ -31,7 +31,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
-    from keet.render.json.encoding.models import schema_of
+    from keet.render.json.schema import schema_of
 
     known = schema_documents()
     if args.command is None:

@@ -20,7 +20,7 @@ from keet.cli.arguments import (
 from keet.profile import Launch, Profile
 
 if TYPE_CHECKING:
-    from keet.render.json.shared_types import RunDocument
+    from keet.documents.shared_types import RunDocument
 
 MAX_ROWS = 40
 """Launches that are listed on a terminal without --all: a report may have thousands."""
@@ -69,8 +69,8 @@ def run(args: Namespace) -> None:
     launches = _listed(selected, args)
     out = Destination(args, sys.stdout)
     if args.format == "json":
+        from keet.documents.document import json_pieces
         from keet.profile.launch_iteration import iterate_launches
-        from keet.render.json.encoding.writing import json_pieces
         from keet.render.json.show import show_stream
 
         listed = iterate_launches(launches, "writing launches")

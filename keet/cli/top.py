@@ -22,7 +22,7 @@ from keet.errors import UsageError, one_line
 if TYPE_CHECKING:
     from keet.corpus.store.reader import Store
     from keet.corpus.top.ranking import GpuTotals, Opportunity, Top
-    from keet.render.json.top import GpuDocument, OpportunityDocument, TopDocument
+    from keet.documents.top import GpuDocument, OpportunityDocument, TopDocument
 
 EXAMPLES = """\
 examples:
@@ -86,7 +86,7 @@ def _failed(store: Store) -> int:
 
 
 def _document(args: Namespace, top: Top, failed: int) -> TopDocument:
-    from keet.render.json.top import TopDocument
+    from keet.documents.top import TopDocument
 
     path = args.store
     if not top.launches:
@@ -105,7 +105,7 @@ def _document(args: Namespace, top: Top, failed: int) -> TopDocument:
 
 
 def _gpu(gpu: GpuTotals) -> GpuDocument:
-    from keet.render.json.top import GapExampleDocument, GpuDocument
+    from keet.documents.top import GapExampleDocument, GpuDocument
 
     example = GapExampleDocument(**gpu.gap_example._asdict()) if gpu.gap_example else None
     return GpuDocument(**{**gpu._asdict(), "gap_example": example})
@@ -113,7 +113,7 @@ def _gpu(gpu: GpuTotals) -> GpuDocument:
 
 def _opportunity(rank: int, each: Opportunity) -> OpportunityDocument:
     from keet.corpus.batch.gone_files import is_gone
-    from keet.render.json.top import GainDocument, OpportunityDocument
+    from keet.documents.top import GainDocument, OpportunityDocument
 
     forecast = GainDocument(**each.forecast._asdict()) if each.forecast else None
     fields = {**each._asdict(), "rank": rank, "forecast": forecast, "gone": is_gone(each.path)}
@@ -122,7 +122,7 @@ def _opportunity(rank: int, each: Opportunity) -> OpportunityDocument:
 
 def _print(args: Namespace, out: Destination, document: TopDocument) -> None:
     if args.format == "json":
-        from keet.render.json.encoding.writing import json_text
+        from keet.documents.document import json_text
 
         out.write(json_text(document))
     elif args.format == "csv":

@@ -84,7 +84,7 @@ def run(args: Namespace) -> int:
             found = with_run_checks(found, profile)
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        from keet.render.json.encoding.writing import json_text
+        from keet.documents.document import json_text
         from keet.render.json.verify import verify_document
 
         out.write(json_text(verify_document(profiles, args.text, found)))

@@ -12,11 +12,12 @@ from keet.comparison.causes.finding_changes import Outcome
 from keet.comparison.causes.next_step import DiffNextStep
 from keet.comparison.caveats.caveat import Caveat
 from keet.comparison.number_change import NumberChange
-from keet.comparison.pairing.pairs import How, Pairing
+from keet.comparison.pairing.pairs import Pairing
 from keet.comparison.pairing.sides import Side
 from keet.comparison.timing.pair_timing import Timing
 from keet.comparison.timing.time_ledger import Speedup
-from keet.comparison.timing.weighting import Basis, NoTotal
+from keet.comparison.timing.weighting import NoTotal
+from keet.documents.diff import Basis, How
 from keet.evidence import Evidence
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from keet.comparison.causes.explained_pair import WeightedLaunch, longest_launch
 from keet.comparison.number_change import NumberChange, count_text
-from keet.comparison.pairing.pairs import How
 from keet.comparison.pairing.sides import KernelGroup, Side
 from keet.comparison.result import Difference, PairDifference
 from keet.comparison.timing.pair_timing import Timing
 from keet.comparison.timing.time_ledger import Speedup
+from keet.documents.diff import How
 from keet.formatting import capitalized, shapes_text, speedup_text, uncapitalized
 from keet.profile.run_table import RECORDER_NAMES, RunPositions
 from keet.verification.grounding import EvidenceIndex, GroundingResult

@@ -19,9 +19,10 @@ from keet.analysis.limits import MAJORITY, SAVED_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import BEYOND_SMS, WORTH, Effect, TimeModel, joined
-from keet.diagnosis.finding import CauseCertainty, Finding, Forecast
+from keet.diagnosis.finding import Finding, Forecast
 from keet.diagnosis.forecast import RankedCandidate, expected_gain, forecast, possible_gain
 from keet.diagnosis.order import order_reason
+from keet.documents.finding import CauseCertainty
 from keet.evidence import Sentence
 from keet.findings import findings
 from keet.profile import Launch

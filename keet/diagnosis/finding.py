@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from keet.analysis.place import Place
+from keet.documents.finding import CauseCertainty
 from keet.evidence import Confidence, Evidence, Sentence
 from keet.findings import FindingSpec, findings
 from keet.formatting import capitalized
@@ -20,10 +21,6 @@ class Forecast(NamedTuple):
     high: float
 
 
-CauseCertainty = Literal["certain", "likely", "possible"]
-"""Whether the cause is there. `certain`: a counter that only this cause moves shows it. `likely`:
-the account points at it, and one assumption is needed. `possible`: it needs a fact that the report
-lacks."""
 _CONFIDENCES: Mapping[CauseCertainty, Confidence] = {
     "certain": "high",
     "likely": "medium",

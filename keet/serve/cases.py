@@ -58,7 +58,7 @@ def _no_case(name: str, found: Sequence[CaseEntry], entries: Sequence[CaseEntry]
 
 
 def _row(entry: CaseEntry) -> dict[str, object]:
-    return {name: getattr(entry, name) for name in CaseRow.declared}
+    return {name: getattr(entry, name) for name in CaseRow.names()}
 
 
 def _chosen(asked: CasesArguments) -> Sequence[CaseEntry]:

@@ -16,7 +16,7 @@ from keet.serve.tool_reply import ToolReply, page_fields, with_text
 if TYPE_CHECKING:
     from keet.comparison.compare import Difference
     from keet.comparison.pairing.sides import Side
-    from keet.render.json.diff import DiffDocument
+    from keet.documents.diff import DiffDocument
 
 _PAIRS = 10
 """Pairs of kernels per page."""
@@ -86,7 +86,7 @@ def _reply(difference: Difference, before: str, after: str, offset: int) -> Tool
 
 def _pair(document: DiffDocument, at: int) -> dict[str, Any]:
     whole = document.pairs[at].to_dict()
-    return {name: whole[name] for name in PairResult.declared}
+    return {name: whole[name] for name in PairResult.names()}
 
 
 def _cited(document: DiffDocument, offset: int, count: int) -> dict[str, Any]:

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from keet.render.json.explain import GroundingDocument, launch_json
+from keet.documents.explain import GroundingDocument
+from keet.render.json.explain import launch_json
 from keet.render.json.program import program_document
 from keet.render.json.report import device_document
 from keet.serve.arguments import ExplainArguments
@@ -108,7 +109,7 @@ def _program(program: ProgramExplanation) -> ProgramSummary:
     return ProgramSummary(
         us_total=document.us_total,
         gain=document.gain,
-        rows=[ProgramLine.made_of(row) for row in document.rows[:_ROWS]],
+        rows=[ProgramLine.taken_from(row) for row in document.rows[:_ROWS]],
         texts=document.texts,
     )
 

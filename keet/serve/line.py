@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from keet.documents.document import Document
+from keet.documents.hotspots import HotspotsLaunch
 from keet.errors import UsageError
 from keet.profile import Absent, Launch, Location
-from keet.render.json.encoding.fields import Document
-from keet.render.json.hotspots import HotspotsLaunch, hotspots_document
+from keet.render.json.hotspots import hotspots_document
 from keet.serve.allowed_folders import quoted
 from keet.serve.arguments import LineArguments
 from keet.serve.name_patterns import longest_in, selected_launches

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keet.corpus.discovery import is_report_name, looks_like_report
+from keet.documents.show import ShowLaunch
 from keet.errors import UsageError
 from keet.explanation.capture_hints import caution_about
 from keet.formatting import count_noun, shapes_text
 from keet.ingest.input.files import printable_path
 from keet.profile import Launch, Profile
 from keet.profile.time_order import longest_first
-from keet.render.json.show import ShowLaunch, show_document
+from keet.render.json.show import show_document
 from keet.serve.allowed_folders import AllowedFolders, quoted
 from keet.serve.arguments import ListReportsArguments
 from keet.serve.name_patterns import about_regexes, matcher, selected_launches

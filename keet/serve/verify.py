@@ -15,7 +15,7 @@ from keet.serve.tool_call import ToolCall
 from keet.serve.tool_reply import ToolReply, page_fields, view_text, with_text
 
 if TYPE_CHECKING:
-    from keet.render.json.verify import NumberCheck, RelationDocument, VerifyDocument
+    from keet.documents.verify import NumberCheck, RelationDocument, VerifyDocument
     from keet.verification.verdicts import CheckedSentence
 
 _CHECKS = 50

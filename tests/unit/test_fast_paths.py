@@ -11,11 +11,11 @@ import pytest
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.place import Place
 from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
+from keet.documents.document import json_line
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
 from keet.ingest.ncu_rep.instances import _whole_numbers, read_value
 from keet.profile import Launch
-from keet.render.json.encoding.writing import json_line
 from keet.render.json.explain import explain_document, launch_json
 from kernels_samples.samples import load_samples
 from tests.conftest import REPORTS

@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from keet.analysis.ledger import Ledger
 from keet.analysis.limits import (
@@ -32,6 +32,7 @@ from keet.analysis.several_launches.traffic import (
     are_variants,
     written_and_read,
 )
+from keet.documents.program import Kind
 from keet.evidence import Confidence, Evidence, Sentence
 from keet.profile import Launch, Workload
 from keet.profile.launch_iteration import iterate_launches
@@ -40,7 +41,6 @@ from keet.units import Quantity
 
 __all__ = ["CrossLaunch", "Kind", "find_cross_launch", "written_and_read"]
 
-Kind = Literal["hand_over", "repeated_passes", "same_input", "tiny_launches", "clocks", "sweep"]
 
 SAVED_ACROSS = Parameter(0.02, "least saving across launches, of their time", "judgement")
 TINY_COUNT = Parameter(8, "number of launches from which tiny ones matter", "judgement")

@@ -8,21 +8,20 @@ difference in time; a negative share changed in the opposite direction.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from keet.comparison.causes.account_changes import PartChange, leading_parts
 from keet.comparison.causes.explained_pair import ExplainedPair
 from keet.comparison.causes.finding_changes import FindingChange, changed_findings
 from keet.comparison.causes.line_changes import LineChange, LineCost, changed_lines, sampled_time
 from keet.comparison.number_change import NumberChange
-from keet.comparison.pairing.pairs import How
 from keet.comparison.timing.pair_timing import Timing
+from keet.documents.diff import AttributionKind, How
 from keet.evidence import Evidence
 from keet.profile.launch import Location
 from keet.profile.names import file_name
 from keet.units import Quantity
 
-AttributionKind = Literal["fusion", "cause", "account", "unit", "line", "work"]
 _CAUSES, _PARTS, _UNITS, _LINES = 3, 4, 2, 4
 _LEAST = 0.1
 """Smallest share of the difference that is reported."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-Severity = Literal["forbids", "weakens", "note"]
+from keet.documents.diff import Severity
 
 
 class CaveatAdvice(NamedTuple):

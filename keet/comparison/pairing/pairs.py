@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from keet.comparison.pairing.code_similarity import alike_sources, same_code
 from keet.comparison.pairing.kernel_names import (
@@ -24,9 +24,9 @@ from keet.comparison.pairing.kernel_names import (
     resemblance,
 )
 from keet.comparison.pairing.sides import KernelGroup, threads_of
+from keet.documents.diff import How
 from keet.profile import Launch
 
-How = Literal["same", "reshaped", "template", "renamed", "fused", "split", "removed", "added"]
 _ALIKE = 0.6
 """Of two names: `sum_blocks` and `block_sums` have 0.6."""
 

@@ -13,7 +13,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from keet.comparison.pairing.pairs import Pairing
 from keet.comparison.pairing.sides import KernelGroup, Side, SideCapture, time_in
@@ -23,8 +23,7 @@ from keet.comparison.timing.noise_model import (
     deviation_across_days,
     deviation_within_hour,
 )
-
-VerdictWord = Literal["faster", "slower", "unchanged", "inconclusive"]
+from keet.documents.diff import VerdictWord
 
 _SESSION = timedelta(hours=1)
 """Captures that are further apart belong to different measurement sessions."""

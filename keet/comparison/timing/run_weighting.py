@@ -17,7 +17,8 @@ from keet.comparison.pairing.pairs import Pairing
 from keet.comparison.pairing.sides import KernelGroup, Side, SideCapture, duration_of
 from keet.comparison.timing.pair_timing import Timing, measured_runs, time_runs, total_timing
 from keet.comparison.timing.run_times import PairRunTimes, TimeSum, mean_of, run_positions
-from keet.comparison.timing.weighting import Basis, LaunchWeight, NoTotal, RunDoubt, Weighting
+from keet.comparison.timing.weighting import LaunchWeight, NoTotal, RunDoubt, Weighting
+from keet.documents.diff import Basis
 from keet.profile import Launch
 from keet.profile.run_table import Position, Recorder
 

@@ -17,9 +17,9 @@ from keet.comparison.caveats.work_per_launch import work_of_many_caveat
 from keet.comparison.pairing.pairs import Pairing
 from keet.comparison.pairing.sides import KernelGroup, Side, duration_of
 from keet.comparison.timing.pair_timing import Timing, time_pair, total_timing
+from keet.documents.diff import Basis
 from keet.profile import Launch
 
-Basis = Literal["run", "reports", "per_launch"]
 _SIZE_CHANGED = ("work_per_launch", "launch_size", "launch_work", "problem_size")
 _ABOUT_TIMES = ("work_per_launch", "launch_counts")
 

@@ -23,8 +23,9 @@ from keet.diagnosis.claims.other_claims import (
     waiting_claim,
 )
 from keet.diagnosis.diagnosis import cause_certainty
-from keet.diagnosis.finding import LOWER_PRECISION, REDUNDANT_WORK, CauseCertainty, Forecast
+from keet.diagnosis.finding import LOWER_PRECISION, REDUNDANT_WORK, Forecast
 from keet.diagnosis.forecast import chance, expected_gain, forecast, possible_gain
+from keet.documents.finding import CauseCertainty
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, findings
 from keet.units import Quantity

@@ -8,7 +8,7 @@ from keet.formatting import count_noun
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.render.json.insights import (
+    from keet.documents.insights import (
         ChangeDocument,
         ClusterKernelDocument,
         CurvePointDocument,

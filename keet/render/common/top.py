@@ -29,7 +29,7 @@ from keet.render.common.top_times import (
 )
 
 if TYPE_CHECKING:
-    from keet.render.json.top import GpuDocument, OpportunityDocument, TopDocument
+    from keet.documents.top import GpuDocument, OpportunityDocument, TopDocument
 
 _MOST_GPUS = 5
 """Maximum number of GPUs with a line above the list."""

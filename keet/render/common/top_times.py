@@ -14,7 +14,7 @@ from keet.render.common.known_runs import known_runs_text
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.render.json.top import GpuDocument, OpportunityDocument, TopDocument
+    from keet.documents.top import GpuDocument, OpportunityDocument, TopDocument
 
 
 def duration(microseconds: float | None) -> str:

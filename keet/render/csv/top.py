@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import io
 
-from keet.render.json.top import OpportunityDocument, TopDocument
+from keet.documents.top import OpportunityDocument, TopDocument
 
-_CSV = tuple(OpportunityDocument.declared)
+_CSV = OpportunityDocument.names()
 _ADDED = ("basis", "run_launches", "replay_gaps", "saved_of_us", "unknown_us", "unlike_us")
 """Columns that came later: they are the last, so that those before them stay where they were."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from keet.documents.insights import InsightDocument, InsightsDocument, WrittenDocument
 from keet.explanation.model_explanation import Authorship, Usage
 from keet.render.common.insights import ADDS, HEADINGS, NO_SWEEP, NOTHING, OVERLAP, summary_line
 from keet.render.common.model_explanation import usage_text
@@ -19,7 +20,6 @@ from keet.render.html.insights_tables import (
 from keet.render.html.markup import Html, element, fragment
 from keet.render.html.page import bar, page
 from keet.render.html.prose import prose
-from keet.render.json.insights import InsightDocument, InsightsDocument, WrittenDocument
 from keet.safe_text import one_line
 
 TITLE = "What these profiles show together"

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from math import ceil
 from string import ascii_uppercase
 
+from keet.documents.insights import LimiterChangeDocument, SweepDocument
 from keet.formatting import percent_text
 from keet.render.common.insights import compared, limiters_around, time_text, unit_names
 from keet.render.html.data_table import scrolling
 from keet.render.html.markup import Html, element, from_svg
-from keet.render.json.insights import LimiterChangeDocument, SweepDocument
 from keet.render.svg.insights_chart import ChartFrame, Standing, SweepChart
 from keet.render.svg.markup import text_width
 from keet.safe_text import one_line

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from keet.documents.insights import InsightDocument
 from keet.render.common.insights import shown_history
 from keet.render.html.data_table import scrolling
 from keet.render.html.markup import Html, element, joined
-from keet.render.json.insights import InsightDocument
 from keet.safe_text import one_line
 
 _MOST_LINKS = 12

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from keet.documents.insights import CurvePointDocument, SweepDocument
 from keet.formatting import percent_text
 from keet.render.common.insights import compared, time_text, unit_names
 from keet.render.html.data_table import Cell, Column, data_table, meter
 from keet.render.html.insights_figure import mark_of
 from keet.render.html.insights_reports import CitedReports
 from keet.render.html.markup import Html, element, fragment
-from keet.render.json.insights import CurvePointDocument, SweepDocument
 from keet.safe_text import one_line
 
 

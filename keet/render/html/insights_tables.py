@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from keet.formatting import percent_cell, speedup_text
-from keet.render.common.insights import shown_file, shown_history, time_text
-from keet.render.html.data_table import Cell, Column, data_table, meter
-from keet.render.html.insights_reports import CitedReports
-from keet.render.html.markup import Html, element, fragment
-from keet.render.json.insights import (
+from keet.documents.insights import (
     ChangeDocument,
     ClusterDocument,
     ClusterKernelDocument,
@@ -18,6 +13,11 @@ from keet.render.json.insights import (
     MovedDocument,
     OutliersDocument,
 )
+from keet.formatting import percent_cell, speedup_text
+from keet.render.common.insights import shown_file, shown_history, time_text
+from keet.render.html.data_table import Cell, Column, data_table, meter
+from keet.render.html.insights_reports import CitedReports
+from keet.render.html.markup import Html, element, fragment
 from keet.safe_text import one_line
 from keet.units import Quantity
 

@@ -2,57 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
+from keet.documents.ask import AskDocument, CitedNumberDocument
+from keet.documents.explain import GroundingDocument
 from keet.evidence import Evidence
 from keet.explanation.answered_question import AnsweredQuestion
 from keet.render.common.answer import origin_of
 from keet.render.common.model_explanation import unchecked_line
-from keet.render.json.encoding.fields import Document, field
-from keet.render.json.evidence import NumberDocument, number
-from keet.render.json.explain import GroundingDocument
+from keet.render.json.evidence import number
 from keet.render.json.model_explanation import (
-    UncheckedDocument,
-    UsageDocument,
     author_name,
     encodable,
     unchecked_document,
     usage_document,
 )
 from keet.render.json.report import report_document
-from keet.render.json.shared_types import Producer, ReportDocument
-
-
-class CitedNumberDocument(NumberDocument):
-    report: int | None = field(
-        description="Index into `reports`; null if the number belongs to several launches."
-    )
-    launch: int | None = field(description="Id of the launch in that report.")
-    kernel: str | None
-
-
-class AskDocument(Document):
-    """`keet ask --format json`"""
-
-    schema_version: Literal[2] = 2
-    producer: Producer = Producer()
-    author: str = field(description="`model:PROVIDER:NAME`.")
-    question: str
-    reports: list[ReportDocument]
-    answer: str = field(
-        description="Paragraphs, with numbers as keet prints them. `[unchecked]` marks sentences "
-        "whose numbers keet could not resolve. Empty if there is no answer: see "
-        "`problem`."
-    )
-    evidence: dict[str, CitedNumberDocument] = field(
-        description="The numbers that the answer refers to, in the order of the text."
-    )
-    grounding: GroundingDocument
-    unchecked: list[UncheckedDocument] = field(description="The sentences marked `[unchecked]`.")
-    followups: list[str] = field(description="Commands to run next.")
-    usage: UsageDocument
-    problem: str | None = field(description="Why the answer is missing or incomplete.")
-    transcript: str | None = field(description="File with the transcript of the model's run.")
 
 
 def ask_document(answered: AnsweredQuestion) -> AskDocument:

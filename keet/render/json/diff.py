@@ -4,217 +4,43 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
-from keet.comparison.causes.attribution import Attribution, AttributionKind
-from keet.comparison.caveats.caveat import Caveat, Severity
+from keet.comparison.causes.attribution import Attribution
+from keet.comparison.caveats.caveat import Caveat
 from keet.comparison.gate import Gate, Regression
 from keet.comparison.number_change import NumberChange
-from keet.comparison.pairing.pairs import How
 from keet.comparison.pairing.sides import KernelGroup, Side
 from keet.comparison.result import Difference, PairDifference
 from keet.comparison.sentences import check_sentences, headline, pair_headline
-from keet.comparison.timing.pair_timing import VerdictWord
-from keet.comparison.timing.weighting import Basis
+from keet.documents.diff import (
+    AttributionDocument,
+    ChangeVerdictDocument,
+    ComparabilityDocument,
+    DiffDocument,
+    ExplainAgainstDocument,
+    GateDocument,
+    LaunchCountsDocument,
+    NextDocument,
+    PairDocument,
+    PlaceDocument,
+    ReasonDocument,
+    RegressionDocument,
+    SideDocument,
+    TimesDocument,
+)
+from keet.documents.document import Streamed
+from keet.documents.evidence import NumberDocument
+from keet.documents.explain import GroundingDocument
+from keet.documents.finding import ForecastDocument
+from keet.documents.shared_types import QuantityDocument
 from keet.explanation.explanation_types import Explanation
 from keet.profile.launch import Location
-from keet.render.json.diff_account import PartChangeDocument, part_change_document
-from keet.render.json.encoding.fields import Document, field
-from keet.render.json.encoding.writing import Streamed
-from keet.render.json.evidence import NumberDocument, number
-from keet.render.json.explain import ExplainDocument, GroundingDocument, explain_fields
-from keet.render.json.finding import ForecastDocument
+from keet.render.json.diff_account import part_change_document
+from keet.render.json.evidence import number
+from keet.render.json.explain import explain_fields
 from keet.render.json.report import device_document, quantity_document, report_document
-from keet.render.json.shared_types import (
-    EVIDENCE_IDS,
-    DeviceDocument,
-    Producer,
-    QuantityDocument,
-    ReportDocument,
-)
 from keet.units import Quantity
-
-
-class SideDocument(ReportDocument):
-    """The first report of a side. Further reports of the side only measure the noise."""
-
-    devices: list[DeviceDocument]
-    further_runs: list[ReportDocument]
-    times: int = field(description="Launches of the program per launch in the report (--times).")
-
-
-class ReasonDocument(Document):
-    id: str = field(description="For example `device`, `problem_size` or `cache_control`.")
-    severity: Severity
-    text: str
-
-
-class ComparabilityDocument(Document):
-    ok: bool = field(description="False if the reports are compared only because of --force.")
-    notes: list[ReasonDocument]
-
-
-class ChangeVerdictDocument(Document):
-    word: VerdictWord
-    speedup: float | None = field(
-        description="Time before over time after. Null if it was not measured, or if kernels "
-        "overlap so that the times do not show the direction of the change."
-    )
-    noise: float = field(
-        description="Random error of the speed-up, two standard deviations: 0.05 means 5 %."
-    )
-    headline: str
-    basis: Basis = field(
-        description="What the times cover. `run`: whole runs without a profiler (see `measure`). "
-        "`reports`: all launches of the reports together. `per_launch`: one launch, "
-        "because it is not known how often each kernel is launched (then there is no "
-        "total)."
-    )
-    measure: Literal["busy", "durations"] | None = field(
-        description="How the times of whole runs were measured. `busy`: time in which the GPU ran "
-        "kernels. `durations`: sums of launch durations, because a table does not "
-        "record which kernels ran at the same time. Null if `basis` is not `run`."
-    )
-    before: QuantityDocument | None = field(
-        description="Microseconds, of all launches together unless `basis` is `per_launch`."
-    )
-    after: QuantityDocument | None
-
-
-class PlaceDocument(Document):
-    file: str
-    line: int
-
-
-class AttributionDocument(Document):
-    kind: AttributionKind
-    what: str
-    unit: str | None = field(description="The hardware unit concerned; null if there is none.")
-    share: float | None = field(
-        description="Share of the time saved or lost, 0 to 1; an estimate for causes. Negative if "
-        "it changed in the opposite direction. Null if the time did not change."
-    )
-    finding: str | None = field(description="Id of the finding, if this is a cause.")
-    before: PlaceDocument | None = field(
-        description="The source line before; null if there is none, or if the line is new."
-    )
-    after: PlaceDocument | None
-    code: str | None = field(description="Text of the source line.")
-    evidence: list[str]
-
-
-class LaunchCountsDocument(Document):
-    """Number of launches whose times a pair covers: launches of the runs if `basis` is `run`, else
-    launches of the reports multiplied by `times`. A fraction if several profiled launches represent
-    launches that the run table does not distinguish."""
-
-    before: int | float | None = field(
-        description="Null if the run table does not have the kernel."
-    )
-    after: int | float | None
-
-
-class TimesDocument(Document):
-    before: QuantityDocument = field(description="Microseconds.")
-    after: QuantityDocument
-
-
-class PairDocument(Document):
-    before: list[int] = field(
-        description="Ids of launches in the report before; empty if the kernel is new."
-    )
-    after: list[int]
-    kernel: str
-    how: How = field(description="How the kernels of the two reports were matched.")
-    verdict: ChangeVerdictDocument
-    speedup: float | None
-    launches: LaunchCountsDocument
-    limiter: list[str] | None = field(
-        description="Limiter before and after; null if it was not analysed."
-    )
-    attribution: list[AttributionDocument] = field(description="Causes come first.")
-    account: list[PartChangeDocument] = field(
-        description="Time by part, the largest change first. Empty if it is not known, or if the "
-        "replays do not show the change (see the notes of `comparability`)."
-    )
-    fixed: list[str] = field(description="Ids of findings.")
-    new: list[str]
-    remaining: list[str]
-    unknown: list[str] = field(
-        description="Ids of findings on one side that cannot be checked on the other, because its "
-        "report lacks the metrics."
-    )
-
-
-class NextDocument(Document):
-    launch: int
-    kernel: str
-    finding: str | None = field(
-        description="Null if the replay differs from the run: see `reason`."
-    )
-    reason: str | None = field(
-        description="Likely reason why the replay took longer or shorter than the run, as in `keet "
-        "explain`. Null if a finding is next."
-    )
-    text: str
-    action: str
-    forecast: ForecastDocument | None = field(description="Forecast of the finding.")
-
-
-class RegressionDocument(Document):
-    kernel: str | None = field(description="Null for all kernels together.")
-    metric: str
-    before: QuantityDocument
-    after: QuantityDocument
-    worse: float | None = field(
-        description="0.12 means 12 % worse; null if the value before was zero."
-    )
-    noise: float
-    text: str
-
-
-class GateDocument(Document):
-    percent: float
-    failed: bool
-    regressions: list[RegressionDocument]
-    blurred: list[str] = field(description="Kernels whose noise exceeds the gate.")
-    missing: list[str]
-    total_gated: bool = field(description="False if there is no total, or only one kernel.")
-    not_gated: list[str] = field(description="Sentences that say what was not gated and why.")
-
-
-class DiffDocument(Document):
-    """`keet diff --format json`"""
-
-    schema_version: Literal[2] = 2
-    producer: Producer = Producer()
-    before: SideDocument
-    after: SideDocument
-    comparability: ComparabilityDocument
-    verdict: ChangeVerdictDocument
-    pairs: list[PairDocument]
-    not_profiled: TimesDocument | None = field(
-        description="Time of the kernels in the runs that no launch of either report represents; "
-        "the pairs and these kernels add up to the total. Null if `basis` is not "
-        "`run`, if there are no such kernels, or if only some launches were selected."
-    )
-    span: TimesDocument | None = field(
-        description="Time from the start of the first kernel of a run to the end of its last one. "
-        "Only given if the GPU ran no kernel for at least a fifth of it on one side; "
-        "otherwise null."
-    )
-    next: NextDocument | None = field(description="The costliest finding that remains.")
-    gate: GateDocument | None = field(description="Null without --gate.")
-    grounding: GroundingDocument
-    evidence: dict[str, NumberDocument] = field(
-        description=f"{EVIDENCE_IDS} `#before.3` means a launch of one side, `#diff` both sides."
-    )
-
-
-class ExplainAgainstDocument(ExplainDocument):
-    """`keet explain REPORT --against BEFORE --format json`"""
-
-    against: DiffDocument | None = field(description="Null if the two reports cannot be compared.")
 
 
 def explain_against_stream(

@@ -3,31 +3,7 @@
 from __future__ import annotations
 
 from keet.comparison.causes.account_changes import PartChange
-from keet.render.json.encoding.fields import Document, field
-
-
-class PartChangeDocument(Document):
-    """A part of a pair's time, before and after. The outermost parts add up to the time of the
-    pair, and children add up to their parent."""
-
-    id: str = field(
-        description="As in `keet explain`, for example `waiting.busy.dram`. `rest`: time that is "
-        "not issuing and that the two accounts do not split in the same way."
-    )
-    part: str = field(description="Name of the part in words.")
-    before_us: float
-    after_us: float
-    change_us: float = field(description="Time after minus time before.")
-    share: float | None = field(
-        description="Share of the time saved or lost, 0 to 1. Negative if it changed in the "
-        "opposite direction; null if the time did not change."
-    )
-    not_split: str | None = field(
-        description="Why the part has no children although the account of one side has them. Null "
-        "if the part is as detailed as the accounts."
-    )
-    evidence: list[str] = field(description="Ids of the two times and of the share.")
-    children: list[PartChangeDocument]
+from keet.documents.diff_account import PartChangeDocument
 
 
 def part_change_document(part: PartChange) -> PartChangeDocument:

@@ -7,28 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from keet.evidence import Evidence
-from keet.render.json.encoding.fields import Document, field
 from keet.render.json.report import finite
-from keet.render.json.shared_types import NonFinite
-from keet.units import Number
-
-
-class NumberDocument(Document):
-    """One number that a text may cite."""
-
-    metric: str = field(
-        description="ncu's name of the metric; for computed numbers, keet's own name."
-    )
-    value: Number | None = field(description="Null if the number is not finite: see `nonfinite`.")
-    unit: str
-    line: str | None = field(
-        description="For example `file.cu:31`, if the number belongs to one source line."
-    )
-    derived_from: list[str] | None = field(
-        description="Ids of the numbers that it was computed from."
-    )
-    label: str
-    nonfinite: NonFinite | None = None
 
 
 def number(evidence: Evidence) -> dict[str, Any]:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any
 
 from keet.analysis.account import TimePart
 from keet.diagnosis.finding import Finding
+from keet.documents.document import Streamed
+from keet.documents.explain import (
+    ExplainDocument,
+    GroundingDocument,
+)
 from keet.evidence import Evidence
 from keet.explanation.account_notes import Note
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
@@ -15,21 +20,9 @@ from keet.explanation.launch_figures import LaunchFigure
 from keet.explanation.program import ProgramCollector
 from keet.profile import Launch
 from keet.render.common.model_explanation import BY_MODEL, model_explanations
-from keet.render.json.encoding.fields import Document, PartlyFilled, field
-from keet.render.json.encoding.writing import Streamed
-from keet.render.json.evidence import NumberDocument, numbers_by_id
-from keet.render.json.finding import (
-    FindingDocument,
-    ForecastDocument,
-    MinorDocument,
-    finding_fields,
-    forecast_fields,
-    minor_fields,
-)
+from keet.render.json.evidence import numbers_by_id
+from keet.render.json.finding import finding_fields, forecast_fields, minor_fields
 from keet.render.json.model_explanation import (
-    HypothesisDocument,
-    ModelDocument,
-    UsageDocument,
     author_name,
     encodable_explanation,
     hypothesis_documents,
@@ -39,199 +32,13 @@ from keet.render.json.model_explanation import (
     usage_document,
     why,
 )
-from keet.render.json.program import ProgramDocument, program_document
+from keet.render.json.program import program_document
 from keet.render.json.report import device_document, finite, report_document
-from keet.render.json.shared_types import (
-    EVIDENCE_IDS,
-    DeviceDocument,
-    Dimensions,
-    FindingId,
-    Producer,
-    QuantityDocument,
-    ReportDocument,
-    RunDocument,
-    SkippedDocument,
-)
-from keet.render.json.whole_run import (
-    InRunDocument,
-    ReplayDocument,
-    in_run_document,
-    replay_document,
-    run_document,
-)
+from keet.render.json.whole_run import in_run_document, replay_document, run_document
 from keet.verification.explanation_check import CheckCount, check_launch, check_program, check_run
 
 if TYPE_CHECKING:
     from keet.explanation.model_explanation import Authorship
-
-
-class VerdictDocument(PartlyFilled):
-    optional: ClassVar[frozenset[str]] = frozenset({"by", "analyst_headline"})
-
-    limiter: str | None = field(
-        description="The unit nearest to its peak, ties joined by `+`. `latency` if no unit is "
-        "near its peak. Null if the report does not say how busy any unit was."
-    )
-    reached_pct: float | None = field(
-        description="Per cent of its peak that the unit nearest to its peak reached."
-    )
-    headline: str
-    by: Literal["keet", "model, computed by keet"] = field(
-        default="keet",
-        description="Who found the cause in the headline; left out without a model.",
-    )
-    analyst_headline: str = field(
-        default="",
-        description="keet's headline without the model; left out if `headline` is keet's own.",
-    )
-
-
-class HealthyDocument(Document):
-    id: FindingId = field(description="Id of the finding that does not apply.")
-    text: str
-    evidence: list[str]
-
-
-class NoteDocument(Document):
-    id: Literal["instruction_mix", "l2_stage", "bytes_moved"]
-    text: str
-    evidence: list[str]
-
-
-class PartDocument(Document):
-    """A part of the launch's time. The parts of a launch add up, and so do the children of each
-    part."""
-
-    id: str = field(
-        description="Stable name, starting with the outermost part: `waiting.busy.dram`."
-    )
-    part: str = field(description="Name of the part in words.")
-    share: float = field(description="Share of the launch's time, 0 to 1.")
-    us: float | None = field(description="The same time in microseconds.")
-    evidence: list[str] = field(
-        description="Ids of the share and of the numbers that it was computed from."
-    )
-    children: list[PartDocument]
-
-
-class FigureDocument(Document):
-    """A figure of the launch's head."""
-
-    id: Literal["arithmetic", "dram", "waves", "registers_per_thread", "blocks_per_sm"] = field(
-        description="`arithmetic`: the type of arithmetic that comes nearest to its peak."
-    )
-    text: str
-    value: float | None
-    unit: str = field(description="For example `flop/s` or `byte/s`; empty for plain numbers.")
-    share_pct: float | None = field(description="Per cent of the peak; null if it is not a rate.")
-    evidence: list[str]
-
-
-class UnitDocument(Document):
-    unit: str = field(description="For example `DRAM`, `L2` or `FMA`.")
-    reached_pct: float | None = field(description="Per cent of its peak, over the elapsed cycles.")
-    evidence: str
-
-
-class ExplainLaunch(PartlyFilled):
-    optional: ClassVar[frozenset[str]] = frozenset({"hypotheses", "model", "in_run", "replay"})
-
-    id: int
-    kernel: str
-    kernel_full: str
-    device: int = field(description="Index into `devices`.")
-    grid: Dimensions | None
-    block: Dimensions | None
-    duration: QuantityDocument | None = field(description="Microseconds; null if not measured.")
-    figures: list[FigureDocument] = field(
-        description="Rates with their shares of the peak, waves, registers per thread, and blocks "
-        "that fit on an SM; those that the report has."
-    )
-    verdict: VerdictDocument
-    ceilings: list[UnitDocument] = field(description="The busiest unit comes first.")
-    findings: list[FindingDocument] = field(
-        description="Causes that gain 10 % or more if they are there, and are likely enough to "
-        "report; the first saves most time."
-    )
-    all_fixed: ForecastDocument | None = field(
-        description="If all findings were fixed; null where there are fewer than two."
-    )
-    order_reason: str | None = field(
-        description="Why the first finding ranks before one that takes a larger part of the "
-        "account; null if none does."
-    )
-    minor: list[MinorDocument] = field(description="Causes that are expected to gain less.")
-    account: list[PartDocument]
-    notes: list[NoteDocument] = field(
-        description="What the account shows in addition to its parts."
-    )
-    healthy: list[HealthyDocument]
-    skipped: list[SkippedDocument]
-    machine_code: Literal["analysed", "not_needed", "absent", "off"] = field(
-        default="off",
-        description="`analysed`. `not_needed`: no check needed it. `absent`: `skipped` has the "
-        "reason. `off`: switched off, or not one of the longest launches.",
-    )
-    second_opinion: str | None = field(description="What Nsight Compute's own rules rank first.")
-    evidence: dict[str, NumberDocument] = field(description=EVIDENCE_IDS)
-    hypotheses: list[HypothesisDocument] = field(
-        default=[],
-        description="A model's hypotheses from the source alone, before it saw any numbers.",
-    )
-    model: ModelDocument | None = field(
-        default=None, description="What a model adds; null if it says nothing about this launch."
-    )
-    in_run: InRunDocument | None = field(
-        default=None, description="Null if the run is not known, or does not have the kernel."
-    )
-    replay: ReplayDocument | None = field(
-        default=None, description="Null if the replay took about as long as the launch in the run."
-    )
-
-
-class GroundingDocument(Document):
-    numbers: int = field(description="Numbers in all texts, including a model's checked sentences.")
-    verified: int = field(
-        description="Numbers that were found in the report, or that keet printed from it in a "
-        "model's text."
-    )
-    unchecked: list[str] = field(
-        description="keet's own numbers that no evidence supports, and a model's sentences with "
-        "numbers or comparisons that keet could not check; each with the reason."
-    )
-
-
-class ExplainDocument(PartlyFilled):
-    """`keet explain --format json`"""
-
-    optional: ClassVar[frozenset[str]] = frozenset({"problem", "transcript", "run", "program"})
-
-    schema_version: Literal[4] = 4
-    producer: Producer = Producer()
-    author: str = field(
-        default="analyst",
-        description="`analyst` (keet alone), or `model:PROVIDER:NAME` if a model contributed.",
-    )
-    report: ReportDocument
-    device: DeviceDocument = field(description="The GPU of the first launch in this document.")
-    devices: list[DeviceDocument] = field(description="Every GPU in the report.")
-    launches: list[ExplainLaunch]
-    grounding: GroundingDocument
-    usage: UsageDocument | None = field(default=None, description="Null if no model was used.")
-    problem: str | None = field(
-        default=None,
-        description="Why a model's part is missing or incomplete; null if it is complete.",
-    )
-    transcript: str | None = field(
-        default=None, description="File with the transcript of the model's run."
-    )
-    run: RunDocument | None = field(
-        default=None, description="The run of the whole program; null if no run was recorded."
-    )
-    program: ProgramDocument | None = field(
-        default=None,
-        description="All launches together; left out if there is one launch and no run.",
-    )
 
 
 Fields = dict[str, Any]

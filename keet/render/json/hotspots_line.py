@@ -13,6 +13,20 @@ from keet.analysis.sass.analyses.blame import Wait
 from keet.analysis.sass.analyses.purpose import Purpose
 from keet.analysis.sass.analyses.reuse import Access
 from keet.analysis.sass.flow.control_flow import Loop
+from keet.documents.hotspots_line import (
+    AccessDocument,
+    AtomicDocument,
+    AwaitedDocument,
+    InstructionWait,
+    InvariantDocument,
+    LineDocument,
+    LineInstruction,
+    LoopDocument,
+    MergeDocument,
+    PurposeShare,
+    RoutineDocument,
+    SourcePlace,
+)
 from keet.profile import Launch, Location
 from keet.render.common.line_facts import (
     InstructionFacts,
@@ -23,167 +37,11 @@ from keet.render.common.line_facts import (
     line_facts,
 )
 from keet.render.common.machine_code import FormWords, offset_in_function
-from keet.render.json.encoding.fields import Document, field
 
 PurposeName = Literal[
     "value", "memory", "address", "control", "conversion", "move", "sync", "unknown"
 ]
 LinkName = Literal["result", "register reuse", "completion", "itself", "unknown"]
-
-
-class PurposeShare(Document):
-    purpose: PurposeName
-    share: float = field(description="Share of the executed warp instructions, 0 to 1.")
-
-
-class SourcePlace(Document):
-    file: str
-    line: int
-
-
-class WaitDocument(Document):
-    """Samples with the same stall reason that wait for instructions of the same line."""
-
-    reason: str
-    samples: int
-    producer: SourcePlace | None = field(
-        description="Line of the instruction that is waited for. Null if the instruction waits for "
-        "its own unit, or if the producer is not known or has no line."
-    )
-    link: LinkName = field(
-        description="`result`: the producer computes an operand. `register reuse`: the producer "
-        "still uses a register that will be overwritten. `completion`: the producer "
-        "must have completed. `itself`: the instruction's own queue, pipe or fetch is "
-        "busy."
-    )
-
-
-class InstructionWait(WaitDocument):
-    producer_address: int | None
-
-
-class LineInstruction(Document):
-    address: int
-    offset: str
-    sass: str
-    purpose: PurposeName
-    executed: int
-    samples: int
-    waits: list[InstructionWait]
-
-
-class AwaitedDocument(Document):
-    file: str | None
-    line: int | None
-    reason: str
-    samples: int
-
-
-class AccessDocument(Document):
-    address: int
-    kind: Literal["load", "store", "atomic", "copy"]
-    pointer: str
-    form: str = field(description="Offset from the pointer in bytes, as a sum of products.")
-    width: int = field(description="Bytes per thread.")
-    lane_stride: int | None = field(
-        description="Bytes between neighbouring threads; null if not known."
-    )
-    requested_bytes: int | None
-    distinct_bytes_at_most: int | None = field(description="Null if not known.")
-    basis: Literal["bound", "estimate"] | None
-    depends_on_data: bool = field(
-        description="True for a gather: the address depends on loaded data."
-    )
-
-
-class MergeDocument(Document):
-    addresses: list[int] = field(
-        description="Addresses of a thread's accesses to consecutive bytes."
-    )
-    width: int = field(description="Bytes per access.")
-    merged_width: int = field(description="Bytes of each access that could replace them.")
-    is_aligned: bool | None = field(
-        description="True if the merged access is aligned, provided that the pointer is; null if "
-        "not known."
-    )
-
-
-class AtomicDocument(Document):
-    address: int
-    memory: Literal["global", "shared"]
-    spread: str
-    addresses_at_most: int | None
-    has_result: bool
-
-
-class LoopDocument(Document):
-    name: str = field(description="Name of the loop, as in address forms.")
-    address: int = field(description="Address of its first instruction.")
-    file: str | None
-    line: int | None
-    trips: float | None = field(description="Iterations per entry, averaged over all warps.")
-    depth: int
-    instructions: int | None = field(
-        description="Instructions of one iteration; null if the loop ran once per entry."
-    )
-    share: float | None = field(description="Share of the launch's executed warp instructions.")
-    loads: int | None = field(description="Global and local loads of one iteration.")
-    load_depth: int | None = field(
-        description="Length of the longest chain of dependent loads in one iteration."
-    )
-    independent_loads: float | None = field(
-        description="Loads that can be in flight at the same time."
-    )
-    recurrence: list[int] | None = field(
-        description="Addresses of the longest dependency chain from one iteration to the next; "
-        "null if there is none."
-    )
-    recurrence_loads: int | None
-
-
-class InvariantDocument(Document):
-    loop: str
-    addresses: list[int] = field(
-        description="Addresses of instructions with the same result in every iteration."
-    )
-    share: float = field(description="Share of the executed warp instructions that would be saved.")
-    loads: int
-
-
-class RoutineDocument(Document):
-    file: str | None
-    line: int | None
-    instructions: int
-    executed: int
-    samples: int
-
-
-class LineDocument(Document):
-    file: str
-    line: int
-    executed: int
-    executed_share: float
-    purposes: list[PurposeShare]
-    instructions: list[LineInstruction] = field(
-        description="Instructions that were executed or sampled, in the order of the code. Samples "
-        "of warps that have ended (`drain`) are counted at the instruction after EXIT."
-    )
-    waited_for_by: list[AwaitedDocument] = field(
-        description="Samples at other lines that wait for this line."
-    )
-    accesses: list[AccessDocument]
-    merges: list[MergeDocument]
-    atomics: list[AtomicDocument]
-    loops: list[LoopDocument] = field(description="Loops around the line, outermost first.")
-    invariants: list[InvariantDocument]
-    calls: list[RoutineDocument] = field(
-        description="Routines that only this line calls. Their instructions are not listed above; "
-        "they are counted at the line given here."
-    )
-    callers: list[RoutineDocument] = field(
-        description="Lines that are the only callers of routines whose instructions are listed "
-        "above."
-    )
 
 
 def place_document(line: Location | None) -> SourcePlace | None:

@@ -3,57 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 from keet.catalog import MetricSpec
+from keet.documents.document import Streamed
+from keet.documents.metrics import MetricDocument, MetricsDocument, MetricsLaunch, PointDocument
+from keet.documents.shared_types import NonFinite
 from keet.profile import Launch, Metric, Profile, Value
-from keet.render.json.encoding.fields import Document, field
-from keet.render.json.encoding.writing import Streamed
 from keet.render.json.report import finite, report_document
-from keet.render.json.shared_types import NonFinite, Producer, ReportDocument
-from keet.units import Number
-
-
-class PointDocument(Document):
-    at: int | str = field(
-        description="What the value belongs to, for example a register count, a number of bytes or "
-        "an opcode."
-    )
-    value: Number | str | None
-
-
-class MetricDocument(Document):
-    name: str = field(description="ncu's name of the metric.")
-    id: str | None = field(description="Id in keet's catalog.")
-    label: str | None
-    value: Number | str | None = field(
-        description="Null if there is no value, or if it is not finite: see `nonfinite`."
-    )
-    nonfinite: NonFinite | None = None
-    unit: str
-    section: str | None = None
-    meaning: str | None = None
-    instances: int = field(default=0, description="Number of parts of the value (ncu's instances).")
-    points: list[PointDocument] | None = field(
-        default=None,
-        description="The parts, if the metric has no other value, such as a what-if curve.",
-    )
-
-
-class MetricsLaunch(Document):
-    id: int
-    kernel: str
-    metrics: list[MetricDocument]
-
-
-class MetricsDocument(Document):
-    """`keet metrics --format json`"""
-
-    schema_version: Literal[1] = 1
-    producer: Producer = Producer()
-    report: ReportDocument
-    launches: list[MetricsLaunch]
-
 
 Row = tuple[Metric, MetricSpec | None]
 

@@ -8,13 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from keet.documents.finding import ForecastDocument
+from keet.documents.model_explanation import (
+    CauseDocument,
+    ClaimDocument,
+    EditDocument,
+    HypothesisDocument,
+    ModelDocument,
+    UncheckedDocument,
+    UsageDocument,
+)
+from keet.documents.shared_types import QuantityDocument
 from keet.render.common.model_explanation import causes_of, model_explanations, unchecked_lines
-from keet.render.json.encoding.fields import Document, field
-from keet.render.json.finding import ForecastDocument, forecast_fields
+from keet.render.json.finding import forecast_fields
 from keet.render.json.report import finite
-from keet.render.json.shared_types import QuantityDocument
 
 if TYPE_CHECKING:
     from keet.diagnosis.claims.evaluation import EvaluatedClaim
@@ -32,134 +41,6 @@ if TYPE_CHECKING:
     from keet.prose.text import Prose
 
 _IDS = "Ids of the numbers in the launch's `evidence` that the text refers to."
-
-
-class HypothesisDocument(Document):
-    """Stated from the source before the model saw any numbers, then judged by the numbers."""
-
-    text: str
-    finding: str | None = field(
-        description="Id of the finding; null if it is not one of keet's findings."
-    )
-    verdict: Literal["confirmed", "refuted", "inconclusive"]
-    reason: str
-    evidence: list[str] = field(description=_IDS)
-
-
-class ClaimDocument(Document):
-    """What keet computed from the amount of work that, according to a model, is needed."""
-
-    supported: bool = field(
-        description="False if the report contradicts the claim, or has no data on it."
-    )
-    reason: str = field(description="Why the claim is not supported, or the claimed amounts.")
-    gain: float | None = field(
-        description="How many times faster the launch would be if the claim is true; null if not "
-        "computed."
-    )
-    forecast: ForecastDocument | None = field(description="Null if the claim is not supported.")
-    next_limiter: str | None = field(description="What limits the kernel after the fix.")
-    floor: QuantityDocument | None = field(
-        description="The shortest time in which the work can be done."
-    )
-
-
-class CauseDocument(Document):
-    finding: str = field(description="Id of the finding in keet's catalog.")
-    text: str
-    where: str | None = field(description="For example `slow.cu:31`.")
-    because: list[str] = field(description="Measured facts and comparisons that are true.")
-    evidence: list[str] = field(description=_IDS)
-    problem: str | None = field(description="What in the report contradicts it.")
-    claim: ClaimDocument | None = field(description="Null if the cause claims no amount of work.")
-    raised_by_analyst: bool = field(
-        description="False if it is not in the launch's `findings`, and therefore has no forecast "
-        "there."
-    )
-
-
-class EditDocument(Document):
-    """A change to the code that a model proposes."""
-
-    finding: str | None
-    what: str
-    diff: str = field(
-        description="Unified diff that applies to the source; empty if there is none: see "
-        "`problem`."
-    )
-    places: list[str] = field(
-        description="Source lines that it changes, for example `slow.cu:31-34`."
-    )
-    applies: bool
-    build: Literal["compiles", "fails", "not checked"]
-    build_text: str = field(
-        description="Resources before and after, the first error, or why it was not compiled."
-    )
-    problem: str | None = field(description="Why there is no diff.")
-    sketch: str = field(description="The model's code, if it could not be turned into a diff.")
-    risk: str
-    check: str = field(description="How to check that the change worked.")
-    instead_of: int | None = field(
-        default=None,
-        description="Number of the edit, counted from 1, that this one is an alternative to.",
-    )
-    evidence: list[str] = field(description=_IDS)
-
-
-class UncheckedDocument(Document):
-    """A sentence whose numbers keet could not resolve. It is printed with a mark."""
-
-    where: str = field(
-        description="Where the sentence is, in `model` or in the launch's `hypotheses`: "
-        "`causes[0].text`."
-    )
-    text: str
-    reason: str
-
-
-class ModelDocument(Document):
-    """A model's statements about a launch. Texts are empty if it made none."""
-
-    summary: str
-    purpose: str = field(description="What the code does.")
-    mapping: str = field(description="How the work is distributed over threads, warps and blocks.")
-    evidence: list[str] = field(
-        description="Ids of the numbers that `summary`, `purpose` and `mapping` refer to."
-    )
-    leads: bool = field(
-        description="True if its cause is the headline, as computed by keet: see `verdict`."
-    )
-    causes: list[CauseDocument]
-    objections: list[CauseDocument] = field(
-        default=[], description="Objections to keet's own findings, source lines or remedies."
-    )
-    edits: list[EditDocument]
-    unchecked: list[UncheckedDocument] = field(
-        default=[], description="The sentences marked `[unchecked]`."
-    )
-    numbers: int = field(
-        default=0, description="Numbers in its checked sentences; keet printed all of them."
-    )
-    sent_back: int = field(
-        default=0, description="Sentences, facts and edits that were returned for correction."
-    )
-
-
-class UsageDocument(Document):
-    """Requests to a model. keet's own analysis makes none."""
-
-    calls: int
-    cached: int = field(
-        default=0, description="Replies from the cache; they are neither calls nor cost."
-    )
-    input_tokens: int
-    output_tokens: int
-    cost: float | Literal["unknown"] = field(description="US dollars.")
-    seconds: float = 0.0
-    estimated: bool = field(
-        default=False,
-        description="True if keet counted the tokens because the server did not report them.",
-    )
 
 
 def encodable(record: Any) -> Any:

@@ -8,29 +8,12 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any
 
-from keet.render.json.encoding.fields import Document, field
-from keet.render.json.shared_types import Producer
+from keet.documents.query import QueryColumn, QueryDocument
+from keet.documents.shared_types import Producer
 
 Row = Sequence[Any]
-
-
-class QueryColumn(Document):
-    name: str
-    type: str = field(description="Type of the column, as duckdb names it.")
-
-
-class QueryDocument(Document):
-    """`keet query --format json`"""
-
-    schema_version: Literal[1] = 1
-    producer: Producer = Producer()
-    columns: list[QueryColumn]
-    rows: list[list[Any]] = field(
-        description="Cells in the order of `columns`; null for NULL, or for a number that JSON "
-        "cannot represent."
-    )
 
 
 def query_json(columns: Sequence[str], types: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:

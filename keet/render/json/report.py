@@ -6,14 +6,14 @@ import math
 
 from keet.analysis.capture.profile_notes import profile_notes
 from keet.analysis.capture.report_cautions import report_cautions
-from keet.profile import Device, Profile
-from keet.render.json.shared_types import (
+from keet.documents.shared_types import (
     DeviceDocument,
     NonFinite,
     OriginDocument,
     QuantityDocument,
     ReportDocument,
 )
+from keet.profile import Device, Profile
 from keet.units import Number, Quantity
 
 
@@ -21,12 +21,12 @@ def report_document(profile: Profile) -> ReportDocument:
     provenance = profile.provenance._asdict()
     provenance["notes"] = [*report_cautions(profile), *profile_notes(profile)]
     if profile.provenance.origin:
-        provenance["origin"] = OriginDocument.made_of(profile.provenance.origin)
+        provenance["origin"] = OriginDocument.taken_from(profile.provenance.origin)
     return ReportDocument(**provenance, launch_count=len(profile.launches))
 
 
 def device_document(device: Device) -> DeviceDocument:
-    return DeviceDocument.made_of(device)
+    return DeviceDocument.taken_from(device)
 
 
 def quantity_document(quantity: Quantity) -> QuantityDocument:

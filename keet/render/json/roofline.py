@@ -3,86 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
 
 from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.hardware.stages import UnitStage
 from keet.analysis.roofline.launch_roofline import Intensity, Roofline, stage_name
-from keet.evidence import Evidence
-from keet.profile import Profile
-from keet.render.json.encoding.fields import Document, field
-from keet.render.json.encoding.writing import Streamed
-from keet.render.json.report import quantity_document, report_document
-from keet.render.json.shared_types import (
-    EVIDENCE_IDS,
+from keet.documents.document import Streamed
+from keet.documents.roofline import (
+    BusiestDocument,
+    CeilingDocument,
+    IntensityDocument,
+    RooflineDocument,
+    RooflineLaunch,
+)
+from keet.documents.shared_types import (
     EvidenceDocument,
-    Producer,
     QuantityDocument,
-    ReportDocument,
     SkippedDocument,
 )
+from keet.evidence import Evidence
+from keet.profile import Profile
+from keet.render.json.report import quantity_document, report_document
 from keet.units import Quantity
-
-
-class BusiestDocument(Document):
-    part: str
-    busy_pct: float
-    evidence: str
-
-
-class CeilingDocument(Document):
-    id: str = field(description="For example `fp32`, `tensor_bf16` or `dram`.")
-    label: str
-    kind: Literal["compute", "memory"]
-    reached_pct: float = field(description="Per cent of the peak.")
-    achieved: QuantityDocument | None = field(
-        description="Null if only the percentage was measured."
-    )
-    peak: QuantityDocument | None
-    source: str = field(description="Where the peak comes from: the report or keet's catalog.")
-    busiest: BusiestDocument | None = field(
-        description="A stage or pipe that is busier than the count of bytes or operations shows."
-    )
-    evidence: list[str]
-
-
-class IntensityDocument(Document):
-    arithmetic: str = field(description="Id of the compute ceiling.")
-    level: str = field(description="Id of the memory ceiling.")
-    value: float = field(description="Operations per byte.")
-    ridge: float = field(description="Operations per byte above which arithmetic is the limit.")
-    attainable: QuantityDocument = field(
-        description="The lower of the two ceilings at this intensity."
-    )
-    attained_pct: float = field(description="Per cent of `attainable` that was achieved.")
-    evidence: list[str]
-
-
-class RooflineLaunch(Document):
-    id: int
-    kernel: str
-    duration: QuantityDocument | None
-    sm_clock: QuantityDocument | None
-    nearest: list[str] = field(description="Ids of the nearest ceilings; several if they tie.")
-    lead: str | None = field(description="Id of the nearest compute ceiling.")
-    ceilings: list[CeilingDocument]
-    intensities: list[IntensityDocument]
-    uncounted: BusiestDocument | None = field(
-        description="The busiest unit whose work is neither operations nor bytes."
-    )
-    reading: str
-    notes: list[str]
-    skipped: list[SkippedDocument]
-    evidence: dict[str, EvidenceDocument] = field(description=EVIDENCE_IDS)
-
-
-class RooflineDocument(Document):
-    """`keet roofline --format json`"""
-
-    schema_version: Literal[1] = 1
-    producer: Producer = Producer()
-    report: ReportDocument
-    launches: list[RooflineLaunch]
 
 
 def roofline_document(profile: Profile, rooflines: Iterable[Roofline]) -> RooflineDocument:

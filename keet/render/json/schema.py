@@ -1,22 +1,33 @@
-"""The type of each JSON document, by the command that prints it (for `keet schema`)."""
+"""JSON Schemas of the documents, for `keet schema` and MCP; checks of written ones.
+
+Needs pydantic: importing it takes longer than explaining a report.
+"""
 
 from __future__ import annotations
 
-from keet.render.json.ask import AskDocument
-from keet.render.json.cases import CasesDocument
-from keet.render.json.diff import DiffDocument, ExplainAgainstDocument
-from keet.render.json.doctor import DoctorDocument
-from keet.render.json.encoding.fields import Document
-from keet.render.json.explain import ExplainDocument
-from keet.render.json.finding_reference import FindingsDocument
-from keet.render.json.hotspots import HotspotsDocument
-from keet.render.json.insights import InsightsDocument
-from keet.render.json.metrics import MetricsDocument
-from keet.render.json.query import QueryDocument
-from keet.render.json.roofline import RooflineDocument
-from keet.render.json.show import ShowDocument
-from keet.render.json.top import TopDocument
-from keet.render.json.verify import VerifyDocument
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
+
+from keet.documents.ask import AskDocument
+from keet.documents.cases import CasesDocument
+from keet.documents.diff import DiffDocument, ExplainAgainstDocument
+from keet.documents.doctor import DoctorDocument
+from keet.documents.document import LEFT_OUT, Document
+from keet.documents.explain import ExplainDocument
+from keet.documents.finding_reference import FindingsDocument
+from keet.documents.hotspots import HotspotsDocument
+from keet.documents.insights import InsightsDocument
+from keet.documents.metrics import MetricsDocument
+from keet.documents.query import QueryDocument
+from keet.documents.roofline import RooflineDocument
+from keet.documents.shared_types import FINDING_IDS
+from keet.documents.show import ShowDocument
+from keet.documents.top import TopDocument
+from keet.documents.verify import VerifyDocument
+from keet.findings import findings
 
 DOCUMENTS: dict[str, type[Document]] = {
     "explain": ExplainDocument,
@@ -36,3 +47,49 @@ DOCUMENTS: dict[str, type[Document]] = {
     "doctor": DoctorDocument,
     "profile": ExplainDocument,
 }
+
+
+class _Generator(GenerateJsonSchema):
+    def default_schema(self, schema: Any) -> Any:
+        """A field that may be left out has no default."""
+        if schema.get("default") is LEFT_OUT:
+            return self.generate_inner(schema["schema"])
+        return super().default_schema(schema)
+
+    def dataclass_schema(self, schema: Any) -> Any:
+        """Pydantic finds the docstrings of a class's own fields only."""
+        found = super().dataclass_schema(schema)
+        for base in schema["cls"].__mro__[1:]:
+            if base is not Document and issubclass(base, Document):
+                for name, each in schema_of(base)["properties"].items():
+                    found["properties"][name] = {**each, **found["properties"][name]}
+        return found
+
+
+@cache
+def adapter(kind: Any) -> TypeAdapter[Any]:
+    """Checks values, and describes them."""
+    return TypeAdapter(kind)
+
+
+def schema_of(kind: type[Document]) -> dict[str, Any]:
+    """The JSON Schema of the written document."""
+    found: TypeAdapter[Any] = adapter(kind)  # type: ignore[arg-type]
+    schema: dict[str, Any] = _finished(
+        found.json_schema(mode="serialization", schema_generator=_Generator)
+    )
+    return schema
+
+
+def _finished(schema: Any) -> Any:
+    """With the ids of findings, and with descriptions on one line."""
+    if isinstance(schema, list):
+        return [_finished(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    finished = {name: _finished(each) for name, each in schema.items()}
+    if schema.get("enum") == FINDING_IDS:
+        finished["enum"] = list(findings())
+    if isinstance(text := schema.get("description"), str):
+        finished["description"] = " ".join(text.split())
+    return finished

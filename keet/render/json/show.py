@@ -3,90 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 from keet.analysis.capture.coverage import Coverage
-from keet.profile import Launch, Profile
-from keet.render.json.encoding.fields import Document, PartlyFilled, field
-from keet.render.json.encoding.writing import Streamed
-from keet.render.json.report import device_document, quantity_document, report_document
-from keet.render.json.shared_types import (
-    DeviceDocument,
-    Dimensions,
-    Producer,
-    QuantityDocument,
-    ReportDocument,
+from keet.documents.document import Streamed
+from keet.documents.shared_types import (
     RunDocument,
 )
-
-
-class GapDocument(Document):
-    id: str
-    label: str
-    gives: str = field(description="What it would show.")
-    launches: list[int] = field(description="Ids of the launches that lack it.")
-    unavailable: bool = field(
-        default=False, description="True if ncu cannot collect it for this GPU or workload."
-    )
-    section: str | None = field(default=None, description="The ncu section that captures it.")
-    ncu_flag: str | None = None
-    compile_flag: str | None = field(
-        default=None, description="The compiler option that the program needs."
-    )
-
-
-class ShowLaunch(PartlyFilled):
-    optional: ClassVar[frozenset[str]] = frozenset({"run_share_pct", "run_launches"})
-
-    id: int
-    kernel: str = field(description="Short stable name.")
-    kernel_full: str
-    kernel_function: str
-    kernel_mangled: str
-    workload: Literal["kernel", "range", "cmdlist", "graph"]
-    device: int = field(description="Index into `devices`.")
-    grid: Dimensions | None
-    block: Dimensions | None
-    cluster: Dimensions | None
-    process: str | None
-    stream: int | None
-    context: int | None
-    nvtx: list[str] = field(description="Open NVTX ranges as DOMAIN/RANGE, outermost first.")
-    metric_count: int
-    rule_results: int
-    sections: list[str]
-    values: dict[str, QuantityDocument] = field(
-        description="By catalog id; values that the report does not have are left out."
-    )
-    run_share_pct: float | None = field(
-        default=None,
-        description="Per cent of the run's GPU time in the launches that this one represents; null "
-        "if the run does not have the kernel.",
-    )
-    run_launches: float | None = field(
-        default=None, description="Number of launches in the run that this one represents."
-    )
-
-
-class ShowDocument(PartlyFilled):
-    """`keet show --format json`"""
-
-    optional: ClassVar[frozenset[str]] = frozenset({"run"})
-
-    schema_version: Literal[1] = 1
-    producer: Producer = Producer()
-    report: ReportDocument
-    devices: list[DeviceDocument]
-    launches: list[ShowLaunch]
-    holds: list[str]
-    missing: list[GapDocument]
-    capture: str | None = field(description="The ncu command that would capture what is missing.")
-    build: str | None = field(description="Compiler options to build with first.")
-    obstacle: str | None = field(default=None, description="Why nothing more can be captured.")
-    run: RunDocument | None = field(
-        default=None, description="The run of the whole program; null if no run was recorded."
-    )
-
+from keet.documents.show import GapDocument, ShowDocument, ShowLaunch
+from keet.profile import Launch, Profile
+from keet.render.json.report import device_document, quantity_document, report_document
 
 SHOWN_VALUES = (
     "duration",
@@ -122,7 +48,7 @@ def show_stream(
         "devices": [device_document(device) for device in profile.devices],
         "launches": (_show_launch(profile, launch) for launch in launches),
         "holds": list(coverage.present),
-        "missing": [GapDocument.made_of(gap) for gap in coverage.gaps],
+        "missing": [GapDocument.taken_from(gap) for gap in coverage.gaps],
         "capture": coverage.command,
         "build": coverage.build_hint,
         "obstacle": coverage.obstacle,

@@ -8,74 +8,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
+from keet.documents.verify import (
+    NumberCheck,
+    RelationDocument,
+    RelationSummary,
+    VerifyDocument,
+    VerifySummary,
+)
 from keet.profile import Profile
-from keet.render.json.encoding.fields import Document, field
 from keet.render.json.report import quantity_document, report_document
-from keet.render.json.shared_types import Producer, QuantityDocument, ReportDocument
 from keet.verification.verdicts import CheckedNumber, CheckedSentence, ClaimVerdict
 
 _Verdict = Literal["confirmed", "contradicted", "not_found"]
-
-
-class RelationSummary(Document):
-    confirmed: int
-    contradicted: int
-    not_found: int = field(
-        description="keet does not know what is compared, or does not have the values."
-    )
-
-
-class VerifySummary(Document):
-    numbers: int
-    confirmed: int
-    contradicted: int
-    not_found: int
-    relations: RelationSummary
-
-
-class NumberCheck(Document):
-    text: str = field(description="The number as written, with its unit.")
-    start: int = field(description="Position in the text, in characters.")
-    end: int
-    value: float | None = field(description="Value in `unit`; null for a shape such as 64x256.")
-    unit: str = field(description="Unit as keet writes it; empty if the text has none.")
-    sentence: str
-    verdict: _Verdict
-    reason: str
-    label: str | None = field(description="Label of the value that it was compared with.")
-    metric: str | None = field(
-        description="ncu's name of that metric; null for values that keet computed."
-    )
-    measured: QuantityDocument | None
-    launch: int | None
-    line: str | None = field(description="For example file.cu:31, if it belongs to a source line.")
-
-
-class RelationDocument(Document):
-    """A comparison in the text (`exceeds`, `is the highest`), or a claim about the limiter (`is
-    DRAM bound`)."""
-
-    text: str
-    start: int = field(description="Position in the text, in characters.")
-    end: int
-    sentence: str
-    verdict: _Verdict
-    reason: str
-
-
-class VerifyDocument(Document):
-    """`keet verify --format json`"""
-
-    schema_version: Literal[1] = 1
-    producer: Producer = Producer()
-    report: ReportDocument
-    before: ReportDocument | None = field(
-        default=None, description="The report before, for a text that compares two reports."
-    )
-    text: str = field(description="The file that was checked; `-` is standard input.")
-    summary: VerifySummary
-    checks: list[NumberCheck]
-    relations: list[RelationDocument]
 
 
 def verify_document(

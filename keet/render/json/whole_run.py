@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from keet.profile.run_table import RECORDER_NAMES
-from keet.render.json.encoding.fields import Document, field
-from keet.render.json.shared_types import (
+from keet.documents.shared_types import (
     EvidenceDocument,
     MigrationsDocument,
     QuantityDocument,
@@ -14,71 +12,14 @@ from keet.render.json.shared_types import (
     RunKernelDocument,
     SkippedKernelDocument,
 )
+from keet.documents.whole_run import InRunDocument, ReplayDocument, ReplayReasonDocument
+from keet.profile.run_table import RECORDER_NAMES
 from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.evidence import Evidence
     from keet.explanation.launch_in_run import LaunchInRun, ReplayDiffers
     from keet.explanation.whole_run import KernelRow, WholeRun
-
-
-class InRunDocument(Document):
-    """The launches of the run that a launch of the report represents."""
-
-    launches: float = field(
-        description="Number of launches in the run; a fraction if several profiled launches share "
-        "launches that the table does not distinguish."
-    )
-    share_pct: float = field(
-        description="Per cent of the run's GPU time (of all durations if `run.overlap_known` is "
-        "false)."
-    )
-    busy: QuantityDocument = field(description="GPU time of these launches, in microseconds.")
-    plain_duration: QuantityDocument | None = field(
-        description="Microseconds that this launch took in the run."
-    )
-    known_by: Literal["launch", "shape", "kernel"] | None = field(
-        description="Which launches of the run `plain_duration` is from. `launch`: the one with "
-        "this number, kernel and shape. `shape`: the median (else the average) of "
-        "launches with this kernel and shape. `kernel`: the same over all launches of "
-        "the kernel."
-    )
-    launches_of_shape: int | None = field(
-        description="Number of launches in the run with the shape of this launch; null if that is "
-        "all of `launches`, or if it is not known."
-    )
-    alike_pct: float | None = field(
-        description="Per cent of `busy` in launches that took between half and twice as long as "
-        "this one; null if not known."
-    )
-    warning: str | None = field(
-        description="Set if `alike_pct` is below 50: findings may not apply to the other launches."
-    )
-    evidence: list[str] = field(description="Ids in the launch's `evidence`.")
-
-
-class ReplayReasonDocument(Document):
-    id: Literal["managed_or_host_memory", "cold_caches", "clocks", "concurrency", "not_typical"]
-    status: Literal["likely", "possible", "ruled_out"] = field(
-        description="`likely`: there is evidence for it. `ruled_out`: there is evidence against it."
-    )
-    text: str
-    how_to_tell: str
-    evidence: list[str] = field(description="Ids in the launch's `evidence`.")
-
-
-class ReplayDocument(Document):
-    """The replay of a launch took much longer or shorter than the launch in the run, so the
-    findings explain the replay."""
-
-    ratio: float = field(description="Time in the run over time under replay.")
-    replay_duration: QuantityDocument = field(description="Microseconds.")
-    plain_duration: QuantityDocument = field(description="Microseconds.")
-    text: str
-    reasons: list[ReplayReasonDocument] = field(
-        description="All reasons that keet knows: likely ones first, ruled-out ones last."
-    )
-    evidence: list[str] = field(description="Ids in the launch's `evidence`.")
 
 
 def run_document(run: WholeRun) -> RunDocument:

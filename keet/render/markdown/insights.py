@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from keet.documents.insights import (
+    ClusterDocument,
+    InsightDocument,
+    InsightsDocument,
+    SweepDocument,
+)
 from keet.formatting import percent_cell, percent_text
 from keet.render.common.insights import (
     ADDS,
@@ -15,12 +21,6 @@ from keet.render.common.insights import (
     summary_line,
     time_text,
     unit_names,
-)
-from keet.render.json.insights import (
-    ClusterDocument,
-    InsightDocument,
-    InsightsDocument,
-    SweepDocument,
 )
 from keet.render.markdown.markup import code, prose, table
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from keet.documents.top import OpportunityDocument, TopDocument
 from keet.render.common.top import (
     about_times,
     device_names,
@@ -25,7 +26,6 @@ from keet.render.common.top_times import (
     percent,
     sections,
 )
-from keet.render.json.top import OpportunityDocument, TopDocument
 from keet.render.markdown.markup import code, prose, table
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from keet.documents.insights import InsightDocument, InsightsDocument, SweepDocument
 from keet.render.common.insights import limiters_around, summary_line
-from keet.render.json.insights import InsightDocument, InsightsDocument, SweepDocument
 from keet.render.svg.insights_chart import ChartFrame, Standing, SweepChart
 from keet.render.svg.markup import cut, tag, text_of
 

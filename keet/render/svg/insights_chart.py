@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
+from keet.documents.insights import LimiterChangeDocument, SweepDocument
 from keet.render.common.insights import compared, time_text, unit_names
-from keet.render.json.insights import LimiterChangeDocument, SweepDocument
 from keet.render.svg.markup import cut, spread, tag, text_of
 
 _WIDEST_BAR = 46.0

@@ -5,6 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from keet.documents.insights import (
+    ChangeDocument,
+    ClusterDocument,
+    InsightDocument,
+    InsightsDocument,
+    OutliersDocument,
+    SweepDocument,
+)
 from keet.formatting import percent_cell, percent_text, speedup_text
 from keet.render.common.insights import (
     ADDS,
@@ -19,14 +27,6 @@ from keet.render.common.insights import (
     summary_line,
     time_text,
     unit_names,
-)
-from keet.render.json.insights import (
-    ChangeDocument,
-    ClusterDocument,
-    InsightDocument,
-    InsightsDocument,
-    OutliersDocument,
-    SweepDocument,
 )
 from keet.render.terminal.layout import Group, Indented, Renderable, Table, Text
 from keet.units import format_number

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from keet.documents.top import GainDocument, OpportunityDocument, TopDocument
 from keet.errors import one_line
 from keet.explanation.gain_texts import range_text
 from keet.render.common.top import (
@@ -33,7 +34,6 @@ from keet.render.common.top_times import (
     percent,
     sections,
 )
-from keet.render.json.top import GainDocument, OpportunityDocument, TopDocument
 from keet.render.terminal.layout import Group, Indented, Renderable, Table, Text
 
 _WIDE = 140

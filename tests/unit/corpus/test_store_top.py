@@ -13,10 +13,10 @@ from keet.corpus.store.part_writer import write_part
 from keet.corpus.store.reader import open_store
 from keet.corpus.store.report_rows import FileRows
 from keet.corpus.top.ranking import Gain, GpuTotals, Opportunity, Selection, Top, find_top
+from keet.documents.top import GainDocument, OpportunityDocument
 from keet.errors import UsageError
 from keet.explanation.headline import DEBUG_BUILD_TEXT
 from keet.render.common.top import forecast_text, group_finding
-from keet.render.json.top import GainDocument, OpportunityDocument
 from tests.unit.corpus.store_rows import finding_row, launch_row, record
 
 PLAIN = {

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 
+from keet.documents.ask import AskDocument
+from keet.documents.document import json_text
 from keet.evidence import Evidence, Reference
 from keet.evidence.free_numbers import Allowed
 from keet.explanation.analyst import explain
@@ -19,9 +21,8 @@ from keet.prose.names import Names
 from keet.prose.reading import read_prose
 from keet.prose.text import Prose, ProseSentence
 from keet.render.common.answer import Block, Line, blocks_of, origin_of
-from keet.render.json.ask import AskDocument, ask_document
-from keet.render.json.encoding.models import schema_of
-from keet.render.json.encoding.writing import json_text
+from keet.render.json.ask import ask_document
+from keet.render.json.schema import schema_of
 from keet.render.markdown.ask import ask_markdown
 from keet.render.terminal.ask import ask_view
 from keet.render.terminal.console import to_text

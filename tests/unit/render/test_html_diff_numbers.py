@@ -15,10 +15,11 @@ from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
 from keet.comparison.causes.line_changes import SideLines, match_lines, read_lines
 from keet.comparison.compare import Difference, compare
 from keet.comparison.pairing.sides import Side, SideCapture
+from keet.documents.diff import PairDocument
 from keet.ingest import read_profile
 from keet.profile import Location
 from keet.render.html.diff import diff_page
-from keet.render.json.diff import PairDocument, diff_document
+from keet.render.json.diff import diff_document
 from keet.units import Quantity
 from tests.conftest import REPORTS
 from tests.kept_reports import sample_report

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace as replaced
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -10,14 +11,14 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from keet.documents.insights import InsightDocument, InsightsDocument
 from keet.render.common.insights import ADDS, NO_SWEEP, NOTHING, time_text
 from keet.render.html.insights import insights_page
 from keet.render.html.insights_figure import letter
 from keet.render.html.insights_reports import distinct_names
-from keet.render.json.insights import InsightDocument, InsightsDocument, insights_document
+from keet.render.json.insights import insights_document
 from keet.safe_text import one_line
 from tests.insights_sets import finding, insights_of, launch, make_set, night, reports_in
-from tests.json_documents import replaced
 from tests.page_parts import page_tree, table_rows, value_of, with_class, words
 
 SWEEP = Path("kernels_samples/pair_reduce/sweep")

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from keet.analysis.roofline.launch_roofline import find_roofline
+from keet.documents.explain import ExplainDocument
+from keet.documents.program import ProgramDocument
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation
 from keet.formatting import times_text
@@ -27,8 +29,7 @@ from keet.render.html.capture import capture_section
 from keet.render.html.explain import explain_page, reports_page
 from keet.render.html.roofline import roofline_figure
 from keet.render.html.rules import message_text
-from keet.render.json.explain import ExplainDocument, explain_document
-from keet.render.json.program import ProgramDocument
+from keet.render.json.explain import explain_document
 from keet.render.json.roofline import roofline_document
 from tests.many_launches import repeated
 from tests.page_parts import links_in, page_tree, table_rows, value_of, with_class, words

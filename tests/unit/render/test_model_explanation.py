@@ -15,6 +15,8 @@ from markdown_it import MarkdownIt
 from keet.diagnosis.claims.claim import WorkClaim
 from keet.diagnosis.claims.evaluation import EvaluatedClaim
 from keet.diagnosis.finding import Forecast
+from keet.documents.document import json_text
+from keet.documents.explain import ExplainDocument
 from keet.errors import one_line
 from keet.evidence import Reference
 from keet.evidence.free_numbers import Allowed
@@ -33,8 +35,7 @@ from keet.prose.names import Names
 from keet.prose.reading import read_prose
 from keet.prose.text import Prose, ProseSentence
 from keet.render.common.model_explanation import edit_status, first_sentences, places_of, usage_text
-from keet.render.json.encoding.writing import json_text
-from keet.render.json.explain import ExplainDocument, explain_document
+from keet.render.json.explain import explain_document
 from keet.render.markdown.explain import explain_markdown
 from keet.render.terminal.console import to_text
 from keet.render.terminal.explain import explain_view

@@ -1,4 +1,4 @@
-"""Every JSON that keet prints is what its schema says, and has the bytes that pydantic writes."""
+"""Every JSON that keet prints is what its schema says."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from keet.cli.arguments import Destination
+from keet.documents.document import json_line, json_pieces, json_text
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
-from keet.render.json.encoding.writing import json_line, json_pieces, json_text
 from keet.render.json.explain import explain_document, explain_stream, launch_json
 from keet.render.json.schema import DOCUMENTS
 from tests.conftest import REPORTS, TESTS, Keet

@@ -1,0 +1,140 @@
+"""Compares the JSON of two versions of keet over samples, casebook and public reports.
+
+    python -m evals.json_outputs save FOLDER       # with the version that is imported
+    python -m evals.json_outputs compare OLD NEW   # keys and values that differ, by their path
+
+Numbers that are equal are equal however they are written (`1`, `1.0`). A rewrite of results has to
+show no difference, or those that it wants.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import json
+import lzma
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from evals.public_reports import CORPUS
+from keet.cli import main
+
+ROOT = Path(__file__).parent.parent
+EVERY = 5
+"""Of the casebook's profiles, each fifth is read: the families differ more than their cases."""
+_RUNS = "tests/data/runs"
+_PAIRS = (
+    "matrix_flip",
+    "softmax_rows",
+    "column_physics",
+    "key_count",
+    "row_norms",
+    "panel_product",
+)
+
+
+def commands() -> Iterator[list[str]]:
+    samples = sorted((ROOT / "kernels_samples").glob("*/*.ncu-rep*"))
+    tests = sorted((ROOT / "tests/data/reports").glob("*.ncu-rep*"))
+    runs = sorted((ROOT / _RUNS).glob("*.ncu-rep*"))
+    cases = sorted((ROOT / "kernels_samples/casebook/families").glob("*/profiles/*"))[::EVERY]
+    public = [
+        path for folder in (CORPUS, CORPUS.parent / "corpus_read") for path in folder.glob("*")
+    ]
+    for path in (*samples, *tests, *runs, *cases, *sorted(public)):
+        yield ["explain", "--no-model", str(path)]
+    for path in (*samples[::4], *tests, *runs, *sorted(public)[::4]):
+        for command in ("show", "metrics", "hotspots", "roofline"):
+            yield [command, str(path)]
+    for name in _PAIRS:
+        slow, fast = (_sample(name, which) for which in ("slow", "fast"))
+        yield ["diff", slow, fast]
+        yield ["diff", fast, slow, "--gate", "5"]
+        yield ["explain", "--no-model", fast, "--against", slow]
+    for one, other in itertools.pairwise(runs):
+        yield ["diff", str(one), str(other), "--force"]
+    yield from (["cases"], ["finding"], ["cases", "--finding", "uncoalesced_global"])
+
+
+def _sample(name: str, which: str) -> str:
+    return str(next((ROOT / "kernels_samples" / name).glob(f"{which}.ncu-rep*")))
+
+
+def save(folder: Path) -> None:
+    """One file per command, which is written whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, command in enumerate(commands()):
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = main([*command, "--format", "json"])
+        text = json.dumps([_short(command), status, _short(out.getvalue()), _short(err.getvalue())])
+        (folder / f"{number:04}.json.xz").write_bytes(lzma.compress(text.encode(), preset=0))
+
+
+def _short(value: Any) -> Any:
+    """Without the folder of this checkout, so that two can be compared."""
+    if isinstance(value, list):
+        return [_short(each) for each in value]
+    return value.replace(str(CORPUS.parent), "SHARED").replace(str(ROOT), "ROOT")
+
+
+def compare(old: Path, new: Path) -> int:
+    differences: dict[str, list[str]] = defaultdict(list)
+    before, after = (
+        {tuple(each[0]): each[1:] for each in map(_read, sorted(folder.glob("*.xz")))}
+        for folder in (old, new)
+    )
+    for command in before.keys() & after.keys():
+        for path, what in _differences(*(_outcome(side[command]) for side in (before, after))):
+            differences[re.sub(r"\[\d+\]", "[]", path)].append(
+                f"{' '.join(command)} {path}: {what}"
+            )
+    lines = [f"{len(before.keys() & after.keys())} outputs of {len(before)} and {len(after)}"]
+    for path, found in sorted(differences.items(), key=lambda each: -len(each[1])):
+        lines.append(f"{len(found):6} {path}   e.g. {found[0][:400]}")
+    sys.stdout.write("\n".join([*lines, ""]))
+    return 1 if differences else 0
+
+
+def _read(path: Path) -> Any:
+    return json.loads(lzma.decompress(path.read_bytes()))
+
+
+def _outcome(saved: list[Any]) -> Any:
+    status, out, err = saved
+    try:
+        return {"status": status, "out": json.loads(out), "err": err}
+    except ValueError:
+        return {"status": status, "out": out, "err": err}
+
+
+def _differences(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in {**old, **new}:
+            inner = f"{path}.{key}" if "#" not in key else f"{path}.ID"
+            if key not in new:
+                yield inner, f"is gone (was {str(old[key])[:100]})"
+            elif key not in old:
+                yield inner, f"is new ({str(new[key])[:100]})"
+            else:
+                yield from _differences(old[key], new[key], inner)
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for number, (one, other) in enumerate(zip(old, new)):
+            yield from _differences(one, other, f"{path}[{number}]")
+    elif old != new:
+        yield path, f"{str(old)[:180]!r} became {str(new)[:180]!r}"
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["save", folder]:
+            save(Path(folder))
+        case ["compare", old, new]:
+            sys.exit(compare(Path(old), Path(new)))
+        case _:
+            sys.exit(__doc__)

@@ -1,0 +1,48 @@
+"""`keet ask --format json`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from keet.documents.document import Document
+from keet.documents.evidence import NumberDocument
+from keet.documents.explain import GroundingDocument
+from keet.documents.model_explanation import UncheckedDocument, UsageDocument
+from keet.documents.shared_types import KEET, Producer, ReportDocument
+
+
+@dataclass(frozen=True, kw_only=True)
+class CitedNumberDocument(NumberDocument):
+    report: int | None
+    """Index into `reports`; null if the number belongs to several launches."""
+    launch: int | None
+    """Id of the launch in that report."""
+    kernel: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskDocument(Document):
+    """`keet ask --format json`"""
+
+    schema_version: Literal[2] = 2
+    producer: Producer = KEET
+    author: str
+    """`model:PROVIDER:NAME`."""
+    question: str
+    reports: list[ReportDocument]
+    answer: str
+    """Paragraphs, with numbers as keet prints them. `[unchecked]` marks sentences whose numbers
+    keet could not resolve. Empty if there is no answer: see `problem`."""
+    evidence: dict[str, CitedNumberDocument]
+    """The numbers that the answer refers to, in the order of the text."""
+    grounding: GroundingDocument
+    unchecked: list[UncheckedDocument]
+    """The sentences marked `[unchecked]`."""
+    followups: list[str]
+    """Commands to run next."""
+    usage: UsageDocument
+    problem: str | None
+    """Why the answer is missing or incomplete."""
+    transcript: str | None
+    """File with the transcript of the model's run."""

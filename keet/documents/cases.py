@@ -1,0 +1,98 @@
+"""`keet cases --format json`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from keet.documents.document import Document
+from keet.documents.shared_types import KEET, Producer
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseStepDocument(Document):
+    """The effect of fixing one of several causes alone."""
+
+    finding: str
+    after_us: float
+    speedup: float
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MovedDocument(Document):
+    """The counter that shows that the fixed code no longer has the cause."""
+
+    metric: str
+    """ncu's name of the metric; `A / B` is the ratio of two metrics."""
+    before: float | None
+    after: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseDocument(Document):
+    id: str
+    family: str
+    split: Literal["work", "locked", "opened"]
+    """Rules and forecasts are fitted on `work` families alone; `opened`: was locked."""
+    finding: str
+    """Id of the dominant cause; for a look-alike, the finding that it resembles."""
+    lookalike: bool
+    """True if the symptom is present but removing it gains less than 10 %."""
+    also: list[str]
+    """Ids of other causes in the code before the fix."""
+    accept: list[str]
+    """Ids that are also correct answers, because they describe the same cause differently."""
+    archetype: str
+    severity: Literal["lookalike", "slight", "mild", "severe"]
+    """By speed-up: `lookalike` below 1.1, `slight` below 1.15, `mild` up to 1.5, `severe` above."""
+    speedup: float
+    """Median time before the fix over median time after it."""
+    before_us: float
+    """Median duration of the launches in microseconds, with a cold L2."""
+    after_us: float
+    spread_pct: float
+    """10th to 90th percentile as per cent of the median, for the side where it is larger."""
+    hidden: bool
+    """True if the cause cannot be seen in the kernel's source."""
+    start_share_of_roofline: float
+    """Shortest possible time of the needed work at the GPU's peaks, over `before_us`."""
+    gpu: str
+    driver: str
+    cuda: str
+    ncu: str
+    date: str
+    launches: int
+    """Timed launches per side; the sides alternate."""
+    seeds: list[int]
+    """Random seeds for which the results were checked."""
+    language: Literal["cuda", "triton"]
+    title: str
+    problem: str
+    why: str
+    fix: str
+    kernel: str
+    """The evaluated kernel before the fix."""
+    kernel_after: str
+    """The evaluated kernel after the fix."""
+    file: str
+    lines: list[int]
+    """Source lines of the cause."""
+    moved: MovedDocument
+    steps: list[CaseStepDocument] | None = None
+    """Each of several causes fixed alone; absent if there is only one cause."""
+    counters: dict[str, tuple[float | None, float | None]]
+    """By catalog id: the values before and after, of the evaluated launches."""
+    profiles: tuple[str, str]
+    """Paths in keet's repository: before, after."""
+    diff: str
+    """Unified diff of the code before and after."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CasesDocument(Document):
+    """`keet cases --format json`"""
+
+    schema_version: Literal[1] = 1
+    producer: Producer = KEET
+    cases: list[CaseDocument]

@@ -1,0 +1,160 @@
+"""`Document`, the base of all results, and how they are written as JSON.
+
+A document is a frozen dataclass with the fields of its JSON, in their order. Descriptions are the
+docstrings of the fields.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import MISSING, fields
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from keet.evidence import Evidence
+
+
+class _LeftOut:
+    """Printed and treated as nothing."""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return "LEFT_OUT"
+
+
+LEFT_OUT: Any = _LeftOut()
+"""The value of a field that JSON does not have: a report without a model or run table is printed as
+if these did not exist."""
+
+
+class Document:
+    """Base class of results, which are dataclasses."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {
+        "extra": "forbid",
+        "use_attribute_docstrings": True,
+    }
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        return tuple(each.name for each in fields(cls))  # type: ignore[arg-type]
+
+    @classmethod
+    def taken_from(cls, record: object) -> Self:
+        """From another record that has the same fields, and perhaps more."""
+        return cls(**{name: getattr(record, name) for name in cls.names()})
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON types: numbers, texts, lists and dicts."""
+        found: dict[str, Any] = plain(self)
+        return found
+
+
+D = TypeVar("D", bound=Document)
+
+
+def plain(value: Any) -> Any:  # noqa: PLR0911 - one per type
+    """As JSON types. Numbers that JSON does not have (nan, inf) are None; evidence is named by its
+    id."""
+    kind = type(value)
+    if kind is str or kind is int or value is None or kind is bool:
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else None
+    if isinstance(value, Document):
+        values = value.__dict__.items()
+        return {name: plain(each) for name, each in values if each is not LEFT_OUT}
+    if kind is dict:
+        return {name: plain(each) for name, each in value.items()}
+    if isinstance(value, Evidence):
+        return value.id
+    if hasattr(value, "_fields"):
+        return {name: plain(each) for name, each in value._asdict().items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, str):
+        return str(value)  # a sentence
+    raise TypeError(f"JSON has no {kind.__name__}")
+
+
+class Streamed(Generic[D]):
+    """A document that is computed while it is written, so that it need not fit in memory.
+
+    `given` yields fields in the order of the document. A field may be an iterator that yields the
+    entries of a list; fields after a list may depend on entries that were already written. Fields
+    with defaults may be missing.
+    """
+
+    def __init__(self, kind: type[D], given: Iterable[tuple[str, Any]]) -> None:
+        self.kind = kind
+        self._given = given
+
+    def document(self) -> D:
+        """The whole document, in memory."""
+        return self.kind(
+            **{n: list(v) if isinstance(v, Iterator) else v for n, v in self._given},
+        )
+
+    def fields(self) -> Iterator[tuple[str, Any]]:
+        """With defaults. Raises TypeError if names are wrong or out of order."""
+        declared = iter(fields(self.kind))  # type: ignore[arg-type]
+        for name, value in self._given:
+            for each in declared:
+                if each.name == name:
+                    break
+                yield from _default(each)
+            else:
+                raise TypeError(f"{self.kind.__name__} has no field {name!r}, or has it earlier")
+            yield name, value
+        for each in declared:
+            yield from _default(each)
+
+
+def _default(declared: Any) -> Iterator[tuple[str, Any]]:
+    if declared.default_factory is not MISSING:
+        yield declared.name, declared.default_factory()
+    elif declared.default is MISSING:
+        raise TypeError(f"a document lacks its field {declared.name!r}")
+    elif declared.default is not LEFT_OUT:
+        yield declared.name, declared.default
+
+
+def json_text(document: Any) -> str:
+    """The format of the commands: one value per line, with a newline at the end."""
+    return json.dumps(plain(document), indent=1, ensure_ascii=False) + "\n"
+
+
+def json_line(document: Any) -> str:
+    """On one line, without a newline."""
+    return json.dumps(plain(document), ensure_ascii=False, separators=(",", ":"))
+
+
+def json_pieces(document: Document | Streamed[Any], *, line: bool = False) -> Iterator[str]:
+    """The same text in pieces, with a newline at the end; `line`: all on one line."""
+    if isinstance(document, Document):
+        yield json_line(document) + "\n" if line else json_text(document)
+        return
+    text, inner, colon = (json_line, "", ":") if line else (_indented, "\n ", ": ")
+    before = "{"
+    for name, value in document.fields():
+        yield f"{before}{inner}{json.dumps(name)}{colon}"
+        yield from _entries(value, inner, text) if isinstance(value, Iterator) else (text(value),)
+        before = ","
+    yield "}\n" if line else "\n}\n"
+
+
+def _entries(values: Iterator[Any], inner: str, text: Any) -> Iterator[str]:
+    before = "["
+    for value in values:
+        entry = text(value).replace("\n", "\n ")
+        yield f"{before}{inner and inner + ' '}{entry}"
+        before = ","
+    yield "[]" if before == "[" else f"{inner}]"
+
+
+def _indented(value: Any) -> str:
+    """Inside of an object. Line breaks of texts are escaped, so those that are left are JSON's."""
+    return json.dumps(plain(value), indent=1, ensure_ascii=False).replace("\n", "\n ")

@@ -1,0 +1,183 @@
+"""`keet explain --format json`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from keet.documents.document import LEFT_OUT, Document
+from keet.documents.evidence import NumberDocument
+from keet.documents.finding import FindingDocument, ForecastDocument, MinorDocument
+from keet.documents.model_explanation import HypothesisDocument, ModelDocument, UsageDocument
+from keet.documents.program import ProgramDocument
+from keet.documents.shared_types import (
+    KEET,
+    DeviceDocument,
+    Dimensions,
+    FindingId,
+    Producer,
+    QuantityDocument,
+    ReportDocument,
+    RunDocument,
+    SkippedDocument,
+)
+from keet.documents.whole_run import InRunDocument, ReplayDocument
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerdictDocument(Document):
+    limiter: str | None
+    """The unit nearest to its peak, ties joined by `+`. `latency` if no unit is near its peak. Null
+    if the report does not say how busy any unit was."""
+    reached_pct: float | None
+    """Per cent of its peak that the unit nearest to its peak reached."""
+    headline: str
+    by: Literal["keet", "model, computed by keet"] = LEFT_OUT
+    """Who found the cause in the headline; left out without a model."""
+    analyst_headline: str = LEFT_OUT
+    """keet's headline without the model; left out if `headline` is keet's own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HealthyDocument(Document):
+    id: FindingId
+    """Id of the finding that does not apply."""
+    text: str
+    evidence: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoteDocument(Document):
+    id: Literal["instruction_mix", "l2_stage", "bytes_moved"]
+    text: str
+    evidence: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartDocument(Document):
+    """A part of the launch's time. The parts of a launch add up, and so do the children of each
+    part."""
+
+    id: str
+    """Stable name, starting with the outermost part: `waiting.busy.dram`."""
+    part: str
+    """Name of the part in words."""
+    share: float
+    """Share of the launch's time, 0 to 1."""
+    us: float | None
+    """The same time in microseconds."""
+    evidence: list[str]
+    """Ids of the share and of the numbers that it was computed from."""
+    children: list[PartDocument]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureDocument(Document):
+    """A figure of the launch's head."""
+
+    id: Literal["arithmetic", "dram", "waves", "registers_per_thread", "blocks_per_sm"]
+    """`arithmetic`: the type of arithmetic that comes nearest to its peak."""
+    text: str
+    value: float | None
+    unit: str
+    """For example `flop/s` or `byte/s`; empty for plain numbers."""
+    share_pct: float | None
+    """Per cent of the peak; null if it is not a rate."""
+    evidence: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitDocument(Document):
+    unit: str
+    """For example `DRAM`, `L2` or `FMA`."""
+    reached_pct: float | None
+    """Per cent of its peak, over the elapsed cycles."""
+    evidence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainLaunch(Document):
+    id: int
+    kernel: str
+    kernel_full: str
+    device: int
+    """Index into `devices`."""
+    grid: Dimensions | None
+    block: Dimensions | None
+    duration: QuantityDocument | None
+    """Microseconds; null if not measured."""
+    figures: list[FigureDocument]
+    """Rates with their shares of the peak, waves, registers per thread, and blocks that fit on an
+    SM; those that the report has."""
+    verdict: VerdictDocument
+    ceilings: list[UnitDocument]
+    """The busiest unit comes first."""
+    findings: list[FindingDocument]
+    """Causes that gain 10 % or more if they are there, and are likely enough to report; the first
+    saves most time."""
+    all_fixed: ForecastDocument | None
+    """If all findings were fixed; null where there are fewer than two."""
+    order_reason: str | None
+    """Why the first finding ranks before one that takes a larger part of the account; null if none
+    does."""
+    minor: list[MinorDocument]
+    """Causes that are expected to gain less."""
+    account: list[PartDocument]
+    notes: list[NoteDocument]
+    """What the account shows in addition to its parts."""
+    healthy: list[HealthyDocument]
+    skipped: list[SkippedDocument]
+    machine_code: Literal["analysed", "not_needed", "absent", "off"] = "off"
+    """`analysed`. `not_needed`: no check needed it. `absent`: `skipped` has the reason. `off`:
+    switched off, or not one of the longest launches."""
+    second_opinion: str | None
+    """What Nsight Compute's own rules rank first."""
+    evidence: dict[str, NumberDocument]
+    """Numbers by id. An id consists of the metric, the source line if there is one, and the launch:
+    `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run` means several launches."""
+    hypotheses: list[HypothesisDocument] = LEFT_OUT
+    """A model's hypotheses from the source alone, before it saw any numbers."""
+    model: ModelDocument | None = LEFT_OUT
+    """What a model adds; null if it says nothing about this launch."""
+    in_run: InRunDocument | None = LEFT_OUT
+    """Null if the run is not known, or does not have the kernel."""
+    replay: ReplayDocument | None = LEFT_OUT
+    """Null if the replay took about as long as the launch in the run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroundingDocument(Document):
+    numbers: int
+    """Numbers in all texts, including a model's checked sentences."""
+    verified: int
+    """Numbers that were found in the report, or that keet printed from it in a model's text."""
+    unchecked: list[str]
+    """keet's own numbers that no evidence supports, and a model's sentences with numbers or
+    comparisons that keet could not check; each with the reason."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainDocument(Document):
+    """`keet explain --format json`"""
+
+    schema_version: Literal[4] = 4
+    producer: Producer = KEET
+    author: str = "analyst"
+    """`analyst` (keet alone), or `model:PROVIDER:NAME` if a model contributed."""
+    report: ReportDocument
+    device: DeviceDocument
+    """The GPU of the first launch in this document."""
+    devices: list[DeviceDocument]
+    """Every GPU in the report."""
+    launches: list[ExplainLaunch]
+    grounding: GroundingDocument
+    usage: UsageDocument | None = None
+    """Null if no model was used."""
+    problem: str | None = LEFT_OUT
+    """Why a model's part is missing or incomplete; null if it is complete."""
+    transcript: str | None = LEFT_OUT
+    """File with the transcript of the model's run."""
+    run: RunDocument | None = LEFT_OUT
+    """The run of the whole program; null if no run was recorded."""
+    program: ProgramDocument | None = LEFT_OUT
+    """All launches together; left out if there is one launch and no run."""

@@ -1,0 +1,111 @@
+"""Findings as JSON: their types, and the code that fills them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from keet.documents.document import LEFT_OUT, Document
+from keet.documents.shared_types import FindingId
+from keet.evidence import Confidence
+
+CauseCertainty = Literal["certain", "likely", "possible"]
+"""Whether the cause is there. `certain`: a counter that only this cause moves shows it. `likely`:
+the account points at it, and one assumption is needed. `possible`: it needs a fact that the report
+lacks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForecastDocument(Document):
+    """Forecast: how many times faster the launch would be if only this finding were fixed."""
+
+    low: float
+    likely: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrecedentsDocument(Document):
+    """How many times faster measured cases of this finding became: `keet cases --finding ID`."""
+
+    cases: int
+    low: float
+    median: float
+    high: float
+    lookalikes: int
+    """Cases with the same symptom where the fix gained less than 10 %; not counted in `cases`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NearestDocument(Document):
+    """The measured case that is most like the launch: `keet cases ID` shows it in full."""
+
+    id: str
+    archetype: str
+    """The kind of algorithm."""
+    language: Literal["cuda", "triton"]
+    gain: float
+    """Times faster."""
+    changes: list[str]
+    """Two or three lines of its diff."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocationDocument(Document):
+    file: str
+    """The path that the compiler recorded."""
+    line: int
+    share: float
+    """Share of the whole effect, including the part without a source line, 0 to 1."""
+    of: str
+    """What the share is of, for example `excess sectors` or `samples`."""
+    unplaced: float
+    """Share of that effect without a source line, 0 to 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MinorDocument(Document):
+    """A cause that is not expected to gain 10 %."""
+
+    id: FindingId
+    cause_certainty: CauseCertainty
+    """`certain`: a counter that only this cause moves shows it. `likely`: the account points at it,
+    and one assumption is needed. `possible`: it needs a fact that the report lacks."""
+    title: str
+    text: str
+    forecast: ForecastDocument | None
+    """If the cause is there. Null if it cannot be computed."""
+    evidence: list[str]
+    """Ids in the launch's `evidence`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FindingDocument(Document):
+    id: FindingId
+    rank: int
+    """Starts at 1; the largest gain comes first."""
+    cause_certainty: CauseCertainty
+    """`certain`: a counter that only this cause moves shows it. `likely`: the account points at it,
+    and one assumption is needed. `possible`: it needs a fact that the report lacks."""
+    certainty_reason: str | None
+    """Why the cause is only possible; null if it is likely or certain."""
+    confidence: Confidence
+    """`cause_certainty` in the words of earlier versions; it will be left out."""
+    confidence_reason: str | None
+    """The same as `certainty_reason`."""
+    title: str
+    text: str
+    action: str
+    forecast: ForecastDocument | None
+    """Null if it cannot be computed."""
+    precedents: PrecedentsDocument | None
+    """Null if no case was measured."""
+    nearest_case: NearestDocument | None
+    """Of the first finding; null for others, and if no case was measured."""
+    locations: list[LocationDocument]
+    evidence: list[str]
+    """Ids in the launch's `evidence`."""
+    why: str | None = LEFT_OUT
+    """A model's explanation of why the code behaves this way; null if it has none."""
+    origin: Literal["keet", "model"] = LEFT_OUT
+    """`model` if a model claimed it and keet computed its forecast."""

@@ -1,0 +1,289 @@
+"""`keet insights --format json`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from keet.documents.document import Document
+from keet.documents.shared_types import KEET, Producer
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactDocument(Document):
+    """A number in a text."""
+
+    column: str
+    """Where the number comes from. A column of the store's view `launches`. `knob`: a value in a
+    file name or of a launch. `computed`: computed from other facts, or over many rows.
+    `explanation.ceilings.UNIT`: in that JSON document."""
+    label: str
+    value: float
+    unit: str
+    path: str | None
+    """The report; null if the number does not belong to a single report."""
+    launch: int | None
+    derived_from: list[str]
+    """Ids of the facts that it was computed from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurvePointDocument(Document):
+    value: float | str
+    """Value of the knob."""
+    shown: str
+    path: str
+    launch: int
+    files: int
+    """Number of files with this value; the one with the median time is shown."""
+    time_us: float
+    cost: float | None
+    """Microseconds per `work_unit`; null if the work is the same at all points."""
+    limiter: str | None
+    """As in the view `launches`; null if not known."""
+    reached_pct: float | None
+    units: dict[str, float]
+    """Per cent of peak over the elapsed cycles, as in `ceilings` of `keet explain`. A unit that was
+    not measured is absent."""
+    tied: bool
+    """True if it is not slower than the best point beyond noise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimiterChangeDocument(Document):
+    after: str
+    """The last value of the knob before the change."""
+    until: str
+    """The first value of the knob after the change."""
+    was: str
+    becomes: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftOutDocument(Document):
+    value: float
+    shown: str
+    path: str
+    why: str
+    """What else differs in that file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepDocument(Document):
+    """One kernel measured at several values of one parameter (the knob)."""
+
+    kernel: str
+    device: str
+    knob: str
+    source: str
+    """Where the knob was found: `file name`, `command line`, ..."""
+    kind: Literal["parameter", "size", "gpu", "version"]
+    fixed: list[str]
+    """Parameters that stay the same."""
+    moves_with: list[str]
+    """What changes together with the knob."""
+    work: Literal["same", "varies", "unknown"]
+    work_unit: str | None
+    points: list[CurvePointDocument]
+    best: int | None
+    """Position in `points`; null if no point is the best."""
+    only_noise: bool
+    changes: list[LimiterChangeDocument]
+    left_out: list[LeftOutDocument]
+    """Files with the knob in their name that are not among the points."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterKernelDocument(Document):
+    kernel: str
+    path: str
+    """The file in which the kernel takes longest; the times here are from it."""
+    shown_path: str
+    """The shortest part of the path that distinguishes it from other rows."""
+    versions: int
+    """Number of files in that folder in which the kernel has the finding."""
+    launches: int
+    files: int
+    time_us: float
+    share_pct: float
+    """Per cent of the GPU's time in the store."""
+    saved_low_us: float
+    saved_likely_us: float
+    saved_high_us: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterDocument(Document):
+    """Kernels of one GPU with the same finding."""
+
+    finding: str
+    """Id of the finding in keet's catalog."""
+    label: str
+    device: str
+    kernels: list[ClusterKernelDocument]
+    """The largest savings first; not all of them."""
+    kernel_count: int
+    row_count: int
+    """Number of rows; a kernel has one row per folder."""
+    launches: int
+    """Number of launches with the finding."""
+    files: int
+    versions: int
+    """Captures of other versions than the slowest one in a folder; they are not in the times."""
+    time_us: float
+    total_us: float
+    """Time of all launches of this GPU in the store; with basis `run` it includes kernels that were
+    not profiled."""
+    share_pct: float
+    saved_low_us: float
+    """Time saved if all were fixed, by the forecast of each launch."""
+    saved_likely_us: float
+    saved_high_us: float
+    remedy: str
+    basis: Literal["run", "reports"]
+    """What the times cover. `run`: whole runs, if they are known for all files of this GPU.
+    `reports`: the profiled launches."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MovedDocument(Document):
+    metric: str
+    """Id of the metric in keet's catalog."""
+    label: str
+    unit: str
+    usual: float
+    here: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutlierDocument(Document):
+    path: str
+    launch: int
+    time_us: float
+    times: float
+    """Duration over the median duration of its peers."""
+    moved: list[MovedDocument]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutliersDocument(Document):
+    """Launches that take much longer than others of the same kernel and shape in their file."""
+
+    kernel: str
+    device: str
+    grid: str | None
+    block: str | None
+    peers: int
+    median_us: float
+    spread_pct: float
+    """Robust standard deviation of the peers, in per cent."""
+    launches: list[OutlierDocument]
+    """The longest ones; not all of them."""
+    found: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatedDocument(Document):
+    path: str
+    launch: int
+    created: str
+    """UTC."""
+    time_us: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeDocument(Document):
+    """From some file on, a kernel takes a different time."""
+
+    kernel: str
+    device: str
+    grid: str | None
+    block: str | None
+    history: list[DatedDocument]
+    last_before: int
+    """Position in `history` of the last file before the change."""
+    before_us: float
+    after_us: float
+    change_pct: float
+    slower: bool
+    limiter_before: str | None
+    limiter_after: str | None
+    moved: list[MovedDocument]
+    versions: list[str]
+    """Versions of driver, CUDA and ncu that changed at the same file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UncheckedSentenceDocument(Document):
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrittenDocument(Document):
+    """A model's text; keet printed its numbers from the facts of this insight."""
+
+    text: str
+    """Unchecked sentences are marked with `[unchecked]`."""
+    unchecked: list[UncheckedSentenceDocument]
+    """Sentences with a number that does not refer to a fact."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InsightDocument(Document):
+    id: str
+    kind: Literal["sweep", "cluster", "outliers", "change"]
+    title: str
+    text: list[str]
+    adds: str
+    """What the files show together, compared with the best single profile; empty if they add
+    nothing to it."""
+    facts: dict[str, FactDocument]
+    sweep: SweepDocument | None
+    cluster: ClusterDocument | None
+    outliers: OutliersDocument | None
+    change: ChangeDocument | None
+    written: WrittenDocument | None
+    """Null if no model wrote about it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InsightsGroundingDocument(Document):
+    numbers: int
+    """Numbers in all of keet's own texts."""
+    verified: int
+    stray: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class InsightsUsageDocument(Document):
+    calls: int
+    cached: int
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
+    """US dollars; null if the price is not known."""
+    seconds: float
+    estimated: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class InsightsDocument(Document):
+    """`keet insights --format json`"""
+
+    schema_version: Literal[1] = 1
+    producer: Producer = KEET
+    store: str
+    author: str = "analyst"
+    """`analyst` (keet alone), or `model:PROVIDER:NAME`."""
+    files: int
+    launches: int
+    devices: list[str]
+    insights: list[InsightDocument]
+    notes: list[str]
+    """What could not be checked."""
+    grounding: InsightsGroundingDocument
+    usage: InsightsUsageDocument | None = None
+    """Null if no model was used."""
+    problem: str | None = None
+    """Why a model's part is missing or incomplete."""

@@ -1,0 +1,189 @@
+"""Types that several documents share.
+
+Each document has its own `schema_version`. Fields are only added; a change that breaks readers of a
+document increases its version.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from keet.documents.document import Document
+from keet.units import Number
+from keet.version import __version__
+
+
+class _OneOfAll:
+    """Marks the ids of findings in a JSON Schema, which the registry knows; asked by pydantic."""
+
+    def __get_pydantic_json_schema__(self, core: Any, schema_of: Any) -> dict[str, Any]:
+        return {**schema_of(core), "enum": FINDING_IDS}
+
+
+FINDING_IDS = "ids of findings"
+FindingId = Annotated[str, _OneOfAll()]
+Dimensions = tuple[int, int, int]
+NonFinite = Literal["nan", "inf", "-inf"]
+"""Values that ncu reports and JSON cannot represent: their value is null."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Producer(Document):
+    name: Literal["keet"] = "keet"
+    version: str = __version__
+
+
+KEET = Producer()
+
+
+@dataclass(frozen=True, kw_only=True)
+class OriginDocument(Document):
+    size: int
+    """Bytes."""
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportDocument(Document):
+    path: str
+    """Of a snapshot: of the report that it was made from, as the snapshot states."""
+    sha256: str
+    """Hash of the bytes of the file that was read."""
+    format: Literal["ncu-rep", "ncu-repz", "ncu-csv", "ncu-text"]
+    size: int
+    """Bytes of the file that was read."""
+    reader: str
+    """The reader that parsed the bytes."""
+    ncu_version: str | None
+    cuda_version: str | None
+    driver_version: str | None
+    command_line: str | None
+    """ncu's command line, which ncu records since version 2022.2."""
+    created: str | None
+    """ISO 8601, UTC."""
+    launch_count: int
+    snapshot: str | None = None
+    """The .keet.json file that was read instead of the report."""
+    notes: list[str] = field(default_factory=list)
+    origin: OriginDocument | None = None
+    """The report that a snapshot was made from, as the snapshot states."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceDocument(Document):
+    name: str | None
+    compute_capability: str | None
+    sm_count: int | None
+    index: int | None = None
+    """Index of the GPU in its machine, if recorded."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuantityDocument(Document):
+    value: Number | None
+    """Null if the number is not finite: see `nonfinite`."""
+    unit: str
+    nonfinite: NonFinite | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvidenceDocument(Document):
+    metric: str
+    """ncu's name of the metric; for computed numbers, keet's own name."""
+    label: str
+    value: Number
+    unit: str
+    line: str | None = None
+    derived_from: list[str] | None = None
+    """Ids of the numbers that it was computed from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunKernelDocument(Document):
+    """One kernel of the run, in all its launch shapes."""
+
+    kernel: str
+    """Short stable name."""
+    kernel_full: str
+    """Demangled name, as far as the run table has it."""
+    share_pct: float
+    """Per cent of the run's GPU time."""
+    launches: int
+    busy: QuantityDocument
+    """The kernel's part of the GPU time in microseconds; overlapping kernels share it."""
+    shortest: QuantityDocument | None
+    """Duration of the shortest launch; null if only totals are known."""
+    longest: QuantityDocument | None
+    profiled: list[int]
+    """Ids of the launches in the report that represent it."""
+    evidence: list[str]
+    """Ids in the run's `evidence`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkippedKernelDocument(Document):
+    """A kernel that was selected for profiling but could not be profiled."""
+
+    kernel: str
+    reason: str
+    remedy: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MigrationsDocument(Document):
+    """Data that managed memory moved between host and GPU, over the whole run."""
+
+    to_gpu_bytes: int
+    to_host_bytes: int
+    fault_groups: int
+    """Groups of page faults caused by kernels."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunDocument(Document):
+    """A run of the whole program without a profiler."""
+
+    recorder: Literal["cupti", "nsys", "ncu", "file"]
+    recorded: str
+    """How the times were measured, in words."""
+    created: str | None
+    """ISO 8601, UTC."""
+    path: str | None
+    """The run table that was read; null if it is part of the snapshot."""
+    launches: int
+    busy: QuantityDocument
+    """Microseconds in which the GPU ran at least one kernel, over all GPUs. The sum of all
+    durations if `overlap_known` is false."""
+    total: QuantityDocument
+    """Sum of all durations; more than `busy` if kernels overlap."""
+    span: QuantityDocument | None
+    """Time from the start of the first kernel to the end of the last one."""
+    wall_seconds: float | None
+    """Wall time of the whole program in that run."""
+    overlap_known: bool
+    """Whether the table shows which kernels ran at the same time."""
+    gpus: int | None
+    """Number of GPUs that ran kernels; null if not known."""
+    covered_pct: float | None
+    """Per cent of the GPU time that the launches of the report represent. Null if the report has
+    ranges or graphs, because the table does not show what they contain."""
+    kernels: list[RunKernelDocument]
+    """The largest share comes first."""
+    managed_bytes: int | None
+    """Bytes of managed memory that the program allocated."""
+    migrations: MigrationsDocument | None
+    skipped: list[SkippedKernelDocument]
+    notes: list[str]
+    text: list[str]
+    """Sentences about the run."""
+    evidence: dict[str, EvidenceDocument]
+    """Numbers by id. An id consists of the metric, the source line if there is one, and the launch:
+    `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run` means several launches."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkippedDocument(Document):
+    check: str
+    reason: str
+    remedy: str

@@ -1,0 +1,86 @@
+"""`keet show --format json`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from keet.documents.document import LEFT_OUT, Document
+from keet.documents.shared_types import (
+    KEET,
+    DeviceDocument,
+    Dimensions,
+    Producer,
+    QuantityDocument,
+    ReportDocument,
+    RunDocument,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GapDocument(Document):
+    id: str
+    label: str
+    gives: str
+    """What it would show."""
+    launches: list[int]
+    """Ids of the launches that lack it."""
+    unavailable: bool = False
+    """True if ncu cannot collect it for this GPU or workload."""
+    section: str | None = None
+    """The ncu section that captures it."""
+    ncu_flag: str | None = None
+    compile_flag: str | None = None
+    """The compiler option that the program needs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowLaunch(Document):
+    id: int
+    kernel: str
+    """Short stable name."""
+    kernel_full: str
+    kernel_function: str
+    kernel_mangled: str
+    workload: Literal["kernel", "range", "cmdlist", "graph"]
+    device: int
+    """Index into `devices`."""
+    grid: Dimensions | None
+    block: Dimensions | None
+    cluster: Dimensions | None
+    process: str | None
+    stream: int | None
+    context: int | None
+    nvtx: list[str]
+    """Open NVTX ranges as DOMAIN/RANGE, outermost first."""
+    metric_count: int
+    rule_results: int
+    sections: list[str]
+    values: dict[str, QuantityDocument]
+    """By catalog id; values that the report does not have are left out."""
+    run_share_pct: float | None = LEFT_OUT
+    """Per cent of the run's GPU time in the launches that this one represents; null if the run does
+    not have the kernel."""
+    run_launches: float | None = LEFT_OUT
+    """Number of launches in the run that this one represents."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowDocument(Document):
+    """`keet show --format json`"""
+
+    schema_version: Literal[1] = 1
+    producer: Producer = KEET
+    report: ReportDocument
+    devices: list[DeviceDocument]
+    launches: list[ShowLaunch]
+    holds: list[str]
+    missing: list[GapDocument]
+    capture: str | None
+    """The ncu command that would capture what is missing."""
+    build: str | None
+    """Compiler options to build with first."""
+    obstacle: str | None = None
+    """Why nothing more can be captured."""
+    run: RunDocument | None = LEFT_OUT
+    """The run of the whole program; null if no run was recorded."""

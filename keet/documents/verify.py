@@ -1,0 +1,82 @@
+"""`keet verify --format json`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from keet.documents.document import Document
+from keet.documents.shared_types import KEET, Producer, QuantityDocument, ReportDocument
+
+_Verdict = Literal["confirmed", "contradicted", "not_found"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelationSummary(Document):
+    confirmed: int
+    contradicted: int
+    not_found: int
+    """keet does not know what is compared, or does not have the values."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifySummary(Document):
+    numbers: int
+    confirmed: int
+    contradicted: int
+    not_found: int
+    relations: RelationSummary
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberCheck(Document):
+    text: str
+    """The number as written, with its unit."""
+    start: int
+    """Position in the text, in characters."""
+    end: int
+    value: float | None
+    """Value in `unit`; null for a shape such as 64x256."""
+    unit: str
+    """Unit as keet writes it; empty if the text has none."""
+    sentence: str
+    verdict: _Verdict
+    reason: str
+    label: str | None
+    """Label of the value that it was compared with."""
+    metric: str | None
+    """ncu's name of that metric; null for values that keet computed."""
+    measured: QuantityDocument | None
+    launch: int | None
+    line: str | None
+    """For example file.cu:31, if it belongs to a source line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelationDocument(Document):
+    """A comparison in the text (`exceeds`, `is the highest`), or a claim about the limiter (`is
+    DRAM bound`)."""
+
+    text: str
+    start: int
+    """Position in the text, in characters."""
+    end: int
+    sentence: str
+    verdict: _Verdict
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyDocument(Document):
+    """`keet verify --format json`"""
+
+    schema_version: Literal[1] = 1
+    producer: Producer = KEET
+    report: ReportDocument
+    before: ReportDocument | None = None
+    """The report before, for a text that compares two reports."""
+    text: str
+    """The file that was checked; `-` is standard input."""
+    summary: VerifySummary
+    checks: list[NumberCheck]
+    relations: list[RelationDocument]
