@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from keet.documents.document import Document
-from keet.documents.evidence import NumberDocument
 from keet.documents.explain import GroundingDocument
 from keet.documents.model_explanation import UncheckedDocument, UsageDocument
-from keet.documents.shared_types import KEET, Producer, ReportDocument
+from keet.documents.shared_types import (
+    KEET,
+    NumberDocument,
+    Producer,
+    ReportDocument,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

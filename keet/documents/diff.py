@@ -7,14 +7,14 @@ from typing import Literal
 
 from keet.documents.diff_account import PartChangeDocument
 from keet.documents.document import Document
-from keet.documents.evidence import NumberDocument
 from keet.documents.explain import ExplainDocument, GroundingDocument
 from keet.documents.finding import ForecastDocument
 from keet.documents.shared_types import (
     KEET,
     DeviceDocument,
+    JsonNumber,
+    JsonQuantity,
     Producer,
-    QuantityDocument,
     ReportDocument,
 )
 
@@ -67,9 +67,9 @@ class ChangeVerdictDocument(Document):
     """How the times of whole runs were measured. `busy`: time in which the GPU ran kernels.
     `durations`: sums of launch durations, because a table does not record which kernels ran at the
     same time. Null if `basis` is not `run`."""
-    before: QuantityDocument | None
+    before: JsonQuantity | None
     """Microseconds, of all launches together unless `basis` is `per_launch`."""
-    after: QuantityDocument | None
+    after: JsonQuantity | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,9 +110,9 @@ class LaunchCountsDocument(Document):
 
 @dataclass(frozen=True, kw_only=True)
 class TimesDocument(Document):
-    before: QuantityDocument
+    before: JsonQuantity
     """Microseconds."""
-    after: QuantityDocument
+    after: JsonQuantity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,8 +162,8 @@ class RegressionDocument(Document):
     kernel: str | None
     """Null for all kernels together."""
     metric: str
-    before: QuantityDocument
-    after: QuantityDocument
+    before: JsonQuantity
+    after: JsonQuantity
     worse: float | None
     """0.12 means 12 % worse; null if the value before was zero."""
     noise: float
@@ -207,7 +207,7 @@ class DiffDocument(Document):
     gate: GateDocument | None
     """Null without --gate."""
     grounding: GroundingDocument
-    evidence: dict[str, NumberDocument]
+    evidence: dict[str, JsonNumber]
     """Numbers by id. An id consists of the metric, the source line if there is one, and the launch:
     `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run` means several launches. `#before.3`
     means a launch of one side, `#diff` both sides."""

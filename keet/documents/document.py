@@ -1,7 +1,8 @@
 """`Document`, the base of all results, and how they are written as JSON.
 
 A document is a frozen dataclass with the fields of its JSON, in their order. Descriptions are the
-docstrings of the fields.
+docstrings of the fields. An analysis that needs more than JSON has (the launch, its ledger) derives
+a class and adds `live` fields.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, field, fields
+from functools import cache
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Sentence
+from keet.units import Quantity
 
 
 class _LeftOut:
@@ -40,7 +43,8 @@ class Document:
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        return tuple(each.name for each in fields(cls))  # type: ignore[arg-type]
+        """Of its fields in JSON."""
+        return _names(cls)  # type: ignore[arg-type]
 
     @classmethod
     def taken_from(cls, record: object) -> Self:
@@ -53,24 +57,42 @@ class Document:
         return found
 
 
+@cache
+def _names(kind: type[Document]) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind) if not f.metadata.get(_LIVE))  # type: ignore[arg-type]
+
+
+_LIVE = "live"
+
+
+def live(**options: Any) -> Any:
+    """A field that JSON does not have, such as the launch of the report that a result is about."""
+    return field(metadata={_LIVE: True}, repr=False, **options)
+
+
 D = TypeVar("D", bound=Document)
 
 
 def plain(value: Any) -> Any:  # noqa: PLR0911 - one per type
-    """As JSON types. Numbers that JSON does not have (nan, inf) are None; evidence is named by its
-    id."""
+    """As JSON types. Numbers that JSON does not have (nan, inf) are None. Evidence is named by its
+    id; a mapping from ids to evidence has it in full."""
     kind = type(value)
     if kind is str or kind is int or value is None or kind is bool:
         return value
     if kind is float:
         return value if math.isfinite(value) else None
     if isinstance(value, Document):
-        values = value.__dict__.items()
-        return {name: plain(each) for name, each in values if each is not LEFT_OUT}
+        values = value.__dict__
+        return {n: plain(values[n]) for n in value.names() if values[n] is not LEFT_OUT}
     if kind is dict:
-        return {name: plain(each) for name, each in value.items()}
+        return {
+            name: number_fields(each) if isinstance(each, Evidence) else plain(each)
+            for name, each in value.items()
+        }
     if isinstance(value, Evidence):
         return value.id
+    if isinstance(value, Quantity):
+        return number_fields(value)
     if hasattr(value, "_fields"):
         return {name: plain(each) for name, each in value._asdict().items()}
     if isinstance(value, list | tuple):
@@ -78,6 +100,35 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - one per type
     if isinstance(value, str):
         return str(value)  # a sentence
     raise TypeError(f"JSON has no {kind.__name__}")
+
+
+def numbers_in(value: Any) -> int:
+    """How many numbers its sentences print, each from evidence."""
+    if isinstance(value, Sentence):
+        return len(value.references)
+    if isinstance(value, Document):
+        return sum(numbers_in(getattr(value, name)) for name in value.names())
+    if isinstance(value, list | tuple):
+        return sum(map(numbers_in, value))
+    return sum(map(numbers_in, value.values())) if isinstance(value, dict) else 0
+
+
+def number_fields(number: Evidence | Quantity) -> dict[str, Any]:
+    """The fields of a `NumberDocument` or `QuantityDocument`."""
+    value = number.value
+    is_finite = isinstance(value, int) or math.isfinite(value)
+    nonfinite = None if is_finite else str(float(value))
+    if isinstance(number, Quantity):
+        return {"value": value if is_finite else None, "unit": number.unit, "nonfinite": nonfinite}
+    return {
+        "metric": number.metric,
+        "value": value if is_finite else None,
+        "unit": number.unit,
+        "line": number.line,
+        "derived_from": plain(number.derived_from),
+        "label": number.label,
+        "nonfinite": nonfinite,
+    }
 
 
 class Streamed(Generic[D]):

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from keet.documents.document import LEFT_OUT, Document
-from keet.documents.evidence import NumberDocument
 from keet.documents.finding import FindingDocument, ForecastDocument, MinorDocument
 from keet.documents.model_explanation import HypothesisDocument, ModelDocument, UsageDocument
 from keet.documents.program import ProgramDocument
@@ -15,8 +14,9 @@ from keet.documents.shared_types import (
     DeviceDocument,
     Dimensions,
     FindingId,
+    JsonNumber,
+    JsonQuantity,
     Producer,
-    QuantityDocument,
     ReportDocument,
     RunDocument,
     SkippedDocument,
@@ -104,7 +104,7 @@ class ExplainLaunch(Document):
     """Index into `devices`."""
     grid: Dimensions | None
     block: Dimensions | None
-    duration: QuantityDocument | None
+    duration: JsonQuantity | None
     """Microseconds; null if not measured."""
     figures: list[FigureDocument]
     """Rates with their shares of the peak, waves, registers per thread, and blocks that fit on an
@@ -132,7 +132,7 @@ class ExplainLaunch(Document):
     switched off, or not one of the longest launches."""
     second_opinion: str | None
     """What Nsight Compute's own rules rank first."""
-    evidence: dict[str, NumberDocument]
+    evidence: dict[str, JsonNumber]
     """Numbers by id. An id consists of the metric, the source line if there is one, and the launch:
     `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run` means several launches."""
     hypotheses: list[HypothesisDocument] = LEFT_OUT

@@ -7,7 +7,7 @@ from typing import Literal
 
 from keet.documents.document import Document
 from keet.documents.finding import ForecastDocument
-from keet.documents.shared_types import QuantityDocument
+from keet.documents.shared_types import JsonQuantity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class ClaimDocument(Document):
     """Null if the claim is not supported."""
     next_limiter: str | None
     """What limits the kernel after the fix."""
-    floor: QuantityDocument | None
+    floor: JsonQuantity | None
     """The shortest time in which the work can be done."""
 
 

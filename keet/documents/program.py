@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from keet.documents.document import Document
-from keet.documents.shared_types import Dimensions, EvidenceDocument
+from keet.documents.shared_types import (
+    Dimensions,
+    JsonNumber,
+)
 from keet.evidence import Confidence
 
 Kind = Literal["hand_over", "repeated_passes", "same_input", "tiny_launches", "clocks", "sweep"]
@@ -89,6 +92,6 @@ class ProgramDocument(Document):
     """Ids of the launches that matter most."""
     cross_launch: list[CrossLaunchDocument]
     """The largest saving comes first."""
-    evidence: dict[str, EvidenceDocument]
+    evidence: dict[str, JsonNumber]
     """Numbers by id. An id consists of the metric, the source line if there is one, and the launch:
     `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run` means several launches."""

@@ -8,9 +8,9 @@ from typing import Literal
 from keet.documents.document import Document
 from keet.documents.shared_types import (
     KEET,
-    EvidenceDocument,
+    JsonNumber,
+    JsonQuantity,
     Producer,
-    QuantityDocument,
     ReportDocument,
     SkippedDocument,
 )
@@ -31,9 +31,9 @@ class CeilingDocument(Document):
     kind: Literal["compute", "memory"]
     reached_pct: float
     """Per cent of the peak."""
-    achieved: QuantityDocument | None
+    achieved: JsonQuantity | None
     """Null if only the percentage was measured."""
-    peak: QuantityDocument | None
+    peak: JsonQuantity | None
     source: str
     """Where the peak comes from: the report or keet's catalog."""
     busiest: BusiestDocument | None
@@ -51,7 +51,7 @@ class IntensityDocument(Document):
     """Operations per byte."""
     ridge: float
     """Operations per byte above which arithmetic is the limit."""
-    attainable: QuantityDocument
+    attainable: JsonQuantity
     """The lower of the two ceilings at this intensity."""
     attained_pct: float
     """Per cent of `attainable` that was achieved."""
@@ -62,8 +62,8 @@ class IntensityDocument(Document):
 class RooflineLaunch(Document):
     id: int
     kernel: str
-    duration: QuantityDocument | None
-    sm_clock: QuantityDocument | None
+    duration: JsonQuantity | None
+    sm_clock: JsonQuantity | None
     nearest: list[str]
     """Ids of the nearest ceilings; several if they tie."""
     lead: str | None
@@ -75,7 +75,7 @@ class RooflineLaunch(Document):
     reading: str
     notes: list[str]
     skipped: list[SkippedDocument]
-    evidence: dict[str, EvidenceDocument]
+    evidence: dict[str, JsonNumber]
     """Numbers by id. An id consists of the metric, the source line if there is one, and the launch:
     `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run` means several launches."""
 

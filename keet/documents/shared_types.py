@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from keet.documents.document import Document
-from keet.units import Number
+from keet.evidence import Evidence
+from keet.units import Number, Quantity
 from keet.version import __version__
 
 
@@ -88,15 +89,36 @@ class QuantityDocument(Document):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvidenceDocument(Document):
+class NumberDocument(Document):
+    """One number that a text may cite."""
+
     metric: str
     """ncu's name of the metric; for computed numbers, keet's own name."""
-    label: str
-    value: Number
+    value: Number | None
+    """Null if the number is not finite: see `nonfinite`."""
     unit: str
-    line: str | None = None
-    derived_from: list[str] | None = None
+    line: str | None
+    """For example `file.cu:31`, if the number belongs to one source line."""
+    derived_from: list[str] | None
     """Ids of the numbers that it was computed from."""
+    label: str
+    nonfinite: NonFinite | None = None
+
+
+class _WrittenAs:
+    """The form of a value in JSON, for pydantic."""
+
+    def __init__(self, form: Any) -> None:
+        self._form = form
+
+    def __get_pydantic_core_schema__(self, _source: Any, handler: Any) -> Any:
+        return handler.generate_schema(self._form)
+
+
+JsonQuantity = Annotated[Quantity, _WrittenAs(QuantityDocument)]
+EvidenceId = Annotated[Evidence, _WrittenAs(str)]
+JsonNumber = Annotated[Evidence, _WrittenAs(NumberDocument)]
+"""In a mapping by id."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,11 +132,11 @@ class RunKernelDocument(Document):
     share_pct: float
     """Per cent of the run's GPU time."""
     launches: int
-    busy: QuantityDocument
+    busy: JsonQuantity
     """The kernel's part of the GPU time in microseconds; overlapping kernels share it."""
-    shortest: QuantityDocument | None
+    shortest: JsonQuantity | None
     """Duration of the shortest launch; null if only totals are known."""
-    longest: QuantityDocument | None
+    longest: JsonQuantity | None
     profiled: list[int]
     """Ids of the launches in the report that represent it."""
     evidence: list[str]
@@ -152,12 +174,12 @@ class RunDocument(Document):
     path: str | None
     """The run table that was read; null if it is part of the snapshot."""
     launches: int
-    busy: QuantityDocument
+    busy: JsonQuantity
     """Microseconds in which the GPU ran at least one kernel, over all GPUs. The sum of all
     durations if `overlap_known` is false."""
-    total: QuantityDocument
+    total: JsonQuantity
     """Sum of all durations; more than `busy` if kernels overlap."""
-    span: QuantityDocument | None
+    span: JsonQuantity | None
     """Time from the start of the first kernel to the end of the last one."""
     wall_seconds: float | None
     """Wall time of the whole program in that run."""
@@ -177,7 +199,7 @@ class RunDocument(Document):
     notes: list[str]
     text: list[str]
     """Sentences about the run."""
-    evidence: dict[str, EvidenceDocument]
+    evidence: dict[str, JsonNumber]
     """Numbers by id. An id consists of the metric, the source line if there is one, and the launch:
     `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run` means several launches."""
 

@@ -10,8 +10,8 @@ from keet.documents.shared_types import (
     KEET,
     DeviceDocument,
     Dimensions,
+    JsonQuantity,
     Producer,
-    QuantityDocument,
     ReportDocument,
     RunDocument,
 )
@@ -56,7 +56,7 @@ class ShowLaunch(Document):
     metric_count: int
     rule_results: int
     sections: list[str]
-    values: dict[str, QuantityDocument]
+    values: dict[str, JsonQuantity]
     """By catalog id; values that the report does not have are left out."""
     run_share_pct: float | None = LEFT_OUT
     """Per cent of the run's GPU time in the launches that this one represents; null if the run does

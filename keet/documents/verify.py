@@ -6,7 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from keet.documents.document import Document
-from keet.documents.shared_types import KEET, Producer, QuantityDocument, ReportDocument
+from keet.documents.shared_types import (
+    KEET,
+    JsonQuantity,
+    Producer,
+    ReportDocument,
+)
 
 _Verdict = Literal["confirmed", "contradicted", "not_found"]
 
@@ -46,7 +51,7 @@ class NumberCheck(Document):
     """Label of the value that it was compared with."""
     metric: str | None
     """ncu's name of that metric; null for values that keet computed."""
-    measured: QuantityDocument | None
+    measured: JsonQuantity | None
     launch: int | None
     line: str | None
     """For example file.cu:31, if it belongs to a source line."""

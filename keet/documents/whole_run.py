@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from keet.documents.document import Document
-from keet.documents.shared_types import QuantityDocument
+from keet.documents.shared_types import JsonQuantity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,9 +18,9 @@ class InRunDocument(Document):
     the table does not distinguish."""
     share_pct: float
     """Per cent of the run's GPU time (of all durations if `run.overlap_known` is false)."""
-    busy: QuantityDocument
+    busy: JsonQuantity
     """GPU time of these launches, in microseconds."""
-    plain_duration: QuantityDocument | None
+    plain_duration: JsonQuantity | None
     """Microseconds that this launch took in the run."""
     known_by: Literal["launch", "shape", "kernel"] | None
     """Which launches of the run `plain_duration` is from. `launch`: the one with this number,
@@ -56,9 +56,9 @@ class ReplayDocument(Document):
 
     ratio: float
     """Time in the run over time under replay."""
-    replay_duration: QuantityDocument
+    replay_duration: JsonQuantity
     """Microseconds."""
-    plain_duration: QuantityDocument
+    plain_duration: JsonQuantity
     """Microseconds."""
     text: str
     reasons: list[ReplayReasonDocument]

@@ -13,14 +13,18 @@ from keet.documents.diff import (
     NextDocument,
 )
 from keet.documents.document import Document
-from keet.documents.evidence import NumberDocument
 from keet.documents.explain import GroundingDocument, UnitDocument
 from keet.documents.finding import FindingDocument
 from keet.documents.hotspots import PointerDocument, SpotDocument
 from keet.documents.hotspots_line import AwaitedDocument, PurposeShare
 from keet.documents.metrics import MetricDocument
 from keet.documents.program import ProgramGainDocument
-from keet.documents.shared_types import DeviceDocument, Dimensions, QuantityDocument
+from keet.documents.shared_types import (
+    DeviceDocument,
+    Dimensions,
+    JsonNumber,
+    JsonQuantity,
+)
 from keet.documents.verify import NumberCheck, RelationDocument, VerifySummary
 
 
@@ -61,7 +65,7 @@ class ListedLaunch(Document):
     kernel: str
     grid: Dimensions | None
     block: Dimensions | None
-    values: dict[str, QuantityDocument]
+    values: dict[str, JsonQuantity]
     """by catalog id; absent: not measured"""
     run_share_pct: float | None = None
     """per cent of the run's GPU time that it represents; null: unknown"""
@@ -126,7 +130,7 @@ class ExplainedLaunchEntry(Document):
     kernel: str
     grid: Dimensions | None
     block: Dimensions | None
-    duration: QuantityDocument | None
+    duration: JsonQuantity | None
     """microseconds; null: not measured"""
     headline: str
     """what limits it, in one sentence"""
@@ -146,7 +150,7 @@ class ExplainedLaunchEntry(Document):
     remarks: list[str]
     """about the account, Nsight Compute's rules, the run and the replay"""
     not_checked: list[NotChecked]
-    evidence: dict[str, NumberDocument]
+    evidence: dict[str, JsonNumber]
     """Evidence of the findings and units. Numbers by id. An id consists of the metric, the source
     line if there is one, and the launch: `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run`
     means several launches."""
@@ -273,7 +277,7 @@ class DiffToolResult(PagedToolResult):
     """kernels, the largest change first"""
     next: NextDocument | None
     """the most expensive remaining cause"""
-    evidence: dict[str, NumberDocument]
+    evidence: dict[str, JsonNumber]
     grounding: GroundingDocument
 
 

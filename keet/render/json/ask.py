@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from keet.documents.ask import AskDocument, CitedNumberDocument
+from keet.documents.document import number_fields
 from keet.documents.explain import GroundingDocument
 from keet.evidence import Evidence
 from keet.explanation.answered_question import AnsweredQuestion
 from keet.render.common.answer import origin_of
 from keet.render.common.model_explanation import unchecked_line
-from keet.render.json.evidence import number
 from keet.render.json.model_explanation import (
     author_name,
     encodable,
@@ -43,7 +43,7 @@ def ask_document(answered: AnsweredQuestion) -> AskDocument:
 def _number(entry: Evidence, answered: AnsweredQuestion) -> CitedNumberDocument:
     origin = origin_of(entry, answered)
     return CitedNumberDocument(
-        **number(entry),
+        **number_fields(entry),
         report=origin.report if origin else None,
         launch=origin.launch.launch.id if origin else None,
         kernel=origin.launch.launch.kernel if origin else None,

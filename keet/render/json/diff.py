@@ -30,16 +30,13 @@ from keet.documents.diff import (
     TimesDocument,
 )
 from keet.documents.document import Streamed
-from keet.documents.evidence import NumberDocument
 from keet.documents.explain import GroundingDocument
 from keet.documents.finding import ForecastDocument
-from keet.documents.shared_types import QuantityDocument
 from keet.explanation.explanation_types import Explanation
 from keet.profile.launch import Location
 from keet.render.json.diff_account import part_change_document
-from keet.render.json.evidence import number
 from keet.render.json.explain import explain_fields
-from keet.render.json.report import device_document, quantity_document, report_document
+from keet.render.json.report import device_document, report_document
 from keet.units import Quantity
 
 
@@ -81,7 +78,7 @@ def diff_document(
                 f"{unsupported.text}: {unsupported.reason}" for unsupported in checked.unsupported
             ],
         ),
-        evidence={each.id: NumberDocument(**number(each)) for each in difference.evidence},
+        evidence={each.id: each for each in difference.evidence},
     )
 
 
@@ -120,10 +117,7 @@ def _verdict(compared: Difference | PairDifference, text: str) -> ChangeVerdictD
 
 
 def _times(time: NumberChange) -> TimesDocument:
-    before, after = (
-        quantity_document(Quantity(each.value, each.unit).to("us"))
-        for each in (time.before, time.after)
-    )
+    before, after = (Quantity(each.value, each.unit).to("us") for each in (time.before, time.after))
     return TimesDocument(before=before, after=after)
 
 
@@ -134,8 +128,8 @@ def _launches(pair: PairDifference) -> LaunchCountsDocument:
     return LaunchCountsDocument(before=before, after=after)
 
 
-def _microseconds(ns: float | None) -> QuantityDocument | None:
-    return None if ns is None else quantity_document(Quantity(ns, "ns").to("us"))
+def _microseconds(ns: float | None) -> Quantity | None:
+    return None if ns is None else Quantity(ns, "ns").to("us")
 
 
 def _pair(pair: PairDifference) -> PairDocument:
@@ -213,8 +207,8 @@ def _regression(each: Regression) -> RegressionDocument:
     return RegressionDocument(
         kernel=each.pair.kernel if each.pair else None,
         metric=each.metric,
-        before=quantity_document(each.before),
-        after=quantity_document(each.after),
+        before=each.before,
+        after=each.after,
         worse=each.worse if math.isfinite(each.worse) else None,
         noise=each.noise,
         text=each.text,

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from keet.analysis.account import TimePart
 from keet.diagnosis.finding import Finding
-from keet.documents.document import Streamed
+from keet.documents.document import Streamed, json_line
 from keet.documents.explain import (
     ExplainDocument,
+    ExplainLaunch,
+    FigureDocument,
     GroundingDocument,
+    HealthyDocument,
+    NoteDocument,
+    PartDocument,
+    UnitDocument,
+    VerdictDocument,
 )
+from keet.documents.shared_types import SkippedDocument
 from keet.evidence import Evidence
 from keet.explanation.account_notes import Note
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
@@ -20,8 +28,7 @@ from keet.explanation.launch_figures import LaunchFigure
 from keet.explanation.program import ProgramCollector
 from keet.profile import Launch
 from keet.render.common.model_explanation import BY_MODEL, model_explanations
-from keet.render.json.evidence import numbers_by_id
-from keet.render.json.finding import finding_fields, forecast_fields, minor_fields
+from keet.render.json.finding import finding_document, forecast_document, minor_document
 from keet.render.json.model_explanation import (
     author_name,
     encodable_explanation,
@@ -33,8 +40,9 @@ from keet.render.json.model_explanation import (
     why,
 )
 from keet.render.json.program import program_document
-from keet.render.json.report import device_document, finite, report_document
+from keet.render.json.report import device_document, report_document
 from keet.render.json.whole_run import in_run_document, replay_document, run_document
+from keet.units import Quantity
 from keet.verification.explanation_check import CheckCount, check_launch, check_program, check_run
 
 if TYPE_CHECKING:
@@ -42,6 +50,7 @@ if TYPE_CHECKING:
 
 
 Fields = dict[str, Any]
+N = TypeVar("N", HealthyDocument, NoteDocument)
 """Types of the values in a document; they are written as they are."""
 
 
@@ -80,10 +89,10 @@ def explain_fields(explanation: Explanation) -> Iterator[tuple[str, Any]]:
 
 def _launches(
     explanation: Explanation, passed: ProgramCollector, own: CheckCount
-) -> Iterator[Fields]:
+) -> Iterator[ExplainLaunch]:
     """Launches may be explained while they are written, so they are iterated once."""
     for each in passed:
-        yield _launch_fields(explanation, each)
+        yield launch_document(explanation, each)
         own.add(check_launch(each))
 
 
@@ -109,81 +118,70 @@ def _authorship(author: Authorship) -> Iterator[tuple[str, Any]]:
 
 
 def launch_json(explanation: Explanation, each: LaunchExplanation) -> str:
-    """One of the document's `launches` as text, on one line.
-
-    For a batch, which writes many: the compiled writer takes a fifth of the time of `json_line`,
-    but longer to import than to write the launches of most reports.
-    """
-    from pydantic_core import to_json
-
-    fields = _launch_fields(explanation, each)
-    return to_json(fields, inf_nan_mode="null", fallback=vars).decode()
+    """One of the document's `launches` as text, on one line."""
+    return json_line(launch_document(explanation, each))
 
 
-def _launch_fields(explanation: Explanation, each: LaunchExplanation) -> Fields:
-    """The fields of an `ExplainLaunch`, in the order of its declaration.
-
-    The functions below return the fields of its parts, also in that order.
-    """
+def launch_document(explanation: Explanation, each: LaunchExplanation) -> ExplainLaunch:
     launch = each.launch
-    return {
-        "id": launch.id,
-        "kernel": launch.kernel,
-        "kernel_full": launch.name.full,
-        "device": explanation.profile.devices.index(launch.device),
-        "grid": launch.grid,
-        "block": launch.block,
-        "duration": _duration(launch),
-        "figures": [_figure(figure) for figure in each.figures],
-        "verdict": _verdict(each) | _verdict_by(explanation, each),
-        "ceilings": [
-            {"unit": c.name, "reached_pct": _finite(c.reached), "evidence": c.reached.id}
+    return ExplainLaunch(
+        id=launch.id,
+        kernel=launch.kernel,
+        kernel_full=launch.name.full,
+        device=explanation.profile.devices.index(launch.device),
+        grid=launch.grid,
+        block=launch.block,
+        duration=_duration(launch),
+        figures=[_figure(figure) for figure in each.figures],
+        verdict=VerdictDocument(**_verdict(each), **_verdict_by(explanation, each)),
+        ceilings=[
+            UnitDocument(unit=c.name, reached_pct=_finite(c.reached), evidence=c.reached.id)
             for c in each.ceilings
         ],
-        "findings": [
-            finding_fields(rank, finding, each) | _model_fields(explanation, each, finding)
+        findings=[
+            finding_document(rank, finding, each, **_model_fields(explanation, each, finding))
             for rank, finding in enumerate(each.findings, 1)
         ],
-        "all_fixed": forecast_fields(each.all_fixed) if each.all_fixed else None,
-        "order_reason": each.order_reason,
-        "minor": [minor_fields(finding) for finding in each.minor],
-        "account": [_part(part) for part in each.account.parts],
-        "notes": [_note(note) for note in each.notes],
-        "healthy": [_note(note) for note in each.healthy],
-        "skipped": [skipped._asdict() for skipped in each.skipped],
-        "machine_code": each.view.code_state,
-        "second_opinion": each.second_opinion,
-        "evidence": numbers_by_id(each.evidence),
+        all_fixed=forecast_document(each.all_fixed) if each.all_fixed else None,
+        order_reason=each.order_reason,
+        minor=[minor_document(finding) for finding in each.minor],
+        account=[_part(part) for part in each.account.parts],
+        notes=[_note(note, NoteDocument) for note in each.notes],
+        healthy=[_note(note, HealthyDocument) for note in each.healthy],
+        skipped=[SkippedDocument.taken_from(skipped) for skipped in each.skipped],
+        machine_code=each.view.code_state,
+        second_opinion=each.second_opinion,
+        evidence={piece.id: piece for piece in each.evidence},
         **_by_model(explanation, each),
         **_in_run(explanation, each),
-    }
+    )
 
 
-def _figure(figure: LaunchFigure) -> Fields:
+def _figure(figure: LaunchFigure) -> FigureDocument:
     cited = (figure.value, figure.share) if figure.share else (figure.value,)
-    return {
-        "id": figure.id,
-        "text": figure.text,
-        "value": _finite(figure.value),
-        "unit": figure.value.unit,
-        "share_pct": _finite(figure.share),
-        "evidence": _ids(cited),
-    }
+    return FigureDocument(
+        id=figure.id,  # type: ignore[arg-type]
+        text=figure.text,
+        value=_finite(figure.value),
+        unit=figure.value.unit,
+        share_pct=_finite(figure.share),
+        evidence=_ids(cited),
+    )
 
 
-def _note(note: Note) -> Fields:
-    return {"id": note.id, "text": note.text, "evidence": _ids(note.evidence)}
+def _note(note: Note, kind: type[N]) -> N:
+    return kind(id=note.id, text=note.text, evidence=_ids(note.evidence))  # type: ignore[arg-type]
 
 
-def _part(part: TimePart) -> Fields:
-    return {
-        "id": part.id,
-        "part": part.label,
-        "share": round(float(part.share.value) / 100, 6),
-        "us": float(part.us.value) if part.us else None,
-        "evidence": _ids((part.share, *part.evidence)),
-        "children": [_part(child) for child in part.children],
-    }
+def _part(part: TimePart) -> PartDocument:
+    return PartDocument(
+        id=part.id,
+        part=part.label,
+        share=round(float(part.share.value) / 100, 6),
+        us=float(part.us.value) if part.us else None,
+        evidence=_ids((part.share, *part.evidence)),
+        children=[_part(child) for child in part.children],
+    )
 
 
 def _in_run(explanation: Explanation, each: LaunchExplanation) -> Fields:
@@ -207,13 +205,12 @@ def _model_fields(explanation: Explanation, each: LaunchExplanation, finding: Fi
     return {"why": why(each, finding.id), "origin": finding.origin}
 
 
-def _duration(launch: Launch) -> Fields | None:
+def _duration(launch: Launch) -> Quantity | None:
     """Always in microseconds, so that launches are easy to compare."""
     duration = launch.get("duration")
     if duration is None:
         return None
-    value, nonfinite = finite(duration.to("us").value)
-    return {"value": value, "unit": "us", "nonfinite": nonfinite}
+    return duration.to("us")
 
 
 def _verdict(each: LaunchExplanation) -> Fields:

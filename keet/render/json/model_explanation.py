@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from keet.documents.finding import ForecastDocument
 from keet.documents.model_explanation import (
     CauseDocument,
     ClaimDocument,
@@ -20,14 +19,12 @@ from keet.documents.model_explanation import (
     UncheckedDocument,
     UsageDocument,
 )
-from keet.documents.shared_types import QuantityDocument
 from keet.render.common.model_explanation import causes_of, model_explanations, unchecked_lines
-from keet.render.json.finding import forecast_fields
-from keet.render.json.report import finite
+from keet.render.json.finding import forecast_document
+from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.diagnosis.claims.evaluation import EvaluatedClaim
-    from keet.evidence import Evidence
     from keet.explanation.explanation_types import Explanation, LaunchExplanation
     from keet.explanation.model_explanation import (
         Authorship,
@@ -136,20 +133,14 @@ def _causes(causes: Iterable[ModelCause], raised: set[str]) -> list[CauseDocumen
 
 def _claim(claim: EvaluatedClaim) -> ClaimDocument:
     computed = claim.candidate is not None and math.isfinite(claim.possible)
-    fields = forecast_fields(claim.forecast) if claim.forecast else None
     return ClaimDocument(
         supported=claim.supported,
         reason=claim.reason,
         gain=claim.possible if computed else None,
-        forecast=ForecastDocument(**fields) if fields else None,
+        forecast=forecast_document(claim.forecast) if claim.forecast else None,
         next_limiter=claim.next_limiter,
-        floor=_quantity(claim.floor) if claim.floor else None,
+        floor=Quantity(claim.floor.value, claim.floor.unit) if claim.floor else None,
     )
-
-
-def _quantity(entry: Evidence) -> QuantityDocument:
-    value, nonfinite = finite(entry.value)
-    return QuantityDocument(value=value, unit=entry.unit, nonfinite=nonfinite)
 
 
 def _edit(edit: Edit) -> EditDocument:

@@ -12,7 +12,6 @@ from keet.documents.program import (
 )
 from keet.evidence import Evidence
 from keet.explanation.program import ProgramExplanation, ProgramRow
-from keet.render.json.whole_run import evidence_document
 from keet.units import Quantity
 
 
@@ -24,7 +23,7 @@ def program_document(program: ProgramExplanation) -> ProgramDocument:
         texts=list(program.sentences),
         shown=[each.launch.id for each in program.shown],
         cross_launch=[_cross_launch(found) for found in program.across],
-        evidence={number: evidence_document(e) for number, e in program.evidence.items()},
+        evidence=dict(program.evidence),
     )
 
 

@@ -10,11 +10,10 @@ from keet.documents.shared_types import (
     DeviceDocument,
     NonFinite,
     OriginDocument,
-    QuantityDocument,
     ReportDocument,
 )
 from keet.profile import Device, Profile
-from keet.units import Number, Quantity
+from keet.units import Number
 
 
 def report_document(profile: Profile) -> ReportDocument:
@@ -27,11 +26,6 @@ def report_document(profile: Profile) -> ReportDocument:
 
 def device_document(device: Device) -> DeviceDocument:
     return DeviceDocument.taken_from(device)
-
-
-def quantity_document(quantity: Quantity) -> QuantityDocument:
-    value, nonfinite = finite(quantity.value)
-    return QuantityDocument(value=value, unit=quantity.unit, nonfinite=nonfinite)
 
 
 def finite(value: Number) -> tuple[Number | None, NonFinite | None]:

@@ -16,13 +16,11 @@ from keet.documents.roofline import (
     RooflineLaunch,
 )
 from keet.documents.shared_types import (
-    EvidenceDocument,
-    QuantityDocument,
     SkippedDocument,
 )
 from keet.evidence import Evidence
 from keet.profile import Profile
-from keet.render.json.report import quantity_document, report_document
+from keet.render.json.report import report_document
 from keet.units import Quantity
 
 
@@ -54,12 +52,12 @@ def _launch(roofline: Roofline) -> RooflineLaunch:
             SkippedDocument(check=key, reason=absent.reason, remedy=absent.remedy)
             for key, absent in roofline.absent.items()
         ],
-        evidence={entry.id: _evidence(entry) for entry in roofline.ledger},
+        evidence={entry.id: entry for entry in roofline.ledger},
     )
 
 
-def _quantity(evidence: Evidence | None) -> QuantityDocument | None:
-    return quantity_document(Quantity(evidence.value, evidence.unit)) if evidence else None
+def _quantity(evidence: Evidence | None) -> Quantity | None:
+    return Quantity(evidence.value, evidence.unit) if evidence else None
 
 
 def _ceiling(ceiling: Ceiling) -> CeilingDocument:
@@ -93,18 +91,7 @@ def _intensity(roofline: Roofline, entry: Intensity) -> IntensityDocument:
         level=entry.level,
         value=float(entry.value.value),
         ridge=float(entry.ridge.value),
-        attainable=quantity_document(attainable),
+        attainable=attainable,
         attained_pct=100 * achieved.value / attainable.value if achieved else 0.0,
         evidence=[entry.value.id, entry.ridge.id, entry.attainable.id],
-    )
-
-
-def _evidence(entry: Evidence) -> EvidenceDocument:
-    return EvidenceDocument(
-        metric=entry.metric,
-        label=entry.label,
-        value=entry.value,
-        unit=entry.unit,
-        line=entry.line,
-        derived_from=list(entry.derived_from) if entry.derived_from else None,
     )

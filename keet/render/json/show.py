@@ -12,7 +12,7 @@ from keet.documents.shared_types import (
 )
 from keet.documents.show import GapDocument, ShowDocument, ShowLaunch
 from keet.profile import Launch, Profile
-from keet.render.json.report import device_document, quantity_document, report_document
+from keet.render.json.report import device_document, report_document
 
 SHOWN_VALUES = (
     "duration",
@@ -77,7 +77,7 @@ def _show_launch(profile: Profile, launch: Launch) -> ShowLaunch:
         metric_count=len(launch.metric_names()),
         rule_results=len(launch.rules),
         sections=list(launch.sections),
-        values={key: quantity_document(q) for key, q in values.items() if q is not None},
+        values={key: q for key, q in values.items() if q is not None},
         **_in_run(profile, launch),
     )
 

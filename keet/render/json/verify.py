@@ -16,7 +16,7 @@ from keet.documents.verify import (
     VerifySummary,
 )
 from keet.profile import Profile
-from keet.render.json.report import quantity_document, report_document
+from keet.render.json.report import report_document
 from keet.verification.verdicts import CheckedNumber, CheckedSentence, ClaimVerdict
 
 _Verdict = Literal["confirmed", "contradicted", "not_found"]
@@ -78,7 +78,7 @@ def _check(check: CheckedNumber, sentence: str) -> NumberCheck:
         reason=check.reason,
         label=found.label if found else None,
         metric=found.metric if found else None,
-        measured=quantity_document(found.quantity) if found else None,
+        measured=found.quantity if found else None,
         launch=found.launch if found else None,
         line=found.line if found else None,
     )

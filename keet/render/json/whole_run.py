@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from keet.documents.shared_types import (
-    EvidenceDocument,
     MigrationsDocument,
-    QuantityDocument,
     RunDocument,
     RunKernelDocument,
     SkippedKernelDocument,
@@ -43,7 +41,7 @@ def run_document(run: WholeRun) -> RunDocument:
         skipped=[SkippedKernelDocument(**each._asdict()) for each in table.skipped],
         notes=list(table.notes),
         text=[text for text, _ in run.sentences],
-        evidence={piece.id: evidence_document(piece) for piece in run.book},
+        evidence={piece.id: piece for piece in run.book},
     )
 
 
@@ -89,15 +87,9 @@ def replay_document(replay: ReplayDiffers) -> ReplayDocument:
     )
 
 
-def _microseconds(time: Evidence) -> QuantityDocument:
-    return QuantityDocument(value=Quantity(time.value, time.unit).to("us").value, unit="us")
+def _microseconds(time: Evidence) -> Quantity:
+    return Quantity(time.value, time.unit).to("us")
 
 
-def _maybe(time: Evidence | None) -> QuantityDocument | None:
+def _maybe(time: Evidence | None) -> Quantity | None:
     return None if time is None else _microseconds(time)
-
-
-def evidence_document(piece: Evidence) -> EvidenceDocument:
-    fields = {**piece._asdict(), "derived_from": piece.derived_from and list(piece.derived_from)}
-    del fields["id"]
-    return EvidenceDocument(**fields)

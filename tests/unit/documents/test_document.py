@@ -20,6 +20,8 @@ from keet.documents.document import (
     json_line,
     json_pieces,
     json_text,
+    live,
+    numbers_in,
     plain,
 )
 from keet.evidence import Evidence, Sentence
@@ -93,6 +95,24 @@ def test_fields_are_in_the_order_of_the_declaration() -> None:
     assert LongerLaunch.names() == ("id", "share", "why", "more")
     assert list(longer.to_dict()) == ["id", "share", "more"]
     assert Launch.taken_from(longer) == Launch(id=2, share=0.5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveLaunch(Launch):
+    view: object = live()
+
+
+def test_live_fields_are_not_in_json() -> None:
+    launch = LiveLaunch(id=1, share=0.5, view=[1])
+    assert launch.view == [1]
+    assert launch.to_dict() == {"id": 1, "share": 0.5}
+    assert "view" not in repr(launch)
+
+
+def test_numbers_are_counted_in_sentences_only() -> None:
+    share = Evidence("share#0", "share", 0.5, "", "share")
+    said = Sentence("It is {share}, which is {share}.", share=share)
+    assert numbers_in({"a": [said, "7 of 9"], "b": Launch(id=7, share=3, why=said)}) == 4
 
 
 def fields(launches: Iterator[Any]) -> Iterator[tuple[str, Any]]:
