@@ -18,20 +18,21 @@ from keet.version import __version__
 TYPE_CHECKING = False
 """The same as `typing.TYPE_CHECKING`: importing `typing` would take most of the import time."""
 if TYPE_CHECKING:
-    from keet.api.account import AccountPart, AccountTable
     from keet.api.diff import diff
     from keet.api.diff_result import DiffPair, DiffResult
     from keet.api.explain import explain
-    from keet.api.explain_result import ExplainResult
-    from keet.api.explained_launch import (
+    from keet.api.explain_result import (
+        AccountPart,
+        AccountTable,
         ExplainedLaunch,
+        ExplainResult,
         FindingTable,
         LaunchFinding,
-        LaunchVerdict,
     )
     from keet.api.read_profile import read_profile
     from keet.api.roofline import LaunchRoofline, RooflineResult, roofline
     from keet.corpus.store.reader import Store, open_store
+    from keet.documents.explain import LaunchVerdict
     from keet.errors import IngestError, KeetError, NotAvailable, NotComparable, UsageError
     from keet.profile import Launch, Profile
 
@@ -64,19 +65,20 @@ __all__ = [
 ]
 
 _MODULES = {
-    "keet.api.account": ("AccountPart", "AccountTable"),
     "keet.api.diff": ("diff",),
     "keet.api.diff_result": ("DiffPair", "DiffResult"),
     "keet.api.explain": ("explain",),
-    "keet.api.explain_result": ("ExplainResult",),
-    "keet.api.explained_launch": (
+    "keet.api.explain_result": (
+        "AccountPart",
+        "AccountTable",
+        "ExplainResult",
         "ExplainedLaunch",
         "FindingTable",
         "LaunchFinding",
-        "LaunchVerdict",
     ),
     "keet.api.read_profile": ("read_profile",),
     "keet.api.roofline": ("LaunchRoofline", "RooflineResult", "roofline"),
+    "keet.documents.explain": ("LaunchVerdict",),
     "keet.corpus.store.reader": ("Store", "open_store"),
     "keet.errors": ("IngestError", "KeetError", "NotAvailable", "NotComparable", "UsageError"),
     "keet.profile": ("Launch", "Profile"),

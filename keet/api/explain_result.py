@@ -1,25 +1,263 @@
-"""The result of `keet.explain`: launches, findings and account as objects, texts and frames."""
+"""The result of `keet.explain`: the document of the command, with tables, texts and frames."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from keet.api.account import AccountTable
-from keet.api.explained_launch import LAUNCH_FRAME_COLUMNS, ExplainedLaunch, FindingTable
 from keet.api.inputs import positive
-from keet.api.result import WIDTH, ApiResult, data_frame
+from keet.api.result import WIDTH, ApiResult, Table, data_frame
+from keet.documents.explain import ExplainLaunch
+from keet.documents.finding import FindingDocument
 from keet.formatting import count_noun
+from keet.profile.names import file_name
 from keet.safe_text import visible
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from keet.documents.explain import ExplainDocument
+    from keet.documents.explain import ExplainDocument, PartDocument
     from keet.evidence import Evidence
-    from keet.explanation.explanation_types import Explanation
+    from keet.explanation.explanation_types import Explanation, LaunchExplanation
     from keet.profile import Launch, Profile
+
+LAUNCH_COLUMNS = (
+    "launch_id", "kernel", "duration_us", "limiter", "reached_pct", "headline", "top_finding",
+    "top_forecast",
+)  # fmt: skip
+"""Columns of the frame of launches: names of the view `launches` of a store."""
+FINDING_COLUMNS = (
+    "launch_id", "kernel", "rank", "id", "title", "cause_certainty", "confidence", "forecast_low",
+    "forecast_likely", "forecast_high", "file", "line", "share", "text", "action",
+)  # fmt: skip
+"""Columns of the frame of findings: names of the view `findings` of a store where it has them."""
+ACCOUNT_COLUMNS = ("launch_id", "kernel", "part", "parent", "label", "innermost", "share", "us")
+"""Columns of the frame of the account, named as in the view `account` of a store."""
+
+
+class LaunchFinding(FindingDocument):
+    """One cause that costs time in one launch: the finding in the JSON of `keet explain`.
+
+    >>> import keet
+    >>> finding = keet.explain("kernels_samples/matrix_flip/slow.ncu-rep").findings[0]
+    >>> finding
+    <LaunchFinding #0 flip: Uncoalesced global access, 6.4x faster (3.0x to 18x)>
+    >>> finding.id, finding.rank, finding.cause_certainty
+    ('uncoalesced_global', 1, 'certain')
+    >>> finding.where
+    'slow.cu:7'
+    """
+
+    launch: ExplainedLaunch
+
+    def __init__(self, launch: ExplainedLaunch, document: FindingDocument) -> None:
+        self.__dict__.update(vars(document), launch=launch)
+
+    def __repr__(self) -> str:
+        gain = f", {self.gain}" if self.gain else ""
+        return f"<LaunchFinding {self.launch.name}: {self.title}{gain}>"
+
+    @property
+    def gain(self) -> str:
+        """The forecast in words; empty if unknown."""
+        from keet.render.common.finding import forecast_of
+
+        each = self.launch.explained
+        return forecast_of(each, each.findings[self.rank - 1]) if self.forecast else ""
+
+    @property
+    def where(self) -> str:
+        """The first source line without its folders; empty if unknown."""
+        return next((f"{file_name(each.file)}:{each.line}" for each in self.locations), "")
+
+    def row(self) -> tuple[object, ...]:
+        """Of the data frame: see `FINDING_COLUMNS`."""
+        gain, first = self.forecast, next(iter(self.locations), None)
+        return (
+            *(self.launch.id, self.launch.kernel, self.rank, self.id, self.title),
+            *(self.cause_certainty, self.confidence),
+            *((gain.low, gain.likely, gain.high) if gain else (None,) * 3),
+            *((first.file, first.line, first.share) if first else (None,) * 3),
+            *(self.text, self.action),
+        )
+
+
+class FindingTable(Table[LaunchFinding]):
+    """Findings, those of one launch together and in the order of their gain.
+
+    >>> import keet
+    >>> findings = keet.explain("kernels_samples/matrix_flip/slow.ncu-rep").findings
+    >>> findings
+    <FindingTable: 1 finding>
+    >>> [finding.id for finding in findings]
+    ['uncoalesced_global']
+    >>> findings.to_pandas()[["launch_id", "id", "cause_certainty", "line"]]
+       launch_id                  id cause_certainty  line
+    0          0  uncoalesced_global         certain     7
+    """
+
+    def __repr__(self) -> str:
+        return f"<FindingTable: {count_noun(len(self), 'finding')}>"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per finding. Columns are named as in the view `findings` of a store."""
+        return data_frame((each.row() for each in self), FINDING_COLUMNS)
+
+    def _repr_html_(self) -> str:
+        from keet.api.notebook import findings_html
+
+        return findings_html(
+            [(f.launch.name, f.title, f.gain, f.cause_certainty, f.where, f.action) for f in self]
+        )
+
+
+class AccountPart(NamedTuple):
+    """A part of the time of a launch."""
+
+    launch_id: int
+    kernel: str
+    id: str
+    """Stable name, from the outermost part to this one: `waiting.busy.l2`."""
+    parent: str | None
+    """Id of the part that contains it; None: outermost. Outermost parts add up to the launch's
+    time."""
+    label: str
+    """Description."""
+    innermost: bool
+    """Whether it has no parts of its own; innermost parts also add up to the launch's time."""
+    share: float
+    """Of the launch's time over all SMs, 0 to 1."""
+    us: float | None
+    """The same as microseconds; None: the duration was not measured."""
+    evidence: tuple[Evidence, ...]
+    """The share, and what it was computed from."""
+
+
+class AccountTable(Table[AccountPart]):
+    """Parts of the time; each is followed by its own parts.
+
+    >>> import keet
+    >>> account = keet.explain("kernels_samples/matrix_flip/slow.ncu-rep").account
+    >>> outermost = [part for part in account if part.parent is None]
+    >>> max(outermost, key=lambda part: part.share).label
+    'schedulers have no eligible warp'
+    >>> round(sum(part.share for part in outermost), 3)
+    1.0
+    >>> part = account.leading()[0]
+    >>> part.id, part.label
+    ('waiting.busy.l2', 'waiting for L2, which is busy')
+    """
+
+    def __repr__(self) -> str:
+        launches = len({part.launch_id for part in self})
+        of = count_noun(launches, "launch")
+        return f"<AccountTable: {len(self)} parts of the time of {of}>"
+
+    def leading(self, most: int = 6) -> tuple[AccountPart, ...]:
+        """The innermost parts that take the largest share of their launch."""
+        innermost = [part for part in self if part.innermost]
+        return tuple(sorted(innermost, key=lambda part: -part.share)[:most])
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per part. Columns are named as in the view `account` of a store."""
+        return data_frame((part[:-1] for part in self), ACCOUNT_COLUMNS)
+
+    def _repr_html_(self) -> str:
+        from keet.api.notebook import account_html
+
+        several = len({part.launch_id for part in self}) > 1
+        rows: list[tuple[str, int, float, float | None]] = []
+        depths: dict[str | None, int] = {None: -1}
+        for part in self:
+            depths[part.id] = depths[part.parent] + 1
+            label = f"#{part.launch_id} {part.label}" if several else part.label
+            rows.append((label, depths[part.id], part.share, part.us))
+        return account_html(rows)
+
+
+class ExplainedLaunch(ExplainLaunch):
+    """One launch of an explanation: its object in the JSON of `keet explain`.
+
+    >>> import keet
+    >>> launch = keet.explain("kernels_samples/matrix_flip/slow.ncu-rep").launch(0)
+    >>> launch.headline
+    'L2 is at 83% of peak; main cause: uncoalesced global access at slow.cu:7.'
+    >>> launch.verdict.limiter, launch.grid, launch.block
+    ('L2', (256, 1024, 1), (32, 8, 1))
+    >>> print(launch.evidence["duration#0"])
+    1.02 ms
+    """
+
+    document: ExplainLaunch
+    explained: LaunchExplanation
+    findings: FindingTable  # type: ignore[assignment]
+    account: AccountTable  # type: ignore[assignment]
+    """Where its time goes: parts that add up."""
+
+    def __init__(self, explained: LaunchExplanation, document: ExplainLaunch) -> None:
+        findings = FindingTable([LaunchFinding(self, each) for each in document.findings])
+        account = AccountTable(list(_parts(document, document.account, None)))
+        own = {"document": document, "findings": findings, "account": account}
+        self.__dict__.update(vars(document) | own, explained=explained)
+
+    def __repr__(self) -> str:
+        return f"<ExplainedLaunch {self.short}>"
+
+    @property
+    def name(self) -> str:
+        """`#0 flip`."""
+        return f"#{self.id} {self.kernel}"
+
+    @property
+    def short(self) -> str:
+        """Its name and the first sentence of the headline, for one line."""
+        first, stop, _ = self.headline.partition(". ")
+        return f"{self.name}: {first}{stop.rstrip()}"
+
+    @property
+    def launch(self) -> Launch:
+        """The launch of the profile: `launch.get("duration")`, `launch.metric(NAME)`."""
+        return self.explained.launch
+
+    @property
+    def duration_us(self) -> float | None:
+        """None: not measured."""
+        took = self.duration
+        return float(took.value) if took and math.isfinite(took.value) else None
+
+    @property
+    def headline(self) -> str:
+        """What limits it, in one sentence."""
+        return self.verdict.headline
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its object in the JSON of `keet explain`."""
+        return self.document.to_dict()
+
+    def row(self) -> tuple[object, ...]:
+        """Of the frame of launches: see `LAUNCH_COLUMNS`."""
+        first, verdict = next(iter(self.findings), None), self.verdict
+        forecast = first.forecast.likely if first and first.forecast else None
+        limit = (verdict.limiter, verdict.reached_pct, verdict.headline)
+        known = (self.id, self.kernel, self.duration_us, *limit)
+        return (*known, first.id if first else None, forecast)
+
+    def _repr_html_(self) -> str:
+        from keet.api.notebook import launch_html
+
+        return launch_html(self.explained)
+
+
+def _parts(
+    launch: ExplainLaunch, parts: Sequence[PartDocument], parent: str | None
+) -> Iterator[AccountPart]:
+    for part in parts:
+        place = (launch.id, launch.kernel, part.id, parent, part.part, not part.children)
+        yield AccountPart(*place, part.share, part.us, tuple(part.evidence))
+        yield from _parts(launch, part.children, part.id)
 
 
 class ExplainResult(ApiResult):
@@ -152,7 +390,7 @@ class ExplainResult(ApiResult):
             case "account":
                 return self.account.to_pandas()
             case "launches":
-                return data_frame((each.row() for each in self.launches), LAUNCH_FRAME_COLUMNS)
+                return data_frame((each.row() for each in self.launches), LAUNCH_COLUMNS)
         raise ValueError(f"{table!r} is not a table; name findings, account or launches")
 
     def _repr_html_(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from keet.optional_packages import require
 from keet.safe_text import visible
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from keet.documents.document import Document
 
+T = TypeVar("T")
 WIDTH = 100
 """Default number of columns of a text."""
 
@@ -44,6 +45,25 @@ class ApiResult(ABC):
 
     def __str__(self) -> str:
         return self.to_text()
+
+
+class Table(Sequence[T]):
+    """Rows of a result: a part of a table is a table."""
+
+    def __init__(self, rows: Sequence[T]) -> None:
+        self._rows = tuple(rows)
+
+    @overload
+    def __getitem__(self, number: int) -> T: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> Self: ...
+
+    def __getitem__(self, number: int | slice) -> T | Self:
+        return type(self)(self._rows[number]) if isinstance(number, slice) else self._rows[number]
+
+    def __len__(self) -> int:
+        return len(self._rows)
 
 
 def data_frame(rows: Iterable[Sequence[object]], columns: Sequence[str]) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from keet.documents.shared_types import (
     KEET,
     DeviceDocument,
     Dimensions,
+    EvidenceId,
     FindingId,
     JsonNumber,
     JsonQuantity,
@@ -25,7 +26,7 @@ from keet.documents.whole_run import InRunDocument, ReplayDocument
 
 
 @dataclass(frozen=True, kw_only=True)
-class VerdictDocument(Document):
+class LaunchVerdict(Document):
     limiter: str | None
     """The unit nearest to its peak, ties joined by `+`. `latency` if no unit is near its peak. Null
     if the report does not say how busy any unit was."""
@@ -43,14 +44,14 @@ class HealthyDocument(Document):
     id: FindingId
     """Id of the finding that does not apply."""
     text: str
-    evidence: list[str]
+    evidence: list[EvidenceId]
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoteDocument(Document):
     id: Literal["instruction_mix", "l2_stage", "bytes_moved"]
     text: str
-    evidence: list[str]
+    evidence: list[EvidenceId]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +67,7 @@ class PartDocument(Document):
     """Share of the launch's time, 0 to 1."""
     us: float | None
     """The same time in microseconds."""
-    evidence: list[str]
+    evidence: list[EvidenceId]
     """Ids of the share and of the numbers that it was computed from."""
     children: list[PartDocument]
 
@@ -83,7 +84,7 @@ class FigureDocument(Document):
     """For example `flop/s` or `byte/s`; empty for plain numbers."""
     share_pct: float | None
     """Per cent of the peak; null if it is not a rate."""
-    evidence: list[str]
+    evidence: list[EvidenceId]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +93,7 @@ class UnitDocument(Document):
     """For example `DRAM`, `L2` or `FMA`."""
     reached_pct: float | None
     """Per cent of its peak, over the elapsed cycles."""
-    evidence: str
+    evidence: EvidenceId
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +110,7 @@ class ExplainLaunch(Document):
     figures: list[FigureDocument]
     """Rates with their shares of the peak, waves, registers per thread, and blocks that fit on an
     SM; those that the report has."""
-    verdict: VerdictDocument
+    verdict: LaunchVerdict
     ceilings: list[UnitDocument]
     """The busiest unit comes first."""
     findings: list[FindingDocument]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from keet.documents.document import LEFT_OUT, Document
-from keet.documents.shared_types import FindingId
+from keet.documents.shared_types import EvidenceId, FindingId
 from keet.evidence import Confidence
 
 CauseCertainty = Literal["certain", "likely", "possible"]
@@ -75,7 +75,7 @@ class MinorDocument(Document):
     text: str
     forecast: ForecastDocument | None
     """If the cause is there. Null if it cannot be computed."""
-    evidence: list[str]
+    evidence: list[EvidenceId]
     """Ids in the launch's `evidence`."""
 
 
@@ -103,7 +103,7 @@ class FindingDocument(Document):
     nearest_case: NearestDocument | None
     """Of the first finding; null for others, and if no case was measured."""
     locations: list[LocationDocument]
-    evidence: list[str]
+    evidence: list[EvidenceId]
     """Ids in the launch's `evidence`."""
     why: str | None = LEFT_OUT
     """A model's explanation of why the code behaves this way; null if it has none."""

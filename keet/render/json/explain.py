@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from keet.analysis.account import TimePart
@@ -15,10 +15,10 @@ from keet.documents.explain import (
     FigureDocument,
     GroundingDocument,
     HealthyDocument,
+    LaunchVerdict,
     NoteDocument,
     PartDocument,
     UnitDocument,
-    VerdictDocument,
 )
 from keet.documents.shared_types import SkippedDocument
 from keet.evidence import Evidence
@@ -133,9 +133,9 @@ def launch_document(explanation: Explanation, each: LaunchExplanation) -> Explai
         block=launch.block,
         duration=_duration(launch),
         figures=[_figure(figure) for figure in each.figures],
-        verdict=VerdictDocument(**_verdict(each), **_verdict_by(explanation, each)),
+        verdict=LaunchVerdict(**_verdict(each), **_verdict_by(explanation, each)),
         ceilings=[
-            UnitDocument(unit=c.name, reached_pct=_finite(c.reached), evidence=c.reached.id)
+            UnitDocument(unit=c.name, reached_pct=_finite(c.reached), evidence=c.reached)
             for c in each.ceilings
         ],
         findings=[
@@ -165,12 +165,12 @@ def _figure(figure: LaunchFigure) -> FigureDocument:
         value=_finite(figure.value),
         unit=figure.value.unit,
         share_pct=_finite(figure.share),
-        evidence=_ids(cited),
+        evidence=list(cited),
     )
 
 
 def _note(note: Note, kind: type[N]) -> N:
-    return kind(id=note.id, text=note.text, evidence=_ids(note.evidence))  # type: ignore[arg-type]
+    return kind(id=note.id, text=note.text, evidence=list(note.evidence))  # type: ignore[arg-type]
 
 
 def _part(part: TimePart) -> PartDocument:
@@ -179,7 +179,7 @@ def _part(part: TimePart) -> PartDocument:
         part=part.label,
         share=round(float(part.share.value) / 100, 6),
         us=float(part.us.value) if part.us else None,
-        evidence=_ids((part.share, *part.evidence)),
+        evidence=[part.share, *part.evidence],
         children=[_part(child) for child in part.children],
     )
 
@@ -233,7 +233,3 @@ def _verdict_by(explanation: Explanation, each: LaunchExplanation) -> Fields:
 
 def _finite(number: Evidence | None) -> float | None:
     return float(number.value) if number and math.isfinite(number.value) else None
-
-
-def _ids(evidence: Iterable[Evidence]) -> list[str]:
-    return [entry.id for entry in evidence]

@@ -39,7 +39,7 @@ def finding_document(
         precedents=PrecedentsDocument.taken_from(precedents) if precedents else None,
         nearest_case=_nearest(finding, each),
         locations=[_location(place) for place in finding.places],
-        evidence=[entry.id for entry in finding.evidence],
+        evidence=list(finding.evidence),
         **by_model,
     )
 
@@ -64,7 +64,7 @@ def minor_document(finding: Finding) -> MinorDocument:
         title=finding.title,
         text=finding.text,
         forecast=forecast_document(finding.forecast),
-        evidence=[entry.id for entry in finding.evidence],
+        evidence=list(finding.evidence),
     )
 
 

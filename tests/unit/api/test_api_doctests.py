@@ -18,12 +18,10 @@ from tests.unit.api.conftest import ROOT
 
 MODULES = (
     "keet",
-    "keet.api.account",
     "keet.api.diff",
     "keet.api.diff_result",
     "keet.api.explain",
     "keet.api.explain_result",
-    "keet.api.explained_launch",
     "keet.api.read_profile",
     "keet.api.roofline",
 )
