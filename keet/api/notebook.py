@@ -62,13 +62,12 @@ def profile_html(profile: Profile) -> str:
 def explain_html(explanation: Explanation, *, everything: bool) -> str:
     from keet.explanation.program import program_of
     from keet.render.common.program import shown_launches, verified_text
-    from keet.verification.explanation_check import ExplanationCheck
 
     program = program_of(explanation)
     launches = explanation.launches
     closing = element(
         "p",
-        verified_text(explanation, ExplanationCheck(explanation, program)),
+        verified_text(explanation),
         " print(…) shows everything, .to_html() makes a page.",
         class_="muted",
     )

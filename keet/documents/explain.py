@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Literal
 
 from keet.documents.document import LEFT_OUT, Document
@@ -149,12 +150,16 @@ class ExplainLaunch(Document):
 @dataclass(frozen=True, kw_only=True)
 class GroundingDocument(Document):
     numbers: int
-    """Numbers in all texts, including a model's checked sentences."""
+    """Numbers in all sentences, including a model's checked ones."""
     verified: int
-    """Numbers that were found in the report, or that keet printed from it in a model's text."""
-    unchecked: list[str]
-    """keet's own numbers that no evidence supports, and a model's sentences with numbers or
-    comparisons that keet could not check; each with the reason."""
+    """Numbers that are printed from evidence: all of them."""
+    unchecked: list[str] = field(default_factory=list)
+    """A model's sentences with numbers or comparisons that keet could not check; each with the
+    reason."""
+
+    @classmethod
+    def of(cls, numbers: int, unchecked: Iterable[str] = ()) -> GroundingDocument:
+        return cls(numbers=numbers, verified=numbers, unchecked=list(unchecked))
 
 
 @dataclass(frozen=True, kw_only=True)

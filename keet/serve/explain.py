@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from keet.documents.document import numbers_in
 from keet.documents.explain import GroundingDocument
-from keet.render.json.explain import launch_json
+from keet.render.json.explain import launch_document, launch_json
 from keet.render.json.program import program_document
 from keet.render.json.report import device_document
 from keet.serve.arguments import ExplainArguments
@@ -52,7 +53,6 @@ def _reply(name: str, asked: ExplainArguments, explanation: Explanation) -> Tool
     from keet.explanation.program import program_of
     from keet.render.common.program import shown_launches
     from keet.render.markdown.explain import page_markdown
-    from keet.verification.explanation_check import ExplanationCheck
 
     program = program_of(explanation)
     everything = asked.launch is not None or asked.kernel is not None
@@ -66,15 +66,14 @@ def _reply(name: str, asked: ExplainArguments, explanation: Explanation) -> Tool
 
     page, text, end = with_text(page, "launch", text_of, "launches")
     hidden = _hidden(len(explanation.asked) - len(shown))
-    checked = ExplanationCheck(explanation, program)
+    listed = shown[asked.offset : asked.offset + len(page.entries)]
+    here = [launch_document(explanation, each) for each in listed]
     result = ExplainToolResult(
         report=name,
         device=device_document(shown[0].launch.device),
         program=_program(program) if program and not asked.offset else None,
         launches=page.entries,
-        grounding=GroundingDocument(
-            numbers=checked.numbers, verified=checked.verified, unchecked=list(checked.unchecked)
-        ),
+        grounding=GroundingDocument.of(numbers_in(here)),
         **page_fields(page, [*_notes(explanation), *hidden]),
     )
     return ToolReply(result, text, "\n".join(filter(None, [end, *hidden])))

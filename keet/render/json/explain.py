@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from keet.analysis.account import TimePart
 from keet.diagnosis.finding import Finding
-from keet.documents.document import Streamed, json_line
+from keet.documents.document import Streamed, json_line, numbers_in
 from keet.documents.explain import (
     ExplainDocument,
     ExplainLaunch,
@@ -43,7 +43,6 @@ from keet.render.json.program import program_document
 from keet.render.json.report import device_document, report_document
 from keet.render.json.whole_run import in_run_document, replay_document, run_document
 from keet.units import Quantity
-from keet.verification.explanation_check import CheckCount, check_launch, check_program, check_run
 
 if TYPE_CHECKING:
     from keet.explanation.model_explanation import Authorship
@@ -73,41 +72,37 @@ def explain_fields(explanation: Explanation) -> Iterator[tuple[str, Any]]:
     yield "report", report_document(profile)
     yield "device", device_document(explanation.asked[0].device)
     yield "devices", [device_document(device) for device in profile.devices]
-    passed, own = ProgramCollector(explanation), CheckCount()
-    own.add(check_run(explanation))
-    yield "launches", _launches(explanation, passed, own)
+    passed = ProgramCollector(explanation)
+    printed: list[int] = []
+    yield "launches", _launches(explanation, passed, printed)
+    run = run_document(explanation.whole_run) if explanation.whole_run else None
     program = passed.program()
-    own.add(check_program(program))
-    yield "grounding", _grounding(explanation, own)
+    together = program_document(program) if program else None
+    model = model_numbers(explanation) if explanation.author else 0
+    yield (
+        "grounding",
+        GroundingDocument.of(
+            sum(printed) + numbers_in([run, together]) + model,
+            unchecked_sentences(explanation) if explanation.author else (),
+        ),
+    )
     if explanation.author:
         yield from _authorship(explanation.author)
-    if explanation.whole_run:
-        yield "run", run_document(explanation.whole_run)
-    if program:
-        yield "program", program_document(program)
+    if run:
+        yield "run", run
+    if together:
+        yield "program", together
 
 
 def _launches(
-    explanation: Explanation, passed: ProgramCollector, own: CheckCount
+    explanation: Explanation, passed: ProgramCollector, printed: list[int]
 ) -> Iterator[ExplainLaunch]:
-    """Launches may be explained while they are written, so they are iterated once."""
+    """Launches may be explained while they are written, so they are iterated once. `printed`: how
+    many numbers the sentences of each launch have."""
     for each in passed:
-        yield launch_document(explanation, each)
-        own.add(check_launch(each))
-
-
-def _grounding(explanation: Explanation, own: CheckCount) -> GroundingDocument:
-    """keet prints the numbers in a model's sentences. Sentences with others are unchecked."""
-    if explanation.author is None:
-        return GroundingDocument(
-            numbers=own.numbers, verified=own.verified, unchecked=own.unchecked
-        )
-    model = model_numbers(explanation)
-    return GroundingDocument(
-        numbers=own.numbers + model,
-        verified=own.verified + model,
-        unchecked=[*own.unchecked, *unchecked_sentences(explanation)],
-    )
+        document = launch_document(explanation, each)
+        printed.append(numbers_in(document))
+        yield document
 
 
 def _authorship(author: Authorship) -> Iterator[tuple[str, Any]]:

@@ -27,7 +27,6 @@ from keet.render.common.finding import certainty_of, forecast_of
 from keet.render.common.occupancy import occupancy_limit
 from keet.render.common.places import place_shares, unplaced_shares
 from keet.render.markdown.costed_source import CostedSource
-from keet.verification.explanation_check import ExplanationCheck
 
 if TYPE_CHECKING:
     from keet.explanation.launch_in_run import LaunchInRun
@@ -378,8 +377,6 @@ def _gaps(
         yield TextPiece(_GAPS, f"- {line}", group="remedy")
     for sentence in hints.sentences:
         yield TextPiece(_GAPS, f"- {one_line(sentence)}", group="remedy")
-    for claim in ExplanationCheck(explanation).unchecked:
-        yield TextPiece(_GAPS, f"- not supported by the report: {one_line(claim)}", group="gap")
 
 
 # --- source lines

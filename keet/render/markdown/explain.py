@@ -52,12 +52,10 @@ from keet.render.markdown.model_explanation import (
     edits_markdown,
     headline_markdown,
     model_markdown,
-    unsupported_markdown,
     why_markdown,
 )
 from keet.render.markdown.program import program_markdown
 from keet.render.markdown.whole_run import replay_markdown, unlike_markdown
-from keet.verification.explanation_check import ExplanationCheck
 from keet.version import __version__
 
 _RADIUS = 2
@@ -76,7 +74,7 @@ def explain_markdown(
     shown = shown_launches(explanation, program, everything=everything)
     head = [*_heading(explanation), *(program_markdown(program) if program else ())]
 
-    closing = [*_not_judged(explanation), *_closing(explanation, program)]
+    closing = [*_not_judged(explanation), *_closing(explanation)]
 
     @cache
     def block(place: int, detail: Detail) -> list[str]:
@@ -105,7 +103,7 @@ def page_markdown(
     head = [*_heading(explanation), *(program_markdown(program) if program and is_first else ())]
     own = explanation._replace(launches=tuple(shown))
     caution = caution_about(own.capture_hints.command)
-    foot = [*_not_judged(own), *([caution] if caution else ()), *_closing(explanation, program)]
+    foot = [*_not_judged(own), *([caution] if caution else ()), *_closing(explanation)]
     text = ""
     for details in plans_of(len(shown)):
         blocks = [
@@ -288,10 +286,8 @@ def _not_judged(explanation: Explanation) -> Iterator[str]:
         yield prose(" ".join(hints.sentences))
 
 
-def _closing(explanation: Explanation, program: ProgramExplanation | None) -> Iterator[str]:
-    author, own = explanation.author, ExplanationCheck(explanation, program)
-    yield from unsupported_markdown(own.unchecked)
-    verified = verified_text(explanation, own)
+def _closing(explanation: Explanation) -> Iterator[str]:
+    author, verified = explanation.author, verified_text(explanation)
     if author:
         yield from author_markdown(author, verified, answered=bool(model_explanations(explanation)))
         return

@@ -198,11 +198,6 @@ def _place(entry: Evidence) -> str:
     return code(flat(entry.line)) if entry.line else ""
 
 
-def unsupported_markdown(claims: Sequence[str]) -> Iterator[str]:
-    """Numbers in keet's own texts that the evidence does not contain."""
-    yield from _list("Not supported by the report:", [f"- {prose(claim)}" for claim in claims])
-
-
 def author_markdown(
     author: Authorship, introduction: str, *, answered: bool, part: str = "part"
 ) -> Iterator[str]:

@@ -39,7 +39,6 @@ from keet.render.terminal.line_count import line_count
 from keet.render.terminal.program import program_view
 from keet.render.terminal.show import command_view
 from keet.render.terminal.whole_run import replay_view, unlike_view
-from keet.verification.explanation_check import ExplanationCheck
 
 _SCREEN, _COLUMNS = 45, 100
 """Lines for one launch that a model explains, and the columns of the terminal that this is computed
@@ -62,7 +61,7 @@ def explain_view(
         return _with_model(explanation, program, shown, width, verbose=verbose)
     head = _head(explanation, program, width)
     missing = _model_closing(explanation)
-    foot = ["", *_closing(explanation, program, shown, width), *missing]
+    foot = ["", *_closing(explanation, shown, width), *missing]
 
     def block(place: int, detail: Detail) -> list[Renderable]:
         return ["", *_launch(shown[place], width, program, detail, verbose=verbose)]
@@ -75,7 +74,7 @@ def explain_view(
         )
         if len(details) < len(shown):
             printed = shown[: len(details)]
-            foot = ["", *_closing(explanation, program, printed, width), *missing]
+            foot = ["", *_closing(explanation, printed, width), *missing]
     blocks = [part for which in enumerate(details) for part in block(*which)]
     return Group(*head, *blocks, *foot)
 
@@ -93,7 +92,7 @@ def _with_model(
     unchecked = sum(
         len(each.model_explanation.unchecked) for each in shown if each.model_explanation
     )
-    foot = ["", *_closing(explanation, program, shown, width)]
+    foot = ["", *_closing(explanation, shown, width)]
     by_model = _model_closing(explanation, unchecked, verbose=verbose)
     room = _SEVERAL
     if program is None:  # one launch, and no table before it
@@ -239,13 +238,12 @@ def _rest(each: LaunchExplanation) -> Iterator[Renderable]:
 
 def _closing(
     explanation: Explanation,
-    program: ProgramExplanation | None,
     shown: Sequence[LaunchExplanation],
     width: int,
 ) -> list[Renderable]:
     hidden = hidden_text(explanation, shown)
     lines: list[Renderable] = [Text(f"{hidden}.")] if hidden else []
-    lines.append(_verified(explanation, program))
+    lines.append(Text(verified_text(explanation), style="dim"))
     lines += _not_checked(explanation, width)
     return [*lines, *_without_code(explanation, shown)]
 
@@ -274,7 +272,3 @@ def _not_checked(explanation: Explanation, width: int) -> Iterator[Renderable]:
 def _without_code(explanation: Explanation, shown: Sequence[LaunchExplanation]) -> list[Renderable]:
     text = without_code_text(explanation, shown)
     return [Text(text, style="dim")] if text else []
-
-
-def _verified(explanation: Explanation, program: ProgramExplanation | None) -> Text:
-    return Text(verified_text(explanation, ExplanationCheck(explanation, program)), style="dim")

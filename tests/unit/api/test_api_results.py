@@ -133,10 +133,6 @@ def test_frames_have_the_columns_of_a_store() -> None:
     assert {*frames.ACCOUNT_COLUMNS} - {*store.ACCOUNT_COLUMNS} == {"kernel"}
     assert {*frames.LAUNCH_COLUMNS} <= {*store.LAUNCH_COLUMNS}
 
-    assert {*FINDING_COLUMNS} - {*FINDING_COLUMNS} == {"kernel", "action"}
-    assert {*ACCOUNT_COLUMNS} - {*ACCOUNT_COLUMNS} == {"kernel"}
-    assert {*LAUNCH_COLUMNS} <= {*LAUNCH_COLUMNS}
-
 
 @pytest.mark.slow
 def test_frames_of_a_difference() -> None:

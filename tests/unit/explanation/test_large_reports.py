@@ -28,7 +28,6 @@ from keet.render.common.program import (
 )
 from keet.render.json.explain import explain_document
 from keet.render.markdown.explain import explain_markdown
-from keet.verification.explanation_check import ExplanationCheck
 from tests.many_launches import different, repeated
 
 TOUR = "tour_full.ncu-rep"
@@ -42,8 +41,6 @@ def view_of(profile: Profile, most: int) -> Explanation:
 def program(explanation: Explanation) -> ProgramExplanation:
     found = program_of(explanation)
     assert found is not None
-    for grounding in ExplanationCheck(explanation, found).checked:
-        assert grounding.all_supported, grounding.unsupported
     return found
 
 
