@@ -88,7 +88,7 @@ NOT_FOR_A_REPORT_ALONE = (
 def test_explain_loads_what_it_needs() -> None:
     (loaded,) = loaded_by(("explain", "--no-sass", "--no-model", REPORT))
     assert loaded.isdisjoint(NOT_FOR_A_REPORT_ALONE)
-    assert "keet.verification.grounding" in loaded  # the probe sees modules, too
+    assert "keet.explanation.analyst" in loaded  # the probe sees modules, too
 
 
 @pytest.mark.slow

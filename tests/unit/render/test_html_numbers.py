@@ -155,7 +155,7 @@ def test_numbers_are_linked_to_those_they_were_computed_from(path: Path) -> None
             article = with_id(page_of(path), f"launch-{expected.id}-finding-{finding.rank}")
             rows = list(_evidence_rows(article))
             keys = {name: key for name, key, *_ in rows}
-            assert {*finding.evidence} <= {*keys}
+            assert {piece.id for piece in finding.evidence} <= {*keys}
             for name, _, value, links in rows:
                 assert value == values[name]
                 sources = expected.evidence[name].derived_from or []
