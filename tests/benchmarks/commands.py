@@ -83,7 +83,7 @@ def comparisons(folder: Path) -> list[Comparison]:
                 f"keet explain --no-sass --format {name}, against {script}",
                 (*explain, "--format", name, *(("-o", page) if name == "html" else ())),
                 (*bare, report),
-                at_most(1.0),
+                at_most(1.8 if name == "html" else 1.5),
             )
             for name in FORMATS
         ),
