@@ -69,8 +69,7 @@ class CheckCount:
 def check_run(explanation: Explanation) -> Iterator[GroundingResult]:
     if (run := explanation.whole_run) is None:
         return
-    for text, launch in run.sentences:
-        yield check_grounding(text, run.book, launch=launch)
+    yield from (check_grounding(text, run.book) for text in run.text)
 
 
 def check_launch(each: LaunchExplanation) -> Iterator[GroundingResult]:
@@ -82,8 +81,8 @@ def check_launch(each: LaunchExplanation) -> Iterator[GroundingResult]:
 def check_program(program: ProgramExplanation | None) -> Iterator[GroundingResult]:
     if program is None:
         return
-    yield from map(EvidenceIndex(program.book).check, program.sentences)
-    for found in program.across:
+    yield from map(EvidenceIndex(program.book).check, program.texts)
+    for found in program.cross_launch:
         yield check_grounding(found.text, found.evidence)
 
 

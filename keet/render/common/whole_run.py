@@ -26,7 +26,7 @@ _NAMED = 3
 
 def rows_of(run: WholeRun, most: int) -> list[KernelRow]:
     """At most so many rows: large kernels one by one, the others in one row."""
-    large = sum(row.share.value >= _SMALL for row in run.kernels)
+    large = sum(row.share_pct >= _SMALL for row in run.kernels)
     shown = min(large, most) if len(run.kernels) <= most else min(large, most - 1)
     single = run.kernels[: max(shown, 1)]
     rest = run.kernels[len(single) :]
@@ -53,7 +53,7 @@ def spread_text(row: KernelRow) -> str:
         return ""
     if row.longest.value <= _SPREAD * row.shortest.value:
         return ""
-    return f"{row.shortest} to {row.longest} per launch"
+    return f"{row.shortest.to_base()} to {row.longest.to_base()} per launch"
 
 
 def stands_for(each: LaunchExplanation) -> str:
@@ -65,7 +65,7 @@ def stands_for(each: LaunchExplanation) -> str:
 
 def skipped_texts(run: WholeRun) -> Iterator[str]:
     """Why kernels could not be profiled, and what to try."""
-    for skipped in run.table.skipped:
+    for skipped in run.skipped:
         reason = skipped.reason.removeprefix("it can't be replayed: ")
         yield f"{skipped.kernel} could not be profiled: {reason}; to profile it: {skipped.remedy}"
 
@@ -80,9 +80,5 @@ def reason_texts(replay: ReplayDiffers) -> Iterator[tuple[str, str, str]]:
 
     for reason in replay.open_reasons:
         heading = f"{capitalized(reason.status)}: {REASON_NAMES[reason.id]}."
-        yield heading, f"{_upper(reason.text)}.", f"To tell: {reason.how_to_tell}."
-
-
-def _upper(text: str) -> str:
-    """Capitalised, except for `ncu`."""
-    return text if text.startswith("ncu ") else capitalized(text)
+        text = reason.text if reason.text.startswith("ncu ") else capitalized(reason.text)
+        yield heading, f"{text}.", f"To tell: {reason.how_to_tell}."

@@ -39,9 +39,7 @@ from keet.render.json.model_explanation import (
     usage_document,
     why,
 )
-from keet.render.json.program import program_document
 from keet.render.json.report import device_document, report_document
-from keet.render.json.whole_run import in_run_document, replay_document, run_document
 from keet.units import Quantity
 from keet.verification.explanation_check import CheckCount, check_launch, check_program, check_run
 
@@ -82,9 +80,9 @@ def explain_fields(explanation: Explanation) -> Iterator[tuple[str, Any]]:
     if explanation.author:
         yield from _authorship(explanation.author)
     if explanation.whole_run:
-        yield "run", run_document(explanation.whole_run)
+        yield "run", explanation.whole_run
     if program:
-        yield "program", program_document(program)
+        yield "program", program
 
 
 def _launches(
@@ -187,10 +185,7 @@ def _part(part: TimePart) -> PartDocument:
 def _in_run(explanation: Explanation, each: LaunchExplanation) -> Fields:
     if explanation.whole_run is None:
         return {}
-    return {
-        "in_run": in_run_document(each.in_run) if each.in_run else None,
-        "replay": replay_document(each.replay) if each.replay else None,
-    }
+    return {"in_run": each.in_run, "replay": each.replay}
 
 
 def _by_model(explanation: Explanation, each: LaunchExplanation) -> Fields:
