@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.kernel.library import launched_by
@@ -34,7 +34,7 @@ from keet.explanation.launch_groups import (
     launches_that_matter,
     notable_saving,
 )
-from keet.explanation.run_texts import launches_text, maybe_time, microseconds, share, time
+from keet.explanation.run_texts import launches_text, microseconds, share, time
 from keet.explanation.same_work import same_work_texts
 from keet.formatting import times_text
 from keet.profile import Launch
@@ -52,7 +52,8 @@ class ProgramRow(ProgramRowDocument):
     groups: tuple[LaunchGroup, ...] = live()
     """The most time first; empty if the kernel was not profiled."""
     evidence: tuple[Evidence, ...] = live()
-    """Share, launches, time; then those of the shortest, median and longest launch, if known."""
+    """Share, launches, time; then the shortest, median and longest launch if they are known, in a
+    run without the median."""
     run_row: KernelRow | None = live(default=None)
     """Set if the run is known."""
     members: tuple[ProgramRow, ...] = live(default=())
@@ -78,37 +79,35 @@ class ProgramRow(ProgramRowDocument):
 def _program_row(
     kernel: str,
     groups: Sequence[LaunchGroup],
-    numbers: tuple[Evidence, Evidence, Evidence],
-    ends: tuple[Evidence | None, Evidence | None, Evidence | None] = (None, None, None),
-    **others: Any,
+    evidence: tuple[Evidence, ...],
+    run_row: KernelRow | None = None,
 ) -> ProgramRow:
-    """`numbers`: share, launches and time. `ends`: the shortest, median and longest launch."""
+    """`evidence`: see `ProgramRow`."""
+    part, count, took, *ends = evidence
     first = groups[0] if groups else None
     only = first.first.launch if first and len(groups) == 1 else None
-    part, launches, took = numbers
-    shortest, typical, longest = (float(microseconds(end).value) if end else None for end in ends)
-    ids = tuple(sorted(launch.id for group in groups for launch in group.launches))
-    fields = {
-        "launches": ids,
-        "grid": only.grid if only else None,
-        "block": only.block if only else None,
-        "library": None,
-        **others,
-    }
+    own = tuple(sorted(launch.id for group in groups for launch in group.launches))
+    times = [float(microseconds(end).value) for end in ends]
+    full = run_row.kernel_full if run_row else only.name.full if only else None
     return ProgramRow(
         kernel=kernel,
+        launches=run_row.profiled if run_row else own,
         representative=first.first.launch.id if first else None,
-        count=int(launches.value),
+        count=int(count.value),
+        grid=only.grid if only else None,
+        block=only.block if only else None,
         us_total=float(microseconds(took).value),
-        us_min=shortest,
-        us_median=typical,
-        us_max=longest,
+        us_min=times[0] if times else None,
+        us_median=times[1] if len(times) == 3 else None,
+        us_max=times[-1] if times else None,
         share=part.value / 100,
         first_finding=first.finding.id if first and first.finding else None,
         headline=first.first.verdict.headline if first else None,
+        gain=gain_of(groups, float(took.value)),
+        library=launched_by(full) if full else None,
         groups=tuple(groups),
-        evidence=(*numbers, *(end for end in ends if end)),
-        **fields,
+        evidence=evidence,
+        run_row=run_row,
     )
 
 
@@ -142,8 +141,7 @@ class ProgramExplanation(ProgramDocument):
             from keet.explanation.whole_run import combined_row
 
             run_row = combined_row(self.run, [row.run_row for row in rows if row.run_row])
-            name, (part, launches, took, *_) = run_row.kernel, run_row.evidence
-            profiled = run_row.profiled
+            name, evidence = run_row.kernel, run_row.evidence
         else:
             others, run_row = sum(row.not_explained or 1 for row in rows), None
             key, name = f"program_other_{others}", f"{others} others"
@@ -152,31 +150,28 @@ class ProgramExplanation(ProgramDocument):
             ns = sum(float(row.evidence[2].value) for row in rows)
             took = time(self.book, f"{key}_time", ns, "their time")
             part = share(self.book, f"{key}_share", took, self.total, "their share")
-            profiled = ()
+            evidence = (part, launches, took)
         groups = [group for row in rows for group in row.groups]
         known = not any(row.not_explained for row in rows)
-        return _program_row(
-            name,
-            (),
-            (part, launches, took),
-            launches=profiled,
-            gain=gain_of(groups, float(took.value)) if known else None,
-            run_row=run_row,
-            members=tuple(rows),
-        )
+        gain = gain_of(groups, float(evidence[2].value)) if known else None
+        row = _program_row(name, (), evidence, run_row)
+        return replace(row, gain=gain, members=tuple(rows))
 
-    def spread_text(self, group: LaunchGroup) -> Sentence:
-        """Which of its launches is shown, and how long they take."""
-        key = f"program_shape_{group.first.launch.id}"
+    def represents_text(self, group: LaunchGroup) -> Sentence:
+        """Which of the group's launches is its representative; if they differ, how long they
+        take."""
+        key, size = f"program_shape_{group.first.launch.id}", Quantity(len(group.launches), "")
+        count = self.book.derived(f"{key}_launches", size, "launches of this shape")
+        if not group.is_uneven:
+            return Sentence("it represents {count:count} launches of this shape", count=count)
         shortest, longest = (
-            time(self.book, f"{key}_{end}", ns, f"{end} launch")
+            time(self.book, f"{key}_{end}", ns, f"{end} launch of this shape")
             for end, ns in zip(("shortest", "longest"), group.durations, strict=True)
         )
-        count = Quantity(len(group.launches), "")
         return Sentence(
-            "{which} of {count} launches of this shape, which take {shortest} to {longest}",
+            "{which} of {count:count} launches of this shape, which take {shortest} to {longest}",
             which=group.rank_text,
-            count=self.book.derived(f"{key}_launches", count, "launches of this shape"),
+            count=count,
             shortest=shortest,
             longest=longest,
         )
@@ -339,21 +334,15 @@ class _ProgramMaker:
         took = time(self._book, f"{key}_time", group.time_ns, f"time of {name}")
         times = [launch.rank_time for launch in group.launches]
         ends = {"shortest": min(times), "median": median(times), "longest": max(times)}
-        shortest, typical, longest = (
-            maybe_time(self._book, f"{key}_{end}", ns if all(times) else None, f"{end} of {name}")
+        spread = [
+            time(self._book, f"{key}_{end}", ns, f"{end} of {name}")
             for end, ns in ends.items()
-        )
+            if all(times)
+        ]
         members = Quantity(len(group.launches), "")
         launches = self._book.derived(f"{key}_launches", members, f"launches of {name}")
         part = share(self._book, f"{key}_share", took, total, f"share of {name}")
-        return _program_row(
-            name,
-            (group,),
-            (part, launches, took),
-            (shortest, typical, longest),
-            gain=gain_of([group], group.time_ns),
-            library=launched_by(group.first.launch.name.full),
-        )
+        return _program_row(name, (group,), (part, launches, took, *spread))
 
     def _left_out_row(self, total: Evidence) -> ProgramRow:
         """One row for all kernels and shapes that are not explained."""
@@ -362,24 +351,14 @@ class _ProgramMaker:
         every = Quantity(sum(map(len, self._left_out)), "")
         launches = self._book.derived(f"{key}_launches", every, "their launches")
         part = share(self._book, f"{key}_share", took, total, "their share")
-        numbers = (part, launches, took)
-        return _program_row(f"{count} others", (), numbers, gain=None, not_explained=count)
+        row = _program_row(f"{count} others", (), (part, launches, took))
+        return replace(row, not_explained=count)
 
     def _run_row(self, row: KernelRow) -> ProgramRow:
         """A kernel of the run, with the profiled launches that represent it."""
         own = (self._standing[number] for number in row.profiled if number in self._standing)
         groups = sorted(own, key=self._rank.__getitem__)
-        part, launches, busy, *ends = row.evidence
-        return _program_row(
-            row.kernel,
-            groups,
-            (part, launches, busy),
-            (ends[0], None, ends[1]) if ends else (None, None, None),
-            launches=row.profiled,
-            gain=gain_of(groups, float(busy.value)),
-            library=launched_by(row.kernel_full),
-            run_row=row,
-        )
+        return _program_row(row.kernel, groups, row.evidence, row)
 
     # --- sentences
 

@@ -12,8 +12,7 @@ from keet.errors import one_line
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import answer_label, first_answer
 from keet.explanation.program import ProgramExplanation, ProgramRow
-from keet.formatting import shapes_text, time_share_text, times_text
-from keet.units import Quantity
+from keet.formatting import shapes_text, times_text
 from keet.verification.explanation_check import ExplanationCheck
 
 ROWS = 8
@@ -78,20 +77,18 @@ def detail_text(row: ProgramRow, repeated: Counter[str]) -> str:
     parts = []
     if repeated[row.kernel] > 1 and row.grid and row.block:
         parts.append(shapes_text(row.grid, row.block))
-    if row.us_min is not None and row.us_max is not None and row.us_max > _SPREAD * row.us_min:
-        parts.append(f"{_time(row.us_min)} to {_time(row.us_max)} per launch")
+    _, _, _, *ends = row.evidence
+    if ends and ends[-1].value > _SPREAD * ends[0].value:
+        parts.append(f"{ends[0]} to {ends[-1]} per launch")
     return ", ".join(parts)
 
 
 def figures(row: ProgramRow) -> tuple[str, str, str]:
     """Share, launches and time; `not measured` if the report has no duration of them."""
-    if not row.us_total:
-        return "-", f"{row.count:,}", "not measured"
-    return time_share_text(100 * row.share), f"{row.count:,}", _time(row.us_total)
-
-
-def _time(us: float) -> str:
-    return str(Quantity(us, "us").to_base())
+    part, launches, took, *_ = row.evidence
+    if not took.value:
+        return "-", f"{launches:count}", "not measured"
+    return f"{part:share}", f"{launches:count}", str(took)
 
 
 def gain_text(row: ProgramRow) -> str:
@@ -127,12 +124,9 @@ def _profiled_members(row: ProgramRow) -> str:
 def stands_for_text(program: ProgramExplanation | None, each: LaunchExplanation) -> str:
     """`; it represents 13 launches of this shape`, if there is more than one."""
     group = program.standing.get(each.launch.id) if program else None
-    members = len(group.launches) if group else 1
-    if group is None or members < 2:
+    if program is None or group is None or len(group.launches) < 2:
         return ""
-    if program is None or not group.is_uneven:
-        return f"; it represents {members:,} launches of this shape"
-    return f"; {program.spread_text(group)}"
+    return f"; {program.represents_text(group)}"
 
 
 def shown_launches(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from keet.evidence import Sentence
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formatting import capitalized
 from keet.profile import Workload
@@ -47,13 +48,12 @@ def profiled_text(row: KernelRow) -> str:
     return f"{named}, …" if len(row.profiled) > _NAMED else named
 
 
-def spread_text(row: KernelRow) -> str:
+def spread_text(row: KernelRow) -> Sentence:
     """`2.10 us to 1.20 ms per launch`, if launches differ much."""
-    if not row.shortest or not row.longest:
-        return ""
-    if row.longest.value <= _SPREAD * row.shortest.value:
-        return ""
-    return f"{row.shortest.to_base()} to {row.longest.to_base()} per launch"
+    _, _, _, *ends = row.evidence
+    if not ends or ends[1].value <= _SPREAD * ends[0].value:
+        return Sentence()
+    return Sentence("{shortest} to {longest} per launch", shortest=ends[0], longest=ends[1])
 
 
 def stands_for(each: LaunchExplanation) -> str:

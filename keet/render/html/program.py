@@ -90,14 +90,15 @@ def _cells(
 ) -> list[Cell]:
     share, launches, time = figures(row)
     timed, gain = bool(program.us_total), gain_text(row)
-    percent = 100 * row.share
+    part, count, took, *_ = row.evidence
+    percent = float(part.value)
     return [
         Cell(list(_kernel(row, detail_text(row, repeated), anchors, targets)), row.kernel),
         Cell([share, meter(percent)] if timed else share, percent if timed else ""),
         Cell(gain, row.gain.likely if row.gain and gain else ""),
         Cell(answer_text(row)),
-        Cell(time, 1000 * row.us_total if timed else ""),
-        Cell(launches, float(row.count)),
+        Cell(time, float(took.value) if timed else ""),
+        Cell(launches, float(count.value)),
     ]
 
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from keet.errors import one_line
-from keet.formatting import time_share_text
 from keet.render.common.whole_run import (
     ROWS,
     profiled_text,
@@ -42,9 +41,10 @@ def _table(run: WholeRun, most: int) -> Table:
     shown.add_column("Kernel", overflow="fold", min_width=12)
     shown.add_column("Profiled", overflow="fold", min_width=8)
     for row in rows_of(run, most):
-        figures = time_share_text(row.share_pct), f"{row.launches:,}", str(row.busy.to_base())
+        share, launches, busy, *_ = row.evidence
         style = "" if row.profiled or row.in_range else "yellow"
-        shown.add_row(*figures, _kernel(row), Text(profiled_text(row), style=style))
+        profiled = Text(profiled_text(row), style=style)
+        shown.add_row(f"{share:share}", str(launches), str(busy), _kernel(row), profiled)
     return shown
 
 

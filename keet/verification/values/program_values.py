@@ -57,7 +57,7 @@ def _sentences(program: ProgramExplanation, owners: Owners) -> Iterator[Computed
 def program_texts(program: ProgramExplanation) -> Iterator[str]:
     yield from program.all_texts
     yield from (found.text for found in program.cross_launch)
-    yield from (program.spread_text(group) for group in program.groups if group.is_uneven)
+    yield from (program.represents_text(group) for group in program.groups if group.is_uneven)
 
 
 def _row(row: ProgramRow, name: str) -> Iterator[ComputedValue]:

@@ -286,4 +286,4 @@ def test_a_representative_that_is_not_the_median_is_said_to_be_longer(
     )
     found = program(explained(replace(profile, launches=launches, code_loader=None)))
     assert found.groups[0].first.launch.id == 1
-    assert found.spread_text(found.groups[0]).startswith("the longest of 3 launches")
+    assert found.represents_text(found.groups[0]).startswith("the longest of 3 launches")
