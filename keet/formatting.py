@@ -44,6 +44,16 @@ def share_cell(share: float) -> str:
     return percent_cell(100 * share)
 
 
+def time_share_text(percent: float) -> str:
+    """With one digit below 10% and just below 100%: `3.4%`, `12%`, `99.7%`, `<0.1%`."""
+    return percent_cell(percent) if 0 < percent < 9.95 else percent_text(percent)
+
+
+def count_text(number: float) -> str:
+    """`400`; `2.5` of launches that cannot be distinguished."""
+    return f"{number:,.0f}" if float(number).is_integer() else f"{number:,.1f}"
+
+
 def times_text(factor: float) -> str:
     """An estimated factor: `4.5x`, `12x`; `1.07x` where one digit would hide a small gain."""
     digits = 0 if factor >= 9.95 else 1 if factor >= 1.195 or factor < 1.005 else 2

@@ -89,10 +89,8 @@ def _run_document(profile: Profile) -> RunDocument | None:
     if profile.run is None:
         return None
     from keet.explanation.whole_run import whole_run
-    from keet.render.json.whole_run import run_document
 
-    run = whole_run(profile)
-    return run_document(run) if run else None
+    return whole_run(profile)
 
 
 def _listed(launches: Sequence[Launch], args: Namespace) -> Sequence[Launch]:

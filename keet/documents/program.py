@@ -8,6 +8,7 @@ from typing import Literal
 from keet.documents.document import Document
 from keet.documents.shared_types import (
     Dimensions,
+    EvidenceId,
     JsonNumber,
 )
 from keet.evidence import Confidence
@@ -29,7 +30,7 @@ class ProgramRowDocument(Document):
     """A group of identical launches; if the run is known, a kernel of the run in all its shapes."""
 
     kernel: str
-    launches: list[int]
+    launches: tuple[int, ...]
     """Ids of launches in the report; empty if the kernel was not profiled."""
     representative: int | None
     """The launch that represents the row: among identical launches, the one with the median
@@ -67,12 +68,12 @@ class CrossLaunchDocument(Document):
     one kernel at several sizes."""
     confidence: Confidence
     text: str
-    launches: list[int]
+    launches: tuple[int, ...]
     """Ids of the launches."""
     us_saved: float | None
     """Microseconds of the report's launches that would be saved if the suspicion is true; null if
     not known."""
-    evidence: list[str]
+    evidence: tuple[EvidenceId, ...]
     """Ids in the program's `evidence`."""
 
 
@@ -80,17 +81,17 @@ class CrossLaunchDocument(Document):
 class ProgramDocument(Document):
     """Several launches, or a whole run, summarised before the single launches."""
 
-    rows: list[ProgramRowDocument]
+    rows: tuple[ProgramRowDocument, ...]
     """The row whose fix saves most time comes first; of equal ones, the longer."""
     us_total: float
     """Microseconds of all rows."""
     gain: ProgramGainDocument | None
     """Gain over `us_total` if the first finding of each row's launch were fixed: the sum of the
     savings. Short launches count as merged into one per row. Null if no gain is known."""
-    texts: list[str]
-    shown: list[int]
+    texts: tuple[str, ...]
+    shown: tuple[int, ...]
     """Ids of the launches that matter most."""
-    cross_launch: list[CrossLaunchDocument]
+    cross_launch: tuple[CrossLaunchDocument, ...]
     """The largest saving comes first."""
     evidence: dict[str, JsonNumber]
     """Numbers by id. An id consists of the metric, the source line if there is one, and the launch:

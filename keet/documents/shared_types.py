@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from keet.documents.document import Document
 from keet.evidence import Evidence
+from keet.profile.run_table import Migrations, SkippedKernel
 from keet.units import Number, Quantity
 from keet.version import __version__
 
@@ -137,9 +138,9 @@ class RunKernelDocument(Document):
     shortest: JsonQuantity | None
     """Duration of the shortest launch; null if only totals are known."""
     longest: JsonQuantity | None
-    profiled: list[int]
+    profiled: tuple[int, ...]
     """Ids of the launches in the report that represent it."""
-    evidence: list[str]
+    evidence: tuple[EvidenceId, ...]
     """Ids in the run's `evidence`."""
 
 
@@ -190,14 +191,14 @@ class RunDocument(Document):
     covered_pct: float | None
     """Per cent of the GPU time that the launches of the report represent. Null if the report has
     ranges or graphs, because the table does not show what they contain."""
-    kernels: list[RunKernelDocument]
+    kernels: tuple[RunKernelDocument, ...]
     """The largest share comes first."""
     managed_bytes: int | None
     """Bytes of managed memory that the program allocated."""
-    migrations: MigrationsDocument | None
-    skipped: list[SkippedKernelDocument]
-    notes: list[str]
-    text: list[str]
+    migrations: Annotated[Migrations, _WrittenAs(MigrationsDocument)] | None
+    skipped: tuple[Annotated[SkippedKernel, _WrittenAs(SkippedKernelDocument)], ...]
+    notes: tuple[str, ...]
+    text: tuple[str, ...]
     """Sentences about the run."""
     evidence: dict[str, JsonNumber]
     """Numbers by id. An id consists of the metric, the source line if there is one, and the launch:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from keet.documents.document import Document
-from keet.documents.shared_types import JsonQuantity
+from keet.documents.shared_types import EvidenceId, JsonQuantity
+from keet.profile.run_table import KnownBy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +23,7 @@ class InRunDocument(Document):
     """GPU time of these launches, in microseconds."""
     plain_duration: JsonQuantity | None
     """Microseconds that this launch took in the run."""
-    known_by: Literal["launch", "shape", "kernel"] | None
+    known_by: KnownBy | None
     """Which launches of the run `plain_duration` is from. `launch`: the one with this number,
     kernel and shape. `shape`: the median (else the average) of launches with this kernel and shape.
     `kernel`: the same over all launches of the kernel."""
@@ -34,18 +35,22 @@ class InRunDocument(Document):
     not known."""
     warning: str | None
     """Set if `alike_pct` is below 50: findings may not apply to the other launches."""
-    evidence: list[str]
+    evidence: tuple[EvidenceId, ...]
     """Ids in the launch's `evidence`."""
+
+
+ReasonId = Literal["managed_or_host_memory", "cold_caches", "clocks", "concurrency", "not_typical"]
+ReasonStatus = Literal["likely", "possible", "ruled_out"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayReasonDocument(Document):
-    id: Literal["managed_or_host_memory", "cold_caches", "clocks", "concurrency", "not_typical"]
-    status: Literal["likely", "possible", "ruled_out"]
+    id: ReasonId
+    status: ReasonStatus
     """`likely`: there is evidence for it. `ruled_out`: there is evidence against it."""
     text: str
     how_to_tell: str
-    evidence: list[str]
+    evidence: tuple[EvidenceId, ...]
     """Ids in the launch's `evidence`."""
 
 
@@ -61,7 +66,16 @@ class ReplayDocument(Document):
     plain_duration: JsonQuantity
     """Microseconds."""
     text: str
-    reasons: list[ReplayReasonDocument]
+    reasons: tuple[ReplayReasonDocument, ...]
     """All reasons that keet knows: likely ones first, ruled-out ones last."""
-    evidence: list[str]
+    evidence: tuple[EvidenceId, ...]
     """Ids in the launch's `evidence`."""
+
+    @property
+    def open_reasons(self) -> tuple[ReplayReasonDocument, ...]:
+        """Those that are not ruled out, likely ones first."""
+        return tuple(reason for reason in self.reasons if reason.status != "ruled_out")
+
+    @property
+    def likely_reasons(self) -> tuple[ReplayReasonDocument, ...]:
+        return tuple(reason for reason in self.reasons if reason.status == "likely")

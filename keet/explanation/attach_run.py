@@ -33,7 +33,7 @@ def _reasons_once(told: Iterable[LaunchExplanation]) -> Iterator[LaunchExplanati
         said = tuple((reason.status, reason.text) for reason in each.replay.open_reasons)
         first = seen.setdefault(said, each.launch.id)
         as_for = None if first == each.launch.id or not said else first
-        yield each._replace(replay=each.replay._replace(as_for=as_for))
+        yield each._replace(replay=replace(each.replay, as_for=as_for))
 
 
 def _launch_with_run(

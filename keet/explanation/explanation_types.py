@@ -135,8 +135,8 @@ def texts_of(each: LaunchExplanation) -> list[str]:
 def _run_texts(each: LaunchExplanation) -> Iterator[str]:
     if each.in_run:
         yield each.in_run.text
-        if each.in_run.unlike:
-            yield each.in_run.unlike
+        if each.in_run.warning:
+            yield each.in_run.warning
     if each.replay:
         yield each.replay.text
         yield from (text for r in each.replay.reasons for text in (r.text, r.how_to_tell))

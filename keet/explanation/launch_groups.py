@@ -12,11 +12,11 @@ from typing import NamedTuple
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.limits import NOTABLE_PART, SAVED_PART, SEVERAL, SIMILAR
 from keet.analysis.parameters import Parameter
-from keet.diagnosis.finding import Finding, Forecast
+from keet.diagnosis.finding import Finding
+from keet.documents.program import ProgramGainDocument
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.findings import findings
 from keet.profile import Launch, RunPositions
-from keet.units import Quantity
 
 LIKELY = 1
 """Position of the likely gain in a forecast."""
@@ -95,16 +95,10 @@ class LaunchGroup:
         return longest > SIMILAR * shortest > 0
 
     @property
-    def spread_text(self) -> str:
-        """Which of its launches is shown, and how long they take."""
-        shortest, longest = (str(Quantity(ns, "ns")) for ns in self.durations)
-        which = "the longer" if len(self.launches) == 2 else self._rank_text
-        them = f"{len(self.launches):,} launches of this shape"
-        return f"{which} of {them}, which take {shortest} to {longest}"
-
-    @property
-    def _rank_text(self) -> str:
+    def rank_text(self) -> str:
         """How long its representative takes."""
+        if len(self.launches) == 2:
+            return "the longer"
         own, times = self.first.launch.rank_time, [each.rank_time for each in self.launches]
         if own <= sorted(times)[len(times) // 2]:
             return "the median"
@@ -188,15 +182,17 @@ def answer_label(each: LaunchExplanation) -> str:
 
 def gain_of(
     groups: Sequence[LaunchGroup], total_ns: float, *, every: bool = False
-) -> Forecast | None:
+) -> ProgramGainDocument | None:
     """Times faster, if the first finding of each group were fixed and all else stayed; `every`: if
     all findings were."""
     saved = [sum(group.saved_ns(bound, every=every) for group in groups) for bound in range(3)]
     if not total_ns or not saved[LIKELY]:
         return None
     if not every and len(groups) == 1 and groups[0].is_all(total_ns):
-        return groups[0].first.findings[0].forecast  # exactly the forecast of the finding
-    return Forecast(*(total_ns / max(total_ns - each, total_ns * 1e-3) for each in saved))
+        low, likely, high = groups[0].first.findings[0].forecast  # exactly that of the finding
+    else:
+        low, likely, high = (total_ns / max(total_ns - each, total_ns * 1e-3) for each in saved)
+    return ProgramGainDocument(low=low, likely=likely, high=high)
 
 
 def notable_saving(saved: float, total: float) -> float:

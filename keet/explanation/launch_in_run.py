@@ -5,30 +5,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
 
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY
 from keet.analysis.replay_gap.gap import REPLAY_DIFFERS, ReplayGap, replay_gap
-from keet.analysis.replay_gap.reasons import ReplayReason, ReplayReasons
-from keet.evidence import Evidence
+from keet.analysis.replay_gap.reasons import ReplayReasons
+from keet.documents.document import live
+from keet.documents.whole_run import InRunDocument, ReplayDocument
+from keet.evidence import Evidence, Sentence
 from keet.explanation.run_texts import (
     PLAIN,
     launches_text,
     maybe_time,
+    microseconds,
     share,
     time,
     time_of,
-    time_share_text,
     whole_time,
 )
-from keet.formatting import times_text
 from keet.profile import KernelRun, Launch, Position, Profile, RunPositions
 from keet.profile.run_table import KnownBy
 from keet.units import Quantity
-
-if TYPE_CHECKING:
-    pass
 
 _WHOSE: Mapping[KnownBy, str] = {
     "launch": "{plain}",
@@ -40,58 +38,25 @@ _WHOSE: Mapping[KnownBy, str] = {
 _NOT_TOLD_APART = " (the table does not tell the launches of this kernel apart)"
 
 
-class LaunchInRun(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class LaunchInRun(InRunDocument):
     """The launches of the run that one profiled launch represents."""
 
-    launches: Evidence
-    share: Evidence
-    busy: Evidence
-    plain: Evidence | None
-    """Duration of the launch in the run; None: the table has none."""
-    known_by: KnownBy | None
-    text: str
-    of_shape: Evidence | None = None
-    """Launches of its own shape among them; None: all, or not known."""
-    alike: Evidence | None = None
-    """Per cent of `busy` in launches that took half to twice as long; None: not known."""
-    unlike: str | None = None
-    """Set where most of that time is in launches that took much longer or shorter."""
-    others: tuple[Evidence, ...] = ()
-    """Other numbers in the texts."""
-
-    @property
-    def evidence(self) -> tuple[Evidence, ...]:
-        found = (self.launches, self.share, self.busy, self.plain, self.of_shape, self.alike)
-        return (*(piece for piece in found if piece is not None), *self.others)
+    warning: Sentence | None
+    text: Sentence = live()
+    plain: Evidence | None = live()
+    """`plain_duration`, in nanoseconds."""
 
 
-class ReplayDiffers(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class ReplayDiffers(ReplayDocument):
     """The replay of a launch took much longer or shorter than the launch in the run."""
 
-    replay: Evidence
-    plain: Evidence
-    factor: Evidence
-    """The longer time over the shorter one."""
-    ratio: float
-    """Time in the run over time under replay."""
-    measured: str
-    """A sentence with both times."""
-    reasons: tuple[ReplayReason, ...]
-    as_for: int | None = None
+    text: Sentence
+    measured: Sentence = live()
+    """Both times."""
+    as_for: int | None = live(default=None)
     """Number of an earlier launch with the same reasons, which are printed only once."""
-
-    @property
-    def text(self) -> str:
-        return f"{self.measured}: what follows explains the replay, not the run."
-
-    @property
-    def open_reasons(self) -> tuple[ReplayReason, ...]:
-        """Those that are not ruled out, likely ones first."""
-        return tuple(reason for reason in self.reasons if reason.status != "ruled_out")
-
-    @property
-    def likely_reasons(self) -> tuple[ReplayReason, ...]:
-        return tuple(reason for reason in self.reasons if reason.status == "likely")
 
 
 class RunShapes:
@@ -124,28 +89,51 @@ class RunShapes:
 
 def in_run_of(view: LaunchView, position: Position, shapes: RunShapes) -> LaunchInRun:
     book, table = view.ledger, shapes.table
+    what = time_of(overlap_known=table.overlap_known)
     launches = book.derived(
         "run_launches",
         Quantity(position.launches, ""),
         "launches of the run that this launch represents",
     )
-    busy = time(book, "run_busy_time", position.busy_ns, f"{time_of(table)} of these launches")
-    whole = time(book, "run_whole_time", table.busy_ns, f"{time_of(table)} of the run")
+    busy = time(book, "run_busy_time", position.busy_ns, f"{what} of these launches")
+    whole = time(book, "run_whole_time", table.busy_ns, f"{what} of the run")
     of_whole = share(book, "run_share", busy, whole, f"share of {whole_time(table)}")
     plain = maybe_time(book, "run_duration", position.plain_ns, "duration in the run")
+    count, shape_text, of_shape = _own_shape(view, position, shapes, whole)
+    alike, warning, of_others = _alike(view, position, launches, busy, plain)
     about, why = ("about ", _NOT_TOLD_APART) if position.assumed else ("", "")
-    text = (
-        f"{_shorter(view.launch, position, plain)}represents {about}{launches_text(launches)}, "
-        f"{about}{time_share_text(of_whole)} of {whole_time(table)}{why}"
+    text = Sentence(
+        "{shorter}represents {about}{launches}, {about}{share:share} of {whole}{why}{shape}",
+        shorter=_shorter(view.launch, position, plain),
+        about=about,
+        launches=launches_text(launches),
+        share=of_whole,
+        whole=whole_time(table),
+        why=why,
+        shape=shape_text,
     )
-    found = LaunchInRun(launches, of_whole, busy, plain, position.known_by, text, others=(whole,))
-    return _with_alike(_with_shape(found, view, position, shapes), view, position)
+    cited = (launches, of_whole, busy, plain, count, alike, whole, *of_shape, *of_others)
+    return LaunchInRun(
+        launches=float(launches.value),
+        share_pct=float(of_whole.value),
+        busy=microseconds(busy),
+        plain_duration=microseconds(plain) if plain else None,
+        known_by=position.known_by,
+        launches_of_shape=int(count.value) if count else None,
+        alike_pct=float(alike.value) if alike else None,
+        warning=warning,
+        evidence=tuple(piece for piece in cited if piece is not None),
+        text=text,
+        plain=plain,
+    )
 
 
-def _shorter(launch: Launch, position: Position, plain: Evidence | None) -> str:
+def _shorter(launch: Launch, position: Position, plain: Evidence | None) -> Sentence:
     """The duration in the run, for short launches: ncu reports a longer one, which `replay_gap`
     accepts. Without this text, the printed times would seem to contradict each other."""
-    return f"{plain} in the run; " if is_shorter(launch, position, plain) else ""
+    if plain is None or not is_shorter(launch, position, plain):
+        return Sentence()
+    return Sentence("{plain} in the run; ", plain=plain)
 
 
 def is_shorter(launch: Launch, position: Position, plain: Evidence | None) -> bool:
@@ -155,57 +143,65 @@ def is_shorter(launch: Launch, position: Position, plain: Evidence | None) -> bo
     return short and not replay_gap(launch, position)
 
 
-def _with_shape(
-    found: LaunchInRun, view: LaunchView, position: Position, shapes: RunShapes
-) -> LaunchInRun:
-    """Adds how much of the time is in launches of its own shape, if it represents other shapes
-    too."""
+def _own_shape(
+    view: LaunchView, position: Position, shapes: RunShapes, whole: Evidence
+) -> tuple[Evidence | None, Sentence, tuple[Evidence, ...]]:
+    """How much of the time is in launches of its own shape, if it represents other shapes too:
+    their number, a text, and other numbers in it."""
     if shapes.lacks(view.launch):
-        return found._replace(text=f"{found.text} (none of its shape)")
+        return None, Sentence(" (none of its shape)"), ()
     row = shapes.row(view.launch) if position.shapes > 1 else None
     if row is None:
-        return found
-    book, (whole,) = view.ledger, found.others
+        return None, Sentence(), ()
+    book = view.ledger
     count = book.derived(
         "run_launches_of_shape", Quantity(row.launches, ""), "launches of this shape in the run"
     )
     own = time(book, "run_shape_time", row.busy_ns, "time of the launches of this shape")
     of_shape = share(book, "run_shape_share", own, whole, "share of the launches of this shape")
-    verb = "takes" if count.value == 1 else "take"
-    text = (
-        f"{found.text} ({launches_text(count)} of its own shape {verb} {time_share_text(of_shape)})"
+    text = Sentence(
+        " ({launches} of its own shape {take} {share:share})",
+        launches=launches_text(count),
+        take="takes" if count.value == 1 else "take",
+        share=of_shape,
     )
-    return found._replace(text=text, of_shape=count, others=(*found.others, own, of_shape))
+    return count, text, (own, of_shape)
 
 
-def _with_alike(found: LaunchInRun, view: LaunchView, position: Position) -> LaunchInRun:
-    if position.alike is None or position.alike_ns is None or found.plain is None:
-        return found
+def _alike(
+    view: LaunchView,
+    position: Position,
+    launches: Evidence,
+    busy: Evidence,
+    plain: Evidence | None,
+) -> tuple[Evidence | None, Sentence | None, tuple[Evidence | None, ...]]:
+    """The share of launches that took about as long, a warning if most did not, and other numbers
+    in it."""
+    if position.alike is None or position.alike_ns is None or plain is None:
+        return None, None, ()
     book = view.ledger
     near = time(book, "run_alike_time", position.alike_ns, "time of launches about as long")
-    alike = share(book, "run_alike_share", near, found.busy, "share of launches about as long")
-    found = found._replace(alike=alike, others=(*found.others, near))
-    return found if position.alike >= MAJORITY else _with_warning(found, alike, view, position)
-
-
-def _with_warning(
-    found: LaunchInRun, alike: Evidence, view: LaunchView, position: Position
-) -> LaunchInRun:
-    book = view.ledger
+    alike = share(book, "run_alike_share", near, busy, "share of launches about as long")
+    if position.alike >= MAJORITY:
+        return alike, None, (near,)
     shortest = maybe_time(book, "run_shortest", position.shortest_ns, "shortest launch")
     longest = maybe_time(book, "run_longest", position.longest_ns, "longest launch")
-    mean = time(
-        book, "run_mean", position.total_ns / position.launches, "average duration in the run"
+    mean_ns = position.total_ns / position.launches
+    mean = time(book, "run_mean", mean_ns, "average duration in the run")
+    spread = Sentence()
+    if shortest and longest:
+        spread = Sentence("{shortest} to {longest}, ", shortest=shortest, longest=longest)
+    warning = Sentence(
+        "This launch took {plain} in the run. Launches between half and twice as long make up "
+        "{alike:share} of the time that it represents: the {launches} took {spread}{mean} on "
+        "average. What follows may not hold for the others.",
+        plain=plain,
+        alike=alike,
+        launches=launches_text(launches),
+        spread=spread,
+        mean=mean,
     )
-    spread = f"{shortest} to {longest}, " if shortest and longest else ""
-    text = (
-        f"This launch took {found.plain} in the run. Launches between half and twice as long make "
-        f"up {time_share_text(alike)} of the time that it represents: the "
-        f"{launches_text(found.launches)} took {spread}{mean} on average. What follows may not "
-        "hold for the others."
-    )
-    cited = tuple(piece for piece in (shortest, longest, mean) if piece is not None)
-    return found._replace(unlike=text, others=(*found.others, *cited))
+    return alike, warning, (near, shortest, longest, mean)
 
 
 def launch_evidence(profile: Profile, positions: RunPositions) -> Iterator[tuple[int, Evidence]]:
@@ -231,15 +227,28 @@ def replay_difference(
         return None
     reasons, shapes = known
     factor = _factor(view, gap, replay, plain)
-    told = reasons.of(view, gap, position)
-    others = ", none of this shape," if shapes.lacks(view.launch) else ""
-    whose = _WHOSE[position.known_by or "kernel"].format(plain=plain, shapes=others)
-    longer = "" if gap.run_is_longer else " under replay"
-    text = (
-        f"Under ncu's replay this launch took {replay}; {PLAIN[shapes.table.recorder]}, {whose} "
-        f"({times_text(factor.value)} as long{longer})"
+    measured = Sentence(
+        "Under ncu's replay this launch took {replay}; {where}, {whose} ({factor:times} as long"
+        "{under})",
+        replay=replay,
+        where=PLAIN[shapes.table.recorder],
+        whose=Sentence(
+            _WHOSE[position.known_by or "kernel"],
+            plain=plain,
+            shapes=", none of this shape," if shapes.lacks(view.launch) else "",
+        ),
+        factor=factor,
+        under="" if gap.run_is_longer else " under replay",
     )
-    return ReplayDiffers(replay, plain, factor, gap.ratio, text, told)
+    return ReplayDiffers(
+        ratio=gap.ratio,
+        replay_duration=microseconds(replay),
+        plain_duration=microseconds(plain),
+        text=Sentence("{both}: what follows explains the replay, not the run.", both=measured),
+        reasons=reasons.of(view, gap, position),
+        evidence=(replay, plain, factor),
+        measured=measured,
+    )
 
 
 def _factor(view: LaunchView, gap: ReplayGap, *times: Evidence) -> Evidence:

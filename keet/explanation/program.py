@@ -8,7 +8,8 @@ Identical launches (same kernel, grid and block) are one row, represented by one
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,12 @@ from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.kernel.library import launched_by
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.analysis.limits import NOTABLE_PART, SEVERAL
+from keet.analysis.several_launches.cross_launch import CrossLaunch
 from keet.analysis.time_model import WORTH
-from keet.diagnosis.finding import Forecast
-from keet.evidence import Evidence
+from keet.diagnosis.finding import Finding
+from keet.documents.document import live
+from keet.documents.program import ProgramDocument, ProgramGainDocument, ProgramRowDocument
+from keet.evidence import Evidence, Sentence
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.headline import DEBUG_BUILD_TEXT
 from keet.explanation.launch_groups import (
@@ -30,15 +34,7 @@ from keet.explanation.launch_groups import (
     launches_that_matter,
     notable_saving,
 )
-from keet.explanation.program_table import ProgramExplanation, ProgramRow
-from keet.explanation.run_texts import (
-    count_text,
-    launches_text,
-    maybe_time,
-    share,
-    time,
-    time_share_text,
-)
+from keet.explanation.run_texts import launches_text, microseconds, share, time
 from keet.explanation.same_work import same_work_texts
 from keet.formatting import times_text
 from keet.profile import Launch
@@ -46,12 +42,142 @@ from keet.profile.repeated_launches import by_kernel_and_shape, median, represen
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.explanation.whole_run import KernelRow
-
-__all__ = ["ProgramCollector", "ProgramExplanation", "ProgramRow", "program_of"]
+    from keet.explanation.whole_run import KernelRow, WholeRun
 
 
-_ONE_REMAINS = (
+@dataclass(frozen=True, kw_only=True)
+class ProgramRow(ProgramRowDocument):
+    """One kernel with one shape; in a run, one kernel with all its shapes."""
+
+    groups: tuple[LaunchGroup, ...] = live()
+    """The most time first; empty if the kernel was not profiled."""
+    evidence: tuple[Evidence, ...] = live()
+    """Share, launches, time; then the shortest, median and longest launch if they are known, in a
+    run without the median."""
+    run_row: KernelRow | None = live(default=None)
+    """Set if the run is known."""
+    members: tuple[ProgramRow, ...] = live(default=())
+    """The rows, if this one combines several."""
+    not_explained: int = live(default=0)
+    """Kernels and shapes in this row that are not explained."""
+
+    @property
+    def first(self) -> LaunchExplanation | None:
+        """The representative of the row."""
+        return self.groups[0].first if self.groups else None
+
+    @property
+    def finding(self) -> Finding | None:
+        return self.groups[0].finding if self.groups else None
+
+    @property
+    def saved_ns(self) -> float:
+        """Time that the first findings of its launches would save."""
+        return sum(group.saved_ns(LIKELY) for group in self.groups)
+
+
+def _program_row(
+    kernel: str,
+    groups: Sequence[LaunchGroup],
+    evidence: tuple[Evidence, ...],
+    run_row: KernelRow | None = None,
+) -> ProgramRow:
+    """`evidence`: see `ProgramRow`."""
+    part, count, took, *ends = evidence
+    first = groups[0] if groups else None
+    only = first.first.launch if first and len(groups) == 1 else None
+    own = tuple(sorted(launch.id for group in groups for launch in group.launches))
+    times = [float(microseconds(end).value) for end in ends]
+    full = run_row.kernel_full if run_row else only.name.full if only else None
+    return ProgramRow(
+        kernel=kernel,
+        launches=run_row.profiled if run_row else own,
+        representative=first.first.launch.id if first else None,
+        count=int(count.value),
+        grid=only.grid if only else None,
+        block=only.block if only else None,
+        us_total=float(microseconds(took).value),
+        us_min=times[0] if times else None,
+        us_median=times[1] if len(times) == 3 else None,
+        us_max=times[-1] if times else None,
+        share=part.value / 100,
+        first_finding=first.finding.id if first and first.finding else None,
+        headline=first.first.verdict.headline if first else None,
+        gain=gain_of(groups, float(took.value)),
+        library=launched_by(full) if full else None,
+        groups=tuple(groups),
+        evidence=evidence,
+        run_row=run_row,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramExplanation(ProgramDocument):
+    """The launches of a report, or of the run that they belong to, taken together."""
+
+    rows: tuple[ProgramRow, ...]
+    texts: tuple[Sentence, ...]
+    """The first one says how many launches there are and what they take; a run has its own
+    instead."""
+    cross_launch: tuple[CrossLaunch, ...]
+    groups: tuple[LaunchGroup, ...] = live()
+    total: Evidence = live()
+    """`us_total`, in nanoseconds."""
+    book: Ledger = live()
+    run: WholeRun | None = live()
+    shown_launches: tuple[LaunchExplanation, ...] = live()
+    """Representatives of the groups that matter: these are printed in full."""
+    standing: Mapping[int, LaunchGroup] = live()
+    """Groups by the number of their representative."""
+
+    @property
+    def all_texts(self) -> tuple[Sentence, ...]:
+        """With those of the run."""
+        return (*(self.run.text if self.run else ()), *self.texts)
+
+    def combined_row(self, rows: Sequence[ProgramRow]) -> ProgramRow:
+        """Several rows as one."""
+        if self.run:
+            from keet.explanation.whole_run import combined_row
+
+            run_row = combined_row(self.run, [row.run_row for row in rows if row.run_row])
+            name, evidence = run_row.kernel, run_row.evidence
+        else:
+            others, run_row = sum(row.not_explained or 1 for row in rows), None
+            key, name = f"program_other_{others}", f"{others} others"
+            every = Quantity(sum(row.count for row in rows), "")
+            launches = self.book.derived(f"{key}_launches", every, "their launches")
+            ns = sum(float(row.evidence[2].value) for row in rows)
+            took = time(self.book, f"{key}_time", ns, "their time")
+            part = share(self.book, f"{key}_share", took, self.total, "their share")
+            evidence = (part, launches, took)
+        groups = [group for row in rows for group in row.groups]
+        known = not any(row.not_explained for row in rows)
+        gain = gain_of(groups, float(evidence[2].value)) if known else None
+        row = _program_row(name, (), evidence, run_row)
+        return replace(row, gain=gain, members=tuple(rows))
+
+    def represents_text(self, group: LaunchGroup) -> Sentence:
+        """Which of the group's launches is its representative; if they differ, how long they
+        take."""
+        key, size = f"program_shape_{group.first.launch.id}", Quantity(len(group.launches), "")
+        count = self.book.derived(f"{key}_launches", size, "launches of this shape")
+        if not group.is_uneven:
+            return Sentence("it represents {count:count} launches of this shape", count=count)
+        shortest, longest = (
+            time(self.book, f"{key}_{end}", ns, f"{end} launch of this shape")
+            for end, ns in zip(("shortest", "longest"), group.durations, strict=True)
+        )
+        return Sentence(
+            "{which} of {count:count} launches of this shape, which take {shortest} to {longest}",
+            which=group.rank_text,
+            count=count,
+            shortest=shortest,
+            longest=longest,
+        )
+
+
+_ONE_REMAINS = Sentence(
     "For kernels that are too short, the table's gain is lower than that of the finding: if their "
     "launches are merged, one remains."
 )
@@ -112,7 +238,7 @@ class ProgramCollector:
             members = [answers[each.id] for each in launches if each.id in answers]
             groups.append(LaunchGroup(launches, first, members, positions))
         run = explanation.whole_run
-        total = float(run.busy.value) if run else sum(group.time_ns for group in groups)
+        total = float(run.busy_time.value) if run else sum(group.time_ns for group in groups)
         ranked = sorted(
             groups,
             key=lambda g: (
@@ -144,7 +270,7 @@ class _ProgramMaker:
         total = self._total()
         rows = tuple(self._rows(total))
         gain = gain_of(self._sure_groups, float(total.value))
-        said = (
+        texts = (
             *self._sentences(total, gain),
             *same_work_texts(self._groups, self._book),
             *self._of_all_shapes(total),
@@ -152,17 +278,22 @@ class _ProgramMaker:
             *self._untimed(total),
             *self._differences(),
         )
+        shown = launches_that_matter(self._groups)
+        across = (piece for each in self._across for piece in each.evidence)
         return ProgramExplanation(
-            rows,
-            tuple(self._groups),
-            total,
-            gain,
-            said,
-            self._across,
-            self._book,
-            self._run,
-            launches_that_matter(self._groups),
-            self._standing,
+            rows=rows,
+            us_total=float(microseconds(total).value),
+            gain=gain,
+            texts=texts,
+            shown=tuple(each.launch.id for each in shown),
+            cross_launch=self._across,
+            evidence={piece.id: piece for piece in (*self._book, *across)},
+            groups=tuple(self._groups),
+            total=total,
+            book=self._book,
+            run=self._run,
+            shown_launches=shown,
+            standing=self._standing,
         )
 
     @cached_property
@@ -172,7 +303,7 @@ class _ProgramMaker:
 
     def _total(self) -> Evidence:
         """Time of all rows: of the run if it is known, else of the launches."""
-        in_run = float(self._run.busy.value) if self._run else None
+        in_run = float(self._run.busy_time.value) if self._run else None
         ns = self._explained_ns + self._left_out_ns if in_run is None else in_run
         return time(self._book, "program_time", ns, "time of all launches")
 
@@ -194,7 +325,7 @@ class _ProgramMaker:
                 yield self._left_out_row(total)
             return
         rows = map(self._run_row, self._run.kernels)
-        busy = float(self._run.busy.value)
+        busy = float(self._run.busy_time.value)
         # Of equal savings, by time.
         yield from sorted(rows, key=lambda row: -notable_saving(row.saved_ns, busy))
 
@@ -203,64 +334,35 @@ class _ProgramMaker:
         took = time(self._book, f"{key}_time", group.time_ns, f"time of {name}")
         times = [launch.rank_time for launch in group.launches]
         ends = {"shortest": min(times), "median": median(times), "longest": max(times)}
-        shortest, typical, longest = (
-            maybe_time(self._book, f"{key}_{end}", ns if all(times) else None, f"{end} of {name}")
+        spread = [
+            time(self._book, f"{key}_{end}", ns, f"{end} of {name}")
             for end, ns in ends.items()
-        )
+            if all(times)
+        ]
         members = Quantity(len(group.launches), "")
-        return ProgramRow(
-            name,
-            (group,),
-            self._book.derived(f"{key}_launches", members, f"launches of {name}"),
-            took,
-            share(self._book, f"{key}_share", took, total, f"share of {name}"),
-            shortest,
-            typical,
-            longest,
-            gain=gain_of([group], group.time_ns),
-            library=launched_by(group.first.launch.name.full),
-        )
+        launches = self._book.derived(f"{key}_launches", members, f"launches of {name}")
+        part = share(self._book, f"{key}_share", took, total, f"share of {name}")
+        return _program_row(name, (group,), (part, launches, took, *spread))
 
     def _left_out_row(self, total: Evidence) -> ProgramRow:
         """One row for all kernels and shapes that are not explained."""
         key, count = "program_not_explained", len(self._left_out)
         took = time(self._book, f"{key}_time", self._left_out_ns, "their time")
-        launches = Quantity(sum(map(len, self._left_out)), "")
-        return ProgramRow(
-            f"{count} others",
-            (),
-            self._book.derived(f"{key}_launches", launches, "their launches"),
-            took,
-            share(self._book, f"{key}_share", took, total, "their share"),
-            None,
-            None,
-            None,
-            gain=None,
-            library=None,
-            not_explained=count,
-        )
+        every = Quantity(sum(map(len, self._left_out)), "")
+        launches = self._book.derived(f"{key}_launches", every, "their launches")
+        part = share(self._book, f"{key}_share", took, total, "their share")
+        row = _program_row(f"{count} others", (), (part, launches, took))
+        return replace(row, not_explained=count)
 
     def _run_row(self, row: KernelRow) -> ProgramRow:
         """A kernel of the run, with the profiled launches that represent it."""
         own = (self._standing[number] for number in row.profiled if number in self._standing)
-        groups = tuple(sorted(own, key=self._rank.__getitem__))
-        return ProgramRow(
-            row.kernel,
-            groups,
-            row.launches,
-            row.busy,
-            row.share,
-            row.shortest,
-            None,
-            row.longest,
-            gain=gain_of(groups, float(row.busy.value)),
-            library=launched_by(row.full or row.kernel),
-            run_row=row,
-        )
+        groups = sorted(own, key=self._rank.__getitem__)
+        return _program_row(row.kernel, groups, row.evidence, row)
 
     # --- sentences
 
-    def _sentences(self, total: Evidence, gain: Forecast | None) -> Iterator[str]:
+    def _sentences(self, total: Evidence, gain: ProgramGainDocument | None) -> Iterator[Sentence]:
         if self._run is None:
             yield self._size(total)
         yield from self._debug_builds()
@@ -268,79 +370,82 @@ class _ProgramMaker:
             return
         low, likely, high = (
             self._book.derived(f"program_gain_{name}", Quantity(factor, "x"), f"{name} gain")
-            for name, factor in gain._asdict().items()
+            for name, factor in (("low", gain.low), ("likely", gain.likely), ("high", gain.high))
         )
         after_ns = float(total.value) / gain.likely
         after = time(self._book, "program_time_after", after_ns, "time after the fixes", total)
-        times, least, most = (times_text(float(each.value)) for each in (likely, low, high))
-        yield (
-            f"If the first finding of {self._fixed()} were fixed{self._left_possible()}, "
-            f"{self._what()} would take about {after} instead of {total}: {times} faster "
-            f"(estimated range {least} to {most})"
-            f"{self._if_every(total, gain)}."
+        some_possible = len(self._sure_groups) < len(self._groups)
+        yield Sentence(
+            "If the first finding of each kernel{explained} were fixed{possible}, {what} would "
+            "take about {after} instead of {total}: {likely:times} faster (estimated range "
+            "{low:times} to {high:times}){every}.",
+            explained=" that is explained" if self._left_out else "",
+            possible=" (findings that are only possible are left out)" if some_possible else "",
+            what="the kernels of the run" if self._run else "they",
+            after=after,
+            total=total,
+            likely=likely,
+            low=low,
+            high=high,
+            every=self._if_every(total, gain),
         )
         if any(map(_is_merged, self._groups)):
             yield _ONE_REMAINS
 
-    def _debug_builds(self) -> Iterator[str]:
+    def _debug_builds(self) -> Iterator[Sentence]:
         debug = [group for group in self._groups if is_debug_build(group.first.view)]
         if debug and len(debug) == len(self._groups):
             yield DEBUG_BUILD_TEXT
         elif debug:
             count = Quantity(sum(len(group.launches) for group in debug), "")
             some = self._book.derived("program_debug", count, "launches of debug builds")
-            verb = "looks" if count.value == 1 else "look"
-            yield (
-                f"{launches_text(some)} {verb} like a debug build (-G): build without -G and "
-                "profile again. keet does not estimate gains of debug code."
+            yield Sentence(
+                "{launches} {look} like a debug build (-G): build without -G and profile again. "
+                "keet does not estimate gains of debug code.",
+                launches=launches_text(some),
+                look="looks" if count.value == 1 else "look",
             )
 
-    def _if_every(self, total: Evidence, first: Forecast) -> str:
+    def _if_every(self, total: Evidence, first: ProgramGainDocument) -> Sentence:
         every = gain_of(self._sure_groups, float(total.value), every=True)
         # Rounded sums of several launches may be slightly below the first finding's gain.
         is_more = every is not None and every.likely > first.likely
         if every is None or not is_more or times_text(every.likely) == times_text(first.likely):
-            return ""
+            return Sentence()
         shown = self._book.derived(
             "program_gain_every", Quantity(every.likely, "x"), "gain if all findings were fixed"
         )
-        return f"; with all of their findings fixed, {times_text(float(shown.value))}"
+        return Sentence("; with all of their findings fixed, {gain:times}", gain=shown)
 
-    def _fixed(self) -> str:
-        """Which kernels the gain is about: those that are not explained have none."""
-        return "each kernel that is explained" if self._left_out else "each kernel"
-
-    def _left_possible(self) -> str:
-        """Says what the gain leaves out."""
-        some = len(self._sure_groups) < len(self._groups)
-        return " (findings that are only possible are left out)" if some else ""
-
-    def _what(self) -> str:
-        return "the kernels of the run" if self._run else "they"
-
-    def _size(self, total: Evidence) -> str:
+    def _size(self, total: Evidence) -> Sentence:
         named = [group.first.launch for group in self._groups]
         kernels = len({each.kernel for each in (*named, *(group[0] for group in self._left_out))})
         launches = Quantity(len(self._asked), "")
         told = self._book.derived("program_launches", launches, "launches")
         of = self._book.derived("program_kernels", Quantity(kernels, ""), "kernels")
-        plural = "" if kernels == 1 else "s"
-        taking = (
-            f" take {total}" if total.value else f"; the report has no durations{self._cycles()}"
+        timed = "{launches} of {kernels} kernel{s} take {total}."
+        untimed = "{launches} of {kernels} kernel{s}; the report has no durations{cycles}."
+        return Sentence(
+            timed if total.value else untimed,
+            launches=launches_text(told),
+            kernels=of,
+            s="" if kernels == 1 else "s",
+            total=total,
+            cycles="" if total.value else self._cycles(),
         )
-        return f"{launches_text(told)} of {of} kernel{plural}{taking}."
 
-    def _cycles(self) -> str:
+    def _cycles(self) -> Sentence:
         """Of a report without durations: the part of the GPU cycles that the first kernel takes."""
         if not all(group.cycles for group in self._groups) or len(self._groups) < 2:
-            return ""
+            return Sentence()
         first, every = self._groups[0], sum(group.cycles for group in self._groups)
         label = f"share of {first.first.launch.kernel}"
         percent = Quantity(100 * first.cycles / every, "%")
         part = self._book.derived("program_cycles", percent, label)
-        return f", and by GPU cycles, {first.first.launch.kernel} takes {part:.0f}"
+        text = ", and by GPU cycles, {kernel} takes {part:.0f}"
+        return Sentence(text, kernel=first.first.launch.kernel, part=part)
 
-    def _of_all_shapes(self, total: Evidence) -> Iterator[str]:
+    def _of_all_shapes(self, total: Evidence) -> Iterator[Sentence]:
         """The time of a kernel with so many shapes that the table shows only a part of it."""
         if self._run is not None or not total.value:
             return
@@ -356,18 +461,22 @@ class _ProgramMaker:
             part = share(self._book, f"{key}_share", took, total, f"share of {kernel}")
             count = Quantity(len(groups), "")
             of = self._book.derived(f"{key}_shapes", count, f"launch shapes of {kernel}")
-            yield (
-                f"{kernel} takes {took} with all of its {count_text(of)} launch shapes: "
-                f"{time_share_text(part)} of the time."
+            yield Sentence(
+                "{kernel} takes {took} with all of its {count:count} launch shapes: {part:share} "
+                "of the time.",
+                kernel=kernel,
+                took=took,
+                count=of,
+                part=part,
             )
 
-    def _explained(self, total: Evidence) -> Iterator[str]:
+    def _explained(self, total: Evidence) -> Iterator[Sentence]:
         """How much of a large report is explained here."""
         explanation, book = self._explanation, self._book
         if not explanation.is_sample:
             return
         told, every, kinds = (
-            count_text(book.derived(f"program_{name}", Quantity(count, ""), label))
+            book.derived(f"program_{name}", Quantity(count, ""), label)
             for name, count, label in (
                 ("explained", len(explanation.launches), "launches that are explained"),
                 ("asked", len(self._asked), "launches that were asked for"),
@@ -376,15 +485,19 @@ class _ProgramMaker:
         )
         took = time(book, "program_explained_time", self._explained_ns, "time of these kernels")
         part = share(book, "program_explained_share", took, total, "share of these kernels")
-        taking = f", which take {time_share_text(part)} of the time" if total.value else ""
+        taking = Sentence(", which take {part:share} of the time", part=part)
         others = len(explanation.launches) > len(self._groups)
-        yield (
-            f"{told} of {every} launches were explained: one of each of {kinds} "
-            f"kernels and launch shapes{taking}{', and more to compare with it' * others}. "
-            "--all explains every launch."
+        yield Sentence(
+            "{told:count} of {every:count} launches were explained: one of each of {kinds:count} "
+            "kernels and launch shapes{taking}{more}. --all explains every launch.",
+            told=told,
+            every=every,
+            kinds=kinds,
+            taking=taking if total.value else "",
+            more=", and more to compare with it" if others else "",
         )
 
-    def _untimed(self, total: Evidence) -> Iterator[str]:
+    def _untimed(self, total: Evidence) -> Iterator[Sentence]:
         """Says which launches have no measured time: shares and gains do not include them."""
         if self._run is not None or not total.value:
             return
@@ -395,17 +508,20 @@ class _ProgramMaker:
         some = self._book.derived("program_untimed", count, "launches without a measured time")
         named = ", ".join(f"#{launch.id} {launch.kernel}" for launch in missing[:3])
         named += ", …" if len(missing) > 3 else ""
-        yield (
-            f"{launches_text(some)} {'has' if len(missing) == 1 else 'have'} no measured time "
-            f"({named}): shares and gains leave {'it' if len(missing) == 1 else 'them'} out."
+        yield Sentence(
+            "{launches} {have} no measured time ({named}): shares and gains leave {them} out.",
+            launches=launches_text(some),
+            have="has" if len(missing) == 1 else "have",
+            named=named,
+            them="it" if len(missing) == 1 else "them",
         )
 
-    def _differences(self) -> Iterator[str]:
+    def _differences(self) -> Iterator[Sentence]:
         for group in self._groups:
             if group.different:
                 yield self._difference(group)
 
-    def _difference(self, group: LaunchGroup) -> str:
+    def _difference(self, group: LaunchGroup) -> Sentence:
         key = f"program_different_{group.first.launch.id}"
         some = Quantity(len(group.different), "")
         every = Quantity(len(group.members), "")
@@ -416,9 +532,14 @@ class _ProgramMaker:
         named = sorted(group.different, key=lambda each: each is not slowest)[:3]
         ids = ", ".join(f"#{e.launch.id}{', the slowest' * (e is slowest)}" for e in named)
         ids += ", …" if len(group.different) > 3 else ""
-        verb = "has" if len(group.different) == 1 else "have"
-        explained = " that are explained" if group.is_sample else ""
-        return (
-            f"{those} of {of} launches of {group.first.launch.kernel}{explained} {verb} another "
-            f"first finding ({ids}): {' or '.join(label for label, _ in answers)}."
+        return Sentence(
+            "{those} of {every} launches of {kernel}{explained} {have} another first finding "
+            "({ids}): {answers}.",
+            those=those,
+            every=of,
+            kernel=group.first.launch.kernel,
+            explained=" that are explained" if group.is_sample else "",
+            have="has" if len(group.different) == 1 else "have",
+            ids=ids,
+            answers=" or ".join(label for label, _ in answers),
         )

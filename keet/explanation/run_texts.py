@@ -1,12 +1,11 @@
-"""Times, shares and counts of a run as texts, with their evidence."""
+"""Times, shares and counts of a run as evidence, and their words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from keet.analysis.ledger import Ledger
-from keet.evidence import Evidence
-from keet.formatting import percent_cell, percent_text
+from keet.evidence import Evidence, Sentence
 from keet.profile import RunTable
 from keet.profile.run_table import Recorder
 from keet.units import Quantity
@@ -19,9 +18,9 @@ PLAIN: Mapping[Recorder, str] = {
 }
 
 
-def time_of(table: RunTable) -> str:
+def time_of(*, overlap_known: bool) -> str:
     """What the times of a table are. Without start and end times, the busy time is not known."""
-    return "GPU time" if table.overlap_known else "sum of durations"
+    return "GPU time" if overlap_known else "sum of durations"
 
 
 def whole_time(table: RunTable) -> str:
@@ -29,21 +28,10 @@ def whole_time(table: RunTable) -> str:
     return "the run's GPU time" if table.overlap_known else "the sum of all durations"
 
 
-def time_share_text(share: Evidence) -> str:
-    """One digit below 10% and just below 100%: `3.4%`, `12%`, `99.7%`, `<0.1%`."""
-    percent = float(share.value)
-    return percent_cell(percent) if 0 < percent < 9.95 else percent_text(percent)
-
-
-def launches_text(launches: Evidence) -> str:
+def launches_text(launches: Evidence) -> Sentence:
     """`1 launch`, `400 launches`; fractional if launches cannot be distinguished."""
-    number = count_text(launches)
-    return f"{number} launch{'' if number == '1' else 'es'}"
-
-
-def count_text(launches: Evidence) -> str:
-    whole = float(launches.value).is_integer()
-    return f"{launches.value:,.0f}" if whole else f"{launches.value:,.1f}"
+    is_one = f"{launches:count}" == "1"
+    return Sentence("{count:count} launch{es}", count=launches, es="" if is_one else "es")
 
 
 def time(book: Ledger, name: str, nanoseconds: float, label: str, *sources: Evidence) -> Evidence:
@@ -58,3 +46,8 @@ def share(book: Ledger, name: str, part: Evidence, whole: Evidence, label: str) 
     """One time as a percentage of another."""
     value = 100 * part.value / whole.value if whole.value else 0.0
     return book.derived(name, Quantity(value, "%"), label, part, whole)
+
+
+def microseconds(time: Evidence) -> Quantity:
+    """The unit of times in documents."""
+    return Quantity(time.value, time.unit).to("us")

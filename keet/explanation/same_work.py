@@ -19,10 +19,10 @@ from keet.analysis.roofline.launch_roofline import lead_of
 from keet.analysis.several_launches.cross_launch import SAVED_ACROSS
 from keet.analysis.several_launches.traffic import stored_bytes, written_and_read
 from keet.analysis.time_model import WORTH
-from keet.evidence import Reference, Sentence
+from keet.evidence import Sentence
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup
-from keet.formatting import shapes_text, speedup_text
+from keet.formatting import shapes_text
 from keet.profile import Workload
 from keet.units import Quantity
 
@@ -195,8 +195,9 @@ def _factor(fast: _Kernel, slow: _Kernel, key: str, book: Ledger, *, same_code: 
     is_other = max(clocks, 1 / clocks) > SIMILAR
     factor = Quantity(slow.work.ns / fast.work.ns * (clocks if is_other else 1.0), "x")
     label = f"{'cycles' if is_other else 'time'} of {slow.name} over that of {fast.name}"
-    shown = book.derived(f"{key}_{slow.group.first.launch.id}", factor, label)
-    times = Reference(speedup_text(float(shown.value)), (shown.id,))
-    by = " by cycles, since the clocks differ" if is_other else ""
-    other = f"with {slow.shape}" if same_code else slow.name
-    return Sentence.of([times, f" faster than {other}{by}"])
+    return Sentence(
+        "{times:speedup} faster than {other}{by}",
+        times=book.derived(f"{key}_{slow.group.first.launch.id}", factor, label),
+        other=f"with {slow.shape}" if same_code else slow.name,
+        by=" by cycles, since the clocks differ" if is_other else "",
+    )

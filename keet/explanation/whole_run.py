@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from keet.analysis.ledger import Ledger
 from keet.analysis.limits import MAJORITY, SAVED_PART
 from keet.analysis.replay_gap.reasons import HARDLY_SHARED, REASON_NAMES
-from keet.evidence import Evidence
+from keet.documents.document import live
+from keet.documents.shared_types import RunDocument, RunKernelDocument
+from keet.evidence import Evidence, Sentence
 from keet.explanation.run_texts import (
     PLAIN,
     launches_text,
     maybe_time,
+    microseconds,
     share,
     time,
     time_of,
-    time_share_text,
 )
 from keet.profile import KernelRun, Launch, Profile, RunPositions, RunTable, Workload
-from keet.profile.run_table import RECORDER_NAMES, SkippedKernel
+from keet.profile.run_table import RECORDER_NAMES
 from keet.units import Quantity
 
 if TYPE_CHECKING:
@@ -36,57 +39,27 @@ _SEVERAL: Mapping[Workload, str] = {
 """Workloads that contain several kernels."""
 
 
-class KernelRow(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class KernelRow(RunKernelDocument):
     """One kernel in all its launch shapes, or several kernels together."""
 
-    kernel: str
-    full: str | None
-    """None: the row combines several kernels."""
-    share: Evidence
-    """Percentage of the run's GPU time."""
-    launches: Evidence
-    busy: Evidence
-    shortest: Evidence | None
-    longest: Evidence | None
-    """Of single launches; None if the table does not have all of them."""
-    profiled: tuple[int, ...]
-    """Launches of the report that represent it."""
-    in_range: bool = False
+    in_range: bool = live(default=False)
     """The report has ranges of several kernels, and this kernel may be inside one."""
-    skipped: SkippedKernel | None = None
-    members: tuple[KernelRow, ...] = ()
+    members: tuple[KernelRow, ...] = live(default=())
     """The kernels, if the row combines several."""
 
-    @property
-    def evidence(self) -> tuple[Evidence, ...]:
-        found = (self.share, self.launches, self.busy, self.shortest, self.longest)
-        return tuple(piece for piece in found if piece is not None)
 
-
-class RunSentence(NamedTuple):
-    """A sentence about the run, and the launch that it is about."""
-
-    text: str
-    launch: Launch | None = None
-
-
-class WholeRun(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class WholeRun(RunDocument):
     """What the program spent its GPU time on."""
 
-    table: RunTable
-    book: Ledger
-    launches: Evidence
-    busy: Evidence
-    total: Evidence
-    span: Evidence | None
-    covered: Evidence
-    """Percentage of the GPU time that the launches of the report represent."""
     kernels: tuple[KernelRow, ...]
-    """The largest share first."""
-    sentences: tuple[RunSentence, ...]
-    ranges: str | None = None
-    """`ranges`: workloads of the report that contain several kernels. The table does not say
-    which."""
+    text: tuple[Sentence, ...]
+    book: Ledger = live()
+    busy_time: Evidence = live()
+    """`busy`, in nanoseconds."""
+    warnings: tuple[Sentence, ...] = live()
+    """Those of `text` that name a launch whose replay differs from the run."""
 
 
 def whole_run(
@@ -99,7 +72,7 @@ def whole_run(
     positions, book = profile.in_run, book or Ledger()
     if positions is None or not positions.table.busy_ns:
         return None
-    table, what = positions.table, time_of(positions.table)
+    table, what = positions.table, time_of(overlap_known=positions.table.overlap_known)
     busy = time(book, "run_busy_time", table.busy_ns, f"{what} of the run")
     launches = book.derived("run_launches", Quantity(table.launch_count, ""), "launches of the run")
     total = time(book, "run_total_time", table.total_ns, "sum of the durations of all launches")
@@ -107,63 +80,75 @@ def whole_run(
     profiled_ns = max(0.0, table.busy_ns - positions.unprofiled_ns)
     of_report = time(book, "run_covered_time", profiled_ns, f"{what} that the report represents")
     covered = share(book, "run_covered", of_report, busy, "share that the report represents")
-    ranges = _ranges(profile)
-    rows = _rows(positions, book, busy, in_range=ranges is not None)
-    run = WholeRun(table, book, launches, busy, total, span, covered, rows, (), ranges)
-    sentences = (*map(RunSentence, _sentences(run)), *_gaps(replays, book, table))
-    return run._replace(sentences=sentences)
-
-
-def _ranges(profile: Profile) -> str | None:
     held = dict.fromkeys(launch.workload for launch in profile.launches)
-    return " and ".join(_SEVERAL[each] for each in held if each in _SEVERAL) or None
+    ranges = " and ".join(_SEVERAL[each] for each in held if each in _SEVERAL)
+    rows = tuple(_rows(positions, book, busy, in_range=bool(ranges)))
+    said = (
+        _first_sentence(table, launches, len(rows), busy, book),
+        *_concurrent(total, busy),
+        *_idle(table, busy, span, book),
+        *_coverage(rows, covered, ranges),
+    )
+    warnings, more = _gaps(replays, book, table)
+    return WholeRun(
+        recorder=table.recorder,
+        recorded=RECORDER_NAMES[table.recorder],
+        created=table.created,
+        path=table.path,
+        launches=table.launch_count,
+        busy=microseconds(busy),
+        total=microseconds(total),
+        span=microseconds(span) if span else None,
+        wall_seconds=table.wall_s,
+        overlap_known=table.overlap_known,
+        gpus=table.gpus,
+        covered_pct=None if ranges else float(covered.value),
+        kernels=rows,
+        managed_bytes=table.managed_bytes,
+        migrations=table.migrations,
+        skipped=table.skipped,
+        notes=table.notes,
+        text=(*said, *warnings, *more),
+        evidence={piece.id: piece for piece in book},
+        book=book,
+        busy_time=busy,
+        warnings=warnings,
+    )
+
+
+# --- kernels
 
 
 def _rows(
     positions: RunPositions, book: Ledger, whole: Evidence, *, in_range: bool
-) -> tuple[KernelRow, ...]:
+) -> Iterator[KernelRow]:
     by_name: dict[str, list[KernelRun]] = defaultdict(list)
     for kernel in positions.table.kernels:
         by_name[kernel.name].append(kernel)
     ranked = sorted(by_name.values(), key=lambda shapes: -sum(k.busy_ns for k in shapes))
-    skipped: dict[str, tuple[int, SkippedKernel]] = {}
-    for at, each in enumerate(positions.table.skipped):
-        skipped.setdefault(each.kernel, (at, each))
-    rows = (
-        _row(rank, shapes, positions, book, whole)._replace(skipped=_skipped(shapes[0], skipped))
-        for rank, shapes in enumerate(ranked, 1)
-    )
-    return tuple(row._replace(in_range=in_range and not row.profiled) for row in rows)
-
-
-def _row(
-    rank: int, shapes: Sequence[KernelRun], positions: RunPositions, book: Ledger, whole: Evidence
-) -> KernelRow:
-    one, table = shapes[0], positions.table
-    key, busy_ns = f"run_kernel_{rank}", sum(k.busy_ns for k in shapes)
-    busy = time(book, f"{key}_busy_time", busy_ns, f"{time_of(table)} of {one.short}")
-    launches = Quantity(sum(k.launches for k in shapes), "")
-    shortest, longest = _extremes(shapes)
-    return KernelRow(
-        one.short,
-        one.full,
-        share(book, f"{key}_share", busy, whole, f"share of {one.short}"),
-        book.derived(f"{key}_launches", launches, f"launches of {one.short}"),
-        busy,
-        maybe_time(book, f"{key}_shortest", shortest, f"shortest launch of {one.short}"),
-        maybe_time(book, f"{key}_longest", longest, f"longest launch of {one.short}"),
-        positions.profiled.get(one.name, ()),
-    )
-
-
-def _skipped(
-    kernel: KernelRun, skipped: Mapping[str, tuple[int, SkippedKernel]]
-) -> SkippedKernel | None:
-    """`skipped`: by kernel name, with the position in the table. A name may be short, full or
-    mangled."""
-    names = (kernel.name, kernel.full, kernel.short)
-    found = [skipped[name] for name in names if name in skipped]
-    return min(found, key=lambda each: each[0])[1] if found else None
+    what = time_of(overlap_known=positions.table.overlap_known)
+    for rank, shapes in enumerate(ranked, 1):
+        one, key, short = shapes[0], f"run_kernel_{rank}", shapes[0].short
+        busy = time(book, f"{key}_busy_time", sum(k.busy_ns for k in shapes), f"{what} of {short}")
+        part = share(book, f"{key}_share", busy, whole, f"share of {short}")
+        count = sum(k.launches for k in shapes)
+        launches = book.derived(f"{key}_launches", Quantity(count, ""), f"launches of {short}")
+        ends = _extremes(shapes)
+        shortest = maybe_time(book, f"{key}_shortest", ends[0], f"shortest launch of {short}")
+        longest = maybe_time(book, f"{key}_longest", ends[1], f"longest launch of {short}")
+        profiled = positions.profiled.get(one.name, ())
+        yield KernelRow(
+            kernel=short,
+            kernel_full=one.full or short,
+            share_pct=float(part.value),
+            launches=count,
+            busy=microseconds(busy),
+            shortest=microseconds(shortest) if shortest else None,
+            longest=microseconds(longest) if longest else None,
+            profiled=profiled,
+            evidence=(part, launches, busy, *(end for end in (shortest, longest) if end)),
+            in_range=in_range and not profiled,
+        )
 
 
 def _extremes(shapes: Sequence[KernelRun]) -> tuple[float | None, float | None]:
@@ -175,98 +160,119 @@ def _extremes(shapes: Sequence[KernelRun]) -> tuple[float | None, float | None]:
 
 def combined_row(run: WholeRun, rows: Sequence[KernelRow]) -> KernelRow:
     """Several kernels in one row."""
-    key = f"run_other_{len(rows)}"
-    label = f"their {time_of(run.table)}"
-    busy = time(run.book, f"{key}_busy_time", sum(r.busy.value for r in rows), label)
-    launches = sum(row.launches.value for row in rows)
+    key, name = f"run_other_{len(rows)}", f"{len(rows)} other kernels"
+    label = f"their {time_of(overlap_known=run.overlap_known)}"
+    ns = sum(float(row.busy.to("ns").value) for row in rows)
+    busy = time(run.book, f"{key}_busy_time", ns, label)
+    part = share(run.book, f"{key}_share", busy, run.busy_time, "their share")
+    count = sum(row.launches for row in rows)
+    launches = run.book.derived(f"{key}_launches", Quantity(count, ""), "their launches")
     return KernelRow(
-        f"{len(rows)} other kernels",
-        None,
-        share(run.book, f"{key}_share", busy, run.busy, "their share"),
-        run.book.derived(f"{key}_launches", Quantity(launches, ""), "their launches"),
-        busy,
-        None,
-        None,
-        tuple(launch for row in rows for launch in row.profiled),
+        kernel=name,
+        kernel_full=name,
+        share_pct=float(part.value),
+        launches=count,
+        busy=microseconds(busy),
+        shortest=None,
+        longest=None,
+        profiled=tuple(launch for row in rows for launch in row.profiled),
+        evidence=(part, launches, busy),
         in_range=any(row.in_range for row in rows),
         members=tuple(rows),
     )
 
 
-def _sentences(run: WholeRun) -> Iterator[str]:
-    yield _first_sentence(run)
-    if run.total.value > HARDLY_SHARED * run.busy.value:
-        yield f"Kernels ran concurrently: their durations add up to {run.total}."
-    yield from _idle(run)
-    if run.ranges:
-        yield (
-            f"The report holds {run.ranges} of several kernels. The table lists kernels one by "
-            "one; which of them are inside is not recorded."
-        )
-    elif not any(row.profiled for row in run.kernels):
-        yield "No launch of this report is in that table: it may be of another program."
-    elif round(run.covered.value) < 100 * MAJORITY:
-        yield (
-            f"The launches of this report represent {time_share_text(run.covered)} of that time: "
-            "most of the run was not profiled."
-        )
+# --- sentences
 
 
-def _first_sentence(run: WholeRun) -> str:
-    count = run.book.derived("run_kernels", Quantity(len(run.kernels), ""), "kernels of the run")
-    kernels = f"{count} kernel{'' if count.value == 1 else 's'}"
-    what, how = f"{launches_text(run.launches)} of {kernels}", RECORDER_NAMES[run.table.recorder]
-    if run.table.overlap_known:
-        return f"The run: {what} took {run.busy} of GPU time ({how})."
-    return f"The run: {what}; their durations add up to {run.busy} ({how})."
-
-
-def _idle(run: WholeRun) -> Iterator[str]:
-    """Only for one GPU: the busy time of several GPUs does not show idle time."""
-    known = run.table.gpus == 1 and run.table.overlap_known
-    if not known or not run.span or not run.span.value or run.busy.value >= run.span.value:
-        return
-    idle = run.book.derived(
-        "run_idle",
-        Quantity(100 * (1 - run.busy.value / run.span.value), "%"),
-        "time without a kernel",
-        run.busy,
-        run.span,
+def _first_sentence(
+    table: RunTable, launches: Evidence, kernels: int, busy: Evidence, book: Ledger
+) -> Sentence:
+    known = "The run: {launches} of {count} kernel{s} took {busy} of GPU time ({how})."
+    summed = "The run: {launches} of {count} kernel{s}; their durations add up to {busy} ({how})."
+    return Sentence(
+        known if table.overlap_known else summed,
+        launches=launches_text(launches),
+        count=book.derived("run_kernels", Quantity(kernels, ""), "kernels of the run"),
+        s="" if kernels == 1 else "s",
+        busy=busy,
+        how=RECORDER_NAMES[table.recorder],
     )
+
+
+def _concurrent(total: Evidence, busy: Evidence) -> Iterator[Sentence]:
+    if total.value > HARDLY_SHARED * busy.value:
+        text = "Kernels ran concurrently: their durations add up to {total}."
+        yield Sentence(text, total=total)
+
+
+def _idle(
+    table: RunTable, busy: Evidence, span: Evidence | None, book: Ledger
+) -> Iterator[Sentence]:
+    """Only for one GPU: the busy time of several GPUs does not show idle time."""
+    known = table.gpus == 1 and table.overlap_known
+    if not known or not span or not span.value or busy.value >= span.value:
+        return
+    part = Quantity(100 * (1 - busy.value / span.value), "%")
+    idle = book.derived("run_idle", part, "time without a kernel", busy, span)
     if idle.value >= 100 * SAVED_PART:
-        yield (
-            f"From its first kernel to its last, the run took {run.span}; the GPU ran no kernel "
-            f"for {time_share_text(idle)} of that time."
+        yield Sentence(
+            "From its first kernel to its last, the run took {span}; the GPU ran no kernel for "
+            "{idle:share} of that time.",
+            span=span,
+            idle=idle,
+        )
+
+
+def _coverage(rows: Sequence[KernelRow], covered: Evidence, ranges: str) -> Iterator[Sentence]:
+    """`ranges`: workloads of the report that contain several kernels. The table does not say
+    which."""
+    if ranges:
+        yield Sentence(
+            "The report holds {ranges} of several kernels. The table lists kernels one by one; "
+            "which of them are inside is not recorded.",
+            ranges=ranges,
+        )
+    elif not any(row.profiled for row in rows):
+        yield Sentence("No launch of this report is in that table: it may be of another program.")
+    elif round(covered.value) < 100 * MAJORITY:
+        yield Sentence(
+            "The launches of this report represent {covered:share} of that time: most of the run "
+            "was not profiled.",
+            covered=covered,
         )
 
 
 def _gaps(
     replays: Iterable[tuple[Launch, ReplayDiffers]], book: Ledger, table: RunTable
-) -> Iterator[RunSentence]:
-    """One sentence per kernel whose replay differs from the run, with the likely reason."""
+) -> tuple[tuple[Sentence, ...], tuple[Sentence, ...]]:
+    """One sentence per kernel whose replay differs from the run, with the likely reason; and how
+    many more there are."""
     by_kernel: dict[str, list[tuple[Launch, ReplayDiffers]]] = defaultdict(list)
     for launch, replay in replays:
         by_kernel[launch.kernel].append((launch, replay))
-    for found in list(by_kernel.values())[:_NAMED_GAPS]:
-        yield _gap(found, book, table)
-    if len(by_kernel) > _NAMED_GAPS:
-        more = book.derived("run_more_gaps", Quantity(len(by_kernel) - _NAMED_GAPS, ""), "kernels")
-        yield RunSentence(f"The replay of {more} more kernels differs as much from the run.")
+    named = [_gap(found, book, table) for found in list(by_kernel.values())[:_NAMED_GAPS]]
+    if len(by_kernel) <= _NAMED_GAPS:
+        return tuple(named), ()
+    more = book.derived("run_more_gaps", Quantity(len(by_kernel) - _NAMED_GAPS, ""), "kernels")
+    text = "The replay of {more} more kernels differs as much from the run."
+    return tuple(named), (Sentence(text, more=more),)
 
 
-def _gap(
-    found: Sequence[tuple[Launch, ReplayDiffers]], book: Ledger, table: RunTable
-) -> RunSentence:
+def _gap(found: Sequence[tuple[Launch, ReplayDiffers]], book: Ledger, table: RunTable) -> Sentence:
     launch, gap = found[0]
-    key = f"launch_{launch.id}"
-    replay = time(book, f"{key}_replay", float(gap.replay.value), "duration under replay")
-    plain = time(book, f"{key}_plain", float(gap.plain.value), "duration in the run")
+    key, (replay, plain, _) = f"launch_{launch.id}", gap.evidence
     likely = " and ".join(REASON_NAMES[reason.id] for reason in gap.likely_reasons)
     others = ", ".join(f"#{each.id}" for each, _ in found[1 : 1 + _NAMED_LAUNCHES])
     others += ", …" if len(found) > 1 + _NAMED_LAUNCHES else ""
-    return RunSentence(
-        f"{launch.kernel} (#{launch.id}) took {replay} under ncu's replay and {plain} "
-        f"{PLAIN[table.recorder]}{f': likely {likely}' if likely else ''}. What is said of it "
-        f"below is of the replay{f', and so for {others}' if others else ''}.",
-        launch,
+    return Sentence(
+        "{kernel} (#{id}) took {replay} under ncu's replay and {plain} {where}{likely}. What is "
+        "said of it below is of the replay{others}.",
+        kernel=launch.kernel,
+        id=str(launch.id),
+        replay=time(book, f"{key}_replay", float(replay.value), "duration under replay"),
+        plain=time(book, f"{key}_plain", float(plain.value), "duration in the run"),
+        where=PLAIN[table.recorder],
+        likely=f": likely {likely}" if likely else "",
+        others=f", and so for {others}" if others else "",
     )

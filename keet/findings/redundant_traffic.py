@@ -388,9 +388,9 @@ def _between_launches(view: LaunchView, model: TimeModel) -> Iterator[Candidate]
     The gain is that of the launches together: a round trip is saved in two of them.
     """
     shared = view.shared_traffic
-    if shared is None or shared.saved_us is None or library_of_launch(view.launch) is not None:
+    if shared is None or shared.us_saved is None or library_of_launch(view.launch) is not None:
         return  # users can't fuse a library's kernel
-    saved = min(shared.saved_us.value, MOST_REMOVED * shared.total_us)
+    saved = min(shared.us_saved, MOST_REMOVED * shared.total_us)
     gain = shared.total_us / (shared.total_us - saved)
     load = model.loads.get("DRAM", 0.0)
     if shared.kind == "same_input" and model.busiest == "DRAM" and load > 0:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from keet.documents.document import numbers_in
 from keet.documents.explain import GroundingDocument
 from keet.render.json.explain import launch_document, launch_json
-from keet.render.json.program import program_document
 from keet.render.json.report import device_document
 from keet.serve.arguments import ExplainArguments
 from keet.serve.name_patterns import selected_launches
@@ -104,12 +103,11 @@ def _hidden(rest: int) -> list[str]:
 
 
 def _program(program: ProgramExplanation) -> ProgramSummary:
-    document = program_document(program)
     return ProgramSummary(
-        us_total=document.us_total,
-        gain=document.gain,
-        rows=[ProgramLine.taken_from(row) for row in document.rows[:_ROWS]],
-        texts=document.texts,
+        us_total=program.us_total,
+        gain=program.gain,
+        rows=[ProgramLine.taken_from(row) for row in program.rows[:_ROWS]],
+        texts=list(program.texts),
     )
 
 

@@ -40,9 +40,9 @@ def analyst_findings(
 def _unlike(each: LaunchExplanation, say: AnswerText) -> str:
     """That the launch represents others which took much longer or shorter."""
     found = each.in_run
-    if found is None or found.unlike is None:
+    if found is None or found.warning is None:
         return ""
-    return say.with_names(found.unlike, found.evidence)
+    return say.with_names(found.warning, found.evidence)
 
 
 def _replay(each: LaunchExplanation, say: AnswerText) -> str:
@@ -50,12 +50,11 @@ def _replay(each: LaunchExplanation, say: AnswerText) -> str:
     replay = each.replay
     if replay is None:
         return ""
-    pieces = (replay.replay, replay.plain, replay.factor)
     reasons = [
         f"Likely {reason.id}: {say.with_names(reason.text, reason.evidence)}."
         for reason in replay.likely_reasons
     ]
-    return " ".join([say.with_names(replay.text, pieces), *reasons])
+    return " ".join([say.with_names(replay.text, replay.evidence), *reasons])
 
 
 def _row(tool_input: ToolInput, each: LaunchExplanation, finding: Finding, say: AnswerText) -> str:

@@ -43,9 +43,12 @@ def _run(each: LaunchExplanation, say: AnswerText) -> str:
     found = each.in_run
     if found is None:
         return ""
-    represented = f", represents {say(found.launches)} launches, {say(found.share)} of the run"
-    if found.unlike and found.alike:
-        represented += f", of which {say(found.alike)} is in launches about as long"
+    launches, share, *_ = found.evidence
+    represented = f", represents {say(launches)} launches, {say(share)} of the run"
+    if found.warning:
+        alike = next(each for each in found.evidence if each.metric == "run_alike_share")
+        represented += f", of which {say(alike)} is in launches about as long"
     if each.replay is None:
         return represented
-    return f"{represented}; {say(each.replay.plain)} in the run, so the rest is of the replay alone"
+    _, plain, _ = each.replay.evidence
+    return f"{represented}; {say(plain)} in the run, so the rest is of the replay alone"

@@ -7,19 +7,17 @@ for it; what the evidence excludes is ruled out; the rest is possible.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import NEGLIGIBLE, SEVERAL, SIMILAR
 from keet.analysis.parameters import Parameter
 from keet.analysis.replay_gap.gap import REPLAY_DIFFERS, ReplayGap
 from keet.analysis.replay_gap.run_facts import RunFacts
-from keet.evidence import Evidence
+from keet.documents.whole_run import ReasonId, ReasonStatus, ReplayReasonDocument
+from keet.evidence import Evidence, Sentence, constant
 from keet.profile import Position, Profile, RunPositions
 from keet.units import Quantity
-
-ReasonId = Literal["managed_or_host_memory", "cold_caches", "clocks", "concurrency", "not_typical"]
-Status = Literal["likely", "possible", "ruled_out"]
 
 REASON_NAMES: Mapping[ReasonId, str] = {
     "managed_or_host_memory": "managed or host memory",
@@ -36,33 +34,26 @@ HARDLY_SHARED = Parameter(1.05, "kernels at a time, on average: sharing is free"
 FAULT_NS = Parameter(10_000.0, "least cost of a group of page faults (H200: 126 us)", "judgement")
 
 
-class ReplayReason(NamedTuple):
-    """One reason, its status, and how to check it."""
-
-    id: ReasonId
-    status: Status
-    text: str
-    how_to_tell: str
-    evidence: tuple[Evidence, ...] = ()
-
-
 class _Answer(NamedTuple):
-    status: Status
-    text: str
+    status: ReasonStatus
+    text: Sentence
     evidence: tuple[Evidence | None, ...] = ()
 
 
-_FREQUENCY = "compare the report's SM frequency with nvidia-smi during the run"
-_HOW_TO_TELL: Mapping[ReasonId, str] = {
-    "managed_or_host_memory": (
+_FREQUENCY = Sentence("compare the report's SM frequency with nvidia-smi during the run")
+_HOW_TO_TELL: Mapping[ReasonId, Sentence] = {
+    "managed_or_host_memory": Sentence(
         "call cudaMemPrefetchAsync before the launch, or use cudaMalloc and explicit copies, and "
         "time the run again; a kernel that polls a flag of the host may find it set under replay, "
         "or never end"
     ),
-    "cold_caches": "profile again with --ncu-options '--cache-control none'",
-    "clocks": f"{_FREQUENCY}, and profile with --clock-control none",
-    "concurrency": "run the program with `CUDA_LAUNCH_BLOCKING=1` and compare the kernel's time",
-    "not_typical": (
+    "cold_caches": Sentence("profile again with --ncu-options '--cache-control none'"),
+    "clocks": Sentence("{compare}, and profile with --clock-control none", compare=_FREQUENCY),
+    "concurrency": Sentence(
+        "run the program with `{setting}` and compare the kernel's time",
+        setting="CUDA_LAUNCH_BLOCKING=1",
+    ),
+    "not_typical": Sentence(
         "let keet profile choose the launch from the run, or choose another with --launch-skip"
     ),
 }
@@ -74,7 +65,9 @@ class ReplayReasons:
     def __init__(self, profile: Profile, positions: RunPositions) -> None:
         self._facts, self.positions = RunFacts(profile, positions), positions
 
-    def of(self, view: LaunchView, gap: ReplayGap, position: Position) -> tuple[ReplayReason, ...]:
+    def of(
+        self, view: LaunchView, gap: ReplayGap, position: Position
+    ) -> tuple[ReplayReasonDocument, ...]:
         """All reasons: likely ones first, ruled-out ones last."""
         case = _Case(view, gap, position, self._facts)
         answers: Mapping[ReasonId, Callable[[], _Answer]] = {
@@ -85,20 +78,28 @@ class ReplayReasons:
             "not_typical": case.not_typical,
         }
         found = [self._reason(name, answer()) for name, answer in answers.items()]
-        order: tuple[Status, ...] = ("likely", "possible", "ruled_out")
+        order: tuple[ReasonStatus, ...] = ("likely", "possible", "ruled_out")
         return tuple(sorted(found, key=lambda reason: order.index(reason.status)))
 
-    def _reason(self, name: ReasonId, answer: _Answer) -> ReplayReason:
-        evidence = tuple(piece for piece in answer.evidence if piece is not None)
-        return ReplayReason(name, answer.status, answer.text, self._how_to_tell(name), evidence)
+    def _reason(self, name: ReasonId, answer: _Answer) -> ReplayReasonDocument:
+        return ReplayReasonDocument(
+            id=name,
+            status=answer.status,
+            text=answer.text,
+            how_to_tell=self._how_to_tell(name),
+            evidence=tuple(piece for piece in answer.evidence if piece is not None),
+        )
 
-    def _how_to_tell(self, name: ReasonId) -> str:
+    def _how_to_tell(self, name: ReasonId) -> Sentence:
         """Leaves out steps that were already done."""
         if name == "clocks" and self._facts.ncu_option("clock-control") == "none":
             return _FREQUENCY
         if name == "not_typical" and self._facts.launch_was_chosen:
-            return "profile other launches of this kernel with --kernel and --launch-skip"
+            return Sentence("profile other launches of this kernel with --kernel and --launch-skip")
         return _HOW_TO_TELL[name]
+
+
+_ONLY_SLOWS_THE_RUN = Sentence("it can only make the run slower than the replay")
 
 
 class _Case:
@@ -117,7 +118,7 @@ class _Case:
 
     def managed_or_host_memory(self) -> _Answer:
         if not self._gap.run_is_longer:
-            return _Answer("ruled_out", "it can only make the run slower than the replay")
+            return _Answer("ruled_out", _ONLY_SLOWS_THE_RUN)
         return self._page_faults() or self._host_reads() or self._without_sign_of_it()
 
     def _page_faults(self) -> _Answer | None:
@@ -132,15 +133,17 @@ class _Case:
         size = self._number(
             "run_bytes_to_gpu", moved.to_gpu_bytes, "byte", "managed memory moved to the GPU"
         )
-        text = (
-            f"in the run, kernels caused {faults} groups of page faults, and {size} of managed "
-            "memory moved to the GPU"
+        is_alone = self._has_time_alone_for(moved.fault_groups)
+        text = Sentence(
+            "in the run, kernels caused {faults} groups of page faults, and {size} of managed "
+            "memory moved to the GPU; {why}",
+            faults=faults,
+            size=size,
+            why="under replay the pages stay there"
+            if is_alone
+            else "which kernel caused them is not recorded",
         )
-        if self._has_time_alone_for(moved.fault_groups):
-            return _Answer("likely", f"{text}; under replay the pages stay there", (faults, size))
-        return _Answer(
-            "possible", f"{text}; which kernel caused them is not recorded", (faults, size)
-        )
+        return _Answer("likely" if is_alone else "possible", text, (faults, size))
 
     def _has_time_alone_for(self, fault_groups: int) -> bool:
         """Whether this kernel lost at least the time that so many faults take, and all others
@@ -165,9 +168,10 @@ class _Case:
         )
         if share is None or share.value < 100 * NEGLIGIBLE:
             return None
-        text = (
-            f"{share:.0f} of the sectors that the SMs access are in host memory; under replay, the "
-            "data that the kernel waits for there is already available"
+        text = Sentence(
+            "{share:.0f} of the sectors that the SMs access are in host memory; under replay, the "
+            "data that the kernel waits for there is already available",
+            share=share,
         )
         return _Answer("likely", text, (share, host, every))
 
@@ -175,30 +179,33 @@ class _Case:
         managed, moved = self._table.managed_bytes, self._table.migrations
         host = self._view.value("l2_sysmem_misses")
         if managed == 0 and moved is not None and not any(moved) and host == 0:
-            text = "no managed memory was allocated, no page moved, no host memory was accessed"
+            text = Sentence(
+                "no managed memory was allocated, no page moved, no host memory was accessed"
+            )
             return _Answer("ruled_out", text, (self._view.get("l2_sysmem_misses"),))
         if managed:
             size = self._number("run_managed_bytes", managed, "byte", "managed memory allocated")
             few = "too few page faults were recorded to explain it" if moved else "faults unknown"
-            return _Answer("possible", f"{size} of managed memory was allocated; {few}", (size,))
-        return _Answer(
-            "possible", "the report does not rule out that the kernel waits for host memory"
-        )
+            text = Sentence("{size} of managed memory was allocated; {few}", size=size, few=few)
+            return _Answer("possible", text, (size,))
+        text = Sentence("the report does not rule out that the kernel waits for host memory")
+        return _Answer("possible", text)
 
     # --- caches
 
     def cold_caches(self) -> _Answer:
         if self._gap.run_is_longer:
-            return _Answer("ruled_out", "it can only make the replay slower than the run")
+            text = Sentence("it can only make the replay slower than the run")
+            return _Answer("ruled_out", text)
         if self._facts.ncu_option("cache-control") == "none":
-            return _Answer("ruled_out", "ncu left the caches as they were (--cache-control none)")
+            text = Sentence("ncu left the caches as they were (--cache-control none)")
+            return _Answer("ruled_out", text)
         if busy := self._busy_without_dram():
             unit, reached = busy
-            text = f"{unit} was busy for {reached:.0f} of the replay, even with warm caches"
-            return _Answer("ruled_out", text, (reached,))
-        return self._served_by_l2() or _Answer(
-            "possible", "by default, ncu flushes the caches before each pass"
-        )
+            words = "{unit} was busy for {reached:.0f} of the replay, even with warm caches"
+            return _Answer("ruled_out", Sentence(words, unit=unit, reached=reached), (reached,))
+        by_default = Sentence("by default, ncu flushes the caches before each pass")
+        return self._served_by_l2() or _Answer("possible", by_default)
 
     def _busy_without_dram(self) -> tuple[str, Evidence] | None:
         """A unit above L2 whose work alone takes longer than the launch took in the run."""
@@ -219,9 +226,11 @@ class _Case:
             return None
         if not 0 < read.value <= size.value:
             return None
-        text = (
-            f"ncu flushes the caches before each pass; the {read} that came from DRAM fit into the "
-            f"L2 of {size}, so the run may have read them from L2"
+        text = Sentence(
+            "ncu flushes the caches before each pass; the {read} that came from DRAM fit into the "
+            "L2 of {size}, so the run may have read them from L2",
+            read=read,
+            size=size,
         )
         return _Answer("likely", text, (read, size))
 
@@ -230,7 +239,8 @@ class _Case:
     def clocks(self) -> _Answer:
         now = self._view.get("sm_frequency")
         if self._gap.factor > MOST_FROM_CLOCKS:
-            return _Answer("ruled_out", "clocks differ by less than this factor", (now,))
+            text = Sentence("clocks differ by less than this factor")
+            return _Answer("ruled_out", text, (now,))
         found = None if self._gap.run_is_longer else self._faster_clock(now)
         return found or self._same_ratio() or self._clock_control(now)
 
@@ -238,8 +248,9 @@ class _Case:
         """Whether the GPU's highest SM clock explains the gap, if the report has it."""
         dram, most = self._view.ceilings.reached("DRAM"), self._view.get("device_sm_clock")
         if dram is not None and dram.value / 100 > self._limit:
-            text = (
-                f"DRAM, which the SM clock does not change, was busy for {dram:.0f} of the replay"
+            text = Sentence(
+                "DRAM, which the SM clock does not change, was busy for {dram:.0f} of the replay",
+                dram=dram,
             )
             return _Answer("ruled_out", text, (dram,))
         if now is None or most is None or not now.value > 0:
@@ -251,7 +262,8 @@ class _Case:
             most,
         )
         enough = highest.value / now.value >= self._gap.factor / SIMILAR
-        text = f"the replay ran at {now}, and this GPU goes up to {highest}"
+        words = "the replay ran at {now}, and this GPU goes up to {highest}"
+        text = Sentence(words, now=now, highest=highest)
         return _Answer("likely" if enough else "ruled_out", text, (now, highest))
 
     def _same_ratio(self) -> _Answer | None:
@@ -263,35 +275,41 @@ class _Case:
         count = self._number(
             "kernels_with_this_ratio", len(found), "", "kernels with the same ratio"
         )
-        text = f"all {count} kernels that can be compared differ by about the same factor"
-        return _Answer("likely", text, (count,))
+        words = "all {count} kernels that can be compared differ by about the same factor"
+        return _Answer("likely", Sentence(words, count=count), (count,))
 
     def _clock_control(self, now: Evidence | None) -> _Answer:
         base = self._facts.ncu_option("clock-control") == "base"
         if base and not self._gap.run_is_longer:
-            return _Answer("likely", "ncu held the SM clock at its base (--clock-control)", (now,))
-        return _Answer("possible", "the clock of the run is not recorded", (now,))
+            text = Sentence("ncu held the SM clock at its base (--clock-control)")
+            return _Answer("likely", text, (now,))
+        return _Answer("possible", Sentence("the clock of the run is not recorded"), (now,))
 
     # --- other kernels, other launches
 
     def concurrency(self) -> _Answer:
         if not self._gap.run_is_longer:
-            return _Answer("ruled_out", "it can only make the run slower than the replay")
+            return _Answer("ruled_out", _ONLY_SLOWS_THE_RUN)
         if self._table.recorder == "ncu":
-            return _Answer("ruled_out", "each launch of the table was measured alone")
+            return _Answer("ruled_out", Sentence("each launch of the table was measured alone"))
         overlapped, total = self._position.overlapped_ns, self._position.total_ns
         if overlapped is None or not total:
-            return _Answer("possible", "the table does not say whether kernels ran concurrently")
+            text = Sentence("the table does not say whether kernels ran concurrently")
+            return _Answer("possible", text)
         if not overlapped:
-            return _Answer("ruled_out", "no other kernel ran at the same time in the run")
+            text = Sentence("no other kernel ran at the same time in the run")
+            return _Answer("ruled_out", text)
         share = self._number(
             "run_overlap_share", 100 * overlapped / total, "%", "time with other kernels"
         )
         at_once = self._number("run_at_once", self._at_once, "", "kernels at a time, on average")
-        small = "less than 1%" if share.value < 1 else f"{share:.0f}"
-        text = (
-            f"for {small} of its time in the run, other kernels ran too; on average {at_once:.1f} "
-            "ran at a time, this one included"
+        least = constant(1, "%", "shares below are not printed")
+        text = Sentence(
+            "for {less}{share:.0f} of its time in the run, other kernels ran too; on average "
+            "{at_once:.1f} ran at a time, this one included",
+            less="less than " if share.value < least.value else "",
+            share=max(share, least, key=lambda each: each.value),
+            at_once=at_once,
         )
         return _Answer(self._overlap_status(float(share.value)), text, (share, at_once))
 
@@ -301,7 +319,7 @@ class _Case:
         position = self._position
         return max(1.0, position.total_ns / position.busy_ns) if position.busy_ns else 1.0
 
-    def _overlap_status(self, share: float) -> Status:
+    def _overlap_status(self, share: float) -> ReasonStatus:
         """Status by overlap. Without overlap the kernel was not slower than its replay, so overlap
         explains the rest. If n kernels share a GPU, each takes at most about n times as long."""
         if self._at_once < HARDLY_SHARED:
@@ -317,15 +335,14 @@ class _Case:
             return self._same_number()
         if known_by == "kernel":
             return self._other_launches()
-        return self._spread() or _Answer(
-            "possible", "the run table has the median of similar launches, not this launch"
-        )
+        median = Sentence("the run table has the median of similar launches, not this launch")
+        return self._spread() or _Answer("possible", median)
 
     def _same_number(self) -> _Answer:
         """The run is another execution: launch n may do other work there if launches differ."""
         launch, rows = self._view.launch, self._facts.rows_of(self._view.launch.id)
         own = next((k for k in rows if (k.grid, k.block) == (launch.grid, launch.block)), None)
-        text = "the table has the time of the launch with this number, kernel and shape"
+        text = Sentence("the table has the time of the launch with this number, kernel and shape")
         if own is None or not own.shortest_ns or own.longest_ns is None:
             return _Answer("ruled_out", text)
         differ = own.longest_ns > REPLAY_DIFFERS * own.shortest_ns
@@ -333,7 +350,12 @@ class _Case:
             return _Answer("ruled_out", text)
         shortest = self._number("shape_shortest", own.shortest_ns, "ns", "shortest of this shape")
         longest = self._number("shape_longest", own.longest_ns, "ns", "longest of this shape")
-        text += f" in another execution, and launches of this shape took {shortest} to {longest}"
+        text = Sentence(
+            "{known} in another execution, and launches of this shape took {shortest} to {longest}",
+            known=text,
+            shortest=shortest,
+            longest=longest,
+        )
         return _Answer("possible", text, (shortest, longest))
 
     def _is_between(self, shortest: float, longest: float) -> bool:
@@ -347,27 +369,30 @@ class _Case:
         shortest = self._number("run_shortest", position.shortest_ns, "ns", "shortest launch")
         longest = self._number("run_longest", position.longest_ns, "ns", "longest launch")
         like = "of this shape" if position.known_by == "shape" else "of this kernel"
-        text = f"launches {like} took {shortest} to {longest} in the run"
-        if not self._is_between(position.shortest_ns, position.longest_ns):
-            return _Answer(
-                "ruled_out", f"{text}, and none as long as the replay", (shortest, longest)
-            )
+        is_between = self._is_between(position.shortest_ns, position.longest_ns)
+        text = Sentence(
+            "launches {like} took {shortest} to {longest} in the run{none}",
+            like=like,
+            shortest=shortest,
+            longest=longest,
+            none="" if is_between else ", and none as long as the replay",
+        )
         inside = position.shortest_ns <= self._gap.replay_ns <= position.longest_ns
-        status: Status = "likely" if inside and position.shapes == 1 else "possible"
-        return _Answer(status, text, (shortest, longest))
+        status: ReasonStatus = "likely" if inside and position.shapes == 1 else "possible"
+        return _Answer(status if is_between else "ruled_out", text, (shortest, longest))
 
     def _other_launches(self) -> _Answer:
         """The run table has no time for launches of this shape, or does not distinguish shapes."""
         rows = self._facts.rows_of(self._view.launch.id)
         if rows and all(row.grid for row in rows):
-            return _Answer("likely", "the run has no launch of this shape")
+            return _Answer("likely", Sentence("the run has no launch of this shape"))
         launches = sum(row.launches for row in rows)
         if launches == 1:
-            return _Answer("ruled_out", "the run launches the kernel only once")
+            return _Answer("ruled_out", Sentence("the run launches the kernel only once"))
         if spread := self._spread():
             return spread
         count = self._number(
             "run_launches_of_kernel", launches, "", "launches of this kernel in the run"
         )
-        text = f"the table has one time for all {count} launches, which may differ"
-        return _Answer("possible", text, (count,))
+        words = "the table has one time for all {count} launches, which may differ"
+        return _Answer("possible", Sentence(words, count=count), (count,))

@@ -10,8 +10,8 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple
 
 from keet.analysis.ledger import Ledger
 from keet.analysis.limits import (
@@ -32,7 +32,8 @@ from keet.analysis.several_launches.traffic import (
     are_variants,
     written_and_read,
 )
-from keet.documents.program import Kind
+from keet.documents.document import live
+from keet.documents.program import CrossLaunchDocument, Kind
 from keet.evidence import Confidence, Evidence, Sentence
 from keet.profile import Launch, Workload
 from keet.profile.launch_iteration import iterate_launches
@@ -50,19 +51,14 @@ _NAMED = 4
 """Launches that a text names."""
 
 
-class CrossLaunch(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class CrossLaunch(CrossLaunchDocument):
     """A finding about several launches together."""
 
-    kind: Kind
     text: Sentence
-    launches: tuple[int, ...]
-    saved_us: Evidence | None
-    """Microseconds of the report that would be saved if the suspicion is true; None: not known."""
-    evidence: tuple[Evidence, ...]
-    confidence: Confidence = "low"
-    total_us: float = 0.0
+    total_us: float = live(default=0.0)
     """Time of these launches."""
-    writers: tuple[int, ...] = ()
+    writers: tuple[int, ...] = live(default=())
     """Launches that write what others read."""
 
 
@@ -86,9 +82,9 @@ def find_cross_launch(launches: Sequence[Launch], ledger: Ledger) -> tuple[Cross
         *_same_input(traffic, writer, linked),
         *_tiny(traffic, writer),
     ]
-    found.sort(key=lambda each: -float(each.saved_us.value if each.saved_us else 0.0))
+    found.sort(key=lambda each: -(each.us_saved or 0.0))
     times_us = {each.launch.id: each.us for each in traffic}
-    timed = (x._replace(total_us=sum(times_us[id_] for id_ in x.launches)) for x in found)
+    timed = (replace(x, total_us=sum(times_us[id_] for id_ in x.launches)) for x in found)
     return (*_clocks(traffic, writer), *timed, *_sweeps(kernels, writer))
 
 
@@ -99,8 +95,8 @@ def shared_traffic(found: Sequence[CrossLaunch]) -> dict[int, CrossLaunch]:
     """
     by_launch: dict[int, CrossLaunch] = {}
     for each in found:
-        saved_us = each.saved_us.value if each.saved_us else 0
-        if each.kind in ("hand_over", "same_input") and 0 < saved_us < each.total_us:
+        is_shared = each.kind in ("hand_over", "same_input")
+        if is_shared and 0 < (each.us_saved or 0) < each.total_us:
             for launch in each.launches:
                 by_launch.setdefault(launch, each)
     return by_launch
@@ -162,12 +158,9 @@ class _Writer:
             saves=_saves(saved, others),
             cached=_cached(first.written, other),
         )
-        pieces = tuple(piece for piece in (written, read, saved) if piece)
         launches = _ids(each for link in found.links for each in (link.writer, link.reader))
-        writers = _ids(link.writer for link in found.links)
-        return CrossLaunch(
-            "hand_over", text, launches, saved, pieces, _confidence(first), writers=writers
-        )
+        finding = _finding("hand_over", text, launches, (written, read), _confidence(first), saved)
+        return replace(finding, writers=_ids(link.writer for link in found.links))
 
     def _chain(self, found: RoundTrip) -> CrossLaunch:
         first = found.chain[0]
@@ -191,8 +184,25 @@ class _Writer:
             cached=cached,
             results="" if is_plain else _RESULTS,
         )
-        pieces = tuple(piece for piece in (count, moved, saved) if piece)
-        return CrossLaunch("hand_over", text, _ids(found.chain), saved, pieces, "low")
+        return _finding("hand_over", text, _ids(found.chain), (count, moved), "low", saved)
+
+
+def _finding(  # noqa: PLR0913, PLR0917 - what a finding is made of
+    kind: Kind,
+    text: Sentence,
+    launches: tuple[int, ...],
+    cited: Sequence[Evidence],
+    confidence: Confidence,
+    saved: Evidence | None = None,
+) -> CrossLaunch:
+    return CrossLaunch(
+        kind=kind,
+        confidence=confidence,
+        text=text,
+        launches=launches,
+        us_saved=float(saved.value) if saved else None,
+        evidence=(*cited, saved) if saved else tuple(cited),
+    )
 
 
 _RESULTS = (
@@ -335,7 +345,7 @@ def _passes_text(
         took=took,
         moves=moves,
     )
-    return CrossLaunch("repeated_passes", text, _ids(passes), None, (count, took, *sources))
+    return _finding("repeated_passes", text, _ids(passes), (count, took, *sources), "low")
 
 
 def _usual(passes: Sequence[Traffic]) -> list[float]:
@@ -387,8 +397,7 @@ def _same_input_text(one: Traffic, other: Traffic, writer: _Writer) -> CrossLaun
         gain=gain,
         cached=_cached(other.dram_read or 0.0, other.launch),
     )
-    pieces = tuple(piece for piece in (read, saved) if piece)
-    return CrossLaunch("same_input", text, _ids([one, other]), saved, pieces)
+    return _finding("same_input", text, _ids([one, other]), (read,), "low", saved)
 
 
 # --- many launches
@@ -421,9 +430,7 @@ def _tiny(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]
         shortest=shortest,
     )
     pieces = (count, typical, took, whole, share, shortest)
-    yield CrossLaunch(
-        "tiny_launches", text, _ids(tiny), saved, (*pieces, *([saved] if saved else ())), "medium"
-    )
+    yield _finding("tiny_launches", text, _ids(tiny), pieces, "medium", saved)
 
 
 def _sweeps(launches: Sequence[Launch], writer: _Writer) -> Iterator[CrossLaunch]:
@@ -466,7 +473,7 @@ def _clocks(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunc
         clocks=said[0] if len(said) == 1 else Sentence("{a}, and {b}", a=said[0], b=said[1]),
     )
     ids = _ids([first.slow, first.fast])
-    yield CrossLaunch("clocks", whole, ids, None, tuple(pieces), "high")
+    yield _finding("clocks", whole, ids, pieces, "high")
 
 
 def _threads(launch: Launch) -> int:
@@ -495,4 +502,4 @@ def _sweep_text(
         first=said[0],
         last=said[1],
     )
-    return CrossLaunch("sweep", whole, tuple(x.id for x in group), None, tuple(pieces), "high")
+    return _finding("sweep", whole, tuple(x.id for x in group), pieces, "high")

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from keet.analysis.ledger import Ledger
-from keet.analysis.replay_gap.reasons import REASON_NAMES, ReplayReason
+from keet.analysis.replay_gap.reasons import REASON_NAMES
 from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.timing.run_weighting import ALIKE
 from keet.comparison.timing.weighting import RunDoubt
 from keet.diagnosis.finding import Finding
+from keet.documents.whole_run import ReplayReasonDocument
 from keet.evidence import Evidence
 from keet.explanation.gain_texts import forecast_text
 from keet.formatting import capitalized, share_text
@@ -47,7 +48,7 @@ class DiffNextStep(NamedTuple):
     """`saved` in per cent of `whole`, if both are of the run."""
 
     @property
-    def reason(self) -> ReplayReason | None:
+    def reason(self) -> ReplayReasonDocument | None:
         return None if self.finding else next(iter(_likely(self.weighted)), None)
 
     @property
@@ -133,7 +134,7 @@ def _some_alike(weighted: WeightedLaunch) -> bool:
 # --- replays that differ from the run
 
 
-def _likely(weighted: WeightedLaunch) -> tuple[ReplayReason, ...]:
+def _likely(weighted: WeightedLaunch) -> tuple[ReplayReasonDocument, ...]:
     """Reasons that one may want to fix. Not `concurrency`: kernels that share the GPU take longer,
     mostly on purpose."""
     reasons = weighted.explanation.replay.likely_reasons if weighted.explanation.replay else ()
@@ -145,7 +146,7 @@ def _gap_text(weighted: WeightedLaunch) -> str:
     replay = weighted.explanation.replay
     if replay is None:
         raise ValueError("the replay of this launch is what happened in the run")
-    factor = f"{replay.factor.value:,.{0 if replay.factor.value >= 9.95 else 1}f}x"
+    factor = max(replay.ratio, 1 / replay.ratio)
     where = "in the run as under replay" if replay.ratio > 1 else "under replay as in the run"
     names = " and ".join(REASON_NAMES[reason.id] for reason in _likely(weighted))
-    return f"{factor} as long {where}, likely because of {names}"
+    return f"{factor:,.{0 if factor >= 9.95 else 1}f}x as long {where}, likely because of {names}"

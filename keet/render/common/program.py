@@ -12,10 +12,6 @@ from keet.errors import one_line
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import answer_label, first_answer
 from keet.explanation.program import ProgramExplanation, ProgramRow
-from keet.explanation.run_texts import (
-    count_text,
-    time_share_text,
-)
 from keet.formatting import shapes_text, times_text
 
 ROWS = 8
@@ -39,22 +35,22 @@ def listed_rows(program: ProgramExplanation, most: int = ROWS) -> list[ProgramRo
     """At most `most` rows: large ones one by one, the others combined. Without times, no row is
     small."""
     rows = program.rows
-    small = _SMALL if program.total.value else 0.0
-    large = [row for row in rows if row.share.value >= small] or list(rows[:1])
+    small = _SMALL if program.us_total else 0.0
+    large = [row for row in rows if 100 * row.share >= small] or list(rows[:1])
     single = large[: most if len(rows) <= most else most - 1]
     rest = [row for row in rows if row not in single]
     return [*single, program.combined_row(rest)] if len(rest) > 1 else [*single, *rest]
 
 
 def listed_across(program: ProgramExplanation) -> tuple[CrossLaunch, ...]:
-    return program.across[:_ACROSS]
+    return program.cross_launch[:_ACROSS]
 
 
 def kernel_text(row: ProgramRow, room: int = 1000) -> str:
     """`gemm (cuBLAS) #3`, with the representative launch. A long name is cut."""
     library = f" ({row.library})" if row.library else ""
     ids = ", ".join(f"#{launch}" for launch in named_launches(row))
-    more = ", …" if row.run_row and len(row.profiled) > _NAMED else ""
+    more = ", …" if row.run_row and len(row.launches) > _NAMED else ""
     behind = f"{library}{f' {ids}{more}' if ids else ''}"
     return f"{_cut(one_line(row.kernel), max(LEAST_NAME, room - len(behind)))}{behind}"
 
@@ -71,26 +67,27 @@ def named_launches(row: ProgramRow) -> tuple[int, ...]:
     """The representative of identical launches; in a run, the first profiled launches."""
     if row.run_row is None:
         return (row.first.launch.id,) if row.first else ()
-    return row.profiled[:_NAMED]
+    return row.launches[:_NAMED]
 
 
 def detail_text(row: ProgramRow, repeated: Counter[str]) -> str:
     """What distinguishes the row from others of the same kernel, and how much its launches
     differ."""
-    grid, block = row.shape
     parts = []
-    if repeated[row.kernel] > 1 and grid and block:
-        parts.append(shapes_text(grid, block))
-    if row.shortest and row.longest and row.longest.value > _SPREAD * row.shortest.value:
-        parts.append(f"{row.shortest} to {row.longest} per launch")
+    if repeated[row.kernel] > 1 and row.grid and row.block:
+        parts.append(shapes_text(row.grid, row.block))
+    _, _, _, *ends = row.evidence
+    if ends and ends[-1].value > _SPREAD * ends[0].value:
+        parts.append(f"{ends[0]} to {ends[-1]} per launch")
     return ", ".join(parts)
 
 
 def figures(row: ProgramRow) -> tuple[str, str, str]:
     """Share, launches and time; `not measured` if the report has no duration of them."""
-    if not row.total.value:
-        return "-", count_text(row.launches), "not measured"
-    return time_share_text(row.share), count_text(row.launches), str(row.total)
+    part, launches, took, *_ = row.evidence
+    if not took.value:
+        return "-", f"{launches:count}", "not measured"
+    return f"{part:share}", f"{launches:count}", str(took)
 
 
 def gain_text(row: ProgramRow) -> str:
@@ -114,7 +111,7 @@ def is_profiled(row: ProgramRow) -> bool:
 
     It decides what is printed for a row without a finding.
     """
-    return bool(row.profiled) or bool(row.run_row and row.run_row.in_range)
+    return bool(row.launches) or bool(row.run_row and row.run_row.in_range)
 
 
 def _profiled_members(row: ProgramRow) -> str:
@@ -126,12 +123,9 @@ def _profiled_members(row: ProgramRow) -> str:
 def stands_for_text(program: ProgramExplanation | None, each: LaunchExplanation) -> str:
     """`; it represents 13 launches of this shape`, if there is more than one."""
     group = program.standing.get(each.launch.id) if program else None
-    members = len(group.launches) if group else 1
-    if group is None or members < 2:
+    if program is None or group is None or len(group.launches) < 2:
         return ""
-    if not group.is_uneven:
-        return f"; it represents {members:,} launches of this shape"
-    return f"; {group.spread_text}"
+    return f"; {program.represents_text(group)}"
 
 
 def shown_launches(
@@ -143,7 +137,7 @@ def shown_launches(
         return explanation.launches
     if not everything:
         by_model = [each for each in explanation.launches if each.model_explanation]
-        return by_model or program.shown
+        return by_model or program.shown_launches
     if not isinstance(explanation.launches, tuple):
         return explanation.launches
     ranks = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from keet.evidence import Sentence
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formatting import capitalized
 from keet.profile import Workload
@@ -26,7 +27,7 @@ _NAMED = 3
 
 def rows_of(run: WholeRun, most: int) -> list[KernelRow]:
     """At most so many rows: large kernels one by one, the others in one row."""
-    large = sum(row.share.value >= _SMALL for row in run.kernels)
+    large = sum(row.share_pct >= _SMALL for row in run.kernels)
     shown = min(large, most) if len(run.kernels) <= most else min(large, most - 1)
     single = run.kernels[: max(shown, 1)]
     rest = run.kernels[len(single) :]
@@ -47,13 +48,12 @@ def profiled_text(row: KernelRow) -> str:
     return f"{named}, …" if len(row.profiled) > _NAMED else named
 
 
-def spread_text(row: KernelRow) -> str:
+def spread_text(row: KernelRow) -> Sentence:
     """`2.10 us to 1.20 ms per launch`, if launches differ much."""
-    if not row.shortest or not row.longest:
-        return ""
-    if row.longest.value <= _SPREAD * row.shortest.value:
-        return ""
-    return f"{row.shortest} to {row.longest} per launch"
+    _, _, _, *ends = row.evidence
+    if not ends or ends[1].value <= _SPREAD * ends[0].value:
+        return Sentence()
+    return Sentence("{shortest} to {longest} per launch", shortest=ends[0], longest=ends[1])
 
 
 def stands_for(each: LaunchExplanation) -> str:
@@ -65,7 +65,7 @@ def stands_for(each: LaunchExplanation) -> str:
 
 def skipped_texts(run: WholeRun) -> Iterator[str]:
     """Why kernels could not be profiled, and what to try."""
-    for skipped in run.table.skipped:
+    for skipped in run.skipped:
         reason = skipped.reason.removeprefix("it can't be replayed: ")
         yield f"{skipped.kernel} could not be profiled: {reason}; to profile it: {skipped.remedy}"
 
@@ -80,9 +80,5 @@ def reason_texts(replay: ReplayDiffers) -> Iterator[tuple[str, str, str]]:
 
     for reason in replay.open_reasons:
         heading = f"{capitalized(reason.status)}: {REASON_NAMES[reason.id]}."
-        yield heading, f"{_upper(reason.text)}.", f"To tell: {reason.how_to_tell}."
-
-
-def _upper(text: str) -> str:
-    """Capitalised, except for `ncu`."""
-    return text if text.startswith("ncu ") else capitalized(text)
+        text = reason.text if reason.text.startswith("ncu ") else capitalized(reason.text)
+        yield heading, f"{text}.", f"To tell: {reason.how_to_tell}."

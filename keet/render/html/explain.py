@@ -60,7 +60,11 @@ class _Report:
     def first(self) -> LaunchExplanation:
         """The launch in the page's title: of those shown in full, the one that takes most time."""
         in_full = {each.launch.id for each in self.shown}
-        most = [x for x in (self.program.shown if self.program else ()) if x.launch.id in in_full]
+        most = [
+            x
+            for x in (self.program.shown_launches if self.program else ())
+            if x.launch.id in in_full
+        ]
         return next(iter((*most, *self.shown)))
 
     @cached_property
@@ -200,9 +204,10 @@ def _gain(report: _Report) -> tuple[str, float]:
     if row is not None:
         return gain_text(row), row.gain.likely if row.gain and gain_text(row) else 0.0
     gain = report.program.gain if report.program else None
+    likely = gain.likely if gain else 0.0
     if report.program is None and report.first.findings and not report.first.replay:
-        gain = report.first.findings[0].forecast
-    return (times_text(gain.likely), gain.likely) if gain and gain.likely >= WORTH else ("", 0.0)
+        likely = report.first.findings[0].forecast.likely
+    return (times_text(likely), likely) if likely >= WORTH else ("", 0.0)
 
 
 def _unread(unread: Sequence[str]) -> Html | None:

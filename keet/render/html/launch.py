@@ -135,8 +135,8 @@ def _facts(launch: Launch) -> Iterator[str]:
 
 def _warnings(each: LaunchExplanation) -> Iterator[Html]:
     """Warnings above the answer: the launch, or its replay, is not typical."""
-    if each.in_run and each.in_run.unlike:
-        yield element("p", each.in_run.unlike, class_="note warn")
+    if each.in_run and each.in_run.warning:
+        yield element("p", each.in_run.warning, class_="note warn")
     if each.replay is None:
         return
     from keet.render.common.whole_run import reason_texts

@@ -73,11 +73,9 @@ def program_section(
 
 
 def _sentences(program: ProgramExplanation) -> Iterator[Html]:
-    said = list(program.run.sentences) if program.run else []
-    texts = [(text, launch is not None) for text, launch in said]
-    texts += [(text, False) for text in program.sentences]
-    for number, (text, warns) in enumerate(texts):
-        if warns:
+    warnings = program.run.warnings if program.run else ()
+    for number, text in enumerate(program.all_texts):
+        if text in warnings:
             yield element("p", prose(text), class_="note warn")
         else:
             yield element("p", prose(text), class_=None if number else "lead")
@@ -91,15 +89,16 @@ def _cells(
     targets: Collection[int],
 ) -> list[Cell]:
     share, launches, time = figures(row)
-    timed, gain = bool(program.total.value), gain_text(row)
-    percent = float(row.share.value)
+    timed, gain = bool(program.us_total), gain_text(row)
+    part, count, took, *_ = row.evidence
+    percent = float(part.value)
     return [
         Cell(list(_kernel(row, detail_text(row, repeated), anchors, targets)), row.kernel),
         Cell([share, meter(percent)] if timed else share, percent if timed else ""),
         Cell(gain, row.gain.likely if row.gain and gain else ""),
         Cell(answer_text(row)),
-        Cell(time, float(row.total.value) if timed else ""),
-        Cell(launches, float(row.launches.value)),
+        Cell(time, float(took.value) if timed else ""),
+        Cell(launches, float(count.value)),
     ]
 
 
@@ -128,7 +127,7 @@ def _run_notes(program: ProgramExplanation) -> Iterator[Html]:
         return
     from keet.render.common.whole_run import skipped_texts
 
-    notes = (f"note: {note}" for note in program.run.table.notes)
+    notes = (f"note: {note}" for note in program.run.notes)
     for text in (*skipped_texts(program.run), *notes):
         yield element("p", text, class_="note warn")
 

@@ -39,9 +39,7 @@ from keet.render.json.model_explanation import (
     usage_document,
     why,
 )
-from keet.render.json.program import program_document
 from keet.render.json.report import device_document, report_document
-from keet.render.json.whole_run import in_run_document, replay_document, run_document
 from keet.units import Quantity
 
 if TYPE_CHECKING:
@@ -75,14 +73,12 @@ def explain_fields(explanation: Explanation) -> Iterator[tuple[str, Any]]:
     passed = ProgramCollector(explanation)
     printed: list[int] = []
     yield "launches", _launches(explanation, passed, printed)
-    run = run_document(explanation.whole_run) if explanation.whole_run else None
-    program = passed.program()
-    together = program_document(program) if program else None
+    run, program = explanation.whole_run, passed.program()
     model = model_numbers(explanation) if explanation.author else 0
     yield (
         "grounding",
         GroundingDocument.of(
-            sum(printed) + numbers_in([run, together]) + model,
+            sum(printed) + numbers_in([run, program]) + model,
             unchecked_sentences(explanation) if explanation.author else (),
         ),
     )
@@ -90,8 +86,8 @@ def explain_fields(explanation: Explanation) -> Iterator[tuple[str, Any]]:
         yield from _authorship(explanation.author)
     if run:
         yield "run", run
-    if together:
-        yield "program", together
+    if program:
+        yield "program", program
 
 
 def _launches(
@@ -182,10 +178,7 @@ def _part(part: TimePart) -> PartDocument:
 def _in_run(explanation: Explanation, each: LaunchExplanation) -> Fields:
     if explanation.whole_run is None:
         return {}
-    return {
-        "in_run": in_run_document(each.in_run) if each.in_run else None,
-        "replay": replay_document(each.replay) if each.replay else None,
-    }
+    return {"in_run": each.in_run, "replay": each.replay}
 
 
 def _by_model(explanation: Explanation, each: LaunchExplanation) -> Fields:

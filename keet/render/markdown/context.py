@@ -141,7 +141,7 @@ def _opinion(each: LaunchExplanation) -> Iterator[TextPiece]:
 def _title(each: LaunchExplanation) -> str:
     launch = each.launch
     what = "Kernel " if launch.workload is Workload.KERNEL else ""
-    unlike = each.in_run.unlike if each.in_run else None
+    unlike = each.in_run.warning if each.in_run else None
     verdict = f"{each.replay.measured}." if each.replay else each.verdict.headline
     blocks = (f"# {what}{launch.kernel}", *([unlike] if unlike else []), verdict)
     return "\n\n".join(map(one_line, blocks))
@@ -198,7 +198,7 @@ def _run(explanation: Explanation, each: LaunchExplanation) -> Iterator[TextPiec
         return
     from keet.render.markdown.whole_run import run_lines
 
-    texts = [text for text, launch in run.sentences if launch is None]
+    texts = [text for text in run.text if text not in run.warnings]
     for text in (" ".join(texts), *run_lines(run, each.launch.id)):
         yield TextPiece(_RUN, text, group="run")
 
@@ -353,15 +353,15 @@ def _is_fixed(evidence: Evidence) -> bool:
 def _faster(each: LaunchExplanation) -> str | None:
     """The time to beat: that of the run if it is known. It is the sum over the launches, because
     one launch that does the work of many takes longer than each of them."""
-    if each.replay is None and each.in_run and not each.in_run.unlike:
-        launches = launches_text(each.in_run.launches)
-        return f"what these {launches} do takes less than {each.in_run.busy} in the run"
+    if each.replay is None and each.in_run and not each.in_run.warning:
+        launches, _, busy, *_ = each.in_run.evidence
+        return f"what these {launches_text(launches)} do takes less than {busy} in the run"
     if each.replay is None:
         duration = each.launch.get("duration")
         return f"it takes less than {duration}" if duration else None
     known_by = each.in_run.known_by if each.in_run else None
     whose = "this launch takes" if known_by == "launch" else "launches like this one take"
-    return f"in the plain run {whose} less than {each.replay.plain}"
+    return f"in the plain run {whose} less than {each.replay.plain_duration.to_base()}"
 
 
 def _gaps(

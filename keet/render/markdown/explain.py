@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 from keet.analysis.capture.report_cautions import report_cautions
@@ -99,7 +100,7 @@ def page_markdown(
     as fits into `room` characters. The first page begins with the program."""
     program = program_of(explanation)
     if program and not is_first:
-        program = program._replace(across=())  # this page has no program above the launches
+        program = replace(program, cross_launch=())  # this page has no program above the launches
     head = [*_heading(explanation), *(program_markdown(program) if program and is_first else ())]
     own = explanation._replace(launches=tuple(shown))
     caution = caution_about(own.capture_hints.command)

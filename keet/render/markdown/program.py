@@ -22,15 +22,14 @@ from keet.render.markdown.markup import code, prose, table, unlinked
 
 def program_markdown(program: ProgramExplanation) -> Iterator[str]:
     run = program.run
-    sentences = [text for text, launch in (run.sentences if run else ()) if launch is None]
-    yield prose(unlinked(" ".join((*sentences, *program.sentences))))
+    warnings = run.warnings if run else ()
+    yield prose(unlinked(" ".join(text for text in program.all_texts if text not in warnings)))
     rows = listed_rows(program)
     repeated = Counter(row.kernel for row in rows)
     headings = [heading.lower() for heading in (HEADINGS[3], *HEADINGS[:3], *HEADINGS[4:])]
     yield table(headings, [_row(row, detail_text(row, repeated)) for row in rows])
-    warnings = [text for text, launch in (run.sentences if run else ()) if launch is not None]
-    listed = [found.text for found in listed_across(program)] + warnings
-    listed += [*skipped_texts(run), *(f"Note: {n}" for n in run.table.notes)] if run else []
+    listed: list[str] = [*(found.text for found in listed_across(program)), *warnings]
+    listed += [*skipped_texts(run), *(f"Note: {n}" for n in run.notes)] if run else []
     if listed:
         yield "\n".join(f"- {prose(unlinked(text))}" for text in listed)
 

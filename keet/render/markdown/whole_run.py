@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from keet.errors import one_line
-from keet.explanation.run_texts import (
-    launches_text,
-    time_share_text,
-)
+from keet.evidence import Sentence
+from keet.explanation.run_texts import launches_text
 from keet.render.common.whole_run import (
     ROWS,
     reason_texts,
@@ -24,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def unlike_markdown(found: LaunchInRun | None) -> Iterator[str]:
-    if found and found.unlike:
-        yield f"**{prose(found.unlike)}**"
+    if found and found.warning:
+        yield f"**{prose(found.warning)}**"
 
 
 def replay_markdown(replay: ReplayDiffers) -> Iterator[str]:
@@ -41,10 +39,14 @@ def replay_markdown(replay: ReplayDiffers) -> Iterator[str]:
 def run_lines(run: WholeRun, launch: int) -> Iterator[str]:
     """One line per kernel; `launch`: the launch that the prompt is about."""
     for row in rows_of(run, ROWS):
-        own = ", this kernel" if launch in row.profiled and row.full else ""
+        share, launches, busy, *_ = row.evidence
         spread = spread_text(row)
-        more = f", {spread}" if spread else ""
-        yield (
-            f"- {time_share_text(row.share)}: {one_line(row.kernel)}, "
-            f"{launches_text(row.launches)}, {row.busy}{more}{own}"
+        yield Sentence(
+            "- {share:share}: {kernel}, {launches}, {busy}{more}{own}",
+            share=share,
+            kernel=one_line(row.kernel),
+            launches=launches_text(launches),
+            busy=busy,
+            more=Sentence(", {spread}", spread=spread) if spread else "",
+            own=", this kernel" if launch in row.profiled and not row.members else "",
         )

@@ -34,11 +34,11 @@ def program_view(program: ProgramExplanation, width: int) -> Iterator[Renderable
     yield from _sentences(program)
     yield ""
     yield _table(program, width)
-    if program.across:
+    if program.cross_launch:
         yield ""
         yield _bullets([found.text for found in listed_across(program)])
     if program.run:
-        notes = (f"note: {note}" for note in program.run.table.notes)
+        notes = (f"note: {note}" for note in program.run.notes)
         yield from (Text(text, style="yellow") for text in (*skipped_texts(program.run), *notes))
 
 
@@ -51,13 +51,9 @@ def _bullets(texts: Sequence[str]) -> Table:
 
 
 def _sentences(program: ProgramExplanation) -> Iterator[Text]:
-    sentences = [
-        (text, launch is not None)
-        for text, launch in (program.run.sentences if program.run else ())
-    ]
-    sentences += [(text, False) for text in program.sentences]
-    for number, (text, warns) in enumerate(sentences):
-        yield Text(text, style="yellow" if warns else "" if number else "bold")
+    warnings = program.run.warnings if program.run else ()
+    for number, text in enumerate(program.all_texts):
+        yield Text(text, style="yellow" if text in warnings else "" if number else "bold")
 
 
 def _table(program: ProgramExplanation, width: int) -> Table:

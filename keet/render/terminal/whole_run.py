@@ -9,9 +9,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from keet.errors import one_line
-from keet.explanation.run_texts import (
-    time_share_text,
-)
 from keet.render.common.whole_run import (
     ROWS,
     profiled_text,
@@ -28,11 +25,11 @@ if TYPE_CHECKING:
 
 
 def run_view(run: WholeRun, most: int = ROWS) -> Iterator[Renderable]:
-    for number, (text, launch) in enumerate(run.sentences):
-        yield Text(text, style="yellow" if launch else "bold" if not number else "")
+    for number, text in enumerate(run.text):
+        yield Text(text, style="yellow" if text in run.warnings else "" if number else "bold")
     yield ""
     yield _table(run, most)
-    listed = [*skipped_texts(run), *(f"note: {note}" for note in run.table.notes)]
+    listed = [*skipped_texts(run), *(f"note: {note}" for note in run.notes)]
     yield from [""] if listed else []
     yield from (Text(text, style="yellow") for text in listed)
 
@@ -44,23 +41,23 @@ def _table(run: WholeRun, most: int) -> Table:
     shown.add_column("Kernel", overflow="fold", min_width=12)
     shown.add_column("Profiled", overflow="fold", min_width=8)
     for row in rows_of(run, most):
-        shown.add_row(
-            time_share_text(row.share), str(row.launches), str(row.busy), _kernel(row),
-            Text(profiled_text(row), style="" if row.profiled or row.in_range else "yellow"),
-        )  # fmt: skip
+        share, launches, busy, *_ = row.evidence
+        style = "" if row.profiled or row.in_range else "yellow"
+        profiled = Text(profiled_text(row), style=style)
+        shown.add_row(f"{share:share}", str(launches), str(busy), _kernel(row), profiled)
     return shown
 
 
 def _kernel(row: KernelRow) -> Text:
-    name = Text(one_line(row.kernel), style="bold" if row.full else "")
+    name = Text(one_line(row.kernel), style="" if row.members else "bold")
     spread = spread_text(row)
     return name.append(f"\n{spread}", style="dim not bold") if spread else name
 
 
 def unlike_view(found: LaunchInRun | None) -> Iterator[Renderable]:
     """Says that the launch represents others that took much longer or shorter."""
-    if found and found.unlike:
-        yield _indented(Text(found.unlike, style="bold yellow"))
+    if found and found.warning:
+        yield _indented(Text(found.warning, style="bold yellow"))
         yield ""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.evidence import Evidence
 from keet.explanation.launch_groups import LaunchGroup
 from keet.explanation.program import ProgramExplanation, ProgramRow
 from keet.units import Quantity
@@ -41,44 +40,35 @@ def program_values(program: ProgramExplanation) -> Iterator[ComputedValue]:
         yield from _row(row, row.kernel)
     for group in program.groups:
         yield _count(len(group.members), "launches")
-    owners = {piece.id: _launches(row) for row in program.rows for piece in _pieces(row)}
+    owners = {p.id: frozenset(row.launches) for row in program.rows for p in row.evidence}
     yield from _sentences(program, owners)
-    yield from values_of_evidence(program.evidence.values(), owners)
-
-
-def _pieces(row: ProgramRow) -> Iterator[Evidence]:
-    found = (row.launches, row.total, row.share, row.shortest, row.typical, row.longest)
-    return (piece for piece in found if piece)
-
-
-def _launches(row: ProgramRow) -> frozenset[int]:
-    return frozenset(row.profiled)
+    across = (piece for each in program.cross_launch for piece in each.evidence)
+    yield from values_of_evidence([*program.book, *across], owners)
 
 
 def _sentences(program: ProgramExplanation, owners: Owners) -> Iterator[ComputedValue]:
-    yield from values_in_texts(program.sentences, [*program.book], owners=owners)
-    for found in program.across:
+    yield from values_in_texts(program.texts, [*program.book], owners=owners)
+    for found in program.cross_launch:
         yield from values_in_texts([found.text], found.evidence)
     if program.run:
-        for text, launch in program.run.sentences:
-            yield from values_in_texts([text], [*program.run.book], launch)
+        yield from values_in_texts(program.run.text, [*program.run.book])
 
 
 def program_texts(program: ProgramExplanation) -> Iterator[str]:
-    yield from program.sentences
-    yield from (found.text for found in program.across)
-    yield from (group.spread_text for group in program.groups if group.is_uneven)
-    yield from (text for text, _ in program.run.sentences) if program.run else ()
+    yield from program.all_texts
+    yield from (found.text for found in program.cross_launch)
+    yield from (program.represents_text(group) for group in program.groups if group.is_uneven)
 
 
 def _row(row: ProgramRow, name: str) -> Iterator[ComputedValue]:
     """The cells of the row of a kernel, in which a long name is cut."""
     words = content_words(name.partition("<")[0])
-    figures = [(p.label, Quantity(p.value, p.unit)) for p in (row.share, row.launches, row.total)]
+    figures = [(p.label, Quantity(p.value, p.unit)) for p in row.evidence[:3]]
     if row.gain is not None:
         figures.append((f"gain of {name}", Quantity(row.gain.likely, "x")))
     for label, quantity in figures:
-        yield ComputedValue(label, quantity, words, "sentence", None, _COVERED, _launches(row))
+        about = frozenset(row.launches)
+        yield ComputedValue(label, quantity, words, "sentence", None, _COVERED, about)
 
 
 def _count(number: int, words: str) -> ComputedValue:

@@ -31,6 +31,16 @@ _OF_LAUNCH: dict[str, RunValueKind] = {
     "replay_factor": "factor",
 }
 
+_OF_RUN: dict[str, RunValueKind] = {
+    "run_busy_time": "total",
+    "run_span": "total",
+    "run_total_time": "total",
+    "run_launches": "launches",
+    "run_kernels": "kernels",
+    "run_covered": "share",
+    "run_idle": "share",
+}
+
 
 class RunValue(NamedTuple):
     kind: RunValueKind
@@ -69,7 +79,7 @@ def run_subjects(profile: Profile) -> RunSubjects | None:
         RunSubject((), number, tuple(sorted(facts, key=lambda fact: fact.kind != "single")))
         for number, facts in launches.items()
     ]
-    parts += [_kernel(row, run.table.kernels, profile, launches) for row in run.kernels]
+    parts += [_kernel(row, positions.table.kernels, profile, launches) for row in run.kernels]
     return RunSubjects(RunSubject((), None, tuple(_of_run(run))), tuple(parts))
 
 
@@ -78,21 +88,17 @@ def _reading(piece: Evidence, launch: int | None = None) -> ReportValue:
 
 
 def _of_run(run: WholeRun) -> Iterator[RunValue]:
-    table = run.table
+    pieces = run.book.by_slug()
     yield from (
-        RunValue("total", _reading(time)) for time in (run.busy, run.span, run.total) if time
+        RunValue(kind, _reading(pieces[name])) for name, kind in _OF_RUN.items() if name in pieces
     )
-    if table.wall_s is not None:
-        yield _fact("total", "time of the whole program", table.wall_s * 1e9, "ns")
-    yield RunValue("launches", _reading(run.launches))
-    yield _fact("kernels", "kernels of the run", len(run.kernels), "")
-    yield RunValue("share", _reading(run.covered))
-    yield from (RunValue("share", _reading(e)) for e in run.book if e.metric == "run_idle")
+    if run.wall_seconds is not None:
+        yield _fact("total", "time of the whole program", run.wall_seconds * 1e9, "ns")
     yield from _of_memory(run)
 
 
 def _of_memory(run: WholeRun) -> Iterator[RunValue]:
-    moved, managed = run.table.migrations, run.table.managed_bytes
+    moved, managed = run.migrations, run.managed_bytes
     if moved is not None:
         yield _fact("faults", "groups of GPU page faults in the run", moved.fault_groups, "")
         yield _fact("bytes", "managed memory moved to the GPU", moved.to_gpu_bytes, "byte")
@@ -107,7 +113,7 @@ def _kernel(
     profile: Profile,
     launches: dict[int, list[RunValue]],
 ) -> RunSubject:
-    shapes = [kernel for kernel in kernels if kernel.full == row.full]
+    shapes = [kernel for kernel in kernels if (kernel.full or kernel.short) == row.kernel_full]
     named = [profile.launches[number].name for number in row.profiled]
     names = {row.kernel, *(n for each in named for n in (each.short, each.full, each.function))}
     facts = [
@@ -125,9 +131,10 @@ def _kernel(
 
 
 def _of_kernel(row: KernelRow, shapes: Sequence[KernelRun]) -> Iterator[RunValue]:
-    yield RunValue("total", _reading(row.busy))
-    yield RunValue("launches", _reading(row.launches))
-    yield RunValue("share", _reading(row.share))
+    share, launches, busy, *_ = row.evidence
+    yield RunValue("total", _reading(busy))
+    yield RunValue("launches", _reading(launches))
+    yield RunValue("share", _reading(share))
     total = sum(kernel.total_ns for kernel in shapes)
     yield _fact("total", f"sum of durations of {row.kernel}", total, "ns")
 
@@ -136,7 +143,7 @@ def _of_single_launches(row: KernelRow, shapes: Sequence[KernelRun]) -> Iterator
     total, launches = sum(k.total_ns for k in shapes), sum(k.launches for k in shapes)
     if launches:
         yield _fact("single", f"average duration of {row.kernel}", total / launches, "ns")
-    yield from (RunValue("single", _reading(e)) for e in (row.shortest, row.longest) if e)
+    yield from (RunValue("single", _reading(end)) for end in row.evidence[3:])
     for kernel in shapes:
         if kernel.median_ns is not None:
             yield _fact("single", f"median duration of {row.kernel}", kernel.median_ns, "ns")

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LEAST_KERNEL_NS
 from keet.analysis.replay_gap.gap import REPLAY_DIFFERS, ReplayGap, replay_gap
-from keet.analysis.replay_gap.reasons import ReplayReason, ReplayReasons
+from keet.analysis.replay_gap.reasons import ReplayReasons
+from keet.documents.whole_run import ReplayReasonDocument
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import (
     Device,
@@ -78,7 +79,7 @@ def reasons(
     others: tuple[tuple[str, float, float], ...] = (),
     metrics: dict[str, float] | None = None,
     **table: object,
-) -> dict[str, ReplayReason]:
+) -> dict[str, ReplayReasonDocument]:
     """`others`: kernels of the report with their time under replay and in the run, in us."""
     first = launch_with({DURATION: replay_us * US, **(metrics or {})})
     rest = [

@@ -68,11 +68,13 @@ def test_tables_for_a_debugger_show_it_without_counts(
 def test_a_program_says_first_that_it_is_a_debug_build() -> None:
     program = program_with(latency_bound(DEBUG), latency_bound(DEBUG, 1))
     assert program.gain is None
-    assert program.sentences[1].startswith("This looks like a debug build (-G)")
+    assert program.texts[1].startswith("This looks like a debug build (-G)")
     (row,) = program.rows
     assert (answer_text(row), gain_text(row)) == ("debug build", "")
-    assert program.shown[0].verdict.headline.startswith("This looks like a debug build (-G)")
-    assert "gain 10%" not in program.shown[0].verdict.headline
+    assert program.shown_launches[0].verdict.headline.startswith(
+        "This looks like a debug build (-G)"
+    )
+    assert "gain 10%" not in program.shown_launches[0].verdict.headline
 
 
 @pytest.mark.parametrize("opcodes", [OPTIMISED, DEBUG])
@@ -123,7 +125,7 @@ def test_a_launch_without_a_measurement_has_no_time() -> None:
     failed = made_up({})
     failed.id, failed.grid = 1, (7, 1, 1)
     program = program_with(latency_bound(OPTIMISED), failed)
-    row = next(row for row in program.rows if not row.total.value)
+    row = next(row for row in program.rows if not row.us_total)
     assert figures(row) == ("-", "1", "not measured")
     assert row.first is not None
     assert answer_label(row.first) == "not measured"

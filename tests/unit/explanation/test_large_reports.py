@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from keet.analysis.capture.coverage import Gap
 from keet.comparison.compare import compare
 from keet.comparison.pairing.sides import Side, SideCapture
+from keet.documents.document import plain
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation
 from keet.explanation.large_reports import fair_shares, launches_to_explain
@@ -102,17 +103,17 @@ def test_a_group_has_the_requested_number_of_launches(size: int, count: int) -> 
 def test_the_program_has_all_launches() -> None:
     profile = _thirty()
     whole, some = (program(view_of(profile, most)) for most in (30, 9))
-    assert [row.profiled for row in some.rows] == [row.profiled for row in whole.rows]
     assert [row.launches for row in some.rows] == [row.launches for row in whole.rows]
-    assert [row.total for row in some.rows] == [row.total for row in whole.rows]
+    assert [row.launches for row in some.rows] == [row.launches for row in whole.rows]
+    assert [row.us_total for row in some.rows] == [row.us_total for row in whole.rows]
     assert (some.total, some.gain) == (whole.total, whole.gain)
-    assert [each.launch.id for each in some.shown] == [each.launch.id for each in whole.shown]
+    assert some.shown == whole.shown
     assert (
         "9 of 30 launches were explained: one of each of 3 kernels and launch "
         "shapes, which take 100% of the time, and more to compare with it. --all explains every "
         "launch."
-    ) in some.sentences
-    assert not any("were explained" in text for text in whole.sentences)
+    ) in some.texts
+    assert not any("were explained" in text for text in whole.texts)
 
 
 def test_hidden_launches_are_counted() -> None:
@@ -127,16 +128,14 @@ def test_kernels_beyond_the_bound_are_one_row() -> None:
     found = program(told)
     *explained, rest = found.rows
     assert len(told.launches) == len(explained) == 5
-    assert (rest.not_explained, rest.launches.value, rest.kernel) == (7, 7, "7 others")
+    assert (rest.not_explained, rest.count, rest.kernel) == (7, 7, "7 others")
     assert answer_text(rest) == "not explained"
-    assert sum(row.share.value for row in found.rows) == pytest.approx(100)
-    assert found.sentences[0].startswith("12 launches of 12 kernels take ")
+    assert sum(row.share for row in found.rows) == pytest.approx(1)
+    assert found.texts[0].startswith("12 launches of 12 kernels take ")
     together = listed_rows(found, most=3)[-1]
     assert together.kernel == "10 others", "three of the explained ones, and the seven"
     assert together.gain is None, "of most of them no gain is known"
-    assert found.sentences[1].startswith(
-        "If the first finding of each kernel that is explained were "
-    )
+    assert found.texts[1].startswith("If the first finding of each kernel that is explained were ")
     assert "not explained" in explain_markdown(told) or "10 others" in explain_markdown(told)
 
 
@@ -148,7 +147,7 @@ def test_a_difference_within_a_sample_says_that_it_is_a_sample() -> None:
     changed = odd._replace(findings=())
     every = tuple(changed if each is odd else each for each in told.launches)
     assert others
-    said = [text for text in program(told._replace(launches=every)).sentences if "another" in text]
+    said = [text for text in program(told._replace(launches=every)).texts if "another" in text]
     assert len(said) == 1
     assert said[0].startswith(f"1 of 5 launches of {odd.launch.kernel} that are explained has")
 
@@ -210,8 +209,8 @@ def test_the_collected_program_equals_that_of_the_explanation() -> None:
     assert [each.launch.id for each in passed] == [each.launch.id for each in told.launches]
     found = passed.program()
     assert found is not None
-    assert found.sentences == program(told).sentences
-    assert [row[2:8] for row in found.rows] == [row[2:8] for row in program(told).rows]
+    assert found.texts == program(told).texts
+    assert plain(found) == plain(program(told))
 
 
 # --- going through launches

@@ -40,6 +40,9 @@ def explained(profile: Profile) -> Explanation:
 def program(explanation: Explanation) -> ProgramExplanation:
     found = program_of(explanation)
     assert found is not None
+    for text in (*found.all_texts, *(each.text for each in found.cross_launch)):
+        known = {**found.evidence, **(found.run.evidence if found.run else {})}
+        assert set(text.ids) <= set(known), text
     return found
 
 
@@ -73,27 +76,26 @@ def test_one_launch_has_no_program_summary(profile_of: ProfileOf) -> None:
 
 def test_identical_launches_are_one_row(profile_of: ProfileOf) -> None:
     found = program(explained(profile_of(PIPELINE)))
-    assert [row.launches.value for row in found.rows if row.kernel == "relax"] == [3]
-    assert sorted(n for row in found.rows for n in row.profiled) == list(range(8))
-    assert sum(row.share.value for row in found.rows) == pytest.approx(100)
-    assert sum(row.total.value for row in found.rows) == pytest.approx(found.total.value)
+    assert [row.count for row in found.rows if row.kernel == "relax"] == [3]
+    assert sorted(n for row in found.rows for n in row.launches) == list(range(8))
+    assert sum(row.share for row in found.rows) == pytest.approx(1)
+    assert sum(row.us_total for row in found.rows) == pytest.approx(found.us_total)
     total = float(found.total.value)
-    order = [(notable_saving(row.saved_ns, total), row.total.value) for row in found.rows]
+    order = [(notable_saving(row.saved_ns, total), row.us_total) for row in found.rows]
     assert order == sorted(order, reverse=True)
     assert order[0][0] > 0
-    assert found.sentences[0] == "8 launches of 6 kernels take 134.2 us."
+    assert found.texts[0] == "8 launches of 6 kernels take 134.2 us."
 
 
 @pytest.mark.slow
 def test_a_row_has_the_spread_of_its_launches(profile_of: ProfileOf) -> None:
     many = repeated(profile_of(TOUR), 11)
     for row in program(explained(many)).rows:
-        assert row.shortest is not None
-        assert row.longest is not None
-        assert row.longest.value == pytest.approx(1.01 * row.shortest.value)
+        assert row.us_min is not None
+        assert row.us_max == pytest.approx(1.01 * row.us_min)
         assert row.first is not None
-        assert row.typical is not None
-        assert row.first.launch.rank_time == row.typical.value
+        assert row.us_median is not None
+        assert row.first.launch.rank_time == pytest.approx(1000 * row.us_median)
 
 
 @given(st.lists(st.floats(-1e9, 1e9), min_size=1))
@@ -132,7 +134,7 @@ def test_other_shapes_are_other_rows(profile_of: ProfileOf) -> None:
     changed = replace(profile, launches=(*profile.launches, other), code_loader=None)
     rows = program(explained(changed)).rows
     assert len(rows) == 4
-    assert {row.shape[0] for row in rows} >= {(7, 1, 1), profile.launches[0].grid}
+    assert {row.grid for row in rows} >= {(7, 1, 1), profile.launches[0].grid}
 
 
 def test_machine_code_is_read_of_one_launch_per_row(profile_of: ProfileOf) -> None:
@@ -173,7 +175,7 @@ def test_the_slowest_launch_with_another_first_finding_is_told(profile_of: Profi
     assert (
         "1 of 5 launches of transpose_rows has another first finding "
         f"(#{number}, the slowest): tail effect."
-    ) in program(whole._replace(launches=changed)).sentences
+    ) in program(whole._replace(launches=changed)).texts
 
 
 # --- gains
@@ -255,13 +257,13 @@ def test_rows_of_a_run_are_its_kernels(profile_of: ProfileOf) -> None:
         KernelRun("solve", "solve", None, None, 10, 1e6, 1e6, 0.0),
     )
     found = program(explained(replace(profile, run=RunTable(rows, "cupti"))))
-    assert [(row.kernel, row.launches.value, row.profiled) for row in found.rows] == [
+    assert [(row.kernel, row.count, row.launches) for row in found.rows] == [
         ("normalise", 90, (2,)),
         ("solve", 10, ()),
     ]
-    assert found.total.value == 10e6
+    assert found.us_total == 10e3
     assert found.rows[1].gain is None
-    assert [each.launch.kernel for each in found.shown] == ["normalise"]
+    assert [each.launch.kernel for each in found.shown_launches] == ["normalise"]
 
 
 def test_the_launch_that_takes_most_of_the_time_represents_its_group(profile_of: ProfileOf) -> None:
@@ -284,4 +286,4 @@ def test_a_representative_that_is_not_the_median_is_said_to_be_longer(
     )
     found = program(explained(replace(profile, launches=launches, code_loader=None)))
     assert found.groups[0].first.launch.id == 1
-    assert found.groups[0].spread_text.startswith("the longest of 3 launches")
+    assert found.represents_text(found.groups[0]).startswith("the longest of 3 launches")

@@ -78,7 +78,7 @@ def test_programs(report: str, text: str) -> None:
     profile = profile_of(next(REPORTS.glob(f"{report}.ncu-rep*")))
     program = program_of(explain(profile, profile.launches, 5, sass=False))
     assert program is not None
-    found = [each for each in program.sentences if "in less time" in each]
+    found = [each for each in program.texts if "in less time" in each]
     assert len(found) == bool(text)
     assert all(each.startswith(text) for each in found)
 
@@ -90,7 +90,7 @@ def test_few_bytes_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keet.explanation.same_work.FEW_BYTES", 1e15)
     program = program_of(told)
     assert program is not None
-    assert not any("moves as many bytes" in each for each in program.sentences)
+    assert not any("moves as many bytes" in each for each in program.texts)
 
 
 def test_blocks_of_another_size() -> None:
