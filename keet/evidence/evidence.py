@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from keet.formatting import percent_text
+from keet.formatting import percent_text, speedup_text, times_text
 from keet.units import Number, Quantity
 
 MEASURED_SPEEDUPS = ("time before over time after", "time after over time before")
@@ -59,9 +59,12 @@ class Evidence(NamedTuple):
 
     def __format__(self, spec: str) -> str:
         """For display. A spec such as `.0f` sets the digits; the unit is always added. `base`: in
-        the unit that a person would choose."""
+        the unit that a person would choose. `times` and `speedup`: as a factor, `6.4x`, estimated
+        or measured."""
         if not spec:
             return str(self)
+        if spec in _FACTORS:
+            return _FACTORS[spec](self.value)
         if spec == "base":
             return str(Quantity(self.value, self.unit).to_base())
         if self.unit == "%":
@@ -75,6 +78,12 @@ def constant(value: Number, unit: str, label: str) -> Evidence:
     return Evidence("", slug_of(label), value, unit, label)
 
 
+def report_number(name: str, value: Number, label: str, unit: str = "") -> Evidence:
+    """A number of the whole report, such as how many launches it has."""
+    return Evidence(f"{name}#run", name, value, unit, label)
+
+
+_FACTORS = {"times": times_text, "speedup": speedup_text}
 _ENOUGH = 100
 """From this value on, tenths are false precision."""
 

@@ -17,7 +17,7 @@ from keet.diagnosis.diagnosis import (
     cross_launch_findings,
     diagnose,
 )
-from keet.diagnosis.finding import Skipped
+from keet.documents.shared_types import SkippedDocument as Skipped
 from keet.evidence import Evidence
 from keet.explanation.account_notes import Note
 from keet.explanation.capture_hints import DEBUG_BUILD, NO_REMEDY, WHOLE_LAUNCH
@@ -194,7 +194,7 @@ def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
         tuple(_healthy(view, {finding.id for finding in found})),
         (
             *_debug(view),
-            *_partial(launch),
+            *_partial(view),
             *_without_code(view),
             *(_skipped(g, coverage, view) for g in coverage.gaps if g.is_lacked_by(launch.id)),
         ),
@@ -274,11 +274,11 @@ def _debug(view: LaunchView) -> list[Skipped]:
     return [Skipped(DEBUG_BUILD, reason, "build without -G and profile again")]
 
 
-def _partial(launch: Launch) -> list[Skipped]:
+def _partial(view: LaunchView) -> list[Skipped]:
     """Warp samples that cover only a part of the launch: line ranks hold for that part only."""
-    samples = launch.get("samples_total")
-    partial = partial_sampling(launch, int(samples.value)) if samples else None
-    return [Skipped(WHOLE_LAUNCH, str(partial), partial.remedy)] if partial else []
+    samples = view.launch.get("samples_total")
+    partial = partial_sampling(view.launch, int(samples.value)) if samples else None
+    return [Skipped(WHOLE_LAUNCH, partial.text(view.ledger), partial.remedy)] if partial else []
 
 
 def _without_code(view: LaunchView) -> list[Skipped]:
