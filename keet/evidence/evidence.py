@@ -67,6 +67,8 @@ class Evidence(NamedTuple):
             return _FACTORS[spec](self.value)
         if spec == "base":
             return str(Quantity(self.value, self.unit).to_base())
+        if self.unit == "%" and spec.endswith("g"):
+            return f"{self.value:{spec}}%"
         if self.unit == "%":
             return percent_text(self.value, int(spec.removeprefix(",")[1:-1]))
         return f"{_rounded(self.value, spec)} {self.unit}".rstrip()

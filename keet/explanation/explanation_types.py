@@ -36,7 +36,7 @@ class LaunchExplanation(NamedTuple):
     healthy: tuple[Note, ...]
     """What looks good."""
     skipped: tuple[Skipped, ...]
-    second_opinion: str | None
+    second_opinion: Sentence | None
     view: LaunchView
     minor: tuple[Finding, ...] = ()
     """Findings that would gain too little on their own."""
