@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from keet.evidence import constant
 from keet.explanation.gain_texts import range_text
 from tests import encode
 from tests.conftest import REPORTS, Keet
@@ -43,7 +44,8 @@ def test_the_page_has_what_the_json_has(arguments: tuple[object, ...], keet: Kee
         shown += is_full
         for finding in launch["findings"][: None if is_full else 1]:
             told = page.text_of(f"launch-{launch['id']}-finding-{finding['rank']}")
-            gain = range_text(finding["id"], *finding["forecast"].values())
+            bounds = (constant(each, "", "gain") for each in finding["forecast"].values())
+            gain = range_text(finding["id"], *bounds)
             assert finding["title"] in told
             assert f"{gain} cause: {finding['cause_certainty']}" in told
             cited = finding["evidence"] if is_full else ()

@@ -184,7 +184,7 @@ def rank_with_causes(
     diagnosis = _diagnosis(each)
     ranked = _reordered(rank_with_claims(diagnosis, evaluated), causes, objections)
     findings = tuple(_placed(entry, causes, each) for entry in ranked)
-    again = second_opinion(each.launch, findings, each.minor, each.account.unknown)
+    again = second_opinion(each.view.ledger, findings, each.minor, each.account.unknown)
     told = each._replace(findings=findings, second_opinion=again)
     if not ranked or not ranked[0].leads:
         return RankedLaunch(_with_doubted(told, ranked), leads=False)

@@ -129,11 +129,3 @@ REDUNDANT_WORK = "redundant_work"
 label is the same for all findings."""
 LOWER_PRECISION = "lower_precision"
 """Variant of a cause that a model claims: a narrower type suffices, for data that is not FP64."""
-
-
-class Skipped(NamedTuple):
-    """A check that could not be made."""
-
-    check: str
-    reason: str
-    remedy: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from keet.documents.document import Document
+from keet.documents.document import LEFT_OUT, Document
 from keet.evidence import Evidence
 from keet.profile.run_table import Migrations, SkippedKernel
 from keet.units import Number, Quantity
@@ -37,48 +37,6 @@ class Producer(Document):
 
 
 KEET = Producer()
-
-
-@dataclass(frozen=True, kw_only=True)
-class OriginDocument(Document):
-    size: int
-    """Bytes."""
-    sha256: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReportDocument(Document):
-    path: str
-    """Of a snapshot: of the report that it was made from, as the snapshot states."""
-    sha256: str
-    """Hash of the bytes of the file that was read."""
-    format: Literal["ncu-rep", "ncu-repz", "ncu-csv", "ncu-text"]
-    size: int
-    """Bytes of the file that was read."""
-    reader: str
-    """The reader that parsed the bytes."""
-    ncu_version: str | None
-    cuda_version: str | None
-    driver_version: str | None
-    command_line: str | None
-    """ncu's command line, which ncu records since version 2022.2."""
-    created: str | None
-    """ISO 8601, UTC."""
-    launch_count: int
-    snapshot: str | None = None
-    """The .keet.json file that was read instead of the report."""
-    notes: list[str] = field(default_factory=list)
-    origin: OriginDocument | None = None
-    """The report that a snapshot was made from, as the snapshot states."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeviceDocument(Document):
-    name: str | None
-    compute_capability: str | None
-    sm_count: int | None
-    index: int | None = None
-    """Index of the GPU in its machine, if recorded."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +78,50 @@ JsonQuantity = Annotated[Quantity, _WrittenAs(QuantityDocument)]
 EvidenceId = Annotated[Evidence, _WrittenAs(str)]
 JsonNumber = Annotated[Evidence, _WrittenAs(NumberDocument)]
 """In a mapping by id."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OriginDocument(Document):
+    size: int
+    """Bytes."""
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportDocument(Document):
+    path: str
+    """Of a snapshot: of the report that it was made from, as the snapshot states."""
+    sha256: str
+    """Hash of the bytes of the file that was read."""
+    format: Literal["ncu-rep", "ncu-repz", "ncu-csv", "ncu-text"]
+    size: int
+    """Bytes of the file that was read."""
+    reader: str
+    """The reader that parsed the bytes."""
+    ncu_version: str | None
+    cuda_version: str | None
+    driver_version: str | None
+    command_line: str | None
+    """ncu's command line, which ncu records since version 2022.2."""
+    created: str | None
+    """ISO 8601, UTC."""
+    launch_count: int
+    snapshot: str | None = None
+    """The .keet.json file that was read instead of the report."""
+    notes: list[str] = field(default_factory=list)
+    origin: OriginDocument | None = None
+    """The report that a snapshot was made from, as the snapshot states."""
+    evidence: dict[str, JsonNumber] = LEFT_OUT
+    """Numbers of the notes, by id; left out if they have none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceDocument(Document):
+    name: str | None
+    compute_capability: str | None
+    sm_count: int | None
+    index: int | None = None
+    """Index of the GPU in its machine, if recorded."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,8 +207,10 @@ class RunDocument(Document):
     `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run` means several launches."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class SkippedDocument(Document):
+    """A check that could not be made."""
+
     check: str
     reason: str
     remedy: str

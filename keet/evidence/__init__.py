@@ -3,8 +3,15 @@
 Imported by every part that analyses or prints; imports units and formatting only.
 """
 
-from keet.evidence.evidence import MEASURED_SPEEDUPS, Confidence, Evidence, constant, slug_of
-from keet.evidence.sentence import Reference, Sentence
+from keet.evidence.evidence import (
+    MEASURED_SPEEDUPS,
+    Confidence,
+    Evidence,
+    constant,
+    report_number,
+    slug_of,
+)
+from keet.evidence.sentence import Reference, Sentence, counted
 
 __all__ = [
     "MEASURED_SPEEDUPS",
@@ -13,5 +20,7 @@ __all__ = [
     "Reference",
     "Sentence",
     "constant",
+    "counted",
+    "report_number",
     "slug_of",
 ]

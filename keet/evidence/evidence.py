@@ -74,6 +74,8 @@ class Evidence(NamedTuple):
             return _FORMS[spec](self.value)
         if spec == "base":
             return str(Quantity(self.value, self.unit).to_base())
+        if self.unit == "%" and spec.endswith("g"):
+            return f"{self.value:{spec}}%"
         if self.unit == "%":
             return percent_text(self.value, int(spec.removeprefix(",")[1:-1]))
         return f"{_rounded(self.value, spec)} {self.unit}".rstrip()
@@ -83,6 +85,11 @@ def constant(value: Number, unit: str, label: str) -> Evidence:
     """A number that no report measures: a constant of the source or of an architecture. It has no
     id, and is in no ledger."""
     return Evidence("", slug_of(label), value, unit, label)
+
+
+def report_number(name: str, value: Number, label: str, unit: str = "") -> Evidence:
+    """A number of the whole report, such as how many launches it has."""
+    return Evidence(f"{name}#run", name, value, unit, label)
 
 
 _FORMS: Mapping[str, Callable[[float], str]] = {

@@ -13,7 +13,7 @@ from string import Formatter
 from typing import Any, NamedTuple, Self
 
 from keet.evidence.evidence import Evidence
-from keet.formatting import capitalized
+from keet.formatting import capitalized, plural_of
 
 _MAY_BE_NUMBER = re.compile(r"[\d&]|[^\x00-\x7f]")
 """Digits, and characters that may stand for them."""
@@ -31,6 +31,8 @@ class Reference(NamedTuple):
     """As a model wrote it, without braces."""
     result: str = ""
     """For arithmetic, the result alone: `32,768`. Short texts print the computation separately."""
+    evidence: Evidence | None = None
+    """What keet's own sentences print it from; None in a model's text."""
 
     def __str__(self) -> str:
         return self.text
@@ -69,6 +71,11 @@ class Sentence(str):
         """The evidence of its numbers, each once, in the order of the text."""
         return tuple(dict.fromkeys(i for reference in self.references for i in reference.ids))
 
+    @property
+    def evidence(self) -> dict[str, Evidence]:
+        """Of the numbers in keet's own sentences, by id; constants have none."""
+        return {r.evidence.id: r.evidence for r in self.references if r.evidence and r.ids}
+
     def join(self, clauses: Iterable[str], /) -> Sentence:
         between: tuple[str | Reference, ...] = ()
         parts: list[str | Reference] = []
@@ -84,6 +91,13 @@ class Sentence(str):
         return Sentence.of((capitalized(first), *self.parts[1:]))
 
 
+def counted(number: Evidence, noun: str, plural: str = "") -> Sentence:
+    """`1 kernel`, `2,048 launches`, `3 families`; `plural` where it is irregular. The number has no
+    unit."""
+    word = noun if number.value == 1 else plural or plural_of(noun)
+    return Sentence("{number} {word}", number=number, word=word)
+
+
 def _filled(template: str, values: Mapping[str, Evidence | str]) -> Iterator[str | Reference]:
     for words, name, form in _parsed(template):
         if words:
@@ -92,7 +106,8 @@ def _filled(template: str, values: Mapping[str, Evidence | str]) -> Iterator[str
             continue
         value = values[name]
         if isinstance(value, Evidence):
-            yield Reference(format(value, form), (value.id,) if value.id else ())
+            ids = (value.id,) if value.id else ()
+            yield Reference(format(value, form), ids, evidence=value)
         elif isinstance(value, str):
             yield from _parts_of(value)
         else:

@@ -4,7 +4,7 @@ of L2 is busy, how many of the bytes that DRAM delivers are needed."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.account import Account
@@ -13,7 +13,7 @@ from keet.analysis.hardware.stages import UnitStage
 from keet.analysis.kernel.opcode_mix import PURPOSES
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import FEW, NAMED_PART
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Sentence
 from keet.formatting import capitalized, uncapitalized
 from keet.profile import Location
 from keet.profile.names import file_name
@@ -32,7 +32,7 @@ class Note(NamedTuple):
     """A sentence about a launch, with its evidence."""
 
     id: str
-    text: str
+    text: Sentence
     evidence: tuple[Evidence, ...]
     """Of the numbers in the text, in the order of the text."""
 
@@ -71,22 +71,39 @@ def _by_purpose(view: LaunchView, code: MachineCode, executed: Evidence) -> Note
         pieces.append(view.ledger.derived(name, percent, label, executed, line=line))
         return pieces[-1]
 
-    def told(purpose: str) -> str:
+    def told(purpose: str) -> Sentence:
         lines = counts[purpose]
         whole = share(purpose, lines.total())
         named = [(line, n) for line, n in lines.most_common() if line][:_LINES]
         large = [(line, n) for line, n in named if 100 * n >= NAMED_PART * total]
-        where = ", ".join(f"{share(purpose, n, line):.0f} at {line}" for line, n in large)
-        return f"{whole:.0f} {PURPOSES[purpose]}{f' ({where})' if where else ''}"
+        where = Sentence(", ").join(
+            Sentence("{share:.0f} at {line}", share=share(purpose, n, line), line=line)
+            for line, n in large
+        )
+        return Sentence(
+            "{whole:.0f} {purpose}{where}",
+            whole=whole,
+            purpose=PURPOSES[purpose],
+            where=Sentence(" ({where})", where=where) if where else "",
+        )
 
     ranked = sorted(counts, key=lambda purpose: -counts[purpose].total())
     kept = [p for p in ranked if 100 * counts[p].total() >= NAMED_PART * total][:_KINDS]
-    text = f"Executed instructions: {'; '.join(map(told, kept))}."
+    text = Sentence("Executed instructions: {kinds}.", kinds=Sentence("; ").join(map(told, kept)))
     expanded = list(_expanded(view, code, executed))
     if expanded:
-        named = ", ".join(f"{piece:.0f} {piece.label}" for piece in expanded)
-        text += f" Functions that the compiler expands into many instructions: {named}."
+        text = Sentence(
+            "{text} Functions that the compiler expands into many instructions: {named}.",
+            text=text,
+            named=_labelled(expanded),
+        )
     return Note("instruction_mix", text, (*pieces, *expanded, executed))
+
+
+def _labelled(pieces: Iterable[Evidence]) -> Sentence:
+    return Sentence(", ").join(
+        Sentence("{share:.0f} {label}", share=piece, label=piece.label) for piece in pieces
+    )
 
 
 def _expanded(view: LaunchView, code: MachineCode, executed: Evidence) -> Iterator[Evidence]:
@@ -134,13 +151,15 @@ def _by_opcode(view: LaunchView, executed: Evidence) -> Note:
         for opcode, percent in largest
         if percent >= NAMED_PART
     ]
-    kinds = ", ".join(f"{piece:.0f} {piece.label}" for piece in pieces)
     lines = list(_executed_lines(view, executed))
-    where = ", ".join(f"{piece:.0f} at {piece.line}" for piece in lines)
-    by_line = f"; by line: {where}" if where else ""
-    text = (
-        f"Executed instructions by opcode: {kinds}{by_line}. What integer instructions are for is "
-        "not known without the machine code."
+    where = Sentence(", ").join(
+        Sentence("{share:.0f} at {line}", share=piece, line=piece.line or "") for piece in lines
+    )
+    text = Sentence(
+        "Executed instructions by opcode: {kinds}{by_line}. What integer instructions are for is "
+        "not known without the machine code.",
+        kinds=_labelled(pieces),
+        by_line=Sentence("; by line: {where}", where=where) if where else "",
     )
     return Note("instruction_mix", text, (*pieces, *lines, executed))
 
@@ -169,12 +188,15 @@ def l2_stage(view: LaunchView, account: Account) -> Note | None:
     bytes_stage, back = max(moving, key=lambda stage: stage.busy.value), stages.get("l2_to_sm")
     is_input = busiest.id == "sm_to_l2" and tags.busy.value <= bytes_stage.busy.value
     if is_input and back and busiest.busy.value > back.busy.value + TIE:
-        text = (
-            f"The busiest stage of L2 is the crossbar to it ({busiest.busy:.0f} of peak; back to "
-            f"the SMs: {back.busy:.0f}): stores, atomics and requests load L2, not what it returns."
+        text = Sentence(
+            "The busiest stage of L2 is the crossbar to it ({busiest:.0f} of peak; back to the "
+            "SMs: {back:.0f}): stores, atomics and requests load L2, not what it returns.",
+            busiest=busiest.busy,
+            back=back.busy,
         )
         return Note("l2_stage", text, (busiest.busy, back.busy))
-    text = f"{_busiest_stage(busiest, (tags, bytes_stage))}{_busy_with(tags, bytes_stage)}."
+    first = _busiest_stage(busiest, (tags, bytes_stage))
+    text = Sentence("{first}{load}.", first=first, load=_busy_with(tags, bytes_stage))
     return Note("l2_stage", text, (tags.busy, bytes_stage.busy, busiest.busy))
 
 
@@ -185,24 +207,32 @@ def _is_limiting(view: LaunchView, account: Account) -> bool:
     return bool(first and first[0].id.endswith("busy.l2"))
 
 
-def _busy_with(tags: UnitStage, moving: UnitStage) -> str:
-    requests = f"{capitalized(_name(tags))} of L2 are at {tags.busy:.0f} of their peak"
-    moved = f"{_name(moving)} at {moving.busy:.0f}"
+def _busy_with(tags: UnitStage, moving: UnitStage) -> Sentence:
     lead = tags.busy.value - moving.busy.value
     load = "requests and bytes load L2 alike"
     if lead > TIE:
         load = "the load of L2 is mainly requests, not bytes"
     elif lead < -TIE:
         load = "the load of L2 is mainly bytes, not requests"
-    return f"{requests}, {moved}: {load}"
+    return Sentence(
+        "{tags} of L2 are at {requests:.0f} of their peak, {moving} at {bytes:.0f}: {load}",
+        tags=capitalized(_name(tags)),
+        requests=tags.busy,
+        moving=_name(moving),
+        bytes=moving.busy,
+        load=load,
+    )
 
 
-def _busiest_stage(busiest: UnitStage, named: Sequence[UnitStage]) -> str:
+def _busiest_stage(busiest: UnitStage, named: Sequence[UnitStage]) -> Sentence:
     if any(busiest.id == stage.id for stage in named):
-        return ""
-    how = ", inferred" if busiest.inferred else ""
-    name = _name(busiest).removesuffix(" to L2")
-    return f"The busiest stage of L2 is the {name} ({busiest.busy:.0f} of peak{how}). "
+        return Sentence()
+    return Sentence(
+        "The busiest stage of L2 is the {name} ({busy:.0f} of peak{how}). ",
+        name=_name(busiest).removesuffix(" to L2"),
+        busy=busiest.busy,
+        how=", inferred" if busiest.inferred else "",
+    )
 
 
 def _name(stage: UnitStage) -> str:
@@ -242,9 +272,13 @@ def bytes_moved(view: LaunchView) -> Note | None:
         needed,
     )
     hedge = "about" if found.basis == "estimate" else "at most"
-    often = "once" if found.verdict == "once" else f"{times:.1f} times"
-    text = (
-        f"DRAM delivers {delivered}, and by their addresses the loads touch {hedge} {needed}: "
-        f"each byte is read {often}."
+    often = "once" if found.verdict == "once" else Sentence("{times:.1f} times", times=times)
+    text = Sentence(
+        "DRAM delivers {delivered}, and by their addresses the loads touch {hedge} {needed}: "
+        "each byte is read {often}.",
+        delivered=delivered,
+        hedge=hedge,
+        needed=needed,
+        often=often,
     )
     return Note("bytes_moved", text, (delivered, needed, times))

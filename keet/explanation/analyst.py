@@ -17,8 +17,8 @@ from keet.diagnosis.diagnosis import (
     cross_launch_findings,
     diagnose,
 )
-from keet.diagnosis.finding import Skipped
-from keet.evidence import Evidence
+from keet.documents.shared_types import SkippedDocument as Skipped
+from keet.evidence import Evidence, Sentence
 from keet.explanation.account_notes import Note
 from keet.explanation.capture_hints import DEBUG_BUILD, NO_REMEDY, WHOLE_LAUNCH
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
@@ -194,7 +194,7 @@ def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
         tuple(_healthy(view, {finding.id for finding in found})),
         (
             *_debug(view),
-            *_partial(launch),
+            *_partial(view),
             *_without_code(view),
             *(_skipped(g, coverage, view) for g in coverage.gaps if g.is_lacked_by(launch.id)),
         ),
@@ -209,12 +209,12 @@ def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
     )
 
 
-def _second_opinion(diagnosis: Diagnosis) -> str | None:
+def _second_opinion(diagnosis: Diagnosis) -> Sentence | None:
     """None for a debug build: keet estimates no gains there, so it can't judge those of a rule."""
     if is_debug_build(diagnosis.view):
         return None
     return second_opinion(
-        diagnosis.view.launch, diagnosis.findings, diagnosis.minor, diagnosis.account.unknown
+        diagnosis.view.ledger, diagnosis.findings, diagnosis.minor, diagnosis.account.unknown
     )
 
 
@@ -238,10 +238,11 @@ def _healthy(view: LaunchView, found: set[str]) -> list[Note]:
 
 def _active_threads(view: LaunchView, threads: Evidence) -> Note:
     if round(threads.value, 1) == _WARP:
-        text = f"all {threads:.0f}s of a warp are active on average"
+        text = Sentence("all {threads:.0f}s of a warp are active on average", threads=threads)
         return Note("warp_divergence", text, (threads,))
     every = view.ledger.derived("warp_size", Quantity(_WARP, ""), "threads of a warp")
-    text = f"{threads.value:.1f} active threads per warp on average (of {every:.0f})"
+    words = "{number:.1f} active threads per warp on average (of {every:.0f})"
+    text = Sentence(words, number=threads._replace(unit=""), every=every)
     return Note("warp_divergence", text, (threads, every))
 
 
@@ -252,7 +253,7 @@ def _small_share(view: LaunchView, spec: FindingSpec, good: SmallShare) -> Note 
     share = view.percent(f"{spec.id}_share", spec.label, some, every)
     if share is None or share.value > 100 * NOTABLE_PART or not _also_small(view.launch, good):
         return None
-    return Note(spec.id, good.text.format(share=f"{share:.0f}"), (share, some, every))
+    return Note(spec.id, Sentence(good.text, share=share), (share, some, every))
 
 
 def _also_small(launch: Launch, good: SmallShare) -> bool:
@@ -274,11 +275,11 @@ def _debug(view: LaunchView) -> list[Skipped]:
     return [Skipped(DEBUG_BUILD, reason, "build without -G and profile again")]
 
 
-def _partial(launch: Launch) -> list[Skipped]:
+def _partial(view: LaunchView) -> list[Skipped]:
     """Warp samples that cover only a part of the launch: line ranks hold for that part only."""
-    samples = launch.get("samples_total")
-    partial = partial_sampling(launch, int(samples.value)) if samples else None
-    return [Skipped(WHOLE_LAUNCH, str(partial), partial.remedy)] if partial else []
+    samples = view.launch.get("samples_total")
+    partial = partial_sampling(view.launch, int(samples.value)) if samples else None
+    return [Skipped(WHOLE_LAUNCH, partial.text(view.ledger), partial.remedy)] if partial else []
 
 
 def _without_code(view: LaunchView) -> list[Skipped]:

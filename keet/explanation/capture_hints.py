@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from keet.diagnosis.finding import Skipped
-from keet.formatting import capitalized
+from keet.documents.shared_types import SkippedDocument as Skipped
+from keet.evidence import Sentence, report_number, slug_of
 from keet.masking.mask import MARK
 
 NO_REMEDY = "nothing to do"
@@ -20,17 +20,24 @@ _IN_FULL_SET = re.compile(r"(--section \S+|--import-source yes)\s*")
 
 
 _YOUR_PROGRAM = "./your_program"
-_EVERY_LAUNCH = "The report lacks"
+_EVERY_LAUNCH = Sentence("The report lacks")
 MOST_NAMED = 3
 """Launches that are named; of more, only their number is printed."""
 
 
-def whose(launches: Sequence[int], every: int) -> str:
+def whose(check: str, launches: Sequence[int], every: int) -> Sentence:
     """The launches that lack something, out of `every`: `Launches #1 and #4 lack`."""
     if len(launches) > MOST_NAMED:
-        return f"{len(launches):,} of {every:,} launches lack"
+        name, label = f"lacking_{slug_of(check)}", f"launches without {check}"
+        return Sentence(
+            "{some} of {every} launches lack",
+            some=report_number(name, len(launches), label),
+            every=report_number("explained_launches", every, "explained launches"),
+        )
     *first, last = (f"#{each}" for each in launches)
-    return f"Launches {', '.join(first)} and {last} lack" if first else f"Launch {last} lacks"
+    if not first:
+        return Sentence("Launch {last} lacks", last=last)
+    return Sentence("Launches {first} and {last} lack", first=", ".join(first), last=last)
 
 
 def caution_about(command: str | None) -> str | None:
@@ -51,10 +58,10 @@ class CaptureHints(NamedTuple):
     command: str | None
     build: str | None
     """`nvcc -lineinfo`: what to build with before the command is run."""
-    sentences: tuple[str, ...]
+    sentences: tuple[Sentence, ...]
     """About what no command can collect; each ends with a full stop."""
 
-    whose: Mapping[str, str] = {}
+    whose: Mapping[str, Sentence] = {}
     """Of what only some launches lack: those launches, as the start of a sentence."""
     partial: str | None = None
     """How much of the launch was sampled, if that is the same for all launches: one of `lacking`,
@@ -66,17 +73,19 @@ class CaptureHints(NamedTuple):
         return tuple(label for label in self.lacking if not self.partial or label != WHOLE_LAUNCH)
 
     @property
-    def lacking_text(self) -> str:
+    def lacking_text(self) -> Sentence:
         """One or two sentences; empty where nothing is lacking."""
-        sentences = [f"{capitalized(self.partial)}."] if self.partial else []
-        by_launches: dict[str, list[str]] = {}
+        sentences = []
+        if self.partial:
+            sentences.append(Sentence("{partial}.", partial=self.partial).capitalized())
+        by_launches: dict[Sentence, list[str]] = {}
         for label in self.others:
             by_launches.setdefault(self.whose.get(label, _EVERY_LAUNCH), []).append(label)
         for who, labels in sorted(by_launches.items(), key=lambda each: each[0] != _EVERY_LAUNCH):
             *first, last = labels
             named = f"{', '.join(first)} and {last}" if first else last
-            sentences.append(f"{who} {named}.")
-        return " ".join(sentences)
+            sentences.append(Sentence("{who} {named}.", who=who, named=named))
+        return Sentence(" ").join(sentences)
 
     @property
     def introduction(self) -> str:
@@ -97,7 +106,7 @@ def capture_hints(
     skipped: Iterable[Skipped],
     build: str | None,
     refused: Sequence[str] = (),
-    whose: Mapping[str, str] = {},
+    whose: Mapping[str, Sentence] = {},
 ) -> CaptureHints:
     """`build`: what the program has to be built with, where the report has no source lines.
     `refused`: metrics whose numbers can't be measurements, once per launch. `whose`: see
@@ -106,7 +115,8 @@ def capture_hints(
     others: dict[str, dict[str, str]] = {}
     options: dict[str, None] = {}
     command: str | None = None
-    for check, reason, remedy in skipped:
+    for each in skipped:
+        check, reason, remedy = each.check, each.reason, each.remedy
         if check == DEBUG_BUILD:
             continue
         if remedy.startswith(("ncu ", "keet ")):
@@ -136,19 +146,28 @@ def capture_hints(
     )
 
 
-def _about_refused(names: Sequence[str]) -> str:
+def _about_refused(names: Sequence[str]) -> Sentence:
     if len(names) == 1:
-        return f"The value of {names[0]} can't be a measurement and counts as not collected."
-    return (
-        f"{len(names)} values of the report can't be measurements and count as not collected; "
-        f"the first is {names[0]}."
+        return Sentence(
+            "The value of {name} can't be a measurement and counts as not collected.", name=names[0]
+        )
+    return Sentence(
+        "{count:.0f} values of the report can't be measurements and count as not collected; "
+        "the first is {first}.",
+        count=report_number("refused_values", len(names), "values that can't be measurements"),
+        first=names[0],
     )
 
 
-def _sentence(remedy: str, reasons: Mapping[str, str]) -> str:
+def _sentence(remedy: str, reasons: Mapping[str, str]) -> Sentence:
     """`reasons`: by what was not checked. The reason is printed if there is exactly one."""
-    why = f" ({next(iter(reasons.values()))})" if len(reasons) == 1 else ""
-    return f"Not checked: {', '.join(reasons)}{why}. {capitalized(remedy)}."
+    reason = next(iter(reasons.values())) if len(reasons) == 1 else ""
+    return Sentence(
+        "Not checked: {checks}{why}. {remedy}.",
+        checks=", ".join(reasons),
+        why=Sentence(" ({reason})", reason=reason) if len(reasons) == 1 else "",
+        remedy=Sentence("{remedy}", remedy=remedy).capitalized(),
+    )
 
 
 def _with_options(command: str, options: Iterable[str]) -> str:

@@ -8,13 +8,14 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.diagnosis import MOSTLY_UNKNOWN
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
+from keet.evidence import Sentence
 
 
-def why_only_possible(finding: Finding, view: LaunchView, account: Account) -> str:
-    """A sentence; empty where the cause is certain or likely."""
+def why_only_possible(finding: Finding, view: LaunchView, account: Account) -> Sentence:
+    """Empty where the cause is certain or likely."""
     if finding.cause_certainty != "possible":
-        return ""
-    return f"Only possible: {_reason(finding, view, account)}."
+        return Sentence()
+    return Sentence("Only possible: {reason}.", reason=_reason(finding, view, account))
 
 
 def _reason(finding: Finding, view: LaunchView, account: Account) -> str:
@@ -26,7 +27,7 @@ def _reason(finding: Finding, view: LaunchView, account: Account) -> str:
         return "the report does not have the load of any unit, so keet assumes one"
     unknown = _largest_unknown(account)
     if unknown is not None and unknown.share.value >= 100 * MOSTLY_UNKNOWN:
-        return f"{unknown.share:.0f} of the time is {unknown.label}"
+        return Sentence("{n:.0f} of the time is {part}", n=unknown.share, part=unknown.label)
     if finding.expected < WORTH:
         return "good kernels often have as much of it"
     return "the report does not show whether a change can remove it"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from keet.analysis.account import Account
 from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.launch_view import LaunchView
-from keet.diagnosis.finding import Finding, Forecast, Skipped
+from keet.diagnosis.finding import Finding, Forecast
+from keet.documents.shared_types import SkippedDocument as Skipped
 from keet.evidence import Evidence, Sentence
 from keet.explanation.account_notes import Note, account_notes
 from keet.explanation.capture_hints import CaptureHints, capture_hints, whose
@@ -35,7 +36,7 @@ class LaunchExplanation(NamedTuple):
     healthy: tuple[Note, ...]
     """What looks good."""
     skipped: tuple[Skipped, ...]
-    second_opinion: str | None
+    second_opinion: Sentence | None
     view: LaunchView
     minor: tuple[Finding, ...] = ()
     """Findings that would gain too little on their own."""
@@ -121,7 +122,7 @@ class Explanation(NamedTuple):
                 lackers.setdefault(check, []).append(told.launch.id)
         every = len(self.launches)
         some = {check: ids for check, ids in lackers.items() if len(ids) < every}
-        by_check = {check: whose(sorted(ids), every) for check, ids in some.items()}
+        by_check = {check: whose(check, sorted(ids), every) for check, ids in some.items()}
         return capture_hints(skipped, self.build_hint, refused, by_check)
 
 

@@ -2,28 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from keet.analysis.candidate import MAX_GAIN
-from keet.diagnosis.finding import BETWEEN_LAUNCHES
+from keet.analysis.ledger import Ledger
+from keet.analysis.time_model import WORTH
+from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding, Forecast
+from keet.evidence import Evidence, Sentence, constant
 from keet.findings import findings
-from keet.formatting import times_text
+from keet.units import Quantity
 
-if TYPE_CHECKING:
-    from keet.diagnosis.finding import Finding
-
-
-OPEN_GAIN = "gain not known"
+OPEN_GAIN = Sentence("gain not known")
+LEAST_GAIN = constant(round(100 * (WORTH - 1), 6), "%", "gain from which on a cause is a finding")
 
 
-def forecast_text(finding: Finding) -> str:
+def forecast_text(finding: Finding, ledger: Ledger) -> Sentence:
     """`2.1x faster (1.6x to 3.9x)`, `27x faster (21x or more)`."""
-    return range_text(finding.id, *finding.forecast, variant=finding.variant)
+    name = f"{finding.id}.claimed" if finding.origin == "model" else finding.id
+    gains = forecast_evidence(name, finding.forecast, finding.label, ledger)
+    return range_text(finding.id, *gains, variant=finding.variant)
+
+
+def forecast_evidence(
+    name: str, forecast: Forecast, label: str, ledger: Ledger
+) -> tuple[Evidence, Evidence, Evidence]:
+    """The least, the likely and the largest gain, entered in the ledger of the launch."""
+
+    def entered(bound: str, gain: float) -> Evidence:
+        number, words = Quantity(gain, ""), f"times faster without {label}, {bound}"
+        found = ledger.derived(f"forecast.{name}.{bound}", number, words)
+        # Two claims of a model may be about the same finding.
+        is_other = found.value != gain
+        return (
+            ledger.derived(f"forecast.{name}.{bound}.{gain!r}", number, words)
+            if is_other
+            else found
+        )
+
+    low, likely, high = forecast
+    return entered("at least", low), entered("likely", likely), entered("at most", high)
 
 
 def range_text(
-    finding: str | None, low: float, likely: float, high: float, *, variant: str = ""
-) -> str:
+    finding: str | None, low: Evidence, likely: Evidence, high: Evidence, *, variant: str = ""
+) -> Sentence:
     """A launch that is too short does not become faster by batching: it does more in its time. The
     gain of launches that share data is that of all of them."""
     spec = findings().get(finding or "")
@@ -32,5 +52,6 @@ def range_text(
     does_more = spec is not None and (spec.of_launches or variant in spec.more_work)
     what = "the work in the same time" if does_more else "faster"
     what += " together" if variant in BETWEEN_LAUNCHES else ""
-    highest = "or more" if high >= MAX_GAIN else f"to {times_text(high)}"
-    return f"{times_text(likely)} {what} ({times_text(low)} {highest})"
+    highest = "or more" if high.value >= MAX_GAIN else Sentence("to {high:times}", high=high)
+    form = "{likely:times} {what} ({low:times} {highest})"
+    return Sentence(form, likely=likely, what=what, low=low, highest=highest)

@@ -6,13 +6,16 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from keet.analysis.ledger import LaunchLedger
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.diagnosis import MOSTLY_UNKNOWN
 from keet.diagnosis.finding import Finding
+from keet.evidence import Sentence
+from keet.explanation.gain_texts import LEAST_GAIN
 from keet.findings import findings
-from keet.profile import Launch
 from keet.profile.rules import RuleResult
 from keet.safe_text import shortened
+from keet.units import Quantity
 
 _SYMPTOMS = frozenset(
     (
@@ -31,24 +34,27 @@ _OF_ACCESSES = "MemoryCacheAccessPattern"
 
 
 def second_opinion(
-    launch: Launch, found: Sequence[Finding], minor: Sequence[Finding], unknown: float
-) -> str | None:
+    ledger: LaunchLedger, found: Sequence[Finding], minor: Sequence[Finding], unknown: float
+) -> Sentence | None:
     """None if no rule estimates a gain for the whole launch that would be large enough for a
     finding.
 
     `unknown`: percentage of the time that the account could not attribute.
     """
-    first = launch.leading_rule
+    first = ledger.launch.leading_rule
     least = 100 * (1 - 1 / WORTH)  # the limit of findings as a percentage of the time
     if first is None or first.global_estimate < least:
         return None
     judged = judge_rule(first, found, minor, unknown)
     if judged is NOT_JUDGED and (words := _key_sentences(first.message)):
-        return _quoted(first, words)
-    rule = "The Nsight Compute rule with the largest estimate"
+        return _quoted(first, words, ledger)
+    rule, name = "The Nsight Compute rule with the largest estimate", rule_name(first)
     if judged.agrees:
-        return f"{rule}, {rule_name(first)}, agrees with finding {judged.finding}."
-    return f"{rule} is {rule_name(first)}. {judged.text}"
+        rank = str(judged.finding)
+        return Sentence(
+            "{rule}, {name}, agrees with finding {rank}.", rule=rule, name=name, rank=rank
+        )
+    return Sentence("{rule} is {name}. {judged}", rule=rule, name=name, judged=judged.text)
 
 
 _REPORTS = "Nsight Compute's rule "
@@ -61,11 +67,16 @@ def precedes_findings(opinion: str | None) -> bool:
     return opinion is not None and opinion.startswith(_REPORTS)
 
 
-def _quoted(rule: RuleResult, words: str) -> str:
-    gain = f"{rule.global_estimate:.4g}%"
-    return (
-        f"{_REPORTS}{rule_name(rule)} estimates a gain of {gain} of the time and reports: "
-        f'"{words}" {NOT_JUDGED.text}'
+def _quoted(rule: RuleResult, words: str, ledger: LaunchLedger) -> Sentence:
+    gain, label = Quantity(rule.global_estimate, "%"), f"gain that ncu's rule {rule.rule} estimates"
+    return Sentence(
+        "{reports}{rule} estimates a gain of {gain:.4g} of the time and reports: "
+        '"{words}" {judged}',
+        reports=_REPORTS,
+        rule=rule_name(rule),
+        gain=ledger.derived("rule_estimate", gain, label),
+        words=words,
+        judged=NOT_JUDGED.text,
     )
 
 
@@ -93,14 +104,14 @@ def rule_name(rule: RuleResult) -> str:
 class RuleAssessment(NamedTuple):
     """How a rule's estimate relates to keet's findings."""
 
-    text: str
+    text: Sentence
     finding: int | None = None
     """Rank of the finding that the rule is about, or a consequence of."""
     agrees: bool = False
     """Whether the rule is about that finding itself."""
 
 
-NOT_JUDGED = RuleAssessment("keet cannot judge it: much of the time is not attributable.")
+NOT_JUDGED = RuleAssessment(Sentence("keet cannot judge it: much of the time is not attributable."))
 
 
 def judge_rule(
@@ -111,17 +122,23 @@ def judge_rule(
     # A short kernel has a small grid too: the rule is about the finding that it is a rule of.
     rank = min(about, key=lambda n: rule.rule not in found[n - 1].spec.rules, default=None)
     if rank is not None:
-        return RuleAssessment(f"It agrees with finding {rank}.", rank, agrees=True)
+        text = Sentence("It agrees with finding {rank}.", rank=str(rank))
+        return RuleAssessment(text, rank, agrees=True)
     follows = rule.rule != _OF_ACCESSES or (found and rule.rule in found[0].spec.credited_rules)
     if found and rule.rule in _SYMPTOMS and follows:
-        return RuleAssessment("keet considers it a consequence of finding 1.", 1)
+        text = Sentence("keet considers it a consequence of finding {rank}.", rank="1")
+        return RuleAssessment(text, 1)
     if rule.rule not in _SYMPTOMS and not any(rule.rule in s.rules for s in findings().values()):
-        return RuleAssessment("keet has no check of its own for it.")
+        return RuleAssessment(Sentence("keet has no check of its own for it."))
     if unknown >= 100 * MOSTLY_UNKNOWN and not _is_known(rule, minor):
         return NOT_JUDGED
-    if any(each.forecast.likely >= WORTH and rule.rule in each.spec.rules for each in minor):
-        return RuleAssessment("keet cannot tell whether fixing it would gain 10%.")
-    return RuleAssessment("keet estimates that fixing it would gain less than 10%.")
+    is_open = any(each.forecast.likely >= WORTH and rule.rule in each.spec.rules for each in minor)
+    words = (
+        "keet cannot tell whether fixing it would gain {least:.0f}."
+        if is_open
+        else "keet estimates that fixing it would gain less than {least:.0f}."
+    )
+    return RuleAssessment(Sentence(words, least=LEAST_GAIN))
 
 
 def _is_known(rule: RuleResult, minor: Sequence[Finding]) -> bool:

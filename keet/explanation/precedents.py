@@ -7,12 +7,15 @@ import math
 from keet.analysis.kernel.archetype import archetype_of
 from keet.analysis.kernel.language import language_of
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.ledger import Ledger
 from keet.analysis.limits import SIMILAR
 from keet.catalog.case_summaries import CaseSummary, case_summaries
 from keet.catalog.precedents import Precedents, precedents
 from keet.diagnosis.finding import Finding
+from keet.evidence import Sentence, constant, counted
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formatting import count_noun, share_text, speedup_text, times_text
+from keet.explanation.gain_texts import LEAST_GAIN
+from keet.units import Quantity
 
 MEASURED_ON = "H200"
 
@@ -23,45 +26,58 @@ def precedents_of(finding: Finding) -> Precedents | None:
     return None if is_other else precedents().get(finding.id)
 
 
-def precedents_text(finding: Finding) -> str:
+def precedents_text(finding: Finding, ledger: Ledger) -> Sentence:
     """Empty if no case of this finding was measured. Says so if the measured gains do not include
-    the forecast, and why."""
+    the forecast, and why. Numbers of the casebook are constants."""
     found = precedents_of(finding)
-    return f"{measured_text(found)}{_disagreement(found, finding)}" if found else ""
+    if found is None:
+        return Sentence()
+    return Sentence("").join([measured_text(found), _disagreement(found, finding, ledger)])
 
 
-def measured_text(found: Precedents) -> str:
+def measured_text(found: Precedents) -> Sentence:
     """What fixing a finding gained in the casebook."""
-    cases = "1 measured case" if found.cases == 1 else f"{found.cases} measured cases"
-    gained = times_text(found.high)
-    if found.cases > 1:
-        gained = f"{times_text(found.low)} to {gained}"
-    text = f"In {cases} with this cause ({MEASURED_ON}), fixing it gained {gained}."
-    return f"{text}{_lookalikes_text(found.lookalikes)}"
-
-
-def _disagreement(found: Precedents, finding: Finding) -> str:
-    """A gain of 2x means that the cause takes half of the time."""
-    likely = finding.forecast.likely
-    if likely * SIMILAR < found.low:
-        which, theirs = "smaller", f"{share_text(1 - 1 / found.low)} or more"
-    elif likely > SIMILAR * found.high:
-        which, theirs = "larger", f"at most {share_text(1 - 1 / found.high)}"
-    else:
-        return ""
-    if finding.spec.of_launches:
-        return f" The forecast is {which}."
-    return (
-        f" The forecast is {which}: here the cause takes about {share_text(1 - 1 / likely)} of the "
-        f"time, in those cases {theirs}."
+    low, high = (constant(gain, "", "gain in the casebook") for gain in (found.low, found.high))
+    form = "{low:times} to {high:times}" if found.cases > 1 else "{high:times}"
+    return Sentence(
+        "In {cases} with this cause ({gpu}), fixing it gained {gained}.{alike}",
+        cases=counted(constant(found.cases, "", "cases"), "measured case"),
+        gpu=MEASURED_ON,
+        gained=Sentence(form, low=low, high=high),
+        alike=_lookalikes_text(found.lookalikes),
     )
 
 
-def _lookalikes_text(count: int) -> str:
+def _disagreement(found: Precedents, finding: Finding, ledger: Ledger) -> Sentence:
+    """A gain of 2x means that the cause takes half of the time."""
+    likely = finding.forecast.likely
+    if likely * SIMILAR < found.low:
+        which, form, bound = "smaller", "{share:.0f} or more", found.low
+    elif likely > SIMILAR * found.high:
+        which, form, bound = "larger", "at most {share:.0f}", found.high
+    else:
+        return Sentence()
+    if finding.spec.of_launches:
+        return Sentence(" The forecast is {which}.", which=which)
+    part = Quantity(100 * (1 - 1 / likely), "%")
+    theirs = constant(100 * (1 - 1 / bound), "%", "part of the time in the casebook")
+    return Sentence(
+        " The forecast is {which}: here the cause takes about {part:.0f} of the time, in those "
+        "cases {theirs}.",
+        which=which,
+        part=ledger.derived(f"part.{finding.id}.{likely!r}", part, "part of the time by forecast"),
+        theirs=Sentence(form, share=theirs),
+    )
+
+
+def _lookalikes_text(count: int) -> Sentence:
     """About cases that have the symptom but not the cause."""
     if not count:
-        return ""
-    return f" In {count_noun(count, 'look-alike')}, the fix gained less than 10%."
+        return Sentence()
+    alike = counted(constant(count, "", "look-alikes"), "look-alike")
+    return Sentence(
+        " In {alike}, the fix gained less than {least:.0f}.", alike=alike, least=LEAST_GAIN
+    )
 
 
 # --- the nearest case
@@ -96,7 +112,11 @@ def _distance(case: CaseSummary, finding: Finding, view: LaunchView) -> tuple[bo
 _CASEBOOK_NAMES = {"sparse": "spmv"}
 
 
-def nearest_text(case: CaseSummary) -> str:
+def nearest_text(case: CaseSummary) -> Sentence:
     """One line, with the command that shows it."""
-    kind = case.archetype.replace("_", " ")
-    return f"The nearest one ({kind}, {speedup_text(case.gain)}): keet cases {case.id}"
+    return Sentence(
+        "The nearest one ({kind}, {gain:speedup}): keet cases {case}",
+        kind=case.archetype.replace("_", " "),
+        gain=constant(case.gain, "", "gain of a case"),
+        case=case.id,
+    )

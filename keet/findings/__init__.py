@@ -102,7 +102,7 @@ class SmallShare(NamedTuple):
     part: str
     whole: str
     text: str
-    """What looks good, with `{share}`."""
+    """What looks good, with `{share:.0f}`."""
     also: tuple[tuple[str, str], ...] = ()
     """Other parts and wholes, which must be known and small too."""
     covers: tuple[str, ...] = ()

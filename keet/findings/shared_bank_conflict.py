@@ -36,7 +36,7 @@ FINDING = FindingSpec(
     looks_good=SmallShare(
         "bank_conflicts_load",
         "shared_load_wavefronts",
-        "few bank conflicts in shared memory ({share} of the load wavefronts are repeats)",
+        "few bank conflicts in shared memory ({share:.0f} of the load wavefronts are repeats)",
         also=(("bank_conflicts_store", "shared_store_wavefronts"),),
     ),
     unlike={

@@ -60,7 +60,7 @@ FINDING = FindingSpec(
     looks_good=SmallShare(
         "src_l2_sectors_global_excess",
         "src_l2_sectors_global",
-        "coalesced global accesses ({share} excess sectors)",
+        "coalesced global accesses ({share:.0f} excess sectors)",
         covers=("global_load_sectors", "global_store_sectors"),
         misses=("global_atomic_sectors", "global_reduction_sectors"),
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from keet.analysis.ledger import Ledger
 from keet.analysis.place import Place
 from keet.diagnosis.finding import Finding
 from keet.explanation.account_rows import account_rows
@@ -60,7 +61,8 @@ def _replay(each: LaunchExplanation, say: AnswerText) -> str:
 def _row(tool_input: ToolInput, each: LaunchExplanation, finding: Finding, say: AnswerText) -> str:
     places = [_place(each, place, say) for place in finding.places[:3]]
     where = f" Places: {', '.join(places)}." if places else ""
-    forecast = f"{forecast_text(finding)}{' under replay' if each.replay else ''}"
+    ledger = Ledger(each.view.ledger.scope)  # a model must not cite forecasts
+    forecast = f"{forecast_text(finding, ledger)}{' under replay' if each.replay else ''}"
     return (
         f"- {finding.id} ({finding.confidence}), forecast `{forecast}`: "
         f"{say.with_names(shorten(finding.text, _TEXT), finding.evidence)}{where} "

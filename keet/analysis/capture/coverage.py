@@ -11,6 +11,7 @@ from keet.analysis.capture.ncu_options import ncu_arguments
 from keet.analysis.capture.recapture import recapture_command
 from keet.analysis.kernel.language import Language, language_of
 from keet.catalog import Capability, capabilities, exists_on, metric_with_id
+from keet.evidence import Sentence
 from keet.profile import Launch, Profile, Workload
 from keet.profile.launch_iteration import iterate_launches
 
@@ -55,7 +56,11 @@ class Coverage(NamedTuple):
 
 _OF_CODE = "SourceCounters"
 """The section with counters per instruction, which ncu can't collect for ranges and graphs."""
-_TOO_OLD = "Nsight Compute profiles GPUs from compute capability 7.0 on since 2020.1"
+_TOO_OLD = Sentence(
+    "Nsight Compute profiles GPUs from compute capability {oldest} on since {release}",
+    oldest="7.0",
+    release="2020.1",
+)
 
 
 def _is_too_old(compute_capability: str | None) -> bool:

@@ -10,10 +10,11 @@ from keet.analysis.capture.ncu_options import ncu_arguments, setting_of, split_o
 from keet.analysis.capture.recapture import kernel_command
 from keet.analysis.kernel.library import fills_or_draws, library_of
 from keet.analysis.limits import LONGEST_START_NS, SIMILAR
+from keet.evidence import Sentence, report_number
 from keet.profile import Launch, Profile, Workload
 
 
-def report_cautions(profile: Profile) -> list[str]:
+def report_cautions(profile: Profile) -> list[Sentence]:
     """Sentences, the most important first."""
     return [
         *_without_the_users_kernel(profile),
@@ -23,7 +24,7 @@ def report_cautions(profile: Profile) -> list[str]:
     ]
 
 
-def _without_the_users_kernel(profile: Profile) -> Iterator[str]:
+def _without_the_users_kernel(profile: Profile) -> Iterator[Sentence]:
     """Programs that use a framework begin with such kernels, and ncu may have stopped there."""
     launches = profile.launches
     if not launches or not all(
@@ -32,12 +33,14 @@ def _without_the_users_kernel(profile: Profile) -> Iterator[str]:
     ):
         return
     libraries = dict.fromkeys(library_of(launch.name.full) or "" for launch in launches)
-    kernels = f"a kernel of {' or '.join(libraries)} that fills memory or draws random numbers"
-    every = "The only launch" if len(launches) == 1 else "Every launch"
-    yield (
-        f"{every} of this report is {kernels}: the kernel that was meant is probably not in it. "
-        f"Profile that kernel by its name: {kernel_command(profile)} (or skip the launches before "
-        f"it: --launch-skip {len(launches)})."
+    yield Sentence(
+        "{every} of this report is a kernel of {libraries} that fills memory or draws random "
+        "numbers: the kernel that was meant is probably not in it. Profile that kernel by its "
+        "name: {command} (or skip the launches before it: --launch-skip {count:.0f}).",
+        every="The only launch" if len(launches) == 1 else "Every launch",
+        libraries=" or ".join(libraries),
+        command=kernel_command(profile),
+        count=report_number("launches", len(launches), "launches of the report"),
     )
 
 
@@ -54,22 +57,23 @@ def has_only_shape(launch: Launch) -> bool:
     return all(re.match(_OF_SHAPE, name) for name in launch.metric_names())
 
 
-def _without_sections(profile: Profile) -> Iterator[str]:
+def _without_sections(profile: Profile) -> Iterator[Sentence]:
     """ncu records the shape of a launch also if it collects nothing else."""
     if not profile.launches or not all(map(has_only_shape, profile.launches)):
         return
     is_old = re.search(_OLD_SET, ncu_arguments(profile) or "")
     why = ": --set default was asked for, and newer versions of ncu call that set basic"
-    yield (
+    yield Sentence(
         "ncu collected no section for any launch of this report, only the launch's shape"
-        f"{why if is_old else ''}. Neither a time nor a cause can be read from it."
+        "{why}. Neither a time nor a cause can be read from it.",
+        why=why if is_old else "",
     )
 
 
 _DEBUG_FOLDER = r"(?i)(?:^|[\\/\"'\s])(?P<folder>(?:cmake-build-|build[-_])?debug)[\\/]"
 
 
-def _debug_folder(profile: Profile) -> Iterator[str]:
+def _debug_folder(profile: Profile) -> Iterator[Sentence]:
     """Only where the report does not count opcodes: they show whether the code is that of a debug
     build."""
     first = next(iter(profile.launches), None)
@@ -80,16 +84,17 @@ def _debug_folder(profile: Profile) -> Iterator[str]:
     places = (first.process or "", executable[0] if executable else "")
     found = next(filter(None, (re.search(_DEBUG_FOLDER, each) for each in places)), None)
     if found is not None:
-        yield (
-            f"The program is in a folder named {found['folder']}: it may be a debug build. If its "
-            "kernels were compiled with -G, build without -G and profile again."
+        yield Sentence(
+            "The program is in a folder named {folder}: it may be a debug build. If its "
+            "kernels were compiled with -G, build without -G and profile again.",
+            folder=found["folder"],
         )
 
 
 _LOOKED_AT = 20
 
 
-def _low_clock(profile: Profile) -> Iterator[str]:
+def _low_clock(profile: Profile) -> Iterator[Sentence]:
     """Only where ncu left the clock alone: it sets a low one by default. Of a large report, the
     first launches tell it: to read all of them takes long."""
     setting = setting_of(profile, "clock-control")
@@ -106,8 +111,12 @@ def _low_clock(profile: Profile) -> Iterator[str]:
     measured = longest.number("sm_frequency")
     ghz, most = (measured / 1e9 if measured else cycles / duration), largest / 1e6
     if ghz * SIMILAR < most:
-        yield (
-            f"Launch #{longest.id} ran at an SM clock of {ghz:.2f} GHz; the GPU's "
-            f"largest is {most:.2f} GHz. ncu did not set it (--clock-control none): the limit may "
-            "be power, temperature or a setting of the GPU."
+        name = f"#{longest.id}"
+        yield Sentence(
+            "Launch {launch} ran at an SM clock of {clock:.2f}; the GPU's "
+            "largest is {most:.2f}. ncu did not set it (--clock-control none): the limit may "
+            "be power, temperature or a setting of the GPU.",
+            launch=name,
+            clock=report_number("sm_clock", ghz, "SM clock of the longest launch", "GHz"),
+            most=report_number("largest_sm_clock", most, "largest SM clock", "GHz"),
         )

@@ -11,9 +11,12 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from keet.analysis.ledger import Ledger
 from keet.analysis.limits import NEARLY_ALL
 from keet.analysis.parameters import Parameter
+from keet.evidence import Sentence
 from keet.profile import Launch
+from keet.units import Quantity
 
 FEWEST_SAMPLES = Parameter(1000, "with fewer samples, the buffer cannot be full", "judgement")
 LEAST_SAMPLES = Parameter(
@@ -29,10 +32,18 @@ class PartialSampling(NamedTuple):
     share: float
     """Share of the launch that the samples cover, 0 to 1."""
     remedy: str
+    launch: int
+
+    def text(self, ledger: Ledger) -> Sentence:
+        """With the share as evidence in this ledger."""
+        share = Quantity(100 * self.share, "%")
+        return Sentence(
+            "the samples cover only the first {share:.1f} of the launch (the buffer was full)",
+            share=ledger.derived("sampled_share", share, "part of the launch that samples cover"),
+        )
 
     def __str__(self) -> str:
-        share = f"{self.share:.1%}"
-        return f"the samples cover only the first {share} of the launch (the buffer was full)"
+        return self.text(Ledger(str(self.launch)))
 
 
 def partial_sampling(launch: Launch, samples: int) -> PartialSampling | None:
@@ -50,4 +61,4 @@ def partial_sampling(launch: Launch, samples: int) -> PartialSampling | None:
     # The option's value n stands for 2 ** (5 + n) cycles.
     setting = round(math.log2(interval.value)) - 5 + math.ceil(math.log2(1 / share))
     remedy = f"profile again with: ncu --warp-sampling-interval {min(setting, _MAX_INTERVAL)}"
-    return PartialSampling(share, remedy)
+    return PartialSampling(share, remedy, launch.id)

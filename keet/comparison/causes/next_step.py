@@ -56,7 +56,8 @@ class DiffNextStep(NamedTuple):
         kernel = self.weighted.explanation.launch.kernel
         if self.finding is None:
             return f"{kernel}: {_gap_text(self.weighted)}"
-        text = f"{self.finding.label}{self._here}, {forecast_text(self.finding)}"
+        forecast = forecast_text(self.finding, self.weighted.explanation.view.ledger)
+        text = f"{self.finding.label}{self._here}, {forecast}"
         return f"{kernel}: {text}{self.of_whole}"
 
     @property

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from keet.evidence import Sentence, report_number
 from keet.ingest.ncu_rep.container import ContainerBlock, EntryKind
 from keet.ingest.protobuf import ProtoMessage
 from keet.profile import Profile
@@ -102,7 +103,12 @@ def uncertain_count(profile: Profile) -> str | None:
         return None
     asked = asked_launches(origin.command_line)
     if asked is not None and count < asked:
-        return f"{count:,} of at most {asked:,} requested launches{_CANT_TELL}"
+        return Sentence(
+            "{count} of at most {asked} requested launches{end}",
+            count=report_number("launches", count, "launches of the report"),
+            asked=report_number("requested_launches", asked, "launches requested from ncu"),
+            end=_CANT_TELL,
+        )
     if asked is not None or count == 1:
         return None
     return f"ncu does not record how many launches it profiled{_CANT_TELL}"
@@ -125,7 +131,10 @@ def table_notes(profile: Profile) -> list[str]:
     count = len(profile.launches)
     if count >= listed:
         return []
-    return [
-        f"the report has {count:,} of the {listed:,} launches that the run table lists as "
-        "profiled: it was cut short between launches; copy it again, or profile again"
-    ]
+    text = Sentence(
+        "the report has {count} of the {listed} launches that the run table lists as "
+        "profiled: it was cut short between launches; copy it again, or profile again",
+        count=report_number("launches", count, "launches of the report"),
+        listed=report_number("listed_launches", listed, "profiled launches in the run table"),
+    )
+    return [text]

@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from keet.evidence import Sentence, report_number
 from keet.ingest.input.report_bytes import HeldBytes, ReportBytes
 from keet.ingest.ncu_rep.completeness import cut_notes
 from keet.ingest.ncu_rep.container import ContainerBlock, EntryKind
@@ -65,11 +66,11 @@ class Report:
         """Warnings about the file: entries that keet can't read, signs of missing launches."""
         blocks = self.file.blocks
         unknown = sum(e.kind is EntryKind.UNKNOWN for block in blocks for e in block.entries)
-        notes = []
+        notes: list[str] = []
         if unknown:
-            notes.append(
-                f"skipped {unknown} results of a kind that this version of keet can't read"
-            )
+            skipped = report_number("skipped_results", unknown, "results that keet can't read")
+            words = "skipped {skipped:.0f} results of a kind that this version of keet can't read"
+            notes.append(Sentence(words, skipped=skipped))
         notes += cut_notes(blocks, self.file.session_pieces, self.session.ncu_version)
         return tuple(notes)
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from keet.catalog import details_labels, metric_named, rule_texts, unit_of
 from keet.errors import DamagedReport, UnreadableFile
+from keet.evidence import Sentence, report_number
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.ingest.ncu_rep.session import device_from_metrics
 from keet.ingest.printed.numbers import Notation, is_malformed_number, notation_of, printed_value
@@ -119,23 +120,29 @@ def page_of(printed: Sequence[PrintedLaunch], path: Path, notes: Iterable[str] =
 
 
 def _page_notes(printed: Iterable[PrintedLaunch], unnamed: int) -> list[str]:
-    notes = [
+    notes: list[str] = [
         "values are as ncu printed them, rounded to two decimals, and a printed page has only some "
         f"of the report's metrics; all of them, if there is a report: {RAW_EXPORT}"
     ]
     if unnamed:
-        labels = "1 label does" if unnamed == 1 else f"{unnamed} labels do"
-        notes.append(
-            f"{labels} not tell which metric it is: `keet metrics --all` lists it as `SECTION: …`"
-            if unnamed == 1
-            else f"{labels} not tell which metric they are: `keet metrics --all` lists them as "
+        words = (
+            "{count:.0f} label does not tell which metric it is: `keet metrics --all` lists it as "
             "`SECTION: …`"
+            if unnamed == 1
+            else "{count:.0f} labels do not tell which metric they are: `keet metrics --all` lists "
+            "them as `SECTION: …`"
         )
+        count = report_number("unknown_labels", unnamed, "labels without a metric")
+        notes.append(Sentence(words, count=count))
     averaged = [each.invocations for each in printed if each.invocations and each.invocations > 1]
     if averaged:
+        most = report_number("averaged_launches", max(averaged), "launches of an average")
         notes.append(
-            f"numbers are averages over up to {max(averaged):,} launches (ncu --print-summary), "
-            "and are shown as one launch"
+            Sentence(
+                "numbers are averages over up to {most} launches (ncu --print-summary), and are "
+                "shown as one launch",
+                most=most,
+            )
         )
     return notes
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from keet.evidence import Sentence, counted, report_number
 from keet.ingest.printed.details_page import (
     PrintedLaunch,
     PrintedPage,
@@ -104,16 +105,18 @@ class _Reader:
 
     def finish(self, *, cut: bool) -> list[str]:
         """Notes about the end: a table that is not closed was cut, perhaps within a number."""
-        notes = []
+        notes: list[str] = []
         self._end_rule()
         if self._columns is not None:
             if cut:
                 self._drop_last_line()
             notes.append("the text ends inside a table: the rest of ncu's output is missing")
         if self._unread:
-            count = len(self._unread)
-            lines = "1 line" if count == 1 else f"{count:,} lines"
-            notes.append(f"skipped {lines} in its tables that could not be parsed")
+            count = report_number("unread_lines", len(self._unread), "lines that keet can't read")
+            lines = counted(count, "line")
+            notes.append(
+                Sentence("skipped {lines} in its tables that could not be parsed", lines=lines)
+            )
         return notes
 
     def _drop_last_line(self) -> None:

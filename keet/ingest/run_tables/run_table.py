@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keet.errors import DamagedReport, IngestError, UnreadableFile, UnsupportedVersion
+from keet.evidence import Sentence
 from keet.files import STDIN, replacing_text
 from keet.ingest.in_memory_launch import bounded
 from keet.ingest.input.files import MAX_EXPORT, MAX_TEXT, open_input, printable_path
@@ -55,13 +56,13 @@ def with_run(profile: Profile, report: Path, named: Path | None) -> Profile:
     try:
         table = read_run_table(beside)
     except IngestError as problem:
-        return replace(profile, run_problem=f"the run table is not used: {problem}")
-    if table.report_created != profile.provenance.created:
-        other = f"{printable_path(beside)} belongs to another profile and is not used"
         return replace(
-            profile,
-            run_problem=f"{other}{USE_ANYWAY}--run-table {printable_path(beside)}",
+            profile, run_problem=Sentence("the run table is not used: {why}", why=str(problem))
         )
+    if table.report_created != profile.provenance.created:
+        words = "{path} belongs to another profile and is not used{use_anyway}--run-table {path}"
+        path = printable_path(beside)
+        return replace(profile, run_problem=Sentence(words, path=path, use_anyway=USE_ANYWAY))
     return _used(profile, table)
 
 

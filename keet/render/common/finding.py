@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from keet.diagnosis.finding import Finding
+from keet.evidence import Sentence
 from keet.explanation.certainty import why_only_possible
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.explanation.gain_texts import forecast_text, range_text
+from keet.explanation.gain_texts import forecast_evidence, forecast_text, range_text
 from keet.explanation.precedents import nearest_case, nearest_text, precedents_text
 
 
-def forecast_of(each: LaunchExplanation, finding: Finding) -> str:
+def forecast_of(each: LaunchExplanation, finding: Finding) -> Sentence:
     """The forecast. If the replay differs from the run, the text says that the gain is under
     replay."""
-    forecast = forecast_text(finding)
-    return f"{forecast} under replay" if each.replay else forecast
+    forecast = forecast_text(finding, each.view.ledger)
+    return Sentence("{forecast} under replay", forecast=forecast) if each.replay else forecast
 
 
 def certainty_of(each: LaunchExplanation, finding: Finding) -> str:
@@ -21,12 +22,13 @@ def certainty_of(each: LaunchExplanation, finding: Finding) -> str:
     return f"{sure}, for the replay only" if each.replay else sure
 
 
-def all_fixed_text(each: LaunchExplanation) -> str:
+def all_fixed_text(each: LaunchExplanation) -> Sentence:
     """The gain if all findings were fixed; empty if there is one, or if the others add nothing."""
     every = each.all_fixed
     if every is None or each.replay or round(every.likely, 1) <= round(_first_gain(each), 1):
-        return ""
-    return f"If all of these were fixed: {range_text(None, *every)}."
+        return Sentence()
+    gains = forecast_evidence("all", every, "all of its causes", each.view.ledger)
+    return Sentence("If all of these were fixed: {gain}.", gain=range_text(None, *gains))
 
 
 def _first_gain(each: LaunchExplanation) -> float:
@@ -58,7 +60,7 @@ def new_remarks(finding: Finding, each: LaunchExplanation, printed: set[str]) ->
     texts = (
         each.order_reason if is_first else "",
         why_only_possible(finding, each.view, each.account),
-        precedents_text(finding),
+        precedents_text(finding, each.view.ledger),
         nearest_text(case) if (case := nearest_case(finding, each)) else "",
     )
     new = [text for text in texts if text and text not in printed]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from keet.errors import one_line
+from keet.evidence import Evidence, Sentence
 from keet.explanation.gain_texts import range_text
 from keet.findings import findings
 from keet.formatting import capitalized, count_noun, shape_text
@@ -29,7 +30,7 @@ from keet.render.common.top_times import (
 )
 
 if TYPE_CHECKING:
-    from keet.documents.top import GpuDocument, OpportunityDocument, TopDocument
+    from keet.documents.top import GainDocument, GpuDocument, OpportunityDocument, TopDocument
 
 _MOST_GPUS = 5
 """Maximum number of GPUs with a line above the list."""
@@ -170,16 +171,18 @@ def _is_partial(each: OpportunityDocument) -> bool:
 
 def forecast_text(each: OpportunityDocument) -> str:
     """For a column, in which only what is not a speed-up is said."""
-    forecast = each.forecast
-    if forecast is None:
+    if each.forecast is None:
         return "-"
-    return (
-        range_text(
-            each.finding, forecast.low, forecast.likely, forecast.high, variant=each.variant or ""
-        )
-        .replace(" faster", "")
-        .replace(" in the same time", "")
-    )
+    text = forecast_range(each, each.forecast)
+    return text.replace(" faster", "").replace(" in the same time", "")
+
+
+def forecast_range(each: OpportunityDocument, gain: GainDocument) -> Sentence:
+    bounds = [
+        Evidence(f"forecast_{name}#store", f"forecast_{name}", value, "", "times faster")
+        for name, value in (("low", gain.low), ("likely", gain.likely), ("high", gain.high))
+    ]
+    return range_text(each.finding, *bounds, variant=each.variant or "")
 
 
 def device_names(

@@ -20,7 +20,6 @@ from keet.documents.explain import (
     PartDocument,
     UnitDocument,
 )
-from keet.documents.shared_types import SkippedDocument
 from keet.evidence import Evidence
 from keet.explanation.account_notes import Note
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
@@ -139,7 +138,7 @@ def launch_document(explanation: Explanation, each: LaunchExplanation) -> Explai
         account=[_part(part) for part in each.account.parts],
         notes=[_note(note, NoteDocument) for note in each.notes],
         healthy=[_note(note, HealthyDocument) for note in each.healthy],
-        skipped=[SkippedDocument.taken_from(skipped) for skipped in each.skipped],
+        skipped=list(each.skipped),
         machine_code=each.view.code_state,
         second_opinion=each.second_opinion,
         evidence={piece.id: piece for piece in each.evidence},

@@ -262,7 +262,7 @@ def _evidence(each: LaunchExplanation) -> Iterator[TextPiece]:
         if numbers:
             line = f"   Evidence: {one_line('; '.join(numbers))}"
             yield TextPiece(_CAUSES, line, group=f"cause {rank}")
-        gained = precedents_text(finding)
+        gained = precedents_text(finding, each.view.ledger)
         if gained:
             yield TextPiece(_CAUSES, f"   Precedents: {gained}", group=f"cause {rank}")
         if case := nearest_case(finding, each):

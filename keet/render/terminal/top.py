@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keet.documents.top import GainDocument, OpportunityDocument, TopDocument
+from keet.documents.top import OpportunityDocument, TopDocument
 from keet.errors import one_line
-from keet.explanation.gain_texts import range_text
 from keet.render.common.top import (
     about_times,
     device_names,
     example_command,
     forecast_launches,
+    forecast_range,
     forecast_text,
     gpu_lines,
     group_finding,
@@ -110,12 +110,7 @@ def _blocks(top: TopDocument) -> list[Renderable]:
 def _block(top: TopDocument, each: OpportunityDocument, device: str) -> list[Renderable]:
     saves = f"could save {saving_text(top, each)}" if each.saved_us else no_saving_text(each)
     gain = each.forecast
-    forecast = (
-        f": {range_text(each.finding, *_bounds(gain), variant=each.variant or '')}"
-        f"{forecast_launches(each)}"
-        if gain
-        else ""
-    )
+    forecast = f": {forecast_range(each, gain)}{forecast_launches(each)}" if gain else ""
     first = Table.grid()
     first.add_column(min_width=4)
     first.add_row(
@@ -132,10 +127,6 @@ def _block(top: TopDocument, each: OpportunityDocument, device: str) -> list[Ren
         rest[:2] = rest[1::-1]
     command = _unbroken(f"    {_marked(each)}", "dim")
     return [first, *(Indented(line, 4, is_filled=True) for line in rest), command, Text("")]
-
-
-def _bounds(gain: GainDocument) -> tuple[float, float, float]:
-    return gain.low, gain.likely, gain.high
 
 
 def _aside(top: TopDocument, each: OpportunityDocument) -> str:

@@ -13,7 +13,7 @@ from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
 from keet.diagnosis.finding import Finding
 from keet.evidence import Evidence
 from keet.explanation.account_rows import rest_of, rows_of_any_size
-from keet.explanation.precedents import nearest_case, precedents_of, precedents_text
+from keet.explanation.precedents import nearest_case, precedents_of
 from keet.profile import Absent, Launch, Profile
 from keet.profile.names import file_name
 from keet.units import Quantity
@@ -111,7 +111,7 @@ class LaunchValues:
         for finding in (*each.findings, *each.minor):
             yield from _forecast(finding)
             yield from _places(finding.places)
-        for finding in filter(precedents_text, each.findings):
+        for finding in filter(precedents_of, each.findings):
             yield from _precedents(finding)
         yield from _nearest_and_all(each)
         yield from _WORTH

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from keet.analysis.hardware.ceilings import spoken_unit
 from keet.catalog import stalls
-from keet.evidence import Evidence, Reference, Sentence, constant
+from keet.evidence import Evidence, Reference, Sentence, constant, counted
 from keet.evidence.free_numbers import number_in
 from keet.explanation.analyst import explain
 from keet.findings import findings
@@ -79,9 +79,20 @@ def test_numbers_are_printed_as_in_an_f_string(value: float, unit: str, form: st
 def test_parts_are_words_and_references() -> None:
     assert CLAUSE == "75% of the 33,554,432 sectors"
     share, of, sectors, end = CLAUSE.parts
-    assert (share, of) == (Reference("75%", ("excess_share#0",)), " of the ")
-    assert (sectors, end) == (Reference("33,554,432 sector", ("sectors#0",)), "s")
+    assert (share, of) == (Reference("75%", ("excess_share#0",), evidence=SHARE), " of the ")
+    assert (sectors, end) == (
+        Reference("33,554,432 sector", ("sectors#0",), evidence=SECTORS),
+        "s",
+    )
     assert CLAUSE.ids == ("excess_share#0", "sectors#0")
+    assert CLAUSE.evidence == {"excess_share#0": SHARE, "sectors#0": SECTORS}
+
+
+def test_factors_and_counts() -> None:
+    gain, one = constant(6.44, "", "gain"), constant(1, "", "cases")
+    assert Sentence("{gain:times} and {gain:speedup}", gain=gain) == "6.4x and 6.44x"
+    many = counted(constant(2048, "", "families"), "family")
+    assert (many, counted(one, "case")) == ("2,048 families", "1 case")
 
 
 def test_sentences_are_made_of_clauses() -> None:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from keet.explanation.gain_texts import range_text
+from keet.analysis.ledger import Ledger
+from keet.diagnosis.finding import Finding, Forecast
+from keet.evidence import Evidence, Sentence, constant
+from keet.explanation.gain_texts import forecast_text, range_text
 from tests.rows import each_row
+
+
+def gain(factor: float) -> Evidence:
+    return constant(factor, "", "gain")
 
 
 @each_row(
@@ -18,9 +25,21 @@ from tests.rows import each_row
 )
 def test_forecasts(finding: str | None, forecast: tuple[float, float, float], text: str) -> None:
     """A range that ends at the largest gain that keet computes has no upper end."""
-    assert range_text(finding, *forecast) == text
+    assert range_text(finding, *map(gain, forecast)) == text
 
 
 def test_the_gain_of_several_launches_is_not_that_of_one() -> None:
-    said = range_text("redundant_traffic", 1.0, 2.8, 4.6, variant="hand_over")
+    said = range_text("redundant_traffic", *map(gain, (1.0, 2.8, 4.6)), variant="hand_over")
     assert said == "2.8x faster together (1.0x to 4.6x)"
+
+
+def test_two_claims_about_the_same_finding_keep_their_own_numbers() -> None:
+    ledger = Ledger("0")
+    first, second = (
+        Finding("tail_effect", "likely", Sentence(), Forecast(1.0, likely, 4.0), (), origin="model")
+        for likely in (2.0, 3.0)
+    )
+    texts = [forecast_text(each, ledger) for each in (first, second, first)]
+    assert [text[:4] for text in texts] == ["2.0x", "3.0x", "2.0x"]
+    assert texts[0].ids == texts[2].ids != texts[1].ids
+    assert {*texts[0].ids, *texts[1].ids} <= {piece.id for piece in ledger}

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from keet.analysis.ledger import LaunchLedger
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.diagnosis import diagnose
 from keet.diagnosis.finding import CauseCertainty, Finding, Forecast
@@ -39,8 +40,8 @@ def finding(name: str, variant: str = "", likely: float = 1.2) -> Finding:
 def test_which_finding_a_rule_agrees_with() -> None:
     first, second = finding("tail_effect"), finding("uncoalesced_global")
     said = "The Nsight Compute rule with the largest estimate, UncoalescedGlobalAccess, agrees"
-    assert second_opinion(FLIP, [second], [], 0) == f"{said} with finding 1."
-    assert second_opinion(FLIP, [first, second], [], 0) == f"{said} with finding 2."
+    assert second_opinion(LaunchLedger(FLIP), [second], [], 0) == f"{said} with finding 1."
+    assert second_opinion(LaunchLedger(FLIP), [first, second], [], 0) == f"{said} with finding 2."
 
 
 def test_a_rule_about_the_grid_agrees_with_the_finding_about_it() -> None:
@@ -53,7 +54,7 @@ def test_a_rule_about_the_grid_agrees_with_the_finding_about_it() -> None:
 
 
 def test_a_rule_about_waiting_is_a_consequence_of_the_cause() -> None:
-    told = second_opinion(PHYSICS, [finding("local_memory_spill")], [], 0)
+    told = second_opinion(LaunchLedger(PHYSICS), [finding("local_memory_spill")], [], 0)
     assert told == (
         "The Nsight Compute rule with the largest estimate is CPIStall (Long Scoreboard Stalls). "
         "keet considers it a consequence of finding 1."
@@ -67,31 +68,31 @@ def test_a_checked_rule_without_a_finding_would_gain_little() -> None:
         ([], [finding("uncoalesced_global", likely=1.05)]),
         ([], []),
     ):
-        told = second_opinion(FLIP, found, minor, 5)
+        told = second_opinion(LaunchLedger(FLIP), found, minor, 5)
         assert told is not None
         assert told.endswith(little)
 
 
 def test_a_rule_about_a_doubtful_cause_is_not_refuted() -> None:
     """The headline says that the cause would gain 20 % if it is there."""
-    told = second_opinion(FLIP, [], [finding("uncoalesced_global")], 5)
+    told = second_opinion(LaunchLedger(FLIP), [], [finding("uncoalesced_global")], 5)
     assert told is not None
     assert told.endswith("keet cannot tell whether fixing it would gain 10%.")
 
 
 def test_a_rule_that_keet_does_not_check_is_not_judged() -> None:
     for found in ([], [finding("integer_overhead")]):
-        told = second_opinion(launch_of("stencil_march"), found, [], 0)
+        told = second_opinion(LaunchLedger(launch_of("stencil_march")), found, [], 0)
         assert told is not None
         assert told.startswith(f"{LARGEST} is FPInstructions (FP32 Non-Fused")
         assert told.endswith(". keet has no check of its own for it.")
 
 
 def test_a_rule_is_not_judged_if_much_time_is_not_attributable() -> None:
-    told = second_opinion(FLIP, [], [], 60)
+    told = second_opinion(LaunchLedger(FLIP), [], [], 60)
     assert told is not None
     assert told.endswith("keet cannot judge it: much of the time is not attributable.")
-    known = second_opinion(FLIP, [], [finding("uncoalesced_global", likely=1.05)], 60)
+    known = second_opinion(LaunchLedger(FLIP), [], [finding("uncoalesced_global", likely=1.05)], 60)
     assert known is not None
     assert known.endswith("would gain less than 10%.")
 
@@ -106,14 +107,17 @@ def ruled(message: str, percent: float = 74.14) -> Launch:
 
 def test_a_rule_that_can_not_be_judged_is_quoted() -> None:
     message = "A sector has bytes. This kernel has 75 excessive sectors. Check the table."
-    told = second_opinion(ruled(message), [finding("latency_bound")], [], 60)
+    told = second_opinion(LaunchLedger(ruled(message)), [finding("latency_bound")], [], 60)
     assert told == (
         "Nsight Compute's rule UncoalescedGlobalAccess estimates a gain of 74.14% of the time and "
         'reports: "This kernel has 75 excessive sectors." keet cannot judge it: much of the time '
         "is not attributable."
     )
     assert precedes_findings(told)
-    for known in (second_opinion(ruled(message), [finding("uncoalesced_global")], [], 60), None):
+    for known in (
+        second_opinion(LaunchLedger(ruled(message)), [finding("uncoalesced_global")], [], 60),
+        None,
+    ):
         assert not precedes_findings(known)
 
 
@@ -121,7 +125,7 @@ def test_a_rule_that_can_not_be_judged_is_quoted() -> None:
     "message", ["Nothing is counted.", "got 8 sectors at PC @source:0:0x7f@ at /home/me/k.cu:3"]
 )
 def test_addresses_and_plain_advice_are_not_quoted(message: str) -> None:
-    told = second_opinion(ruled(message), [], [], 60)
+    told = second_opinion(LaunchLedger(ruled(message)), [], [], 60)
     assert told is not None
     assert told.startswith(f"{LARGEST} is UncoalescedGlobalAccess")
     assert message not in told
@@ -130,26 +134,26 @@ def test_addresses_and_plain_advice_are_not_quoted(message: str) -> None:
 
 def test_a_long_message_is_cut() -> None:
     for message in ("It is 1 of 2. " * 200, "7" * 5000):
-        told = second_opinion(ruled(message.strip()), [], [], 60)
+        told = second_opinion(LaunchLedger(ruled(message.strip())), [], [], 60)
         assert told is not None
         assert len(told) < 600
 
 
 def test_no_text_without_a_rule() -> None:
     launch = profile_of(REPORTS / "metrics_only.ncu-repz").launches[0]
-    assert second_opinion(launch, [finding("tail_effect")], [], 0) is None
+    assert second_opinion(LaunchLedger(launch), [finding("tail_effect")], [], 0) is None
 
 
 @needs_corpus
 def test_messages_of_one_rule_are_distinguished_by_title() -> None:
     """Of LaunchConfiguration, the block of 4 threads saves more than the grid of 4 blocks."""
     both = [finding("small_grid"), finding("warp_divergence")]
-    told = second_opinion(public_launch("LakshyaSingh354"), both, [], 0)
+    told = second_opinion(LaunchLedger(public_launch("LakshyaSingh354")), both, [], 0)
     assert told is not None
     assert "LaunchConfiguration (Block Size)" in told
     assert told.endswith("agrees with finding 2.")
     both[0] = finding("small_grid", "few_threads")
-    told = second_opinion(public_launch("LakshyaSingh354"), both, [], 0)
+    told = second_opinion(LaunchLedger(public_launch("LakshyaSingh354")), both, [], 0)
     assert told is not None
     assert told.endswith("agrees with finding 1."), "it is about the threads of a block, too"
 
@@ -157,7 +161,9 @@ def test_messages_of_one_rule_are_distinguished_by_title() -> None:
 @needs_corpus
 def test_l2_slices_are_judged_even_if_much_time_is_not_attributable() -> None:
     latency, launches = [finding("latency_bound")], public_profile("MgMap").launches
-    told = next(filter(None, (second_opinion(each, latency, [], 73) for each in launches)))
+    told = next(
+        filter(None, (second_opinion(LaunchLedger(each), latency, [], 73) for each in launches))
+    )
     assert "WorkloadImbalance (L2 Slices Workload Imbalance)" in told
     assert told.endswith("would gain less than 10%.")
 
@@ -165,7 +171,7 @@ def test_l2_slices_are_judged_even_if_much_time_is_not_attributable() -> None:
 @needs_corpus
 def test_a_rule_with_a_small_estimate_is_not_mentioned() -> None:
     """Its largest estimate is 5 %."""
-    assert second_opinion(public_launch("PriyanshuRS", 1), [], [], 0) is None
+    assert second_opinion(LaunchLedger(public_launch("PriyanshuRS", 1)), [], [], 0) is None
 
 
 # --- causes that are only possible

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from keet.analysis.ledger import Ledger
 from keet.catalog.case_summaries import (
     CASE_SUMMARIES,
     case_summaries,
@@ -163,7 +164,7 @@ def test_the_sentence_has_the_range_of_measured_gains(
 ) -> None:
     monkeypatch.setattr(told, "precedents", lambda: {"tail_effect": row} if row else {})
     finding = Finding("tail_effect", "certain", "", Forecast(1, 2, 3), ())
-    assert told.precedents_text(finding) == text
+    assert told.precedents_text(finding, Ledger()) == text
 
 
 def test_where_the_cases_were_measured() -> None:
@@ -181,6 +182,6 @@ def test_cases_and_explain_print_the_same_gains() -> None:
 
 def test_a_short_kernel_does_more_work_in_the_same_time() -> None:
     finding = Finding("launch_bound", "certain", "", Forecast(6.1, 8.04, 15.3), ())
-    assert forecast_text(finding) == "8.0x the work in the same time (6.1x to 15x)"
+    assert forecast_text(finding, Ledger()) == "8.0x the work in the same time (6.1x to 15x)"
     other = Finding("tail_effect", "certain", "", Forecast(1.0, 1.146, 2.0), ())
-    assert forecast_text(other) == "1.15x faster (1.0x to 2.0x)"
+    assert forecast_text(other, Ledger()) == "1.15x faster (1.0x to 2.0x)"

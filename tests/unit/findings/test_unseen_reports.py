@@ -8,6 +8,7 @@ import pytest
 
 from keet.analysis.facts import waits
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.ledger import Ledger
 from keet.analysis.memory_work import global_loads_part, global_part
 from keet.analysis.time_model import TimeModel
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
@@ -271,7 +272,7 @@ def test_a_sleep_has_no_gain_and_no_cases_of_other_causes() -> None:
     found = diagnose(made_up({"l2": 0.1, "issue_slots": 0.1}, states)).findings[0]
     assert found.variant == "sleep"
     assert found.has_open_gain
-    assert forecast_text(found) == "gain not known"
+    assert forecast_text(found, Ledger()) == "gain not known"
     assert precedents_of(found) is None
 
 

@@ -123,7 +123,7 @@ def test_rule_has_the_same_name_everywhere(monkeypatch: pytest.MonkeyPatch) -> N
     rule = RuleResult("CPIStall", "Warp Stall", "S", RuleKind.OPTIMIZATION, "Long", "text", speedup)
     monkeypatch.setattr(each.launch, "rules", (rule,), raising=False)
     monkeypatch.setattr(each.launch, "leading_rule", rule, raising=False)
-    opinion = second_opinion(each.launch, each.findings, each.minor, 0.0)
+    opinion = second_opinion(each.view.ledger, each.findings, each.minor, 0.0)
     each = each._replace(second_opinion=opinion)
     text = PageParts(rules_section(each, Anchors()) or "").text
     assert text.count("CPIStall (Long)") == 2

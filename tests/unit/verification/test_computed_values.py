@@ -140,7 +140,8 @@ def test_what_keet_prints_of_a_launch(text: str, verdict: set[str], flip: Profil
 def test_a_count_of_measured_cases_is_that_of_a_printed_finding(flip: Profile) -> None:
     """Counts of minor findings are not printed, so they confirm nothing."""
     launch = explain(flip, flip.launches, 5).launches[0]
-    printed, counted = precedents_text(launch.findings[0]), precedents_of(launch.findings[0])
+    first = launch.findings[0]
+    printed, counted = precedents_text(first, launch.view.ledger), precedents_of(first)
     assert counted is not None
     assert verdicts(printed, flip)[str(counted.cases)] == "confirmed"
     others = {found.cases for each in launch.minor if (found := precedents_of(each))}
