@@ -66,7 +66,8 @@ def run(args: Namespace) -> int:
         raise UsageError("--no-model and --model exclude each other; leave one out")
     options = None if args.no_model else model_options(args)
     with open_store(args.store) as store, store.explaining_damage():
-        code = _show(args, find_insights(store, args.kernel, top_of(args)), options)
+        found = replace(find_insights(store, args.kernel, top_of(args)), store=str(args.store))
+        code = _show(args, found, options)
     if not args.show_prompt:
         note_older(store)
     return code
