@@ -9,12 +9,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from keet.corpus.batch.file_analysis import analyse
-from keet.corpus.insights.records import Insight, Insights
 from keet.corpus.insights.search import find_insights
 from keet.corpus.store.part_writer import FileRecord, write_part
 from keet.corpus.store.reader import open_store
 from keet.corpus.store.report_rows import FileRows
 from keet.corpus.store.schema import FINDING_COLUMNS, LAUNCH_COLUMNS
+from keet.documents.insights import InsightDocument, InsightsDocument
+from keet.evidence import Sentence
 
 Cells = Mapping[str, object]
 MONDAY = datetime(2026, 11, 2, 6)  # noqa: DTZ001 - the store keeps UTC, and does not say it
@@ -119,12 +120,19 @@ def reports_in(out: Path, reports: Iterable[Path]) -> Path:
     return out
 
 
-def insights_of(out: Path) -> Insights:
+def insights_of(out: Path) -> InsightsDocument:
+    """Every number of a text is a fact of its insight."""
     with open_store(out) as store:
-        return find_insights(store)
+        found = find_insights(store)
+    for each in found.insights:
+        for text in (each.title, *each.text, each.adds or Sentence()):
+            assert isinstance(text, Sentence)
+            assert {*text.ids} <= each.facts.keys()
+            assert all(reference.ids for reference in text.references)
+    return found
 
 
-def of_kind(insights: Insights, kind: str) -> list[Insight]:
+def of_kind(insights: InsightsDocument, kind: str) -> list[InsightDocument]:
     return [each for each in insights.insights if each.kind == kind]
 
 

@@ -236,9 +236,9 @@ def test_doctor_lists_extras(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def extra_check() -> object:
-    from keet.cli.doctor_checks import HealthCheck
+    from keet.documents.doctor import CheckDocument
 
-    return HealthCheck("ncu-report", "ok", False, "there")
+    return CheckDocument("ncu-report", "ok", False, "there")
 
 
 # --- import keet

@@ -227,7 +227,7 @@ def test_the_rule_for_formats_accepts_and_refuses_examples() -> None:
         ("keet.render.html.diff", "keet.render.common.diff"),
         ("keet.render.html.roofline", "keet.render.svg.roofline.roofline_svg"),
         ("keet.render.html.explain", "keet.render.markdown.context.context_text"),
-        ("keet.render.svg.insights", "keet.render.json.insights.SweepDocument"),
+        ("keet.render.svg.insights", "keet.documents.insights.SweepDocument"),
         ("keet.render.common.top", "keet.render.json.top"),
         ("keet.cli.top", "keet.render.terminal.top"),
         ("keet.render.csv.top", "keet.catalog"),

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from keet.catalog.cases import casebook
 from keet.cli import COMMANDS, help_text
 from keet.cli.skill import SKILL
 from keet.errors import UsageError
+from keet.explanation.casebook import casebook
 from keet.explanation.token_budget import count_tokens
 from keet.findings import findings
 from tests.conftest import Keet

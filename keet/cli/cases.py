@@ -15,7 +15,7 @@ from keet.cli.arguments import Destination, add_output
 from keet.errors import UsageError
 
 if TYPE_CHECKING:
-    from keet.catalog.cases import CaseEntry
+    from keet.documents.cases import CaseDocument
 
 EXAMPLES = """\
 examples:
@@ -39,8 +39,9 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
-    from keet.catalog.cases import casebook
-    from keet.render.json.cases import cases_json
+    from keet.documents.cases import CasesDocument
+    from keet.documents.document import json_text
+    from keet.explanation.casebook import casebook
     from keet.render.terminal.cases import case_view, cases_view
 
     out = Destination(args, sys.stdout)
@@ -48,14 +49,14 @@ def run(args: Namespace) -> None:
         raise UsageError("CASE names a single case; leave out --finding and the other filters")
     entries = [_named(args.case, casebook())] if args.case else _chosen(args, casebook())
     if args.format == "json":
-        out.write(cases_json(entries))
+        out.write(json_text(CasesDocument(cases=entries)))
     elif args.case:
         out.show(lambda width: case_view(entries[0], width))
     else:
         out.show(lambda width: cases_view(entries, width))
 
 
-def _named(name: str, entries: tuple[CaseEntry, ...]) -> CaseEntry:
+def _named(name: str, entries: tuple[CaseDocument, ...]) -> CaseDocument:
     """By the full id, or by the part after the family if that is unique."""
     found = [entry for entry in entries if name in (entry.id, entry.id.partition("/")[2])]
     if len(found) == 1:
@@ -73,10 +74,8 @@ def _named(name: str, entries: tuple[CaseEntry, ...]) -> CaseEntry:
     raise UsageError(f"there is no case {name!r}; {hint}")
 
 
-def _chosen(args: Namespace, entries: tuple[CaseEntry, ...]) -> list[CaseEntry]:
+def _chosen(args: Namespace, entries: tuple[CaseDocument, ...]) -> list[CaseDocument]:
     """Grouped by finding, the largest gain of that cause first."""
-    from keet.catalog.precedents import gain_of_cause
-
     for option in ("finding", "archetype", "family"):
         _check_known(option, getattr(args, option), {getattr(entry, option) for entry in entries})
     chosen = [
@@ -89,7 +88,7 @@ def _chosen(args: Namespace, entries: tuple[CaseEntry, ...]) -> list[CaseEntry]:
     ]
     if not chosen:
         raise UsageError("no case matches all of these options; leave one out")
-    return sorted(chosen, key=lambda entry: (entry.finding, entry.lookalike, -gain_of_cause(entry)))
+    return sorted(chosen, key=lambda entry: (entry.finding, entry.lookalike, -entry.gain))
 
 
 def _check_known(option: str, wanted: str | None, known: set[str]) -> None:

@@ -27,11 +27,10 @@ def run(args: Namespace) -> int:
     checks = examine()
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        from keet.documents.doctor import CheckDocument, DoctorDocument
+        from keet.documents.doctor import DoctorDocument
         from keet.documents.document import json_text
 
-        rows = [CheckDocument(**check._asdict()) for check in checks]
-        out.write(json_text(DoctorDocument(checks=rows)))
+        out.write(json_text(DoctorDocument(checks=checks)))
     else:
         from keet.render.terminal.doctor import doctor_view
 

@@ -8,8 +8,8 @@ import shutil
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
-from typing import Literal, NamedTuple
 
+from keet.documents.doctor import CheckDocument
 from keet.errors import UsageError
 from keet.optional_packages import DISTRIBUTION, EXTRAS, Extra, install_command
 from keet.version import __version__
@@ -19,19 +19,9 @@ _SECONDS = 10
 _SERVER_SECONDS = 3
 
 
-class HealthCheck(NamedTuple):
-    """The result of one check."""
-
-    name: str
-    status: Literal["ok", "missing", "broken"]
-    needed: bool
-    found: str
-    remedy: str | None = None
-
-
-def examine() -> list[HealthCheck]:
+def examine() -> list[CheckDocument]:
     return [
-        HealthCheck("keet", "ok", True, f"{__version__} on Python {platform.python_version()}"),
+        CheckDocument("keet", "ok", True, f"{__version__} on Python {platform.python_version()}"),
         *_namesake(),
         *map(_package, _PACKAGES),
         _zstd(),
@@ -44,33 +34,33 @@ def examine() -> list[HealthCheck]:
     ]
 
 
-def _namesake() -> list[HealthCheck]:
+def _namesake() -> list[CheckDocument]:
     """PyPI has another project named `keet`, whose files overwrite those of this one."""
     found = _version("keet")
     if found is None:
         return []
     remedy = f"pip uninstall keet {DISTRIBUTION}, then install {DISTRIBUTION} again"
     what = f"another distribution, keet {found}, is installed and has a module of the same name"
-    return [HealthCheck("name", "broken", False, what, remedy)]
+    return [CheckDocument("name", "broken", False, what, remedy)]
 
 
-def _package(name: str) -> HealthCheck:
+def _package(name: str) -> CheckDocument:
     found = _version(name)
     if found is None:
-        return HealthCheck(name, "missing", True, "not installed", f"pip install '{name}'")
-    return HealthCheck(name, "ok", True, found)
+        return CheckDocument(name, "missing", True, "not installed", f"pip install '{name}'")
+    return CheckDocument(name, "ok", True, found)
 
 
-def _extra(name: str, extra: Extra) -> HealthCheck:
+def _extra(name: str, extra: Extra) -> CheckDocument:
     """An optional part of keet."""
     found = {package: _version(package) for package in extra.packages}
     absent = [package for package, installed in found.items() if installed is None]
     title = f"extra {name}"
     if absent:
         what = f"for {extra.purpose} ({', '.join(absent)} not installed)"
-        return HealthCheck(title, "missing", False, what, install_command(name))
+        return CheckDocument(title, "missing", False, what, install_command(name))
     installed = ", ".join(f"{package} {installed}" for package, installed in found.items())
-    return HealthCheck(title, "ok", False, f"for {extra.purpose} ({installed})")
+    return CheckDocument(title, "ok", False, f"for {extra.purpose} ({installed})")
 
 
 def _version(package: str) -> str | None:
@@ -80,74 +70,74 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _zstd() -> HealthCheck:
+def _zstd() -> CheckDocument:
     try:
         from keet.ingest.input.zstd import LIBRARY
 
-        return HealthCheck("zstd", "ok", True, f"{LIBRARY}, used for compressed reports")
+        return CheckDocument("zstd", "ok", True, f"{LIBRARY}, used for compressed reports")
     except ImportError as problem:
         remedy = "pip install backports.zstd"
-        return HealthCheck("zstd", "missing", True, f"no .ncu-repz ({problem})", remedy)
+        return CheckDocument("zstd", "missing", True, f"no .ncu-repz ({problem})", remedy)
 
 
-def _native_reader() -> HealthCheck:
+def _native_reader() -> CheckDocument:
     """Only the SASS text needs it."""
     from keet.ingest.sass.nvidia_reader import PACKAGE, installed_version
 
     installed = installed_version()
     if installed is None:
-        return HealthCheck(PACKAGE, "missing", False, "no SASS text", f"pip install {PACKAGE}")
+        return CheckDocument(PACKAGE, "missing", False, "no SASS text", f"pip install {PACKAGE}")
     loaded = _first_line([sys.executable, "-I", "-c", "import ncu_report; print('loads')"])
     if loaded != "loads":
         remedy = f"pip install --force-reinstall {PACKAGE}"
-        return HealthCheck(
+        return CheckDocument(
             PACKAGE, "broken", False, f"{installed} does not load ({loaded})", remedy
         )
-    return HealthCheck(
+    return CheckDocument(
         PACKAGE, "ok", False, f"{installed}, used for SASS text, in a separate process"
     )
 
 
-def _ncu() -> HealthCheck:
+def _ncu() -> CheckDocument:
     path = shutil.which("ncu")
     if path is None:
         remedy = "only profiling on this machine needs it: install Nsight Compute"
-        return HealthCheck("ncu", "missing", False, "not on the PATH", remedy)
+        return CheckDocument("ncu", "missing", False, "not on the PATH", remedy)
     output = _output([path, "--version"])
     found = next((line for line in output.splitlines() if line.startswith("Version")), "")
     if not found:
-        return HealthCheck(
+        return CheckDocument(
             "ncu", "broken", False, f"{path} does not run", "reinstall Nsight Compute"
         )
-    return HealthCheck("ncu", "ok", False, f"{found.removeprefix('Version ')} at {path}")
+    return CheckDocument("ncu", "ok", False, f"{found.removeprefix('Version ')} at {path}")
 
 
-def _gpu() -> HealthCheck:
+def _gpu() -> CheckDocument:
     path = shutil.which("nvidia-smi")
     query = ["--query-gpu=name,driver_version", "--format=csv,noheader"]
     found = _first_line([path, *query]) if path else ""
     if not found or "failed" in found.lower() or "error" in found.lower():
         remedy = "only profiling needs a GPU; reports can be read without one"
-        return HealthCheck("GPU", "missing", False, found or "none found", remedy)
-    return HealthCheck("GPU", "ok", False, found)
+        return CheckDocument("GPU", "missing", False, found or "none found", remedy)
+    return CheckDocument("GPU", "ok", False, found)
 
 
-def _model() -> HealthCheck:
+def _model() -> CheckDocument:
     from keet.agent.model.settings import find_model
     from keet.cli.model_options import HOW
 
     try:
         spec = find_model()
     except UsageError as problem:
-        return HealthCheck("model", "broken", False, str(problem), "correct or unset it")
+        return CheckDocument("model", "broken", False, str(problem), "correct or unset it")
     if spec is None:
-        return HealthCheck(
+        return CheckDocument(
             "model", "missing", False, "no model is set; reports are explained without one", HOW
         )
     return _server(spec.name, spec.base_url) if spec.base_url else _key(spec.name)
 
 
-def _server(name: str, url: str) -> HealthCheck:
+def _server(name: str, url: str) -> CheckDocument:
     """Whether the server answers; no report data is sent."""
     from threading import Thread
 
@@ -161,9 +151,9 @@ def _server(name: str, url: str) -> HealthCheck:
     asking.join(_SERVER_SECONDS)
     answer = answers[0] if answers else OSError(f"no complete answer within {_SERVER_SECONDS:g} s")
     if isinstance(answer, str):
-        return HealthCheck("model", "ok", False, f"{found}, which answers{quotable(answer)}")
+        return CheckDocument("model", "ok", False, f"{found}, which answers{quotable(answer)}")
     remedy = "start the server, or name another with KEET_BASE_URL"
-    return HealthCheck("model", "broken", False, f"{found}: {quotable(str(answer))}", remedy)
+    return CheckDocument("model", "broken", False, f"{found}: {quotable(str(answer))}", remedy)
 
 
 def _first_words(url: str) -> str | OSError | ValueError:
@@ -194,23 +184,23 @@ def _first_words(url: str) -> str | OSError | ValueError:
         return ValueError(f"no answer of a server ({problem!r})")
 
 
-def _key(name: str) -> HealthCheck:
+def _key(name: str) -> CheckDocument:
     from keet.agent.model.faults import key_variable
 
     variable = key_variable(name)
     if variable and not os.environ.get(variable):
-        return HealthCheck("model", "broken", False, f"{name}, without a key", f"set {variable}")
-    return HealthCheck(
+        return CheckDocument("model", "broken", False, f"{name}, without a key", f"set {variable}")
+    return CheckDocument(
         "model", "ok", False, f"{name}; whether the key is right is seen when it is asked"
     )
 
 
-def _encoding() -> HealthCheck:
+def _encoding() -> CheckDocument:
     encoding = (sys.stdout.encoding or "").lower()
     if encoding.replace("-", "") == "utf8":
-        return HealthCheck("terminal", "ok", False, "UTF-8")
+        return CheckDocument("terminal", "ok", False, "UTF-8")
     remedy = "set PYTHONUTF8=1, or a UTF-8 locale"
-    return HealthCheck(
+    return CheckDocument(
         "terminal", "broken", False, f"{encoding or 'unknown'}: boxes look odd", remedy
     )
 

@@ -15,7 +15,7 @@ from keet.cli.arguments import Destination, add_output
 from keet.errors import UsageError, one_line
 
 if TYPE_CHECKING:
-    from keet.render.common.finding_reference import FindingReference
+    from keet.documents.finding_reference import FindingReferenceDocument
 
 EXAMPLES = """\
 examples:
@@ -60,15 +60,15 @@ def run(args: Namespace) -> None:
 
 def _write_json(out: Destination, wanted: str | None) -> None:
     from keet.documents.document import json_text
+    from keet.documents.finding_reference import FindingsDocument
     from keet.findings import findings
-    from keet.render.json.finding_reference import findings_document
 
-    chosen = [wanted] if wanted else list(findings())
-    out.write(json_text(findings_document(map(_reference, chosen))))
+    chosen = [wanted] if wanted else findings()
+    out.write(json_text(FindingsDocument(findings=[*map(_reference, chosen)])))
 
 
-def _reference(finding: str) -> FindingReference:
-    from keet.render.common.finding_reference import finding_reference
+def _reference(finding: str) -> FindingReferenceDocument:
+    from keet.explanation.finding_reference import finding_reference
 
     return finding_reference(finding)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,8 +27,7 @@ from keet.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from keet.agent.insights_summary import InsightFacts, InsightSummaries
     from keet.agent.options import ModelOptions
-    from keet.corpus.insights.records import Insights, Written
-    from keet.documents.insights import InsightsDocument
+    from keet.documents.insights import InsightsDocument, WrittenDocument
     from keet.prose.text import Prose
 
 EXAMPLES = """\
@@ -67,13 +66,14 @@ def run(args: Namespace) -> int:
         raise UsageError("--no-model and --model exclude each other; leave one out")
     options = None if args.no_model else model_options(args)
     with open_store(args.store) as store, store.explaining_damage():
-        code = _show(args, find_insights(store, args.kernel, top_of(args)), options)
+        found = replace(find_insights(store, args.kernel, top_of(args)), store=str(args.store))
+        code = _show(args, found, options)
     if not args.show_prompt:
         note_older(store)
     return code
 
 
-def _show(args: Namespace, found: Insights, options: ModelOptions | None) -> int:
+def _show(args: Namespace, found: InsightsDocument, options: ModelOptions | None) -> int:
     if args.kernel is not None and not found.launches:
         raise UsageError(
             f"--kernel {args.kernel.pattern!r} matches no launch; see: keet top {args.store}"
@@ -81,19 +81,19 @@ def _show(args: Namespace, found: Insights, options: ModelOptions | None) -> int
     if args.show_prompt and options:
         return _show_prompts(args, found, options)
     summaries = _summaries(args, found, options) if options else None
-    _print(args, _document(args, found, summaries))
+    _print(args, _with_summaries(found, summaries) if summaries else found)
     has_failed = summaries and summaries.problem and not summaries.has_text
     return ExitCode.NOT_AVAILABLE if has_failed else 0
 
 
-def _show_prompts(args: Namespace, found: Insights, options: ModelOptions) -> int:
+def _show_prompts(args: Namespace, found: InsightsDocument, options: ModelOptions) -> int:
     from keet.agent.insights_summary import shown_insight_prompts
 
     Destination(args, sys.stdout).write(shown_insight_prompts(_facts(args, found), options))
     return 0
 
 
-def _facts(args: Namespace, found: Insights) -> list[InsightFacts]:
+def _facts(args: Namespace, found: InsightsDocument) -> list[InsightFacts]:
     """The insights that a model summarises. The same for every format: JSON lists more of them."""
     from keet.agent.insights_summary import InsightFacts
     from keet.corpus.insights.summaries import insight_evidence, insight_names, insight_text
@@ -106,46 +106,40 @@ def _facts(args: Namespace, found: Insights) -> list[InsightFacts]:
     ]
 
 
-def _summaries(args: Namespace, found: Insights, options: ModelOptions) -> InsightSummaries:
+def _summaries(args: Namespace, found: InsightsDocument, options: ModelOptions) -> InsightSummaries:
     from keet.agent.insights_summary import summarise_insights
 
     announce(args)
     return summarise_insights(_facts(args, found), options, print_progress)
 
 
-def _with_summaries(found: Insights, texts: Mapping[str, Prose]) -> Insights:
-    insights = (each._replace(written=_written(texts.get(each.id))) for each in found.insights)
-    return found._replace(insights=tuple(insights))
+def _with_summaries(found: InsightsDocument, summaries: InsightSummaries) -> InsightsDocument:
+    from keet.documents.insights import InsightsUsageDocument
 
-
-def _written(prose: Prose | None) -> Written | None:
-    from keet.corpus.insights.records import UncheckedText, Written
-
-    if prose is None:
-        return None
-    unchecked = (UncheckedText(str(each), each.problem or "") for each in prose.problems)
-    return Written(str(prose), tuple(unchecked))
-
-
-def _document(
-    args: Namespace, found: Insights, summaries: InsightSummaries | None
-) -> InsightsDocument:
-    from keet.render.json.insights import insights_document
-
-    if summaries is None:
-        return insights_document(found, str(args.store))
     if summaries.problem:
         print_problem(
             f"{summaries.problem}; the insights are complete, but the model did not summarise all"
         )
-    author = f"model:{summaries.author}" if summaries.has_text else "analyst"
-    return insights_document(
-        _with_summaries(found, summaries.texts),
-        str(args.store),
-        author=author,
-        usage=summaries.usage,
+    texts = summaries.texts
+    return replace(
+        found,
+        author=f"model:{summaries.author}" if summaries.has_text else "analyst",
+        insights=[replace(each, written=_written(texts.get(each.id))) for each in found.insights],
+        usage=InsightsUsageDocument.taken_from(summaries.usage),
         problem=summaries.problem,
     )
+
+
+def _written(prose: Prose | None) -> WrittenDocument | None:
+    from keet.documents.insights import UncheckedSentenceDocument, WrittenDocument
+
+    if prose is None:
+        return None
+    unchecked = [
+        UncheckedSentenceDocument(text=str(each), reason=each.problem or "")
+        for each in prose.problems
+    ]
+    return WrittenDocument(text=str(prose), unchecked=unchecked)
 
 
 def _print(args: Namespace, document: InsightsDocument) -> None:

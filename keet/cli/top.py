@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,7 @@ from keet.errors import UsageError, one_line
 
 if TYPE_CHECKING:
     from keet.corpus.store.reader import Store
-    from keet.corpus.top.ranking import GpuTotals, Opportunity, Top
-    from keet.documents.top import GpuDocument, OpportunityDocument, TopDocument
+    from keet.documents.top import TopDocument
 
 EXAMPLES = """\
 examples:
@@ -61,7 +61,12 @@ def run(args: Namespace) -> None:
     out = Destination(args, sys.stdout)
     with open_filled(args.store) as store, store.explaining_damage():
         top = find_top(store, Selection(args.by, top_of(args), args.device, args.kernel))
-        _print(args, out, _document(args, top, _failed(store)))
+        if not top.launches:
+            raise UsageError(
+                f"{args.store}: the store has no launches: no report could be read, or all are "
+                f'gone; see: keet query {args.store} "SELECT path, status, reason FROM files"'
+            )
+        _print(args, out, replace(top, store=str(args.store)))
     note_older(store)
 
 
@@ -79,45 +84,6 @@ def note_older(store: Store) -> None:
     """Print on stderr, after the result, what an older store lacks."""
     if store.version.is_old:
         sys.stderr.write(one_line(f"keet: {store.version.note}") + "\n")
-
-
-def _failed(store: Store) -> int:
-    return int(store.query("SELECT count(*) FROM files WHERE status = 'failed'").rows[0][0])
-
-
-def _document(args: Namespace, top: Top, failed: int) -> TopDocument:
-    from keet.documents.top import TopDocument
-
-    path = args.store
-    if not top.launches:
-        raise UsageError(
-            f"{path}: the store has no launches: no report could be read, or all are gone; see: "
-            f'keet query {path} "SELECT path, status, reason FROM files"'
-        )
-    fields = {
-        **top._asdict(),
-        "opportunities": [_opportunity(n, each) for n, each in enumerate(top.opportunities, 1)],
-        "gpus": [_gpu(gpu) for gpu in top.gpus],
-        "device": args.device.pattern if args.device else None,
-        "kernel": args.kernel.pattern if args.kernel else None,
-    }
-    return TopDocument(store=str(path), failed=failed, **fields)
-
-
-def _gpu(gpu: GpuTotals) -> GpuDocument:
-    from keet.documents.top import GapExampleDocument, GpuDocument
-
-    example = GapExampleDocument(**gpu.gap_example._asdict()) if gpu.gap_example else None
-    return GpuDocument(**{**gpu._asdict(), "gap_example": example})
-
-
-def _opportunity(rank: int, each: Opportunity) -> OpportunityDocument:
-    from keet.corpus.batch.gone_files import is_gone
-    from keet.documents.top import GainDocument, OpportunityDocument
-
-    forecast = GainDocument(**each.forecast._asdict()) if each.forecast else None
-    fields = {**each._asdict(), "rank": rank, "forecast": forecast, "gone": is_gone(each.path)}
-    return OpportunityDocument(**fields)
 
 
 def _print(args: Namespace, out: Destination, document: TopDocument) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from keet.documents.document import Document
+from keet.documents.document import LEFT_OUT, Document
 from keet.documents.shared_types import KEET, Producer
 
 
@@ -79,7 +79,7 @@ class CaseDocument(Document):
     lines: list[int]
     """Source lines of the cause."""
     moved: MovedDocument
-    steps: list[CaseStepDocument] | None = None
+    steps: list[CaseStepDocument] = LEFT_OUT
     """Each of several causes fixed alone; absent if there is only one cause."""
     counters: dict[str, tuple[float | None, float | None]]
     """By catalog id: the values before and after, of the evaluated launches."""
@@ -87,6 +87,12 @@ class CaseDocument(Document):
     """Paths in keet's repository: before, after."""
     diff: str
     """Unified diff of the code before and after."""
+
+    @property
+    def gain(self) -> float:
+        """The speed-up of its cause alone, if the case has several."""
+        alone = (step.speedup for step in self.steps or () if step.finding == self.finding)
+        return next(alone, self.speedup)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,10 @@ from keet.documents.document import Document
 from keet.documents.shared_types import KEET, Producer
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class CheckDocument(Document):
+    """The result of one check."""
+
     name: str
     status: Literal["ok", "missing", "broken"]
     needed: bool

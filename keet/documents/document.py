@@ -114,7 +114,10 @@ def numbers_in(value: Any) -> int:
 
 
 def number_fields(number: Evidence | Quantity) -> dict[str, Any]:
-    """The fields of a `NumberDocument` or `QuantityDocument`."""
+    """The fields of a `NumberDocument` or `QuantityDocument`; or those that its class chooses."""
+    chosen = getattr(number, "json_fields", None)
+    if chosen:
+        return dict(chosen())
     value = number.value
     is_finite = isinstance(value, int) or math.isfinite(value)
     nonfinite = None if is_finite else str(float(value))

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from keet.documents.document import Document
-from keet.documents.shared_types import KEET, Producer
+from keet.documents.document import Document, plain
+from keet.documents.shared_types import KEET, Producer, WrittenAs
+from keet.evidence import Evidence
+from keet.units import Quantity, base_unit, format_number
+
+Work = Literal["same", "varies", "unknown"]
+Basis = Literal["run", "reports"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +31,53 @@ class FactDocument(Document):
     launch: int | None
     derived_from: list[str]
     """Ids of the facts that it was computed from."""
+
+
+class Fact(Evidence):
+    """A number in a text: a cell of the store, or computed from cells. Its id says what the number
+    is and of which point: `duration_us#2`, `slowest_to_best#set`."""
+
+    path: str | None = None
+    launch: int | None = None
+
+    def __str__(self) -> str:
+        """Times in a suitable unit: `13.7 ms`, not `13,700 us`."""
+        quantity = Quantity(self.value, self.unit)
+        return str(quantity.to_base() if self.unit == "us" else quantity)
+
+    def __format__(self, spec: str) -> str:
+        """Also `knob`, as names write it: `1024`; and `amount`, after a label: the unit is printed
+        only if the label does not imply it."""
+        if spec == "knob":
+            return shown_value(self.value)
+        if spec == "amount":
+            head = base_unit(self.unit).partition("/")[0]
+            scaled = head in ("%", "ns", "byte", "hz", "bit", "flop", "op")
+            return str(self) if scaled else format_number(float(self.value))
+        if spec and self.unit == "x":
+            return f"{self.value:{spec}}x"
+        return super().__format__(spec)
+
+    def json_fields(self) -> dict[str, Any]:
+        """Those of a `FactDocument`."""
+        return {
+            "column": self.metric,
+            "label": self.label,
+            "value": plain(self.value),
+            "unit": self.unit,
+            "path": self.path,
+            "launch": self.launch,
+            "derived_from": list(self.derived_from or ()),
+        }
+
+
+JsonFact = Annotated[Fact, WrittenAs(FactDocument)]
+"""In a mapping by id."""
+
+
+def shown_value(value: float | str) -> str:
+    """The value of a knob, as names write it."""
+    return value if isinstance(value, str) else f"{value:g}" if value < 1e6 else f"{value:.0f}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +135,7 @@ class SweepDocument(Document):
     """Parameters that stay the same."""
     moves_with: list[str]
     """What changes together with the knob."""
-    work: Literal["same", "varies", "unknown"]
+    work: Work
     work_unit: str | None
     points: list[CurvePointDocument]
     best: int | None
@@ -140,7 +193,7 @@ class ClusterDocument(Document):
     saved_likely_us: float
     saved_high_us: float
     remedy: str
-    basis: Literal["run", "reports"]
+    basis: Basis
     """What the times cover. `run`: whole runs, if they are known for all files of this GPU.
     `reports`: the profiled launches."""
 
@@ -238,7 +291,7 @@ class InsightDocument(Document):
     adds: str
     """What the files show together, compared with the best single profile; empty if they add
     nothing to it."""
-    facts: dict[str, FactDocument]
+    facts: dict[str, JsonFact]
     sweep: SweepDocument | None
     cluster: ClusterDocument | None
     outliers: OutliersDocument | None
@@ -287,3 +340,12 @@ class InsightsDocument(Document):
     """Null if no model was used."""
     problem: str | None = None
     """Why a model's part is missing or incomplete."""
+
+    def first_of_each_kind(self, most: int) -> list[InsightDocument]:
+        found: Counter[str] = Counter()
+        first = []
+        for each in self.insights:
+            found[each.kind] += 1
+            if found[each.kind] <= most:
+                first.append(each)
+        return first

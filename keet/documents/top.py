@@ -9,6 +9,7 @@ from keet.documents.document import Document
 from keet.documents.shared_types import KEET, Producer
 
 Basis = Literal["run", "reports"]
+By = Literal["kernel", "finding", "file"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +144,7 @@ class TopDocument(Document):
     schema_version: Literal[1] = 1
     producer: Producer = KEET
     store: str
-    by: Literal["kernel", "finding", "file"]
+    by: By
     device: str | None
     """Value of --device; null for all."""
     kernel: str | None

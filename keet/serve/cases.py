@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-from keet.catalog.cases import CaseEntry, casebook
+from keet.documents.cases import CaseDocument
 from keet.errors import UsageError
-from keet.render.json.cases import case_document
+from keet.explanation.casebook import casebook
 from keet.serve.allowed_folders import quoted
 from keet.serve.arguments import CasesArguments
 from keet.serve.report_cache import ReportCache
@@ -29,7 +29,7 @@ def cases(_: ReportCache, asked: CasesArguments, call: ToolCall) -> ToolReply:
     return ToolReply(CasesToolResult(case=None, cases=page.entries, **page_fields(page)), text, end)
 
 
-def _list(entries: Sequence[CaseEntry], offset: int, count: int) -> str:
+def _list(entries: Sequence[CaseDocument], offset: int, count: int) -> str:
     """The text for `count` cases; its introduction is about all of them."""
     from keet.render.terminal.cases import cases_view
 
@@ -44,12 +44,11 @@ def _one(name: str) -> ToolReply:
     found = [each for each in entries if name in (each.id, each.id.partition("/")[2])]
     if len(found) != 1:
         raise UsageError(f"case {quoted(name)}: {_no_case(name, found, entries)}")
-    document = case_document(found[0])
-    result = CasesToolResult(case=document, cases=[], total=1, offset=0, more=0, next_offset=None)
+    result = CasesToolResult(case=found[0], cases=[], total=1, offset=0, more=0, next_offset=None)
     return ToolReply(result, view_text(case_view(found[0], WIDTH)))
 
 
-def _no_case(name: str, found: Sequence[CaseEntry], entries: Sequence[CaseEntry]) -> str:
+def _no_case(name: str, found: Sequence[CaseDocument], entries: Sequence[CaseDocument]) -> str:
     if found:
         return f"several cases have this name: {', '.join(each.id for each in found[:5])}"
     close = difflib.get_close_matches(name[:100], [each.id for each in entries], n=3, cutoff=0.6)
@@ -57,14 +56,12 @@ def _no_case(name: str, found: Sequence[CaseEntry], entries: Sequence[CaseEntry]
     return f"there is no such case; {hint}"
 
 
-def _row(entry: CaseEntry) -> dict[str, object]:
+def _row(entry: CaseDocument) -> dict[str, object]:
     return {name: getattr(entry, name) for name in CaseRow.names()}
 
 
-def _chosen(asked: CasesArguments) -> Sequence[CaseEntry]:
+def _chosen(asked: CasesArguments) -> Sequence[CaseDocument]:
     """Grouped by finding, the largest gain first, as `keet cases`."""
-    from keet.catalog.precedents import gain_of_cause
-
     entries = casebook()
     for option in ("finding", "archetype"):
         _check(option, getattr(asked, option), {getattr(each, option) for each in entries})
@@ -77,7 +74,7 @@ def _chosen(asked: CasesArguments) -> Sequence[CaseEntry]:
     ]
     if not found:
         raise UsageError("no case matches all of these arguments; leave one out")
-    return sorted(found, key=lambda each: (each.finding, each.lookalike, -gain_of_cause(each)))
+    return sorted(found, key=lambda each: (each.finding, each.lookalike, -each.gain))
 
 
 def _check(option: str, wanted: str | None, known: set[str]) -> None:

@@ -15,9 +15,9 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from keet.catalog.case_summaries import CASE_SUMMARIES, summaries_text
-from keet.catalog.cases import casebook
-from keet.catalog.precedents import PRECEDENTS, precedents_text
+from keet.catalog.case_summaries import CASE_SUMMARIES
+from keet.catalog.precedents import PRECEDENTS
+from keet.explanation.casebook import casebook, precedents_text, summaries_text
 from keet.profile import Profile
 from kernels_samples.casebook.cases import Case, counter_value, dump, load_cases
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from keet.catalog.cases import MovedCounter, casebook
+from keet.documents.cases import MovedDocument
+from keet.explanation.casebook import casebook
 from keet.ingest import read_profile
 from keet.ingest.input.report_bytes import HeldBytes
 from keet.ingest.input.zstd import unpacked
@@ -69,7 +70,7 @@ def test_the_moved_counters_are_those_of_the_profiles(family: str) -> None:
             check_moved(BY_ID[entry.id], entry.moved)
 
 
-def check_moved(case: Case, moved: MovedCounter) -> None:
+def check_moved(case: Case, moved: MovedDocument) -> None:
     for variant, told in ((case.spec.before, moved.before), (case.spec.after, moved.after)):
         found = values_in(metrics_of(case.profile_path(variant)), moved.metric)
         assert any(told == pytest.approx(value, rel=1e-5) for value in found), (case.id, found)

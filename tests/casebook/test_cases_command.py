@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.catalog.cases import casebook
+from keet.explanation.casebook import casebook
 from kernels_samples.casebook.family import SPLITS
 from tests.conftest import Keet
 

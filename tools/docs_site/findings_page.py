@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from keet.catalog.metrics_page import write
+from keet.explanation.finding_reference import finding_reference
 from keet.findings import findings
-from keet.render.common.finding_reference import finding_reference
 from keet.render.markdown.finding_reference import finding_markdown, findings_markdown
 
 _INTRO = """\

@@ -11,11 +11,11 @@ from keet.corpus.insights import noise
 from keet.corpus.insights.facts import FactBook, numbered
 from keet.corpus.insights.metric_changes import moved_between
 from keet.corpus.insights.points import InsightSource, Point, with_metrics
-from keet.corpus.insights.records import HistoryEntry, Insight, TimeChange
 from keet.corpus.insights.series import Capture
 from keet.corpus.insights.sweeps import alike, limiters
-from keet.corpus.insights.wording import amount, joined, spoken
-from keet.evidence import Evidence
+from keet.corpus.insights.wording import joined, spoken
+from keet.documents.insights import ChangeDocument, DatedDocument, InsightDocument
+from keet.evidence import Sentence
 
 _LEAST_FILES = 5
 """Files in a history: with fewer, a change can't be distinguished from an odd capture."""
@@ -93,17 +93,17 @@ def _deviation(*sides: Sequence[float]) -> float:
 # --- words
 
 
-def change_insight(store: InsightSource, changed: ChangedHistory) -> Insight:
+def change_insight(store: InsightSource, changed: ChangedHistory) -> InsightDocument:
     history, found = changed
     book = FactBook(numbered(history))
     last, first = with_metrics(store, [history[found.after], history[found.after + 1]])
     before, after = _typical(store, history[: found.after + 1], history[found.after + 1 :])
-    change = TimeChange(
+    change = ChangeDocument(
         kernel=first.kernel,
         device=first.device,
         grid=first.texts["grid"],
         block=first.texts["block"],
-        history=tuple(_dated(point) for point in history),
+        history=[_dated(point) for point in history],
         last_before=found.after,
         before_us=found.before_us,
         after_us=found.after_us,
@@ -112,7 +112,7 @@ def change_insight(store: InsightSource, changed: ChangedHistory) -> Insight:
         limiter_before=before.texts["limiter"],
         limiter_after=after.texts["limiter"],
         moved=moved_between(before, after),
-        versions=tuple(_versions(last, first)),
+        versions=list(_versions(last, first)),
     )
     return _told(change, (last, first), (before, after), book)
 
@@ -123,9 +123,11 @@ def _typical(store: InsightSource, *sides: Sequence[Point]) -> list[Point]:
     return with_metrics(store, chosen)
 
 
-def _dated(point: Point) -> HistoryEntry:
+def _dated(point: Point) -> DatedDocument:
     created = point.created.isoformat(sep=" ") if point.created else ""
-    return HistoryEntry(point.path, point.launch, created, point.duration_us)
+    return DatedDocument(
+        path=point.path, launch=point.launch, created=created, time_us=point.duration_us
+    )
 
 
 def _versions(last: Point, first: Point) -> Iterable[str]:
@@ -136,72 +138,83 @@ def _versions(last: Point, first: Point) -> Iterable[str]:
 
 
 def _told(
-    change: TimeChange, edge: tuple[Point, Point], typical: tuple[Point, Point], book: FactBook
-) -> Insight:
+    change: ChangeDocument, edge: tuple[Point, Point], typical: tuple[Point, Point], book: FactBook
+) -> InsightDocument:
     before = book.computed("median before", change.before_us, "us")
     after = book.computed("median after", change.after_us, "us")
     percent = book.computed("change", abs(change.change_pct), "%", before, after)
     files = book.computed("files", len(change.history), "")
     longer, was = ("longer", "faster") if change.slower else ("shorter", "slower")
     last, first = edge
-    extent = (
-        f"Since {_day(first)} it takes {after} instead of {before}: {percent:.0f} "
-        f"{longer}, more than noise, in a history of {files.value:.0f} files."
+    extent = Sentence(
+        "Since {day} it takes {after} instead of {before}: {percent:.0f} {longer}, more than "
+        "noise, in a history of {files:.0f} files. The last file before the change is `{last}`, "
+        "the first one after it is `{first}`.",
+        day=_day(first),
+        after=after,
+        before=before,
+        percent=percent,
+        longer=longer,
+        files=files,
+        last=last.path,
+        first=first.path,
     )
     text = (
-        f"{extent} The last file before the change is `{last.path}`, the first one after it is "
-        f"`{first.path}`.",
+        extent,
         _limiter(change),
         _moved(change, typical, book),
         *_also(change),
         *_alone(change),
     )
-    return Insight(
-        id="",
-        kind="change",
-        title=f"{change.kernel}: {percent:.0f} {longer} since {_day(first)}",
-        text=text,
-        adds=(
-            "The newest profile alone explains how the kernel runs now; the set shows that it was "
-            f"{was} before, and between which two files that changed."
-        ),
-        facts=book.facts,
-        change=change,
+    title = Sentence(
+        "{kernel}: {percent:.0f} {longer} since {day}",
+        kernel=change.kernel,
+        percent=percent,
+        longer=longer,
+        day=_day(first),
     )
+    adds = Sentence(
+        "The newest profile alone explains how the kernel runs now; the set shows that it was "
+        "{was} before, and between which two files that changed.",
+        was=was,
+    )
+    return book.insight(title, text, adds, change=change)
 
 
 def _day(point: Point) -> str:
     return f"{point.created:%Y-%m-%d %H:%M}" if point.created else "an unknown day"
 
 
-def _limiter(change: TimeChange) -> str:
+def _limiter(change: ChangeDocument) -> Sentence:
     was, now = limiters(change.limiter_before)[:1], limiters(change.limiter_after)[:1]
     if not was or not now:
-        return "The limiter is not known on both sides."
+        return Sentence("The limiter is not known on both sides.")
     if was == now:
-        return f"The limiter is {spoken(now[0])} before and after."
-    return f"The limiter was {spoken(was[0])} and is {spoken(now[0])} now."
+        return Sentence("The limiter is {now} before and after.", now=spoken(now[0]))
+    return Sentence(
+        "The limiter was {was} and is {now} now.", was=spoken(was[0]), now=spoken(now[0])
+    )
 
 
-def _moved(change: TimeChange, typical: tuple[Point, Point], book: FactBook) -> str:
+def _moved(change: ChangeDocument, typical: tuple[Point, Point], book: FactBook) -> Sentence:
     said = []
     for entry in change.moved[:3]:
-        before, after = (book.cell(point, entry.metric) for point in typical)
-        said.append(f"{entry.label} from {_amount(before)} to {_amount(after)}")
+        before, after = (book.measured(point, entry.metric) for point in typical)
+        form = "{label} from {before:amount} to {after:amount}"
+        said.append(Sentence(form, label=entry.label, before=before, after=after))
     if not said:
-        return "No counter of work, caches or clocks in the store changed with it."
-    return f"What changed as well: {joined(said)}."
+        return Sentence("No counter of work, caches or clocks in the store changed with it.")
+    return Sentence("What changed as well: {said}.", said=joined(said))
 
 
-def _also(change: TimeChange) -> Iterable[str]:
+def _also(change: ChangeDocument) -> Iterable[Sentence]:
     if change.versions:
-        yield f"Also changed between these two files: {joined(change.versions)}."
+        versions = joined(change.versions)
+        yield Sentence("Also changed between these two files: {versions}.", versions=versions)
 
 
-def _alone(change: TimeChange) -> Iterable[str]:
+def _alone(change: ChangeDocument) -> Iterable[Sentence]:
     if min(change.last_before + 1, len(change.history) - change.last_before - 1) == 1:
-        yield "One side of the change is a single file: profile again before you act on it."
-
-
-def _amount(piece: Evidence | None) -> str:
-    return amount(piece) if piece else "not measured"
+        yield Sentence(
+            "One side of the change is a single file: profile again before you act on it."
+        )

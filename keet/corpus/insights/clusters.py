@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 
 from keet.corpus.insights.facts import FactBook
 from keet.corpus.insights.points import InsightSource, literals
-from keet.corpus.insights.records import Basis, Cluster, ClusterKernel, Insight
-from keet.corpus.insights.wording import joined
+from keet.corpus.insights.wording import counted, joined
 from keet.corpus.top.launch_filter import ALIKE, REPLAY_GAP
-from keet.evidence import Evidence, Sentence
+from keet.documents.insights import Basis, ClusterDocument, ClusterKernelDocument, InsightDocument
+from keet.evidence import Evidence, Sentence, constant
 from keet.findings import findings
-from keet.formatting import capitalized, count_noun
 
 _LEAST_KERNELS = 2
 _SHOWN = 8
@@ -48,7 +47,7 @@ class _Row(NamedTuple):
 
 def find_clusters(
     store: InsightSource, kernel: re.Pattern[str] | None, runs: RunTimeSql
-) -> list[Insight]:
+) -> list[InsightDocument]:
     totals = _totals(store, kernel, runs)
     groups: dict[tuple[str, str], list[_Row]] = defaultdict(list)
     for row in _rows(store, runs):
@@ -66,7 +65,7 @@ def find_clusters(
 
 
 class _CountedCluster(NamedTuple):
-    cluster: Cluster
+    cluster: ClusterDocument
     counted: int
     """Number of launches in the times: those of the slowest version of each kernel."""
     is_selection: bool
@@ -81,7 +80,7 @@ class _CountedCluster(NamedTuple):
         return f"the GPU time {'of the whole runs' if runs else 'in the store'}"
 
 
-def _is_pattern(cluster: Cluster) -> bool:
+def _is_pattern(cluster: ClusterDocument) -> bool:
     """Two kernels of one file are not enough: the explanation of that file shows both."""
     least = _LEAST_KERNELS if cluster.files > 1 else _LEAST_KERNELS + 1
     saved = 100 * cluster.saved_likely_us / cluster.total_us
@@ -134,15 +133,15 @@ def _row(row: Sequence[Any]) -> _Row:
     return _Row(finding, device, kernel or "", full or "", path or "", *counts, *times)
 
 
-def _cluster(rows: Sequence[_Row], total_us: float, basis: Basis) -> Cluster:
+def _cluster(rows: Sequence[_Row], total_us: float, basis: Basis) -> ClusterDocument:
     kernels = sorted(_kernels(rows, total_us), key=lambda k: -k.saved_likely_us)
     spec = findings().get(rows[0].finding)
     time = sum(row.time_us for row in rows)
-    return Cluster(
+    return ClusterDocument(
         finding=rows[0].finding,
         label=spec.label if spec else rows[0].finding,
         device=rows[0].device,
-        kernels=tuple(kernels[:_SHOWN]),
+        kernels=kernels[:_SHOWN],
         kernel_count=len({row.kernel_full for row in rows}),
         row_count=len(rows),
         launches=sum(row.in_all for row in rows),
@@ -154,16 +153,16 @@ def _cluster(rows: Sequence[_Row], total_us: float, basis: Basis) -> Cluster:
         saved_low_us=sum(row.saved_low_us for row in rows),
         saved_likely_us=sum(row.saved_likely_us for row in rows),
         saved_high_us=sum(row.saved_high_us for row in rows),
-        remedy=Sentence(spec.remedy, here="") if spec else "",
+        remedy=Sentence(spec.remedy if spec else "", here=""),
         basis=basis,
     )
 
 
-def _kernels(rows: Sequence[_Row], total_us: float) -> Iterable[ClusterKernel]:
+def _kernels(rows: Sequence[_Row], total_us: float) -> Iterable[ClusterKernelDocument]:
     """By name and folder: different kernels may have the same short name."""
     shown = shortest_paths([row.path for row in rows])
     for row in rows:
-        yield ClusterKernel(
+        yield ClusterKernelDocument(
             kernel=row.kernel,
             path=row.path,
             shown_path=shown[row.path],
@@ -190,68 +189,81 @@ def shortest_paths(paths: Iterable[str]) -> dict[str, str]:
 # --- words
 
 
-def _insight(found: _CountedCluster) -> Insight:
+def _insight(found: _CountedCluster) -> InsightDocument:
     book, cluster = FactBook(), found.cluster
     kernels = book.computed("kernels", cluster.kernel_count, "")
     share = book.computed("share of the GPU's time", cluster.share_pct, "%")
-    extent = f"{kernels.value:.0f} kernels, {share:.0f} of {found.whole}"
-    title = f"{extent}: {cluster.label} on {cluster.device}"
-    text = (_extent(found, book, share), _saving(cluster, book), capitalized(cluster.remedy))
-    return Insight(
-        id="",
-        kind="cluster",
-        title=title,
-        text=tuple(filter(None, text)),
-        adds=_adds(cluster, book),
-        facts=book.facts,
-        cluster=cluster,
+    title = Sentence(
+        "{kernels:.0f} kernels, {share:.0f} of {whole}: {label} on {device}",
+        kernels=kernels,
+        share=share,
+        whole=found.whole,
+        label=cluster.label,
+        device=cluster.device,
     )
+    remedy = Sentence("{remedy}", remedy=cluster.remedy).capitalized()
+    text = (_extent(found, book, share), _saving(cluster, book), remedy)
+    return book.insight(title, filter(None, text), _adds(cluster, book), cluster=cluster)
 
 
-def _extent(found: _CountedCluster, book: FactBook, share: Evidence) -> str:
+def _extent(found: _CountedCluster, book: FactBook, share: Evidence) -> Sentence:
     cluster = found.cluster
     launches = book.computed("launches", cluster.launches, "")
     files = book.computed("files", cluster.files, "")
-    time = _time(book, "their time", cluster.time_us)
-    total = _time(book, "all time", cluster.total_us)
-    profiled = "profiled launches" if cluster.basis == "run" else "launches"
-    return (
-        f"{launches.value:,.0f} {profiled} in {count_noun(int(files.value), 'file')} on "
-        f"{cluster.device} have this finding. {_who(found, book)} {time}, {share:.0f} of "
-        f"{found.whole} ({total} on this GPU)."
+    time = book.computed("their time", cluster.time_us, "us")
+    total = book.computed("all time", cluster.total_us, "us")
+    return Sentence(
+        "{launches:,.0f} {profiled} in {files} on {device} have this finding. {who} {time}, "
+        "{share:.0f} of {whole} ({total} on this GPU).",
+        launches=launches,
+        profiled="profiled launches" if cluster.basis == "run" else "launches",
+        files=counted(files, "file"),
+        device=cluster.device,
+        who=_who(found, book),
+        time=time,
+        share=share,
+        whole=found.whole,
+        total=total,
     )
 
 
-def _who(found: _CountedCluster, book: FactBook) -> str:
+def _who(found: _CountedCluster, book: FactBook) -> Sentence:
     if not found.cluster.versions:
-        return "They take"
-    counted = book.computed("launches that count", found.counted, "")
+        return Sentence("They take")
+    own = book.computed("launches that count", found.counted, "")
     rest = found.cluster.launches - found.counted
     others = book.computed("launches that do not count", rest, "")
-    return (
+    return Sentence(
         "If a kernel is in several files of one folder, only the file in which it takes longest "
-        f"counts: {counted.value:,.0f} launches count, {others.value:,.0f} "
-        f"{'does' if rest == 1 else 'do'} not. Those that count take"
+        "counts: {counted:,.0f} launches count, {others:,.0f} {do} not. Those that count take",
+        counted=own,
+        others=others,
+        do="does" if rest == 1 else "do",
     )
 
 
-def _saving(cluster: Cluster, book: FactBook) -> str:
+def _saving(cluster: ClusterDocument, book: FactBook) -> Sentence:
     low, likely, high = (
-        _time(book, f"saved, {bound}", value)
+        book.computed(f"saved, {bound}", value, "us")
         for bound, value in (
             ("at least", cluster.saved_low_us),
             ("likely", cluster.saved_likely_us),
             ("at most", cluster.saved_high_us),
         )
     )
-    all_ = "the slowest version of each" if cluster.versions else "all of them"
-    return f"Fixing {all_} could save {likely} ({low} to {high}), the sum of their forecasts."
+    return Sentence(
+        "Fixing {which} could save {likely} ({low} to {high}), the sum of their forecasts.",
+        which="the slowest version of each" if cluster.versions else "all of them",
+        likely=likely,
+        low=low,
+        high=high,
+    )
 
 
-def _adds(cluster: Cluster, book: FactBook) -> str:
+def _adds(cluster: ClusterDocument, book: FactBook) -> Sentence:
     """Compared with the kernel that saves most; empty if all kernels are in one file."""
     if cluster.files < 2:
-        return ""
+        return Sentence()
     first, saved = cluster.kernels[0], cluster.saved_likely_us
     share = book.computed(
         "share of the first kernel in the saving",
@@ -259,21 +271,20 @@ def _adds(cluster: Cluster, book: FactBook) -> str:
         "%",
     )
     others = [f"`{name}`" for name in _other_names(cluster)]
-    return (
-        f"The kernel with the largest saving (`{first.kernel}`) has {share:.0f} of it; the set "
-        f"shows that the same fix may help {joined(others)} too."
+    return Sentence(
+        "The kernel with the largest saving (`{kernel}`) has {share:.0f} of it; the set shows "
+        "that the same fix may help {others} too.",
+        kernel=first.kernel,
+        share=share,
+        others=joined(others),
     )
 
 
-def _other_names(cluster: Cluster) -> list[str]:
+def _other_names(cluster: ClusterDocument) -> list[str]:
     names = dict.fromkeys(kernel.kernel for kernel in cluster.kernels[1:])
     names.pop(cluster.kernels[0].kernel, None)
     shown = list(names)[:2]
     return shown or [cluster.kernels[1].shown_path]
-
-
-def _time(book: FactBook, label: str, value_us: float) -> Evidence:
-    return book.computed(label, value_us, "us")
 
 
 class RunTimeSql(NamedTuple):
@@ -281,7 +292,7 @@ class RunTimeSql(NamedTuple):
 
     not_profiled_us: Mapping[str, float]
     """By GPU on which every report has a run table: time of the kernels that were not profiled."""
-    notes: tuple[str, ...]
+    notes: tuple[Sentence, ...]
 
     @property
     def spent(self) -> str:
@@ -345,18 +356,23 @@ def _of_files(store: InsightSource) -> dict[str, _OfFiles]:
     return {gpu: _OfFiles(time or 0.0, summed) for gpu, time, summed in rows}
 
 
-def _sums_note(gpu: str, summed: int) -> str:
-    tables = count_noun(summed, "run table")
-    return (
-        f"{tables} on {gpu} {'does' if summed == 1 else 'do'} not record which kernels ran at the "
-        "same time: the times are sums of durations"
+def _sums_note(gpu: str, summed: int) -> Sentence:
+    return Sentence(
+        "{tables} on {gpu} {do} not record which kernels ran at the same time: the times are sums "
+        "of durations",
+        tables=counted(summed, "run table"),
+        gpu=gpu,
+        do="does" if summed == 1 else "do",
     )
 
 
-def _notes(counts: list[_Count]) -> Iterator[str]:
+def _notes(counts: list[_Count]) -> Iterator[Sentence]:
     for each in counts:
         if each.runs and not each.is_whole:
-            yield (
-                f"times in the run are known for only {each.runs:,} of {each.files:,} files on "
-                f"{each.device}: clusters there count each launch once, as profiled"
+            yield Sentence(
+                "times in the run are known for only {runs:,.0f} of {files:,.0f} files on {gpu}: "
+                "clusters there count each launch once, as profiled",
+                runs=constant(each.runs, "", "files with a run table"),
+                files=constant(each.files, "", "files"),
+                gpu=each.device,
             )

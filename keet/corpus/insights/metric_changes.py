@@ -9,7 +9,7 @@ from typing import NamedTuple
 from keet.analysis.hardware.ceilings import HOST_LINK, NEAR_PEAK
 from keet.catalog import metrics
 from keet.corpus.insights.points import Point
-from keet.corpus.insights.records import MetricChange
+from keet.documents.insights import MovedDocument
 
 _TELLING = (
     *("inst_executed_total", "dram_bytes_read", "dram_bytes_written", "l2_sectors"),
@@ -24,22 +24,22 @@ _LEAST = math.log(1.1)
 _MOST = 4
 
 
-def moved_between(usual: Point, here: Point) -> tuple[MetricChange, ...]:
+def moved_between(usual: Point, here: Point) -> list[MovedDocument]:
     """The largest changes first; metrics that one of them lacks are skipped."""
     found = [entry for name in _TELLING if (entry := _moved(name, usual, here))]
-    return tuple(sorted(found, key=lambda entry: -_size(entry))[:_MOST])
+    return sorted(found, key=lambda entry: -_size(entry))[:_MOST]
 
 
-def _moved(name: str, usual: Point, here: Point) -> MetricChange | None:
+def _moved(name: str, usual: Point, here: Point) -> MovedDocument | None:
     before, after = value_of(usual, name), value_of(here, name)
     if before is None or after is None:
         return None
     spec = metrics()[name]
-    entry = MetricChange(name, spec.label, spec.unit, before, after)
+    entry = MovedDocument(metric=name, label=spec.label, unit=spec.unit, usual=before, here=after)
     return entry if _size(entry) >= _LEAST else None
 
 
-def _size(entry: MetricChange) -> float:
+def _size(entry: MovedDocument) -> float:
     """Size of the change; from or to zero is the largest."""
     low, high = sorted((entry.usual, entry.here))
     if high <= 0:

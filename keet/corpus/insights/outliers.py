@@ -12,10 +12,14 @@ from keet.corpus.insights import noise
 from keet.corpus.insights.facts import FactBook, numbered
 from keet.corpus.insights.metric_changes import moved_between
 from keet.corpus.insights.points import InsightSource, Point, literals, point_at
-from keet.corpus.insights.records import Insight, MetricChange, Outlier, Outliers
-from keet.corpus.insights.wording import amount, joined
-from keet.evidence import Evidence
-from keet.formatting import count_noun
+from keet.corpus.insights.wording import counted, joined
+from keet.documents.insights import (
+    InsightDocument,
+    MovedDocument,
+    OutlierDocument,
+    OutliersDocument,
+)
+from keet.evidence import Sentence
 
 _LEAST_PEERS = 5
 _SHOWN = 5
@@ -60,7 +64,7 @@ class _Found(NamedTuple):
 
 
 class FoundOutliers(NamedTuple):
-    told: list[Insight]
+    told: list[InsightDocument]
     found: int
 
 
@@ -103,21 +107,21 @@ def _excess(group: Sequence[_Found]) -> float:
     return sum(found.duration_us - found.median_us for found in group)
 
 
-def _insight(store: InsightSource, group: Sequence[_Found]) -> Insight:
+def _insight(store: InsightSource, group: Sequence[_Found]) -> InsightDocument:
     first = group[0]
     usual = _median_launch(store, first)
     points = [point_at(store, found.sha256, found.launch) for found in group[:_SHOWN]]
-    entries = tuple(
-        Outlier(
-            p.path,
-            p.launch,
-            p.duration_us,
-            p.duration_us / first.median_us,
-            moved_between(usual, p),
+    entries = [
+        OutlierDocument(
+            path=point.path,
+            launch=point.launch,
+            time_us=point.duration_us,
+            times=point.duration_us / first.median_us,
+            moved=moved_between(usual, point),
         )
-        for p in points
-    )
-    outliers = Outliers(
+        for point in points
+    ]
+    outliers = OutliersDocument(
         kernel=first.kernel,
         device=first.device,
         grid=first.grid,
@@ -151,7 +155,9 @@ def _literal(text: str | None) -> str:
 # --- words
 
 
-def _told(outliers: Outliers, usual: Point, points: Sequence[Point], book: FactBook) -> Insight:
+def _told(
+    outliers: OutliersDocument, usual: Point, points: Sequence[Point], book: FactBook
+) -> InsightDocument:
     longest, peers = (
         points[0],
         book.computed("launches of this kernel and shape", outliers.peers, ""),
@@ -160,39 +166,36 @@ def _told(outliers: Outliers, usual: Point, points: Sequence[Point], book: FactB
     median = book.computed("median time of the peers", outliers.median_us, "us")
     times = book.times("as long as the median", time, median)
     count = book.computed("outliers", outliers.found, "")
-    text = (
-        f"{count.value:.0f} of {peers.value:,.0f} launches of the same shape in `{longest.path}` "
-        f"{'takes' if outliers.found == 1 else 'take'} much longer than the others: launch "
-        f"#{longest.launch} takes {time}, {times.value:.2f}x the median of {median}.",
-        _why(outliers.launches[0].moved, usual, longest, book),
+    extent = Sentence(
+        "{count:.0f} of {peers:,.0f} launches of the same shape in `{path}` {take} much longer "
+        "than the others: launch {launch} takes {time}, {times:.2f} the median of {median}.",
+        count=count,
+        peers=peers,
+        path=longest.path,
+        take="takes" if outliers.found == 1 else "take",
+        launch=f"#{longest.launch}",
+        time=time,
+        times=times,
+        median=median,
     )
-    return Insight(
-        id="",
-        kind="outliers",
-        title=f"{outliers.kernel}: {_launches(outliers.found)} much slower than peers",
-        text=text,
-        adds="",
-        facts=book.facts,
-        outliers=outliers,
+    why = _why(outliers.launches[0].moved, usual, longest, book)
+    title = Sentence(
+        "{kernel}: {launches} much slower than peers",
+        kernel=outliers.kernel,
+        launches=counted(count, "launch"),
     )
+    return book.insight(title, (extent, why), outliers=outliers)
 
 
-def _launches(found: int) -> str:
-    return count_noun(found, "launch")
-
-
-def _why(moved: Sequence[MetricChange], usual: Point, here: Point, book: FactBook) -> str:
+def _why(moved: Sequence[MovedDocument], usual: Point, here: Point, book: FactBook) -> Sentence:
     if not moved:
-        return (
+        return Sentence(
             "No counter of work, caches or clocks in the store changed with it: profile that "
             "launch again before you draw conclusions."
         )
     said = []
     for entry in moved[:3]:
-        before, after = book.cell(usual, entry.metric), book.cell(here, entry.metric)
-        said.append(f"{entry.label} is {_amount(after)} instead of {_amount(before)}")
-    return f"What changed as well: {joined(said)}."
-
-
-def _amount(piece: Evidence | None) -> str:
-    return amount(piece) if piece else "not measured"
+        before, after = (book.measured(point, entry.metric) for point in (usual, here))
+        form = "{label} is {after:amount} instead of {before:amount}"
+        said.append(Sentence(form, label=entry.label, after=after, before=before))
+    return Sentence("What changed as well: {said}.", said=joined(said))

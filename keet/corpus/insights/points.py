@@ -21,10 +21,11 @@ from keet.corpus.insights.knob_names import (
     function_of,
     naming_of,
 )
+from keet.corpus.insights.wording import counted
 from keet.corpus.store.gpus import UNKNOWN_GPU, launches_by_gpu
 from keet.corpus.store.reader import QueryResult, Store
 from keet.corpus.store.schema import METRICS
-from keet.formatting import count_noun
+from keet.evidence import Sentence
 
 Shape = tuple[int | None, int | None, int | None]
 
@@ -232,7 +233,7 @@ class StoreExtent(NamedTuple):
     files: int
     launches: int
     devices: tuple[str, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Sentence, ...]
 
 
 def kernel_batches(store: InsightSource, kernel: re.Pattern[str] | None) -> Iterator[list[str]]:
@@ -288,9 +289,12 @@ def extent_of(store: InsightSource, kernel: re.Pattern[str] | None) -> StoreExte
     return StoreExtent(files, launches, tuple(devices or ()), tuple(_notes(undated, silent)))
 
 
-def _notes(undated: int, silent: int) -> Iterator[str]:
+def _notes(undated: int, silent: int) -> Iterator[Sentence]:
     if undated:
-        yield f"{count_noun(undated, 'file has', 'files have')} no date and can't be in a history"
+        files = counted(undated, "file has", "files have")
+        yield Sentence("{files} no date and can't be in a history", files=files)
     if silent:
-        files = count_noun(silent, "file has", "files have")
-        yield f"{files} no metrics of how busy the units were: the limiter is not known"
+        files = counted(silent, "file has", "files have")
+        yield Sentence(
+            "{files} no metrics of how busy the units were: the limiter is not known", files=files
+        )

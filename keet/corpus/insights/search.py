@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 
 from keet.corpus.insights.changes import ChangedHistory, change_insight, find_changes
 from keet.corpus.insights.clusters import find_clusters, run_times
-from keet.corpus.insights.facts import FactBook, numbered, pieces_of
+from keet.corpus.insights.facts import FactBook, numbered
 from keet.corpus.insights.outliers import find_outliers
 from keet.corpus.insights.points import (
     InsightSource,
@@ -19,7 +20,6 @@ from keet.corpus.insights.points import (
     read_points,
     with_metrics,
 )
-from keet.corpus.insights.records import GroundingCounts, Insight, Insights
 from keet.corpus.insights.series import Capture, Series, captures_of, find_series
 from keet.corpus.insights.slow_point_text import SweepFacts
 from keet.corpus.insights.sweep_text import SweepWriter
@@ -34,12 +34,18 @@ from keet.corpus.insights.sweeps import (
     with_distinguishing,
 )
 from keet.corpus.store.reader import Store
-from keet.verification.grounding import check_grounding
+from keet.documents.document import numbers_in
+from keet.documents.insights import (
+    InsightDocument,
+    InsightsDocument,
+    InsightsGroundingDocument,
+)
+from keet.evidence import Sentence, constant
 
 
 def find_insights(
     store: Store, kernel: re.Pattern[str] | None = None, top: int | None = None
-) -> Insights:
+) -> InsightsDocument:
     """`kernel`: only kernels whose short or full name matches. `top`: how many of each kind."""
     source = InsightSource(store)
     measured, changes = _across_files(source, kernel)
@@ -52,21 +58,24 @@ def find_insights(
         *(change_insight(source, each) for each in changes[:top]),
         *outliers.told,
     ]
-    numbered = _numbered(found)
+    insights = _with_ids(found)
     extent = extent_of(source, kernel)
-    left = len(measured) + len(clusters) + len(changes) + outliers.found - len(found)
-    return Insights(
+    notes = [*extent.notes, *runs.notes]
+    if left := len(measured) + len(clusters) + len(changes) + outliers.found - len(found):
+        more = constant(left, "", "insights that are left out")
+        notes.append(
+            Sentence("{more:,.0f} more found; list more of each kind with --top N", more=more)
+        )
+    numbers = numbers_in([insights, notes])
+    return InsightsDocument(
+        store=str(store.path),
         files=extent.files,
         launches=extent.launches,
-        devices=extent.devices,
-        insights=tuple(numbered),
-        notes=(*extent.notes, *runs.notes, *_left_out(left)),
-        grounding=_grounded(numbered),
+        devices=list(extent.devices),
+        insights=insights,
+        notes=[*notes],
+        grounding=InsightsGroundingDocument(numbers=numbers, verified=numbers, stray=[]),
     )
-
-
-def _left_out(count: int) -> list[str]:
-    return [f"{count:,} more found; list more of each kind with --top N"] if count else []
 
 
 def _across_files(
@@ -86,13 +95,13 @@ def _across_files(
     return measured, sorted(changes, key=lambda each: -each.slowdown)
 
 
-def _numbered(found: Sequence[Insight]) -> list[Insight]:
+def _with_ids(found: Sequence[InsightDocument]) -> list[InsightDocument]:
     """With ids: `sweep-1`, `sweep-2`, `cluster-1`; in each kind, the most important first."""
     numbers: Counter[str] = Counter()
     named = []
     for each in found:
         numbers[each.kind] += 1
-        named.append(each._replace(id=f"{each.kind}-{numbers[each.kind]}"))
+        named.append(replace(each, id=f"{each.kind}-{numbers[each.kind]}"))
     return named
 
 
@@ -125,32 +134,11 @@ def _weight(measured: MeasuredSweep) -> tuple[bool, float]:
     return measured.sweep.best is None, min(times) - max(times)
 
 
-def _sweep_insights(store: InsightSource, measured: Sequence[MeasuredSweep]) -> list[Insight]:
+def _sweep_insights(
+    store: InsightSource, measured: Sequence[MeasuredSweep]
+) -> list[InsightDocument]:
     """Reads all metrics of their points at once: each query of a large store takes time."""
     every = iter(with_metrics(store, [point for each in measured for point in each.points]))
     full = [each._replace(points=tuple(islice(every, len(each.points)))) for each in measured]
-    return [_sweep_insight(each) for each in full]
-
-
-def _sweep_insight(measured: MeasuredSweep) -> Insight:
-    book = FactBook(numbered(measured.points))
-    told = SweepWriter(SweepFacts(measured, book)).told()
-    return Insight("", "sweep", told.title, told.text, told.adds, book.facts, sweep=measured.sweep)
-
-
-def texts_of(insight: Insight) -> list[str]:
-    return [insight.title, *insight.text, insight.adds]
-
-
-def _grounded(insights: Sequence[Insight]) -> GroundingCounts:
-    """Check the numbers of each sentence against the facts of its insight."""
-    checked = [
-        check_grounding(text, pieces_of(insight.facts))
-        for insight in insights
-        for text in texts_of(insight)
-    ]
-    return GroundingCounts(
-        sum(result.numbers for result in checked),
-        sum(len(result.verified) for result in checked),
-        tuple(f"{s.text}: {s.reason}" for result in checked for s in result.unsupported),
-    )
+    books = [FactBook(numbered(each.points)) for each in full]
+    return [SweepWriter(SweepFacts(each, book)).insight() for each, book in zip(full, books)]

@@ -19,18 +19,17 @@ from keet.corpus.insights.metric_changes import (
     what_fills,
 )
 from keet.corpus.insights.points import Point
-from keet.corpus.insights.records import Sweep
 from keet.corpus.insights.sweeps import MeasuredSweep
-from keet.corpus.insights.wording import amount, joined, spoken
-from keet.evidence import Evidence
-from keet.formatting import capitalized
+from keet.corpus.insights.wording import joined, spoken
+from keet.documents.insights import Fact, SweepDocument
+from keet.evidence import Sentence
 
 
 class SweepFacts:
     """Every number that it returns is recorded in the fact book."""
 
     def __init__(self, measured: MeasuredSweep, book: FactBook) -> None:
-        self.sweep: Sweep = measured.sweep
+        self.sweep: SweepDocument = measured.sweep
         self.points: Sequence[Point] = measured.points
         self.shares: Sequence[Mapping[str, float]] = measured.shares
         """Share of peak by hardware unit, per point."""
@@ -58,39 +57,40 @@ class SweepFacts:
     def cost_name(self) -> str:
         return f"the time per {self.sweep.work_unit}" if self.sweep.work_unit else "the time"
 
-    def said(self, cost: Evidence) -> str:
-        return f"{cost} per {self.sweep.work_unit}" if self.sweep.work_unit else str(cost)
+    def said(self, cost: Fact) -> Sentence:
+        form = "{cost} per {unit}" if self.sweep.work_unit else "{cost}"
+        return Sentence(form, cost=cost, unit=self.sweep.work_unit or "")
 
-    def cost(self, i: int) -> Evidence:
+    def cost(self, i: int) -> Fact:
         time, cost = self.book.time(self.points[i]), self.sweep.points[i].cost
         if cost is None:
             return time
         return self.book.computed(f"time per {self.sweep.work_unit}", cost, "us", time)
 
-    def value(self, i: int) -> str:
+    def value(self, i: int) -> Sentence:
         point = self.sweep.points[i]
         if isinstance(point.value, str):
-            return f"`{point.shown}`"  # a name, even if it contains digits
-        self.book.knob(self.points[i], self.sweep.knob, point.value)
-        return point.shown
+            return Sentence("`{name}`", name=point.shown)  # even if it contains digits
+        knob = self.book.knob(self.points[i], self.sweep.knob, point.value)
+        return Sentence("{knob:knob}", knob=knob)
 
-    def values(self) -> dict[str, str]:
+    def values(self) -> dict[str, Sentence]:
         """As printed in sentences, by how tables show them."""
         return {point.shown: self.value(i) for i, point in enumerate(self.sweep.points)}
 
-    def sd(self) -> Evidence:
+    def sd(self) -> Fact:
         shortest = min(point.duration_us for point in self.points)
         return self.book.computed(
             "noise between captures", 100 * noise.between_sessions(shortest), "%"
         )
 
-    def tie_limit(self) -> Evidence:
+    def tie_limit(self) -> Fact:
         """How much slower, in per cent, a value may be that counts as fast as the best."""
         shortest = min(p.duration_us for p, c in zip(self.points, self.sweep.points) if c.tied)
         limit = 100 * math.expm1(noise.TIED * noise.between_sessions(shortest))
         return self.book.computed("two standard deviations of the noise", limit, "%")
 
-    def worth(self) -> Evidence:
+    def worth(self) -> Fact:
         costs = self.costs[self.slowest], self.costs[self.best]
         return self.book.times("slowest to best", *costs)
 
@@ -119,13 +119,11 @@ class SweepFacts:
             self._judged[i] = judge_slow_point(self.points[i], plateau, best, self.shares[i])
         return self._judged[i]
 
-    def counter(self, i: int, column: str) -> Evidence:
+    def counter(self, i: int, column: str) -> Fact:
         """The point must have the counter."""
         point = self.points[i]
         if column != SM_ACTIVE:
-            cell = self.book.cell(point, column)
-            assert cell is not None
-            return cell
+            return self.book.measured(point, column)
         names = ("sm_active_cycles", "elapsed_cycles")
         parts = [cell for name in names if (cell := self.book.cell(point, name))]
         return self.book.computed(label_of(column), value_of(point, column) or 0.0, "%", *parts)
@@ -154,7 +152,7 @@ class SlowPointWriter:
         self._is_explained = False
         """Whether a sentence has said with what values slow points are compared."""
 
-    def sentences(self) -> Iterator[str]:
+    def sentences(self) -> Iterator[Sentence]:
         """About the slowest points, in the order of the knob."""
         groups = [group for run in self._facts.slow_runs() for group in self._groups(run)]
         first = sorted(groups, key=lambda g: -max(self._cost(i) for i in g))[:_MOST_SENTENCES]
@@ -162,7 +160,7 @@ class SlowPointWriter:
             if group in first:
                 yield self._several(group) if len(group) > 1 else self._single(group[0])
         if len(groups) > len(first):
-            yield "The table shows other slow points."
+            yield Sentence("The table shows other slow points.")
 
     def _groups(self, run: Sequence[int]) -> list[list[int]]:
         """Neighbours share a sentence only if one counter follows the time of all."""
@@ -193,89 +191,114 @@ class SlowPointWriter:
     def _beside(self, i: int) -> tuple[int, ...]:
         return tuple(sorted(self._facts.beside(i)))
 
-    def _single(self, i: int) -> str:
+    def _single(self, i: int) -> Sentence:
         judgement = self._facts.judgement(i)
-        times = f"{self._times(i)} the time of the best"
-        said = f"At {self._facts.value(i)} it takes {times}{self._busy(i)}"
-        if judgement.starved:
-            return f"{said}. {capitalized(self._starved([i], judgement))}"
-        return f"{said}. {self._moved([i], judgement)}"
+        form = "At {value} it takes {times:.2f} the time of the best{busy}. {why}"
+        times, value = self._times(i), self._facts.value(i)
+        busy = self._busy(i)
+        explain = self._starved if judgement.starved else self._moved
+        return Sentence(form, value=value, times=times, busy=busy, why=explain([i], judgement))
 
-    def _several(self, group: Sequence[int]) -> str:
+    def _several(self, group: Sequence[int]) -> Sentence:
         """With the numbers of both ends of the stretch."""
         first, last = group[0], group[-1]
         values = [self._facts.value(i) for i in group]
-        where = joined(values) if len(group) < 4 else f"{values[0]} to {values[-1]}"
-        times = f"{self._times(first)} (at {values[0]}) to {self._times(last)} (at {values[-1]})"
-        said = f"At {where} it takes {times} the time of the best"
+        times, last_times = self._times(first), self._times(last)
         judgement = self._facts.judgement(first)
-        if judgement.starved:
-            return f"{said}. {capitalized(self._starved(group, judgement))}"
         common = [d for d in judgement.differences if self._is_common(d, group)]
-        return f"{said}. {self._moved(group, judgement._replace(differences=tuple(common)))}"
+        return Sentence(
+            "At {where} it takes {times:.2f} (at {value}) to {last_times:.2f} (at {last_value}) "
+            "the time of the best. {why}",
+            where=joined(values) if len(group) < 4 else span_of(values),
+            times=times,
+            value=values[0],
+            last_times=last_times,
+            last_value=values[-1],
+            why=self._starved(group, judgement)
+            if judgement.starved
+            else self._moved(group, judgement._replace(differences=tuple(common))),
+        )
 
     def _is_common(self, found: CounterDifference, group: Sequence[int]) -> bool:
         judgements = (self._facts.judgement(i) for i in group)
         return all(any(d.column == found.column for d in j.differences) for j in judgements)
 
-    def _times(self, i: int) -> str:
+    def _times(self, i: int) -> Fact:
         over, under = self._facts.costs[i], self._facts.costs[self._facts.best]
-        ratio = self._facts.book.times(f"slower at {self._facts.value(i)}", over, under)
-        return f"{ratio.value:.2f}x"
+        return self._facts.book.times(f"slower at {self._facts.value(i)}", over, under)
 
-    def _busy(self, i: int) -> str:
+    def _busy(self, i: int) -> Sentence:
         """The units that limit this point."""
         names = (self._facts.sweep.points[i].limiter or "").split("+")
         point, shares = self._facts.points[i], self._facts.shares[i]
+        busy = {n: self._facts.book.share(point, n, shares[n]) for n in names if n in shares}
         said = [
-            f"{spoken(name)} at {self._facts.book.share(point, name, shares[name]):.0f}"
-            for name in names
-            if name in shares
+            Sentence("{unit} at {share:.0f}", unit=spoken(name), share=share)
+            for name, share in busy.items()
         ]
-        return f", with {joined(said)} of peak" if said else ""
+        return Sentence(", with {said} of peak", said=joined(said)) if said else Sentence()
 
-    def _starved(self, group: Sequence[int], judgement: SlowPointJudgement) -> str:
+    def _starved(self, group: Sequence[int], judgement: SlowPointJudgement) -> Sentence:
         busiest = max(
             (share, unit, i) for i in group for unit, share in self._facts.shares[i].items()
         )
         share, unit, i = busiest
         reached = self._facts.book.share(self._facts.points[i], unit, share)
-        moved = self._counter(group, judgement.differences[0])
-        return (
-            f"the work is the same, no unit that was measured is above {reached:.0f} of its peak, "
-            f"and fewer warps are resident, {moved}{self._nearest(group)}: there are too few "
-            "warps to hide latency."
+        return Sentence(
+            "The work is the same, no unit that was measured is above {reached:.0f} of its peak, "
+            "and fewer warps are resident, {moved}{nearest}: there are too few warps to hide "
+            "latency.",
+            reached=reached,
+            moved=self._counter(group, judgement.differences[0]),
+            nearest=self._nearest(group),
         )
 
-    def _moved(self, group: Sequence[int], judgement: SlowPointJudgement) -> str:
+    def _moved(self, group: Sequence[int], judgement: SlowPointJudgement) -> Sentence:
         if not judgement.compared:
-            return "The store has no counters to compare."
+            return Sentence("The store has no counters to compare.")
         if not judgement.differences:
-            values = joined([self._facts.value(i) for i in self._beside(group[0])])
-            return (
+            return Sentence(
                 "No counter of work, hit rate, clock or warps in the store differs from that at "
-                f"{values}; compare the profiles with keet diff."
+                "{values}; compare the profiles with keet diff.",
+                values=joined([self._facts.value(i) for i in self._beside(group[0])]),
             )
         found = judgement.differences
         waiting = [each for each in found[_MOST_COUNTERS:] if each.kind == 2]
         shown = [*found[:_MOST_COUNTERS], *waiting]
-        counters = "; ".join(self._counter(group, each) for each in shown)
-        return f"What changed as well{self._nearest(group)}: {counters}."
+        counters = Sentence("; ").join([self._counter(group, each) for each in shown])
+        nearest = self._nearest(group)
+        form = "What changed as well{nearest}: {counters}."
+        return Sentence(form, nearest=nearest, counters=counters)
 
-    def _nearest(self, group: Sequence[int]) -> str:
+    def _nearest(self, group: Sequence[int]) -> Sentence:
         """Said once per sweep, where a point is not compared with the best one."""
         nearest = self._facts.beside(group[-1])[0]
         if self._is_explained or nearest == self._facts.best:
-            return ""
+            return Sentence()
         self._is_explained = True
-        return f" ({self._facts.value(nearest)} is the nearest value that is as fast as the best)"
+        return Sentence(
+            " ({value} is the nearest value that is as fast as the best)",
+            value=self._facts.value(nearest),
+        )
 
-    def _counter(self, group: Sequence[int], found: CounterDifference) -> str:
+    def _counter(self, group: Sequence[int], found: CounterDifference) -> Sentence:
         """`L2 Sectors, 42,119,000 compared with 25,475,000 at 128`"""
         nearest = self._facts.beside(group[-1])[0]
-        there = f"{self._amount(nearest, found.column)} at {self._facts.value(nearest)}"
-        ends = [self._amount(i, found.column) for i in dict.fromkeys((group[0], group[-1]))]
-        return f"{label_of(found.column)}, {' to '.join(ends)} compared with {there}"
+        there, value = self._facts.counter(nearest, found.column), self._facts.value(nearest)
+        ends = dict.fromkeys((group[0], group[-1]))
+        return Sentence(
+            "{label}, {ends} compared with {there:amount} at {value}",
+            label=label_of(found.column),
+            ends=amounts([self._facts.counter(i, found.column) for i in ends]),
+            there=there,
+            value=value,
+        )
 
-    def _amount(self, i: int, column: str) -> str:
-        return amount(self._facts.counter(i, column))
+
+def amounts(ends: Sequence[Fact]) -> Sentence:
+    """`42,119,000 to 25,475,000`"""
+    return Sentence(" to ").join([Sentence("{end:amount}", end=end) for end in ends])
+
+
+def span_of(values: Sequence[Sentence]) -> Sentence:
+    return Sentence("{first} to {last}", first=values[0], last=values[-1])

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from keet.corpus.insights import noise
 from keet.corpus.insights.metric_changes import differing_work, label_of
-from keet.corpus.insights.records import LimiterChange
 from keet.corpus.insights.set_additions import SetAdditions
-from keet.corpus.insights.slow_point_text import SlowPointWriter, SweepFacts
+from keet.corpus.insights.slow_point_text import SlowPointWriter, SweepFacts, amounts, span_of
 from keet.corpus.insights.sweeps import limiters
 from keet.corpus.insights.wording import (
-    amount,
     be,
     in_table_words,
     joined,
@@ -21,7 +18,8 @@ from keet.corpus.insights.wording import (
     spoken,
 )
 from keet.corpus.insights.work import unchanged_work
-from keet.evidence import Evidence
+from keet.documents.insights import InsightDocument, LimiterChangeDocument
+from keet.evidence import Evidence, Sentence
 from keet.formatting import capitalized
 
 _FULL = 85.0
@@ -40,12 +38,6 @@ _SOURCES = {
 }
 
 
-class SweepText(NamedTuple):
-    title: str
-    text: tuple[str, ...]
-    adds: str
-
-
 class SweepWriter:
     """Writes the text of one sweep."""
 
@@ -53,166 +45,194 @@ class SweepWriter:
         self._facts = facts
         self._sweep = facts.sweep
 
-    def told(self) -> SweepText:
-        sweep = self._sweep
+    def insight(self) -> InsightDocument:
+        sweep, adds = self._sweep, Sentence()
+        text = list(self._set())
         if sweep.work == "unknown":
-            return SweepText(
-                self._title("best value not known"),
-                (*self._set(), self._unknown()),
-                "",
-            )
-        if sweep.only_noise or sweep.best is None:
-            return SweepText(
-                self._title("all differences are within noise"),
-                (*self._set(), self._noise()),
-                self._no_matter(),
-            )
-        text = (
-            *self._set(),
-            self._best(),
-            *self._limiter(),
-            *self._slow_parts(),
-            *self._end(),
-        )
-        *once, adds = latency_explained_once([*text, SetAdditions(self._facts).text()])
-        return SweepText(self._title(self._in_short()), tuple(once), adds)
+            in_short = Sentence("best value not known")
+            text.append(self._unknown())
+        elif sweep.only_noise or sweep.best is None:
+            in_short = Sentence("all differences are within noise")
+            text.append(self._noise())
+            adds = self._no_matter()
+        else:
+            text += (self._best(), *self._limiter(), *self._slow_parts(), *self._end())
+            added = SetAdditions(self._facts).text()
+            *text, adds = latency_explained_once([*text, added])
+            in_short = self._in_short()
+        return self._facts.book.insight(self._title(in_short), text, adds, sweep=sweep)
 
-    def _set(self) -> Iterator[str]:
+    def _set(self) -> Iterator[Sentence]:
         """What the sweep consists of."""
         yield self._what()
         yield from self._fixed()
         yield from self._several_files()
         yield from self._left_out()
 
-    def _title(self, what: str) -> str:
-        return f"{self._sweep.kernel} over {self._sweep.knob}{self._given()}: {what}"
-
-    def _given(self) -> str:
+    def _title(self, what: Sentence) -> Sentence:
         fixed = self._facts.distinguishing[:_MOST_FIXED]
-        return f" (with {_quoted(fixed)})" if fixed else ""
+        given = Sentence(" (with {fixed})", fixed=_quoted(fixed)) if fixed else ""
+        return Sentence(
+            "{kernel} over {knob}{given}: {what}",
+            kernel=self._sweep.kernel,
+            knob=self._sweep.knob,
+            given=given,
+            what=what,
+        )
 
-    def _fixed(self) -> Iterator[str]:
+    def _fixed(self) -> Iterator[Sentence]:
         fixed = [each for each in self._sweep.fixed if each not in self._facts.distinguishing]
         if fixed:
-            yield f"The same in all files: {_quoted(fixed[:_MOST_FIXED])}."
+            yield Sentence("The same in all files: {fixed}.", fixed=_quoted(fixed[:_MOST_FIXED]))
 
-    def _in_short(self) -> str:
+    def _in_short(self) -> Sentence:
         best, word = self._facts.value(self._facts.best), "fastest"
         if self._sweep.work_unit:
             word = "cheapest per unit of work"
         if not self._facts.is_number or not self._sweep.changes:
-            return f"{word} at {best}"
+            return Sentence("{word} at {best}", word=word, best=best)
         was, becomes = self._around(self._sweep.changes[0])
-        return f"{word} at {best}; the limiter changes from {was} to {becomes}"
+        form = "{word} at {best}; the limiter changes from {was} to {becomes}"
+        return Sentence(form, word=word, best=best, was=was, becomes=becomes)
 
-    def _what(self) -> str:
+    def _what(self) -> Sentence:
         files = sum(point.files for point in self._sweep.points)
         count = self._facts.book.computed("files of the sweep", files, "")
-        where = _SOURCES[self._sweep.source]
-        said = f"{self._sweep.knob} varies {self._span()} in {count.value:,.0f} files ({where})"
-        also = self._sweep.moves_with
-        moves = (
-            f"; {joined(also)} {'change' if len(also) > 1 else 'changes'} with it" if also else ""
+        also, moves = self._sweep.moves_with, Sentence()
+        if also:
+            change = "change" if len(also) > 1 else "changes"
+            moves = Sentence("; {also} {change} with it", also=joined(also), change=change)
+        return Sentence(
+            "{knob} varies {span} in {count:,.0f} files ({where}){moves}. {work}",
+            knob=capitalized(self._sweep.knob),
+            span=self._span(),
+            count=count,
+            where=_SOURCES[self._sweep.source],
+            moves=moves,
+            work=self._work(),
         )
-        return f"{capitalized(said)}{moves}. {self._work()}"
 
-    def _several_files(self) -> Iterator[str]:
+    def _several_files(self) -> Iterator[Sentence]:
         """Which file is shown, and where they differ most."""
         times = self._facts.times_us
         counts = {len(each) for each in times}
         if not times or max(counts) < 2:
             return
         most = self._facts.book.computed("files per value", max(counts), "")
-        number = f"{most.value:.0f}" if len(counts) == 1 else f"Up to {most.value:.0f}"
         i = max(range(len(times)), key=lambda i: max(times[i]) / min(times[i]))
         at = self._facts.value(i)
         low, high = (
             self._facts.book.computed(f"{word} time at {at}", pick(times[i]), "us")
             for word, pick in (("shortest", min), ("longest", max))
         )
-        yield (
-            f"{number} files per value; {_which_file(counts)} is shown. Their times differ most "
-            f"at {at}: {low} to {high}."
+        yield Sentence(
+            "{up_to}{most:.0f} files per value; {which} is shown. Their times differ most at "
+            "{at}: {low} to {high}.",
+            up_to="" if len(counts) == 1 else "Up to ",
+            most=most,
+            which=_which_file(counts),
+            at=at,
+            low=low,
+            high=high,
         )
 
-    def _left_out(self) -> Iterator[str]:
-        left = self._sweep.left_out
-        if not left:
-            return
-        for each in left:
-            self._facts.book.computed(self._sweep.knob, each.value, "")
-        said = [f"{each.shown} ({each.why})" for each in left[:_MOST_LEFT_OUT]]
-        said += ["others"] if len(left) > _MOST_LEFT_OUT else []
-        yield f"Left out, because more than {self._sweep.knob} differs: {joined(said)}."
+    def _left_out(self) -> Iterator[Sentence]:
+        left, knob = self._sweep.left_out, self._sweep.knob
+        values = [self._facts.book.computed(knob, each.value, "") for each in left]
+        said = [
+            Sentence("{value:knob} ({why})", value=value, why=each.why)
+            for value, each in zip(values[:_MOST_LEFT_OUT], left)
+        ]
+        said += [Sentence("others")] if len(left) > _MOST_LEFT_OUT else []
+        if said:
+            form = "Left out, because more than {knob} differs: {said}."
+            yield Sentence(form, knob=knob, said=joined(said))
 
-    def _span(self) -> str:
+    def _span(self) -> Sentence:
         values = list(self._facts.values().values())
         if self._facts.is_number:
-            return f"from {values[0]} to {values[-1]}"
-        return f"between {joined(values)}"
+            return Sentence("from {span}", span=span_of(values))
+        return Sentence("between {values}", values=joined(values))
 
-    def _work(self) -> str:
+    def _work(self) -> Sentence:
         if self._sweep.kind in ("gpu", "version"):
-            return "The launches are the same."
+            return Sentence("The launches are the same.")
         if self._sweep.work == "same":
             return self._same_problem()
         if self._sweep.work_unit:
-            return f"The work varies with it, so the time per {self._sweep.work_unit} is compared."
-        return "The store has no counters of the work."
+            form = "The work varies with it, so the time per {unit} is compared."
+            return Sentence(form, unit=self._sweep.work_unit)
+        return Sentence("The store has no counters of the work.")
 
-    def _same_problem(self) -> str:
+    def _same_problem(self) -> Sentence:
         """Equal bytes or instructions show that; the work of single units may vary."""
         varying = differing_work(self._facts.points)
         if not varying:
-            return f"The work is the same, so the times can be compared; {_RESULTS}."
+            form = "The work is the same, so the times can be compared; {results}."
+            return Sentence(form, results=_RESULTS)
         said = [self._work_span(*each) for each in varying[:3]]
-        said += ["others"] if len(varying) > 3 else []
-        same = capitalized(joined(unchanged_work(self._facts.points)))
-        return (
-            f"{same} are about the same at all values, so the times are compared; {_RESULTS}. The "
-            f"work of the units differs: {joined(said)}."
+        said += [Sentence("others")] if len(varying) > 3 else []
+        return Sentence(
+            "{same} are about the same at all values, so the times are compared; {results}. The "
+            "work of the units differs: {said}.",
+            same=joined(unchanged_work(self._facts.points)).capitalized(),
+            results=_RESULTS,
+            said=joined(said),
         )
 
-    def _work_span(self, column: str, least: float, most: float) -> str:
+    def _work_span(self, column: str, least: float, most: float) -> Sentence:
         points = {point.number(column): point for point in self._facts.points}
-        ends = [self._facts.book.cell(points[value], column) for value in (least, most)]
-        return f"{label_of(column)} ({' to '.join(amount(end) for end in ends if end)})"
+        ends = [self._facts.book.measured(points[value], column) for value in (least, most)]
+        return Sentence("{label} ({ends})", label=label_of(column), ends=amounts(ends))
 
-    def _unknown(self) -> str:
+    def _unknown(self) -> Sentence:
         times = [self._facts.book.time(point) for point in self._facts.points]
-        low, high = min(times, key=_value), max(times, key=_value)
-        return (
-            f"The times are between {low} and {high}, but the counters do not show whether the "
-            "work is the same: profile with instruction and DRAM counters (keet profile does)."
+        return Sentence(
+            "The times are between {low} and {high}, but the counters do not show whether the "
+            "work is the same: profile with instruction and DRAM counters (keet profile does).",
+            low=min(times, key=_value),
+            high=max(times, key=_value),
         )
 
-    def _noise(self) -> str:
-        low, high = min(self._facts.costs, key=_value), max(self._facts.costs, key=_value)
-        span = f"between {self._facts.said(low)} and {self._facts.said(high)}"
-        return (
-            f"All differences are within noise: {self._facts.cost_name} is {span}, and two "
-            f"captures of one kernel differ by {self._facts.sd():.1f} (one standard deviation)."
+    def _noise(self) -> Sentence:
+        return Sentence(
+            "All differences are within noise: {cost} is between {low} and {high}, and two "
+            "captures of one kernel differ by {sd:.1f} (one standard deviation).",
+            cost=self._facts.cost_name,
+            low=self._facts.said(min(self._facts.costs, key=_value)),
+            high=self._facts.said(max(self._facts.costs, key=_value)),
+            sd=self._facts.sd(),
         )
 
-    def _no_matter(self) -> str:
-        return (
-            f"The set shows that {self._sweep.knob} does not need tuning within this range; a "
-            "single profile can't show that."
+    def _no_matter(self) -> Sentence:
+        return Sentence(
+            "The set shows that {knob} does not need tuning within this range; a single profile "
+            "can't show that.",
+            knob=self._sweep.knob,
         )
 
-    def _best(self) -> str:
-        words = ("Cheapest", "most expensive") if self._sweep.work_unit else ("Fastest", "slowest")
-        best, slow = (
-            f"{word} at {self._facts.value(i)} ({self._facts.said(self._facts.costs[i])}"
-            for word, i in zip(words, (self._facts.best, self._facts.slowest))
+    def _best(self) -> Sentence:
+        best, slow = self._facts.best, self._facts.slowest
+        is_dear = bool(self._sweep.work_unit)
+        return Sentence(
+            "{fastest} at {best} ({best_cost}), {slowest} at {slow} ({slow_cost}, {worth:.2f})."
+            "{ties}",
+            fastest="Cheapest" if is_dear else "Fastest",
+            best=self._facts.value(best),
+            best_cost=self._facts.said(self._facts.costs[best]),
+            slowest="most expensive" if is_dear else "slowest",
+            slow=self._facts.value(slow),
+            slow_cost=self._facts.said(self._facts.costs[slow]),
+            worth=self._facts.worth(),
+            ties=self._ties(),
         )
-        return f"{best}), {slow}, {self._facts.worth().value:.2f}x). {self._ties()}".strip()
 
-    def _ties(self) -> str:
+    def _ties(self) -> Sentence:
+        """Begins with a space."""
         best = self._facts.best
         tied = [i for i, point in enumerate(self._sweep.points) if point.tied and i != best]
         if not tied:
-            return ""
+            return Sentence()
         values, costs = [self._facts.value(i) for i in tied], self._facts.costs
         last = max(tied, key=lambda i: costs[i].value)
         ratio = 100 * (costs[last].value / costs[best].value - 1)
@@ -220,14 +240,21 @@ class SweepWriter:
             "slower within noise", ratio, "%", costs[last], costs[best]
         )
         verb, most = ("is", "") if len(values) == 1 else ("are", "up to ")
-        return (
-            f"{joined(values)} {verb} as fast within noise: {most}{slower:.1f} slower, within two "
-            f"standard deviations of the noise ({self._facts.tie_limit():.1f})."
+        return Sentence(
+            " {values} {verb} as fast within noise: {most}{slower:.1f} slower, within two "
+            "standard deviations of the noise ({limit:.1f}).",
+            values=joined(values),
+            verb=verb,
+            most=most,
+            slower=slower,
+            limit=self._facts.tie_limit(),
         )
 
-    def _limiter(self) -> Iterator[str]:
+    def _limiter(self) -> Iterator[Sentence]:
         if not any(point.limiter for point in self._sweep.points):
-            yield "The limiters are not known: the reports do not have how busy the units were."
+            yield Sentence(
+                "The limiters are not known: the reports do not have how busy the units were."
+            )
         elif not self._sweep.changes:
             yield from self._same_limiter()
         elif self._facts.is_number:
@@ -235,78 +262,104 @@ class SweepWriter:
         else:
             yield self._limiter_of_each()
 
-    def _same_limiter(self) -> Iterator[str]:
+    def _same_limiter(self) -> Iterator[Sentence]:
         named = {point.limiter for point in self._sweep.points if point.limiter}
         if len(named) == 1:
-            yield f"The limiter is the same at all values: {in_table_words(named.pop())}."
+            limiter = in_table_words(named.pop())
+            yield Sentence("The limiter is the same at all values: {limiter}.", limiter=limiter)
             return
         first = limiters(self._sweep.points[0].limiter)[:1]
         if first and all(first[0] in limiters(each) for each in named):
             lead = capitalized(in_table_words(first[0]))
-            yield f"{lead} is among the limiters at all values."
+            yield Sentence("{lead} is among the limiters at all values.", lead=lead)
 
-    def _changes(self) -> str:
+    def _changes(self) -> Sentence:
         known, said = self._facts.values(), []
         for change in self._sweep.changes:
             was, becomes = map(in_table_words, self._around(change))
-            between = f"between {known[change.after]} and {known[change.until]}"
-            said.append(f"from {was} to {becomes} {between}")
-        return f"The limiter changes {joined(said)}."
+            said.append(
+                Sentence(
+                    "from {was} to {becomes} between {after} and {until}",
+                    was=was,
+                    becomes=becomes,
+                    after=known[change.after],
+                    until=known[change.until],
+                )
+            )
+        return Sentence("The limiter changes {said}.", said=joined(said))
 
-    def _around(self, change: LimiterChange) -> tuple[str, str]:
+    def _around(self, change: LimiterChangeDocument) -> tuple[str, str]:
         """The limiters before and after a change, in the words of the table."""
         named = {point.shown: point.limiter or "" for point in self._sweep.points}
         return named[change.after], named[change.until]
 
-    def _limiter_of_each(self) -> str:
+    def _limiter_of_each(self) -> Sentence:
         said = [
-            f"{in_table_words(point.limiter)} with {self._facts.value(i)}"
+            Sentence(
+                "{limiter} with {value}",
+                limiter=in_table_words(point.limiter),
+                value=self._facts.value(i),
+            )
             for i, point in enumerate(self._sweep.points)
             if point.limiter
         ]
-        return f"The limiter differs: {joined(said)}."
+        return Sentence("The limiter differs: {said}.", said=joined(said))
 
-    def _slow_parts(self) -> Iterator[str]:
+    def _slow_parts(self) -> Iterator[Sentence]:
         if self._sweep.kind == "size":
             yield from (self._dear_run(run) for run in self._facts.slow_runs())
         elif self._facts.is_number:
             yield from SlowPointWriter(self._facts).sentences()
 
-    def _dear_run(self, run: Sequence[int]) -> str:
+    def _dear_run(self, run: Sequence[int]) -> Sentence:
         """Problem sizes at which a unit of work takes more time."""
         values = [self._facts.value(i) for i in run]
-        where = joined(values) if len(run) < 4 else f"{values[0]} to {values[-1]}"
         worst = max(run, key=lambda i: self._facts.costs[i].value)
         at = values[run.index(worst)]
         costs = self._facts.costs[worst], self._facts.costs[self._facts.best]
         ratio = self._facts.book.times(f"more per unit at {at}", *costs)
-        most = f"{ratio.value:.2f}x" + (f" (at {at})" if len(run) > 1 else "")
-        said = f"At {where} a unit of work takes up to {most} the time of the best"
-        return f"{said}: {self._why_dear(run)}"
-
-    def _why_dear(self, run: Sequence[int]) -> str:
-        filled, edge = self._facts.filled(run), self._facts.edges(run)[0]
-        if filled is None:
-            return "waves and warps do not explain it; compare the profiles with keet diff."
-        ends = [self._facts.points[i] for i in (run[0] if run[0] < edge else run[-1], edge)]
-        amounts = [amount(e) for p in ends if (e := self._facts.book.cell(p, filled.column))]
-        return (
-            f"towards {self._facts.value(edge)} it takes less time with more {filled.label} "
-            f"({' to '.join(amounts)}), as when a problem is too small to fill the GPU."
+        return Sentence(
+            "At {where} a unit of work takes up to {ratio:.2f}{worst} the time of the best: {why}",
+            where=joined(values) if len(run) < 4 else span_of(values),
+            ratio=ratio,
+            worst=Sentence(" (at {at})", at=at) if len(run) > 1 else "",
+            why=self._why_dear(run),
         )
 
-    def _end(self) -> Iterator[str]:
+    def _why_dear(self, run: Sequence[int]) -> Sentence:
+        filled, edge = self._facts.filled(run), self._facts.edges(run)[0]
+        if filled is None:
+            return Sentence(
+                "waves and warps do not explain it; compare the profiles with keet diff."
+            )
+        points = [self._facts.points[i] for i in (run[0] if run[0] < edge else run[-1], edge)]
+        ends = [self._facts.book.measured(point, filled.column) for point in points]
+        return Sentence(
+            "towards {value} it takes less time with more {label} ({ends}), as when a problem is "
+            "too small to fill the GPU.",
+            value=self._facts.value(edge),
+            label=filled.label,
+            ends=amounts(ends),
+        )
+
+    def _end(self) -> Iterator[Sentence]:
         best = self._facts.best
         lead = limiters(self._sweep.points[best].limiter)[:1]
         share = self._sweep.points[best].units.get(lead[0]) if lead else None
         if lead and share is not None and share >= _FULL:
             reached = self._facts.book.share(self._facts.points[best], lead[0], share)
-            busy = f"{spoken(lead[0])} {be(lead[0])} at {reached:.0f} of peak"
-            yield f"At the best value, {busy}: only less work for it would gain more."
+            yield Sentence(
+                "At the best value, {unit} {be} at {reached:.0f} of peak: only less work for it "
+                "would gain more.",
+                unit=spoken(lead[0]),
+                be=be(lead[0]),
+                reached=reached,
+            )
         elif self._facts.is_number and self._is_open_end(best):
-            yield (
+            yield Sentence(
                 "The best value is at the end of the tried range, and better than the one next to "
-                f"it: try {'larger' if best else 'smaller'} ones."
+                "it: try {other} ones.",
+                other="larger" if best else "smaller",
             )
 
     def _is_open_end(self, best: int) -> bool:
@@ -332,7 +385,7 @@ def _value(piece: Evidence) -> float:
     return float(piece.value)
 
 
-def _quoted(values: Sequence[str]) -> str:
+def _quoted(values: Sequence[str]) -> Sentence:
     return joined([f"`{each}`" for each in values])
 
 

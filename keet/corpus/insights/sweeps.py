@@ -5,14 +5,21 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from keet.corpus.insights import noise
 from keet.corpus.insights.points import Point
-from keet.corpus.insights.records import CurvePoint, ExcludedFile, LimiterChange, Sweep
 from keet.corpus.insights.series import Capture, Coordinate, Series
 from keet.corpus.insights.work import WorkJudgement, judge_work, work_of
+from keet.documents.insights import (
+    CurvePointDocument,
+    LeftOutDocument,
+    LimiterChangeDocument,
+    SweepDocument,
+    shown_value,
+)
 
 Shares = Mapping[tuple[str, int], Mapping[str, float]]
 Kind = Literal["parameter", "size", "gpu", "version"]
@@ -29,7 +36,7 @@ _UNITS = {
 class MeasuredSweep(NamedTuple):
     """A sweep with the points of the store that it consists of, in the same order."""
 
-    sweep: Sweep
+    sweep: SweepDocument
     points: tuple[Point, ...]
     shares: tuple[Mapping[str, float], ...]
     """Share of peak by hardware unit, per point."""
@@ -63,13 +70,15 @@ def measured_series(series: Series, shares: Shares) -> MeasuredSweep:
     curve = _curve(series, points, judged)
     sweep = _sweep(series.knob.name, kind, judged, curve, shares)
     return MeasuredSweep(
-        sweep._replace(
+        replace(
+            sweep,
             source=series.knob.source,
-            fixed=tuple(_shown_fixed(series.fixed)),
-            moves_with=tuple(c.name for c in (*series.tied, *series.follows)),
-            left_out=tuple(
-                ExcludedFile(v, shown_value(v), p.path, why) for v, p, why in series.left
-            ),
+            fixed=_shown_fixed(series.fixed),
+            moves_with=[c.name for c in (*series.tied, *series.follows)],
+            left_out=[
+                LeftOutDocument(value=v, shown=shown_value(v), path=p.path, why=why)
+                for v, p, why in series.left
+            ],
         ),
         curve.points,
         _shares_of(curve.points, shares),
@@ -83,7 +92,7 @@ def measured_alternatives(found: Alternatives, shares: Shares) -> MeasuredSweep:
     curve = _curve(found, points, WorkJudgement("same", None))
     kind: Kind = "gpu" if found.kind == "gpu" else "version"
     sweep = _sweep(found.knob, kind, WorkJudgement("same", None), curve, shares)
-    moved = sweep._replace(moves_with=found.moves_with)
+    moved = replace(sweep, moves_with=list(found.moves_with))
     of_points = _shares_of(curve.points, shares)
     return MeasuredSweep(moved, curve.points, of_points, _times_of(found))
 
@@ -129,28 +138,29 @@ def _cost(point: Point, judged: WorkJudgement) -> float:
     )
 
 
-def _sweep(knob: str, kind: Kind, judged: WorkJudgement, curve: _Curve, shares: Shares) -> Sweep:
+def _sweep(
+    knob: str, kind: Kind, judged: WorkJudgement, curve: _Curve, shares: Shares
+) -> SweepDocument:
     first = curve.points[0]
     comparable = judged.work != "unknown"
     only_noise = comparable and _is_noise(curve)
     best = curve.costs.index(min(curve.costs)) if comparable and not only_noise else None
     units = _units(curve.points, shares)
-    return Sweep(
+    return SweepDocument(
         kernel=_kernel_name(curve.points),
         device=first.device,
         knob=knob,
         source="report",
         kind=kind,
-        fixed=(),
-        moves_with=(),
+        fixed=[],
+        moves_with=[],
         work=judged.work,
         work_unit=_UNITS[judged.counter][0] if judged.counter else None,
-        points=tuple(
-            _point(curve, i, best, judged, units, shares) for i in range(len(curve.costs))
-        ),
+        points=[_point(curve, i, best, judged, units, shares) for i in range(len(curve.costs))],
         best=best,
         only_noise=only_noise,
-        changes=tuple(_changes(curve)),
+        changes=_changes(curve),
+        left_out=[],
     )
 
 
@@ -173,10 +183,10 @@ def _point(  # noqa: PLR0913, PLR0917 - one row of the curve
     judged: WorkJudgement,
     units: Sequence[str],
     shares: Shares,
-) -> CurvePoint:
+) -> CurvePointDocument:
     point = curve.points[i]
     known = shares.get((point.sha256, point.launch), {})
-    return CurvePoint(
+    return CurvePointDocument(
         value=curve.values[i],
         shown=shown_value(curve.values[i]),
         path=point.path,
@@ -195,10 +205,6 @@ def _tied(curve: _Curve, i: int, best: int) -> bool:
     shortest = min(curve.points[i].duration_us, curve.points[best].duration_us)
     slower = math.log(curve.costs[i] / curve.costs[best])
     return slower <= noise.TIED * noise.between_sessions(shortest)
-
-
-def shown_value(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:g}" if value < 1e6 else f"{value:.0f}"
 
 
 def _shown_fixed(fixed: Sequence[tuple[Coordinate, float]]) -> list[str]:
@@ -234,9 +240,9 @@ def _busiest(shares: Mapping[str, float]) -> str:
     return max(shares, key=lambda unit: shares[unit], default="")
 
 
-def _changes(curve: _Curve) -> list[LimiterChange]:
+def _changes(curve: _Curve) -> list[LimiterChangeDocument]:
     """A limiter stays the same as long as it is among the busiest units."""
-    found: list[LimiterChange] = []
+    found: list[LimiterChangeDocument] = []
     lead: str | None = None
     for before, after in pairwise(range(len(curve.points))):
         was, now = (limiters(curve.points[i].texts["limiter"]) for i in (before, after))
@@ -246,7 +252,8 @@ def _changes(curve: _Curve) -> list[LimiterChange]:
         lead = lead if lead in was else was[0]
         if lead not in now:
             start, end = (shown_value(curve.values[i]) for i in (before, after))
-            found.append(LimiterChange(start, end, lead, now[0]))
+            change = LimiterChangeDocument(after=start, until=end, was=lead, becomes=now[0])
+            found.append(change)
             lead = now[0]
     return found
 

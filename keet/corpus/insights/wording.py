@@ -1,12 +1,12 @@
-"""Helpers for sentences: lists of words, names of limiters, amounts."""
+"""Helpers for sentences: lists of words, names of limiters, counts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from keet.analysis.hardware.ceilings import spoken_unit
-from keet.evidence import Evidence
-from keet.units import base_unit, format_number
+from keet.evidence import Evidence, Reference, Sentence, constant
+from keet.formatting import plural_of
 
 _LATENCY = " (no unit is near its peak)"
 
@@ -25,22 +25,29 @@ def be(limiter: str) -> str:
     return "are" if spoken(limiter).endswith("s") else "is"
 
 
-def latency_explained_once(texts: Sequence[str]) -> list[str]:
+def latency_explained_once(texts: Iterable[Sentence]) -> Iterator[Sentence]:
     """Keeps only the first explanation of `latency`."""
-    whole = "\n".join(texts)
-    head, mark, rest = whole.partition(_LATENCY)
-    return f"{head}{mark}{rest.replace(_LATENCY, '')}".split("\n")
+    is_explained = False
+    for text in texts:
+        parts: list[str | Reference] = []
+        for part in text.parts:
+            if isinstance(part, Reference) or _LATENCY not in part:
+                parts.append(part)
+                continue
+            head, mark, rest = part.partition(_LATENCY)
+            parts.append(f"{head}{'' if is_explained else mark}{rest.replace(_LATENCY, '')}")
+            is_explained = True
+        yield Sentence.of(parts)
 
 
-def joined(words: Sequence[str]) -> str:
+def joined(words: Sequence[str]) -> Sentence:
     """`a, b and c`"""
-    if len(words) < 2:
-        return "".join(words)
-    return f"{', '.join(words[:-1])} and {words[-1]}"
+    first = Sentence(", ").join(words[:-1])
+    return Sentence(" and ").join([*([first] if first else []), *words[-1:]])
 
 
-def amount(piece: Evidence) -> str:
-    """A number after its label; the unit is printed only if the label does not imply it."""
-    head = base_unit(piece.unit).partition("/")[0]
-    scaled = head in ("%", "ns", "byte", "hz", "bit", "flop", "op")
-    return str(piece) if scaled else format_number(float(piece.value))
+def counted(number: Evidence | int, noun: str, plural: str = "") -> Sentence:
+    """`1 file`, `2,048 launches`. A number without evidence is a count of files or launches."""
+    piece = number if isinstance(number, Evidence) else constant(number, "", plural_of(noun))
+    words = noun if piece.value == 1 else plural or plural_of(noun)
+    return Sentence("{piece:,.0f} {words}", piece=piece, words=words)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from keet.corpus.insights.points import Point
-from keet.corpus.insights.records import Work
+from keet.documents.insights import Work
 
 _SAME = 1.15
 """Largest ratio at which a counter counts as unchanged."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from keet.corpus.store.reader import Store
 from keet.corpus.top.launch_filter import TIME_BASE, LaunchFilter
+from keet.documents.top import By
 from keet.explanation.headline import DEBUG_BUILD_STARTS
-
-By = Literal["kernel", "finding", "file"]
 
 _KEYS: dict[By, tuple[str, ...]] = {
     "kernel": ("kernel", "grid", "block"),

@@ -19,16 +19,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
+from keet.corpus.batch.gone_files import is_gone
 from keet.corpus.store.reader import Store
-from keet.corpus.top.groups import By, GroupMember, TopGroup, find_leaders, find_members
+from keet.corpus.top.groups import GroupMember, TopGroup, find_leaders, find_members
 from keet.corpus.top.launch_filter import TIME_BASE, LaunchFilter, choose
+from keet.documents.top import (
+    By,
+    GainDocument,
+    GapExampleDocument,
+    GpuDocument,
+    OpportunityDocument,
+    TopDocument,
+)
 
 DEFAULT_LIMIT = 10
-
-Basis = Literal["run", "reports"]
-"""What times are of: whole runs, or only the profiled launches."""
 
 
 class Selection(NamedTuple):
@@ -40,137 +46,31 @@ class Selection(NamedTuple):
     kernel: re.Pattern[str] | None = None
 
 
-class Gain(NamedTuple):
-    """How many times faster the launches with the finding would be, all together."""
-
-    low: float
-    likely: float
-    high: float
-
-
-class Opportunity(NamedTuple):
-    """One group of launches. None: not measured, or not the same for all."""
-
-    kernel: str
-    """In groups by finding or file: the kernel with the most time."""
-    kernels: int
-    grid: str | None
-    block: str | None
-    device: str | None
-    compute_capability: str | None
-    sm_count: int | None
-    launches: int
-    """Profiled ones."""
-    untimed: int
-    """Launches without a measured duration, which are not part of any time below."""
-    time_us: float | None
-    share: float | None
-    """Of the time of all launches on its GPU, or of the runs there, 0 to 1."""
-    limiter: str | None
-    finding: str | None
-    finding_launches: int
-    forecast: Gain | None
-    saved_us: float | None
-    """Saved if that finding were fixed; part of `saved_of_us`."""
-    saved_share: float | None
-    """The same as a share. Groups are ranked by this plus the share of `unknown_us`."""
-    not_judged: int
-    """Launches without a metric that shows where the time goes."""
-    path: str
-    """The report with the launch that has the most time."""
-    launch: int
-    basis: Basis = "reports"
-    run_launches: float | None = None
-    """Launches of the runs that the profiled ones stand for."""
-    replay_gaps: int = 0
-    """Launches with very different times in the run and under the profiler."""
-    saved_of_us: float | None = None
-    """Time that the forecast applies to: launches with that finding, without those with a replay
-    gap; in a run, only launches of similar length."""
-    unknown_us: float | None = None
-    """Part of `time_us` with an unknown saving; None: basis `reports`."""
-    unlike_us: float | None = None
-    """Part of `unknown_us` in launches of other lengths."""
-    variant: str | None = None
-    """Of the finding, if all launches that have it have the same."""
-    debug_builds: int = 0
-    """Launches of debug code, which has no findings."""
-
-
-class GapExample(NamedTuple):
-    """The launch with a replay gap that stands for the most time."""
-
-    path: str
-    launch: int
-
-
-class GpuTotals(NamedTuple):
-    """Totals of the selected launches on one GPU, with one basis."""
-
-    device: str | None
-    """The longest name that the store has for it."""
-    compute_capability: str | None
-    sm_count: int | None
-    launches: int
-    """Profiled ones."""
-    untimed: int
-    time_us: float | None
-    total_us: float | None
-    """Time of all kernels, profiled or not: the base of shares."""
-    basis: Basis = "reports"
-    runs: int = 0
-    """Reports with a run table."""
-    run_launches: float | None = None
-    not_profiled_us: float | None = None
-    """Part of `total_us`, in kernels that were not profiled."""
-    replay_gaps: int = 0
-    replay_gap_us: float | None = None
-    gap_example: GapExample | None = None
-    summed_runs: int = 0
-    """Of `runs`, those whose times are sums of durations: the run table does not record which
-    kernels ran at the same time."""
-
-
-class Top(NamedTuple):
-    """The ranked groups, whole runs first, and totals."""
-
-    by: By
-    reports: int
-    """Reports with selected launches; equal files count once."""
-    launches: int
-    untimed: int
-    time_us: float | None
-    """None also if there are several GPUs, or runs and single launches: these do not add up."""
-    gpus: tuple[GpuTotals, ...]
-    """Whole runs first, then by the number of launches."""
-    groups: int
-    """All groups, also those that the limit leaves out."""
-    opportunities: tuple[Opportunity, ...]
-    runs: int = 0
-    """Reports with launches whose time in the whole run is known."""
-    known_runs: int = 0
-    """Reports with a run table: `runs`, and those without times of the profiled launches (reports
-    of a range)."""
-
-
-def find_top(store: Store, selection: Selection) -> Top:
+def find_top(store: Store, selection: Selection) -> TopDocument:
     chosen = choose(store, selection.device, selection.kernel)
     gpus = _gpus(store, chosen)
     if not any(gpu.basis == "run" for gpu in gpus.values()):
         chosen = chosen._replace(has_runs=False)
     groups, leaders = find_leaders(store, selection.by, selection.limit, chosen)
     members = find_members(store, selection.by, chosen, leaders)
-    found = (_opportunity(each, members[each.key], gpus[each.pool]) for each in leaders)
     reports, runs, known_runs = _report_counts(store, chosen)
-    return Top(
+    failed = store.query("SELECT count(*) FROM files WHERE status = 'failed'").rows[0][0]
+    return TopDocument(
+        store=str(store.path),
         by=selection.by,
+        device=selection.device.pattern if selection.device else None,
+        kernel=selection.kernel.pattern if selection.kernel else None,
         reports=reports,
+        failed=int(failed),
         launches=sum(gpu.launches for gpu in gpus.values()),
         untimed=sum(gpu.untimed for gpu in gpus.values()),
         time_us=next(iter(gpus.values())).time_us if len(gpus) == 1 else None,
-        gpus=tuple(gpus.values()),
+        gpus=list(gpus.values()),
         groups=groups,
-        opportunities=tuple(found),
+        opportunities=[
+            _opportunity(rank, each, members[each.key], gpus[each.pool])
+            for rank, each in enumerate(leaders, 1)
+        ],
         runs=runs,
         known_runs=known_runs,
     )
@@ -192,7 +92,7 @@ FROM {runs} GROUP BY {keys}
 """
 
 
-def _gpus(store: Store, chosen: LaunchFilter) -> dict[tuple[Any, ...], GpuTotals]:
+def _gpus(store: Store, chosen: LaunchFilter) -> dict[tuple[Any, ...], GpuDocument]:
     """By the values of `TIME_BASE`."""
     keys = ", ".join(TIME_BASE)
     rows = store.query(_GPUS.format(keys=keys, source=chosen.source), chosen.parameters).rows
@@ -206,26 +106,26 @@ def _gpus(store: Store, chosen: LaunchFilter) -> dict[tuple[Any, ...], GpuTotals
 _IN_RUN = TIME_BASE.index("in_run")
 
 
-def _gpu(row: tuple[Any, ...], of_run: tuple[Any, ...] | None) -> GpuTotals:
+def _gpu(row: tuple[Any, ...], of_run: tuple[Any, ...] | None) -> GpuDocument:
     (_, capability, sms, in_run), (device, launches, untimed, *times) = row[:4], row[4:]
     time, total, run_launches, gaps, gap_us, example = times
     runs, run_total, not_profiled, summed = of_run or (0, None, None, 0)
-    return GpuTotals(
-        device,
-        capability,
-        sms,
-        launches,
-        untimed,
-        _rounded(time),
-        _rounded(run_total if in_run else total),
-        "run" if in_run else "reports",
-        runs,
-        run_launches,
-        _rounded(not_profiled),
-        gaps,
-        _rounded(gap_us),
-        GapExample(**example) if example else None,
-        summed,
+    return GpuDocument(
+        device=device,
+        compute_capability=capability,
+        sm_count=sms,
+        launches=launches,
+        untimed=untimed,
+        time_us=_rounded(time),
+        total_us=_rounded(run_total if in_run else total),
+        basis="run" if in_run else "reports",
+        runs=runs,
+        run_launches=run_launches,
+        not_profiled_us=_rounded(not_profiled),
+        replay_gaps=gaps,
+        replay_gap_us=_rounded(gap_us),
+        gap_example=GapExampleDocument(**example) if example else None,
+        summed_runs=summed,
     )
 
 
@@ -245,13 +145,16 @@ def _report_counts(store: Store, chosen: LaunchFilter) -> tuple[int, int, int]:
     return int(reports), int(runs), int(known_runs)
 
 
-def _opportunity(leader: TopGroup, members: Sequence[GroupMember], gpu: GpuTotals) -> Opportunity:
+def _opportunity(
+    rank: int, leader: TopGroup, members: Sequence[GroupMember], gpu: GpuDocument
+) -> OpportunityDocument:
     affected = [member for member in members if member.finding == leader.finding]
     longest = max(affected, key=lambda member: member.longest_us or -1)
     lead = max(affected, key=lambda member: member.time_us or -1)
     grid, block = leader.shape
     saved_us = _saved(leader)
-    return Opportunity(
+    return OpportunityDocument(
+        rank=rank,
         kernel=lead.kernel,
         kernels=len({member.kernel for member in members}),
         grid=grid,
@@ -272,6 +175,7 @@ def _opportunity(leader: TopGroup, members: Sequence[GroupMember], gpu: GpuTotal
         not_judged=leader.not_judged,
         path=longest.path,
         launch=longest.launch,
+        gone=is_gone(longest.path),
         basis=gpu.basis,
         run_launches=leader.run_launches,
         replay_gaps=leader.replay_gaps,
@@ -293,11 +197,12 @@ def _saved(leader: TopGroup) -> float | None:
     return _rounded(max(0.0, leader.forecast_of_us - leader.likely_us))
 
 
-def _gain(leader: TopGroup) -> Gain | None:
+def _gain(leader: TopGroup) -> GainDocument | None:
     times = (leader.slowest_us, leader.likely_us, leader.fastest_us)
     if not leader.forecast_of_us or not all(times):
         return None
-    return Gain(*(round(leader.forecast_of_us / each, 4) for each in times if each))
+    low, likely, high = (round(leader.forecast_of_us / each, 4) for each in times if each)
+    return GainDocument(low=low, likely=likely, high=high)
 
 
 def _rounded(microseconds: float | None) -> float | None:

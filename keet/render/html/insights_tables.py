@@ -8,7 +8,7 @@ from keet.documents.insights import (
     ChangeDocument,
     ClusterDocument,
     ClusterKernelDocument,
-    FactDocument,
+    Fact,
     InsightDocument,
     MovedDocument,
     OutliersDocument,
@@ -226,7 +226,7 @@ def facts_fold(insight: InsightDocument, reports: CitedReports) -> Html | None:
     rows = [
         [
             Cell(one_line(fact.label + places.get((fact.path, fact.launch), ""))),
-            Cell(_fact_value(fact), fact.value),
+            Cell(one_line(str(fact)), fact.value),
             Cell(_origin(fact, reports)),
             Cell(element("code", one_line(name), class_="break")),
         ]
@@ -249,15 +249,9 @@ def _knob_values(insight: InsightDocument) -> Mapping[tuple[str | None, int | No
     return {(each.path, each.launch): f" at {sweep.knob} {each.shown}" for each in sweep.points}
 
 
-def _fact_value(fact: FactDocument) -> str:
-    """As the texts write it."""
-    quantity = Quantity(fact.value, fact.unit)
-    return one_line(str(quantity.to_base() if fact.unit == "us" else quantity))
-
-
-def _origin(fact: FactDocument, reports: CitedReports) -> Html:
+def _origin(fact: Fact, reports: CitedReports) -> Html:
     """A computed number names its inputs; any other names the column and its report."""
     if fact.derived_from:
         return fragment("computed from ", element("code", one_line(", ".join(fact.derived_from))))
     where = reports.link(fact.path, fact.launch) if fact.path else None
-    return fragment(element("code", one_line(fact.column)), " of " if where else None, where)
+    return fragment(element("code", one_line(fact.metric)), " of " if where else None, where)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keet.catalog.cases import CaseEntry
-from keet.catalog.precedents import gain_of_cause
+from keet.documents.finding_reference import CaseReferenceDocument, FindingReferenceDocument
 from keet.formatting import capitalized, speedup_text
 from keet.render.common.finding_reference import (
     FAMILIES,
@@ -13,12 +12,9 @@ from keet.render.common.finding_reference import (
     LOOKALIKE_EXAMPLES,
     SOURCES,
     VARIANTS,
-    FindingReference,
     cases_text,
     code_text,
-    condition_text,
     findings_of,
-    remedy_text,
     reported_text,
     rules_text,
 )
@@ -37,22 +33,21 @@ def findings_markdown(link: str = "") -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def finding_markdown(reference: FindingReference, link: str = "") -> str:
-    spec = reference.spec
+def finding_markdown(reference: FindingReferenceDocument, link: str = "") -> str:
     parts = [
-        f"# {prose(capitalized(spec.label))} ({code(spec.id)})",
-        prose(spec.meaning),
+        f"# {prose(capitalized(reference.label))} ({code(reference.id)})",
+        prose(reference.meaning),
         "## How to fix it",
         *_remedies(reference),
         "## Measured cases",
         *_measured(reference),
         "## How it is judged",
-        prose(spec.how),
-        *map(prose, filter(None, (reported_text(reference), rules_text(spec)))),
+        prose(reference.judged),
+        *map(prose, filter(None, (reported_text(reference), rules_text(reference)))),
         "## Similar findings",
         "\n".join(
-            f"- {_named(other.id, link)} ({prose(other.label)}): {prose(text)}"
-            for other, text in reference.similar
+            f"- {_named(other.id, link)} ({prose(other.label)}): {prose(other.difference)}"
+            for other in reference.similar
         ),
         *_computed(reference),
     ]
@@ -63,7 +58,7 @@ def _named(finding: str, link: str) -> str:
     return f"[{code(finding)}]({link.format(finding)})" if link else code(finding)
 
 
-def _computed(reference: FindingReference) -> Iterator[str]:
+def _computed(reference: FindingReferenceDocument) -> Iterator[str]:
     """For readers who want to check or change keet, so it comes last."""
     code_of = code_text(reference)
     if code_of or reference.parameters:
@@ -71,36 +66,36 @@ def _computed(reference: FindingReference) -> Iterator[str]:
     if reference.parameters:
         yield "It depends on:"
         yield "\n".join(
-            f"- {code(each.name)} = {each:g}: {prose(each.meaning)} ({SOURCES[each.source]})"
+            f"- {code(each.name)} = {each.value:g}: {prose(each.meaning)} ({SOURCES[each.source]})"
             for each in reference.parameters
         )
     if code_of:
         yield prose(code_of)
 
 
-def _remedies(reference: FindingReference) -> Iterator[str]:
-    *special, (_, general) = reference.spec.remedies.items()
-    yield prose(remedy_text(general))
+def _remedies(reference: FindingReferenceDocument) -> Iterator[str]:
+    *special, general = reference.remedies
+    yield prose(general.text)
     if special:
         yield VARIANTS
         yield "\n".join(
-            f"- {prose(capitalized(condition_text(each)))}. **Fix:** {prose(remedy_text(text))}"
-            for each, text in special
+            f"- {prose(capitalized(each.condition))}. **Fix:** {prose(each.text)}"
+            for each in special
         )
 
 
-def _measured(reference: FindingReference) -> Iterator[str]:
+def _measured(reference: FindingReferenceDocument) -> Iterator[str]:
     yield prose(cases_text(reference))
-    yield from _cases(reference.best, GAIN_EXAMPLES)
-    yield from _cases(reference.lookalikes, LOOKALIKE_EXAMPLES)
-    if reference.measured is not None:
-        yield f"All: {code(f'keet cases --finding {reference.spec.id}')}"
+    yield from _cases(reference.best_cases, GAIN_EXAMPLES)
+    yield from _cases(reference.lookalike_cases, LOOKALIKE_EXAMPLES)
+    if reference.precedents is not None:
+        yield f"All: {code(f'keet cases --finding {reference.id}')}"
 
 
-def _cases(cases: Sequence[CaseEntry], title: str) -> Iterator[str]:
+def _cases(cases: Sequence[CaseReferenceDocument], title: str) -> Iterator[str]:
     if cases:
         yield title
         yield "\n".join(
-            f"- {speedup_text(gain)}, {code(f'keet cases {case.id}')}: {prose(case.fix)}"
-            for case, gain in ((case, gain_of_cause(case)) for case in cases)
+            f"- {speedup_text(case.speedup)}, {code(f'keet cases {case.id}')}: {prose(case.fix)}"
+            for case in cases
         )

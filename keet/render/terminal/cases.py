@@ -7,8 +7,7 @@ from itertools import groupby
 from statistics import median
 
 from keet.catalog import metric_with_id
-from keet.catalog.cases import CaseEntry
-from keet.catalog.precedents import gain_of_cause
+from keet.documents.cases import CaseDocument
 from keet.findings import findings
 from keet.formatting import (
     capitalized,
@@ -27,10 +26,10 @@ _WIDE = 110
 
 
 def cases_view(
-    entries: Sequence[CaseEntry],
+    entries: Sequence[CaseDocument],
     width: int,
     *,
-    of: Sequence[CaseEntry] | None = None,
+    of: Sequence[CaseDocument] | None = None,
     in_full: str = "keet cases CASE",
 ) -> Group:
     """Grouped by finding. An id is never wrapped, so that it can be copied.
@@ -48,7 +47,7 @@ def cases_view(
     return Group(*parts, Text(""), Text(f"One in full: {in_full}", style="dim"))
 
 
-def _columns_text(entries: Sequence[CaseEntry], *, is_wide: bool) -> str:
+def _columns_text(entries: Sequence[CaseDocument], *, is_wide: bool) -> str:
     """What the columns are; `(all ...)` is explained with the first one of the table."""
     more = " and after it, kind of kernel" if is_wide else ""
     text = f"Columns: case, speed-up of the fix, time before the fix{more}."
@@ -58,10 +57,10 @@ def _columns_text(entries: Sequence[CaseEntry], *, is_wide: bool) -> str:
     return f"{text} (all {times_text(several.speedup)}): with the other causes fixed too."
 
 
-def heading(entries: Sequence[CaseEntry]) -> str:
+def heading(entries: Sequence[CaseDocument]) -> str:
     """The first line: how many cases there are, and what their fixes gained."""
     families = len({entry.family for entry in entries})
-    gains = [gain_of_cause(entry) for entry in entries if not entry.lookalike]
+    gains = [entry.gain for entry in entries if not entry.lookalike]
     alike = len(entries) - len(gains)
     parts = [f"{count_noun(len(entries), 'measured case')} from {count_noun(families, 'family')}"]
     if gains:
@@ -76,7 +75,7 @@ def heading(entries: Sequence[CaseEntry]) -> str:
     return "; ".join(parts) + "."
 
 
-def _table(entries: Sequence[CaseEntry], width: int) -> Table:
+def _table(entries: Sequence[CaseDocument], width: int) -> Table:
     wide = width >= _WIDE
     grid = Table(has_heading=False, padding=(0, 2))
     grid.add_column("case", no_wrap=True, min_width=min(54, width - 30))
@@ -91,11 +90,11 @@ def _table(entries: Sequence[CaseEntry], width: int) -> Table:
     return grid
 
 
-def _gain(entry: CaseEntry) -> Text:
+def _gain(entry: CaseDocument) -> Text:
     """The gain of the cause that the case is listed under, then of all its causes."""
     if entry.lookalike:
         return Text(f"{speedup_text(entry.speedup)} (look-alike)", style="dim")
-    alone = Text(f"{speedup_text(gain_of_cause(entry))}", style="bold green")
+    alone = Text(f"{speedup_text(entry.gain)}", style="bold green")
     return (
         alone.append(f" (all {times_text(entry.speedup)})", style="not bold")
         if entry.steps
@@ -110,7 +109,7 @@ def _us(microseconds: float) -> str:
 # --- one case
 
 
-def case_view(entry: CaseEntry, _: int) -> Group:
+def case_view(entry: CaseDocument, _: int) -> Group:
     parts: list[Renderable] = [
         Text(_verdict(entry), style="bold"),
         Text(f"{entry.id}: {entry.title}, problem {entry.problem}, kernel {entry.kernel}"),
@@ -133,11 +132,11 @@ def case_view(entry: CaseEntry, _: int) -> Group:
     return Group(*parts)
 
 
-def _diff(entry: CaseEntry) -> Indented:
+def _diff(entry: CaseDocument) -> Indented:
     return Indented(Diff(entry.diff), 2, is_filled=True)
 
 
-def _verdict(entry: CaseEntry) -> str:
+def _verdict(entry: CaseDocument) -> str:
     label = findings()[entry.finding].label
     change = f"{_us(entry.before_us)} → {_us(entry.after_us)}"
     if entry.lookalike:
@@ -148,11 +147,11 @@ def _verdict(entry: CaseEntry) -> str:
     return f"{capitalized(label)}: the fix gains {speedup_text(entry.speedup)}, {change}."
 
 
-def _lines(entry: CaseEntry) -> str:
+def _lines(entry: CaseDocument) -> str:
     return f"line{'s' if len(entry.lines) > 1 else ''} {', '.join(map(str, entry.lines))}"
 
 
-def _times(entry: CaseEntry) -> Text:
+def _times(entry: CaseDocument) -> Text:
     return Text(
         f"Medians of {entry.launches} launches per side, run alternately with a cold L2. The 10th "
         f"and the 90th percentile are {percent_text(entry.spread_pct, 1)} of the median apart (on "
@@ -162,7 +161,7 @@ def _times(entry: CaseEntry) -> Text:
     )
 
 
-def _steps(entry: CaseEntry) -> list[Text]:
+def _steps(entry: CaseDocument) -> list[Text]:
     if not entry.steps:
         return []
     rows = [
@@ -175,22 +174,22 @@ def _steps(entry: CaseEntry) -> list[Text]:
     return [Text(""), Text("Several causes; each fix was measured alone:"), *rows]
 
 
-def _others(entry: CaseEntry) -> list[Text]:
+def _others(entry: CaseDocument) -> list[Text]:
     """Causes that are also present and that no step fixes."""
-    left = [name for name in entry.also if name not in {step.finding for step in entry.steps}]
+    left = [name for name in entry.also if name not in {step.finding for step in entry.steps or ()}]
     labels = ", ".join(findings()[name].label for name in left)
     lines = [Text(f"Also present, not fixed: {labels}.")] if left else []
     hidden = [Text("The cause is not visible in the kernel's source.")] if entry.hidden else []
     return [*lines, *hidden]
 
 
-def _judged(entry: CaseEntry) -> str:
+def _judged(entry: CaseDocument) -> str:
     if entry.kernel == entry.kernel_after:
         return f"Counters of {entry.kernel}, one launch per side:"
     return f"Counters of one launch: {entry.kernel} before, {entry.kernel_after} after:"
 
 
-def _counters(entry: CaseEntry) -> Table:
+def _counters(entry: CaseDocument) -> Table:
     grid = Table(is_ruled=True)
     grid.add_column("counter", overflow="fold")
     for name in ("before", "after"):
@@ -213,7 +212,7 @@ def _value(value: float | None, unit: str) -> str:
     return "-" if value is None else str(Quantity(value, unit))
 
 
-def _provenance(entry: CaseEntry) -> list[Text]:
+def _provenance(entry: CaseDocument) -> list[Text]:
     measured = (
         f"{entry.gpu}, driver {entry.driver}, CUDA {entry.cuda}, ncu {entry.ncu}, {entry.date}; "
         f"split: {entry.split}"

@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
+from keet.documents.doctor import CheckDocument
 from keet.render.terminal.layout import Group, Table, Text
 
 _MARKS = {"ok": ("ok", "green"), "missing": ("missing", "yellow"), "broken": ("broken", "red")}
 
 
-class Check(Protocol):
-    """The result of a check, as a protocol; created by `keet.cli.doctor_checks`."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def status(self) -> str: ...
-    @property
-    def needed(self) -> bool: ...
-    @property
-    def found(self) -> str: ...
-    @property
-    def remedy(self) -> str | None: ...
-
-
-def doctor_view(checks: Sequence[Check]) -> Group:
+def doctor_view(checks: Sequence[CheckDocument]) -> Group:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(justify="right", no_wrap=True)
     grid.add_column(style="bold", no_wrap=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keet.catalog.cases import CaseEntry
-from keet.catalog.precedents import gain_of_cause
+from keet.documents.finding_reference import CaseReferenceDocument, FindingReferenceDocument
 from keet.formatting import capitalized, speedup_text
 from keet.render.common.finding_reference import (
     FAMILIES,
@@ -13,12 +12,9 @@ from keet.render.common.finding_reference import (
     LOOKALIKE_EXAMPLES,
     SOURCES,
     VARIANTS,
-    FindingReference,
     cases_text,
     code_text,
-    condition_text,
     findings_of,
-    remedy_text,
     reported_text,
     rules_text,
 )
@@ -36,11 +32,10 @@ def findings_view() -> Group:
     return Group(*parts, Text("One in full: keet finding ID", style="dim"))
 
 
-def finding_view(reference: FindingReference) -> Group:
-    spec = reference.spec
+def finding_view(reference: FindingReferenceDocument) -> Group:
     return Group(
-        Text.assemble((capitalized(spec.label), "bold"), (f"  {spec.id}", "cyan")),
-        Text(spec.meaning),
+        Text.assemble((capitalized(reference.label), "bold"), (f"  {reference.id}", "cyan")),
+        Text(reference.meaning),
         *_remedies(reference),
         *_measured(reference),
         *_judged(reference),
@@ -53,13 +48,13 @@ def _heading(text: str) -> list[Renderable]:
     return ["", Text(text, style="bold")]
 
 
-def _judged(reference: FindingReference) -> Iterator[Renderable]:
+def _judged(reference: FindingReferenceDocument) -> Iterator[Renderable]:
     yield from _heading("How it is judged")
-    texts = (reference.spec.how, reported_text(reference), rules_text(reference.spec))
+    texts = (reference.judged, reported_text(reference), rules_text(reference))
     yield from (_indented(Text(text)) for text in texts if text)
 
 
-def _computed(reference: FindingReference) -> Iterator[Renderable]:
+def _computed(reference: FindingReferenceDocument) -> Iterator[Renderable]:
     """For readers who want to check or change keet, so it comes last."""
     code = code_text(reference)
     if code or reference.parameters:
@@ -71,50 +66,50 @@ def _computed(reference: FindingReference) -> Iterator[Renderable]:
         yield _indented(Text(code))
 
 
-def _parameters(reference: FindingReference) -> Table:
+def _parameters(reference: FindingReferenceDocument) -> Table:
     grid = Table(has_heading=False, padding=(0, 2))
     grid.add_column("name", no_wrap=True)
     grid.add_column("value", justify="right", no_wrap=True)
     grid.add_column("meaning")
     for each in reference.parameters:
         meaning = f"{each.meaning} ({SOURCES[each.source]})"
-        grid.add_row(each.name, f"{each:g}", Text(meaning, style="dim"))
+        grid.add_row(each.name, f"{each.value:g}", Text(meaning, style="dim"))
     return grid
 
 
-def _similar(reference: FindingReference) -> Iterator[Renderable]:
+def _similar(reference: FindingReferenceDocument) -> Iterator[Renderable]:
     yield from _heading("Similar findings, and how they are told apart")
-    for other, text in reference.similar:
+    for other in reference.similar:
         yield _indented(Text.assemble((other.id, "cyan"), f"  {other.label}"))
-        yield _indented(Text(text), 4)
+        yield _indented(Text(other.difference), 4)
 
 
-def _remedies(reference: FindingReference) -> Iterator[Renderable]:
-    *special, (_, general) = reference.spec.remedies.items()
+def _remedies(reference: FindingReferenceDocument) -> Iterator[Renderable]:
+    *special, general = reference.remedies
     yield from _heading("How to fix it")
-    yield _indented(Text(f"→ {remedy_text(general)}", style="green"))
+    yield _indented(Text(f"→ {general.text}", style="green"))
     if special:
         yield _indented(Text(VARIANTS, style="dim"))
-    for each, text in special:
-        yield _indented(Text(capitalized(condition_text(each)), style="italic"), 4)
-        yield _indented(Text(f"→ {remedy_text(text)}"), 6)
+    for each in special:
+        yield _indented(Text(capitalized(each.condition), style="italic"), 4)
+        yield _indented(Text(f"→ {each.text}"), 6)
 
 
-def _measured(reference: FindingReference) -> Iterator[Renderable]:
+def _measured(reference: FindingReferenceDocument) -> Iterator[Renderable]:
     yield from _heading("Measured cases")
     yield _indented(Text(cases_text(reference)))
-    yield from _cases(reference.best, GAIN_EXAMPLES)
-    yield from _cases(reference.lookalikes, LOOKALIKE_EXAMPLES)
-    if reference.measured is not None:
-        every = f"All: keet cases --finding {reference.spec.id}"
+    yield from _cases(reference.best_cases, GAIN_EXAMPLES)
+    yield from _cases(reference.lookalike_cases, LOOKALIKE_EXAMPLES)
+    if reference.precedents is not None:
+        every = f"All: keet cases --finding {reference.id}"
         yield _indented(Text(every, style="dim"))
 
 
-def _cases(cases: Sequence[CaseEntry], title: str) -> Iterator[Renderable]:
+def _cases(cases: Sequence[CaseReferenceDocument], title: str) -> Iterator[Renderable]:
     if cases:
         yield _indented(Text(title, style="dim"))
     for case in cases:
-        yield _indented(Text(f"{speedup_text(gain_of_cause(case)):>6}  keet cases {case.id}"), 4)
+        yield _indented(Text(f"{speedup_text(case.speedup):>6}  keet cases {case.id}"), 4)
         yield _indented(Text(f"Fix: {case.fix}", style="dim"), 12)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.corpus.insights.records import Insight
+from keet.documents.insights import InsightDocument
 from tests.insights_sets import finding, insights_of, launch, make_set, night
 
 SWEEP = [
@@ -32,11 +32,11 @@ SICK = [
 
 def only(
     tmp_path: Path, launches: list[dict[str, object]], *findings: dict[str, object]
-) -> Insight:
+) -> InsightDocument:
     (insight,) = insights_of(make_set(tmp_path / "store", launches, findings)).insights
     for name, fact in insight.facts.items():
         assert re.fullmatch(r"[a-z]\w*#(\d+|usual|set)", name)
-        assert set(fact.derived_from) <= insight.facts.keys()
+        assert set(fact.derived_from or ()) <= insight.facts.keys()
     return insight
 
 

@@ -8,14 +8,12 @@ from pathlib import Path
 import pytest
 
 from keet.corpus.insights.changes import change_point
-from keet.corpus.insights.records import Insights
+from keet.documents.insights import InsightsDocument
 from tests.insights_sets import finding, insights_of, launch, make_set, night, of_kind
 
 
-def found_in(tmp_path: Path, launches: list[dict[str, object]], findings=()) -> Insights:  # type: ignore[no-untyped-def]
-    found = insights_of(make_set(tmp_path / "store", launches, findings))
-    assert found.grounding.stray == ()
-    return found
+def found_in(tmp_path: Path, launches: list[dict[str, object]], findings=()) -> InsightsDocument:  # type: ignore[no-untyped-def]
+    return insights_of(make_set(tmp_path / "store", launches, findings))
 
 
 # --- clusters
@@ -51,7 +49,7 @@ def test_a_gpu_is_the_same_with_and_without_the_maker_in_its_name(tmp_path: Path
         for k, device in (("one", "TITAN V"), ("two", "NVIDIA TITAN V"))
     ]
     found = found_in(tmp_path, sick, [finding(each, "small_grid", 2.0) for each in sick])
-    assert found.devices == ("NVIDIA TITAN V",)
+    assert found.devices == ["NVIDIA TITAN V"]
     (insight,) = found.insights
     assert insight.cluster is not None
     assert (insight.cluster.device, insight.cluster.kernel_count) == ("NVIDIA TITAN V", 2)
@@ -63,8 +61,8 @@ def test_gpus_with_different_numbers_of_sms_are_different_gpus(tmp_path: Path) -
         for k, sms in (("one", 132), ("two", 66))
     ]
     found = found_in(tmp_path, sick, [finding(each, "small_grid", 2.0) for each in sick])
-    assert found.devices == ("NVIDIA H200 (132 SMs)", "NVIDIA H200 (66 SMs)")
-    assert found.insights == ()
+    assert found.devices == ["NVIDIA H200 (132 SMs)", "NVIDIA H200 (66 SMs)"]
+    assert found.insights == []
 
 
 def sick_in_runs(*known: str) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
@@ -95,7 +93,7 @@ def test_clusters_count_the_time_of_the_runs(tmp_path: Path) -> None:
         "2 profiled launches in 2 files on NVIDIA H200 have this finding. They take 5 ms, 62% of the "
         "GPU time of the whole runs (8 ms on this GPU)."
     )
-    assert found.notes == ()
+    assert found.notes == []
 
 
 @pytest.mark.slow
@@ -116,10 +114,10 @@ def test_clusters_count_as_profiled_where_one_run_is_not_known(tmp_path: Path) -
     assert only.cluster is not None
     assert (only.cluster.basis, only.cluster.total_us) == ("reports", 300.0)
     assert only.cluster.saved_likely_us == pytest.approx(100.0)
-    assert found.notes == (
+    assert found.notes == [
         "times in the run are known for only 1 of 2 files on NVIDIA H200: clusters there count each "
-        "launch once, as profiled",
-    )
+        "launch once, as profiled"
+    ]
 
 
 @pytest.mark.slow
@@ -282,7 +280,7 @@ def test_versions_that_changed_as_well_are_named(tmp_path: Path) -> None:
     launches = nights([100.0, 101, 99, 100, 150, 151, 149], driver_version="590.2")
     (insight,) = of_kind(found_in(tmp_path, launches), "change")
     assert insight.change is not None
-    assert insight.change.versions == ("driver 580.1 to driver 590.2",)
+    assert insight.change.versions == ["driver 580.1 to driver 590.2"]
 
 
 @pytest.mark.slow

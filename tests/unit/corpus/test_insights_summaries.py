@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from keet.agent.insights_summary import read_summary
-from keet.corpus.insights.records import Insight
 from keet.corpus.insights.summaries import insight_evidence, insight_text
+from keet.documents.insights import InsightDocument
 from keet.prose.text import Prose
 from tests.insights_sets import insights_of, launch, make_set
 from tests.rows import each_row
 
 
 @pytest.fixture(scope="module")
-def sweep(tmp_path_factory: pytest.TempPathFactory) -> Insight:
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> InsightDocument:
     """T = 1, 2 and 4 take 200, 150 and 100 us; DRAM and L2 change places."""
     out = make_set(
         tmp_path_factory.mktemp("store"),
@@ -30,7 +30,7 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Insight:
     return insight
 
 
-def fact(insight: Insight, label: str, value: float) -> str:
+def fact(insight: InsightDocument, label: str, value: float) -> str:
     """The id of a fact."""
     return next(
         name
@@ -39,25 +39,25 @@ def fact(insight: Insight, label: str, value: float) -> str:
     )
 
 
-def read(insight: Insight, text: str) -> Prose:
+def read(insight: InsightDocument, text: str) -> Prose:
     return read_summary(list(insight_evidence(insight)), text)
 
 
 @pytest.mark.slow
-def test_each_fact_names_its_point_of_the_sweep(sweep: Insight) -> None:
+def test_each_fact_names_its_point_of_the_sweep(sweep: InsightDocument) -> None:
     text = insight_text(sweep)
     assert "Duration at T 1 = 200 us" in text
     assert "T_1.ncu-rep" not in text
 
 
-def test_references_are_printed_with_their_point(sweep: Insight) -> None:
+def test_references_are_printed_with_their_point(sweep: InsightDocument) -> None:
     time = fact(sweep, "Duration", 100)
     written = read(sweep, f"The best takes {{{time}}}. Look at the tile next.")
     assert str(written) == "The best takes 100 us (Duration at T 4). Look at the tile next."
     assert not written.problems
 
 
-def test_a_true_comparison_is_kept_and_a_false_one_is_marked(sweep: Insight) -> None:
+def test_a_true_comparison_is_kept_and_a_false_one_is_marked(sweep: InsightDocument) -> None:
     fast, slow = fact(sweep, "Duration", 100), fact(sweep, "Duration", 200)
     assert not read(sweep, f"It pays: {{{fast} < {slow}}}.").problems
     assert read(sweep, f"It costs: {{{fast} > {slow}}}.").problems
@@ -76,7 +76,7 @@ def test_a_true_comparison_is_kept_and_a_false_one_is_marked(sweep: Insight) -> 
         "See https://example.com/120 for more.",
     ],
 )
-def test_other_numbers_are_marked(sweep: Insight, sentence: str) -> None:
+def test_other_numbers_are_marked(sweep: InsightDocument, sentence: str) -> None:
     filled = sentence.replace("dram", fact(sweep, "DRAM share of peak", 91))
     written = read(sweep, f"{filled} The tile decides.")
     assert str(written).startswith("[unchecked] ")

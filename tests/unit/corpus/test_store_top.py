@@ -12,8 +12,8 @@ import pytest
 from keet.corpus.store.part_writer import write_part
 from keet.corpus.store.reader import open_store
 from keet.corpus.store.report_rows import FileRows
-from keet.corpus.top.ranking import Gain, GpuTotals, Opportunity, Selection, Top, find_top
-from keet.documents.top import GainDocument, OpportunityDocument
+from keet.corpus.top.ranking import Selection, find_top
+from keet.documents.top import GainDocument, GpuDocument, OpportunityDocument, TopDocument
 from keet.errors import UsageError
 from keet.explanation.headline import DEBUG_BUILD_TEXT
 from keet.render.common.top import forecast_text, group_finding
@@ -26,7 +26,7 @@ PLAIN = {
 }  # fmt: skip
 
 
-def top_of(out: Path, *launches: dict[str, object], select: Selection = Selection()) -> Top:  # noqa: B008
+def top_of(out: Path, *launches: dict[str, object], select: Selection = Selection()) -> TopDocument:  # noqa: B008
     rows = [
         launch_row(**{"report_sha256": "a" * 64, "path": "p", "launch_id": i, **PLAIN, **cells})
         for i, cells in enumerate(launches)
@@ -40,16 +40,26 @@ def test_a_group(tmp_path: Path) -> None:
     top = top_of(tmp_path, {}, {"duration_us": 300.0, "top_forecast": 3.0, "limiter": "L2"})
     assert (top.by, top.reports, top.launches, top.untimed) == ("kernel", 1, 2, 0)
     assert (top.time_us, top.groups) == (400.0, 1)
-    assert top.gpus == (GpuTotals("GPU", "9.0", 132, 2, 0, 400.0, 400.0),)
-    assert top.opportunities == (
-        Opportunity(
+    assert top.gpus == [gpu("GPU", 2, 400.0, 400.0)]
+    assert top.opportunities == [
+        OpportunityDocument(
+            rank=1,
             kernel="k", kernels=1, grid="8x1x1", block="32x1x1", device="GPU",
             compute_capability="9.0", sm_count=132, launches=2, untimed=0, time_us=400.0, share=1.0,
             limiter="L2", finding="narrow_access", finding_launches=2,
             # 100 us become 50, 300 become 100: 400 / 150.
-            forecast=Gain(1.0, 2.6667, 4.0), saved_us=250.0, saved_share=0.625, not_judged=0,
-            path="p", launch=1, saved_of_us=400.0,
+            forecast=GainDocument(low=1.0, likely=2.6667, high=4.0), saved_us=250.0, saved_share=0.625, not_judged=0,
+            path="p", launch=1, gone=True, basis="reports", run_launches=None, replay_gaps=0,
+            saved_of_us=400.0, unknown_us=None, unlike_us=None, variant=None, debug_builds=0,
         ),
+    ]  # fmt: skip
+
+
+def gpu(name: str, launches: int, time_us: float, total_us: float) -> GpuDocument:
+    return GpuDocument(
+        device=name, compute_capability="9.0", sm_count=132, launches=launches, untimed=0,
+        time_us=time_us, total_us=total_us, basis="reports", runs=0, run_launches=None,
+        not_profiled_us=None, replay_gaps=0, replay_gap_us=None, gap_example=None, summed_runs=0,
     )  # fmt: skip
 
 
@@ -147,7 +157,7 @@ def test_selection(tmp_path: Path) -> None:
     # A share is of all kernels on the GPU; what is counted is what was chosen.
     assert (only.kernel, only.share) == ("j", 0.25)
     assert (top.launches, top.groups, top.time_us) == (1, 1, 100.0)
-    assert top.gpus == (GpuTotals("A40", "9.0", 132, 1, 0, 100.0, 400.0),)
+    assert top.gpus == [gpu("A40", 1, 100.0, 400.0)]
 
 
 @pytest.mark.slow
@@ -249,20 +259,9 @@ def test_times_are_those_of_a_plain_loop(tmp_path: Path) -> None:
     }
 
 
-def shown(top: Top) -> list[tuple[str, str]]:
+def shown(top: TopDocument) -> list[tuple[str, str]]:
     """Finding and forecast of each group, as in the table."""
-    documents = (
-        OpportunityDocument(
-            **{
-                **each._asdict(),
-                "rank": 1,
-                "gone": False,
-                "forecast": GainDocument(**each.forecast._asdict()) if each.forecast else None,
-            }
-        )
-        for each in top.opportunities
-    )
-    return [(group_finding(each), forecast_text(each)) for each in documents]
+    return [(group_finding(each), forecast_text(each)) for each in top.opportunities]
 
 
 def test_debug_code_has_no_finding_because_it_is_debug_code(tmp_path: Path) -> None:

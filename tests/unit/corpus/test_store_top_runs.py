@@ -19,7 +19,8 @@ from keet.analysis.replay_gap.gap import REPLAY_DIFFERS
 from keet.corpus.store.part_writer import write_part
 from keet.corpus.store.reader import open_store
 from keet.corpus.store.report_rows import FileRows
-from keet.corpus.top.ranking import GapExample, GpuTotals, Selection, Top, find_top
+from keet.corpus.top.ranking import Selection, find_top
+from keet.documents.top import GapExampleDocument, GpuDocument, TopDocument
 from tests.conftest import Keet
 from tests.unit.corpus.store_rows import launch_row, record
 from tests.unit.corpus.test_store_top import PLAIN
@@ -48,7 +49,7 @@ def add_run(out: Path, name: str = "r", missed_us: float = 0.0, *launches: Cells
     add_report(out, name, launches, run_total_us=total, run_unprofiled_us=missed_us)
 
 
-def top_of(out: Path, select: Selection = Selection()) -> Top:  # noqa: B008
+def top_of(out: Path, select: Selection = Selection()) -> TopDocument:  # noqa: B008
     with open_store(out) as store:
         return find_top(store, select)
 
@@ -60,10 +61,12 @@ def test_times_are_of_the_run(tmp_path: Path) -> None:
     add_run(tmp_path, "r", 3000.0, small, large)
     top = top_of(tmp_path)
     assert (top.reports, top.runs, top.launches, top.time_us) == (1, 1, 2, 7000.0)
-    gpu = GpuTotals(
-        "GPU", "9.0", 132, 2, 0, 7000.0, 10_000.0, "run", 1, 65.0, 3000.0, 0, None, None
-    )
-    assert top.gpus == (gpu,)
+    gpu = GpuDocument(
+        device="GPU", compute_capability="9.0", sm_count=132, launches=2, untimed=0,
+        time_us=7000.0, total_us=10_000.0, basis="run", runs=1, run_launches=65.0,
+        not_profiled_us=3000.0, replay_gaps=0, replay_gap_us=None, gap_example=None, summed_runs=0,
+    )  # fmt: skip
+    assert top.gpus == [gpu]
     told = [(each.kernel, each.time_us, each.share, each.saved_us, each.saved_share) for each in top.opportunities]  # fmt: skip
     assert told == [("j", 6000.0, 0.6, 2000.0, 0.2), ("k", 1000.0, 0.1, 500.0, 0.05)]
     assert [(each.basis, each.run_launches) for each in top.opportunities] == [
@@ -225,7 +228,7 @@ def test_no_saving_is_claimed_if_the_replay_differs(
     assert (only.time_us, only.share, only.replay_gaps) == (1000.0, 1.0, int(gap))
     assert (only.saved_us, only.forecast is None) == ((None, True) if gap else (500.0, False))
     assert top.gpus[0].replay_gap_us == (1000.0 if gap else None)
-    assert top.gpus[0].gap_example == (GapExample("r", 0) if gap else None)
+    assert top.gpus[0].gap_example == (GapExampleDocument(path="r", launch=0) if gap else None)
 
 
 @pytest.mark.slow

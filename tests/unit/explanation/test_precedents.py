@@ -9,18 +9,14 @@ from typing import Any
 import pytest
 
 from keet.analysis.ledger import Ledger
-from keet.catalog.case_summaries import (
-    CASE_SUMMARIES,
-    case_summaries,
-    summaries_text,
-    telling_lines,
-)
-from keet.catalog.cases import CaseEntry, CaseStep, casebook
+from keet.catalog.case_summaries import CASE_SUMMARIES, case_summaries
 from keet.catalog.precedents import PRECEDENTS, Precedents, precedents
-from keet.catalog.precedents import precedents_text as file_text
 from keet.diagnosis.finding import Finding, Forecast
+from keet.documents.cases import CaseDocument, CaseStepDocument
 from keet.explanation import precedents as told
 from keet.explanation.analyst import explain
+from keet.explanation.casebook import casebook, summaries_text, telling_lines
+from keet.explanation.casebook import precedents_text as file_text
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.gain_texts import forecast_text
 from keet.explanation.precedents import nearest_case, nearest_text
@@ -108,11 +104,14 @@ def test_every_row_is_a_finding_with_gains_in_order() -> None:
         assert 1 <= row.low <= row.median <= row.high
 
 
-def entry(finding: str, speedup: float, *, lookalike: bool = False, **steps: float) -> CaseEntry:
-    fields: dict[str, Any] = dict.fromkeys(CaseEntry._fields)
-    made = tuple(CaseStep(name, 1.0, gain, "") for name, gain in steps.items())
+def entry(finding: str, speedup: float, *, lookalike: bool = False, **steps: float) -> CaseDocument:
+    fields: dict[str, Any] = dict.fromkeys(CaseDocument.names())
+    made = [
+        CaseStepDocument(finding=name, after_us=1.0, speedup=gain, why="")
+        for name, gain in steps.items()
+    ]
     told = {"finding": finding, "speedup": speedup, "lookalike": lookalike, "steps": made}
-    return CaseEntry(**(fields | told))
+    return CaseDocument(**(fields | told))
 
 
 def test_gains_are_of_the_finding_alone_and_look_alikes_are_not_among_them() -> None:

@@ -11,12 +11,15 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from keet.documents.insights import InsightDocument, InsightsDocument
+from keet.documents.insights import (
+    InsightsDocument,
+    UncheckedSentenceDocument,
+    WrittenDocument,
+)
 from keet.render.common.insights import ADDS, NO_SWEEP, NOTHING, time_text
 from keet.render.html.insights import insights_page
 from keet.render.html.insights_figure import letter
 from keet.render.html.insights_reports import distinct_names
-from keet.render.json.insights import insights_document
 from keet.safe_text import one_line
 from tests.insights_sets import finding, insights_of, launch, make_set, night, reports_in
 from tests.page_parts import page_tree, table_rows, value_of, with_class, words
@@ -61,7 +64,7 @@ def samples() -> InsightsDocument:
     reports = [SWEEP / f"BLOCK_{block}.ncu-repz" for block in ("0032", "0096", "0192", "1024")]
     with TemporaryDirectory() as folder:
         store = reports_in(Path(folder) / "store", reports)
-        return insights_document(insights_of(store), "store")
+        return replaced(insights_of(store), store="store")
 
 
 @cache
@@ -107,7 +110,7 @@ def every_kind() -> InsightsDocument:
     found = [finding(each, "small_grid", 2.0) for each in small]
     with TemporaryDirectory() as folder:
         store = make_set(Path(folder) / "store", [*launches, *small], found)
-        return insights_document(insights_of(store), "store")
+        return replaced(insights_of(store), store="store")
 
 
 def changed(document: InsightsDocument, **sweep: object) -> InsightsDocument:
@@ -249,12 +252,11 @@ def test_many_insights_are_folded_but_complete() -> None:
 
 
 def test_model_text_is_marked_and_its_problems_are_listed() -> None:
-    written = {"text": "[unchecked] It takes 7 us.", "unchecked": []}
-    written["unchecked"] = [{"text": "It takes 7 us.", "reason": "no fact has this number"}]
-    first = samples().insights[0].to_dict() | {"written": written}
+    unchecked = UncheckedSentenceDocument(text="It takes 7 us.", reason="no fact has this number")
+    written = WrittenDocument(text="[unchecked] It takes 7 us.", unchecked=[unchecked])
     document = replaced(
         samples(),
-        insights=[InsightDocument(**first)],
+        insights=[replaced(samples().insights[0], written=written)],
         author="model:scripted:x",
         problem="the model timed out",
     )
