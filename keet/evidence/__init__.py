@@ -4,7 +4,7 @@ Imported by every part that analyses or prints; imports units and formatting onl
 """
 
 from keet.evidence.evidence import MEASURED_SPEEDUPS, Confidence, Evidence, constant, slug_of
-from keet.evidence.sentence import Reference, Sentence
+from keet.evidence.sentence import Reference, Sentence, counted, printed
 
 __all__ = [
     "MEASURED_SPEEDUPS",
@@ -13,5 +13,7 @@ __all__ = [
     "Reference",
     "Sentence",
     "constant",
+    "counted",
+    "printed",
     "slug_of",
 ]
