@@ -18,6 +18,7 @@ from keet.version import __version__
 TYPE_CHECKING = False
 """The same as `typing.TYPE_CHECKING`: importing `typing` would take most of the import time."""
 if TYPE_CHECKING:
+    from keet.analysis.roofline.launch_roofline import LaunchRoofline
     from keet.api.account import AccountPart, AccountTable
     from keet.api.diff import diff
     from keet.api.diff_result import DiffPair, DiffResult
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
         LaunchVerdict,
     )
     from keet.api.read_profile import read_profile
-    from keet.api.roofline import LaunchRoofline, RooflineResult, roofline
+    from keet.api.roofline import RooflineResult, roofline
     from keet.corpus.store.reader import Store, open_store
     from keet.errors import IngestError, KeetError, NotAvailable, NotComparable, UsageError
     from keet.profile import Launch, Profile
@@ -64,6 +65,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "keet.analysis.roofline.launch_roofline": ("LaunchRoofline",),
     "keet.api.account": ("AccountPart", "AccountTable"),
     "keet.api.diff": ("diff",),
     "keet.api.diff_result": ("DiffPair", "DiffResult"),
@@ -76,7 +78,7 @@ _MODULES = {
         "LaunchVerdict",
     ),
     "keet.api.read_profile": ("read_profile",),
-    "keet.api.roofline": ("LaunchRoofline", "RooflineResult", "roofline"),
+    "keet.api.roofline": ("RooflineResult", "roofline"),
     "keet.corpus.store.reader": ("Store", "open_store"),
     "keet.errors": ("IngestError", "KeetError", "NotAvailable", "NotComparable", "UsageError"),
     "keet.profile": ("Launch", "Profile"),
