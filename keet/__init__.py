@@ -18,6 +18,7 @@ from keet.version import __version__
 TYPE_CHECKING = False
 """The same as `typing.TYPE_CHECKING`: importing `typing` would take most of the import time."""
 if TYPE_CHECKING:
+    from keet.analysis.roofline.launch_roofline import LaunchRoofline
     from keet.api.diff import diff
     from keet.api.diff_result import DiffPair, DiffResult
     from keet.api.explain import explain
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
         LaunchFinding,
     )
     from keet.api.read_profile import read_profile
-    from keet.api.roofline import LaunchRoofline, RooflineResult, roofline
+    from keet.api.roofline import RooflineResult, roofline
     from keet.corpus.store.reader import Store, open_store
     from keet.documents.explain import LaunchVerdict
     from keet.errors import IngestError, KeetError, NotAvailable, NotComparable, UsageError
@@ -65,6 +66,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "keet.analysis.roofline.launch_roofline": ("LaunchRoofline",),
     "keet.api.diff": ("diff",),
     "keet.api.diff_result": ("DiffPair", "DiffResult"),
     "keet.api.explain": ("explain",),
@@ -77,8 +79,8 @@ _MODULES = {
         "LaunchFinding",
     ),
     "keet.api.read_profile": ("read_profile",),
-    "keet.api.roofline": ("LaunchRoofline", "RooflineResult", "roofline"),
     "keet.documents.explain": ("LaunchVerdict",),
+    "keet.api.roofline": ("RooflineResult", "roofline"),
     "keet.corpus.store.reader": ("Store", "open_store"),
     "keet.errors": ("IngestError", "KeetError", "NotAvailable", "NotComparable", "UsageError"),
     "keet.profile": ("Launch", "Profile"),

@@ -21,7 +21,7 @@ from keet.safe_text import visible
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.analysis.roofline.launch_roofline import Roofline
+    from keet.analysis.roofline.launch_roofline import LaunchRoofline
     from keet.comparison.gate import Gate
     from keet.comparison.result import Difference, PairDifference
     from keet.explanation.explanation_types import Explanation, LaunchExplanation
@@ -128,14 +128,11 @@ def diff_html(difference: Difference, gate: Gate | None) -> str:
     )
 
 
-def roofline_html(rooflines: Sequence[Roofline]) -> str:
+def roofline_html(rooflines: Sequence[LaunchRoofline]) -> str:
     from keet.render.svg.roofline import roofline_svg
 
     shown = rooflines[:_ROWS]
-    words = [
-        element("p", element("b", f"#{r.launch.id} {r.launch.kernel}"), f": {r.reading}")
-        for r in shown
-    ]
+    words = [element("p", element("b", f"#{r.id} {r.kernel}"), f": {r.reading}") for r in shown]
     more = _more(len(rooflines) - len(shown), "launches", ".to_pandas()")
     return _whole(words, more, _picture(roofline_svg(rooflines), "Roofline chart"))
 

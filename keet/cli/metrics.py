@@ -24,7 +24,7 @@ from keet.errors import UsageError
 from keet.profile import Launch
 
 if TYPE_CHECKING:
-    from keet.render.common.metrics import LaunchRows
+    from keet.documents.metrics import MetricsLaunch
 
 MOST_COLUMNS = 400
 """Launches that the table on a terminal is made from: more than fit any width."""
@@ -67,10 +67,12 @@ def run(args: Namespace) -> None:
     tables = _tables(launches, args)
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        from keet.documents.document import json_pieces
-        from keet.render.json.metrics import metrics_stream
+        from keet.documents.document import Streamed, json_pieces
+        from keet.documents.metrics import MetricsDocument
+        from keet.render.json.report import report_document
 
-        out.write_pieces(json_pieces(metrics_stream(profile, tables)))
+        fields = (("report", report_document(profile)), ("launches", tables))
+        out.write_pieces(json_pieces(Streamed(MetricsDocument, fields)))
     elif args.format == "csv":
         from keet.render.csv.metrics import metrics_csv
 
@@ -89,30 +91,31 @@ def run(args: Namespace) -> None:
         )
 
 
-def _tables(launches: Sequence[Launch], args: Namespace) -> Iterator[LaunchRows]:
+def _tables(launches: Sequence[Launch], args: Namespace) -> Iterator[MetricsLaunch]:
     """The rows of each launch, one launch after the other. Raises if no launch has any, before
     something is printed."""
-    from keet.analysis.metric_table import metric_rows
+    from keet.analysis.metric_table import containing, launch_metrics
     from keet.profile.launch_iteration import iterate_launches
 
     wanted = args.pattern.pattern if args.pattern else None
+    matches = None if wanted is None else containing(wanted)
     tables = (
-        (launch, metric_rows(launch, wanted, everything=args.all))
+        launch_metrics(launch, matches, everything=args.all)
         for launch in iterate_launches(launches, "reading metrics")
     )
     if wanted is None:
         return tables
-    without: list[LaunchRows] = []
-    for launch, rows in tables:
-        without.append((launch, rows))
-        if rows:
+    without: list[MetricsLaunch] = []
+    for table in tables:
+        without.append(table)
+        if table.metrics:
             return chain(without, tables)
     raise UsageError(
         f"no metric matches {wanted!r}; list them with: keet metrics {args.report} --all"
     )
 
 
-def _write_parquet(tables: Iterable[LaunchRows], args: Namespace) -> None:
+def _write_parquet(tables: Iterable[MetricsLaunch], args: Namespace) -> None:
     from keet.corpus.metrics_parquet import write_parquet
     from keet.render.common.metrics import HEADER, long_rows
 

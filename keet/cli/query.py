@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from keet.cli.arguments import Destination, add_output, check_output, output_errors, positive
 from keet.cli.top import add_store, note_older, open_filled
@@ -95,7 +96,6 @@ def _sql_from_stdin() -> str:
 
 def _answer(store: Store, args: Namespace) -> None:
     from keet.render.csv.query import query_csv
-    from keet.render.json.query import query_json
     from keet.render.terminal.query import query_view
 
     stream = store.stream(args.sql)
@@ -103,7 +103,7 @@ def _answer(store: Store, args: Namespace) -> None:
     if args.format == "csv":
         out.write_pieces(query_csv(stream.columns, islice(stream, args.limit)))
     elif args.format == "json":
-        out.write_pieces(query_json(stream.columns, stream.types, islice(stream, args.limit)))
+        out.write_pieces(_json(stream.columns, stream.types, islice(stream, args.limit)))
     else:
         limit = args.limit or _ON_A_TERMINAL
         rows = list(islice(stream, limit + 1))
@@ -123,7 +123,6 @@ def _write_parquet(store: Store, args: Namespace) -> None:
 def _list_columns(args: Namespace, version: int) -> None:
     from keet.corpus.store.views import described_views
     from keet.render.csv.query import query_csv
-    from keet.render.json.query import query_json
     from keet.render.terminal.query import views_view
 
     views = described_views(version)
@@ -133,7 +132,37 @@ def _list_columns(args: Namespace, version: int) -> None:
     if args.format == "csv":
         out.write_pieces(query_csv(header, rows))
     elif args.format == "json":
-        out.write_pieces(query_json(header, ("VARCHAR",) * len(header), rows))
+        out.write_pieces(_json(header, ("VARCHAR",) * len(header), rows))
     else:
         examples = [line.format(args.store) for line in _EXAMPLES]
         out.show(lambda width: views_view(views, examples, width))
+
+
+def _json(columns: Sequence[str], types: Sequence[str], rows: Iterable[Any]) -> Iterator[str]:
+    """A `QueryDocument` in pieces, one row per line: it may be larger than memory."""
+    from keet.documents.document import json_line
+    from keet.documents.query import QueryColumn, QueryDocument
+
+    named = [QueryColumn(name=name, type=kind) for name, kind in zip(columns, types)]
+    yield json_line(QueryDocument(columns=named, rows=[])).removesuffix("]}")
+    separator = "\n"
+    for row in rows:
+        yield separator + json_line([_json_cell(cell) for cell in row])
+        separator = ",\n"
+    yield "\n]}\n"
+
+
+def _json_cell(value: Any) -> Any:
+    """Values of duckdb that JSON does not have become numbers or text."""
+    from datetime import date
+    from decimal import Decimal
+
+    if isinstance(value, dict):
+        return {str(key): _json_cell(cell) for key, cell in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json_cell(cell) for cell in value]
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    return value if value is None or isinstance(value, str | int | float) else str(value)

@@ -42,10 +42,12 @@ def run(args: Namespace) -> None:
     found = map(find_roofline, launches)
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        from keet.documents.document import json_pieces
-        from keet.render.json.roofline import roofline_stream
+        from keet.documents.document import Streamed, json_pieces
+        from keet.documents.roofline import RooflineDocument
+        from keet.render.json.report import report_document
 
-        out.write_pieces(json_pieces(roofline_stream(profile, found)))
+        fields = (("report", report_document(profile)), ("launches", found))
+        out.write_pieces(json_pieces(Streamed(RooflineDocument, fields)))
         return
     rooflines = list(found)
     if args.format == "svg":

@@ -60,26 +60,39 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
-    from keet.analysis.capture.coverage import find_coverage
+    from keet.analysis.capture.coverage import find_coverage, shown_launch
     from keet.ingest import read_profile
 
     profile = read_profile(args.report, source=args.source, run_table=args.run_table)
     selected = selected_launches(profile, args)
     coverage = find_coverage(profile)  # reads all launches once; the rest uses cached values
-    launches = _listed(selected, args)
+    listed = _listed(selected, args)
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        from keet.documents.document import json_pieces
+        from keet.documents.document import Streamed, json_pieces
+        from keet.documents.show import ShowDocument
         from keet.profile.launch_iteration import iterate_launches
-        from keet.render.json.show import show_stream
+        from keet.render.json.report import device_document, report_document
 
-        listed = iterate_launches(launches, "writing launches")
-        document = show_stream(profile, coverage, listed, _run_document(profile))
-        out.write_pieces(json_pieces(document))
+        written = iterate_launches(listed, "writing launches")
+        run = _run_document(profile)
+        fields = {
+            "report": report_document(profile),
+            "devices": [device_document(device) for device in profile.devices],
+            "launches": (shown_launch(profile, launch) for launch in written),
+            "holds": list(coverage.present),
+            "missing": list(coverage.gaps),
+            "capture": coverage.command,
+            "build": coverage.build_hint,
+            "obstacle": coverage.obstacle,
+            **({"run": run} if run else {}),
+        }
+        out.write_pieces(json_pieces(Streamed(ShowDocument, fields.items())))
         return
     from keet.render.terminal.layout import Group
     from keet.render.terminal.show import masked_view, show_view
 
+    launches = [shown_launch(profile, launch) for launch in listed]
     cut = len(selected) - len(launches)
     more = [masked_view(profile)] if args.verbose else []
     out.show(lambda width: Group(show_view(profile, coverage, launches, width, cut=cut), *more))

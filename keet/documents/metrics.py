@@ -7,7 +7,7 @@ from typing import Literal
 
 from keet.documents.document import Document
 from keet.documents.shared_types import KEET, NonFinite, Producer, ReportDocument
-from keet.units import Number
+from keet.units import Number, Quantity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +34,12 @@ class MetricDocument(Document):
     """Number of parts of the value (ncu's instances)."""
     points: list[PointDocument] | None = None
     """The parts, if the metric has no other value, such as a what-if curve."""
+
+    @property
+    def quantity(self) -> Quantity | None:
+        """With a number that is not finite; None for a text, or without a value."""
+        value = float(self.nonfinite) if self.nonfinite else self.value
+        return None if value is None or isinstance(value, str) else Quantity(value, self.unit)
 
 
 @dataclass(frozen=True, kw_only=True)

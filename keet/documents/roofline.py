@@ -8,19 +8,21 @@ from typing import Literal
 from keet.documents.document import Document
 from keet.documents.shared_types import (
     KEET,
+    EvidenceId,
     JsonNumber,
     JsonQuantity,
     Producer,
     ReportDocument,
     SkippedDocument,
 )
+from keet.evidence import Evidence
 
 
 @dataclass(frozen=True, kw_only=True)
 class BusiestDocument(Document):
     part: str
     busy_pct: float
-    evidence: str
+    evidence: EvidenceId
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,17 @@ class CeilingDocument(Document):
     """Where the peak comes from: the report or keet's catalog."""
     busiest: BusiestDocument | None
     """A stage or pipe that is busier than the count of bytes or operations shows."""
-    evidence: list[str]
+    evidence: tuple[EvidenceId, ...]
+
+    @property
+    def reached(self) -> Evidence:
+        """`reached_pct`."""
+        return self.evidence[0]
+
+    @property
+    def share(self) -> float:
+        """Share of the peak, from 0: counters of two passes can give slightly negative values."""
+        return max(0.0, self.reached_pct / 100)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +67,12 @@ class IntensityDocument(Document):
     """The lower of the two ceilings at this intensity."""
     attained_pct: float
     """Per cent of `attainable` that was achieved."""
-    evidence: list[str]
+    evidence: tuple[EvidenceId, ...]
+    """Of `value`, `ridge` and `attainable`."""
+
+    @property
+    def memory_bound(self) -> bool:
+        return self.value < self.ridge
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +81,12 @@ class RooflineLaunch(Document):
     kernel: str
     duration: JsonQuantity | None
     sm_clock: JsonQuantity | None
-    nearest: list[str]
+    nearest: tuple[str, ...]
     """Ids of the nearest ceilings; several if they tie."""
     lead: str | None
     """Id of the nearest compute ceiling."""
-    ceilings: list[CeilingDocument]
-    intensities: list[IntensityDocument]
+    ceilings: tuple[CeilingDocument, ...]
+    intensities: tuple[IntensityDocument, ...]
     uncounted: BusiestDocument | None
     """The busiest unit whose work is neither operations nor bytes."""
     reading: str
@@ -79,6 +96,28 @@ class RooflineLaunch(Document):
     """Numbers by id. An id consists of the metric, the source line if there is one, and the launch:
     `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run` means several launches."""
 
+    def ceiling(self, ceiling_id: str) -> CeilingDocument:
+        return next(each for each in self.ceilings if each.id == ceiling_id)
+
+    @property
+    def nearest_ceilings(self) -> tuple[CeilingDocument, ...]:
+        return tuple(map(self.ceiling, self.nearest))
+
+    @property
+    def lead_ceiling(self) -> CeilingDocument | None:
+        """None if nothing was computed."""
+        return None if self.lead is None else self.ceiling(self.lead)
+
+    def of_kind(self, kind: str) -> tuple[CeilingDocument, ...]:
+        return tuple(each for each in self.ceilings if each.kind == kind)
+
+    def lead_intensities(self) -> tuple[IntensityDocument, ...]:
+        return tuple(each for each in self.intensities if each.arithmetic == self.lead)
+
+    def lacks(self, ceiling_id: str) -> bool:
+        """Whether `skipped` says why this ceiling is not known."""
+        return any(each.check == ceiling_id for each in self.skipped)
+
 
 @dataclass(frozen=True, kw_only=True)
 class RooflineDocument(Document):
@@ -87,4 +126,4 @@ class RooflineDocument(Document):
     schema_version: Literal[1] = 1
     producer: Producer = KEET
     report: ReportDocument
-    launches: list[RooflineLaunch]
+    launches: tuple[RooflineLaunch, ...]

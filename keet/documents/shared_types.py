@@ -197,8 +197,8 @@ class RunDocument(Document):
     """The largest share comes first."""
     managed_bytes: int | None
     """Bytes of managed memory that the program allocated."""
-    migrations: Annotated[Migrations, _WrittenAs(MigrationsDocument)] | None
-    skipped: tuple[Annotated[SkippedKernel, _WrittenAs(SkippedKernelDocument)], ...]
+    migrations: Annotated[Migrations, WrittenAs(MigrationsDocument)] | None
+    skipped: tuple[Annotated[SkippedKernel, WrittenAs(SkippedKernelDocument)], ...]
     notes: tuple[str, ...]
     text: tuple[str, ...]
     """Sentences about the run."""

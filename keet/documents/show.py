@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,8 +24,8 @@ class GapDocument(Document):
     label: str
     gives: str
     """What it would show."""
-    launches: list[int]
-    """Ids of the launches that lack it."""
+    launches: tuple[int, ...]
+    """Ids of the launches that lack it, in their order."""
     unavailable: bool = False
     """True if ncu cannot collect it for this GPU or workload."""
     section: str | None = None
@@ -32,6 +33,11 @@ class GapDocument(Document):
     ncu_flag: str | None = None
     compile_flag: str | None = None
     """The compiler option that the program needs."""
+
+    def is_lacked_by(self, launch: int) -> bool:
+        """Binary search: there may be 100,000 launches."""
+        at = bisect_left(self.launches, launch)
+        return self.launches[at : at + 1] == (launch,)
 
 
 @dataclass(frozen=True, kw_only=True)

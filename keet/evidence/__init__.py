@@ -11,7 +11,7 @@ from keet.evidence.evidence import (
     report_number,
     slug_of,
 )
-from keet.evidence.sentence import Reference, Sentence, counted
+from keet.evidence.sentence import Reference, Sentence, counted, printed
 
 __all__ = [
     "MEASURED_SPEEDUPS",
@@ -21,6 +21,7 @@ __all__ = [
     "Sentence",
     "constant",
     "counted",
+    "printed",
     "report_number",
     "slug_of",
 ]

@@ -12,7 +12,7 @@ from functools import lru_cache
 from string import Formatter
 from typing import Any, NamedTuple, Self
 
-from keet.evidence.evidence import Evidence
+from keet.evidence.evidence import Evidence, constant
 from keet.formatting import capitalized, plural_of
 
 _MAY_BE_NUMBER = re.compile(r"[\d&]|[^\x00-\x7f]")
@@ -91,11 +91,17 @@ class Sentence(str):
         return Sentence.of((capitalized(first), *self.parts[1:]))
 
 
-def counted(number: Evidence, noun: str, plural: str = "") -> Sentence:
-    """`1 kernel`, `2,048 launches`, `3 families`; `plural` where it is irregular. The number has no
-    unit."""
+def counted(number: Evidence | int, noun: str, plural: str = "") -> Sentence:
+    """`1 kernel`, `2,048 launches`; `plural` where it is irregular."""
+    if not isinstance(number, Evidence):
+        number = constant(number, "", plural or plural_of(noun))
     word = noun if number.value == 1 else plural or plural_of(noun)
-    return Sentence("{number} {word}", number=number, word=word)
+    return Sentence("{number:,d} {word}", number=number._replace(unit=""), word=word)
+
+
+def printed(text: str, *evidence: Evidence) -> Sentence:
+    """A number in a form that `Evidence` does not have: `4.0x`, `<0.1%`."""
+    return Sentence.of([Reference(text, tuple(each.id for each in evidence if each.id))])
 
 
 def _filled(template: str, values: Mapping[str, Evidence | str]) -> Iterator[str | Reference]:

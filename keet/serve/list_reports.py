@@ -17,7 +17,7 @@ from keet.formatting import count_noun, shapes_text
 from keet.ingest.input.files import printable_path
 from keet.profile import Launch, Profile
 from keet.profile.time_order import longest_first
-from keet.render.json.show import show_document
+from keet.render.json.report import device_document, report_document
 from keet.serve.allowed_folders import AllowedFolders, quoted
 from keet.serve.arguments import ListReportsArguments
 from keet.serve.name_patterns import about_regexes, matcher, selected_launches
@@ -140,24 +140,25 @@ class _Walk:
 
 
 def _launches(roots: AllowedFolders, report: OpenReport, asked: ListReportsArguments) -> ToolReply:
-    from keet.analysis.capture.coverage import find_coverage
+    from keet.analysis.capture.coverage import find_coverage, shown_launch
 
     profile = report.profile
     launches = _by_time(profile, selected_launches(profile, None, asked.match, "match"))
     here = launches[asked.offset : asked.offset + _PER_PAGE]
-    document = show_document(profile, find_coverage(profile), here)
-    page = page_of(map(_entry, document.launches), len(launches), asked.offset, _PER_PAGE)
+    coverage, about = find_coverage(profile), report_document(profile)
+    entries = (_entry(shown_launch(profile, launch)) for launch in here)
+    page = page_of(entries, len(launches), asked.offset, _PER_PAGE)
     summary = ReportSummary(
         path=report.name,
-        format=document.report.format,
+        format=about.format,
         launch_count=len(profile.launches),
-        devices=document.devices,
-        ncu_version=document.report.ncu_version,
-        created=document.report.created,
-        holds=document.holds,
-        missing=[gap.label for gap in document.missing],
-        capture=document.capture,
-        build=document.build,
+        devices=[device_document(device) for device in profile.devices],
+        ncu_version=about.ncu_version,
+        created=about.created,
+        holds=list(coverage.present),
+        missing=[gap.label for gap in coverage.gaps],
+        capture=coverage.command,
+        build=coverage.build_hint,
     )
 
     def text_of(count: int) -> str:
@@ -169,7 +170,7 @@ def _launches(roots: AllowedFolders, report: OpenReport, asked: ListReportsArgum
         folders=_folders(roots),
         report=summary,
         entries=page.entries,
-        **page_fields(page, [*document.report.notes, *filter(None, [caution])]),
+        **page_fields(page, [*about.notes, *filter(None, [caution])]),
     )
     return ToolReply(result, text, end)
 

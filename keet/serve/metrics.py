@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from keet.documents.metrics import MetricsLaunch
 from keet.errors import UsageError
 from keet.profile import Launch
 from keet.serve.allowed_folders import quoted
@@ -20,25 +23,26 @@ _SHORTER = f"For what the metrics mean, name a pattern that {_EXPLAINED} or fewe
 
 
 def metrics(cache: ReportCache, asked: MetricsArguments, call: ToolCall) -> ToolReply:
-    from keet.render.json.metrics import metrics_document
     from keet.render.terminal.metrics import metrics_view
 
     with cache.reading(asked.report, call) as report:
         launches = selected_launches(report.profile, asked.launch, asked.kernel)
         launch = longest_in(report.profile, launches)
         call.begin(f"reading metrics of {launch.kernel}")
-        rows = _rows(launch, asked.pattern)
+        found = _metrics(launch, asked.pattern)
+        rows = found.metrics
         here = rows[asked.offset : asked.offset + _PER_PAGE]
-        (document,) = metrics_document(report.profile, [(launch, here)]).launches
         explain = len(rows) <= _EXPLAINED
         left_out = {} if explain else {"meaning": None}
-        documents = (each.to_dict() | left_out for each in document.metrics)
+        documents = (each.to_dict() | left_out for each in here)
         page = page_of(documents, len(rows), asked.offset, _PER_PAGE)
         notes = [] if len(launches) == 1 else [f"The longest of {len(launches)} launches."]
         notes += [] if explain else [_SHORTER]
 
         def text_of(count: int) -> str:
-            view = metrics_view([(launch, here[:count])], WIDTH, explain=explain, names=True)
+            view = metrics_view(
+                [replace(found, metrics=here[:count])], WIDTH, explain=explain, names=True
+            )
             return "\n".join([*notes, view_text(view)])
 
         page, text, end = with_text(page, "metric", text_of)
@@ -52,23 +56,18 @@ def metrics(cache: ReportCache, asked: MetricsArguments, call: ToolCall) -> Tool
         return ToolReply(result, text, end)
 
 
-def _rows(launch: Launch, pattern: str | None) -> list:  # type: ignore[type-arg]
+def _metrics(launch: Launch, pattern: str | None) -> MetricsLaunch:
     """As in `keet metrics`, but with a name pattern instead of a regular expression."""
-    from keet.analysis.metric_table import metric_rows
+    from keet.analysis.metric_table import launch_metrics
     from keet.render.terminal.metrics import INTERNAL
 
     if pattern is None:
-        return metric_rows(launch)
-    matches = matcher(pattern, "pattern")
-    rows = [
-        (metric, spec)
-        for metric, spec in metric_rows(launch, everything=True)
-        if any(map(matches, (metric.name, *((spec.id, spec.label) if spec else ()))))
-        and not metric.name.startswith(INTERNAL)
-    ]
+        return launch_metrics(launch)
+    found = launch_metrics(launch, matcher(pattern, "pattern"))
+    rows = [metric for metric in found.metrics if not metric.name.startswith(INTERNAL)]
     if not rows:
         raise UsageError(
             f"pattern {quoted(pattern)}: no metric matches; * lists all of them"
             f"{about_regexes(pattern)}"
         )
-    return rows
+    return replace(found, metrics=rows)

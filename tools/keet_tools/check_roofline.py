@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from keet.analysis.hardware.ceilings import Ceiling
-from keet.analysis.roofline.launch_roofline import SHOWN_WORK, Roofline, find_roofline, stage_name
+from collections.abc import Sequence
+
+from keet.analysis.roofline.launch_roofline import SHOWN_WORK, LaunchRoofline, find_roofline
+from keet.evidence import Evidence
 from keet_tools.answer_text import AnswerText, one_page, shorten
 from keet_tools.tool_input import Abstention, Answer, ToolInput
 
@@ -19,18 +21,26 @@ def check_roofline(
     each = tool_input.launch(launch, report)
     found = find_roofline(each.launch, each.view.ledger)
     if not found.ceilings:
-        reasons = "; ".join(f"{a.reason}: {a.remedy}" for a in [*found.absent.values()][:2])
+        reasons = "; ".join(f"{a.reason}: {a.remedy}" for a in found.skipped[:2])
         raise Abstention(f"no share of any peak is known; {shorten(reasons, 400)}")
     ranked = sorted(found.ceilings, key=lambda ceiling: -ceiling.share)
-    busy = [
-        ceiling for ceiling in ranked if ceiling.reached.value >= SHOWN_WORK or ceiling.busier_stage
-    ]
+    busy = [each for each in ranked if each.reached_pct >= SHOWN_WORK or each.busiest]
     shown, more = one_page(busy or ranked, page, _SIZE)
     say = AnswerText()
-    rows = [_row(found, ceiling, say) for ceiling in shown]
+    rows = []
+    for ceiling in shown:
+        parts = [_reached(ceiling.label, ceiling.evidence, say)]
+        if stage := ceiling.busiest:
+            parts.append(f"{stage.part} {say(stage.evidence)} busy")
+        for entry in found.lead_intensities():
+            if entry.level == ceiling.id:
+                value, ridge, _ = entry.evidence
+                parts.append(f"intensity {say(value)}, ridge {say(ridge)}")
+        rows.append(", ".join(parts))
     if link := found.host_link:
-        rows.append(f"{_row(found, link, say)} ({link.source})")
-    idle = ", ".join(ceiling.name for ceiling in ranked if busy and ceiling not in busy)
+        known = [each for each in (link.reached, link.achieved, link.peak) if each]
+        rows.append(f"{_reached(link.name, known, say)} ({link.source})")
+    idle = ", ".join(ceiling.label for ceiling in ranked if busy and ceiling not in busy)
     notes = [f"idle: {idle}"] if idle else []
     notes += [
         say.with_names(note.text, note.evidence) for note in each.notes if note.id in _OF_MEMORY
@@ -39,25 +49,18 @@ def check_roofline(
     return say.answer(_reading(found), *rows, *_unknown(found), *notes, more)
 
 
-def _reading(found: Roofline) -> str:
+def _reading(found: LaunchRoofline) -> str:
     """Without what it tells people at a terminal to type."""
     return found.reading.replace(": keet hotspots shows where", "").replace(
         "; keet show REPORT tells how to", ""
     )
 
 
-def _row(found: Roofline, ceiling: Ceiling, say: AnswerText) -> str:
-    parts = [f"{ceiling.name} {say(ceiling.reached)} of peak"]
-    if ceiling.achieved and ceiling.peak:
-        parts.append(f"{say(ceiling.achieved)} of {say(ceiling.peak)}")
-    if stage := ceiling.busier_stage:
-        parts.append(f"{stage_name(stage)} {say(stage.busy)} busy")
-    for entry in found.lead_intensities():
-        if entry.level == ceiling.id:
-            parts.append(f"intensity {say(entry.value)}, ridge {say(entry.ridge)}")
-    return ", ".join(parts)
+def _reached(label: str, evidence: Sequence[Evidence], say: AnswerText) -> str:
+    reached, *rates = map(say, evidence)
+    return ", ".join([f"{label} {reached} of peak", *([" of ".join(rates)] if rates[1:] else [])])
 
 
-def _unknown(found: Roofline) -> list[str]:
-    reasons = dict.fromkeys(absent.reason for absent in found.absent.values())
+def _unknown(found: LaunchRoofline) -> list[str]:
+    reasons = dict.fromkeys(absent.reason for absent in found.skipped)
     return [f"not known: {shorten('; '.join(reasons), 200)}"] if reasons else []

@@ -23,7 +23,7 @@ from keet.analysis.roofline.tensor import (
     tensor_work,
 )
 from keet.catalog import throughputs
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Sentence, constant
 from keet.profile import Absent
 from keet.units import Quantity
 
@@ -189,7 +189,9 @@ def _catalog_peak(
         f"{label} peak by the data sheet, at the clock of the launch",
         speed,
     )
-    return Peak(rate, f"catalog: {results * factor:g} FMA per cycle and SM x SMs x SM clock")
+    per_cycle = constant(results * factor, "", f"{label}: FMA per cycle and SM")
+    source = "catalog: {per_cycle:g} FMA per cycle and SM x SMs x SM clock"
+    return Peak(rate, Sentence(source, per_cycle=per_cycle))
 
 
 def _add_tensor(

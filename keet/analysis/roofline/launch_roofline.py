@@ -21,7 +21,15 @@ from keet.analysis.ledger import LaunchLedger
 from keet.analysis.parameters import Parameter
 from keet.analysis.roofline.compute import compute_ceilings, loads_constants
 from keet.analysis.roofline.memory import memory_ceilings
-from keet.evidence import Evidence
+from keet.documents.document import live
+from keet.documents.roofline import (
+    BusiestDocument,
+    CeilingDocument,
+    IntensityDocument,
+    RooflineLaunch,
+)
+from keet.documents.shared_types import SkippedDocument
+from keet.evidence import Sentence, constant
 from keet.formatting import uncapitalized
 from keet.profile import Absent, Launch
 from keet.units import Quantity
@@ -31,82 +39,86 @@ _UNCOUNTED = ("xu", "alu", "lsu", "adu", "cbu", "uniform", "tex", "issue_slots",
 SHOWN_WORK = Parameter(0.05, "percent of a peak from which arithmetic gets a bar", "judgement")
 
 
-@dataclass(frozen=True, slots=True)
-class Intensity:
-    """Arithmetic of one type over the bytes of one level."""
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class LaunchRoofline(RooflineLaunch):
+    """One launch against its ceilings."""
 
-    arithmetic: str
-    """Id of the compute ceiling."""
-    level: str
-    """Id of the memory ceiling."""
-    value: Evidence
-    """Operations per byte."""
-    ridge: Evidence
-    """The intensity above which the compute ceiling is the lower one."""
-    attainable: Evidence
-    """Operations per second that the two ceilings allow at this intensity."""
-
-    @property
-    def memory_bound(self) -> bool:
-        return self.value.value < self.ridge.value
-
-
-@dataclass(frozen=True, slots=True)
-class Roofline:
-    """The ceilings of one launch, and how near it came to each."""
-
-    launch: Launch
-    ledger: LaunchLedger
-    ceilings: tuple[Ceiling, ...]
-    """Compute ceilings, then memory from DRAM inwards."""
-    intensities: tuple[Intensity, ...]
-    nearest: tuple[Ceiling, ...]
-    """The nearest ceiling, and those that tie with it."""
-    lead: Ceiling | None
-    """The nearest compute ceiling; None if nothing was computed."""
-    absent: Mapping[str, Absent]
-    """Why a ceiling is not known, by its id."""
-    notes: tuple[str, ...]
-    uncounted: UnitStage | None
-    """The busiest unit whose work is neither FLOP nor bytes: special functions, integers, issue."""
-    host_link: Ceiling | None
+    launch: Launch = live()
+    host_link: Ceiling | None = live()
     """None where the link to the host carried nothing, or its peak is not known."""
-    duration: Evidence | None
-    sm_clock: Evidence | None
+    stages: tuple[UnitStage, ...] = live()
+    """Of the ceilings, as far as they were measured, and the busiest unit whose work is neither
+    FLOP nor bytes."""
 
-    def of_kind(self, kind: str) -> tuple[Ceiling, ...]:
-        return tuple(ceiling for ceiling in self.ceilings if ceiling.kind == kind)
-
-    def lead_intensities(self) -> tuple[Intensity, ...]:
-        lead = self.lead.id if self.lead else None
-        return tuple(entry for entry in self.intensities if entry.arithmetic == lead)
-
-    @property
-    def reading(self) -> str:
-        return " ".join(_reading(self))
+    def __repr__(self) -> str:
+        near = (f"{each.id} at {each.reached:.0f} of its peak" for each in self.nearest_ceilings)
+        return (
+            f"<LaunchRoofline #{self.id} {self.kernel}: {', '.join(near) or 'no ceiling is known'}>"
+        )
 
 
-def find_roofline(launch: Launch, ledger: LaunchLedger | None = None) -> Roofline:
+def find_roofline(launch: Launch, ledger: LaunchLedger | None = None) -> LaunchRoofline:
     """Computes the roofline; its numbers are entered into the ledger."""
     ledger = ledger or LaunchLedger(launch)
     units = Ceilings(ledger)
     compute, no_compute = compute_ceilings(ledger, units)
     memory, no_memory = memory_ceilings(ledger, units)
+    ceilings, absent = [*compute, *memory], {**no_compute, **no_memory}
     constants = loads_constants(ledger, units)
-    return Roofline(
+    near = nearest(sorted(ceilings, key=lambda ceiling: -ceiling.share))
+    lead = lead_of(compute, constants=constants)
+    intensities = tuple(_intensities(ledger, compute, memory))
+    uncounted = next(iter(measured_stages(ledger, _UNCOUNTED)), None)
+    link, duration, sm_clock = units.get(HOST_LINK), ledger.measured("duration"), clock(ledger)
+    side = [each for each in intensities if lead and each.arithmetic == lead.id]
+    sentences = [
+        *_nearest_text(near, is_known=bool(ceilings)),
+        *(_what_else(launch, near, _pressed(ceilings, uncounted), link, absent) if near else ()),
+        *(_side(lead.name, side) if near and lead else ()),
+    ]
+    return LaunchRoofline(
         launch=launch,
-        ledger=ledger,
-        ceilings=(*compute, *memory),
-        intensities=tuple(_intensities(ledger, compute, memory)),
-        nearest=nearest(sorted([*compute, *memory], key=lambda ceiling: -ceiling.share)),
-        lead=lead_of(compute, constants=constants),
-        absent={**no_compute, **no_memory},
-        notes=tuple(_notes(ledger, compute, memory, constants=constants)),
-        uncounted=next(iter(measured_stages(ledger, _UNCOUNTED)), None),
-        host_link=units.get(HOST_LINK),
-        duration=ledger.measured("duration"),
-        sm_clock=clock(ledger),
+        host_link=link,
+        stages=tuple(filter(None, (*(each.stage for each in ceilings), uncounted))),
+        id=launch.id,
+        kernel=launch.kernel,
+        duration=Quantity(duration.value, duration.unit) if duration else None,
+        sm_clock=Quantity(sm_clock.value, sm_clock.unit) if sm_clock else None,
+        nearest=tuple(ceiling.id for ceiling in near),
+        lead=lead.id if lead else None,
+        ceilings=tuple(map(_ceiling, ceilings)),
+        intensities=intensities,
+        uncounted=_busiest(uncounted),
+        reading=Sentence(" ").join(sentences),
+        notes=list(_notes(ledger, compute, memory, constants=constants)),
+        skipped=[
+            SkippedDocument(check=check, reason=why.reason, remedy=why.remedy)
+            for check, why in absent.items()
+        ],
+        evidence={entry.id: entry for entry in ledger},
     )
+
+
+def _ceiling(ceiling: Ceiling) -> CeilingDocument:
+    achieved, peak = ceiling.achieved, ceiling.peak
+    return CeilingDocument(
+        id=ceiling.id,
+        label=ceiling.name,
+        kind="memory" if ceiling.kind == "memory" else "compute",
+        reached_pct=float(ceiling.reached.value),
+        achieved=Quantity(achieved.value, achieved.unit) if achieved else None,
+        peak=Quantity(peak.value, peak.unit) if peak else None,
+        source=ceiling.source,
+        busiest=_busiest(ceiling.busier_stage),
+        evidence=tuple(filter(None, (ceiling.reached, achieved, peak))),
+    )
+
+
+def _busiest(stage: UnitStage | None) -> BusiestDocument | None:
+    if stage is None:
+        return None
+    part, busy = stage_name(stage), stage.busy
+    return BusiestDocument(part=part, busy_pct=float(busy.value), evidence=busy)
 
 
 def lead_of(compute: Sequence[Ceiling], *, constants: bool) -> Ceiling | None:
@@ -117,7 +129,7 @@ def lead_of(compute: Sequence[Ceiling], *, constants: bool) -> Ceiling | None:
 
 def _intensities(
     ledger: LaunchLedger, compute: Sequence[Ceiling], memory: Sequence[Ceiling]
-) -> Iterator[Intensity]:
+) -> Iterator[IntensityDocument]:
     for arithmetic in compute:
         for level in memory:
             found = _intensity(ledger, arithmetic, level)
@@ -125,7 +137,9 @@ def _intensities(
                 yield found
 
 
-def _intensity(ledger: LaunchLedger, arithmetic: Ceiling, level: Ceiling) -> Intensity | None:
+def _intensity(
+    ledger: LaunchLedger, arithmetic: Ceiling, level: Ceiling
+) -> IntensityDocument | None:
     """None if nothing was computed or moved: a logarithmic plot has no point for it."""
     done, moved = arithmetic.achieved, level.achieved
     peak, bandwidth = arithmetic.peak, level.peak
@@ -140,13 +154,19 @@ def _intensity(ledger: LaunchLedger, arithmetic: Ceiling, level: Ceiling) -> Int
     ridge = Quantity(peak.value / bandwidth.value, f"{unit}/byte")
     attainable = Quantity(min(peak.value, value.value * bandwidth.value), done.unit)
     intensity = ledger.derived(f"{stem}.intensity", value, where, done, moved)
-    return Intensity(
-        arithmetic.id,
-        level.id,
-        intensity,
-        ledger.derived(f"{stem}.ridge", ridge, f"ridge of {where}", peak, bandwidth),
-        ledger.derived(
-            f"{stem}.attainable", attainable, f"attainable: {where}", peak, intensity, bandwidth
+    return IntensityDocument(
+        arithmetic=arithmetic.id,
+        level=level.id,
+        value=float(value.value),
+        ridge=float(ridge.value),
+        attainable=attainable,
+        attained_pct=100 * done.value / attainable.value,
+        evidence=(
+            intensity,
+            ledger.derived(f"{stem}.ridge", ridge, f"ridge of {where}", peak, bandwidth),
+            ledger.derived(
+                f"{stem}.attainable", attainable, f"attainable: {where}", peak, intensity, bandwidth
+            ),
         ),
     )
 
@@ -160,7 +180,10 @@ def _notes(
         yield "HGMMA and TMA bypass the LSU: their L1 and shared memory traffic is not counted"
     warp_level = [c for c in compute if c.id.startswith("tensor_") and " HMMA" in c.source]
     if warp_level and ledger.launch.device.compute_capability == "9.0":
-        yield "the ceiling is that of warp-level HMMA: HGMMA (wgmma) has 1.5 times its peak"
+        yield Sentence(
+            "the ceiling is that of warp-level HMMA: HGMMA (wgmma) has {times:.1f} times its peak",
+            times=constant(1.5, "", "HGMMA's peak over HMMA's"),
+        )
     if constants and any(c.id == "fp16" and c.reached.value >= SHOWN_WORK for c in compute):
         yield "the few FP16 operations are HFMA2 without HADD2 or HMUL2: they load constants"
     packed = ledger.measured("inst_fp32_packed_total")
@@ -168,33 +191,40 @@ def _notes(
         yield "packed FP32 instructions (FFMA2) ran and are not counted: FP32 is a lower bound"
 
 
-# --- one line in words
+# --- the reading, in words
 
 
-def _reading(roofline: Roofline) -> Iterator[str]:
-    if not roofline.nearest:
-        yield _NOTHING_DONE if roofline.ceilings else _NOTHING_KNOWN
+def _nearest_text(near: Sequence[Ceiling], *, is_known: bool) -> Iterator[Sentence]:
+    if not near:
+        yield Sentence(_NOTHING_DONE if is_known else _NOTHING_KNOWN)
         return
-    top = roofline.nearest[0].reached.value
-    names = _and([ceiling.name for ceiling in roofline.nearest])
-    reached = _and([f"{ceiling.reached:.0f}" for ceiling in roofline.nearest])
+    top = near[0].reached.value
+    names = _and([ceiling.name for ceiling in near])
+    reached = _and([Sentence("{reached:.0f}", reached=ceiling.reached) for ceiling in near])
     if top >= NEAR_PEAK:
-        where = "At" if top >= 100 * AT_CEILING else "Near"
-        yield f"{where} the ceiling of {names} ({reached}): {_way_out(roofline.nearest)}."
+        yield Sentence(
+            "{where} the ceiling of {names} ({reached}): {way_out}.",
+            where="At" if top >= 100 * AT_CEILING else "Near",
+            names=names,
+            reached=reached,
+            way_out=_way_out(near),
+        )
     else:
-        come = "come" if len(roofline.nearest) > 1 else "comes"
-        yield f"It is far from every ceiling; {names} {come} closest ({reached})."
-    if top < 100 * AT_CEILING:
-        yield from _what_else(roofline, top)
-    yield from _side(roofline)
+        yield Sentence(
+            "It is far from every ceiling; {names} {come} closest ({reached}).",
+            names=names,
+            come="come" if len(near) > 1 else "comes",
+            reached=reached,
+        )
 
 
 _NOTHING_KNOWN = "The report has no share of any peak; keet show REPORT prints what to capture"
 _NOTHING_DONE = "The counters of arithmetic and memory traffic in the report are all zero."
 
 
-def _and(words: Sequence[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+def _and(words: Sequence[str]) -> Sentence:
+    first = [Sentence(", ").join(words[:-1])] if len(words) > 1 else []
+    return Sentence(" and ").join([*first, words[-1]])
 
 
 def _way_out(nearest: Sequence[Ceiling]) -> str:
@@ -207,26 +237,46 @@ def _way_out(nearest: Sequence[Ceiling]) -> str:
     return "bytes and operations are in balance, so both would have to be reduced"
 
 
-def _what_else(roofline: Roofline, top: float) -> Iterator[str]:
+def _what_else(
+    launch: Launch,
+    near: Sequence[Ceiling],
+    pressed: tuple[UnitStage | None, str],
+    link: Ceiling | None,
+    absent: Mapping[str, Absent],
+) -> Iterator[Sentence]:
     """A stage that is busier than its bytes explain, what was not measured, or where to look
     instead."""
-    unknown = [name for ceiling_id, name in _UNSEEN.items() if ceiling_id in roofline.absent]
-    stage, why = _pressed(roofline)
+    top, (stage, why) = near[0].reached.value, pressed
+    unknown = [name for ceiling_id, name in _UNSEEN.items() if ceiling_id in absent]
+    if top >= 100 * AT_CEILING:
+        return
     if stage and stage.busy.value >= max(NEAR_PEAK, top):
         name = stage_name(stage)
-        are = "are" if name.endswith("s") else "is"
-        yield f"But {name} {are} {stage.busy:.0f} busy: {why}."
+        yield Sentence(
+            "But {name} {are} {busy:.0f} busy: {why}.",
+            name=name,
+            are="are" if name.endswith("s") else "is",
+            busy=stage.busy,
+            why=why,
+        )
     elif top >= NEAR_PEAK:
         return
-    elif (link := roofline.host_link) and link.reached.value > top:
-        moved = f"{link.achieved} over {link.spoken}"
-        yield f"But it moves {moved}, {link.reached:.0f} of the peak assumed for that link."
+    elif link and link.achieved and link.reached.value > top:
+        yield Sentence(
+            "But it moves {moved} over {link}, {reached:.0f} of the peak assumed for that link.",
+            moved=link.achieved,
+            link=link.spoken,
+            reached=link.reached,
+        )
     elif unknown:
-        yield f"Not measured: {_and(unknown)}; keet show REPORT prints the command for it."
-    elif _has_few_blocks(roofline.launch):
-        yield "The grid has fewer blocks than the GPU has SMs: see keet explain."
+        yield Sentence(
+            "Not measured: {unknown}; keet show REPORT prints the command for it.",
+            unknown=_and(unknown),
+        )
+    elif _has_few_blocks(launch):
+        yield Sentence("The grid has fewer blocks than the GPU has SMs: see keet explain.")
     else:
-        yield "It is most likely latency-bound: keet hotspots shows where warps wait."
+        yield Sentence("It is most likely latency-bound: keet hotspots shows where warps wait.")
 
 
 def _has_few_blocks(launch: Launch) -> bool:
@@ -235,12 +285,14 @@ def _has_few_blocks(launch: Launch) -> bool:
     return launch.grid is not None and sms is not None and math.prod(launch.grid) < sms
 
 
-def _pressed(roofline: Roofline) -> tuple[UnitStage | None, str]:
+def _pressed(
+    ceilings: Sequence[Ceiling], uncounted: UnitStage | None
+) -> tuple[UnitStage | None, str]:
     """The busiest stage of any ceiling, or a unit that a roofline does not count, and why it is
     busy."""
-    stages = [(stage, _WHY_BUSIER[c.kind]) for c in roofline.ceilings if (stage := c.busier_stage)]
-    if roofline.uncounted:
-        stages.append((roofline.uncounted, "work that the roofline does not count"))
+    stages = [(stage, _WHY_BUSIER[c.kind]) for c in ceilings if (stage := c.busier_stage)]
+    if uncounted:
+        stages.append((uncounted, "work that the roofline does not count"))
     return max(stages, key=lambda pair: pair[0].busy.value, default=(None, ""))
 
 
@@ -262,14 +314,14 @@ _UNSEEN = {"fp32": "arithmetic", "tensor": "tensor operations", "dram": "DRAM", 
 """Ceilings that must be known to say that none is near."""
 
 
-def _side(roofline: Roofline) -> Iterator[str]:
+def _side(lead: str, intensities: Sequence[IntensityDocument]) -> Iterator[Sentence]:
     """On which side of the ridge with DRAM the launch's arithmetic is."""
-    at_dram = [entry for entry in roofline.lead_intensities() if entry.level == "dram"]
-    if not at_dram or roofline.lead is None:
-        return
-    entry = at_dram[0]
-    side = "left" if entry.memory_bound else "right"
-    yield (
-        f"Arithmetic intensity of {roofline.lead.name} at DRAM: {entry.value}, {side} of the ridge "
-        f"at {entry.ridge}."
-    )
+    for entry in intensities:
+        if entry.level == "dram":
+            yield Sentence(
+                "Arithmetic intensity of {lead} at DRAM: {value}, {side} of the ridge at {ridge}.",
+                lead=lead,
+                value=entry.evidence[0],
+                side="left" if entry.memory_bound else "right",
+                ridge=entry.evidence[1],
+            )

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-from keet.analysis.metric_table import Row
-from keet.profile import Launch
+from keet.documents.metrics import MetricsLaunch
 
-LaunchRows = tuple[Launch, Sequence[Row]]
 HEADER = ("launch", "kernel", "metric", "id", "label", "value", "unit", "section")
 
 
-def long_rows(tables: Iterable[LaunchRows]) -> Iterator[tuple[object, ...]]:
-    return (
-        (
-            launch.id,
-            launch.kernel,
-            metric.name,
-            spec.id if spec else None,
-            spec.label if spec else None,
-            None if spec and not spec.total else metric.value,
-            metric.unit,
-            spec.section if spec else None,
-        )
-        for launch, rows in tables
-        for metric, spec in rows
-    )
+def long_rows(launches: Iterable[MetricsLaunch]) -> Iterator[tuple[object, ...]]:
+    for launch in launches:
+        for each in launch.metrics:
+            value = each.quantity.value if each.quantity else each.value
+            named = (each.name, each.id, each.label)
+            yield (launch.id, launch.kernel, *named, value, each.unit, each.section)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from keet.analysis.roofline.launch_roofline import Roofline
+from keet.documents.roofline import RooflineLaunch
 
 
-def absences(rooflines: Sequence[Roofline]) -> Iterator[str]:
+def absences(rooflines: Sequence[RooflineLaunch]) -> Iterator[str]:
     """What is not known, grouped by the remedy, once for all launches."""
     by_remedy: dict[str, dict[str, None]] = {}
     launches: dict[str, dict[int, None]] = {}
     for roofline in rooflines:
-        for absent in roofline.absent.values():
+        for absent in roofline.skipped:
             by_remedy.setdefault(absent.remedy, {})[absent.reason] = None
-            launches.setdefault(absent.remedy, {})[roofline.launch.id] = None
+            launches.setdefault(absent.remedy, {})[roofline.id] = None
     for remedy, reasons in by_remedy.items():
         of = "" if len(launches[remedy]) == len(rooflines) else f"{_few(launches[remedy])}: "
         yield f"{of}{', '.join(reasons)}; {remedy}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from keet.analysis.hardware.ceilings import Ceiling
-from keet.analysis.roofline.launch_roofline import Roofline, find_roofline, stage_name
+from keet.analysis.roofline.launch_roofline import LaunchRoofline, find_roofline
+from keet.documents.roofline import CeilingDocument, RooflineLaunch
+from keet.evidence import Sentence, constant, printed
 from keet.formatting import capitalized
 from keet.profile import Launch
 from keet.render.common.roofline import absences
@@ -27,7 +28,7 @@ from keet.render.svg.roofline_plot import (
     rate_words,
 )
 from keet.safe_text import one_line
-from keet.units import Quantity, format_number
+from keet.units import format_number
 
 
 def roofline_figure(
@@ -49,7 +50,10 @@ def roofline_figure(
 
 
 def _chart(
-    device: str, launches: Sequence[Launch], shown: Sequence[Roofline], links: Mapping[int, str]
+    device: str,
+    launches: Sequence[Launch],
+    shown: Sequence[LaunchRoofline],
+    links: Mapping[int, str],
 ) -> Html:
     """`launches`: all launches on this GPU, of which some are shown."""
     plot = Plot(shown, _PageTitles(shown))
@@ -74,26 +78,28 @@ def _subtitle(device: str, launches: Sequence[Launch], shown: int) -> str:
     """The GPU, the number of launches, and their SM clock as the rest of the page has it."""
     words = [device, workload_count(launches)]
     if clocks := range_text(launch.get("sm_frequency") for launch in launches):
-        words.append(f"SM clock {clocks}")
+        words.append(Sentence("SM clock {clocks}", clocks=printed(clocks)))
     if shown < len(launches):
-        words.append(f"the {shown} longest are shown")
-    return ", ".join(words)
+        most = constant(shown, "", "launches on one chart")
+        words.append(Sentence("the {most:d} longest are shown", most=most))
+    return Sentence(", ").join(words)
 
 
-def _clock_note(rooflines: Sequence[Roofline]) -> str:
+def _clock_note(rooflines: Sequence[LaunchRoofline]) -> str:
     """A note if peaks were computed at another clock than the one on the page."""
     others = [
-        Quantity(each.sm_clock.value, each.sm_clock.unit)
+        each.sm_clock
         for each in rooflines
         if each.sm_clock and (clock := each.launch.get("sm_frequency")) and clock.value > 0
         if abs(each.sm_clock.value / clock.value - 1) > _SAME_CLOCK
     ]
     if not others:
         return ""
-    return (
-        f"Peaks of arithmetic are those at {range_text(others)}, as in Nsight Compute's chart: "
-        "cycles of the SMs over duration. The SM clock above is cycles of the GPCs over the same "
-        "duration. The two counts differ, most likely because they are of different replay passes."
+    return Sentence(
+        "Peaks of arithmetic are those at {clocks}, as in Nsight Compute's chart: cycles of the "
+        "SMs over duration. The SM clock above is cycles of the GPCs over the same duration. The "
+        "two counts differ, most likely because they are of different replay passes.",
+        clocks=printed(range_text(others)),
     )
 
 
@@ -125,7 +131,7 @@ def _key(level: str, label: str) -> Html:
     return element("span", mark, label, class_="mark-key")
 
 
-def _readings(rooflines: Sequence[Roofline]) -> Content:
+def _readings(rooflines: Sequence[RooflineLaunch]) -> Content:
     """For a single launch, in words: they say more than the table."""
     if len(rooflines) > 1:
         return None
@@ -141,14 +147,18 @@ def _readings(rooflines: Sequence[Roofline]) -> Content:
 class _PageTitles(Titles):
     reach = True
 
-    def __init__(self, rooflines: Sequence[Roofline]) -> None:
+    def __init__(self, rooflines: Sequence[RooflineLaunch]) -> None:
         self._rooflines = rooflines
 
     def launch(self, row: LaunchMarks) -> list[str]:
         roofline = row.roofline
-        lines = [f"#{roofline.launch.id} {roofline.launch.kernel}", rate_words(roofline)]
+        lines = [f"#{roofline.id} {roofline.kernel}", rate_words(roofline)]
         lines += [
-            f"{format_number(entry.value.value)} operations per {LEVEL_NAMES[entry.level]} byte"
+            Sentence(
+                "{value} operations per {level} byte",
+                value=printed(format_number(entry.value), entry.evidence[0]),
+                level=LEVEL_NAMES[entry.level],
+            )
             for entry in roofline.lead_intensities()
             if entry.level in row.points
         ]
@@ -164,20 +174,27 @@ class _PageTitles(Titles):
         ]
         name, _, peak = roof.label.partition("|")
         best, roofline = max(known, key=lambda pair: pair[0].share)
-        reached = f"{best.reached:.0f} reached by #{roofline.launch.id}"
-        return [f"{name}: peak {peak}", f"Source of the peak: {best.source}", reached]
+        reached = Sentence(
+            "{reached:.0f} reached by {launch}", reached=best.reached, launch=f"#{roofline.id}"
+        )
+        told = Sentence("{name}: peak {peak}", name=name, peak=printed(peak))
+        return [told, f"Source of the peak: {best.source}", reached]
 
 
-def _nearest_line(roofline: Roofline) -> Iterator[str]:
+def _nearest_line(roofline: RooflineLaunch) -> Iterator[str]:
     if roofline.nearest:
-        reached = ", ".join(f"{c.name} {c.reached:.0f}" for c in roofline.nearest)
-        yield f"Nearest ceiling: {reached} of peak"
+        reached = [
+            Sentence("{name} {reached:.0f}", name=each.label, reached=each.reached)
+            for each in roofline.nearest_ceilings
+        ]
+        text = "Nearest ceiling: {reached} of peak"
+        yield Sentence(text, reached=Sentence(", ").join(reached))
 
 
 # --- the table
 
 
-def _table(rooflines: Sequence[Roofline], links: Mapping[int, str]) -> Html:
+def _table(rooflines: Sequence[RooflineLaunch], links: Mapping[int, str]) -> Html:
     heads = ("#", "Kernel", "Time", "Arithmetic", "Per DRAM byte", "Nearest ceiling")
     numbers = {"#", "Time", "Per DRAM byte"}
     head = [
@@ -200,22 +217,22 @@ def _table(rooflines: Sequence[Roofline], links: Mapping[int, str]) -> Html:
     )
 
 
-def _row(roofline: Roofline, links: Mapping[int, str]) -> Html:
-    launch, lead = roofline.launch, roofline.lead
+def _row(roofline: RooflineLaunch, links: Mapping[int, str]) -> Html:
+    lead = roofline.lead_ceiling
     duration = roofline.duration
     at_dram = next((e for e in roofline.lead_intensities() if e.level == "dram"), None)
-    name = element("code", one_line(launch.kernel))
-    link = links.get(launch.id)
+    name = element("code", one_line(roofline.kernel))
+    link = links.get(roofline.id)
     share = lead.share if lead else ""
     return element(
         "tr",
-        _number(str(launch.id), launch.id),
+        _number(str(roofline.id), roofline.id),
         element("td", element("a", name, href=link) if link else name),
         _number(str(duration) if duration else "-", duration.value if duration else ""),
         element("td", rate_words(roofline), data_value=share),
         _number(
-            format_number(at_dram.value.value) if at_dram else "-",
-            at_dram.value.value if at_dram else "",
+            format_number(at_dram.value) if at_dram else "-",
+            at_dram.value if at_dram else "",
         ),
         _nearest(roofline),
     )
@@ -230,19 +247,28 @@ def _exact(value: object) -> str:
     return str(value)
 
 
-def _nearest(roofline: Roofline) -> Html:
+def _nearest(roofline: RooflineLaunch) -> Html:
     if not roofline.nearest:
         words = "none: nothing done" if roofline.ceilings else "not measured"
         return element("td", words, class_="muted", data_value="")
-    first: Ceiling = roofline.nearest[0]
-    labels = ", ".join(ceiling.name for ceiling in roofline.nearest)
-    words = element("span", f"{first.reached:.0f} {labels}{_by_bytes(roofline.nearest)}")
+    nearest = roofline.nearest_ceilings
+    first, labels = nearest[0], ", ".join(ceiling.label for ceiling in nearest)
+    text = Sentence(
+        "{reached:.0f} {labels}{by_bytes}",
+        reached=first.reached,
+        labels=labels,
+        by_bytes=_by_bytes(nearest),
+    )
+    words = element("span", text)
     shown = element("div", share_bar(first.share), words, class_="nearest")
     return element("td", shown, data_value=first.share)
 
 
-def _by_bytes(nearest: Sequence[Ceiling]) -> str:
+def _by_bytes(nearest: Sequence[CeilingDocument]) -> str:
     """A note if a stage of the memory is busier than its bytes suggest."""
-    stages = [ceiling.busier_stage for ceiling in nearest if ceiling.kind == "memory"]
-    busiest = max(filter(None, stages), key=lambda stage: stage.busy.value, default=None)
-    return f" by bytes; {stage_name(busiest)} is {busiest.busy:.0f} busy" if busiest else ""
+    stages = (ceiling.busiest for ceiling in nearest if ceiling.kind == "memory")
+    busiest = max(filter(None, stages), key=lambda stage: stage.busy_pct, default=None)
+    if busiest is None:
+        return ""
+    part, busy = busiest.part, busiest.evidence
+    return Sentence(" by bytes; {part} is {busy:.0f} busy", part=part, busy=busy)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from keet.analysis.roofline.launch_roofline import Roofline
+from keet.analysis.roofline.launch_roofline import LaunchRoofline
+from keet.documents.roofline import RooflineLaunch
+from keet.evidence import Sentence, constant, counted, printed
 from keet.profile import Launch
 from keet.profile.time_order import longest_first
 from keet.render.common.device import describe_device
@@ -70,17 +72,17 @@ _MOST = 30
 """Most launches on one chart, the longest ones: more cannot be distinguished."""
 
 
-def roofline_svg(rooflines: Sequence[Roofline]) -> str:
+def roofline_svg(rooflines: Sequence[LaunchRoofline]) -> str:
     """All launches, a chart for each GPU that they ran on."""
     parts: list[str] = []
     top = 0.0
-    by_launch = {roofline.launch.id: roofline for roofline in rooflines}
+    by_launch = {roofline.id: roofline for roofline in rooflines}
     for device, group in by_device([roofline.launch for roofline in rooflines]).items():
         shown = [by_launch[launch.id] for launch in longest(group)]
         drawn, height = _chart(device, [by_launch[launch.id] for launch in group], shown)
         parts.append(tag("g", drawn, transform=f"translate(0 {top:g})"))
         top += height
-    names = "; ".join(f"#{r.launch.id} {r.launch.kernel}: {r.reading}" for r in rooflines[:_MOST])
+    names = "; ".join(f"#{r.id} {r.kernel}: {r.reading}" for r in rooflines[:_MOST])
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top:g}" width="{WIDTH}"'
         f' height="{top:g}" role="img">\n<title>Roofline</title>\n<desc>{text_of(names)}</desc>\n'
@@ -107,7 +109,7 @@ def longest(launches: Sequence[Launch]) -> list[Launch]:
 
 
 def _chart(
-    device: str, rooflines: Sequence[Roofline], shown: Sequence[Roofline]
+    device: str, rooflines: Sequence[RooflineLaunch], shown: Sequence[RooflineLaunch]
 ) -> tuple[str, float]:
     plot = Plot(shown)
     parts = [*_header(device, rooflines, len(rooflines) - len(shown)), *_legend(plot)]
@@ -128,20 +130,21 @@ EMPTY = (
 )
 
 
-def subtitle(device: str, rooflines: Sequence[Roofline], left_out: int) -> str:
+def subtitle(device: str, rooflines: Sequence[RooflineLaunch], left_out: int) -> Sentence:
     """The GPU, how many launches, and at which clock they ran."""
-    count = len(rooflines)
     clocks = [float(r.sm_clock.value) / 1e9 for r in rooflines if r.sm_clock]
-    words = [device, f"{count} launch" if count == 1 else f"{count} launches"]
+    words = [device, counted(len(rooflines), "launch")]
     if clocks:
-        low, high = f"{min(clocks):.2f}", f"{max(clocks):.2f}"
-        words.append(f"SM clock {low if low == high else f'{low} to {high}'} GHz")
+        ends = dict.fromkeys(f"{clock:.2f}" for clock in (min(clocks), max(clocks)))
+        clock = Sentence(" to ").join(map(printed, ends))
+        words.append(Sentence("SM clock {clock} GHz", clock=clock))
     if left_out:
-        words.append(f"the {_MOST} longest are shown")
-    return ", ".join(words)
+        most = constant(_MOST, "", "launches on one chart")
+        words.append(Sentence("the {most:d} longest are shown", most=most))
+    return Sentence(", ").join(words)
 
 
-def _header(device: str, rooflines: Sequence[Roofline], left_out: int) -> Iterator[str]:
+def _header(device: str, rooflines: Sequence[RooflineLaunch], left_out: int) -> Iterator[str]:
     yield tag("text", "Roofline", x=40, y=40, class_="title")
     words = subtitle(device, rooflines, left_out)
     yield tag("text", text_of(words), x=40, y=62, class_="muted")
@@ -170,7 +173,7 @@ _COLUMNS = {
 }
 
 
-def _table(rooflines: Sequence[Roofline], top: float) -> Iterator[str]:
+def _table(rooflines: Sequence[RooflineLaunch], top: float) -> Iterator[str]:
     y = top + 14
     for heading, (x, anchor) in _COLUMNS.items():
         yield tag("text", heading, x=x, y=y, class_=f"head {anchor}".strip())
@@ -180,30 +183,31 @@ def _table(rooflines: Sequence[Roofline], top: float) -> Iterator[str]:
         yield from _table_row(roofline, y)
 
 
-def _table_row(roofline: Roofline, y: float) -> Iterator[str]:
-    kernel = cut(roofline.launch.kernel, 270, 12)
+def _table_row(roofline: RooflineLaunch, y: float) -> Iterator[str]:
+    kernel = cut(roofline.kernel, 270, 12)
     at_dram = [e for e in roofline.lead_intensities() if e.level == "dram"]
     cells = (
-        (str(roofline.launch.id), "strong"),
+        (str(roofline.id), "strong"),
         (kernel, ""),
         (str(roofline.duration) if roofline.duration else "-", ""),
         (rate_words(roofline), ""),
-        (format_number(at_dram[0].value.value) if at_dram else "-", ""),
+        (format_number(at_dram[0].value) if at_dram else "-", ""),
     )
     for (words, weight), (x, anchor) in zip(cells, _COLUMNS.values()):
         yield tag("text", text_of(words), x=x, y=y, class_=f"{weight} {anchor}".strip() or None)
     yield from _nearest(roofline, y)
 
 
-def _nearest(roofline: Roofline, y: float) -> Iterator[str]:
+def _nearest(roofline: RooflineLaunch, y: float) -> Iterator[str]:
     x = _COLUMNS["nearest ceiling"][0]
     if not roofline.nearest:
         words = "none: nothing done" if roofline.ceilings else "not measured"
         yield tag("text", words, x=x, y=y, class_="muted")
         return
-    share = min(roofline.nearest[0].share, 1.0)
+    nearest = roofline.nearest_ceilings
+    share = min(nearest[0].share, 1.0)
     yield tag("rect", x=x, y=y - 9, width=60, height=9, rx=2, class_="track")
     yield tag("rect", x=x, y=y - 9, width=60 * share, height=9, rx=2, class_="fill")
-    labels = ", ".join(ceiling.name for ceiling in roofline.nearest)
-    words = cut(f"{roofline.nearest[0].reached:.0f} {labels}", WIDTH - 40 - x - 68, 12)
+    labels = ", ".join(ceiling.label for ceiling in nearest)
+    words = cut(f"{nearest[0].reached:.0f} {labels}", WIDTH - 40 - x - 68, 12)
     yield tag("text", text_of(words), x=x + 68, y=y)

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from keet.analysis.hardware.ceilings import Ceiling
-from keet.analysis.roofline.launch_roofline import SHOWN_WORK, Roofline
+from keet.analysis.roofline.launch_roofline import SHOWN_WORK
+from keet.documents.roofline import CeilingDocument, RooflineLaunch
+from keet.evidence import Sentence, printed
 from keet.render.svg.markup import Axis, Box, OccupiedArea, span, spread, tag, text_of, text_width
 from keet.units import Quantity
 
@@ -73,21 +74,25 @@ class Roof(NamedTuple):
 class LaunchMarks(NamedTuple):
     """One launch: the rate of its leading arithmetic, at the intensity of each level."""
 
-    roofline: Roofline
+    roofline: RooflineLaunch
     rate: float
     points: Mapping[str, float]
 
 
-def rate_words(roofline: Roofline) -> str:
+def rate_words(roofline: RooflineLaunch) -> Sentence:
     """`Tensor BF16 823 of 872 TFLOP/s`: what the launch computed, of the peak."""
-    lead = roofline.lead
+    lead = roofline.lead_ceiling
     if lead is None or lead.achieved is None or lead.peak is None:
-        return "not counted" if "fp32" in roofline.absent else "none"
-    unit = Quantity(lead.peak.value, lead.peak.unit).scaled_unit()
-    achieved = Quantity(lead.achieved.value, lead.achieved.unit).to(unit)
-    _, symbol = achieved.parts()
-    peak = Quantity(lead.peak.value, lead.peak.unit).to(unit)
-    return f"{lead.name} {achieved.value:.3g} of {peak.value:.3g} {symbol}"
+        return Sentence("not counted" if roofline.lacks("fp32") else "none")
+    unit = lead.peak.scaled_unit()
+    achieved, peak = lead.achieved.to(unit), lead.peak.to(unit)
+    return Sentence(
+        "{name} {achieved} of {peak} {unit}",
+        name=lead.label,
+        achieved=printed(f"{achieved.value:.3g}", lead.evidence[1]),
+        peak=printed(f"{peak.value:.3g}", lead.evidence[2]),
+        unit=achieved.parts()[1],
+    )
 
 
 class Titles:
@@ -97,8 +102,8 @@ class Titles:
     """Whether each line has a wide invisible line around it, which is easier to point at."""
 
     def launch(self, row: LaunchMarks) -> Sequence[str]:
-        launch = row.roofline.launch
-        return [f"#{launch.id} {launch.kernel}: {rate_words(row.roofline)}"]
+        roofline = row.roofline
+        return [f"#{roofline.id} {roofline.kernel}: {rate_words(roofline)}"]
 
     def roof(self, roof: Roof) -> Sequence[str]:  # noqa: ARG002 - other charts say more
         """None: the roof's label says it."""
@@ -109,7 +114,10 @@ class Plot:
     """Roofs at the highest peak of the launches, whose clocks differ a little."""
 
     def __init__(
-        self, rooflines: Sequence[Roofline], titles: Titles | None = None, frame: PlotFrame = WIDE
+        self,
+        rooflines: Sequence[RooflineLaunch],
+        titles: Titles | None = None,
+        frame: PlotFrame = WIDE,
     ) -> None:
         self.rooflines = rooflines
         self.titles = titles or Titles()
@@ -296,7 +304,7 @@ class Plot:
         for row in self.rows:
             y = self.y.clamped(row.rate)
             ends = sorted(self.x.clamped(value) for value in row.points.values())
-            words = f"#{row.roofline.launch.id}"
+            words = f"#{row.roofline.id}"
             half = text_width(words, 12) / 2
             for x, dy in _around(ends[0], ends[-1], half):
                 box = Box(x - half, y + dy - 10, x + half, y + dy + 3)
@@ -319,12 +327,12 @@ def _around(left: float, right: float, half: float) -> Iterator[tuple[float, flo
         yield left, dy
 
 
-def _row(roofline: Roofline) -> LaunchMarks | None:
-    lead = roofline.lead
+def _row(roofline: RooflineLaunch) -> LaunchMarks | None:
+    lead = roofline.lead_ceiling
     if lead is None or lead.achieved is None:
         return None
-    shares = {ceiling.id: ceiling.reached.value for ceiling in roofline.of_kind("memory")}
-    points = {e.level: float(e.value.value) for e in roofline.lead_intensities()}
+    shares = {ceiling.id: ceiling.reached_pct for ceiling in roofline.of_kind("memory")}
+    points = {e.level: e.value for e in roofline.lead_intensities()}
     # A level that hardly moved anything says nothing, and would stretch the axis by decades.
     worth = {
         level: value for level, value in points.items() if shares[level] >= SHOWN_WORK
@@ -332,27 +340,31 @@ def _row(roofline: Roofline) -> LaunchMarks | None:
     return LaunchMarks(roofline, float(lead.achieved.value), worth) if worth else None
 
 
-def _peaks(rooflines: Iterable[Roofline], kind: str) -> list[tuple[Ceiling, float, bool]]:
+def _peaks(
+    rooflines: Iterable[RooflineLaunch], kind: str
+) -> list[tuple[CeilingDocument, float, bool]]:
     """The highest peak of each ceiling, and whether a launch used it at all."""
-    best: dict[str, tuple[Ceiling, float, bool]] = {}
+    best: dict[str, tuple[CeilingDocument, float, bool]] = {}
     for roofline in rooflines:
         for ceiling in roofline.of_kind(kind):
             if ceiling.peak is None:
                 continue
-            used = ceiling is roofline.lead or ceiling.reached.value >= SHOWN_WORK
+            used = ceiling.id == roofline.lead or ceiling.reached_pct >= SHOWN_WORK
             _, peak, was_used = best.get(ceiling.id, (ceiling, 0.0, False))
             best[ceiling.id] = (ceiling, max(peak, float(ceiling.peak.value)), used or was_used)
     return list(best.values())
 
 
-def _compute_roofs(rooflines: Sequence[Roofline]) -> list[tuple[Ceiling, float, bool]]:
+def _compute_roofs(
+    rooflines: Sequence[RooflineLaunch],
+) -> list[tuple[CeilingDocument, float, bool]]:
     """Those that were used, and FP32 and FP64 to compare with."""
     return [e for e in _peaks(rooflines, "compute") if e[2] or e[0].id in ("fp32", "fp64")]
 
 
-def _merged(peaks: Sequence[tuple[Ceiling, float, bool]], unit: str) -> list[Roof]:
+def _merged(peaks: Sequence[tuple[CeilingDocument, float, bool]], unit: str) -> list[Roof]:
     """From the highest to the lowest; ceilings that share a line share a label."""
-    groups: list[list[tuple[Ceiling, float, bool]]] = []
+    groups: list[list[tuple[CeilingDocument, float, bool]]] = []
     for entry in sorted(peaks, key=lambda e: -e[1]):
         if groups and groups[-1][0][1] <= entry[1] * _SAME:
             groups[-1].append(entry)
@@ -361,9 +373,9 @@ def _merged(peaks: Sequence[tuple[Ceiling, float, bool]], unit: str) -> list[Roo
     return [_roof(group, unit) for group in groups]
 
 
-def _roof(group: Sequence[tuple[Ceiling, float, bool]], unit: str) -> Roof:
+def _roof(group: Sequence[tuple[CeilingDocument, float, bool]], unit: str) -> Roof:
     ceiling, peak, _ = group[0]
-    names = ", ".join(entry[0].name for entry in group)
+    names = ", ".join(entry[0].label for entry in group)
     given = unit or (ceiling.peak.unit if ceiling.peak else "flop/s")
     label = f"{names}|{Quantity(peak, given)}"
     ids = tuple(entry[0].id for entry in group)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from keet.catalog import MetricSpec, sections
-from keet.profile import Launch, Metric
-from keet.render.common.metrics import LaunchRows
+from keet.catalog import sections
+from keet.documents.metrics import MetricDocument, MetricsLaunch
+from keet.evidence import Sentence, constant
 from keet.render.terminal.layout import Group, Renderable, Text
 from keet.units import Quantity, format_number, symbol
 
@@ -26,19 +26,23 @@ _EXPLAIN_UP_TO = 12
 class _Line:
     """One metric over all launches, as text."""
 
-    name: str
-    spec: MetricSpec | None
+    metric: MetricDocument
+    """Of the first launch that has it."""
     cells: tuple[str, ...]
     unit: str
 
 
 def metrics_view(
-    tables: Sequence[LaunchRows], width: int, *, explain: bool | None, names: bool, more: int = 0
+    launches: Sequence[MetricsLaunch],
+    width: int,
+    *,
+    explain: bool | None,
+    names: bool,
+    more: int = 0,
 ) -> Group:
     """One table for all launches, so that differences are side by side. `more`: number of launches
-    that are not in the tables."""
-    launches = [launch for launch, _ in tables]
-    lines = _lines(tables)
+    that are not given."""
+    lines = _lines(launches)
     if explain is None:
         explain = len(lines) <= _EXPLAIN_UP_TO
     shown = _launches_that_fit(lines, len(launches), width)
@@ -50,24 +54,30 @@ def metrics_view(
     left = len(launches) - shown + more
     if left:
         noun = "launch does" if left == 1 else "launches do"
-        parts.append(Text(f"{left} more {noun} not fit: --launch N, --format csv", style="dim"))
+        text = Sentence(
+            "{left:d} more {noun} not fit: --launch N, --format csv",
+            left=constant(left, "", "launches left out"),
+            noun=noun,
+        )
+        parts.append(Text(text, style="dim"))
     return Group(*parts)
 
 
-def _lines(tables: Sequence[LaunchRows]) -> list[_Line]:
+def _lines(launches: Sequence[MetricsLaunch]) -> list[_Line]:
     """One row per metric, even if launches have it under different names; sorted by section."""
-    found: dict[str, tuple[str, MetricSpec | None, dict[int, Metric]]] = {}
-    for launch, table in tables:
-        for metric, spec in table:
+    found: dict[str, dict[int, MetricDocument]] = {}
+    for launch in launches:
+        for metric in launch.metrics:
             # Two names of one metric in the same launch stay two rows, so that nothing is hidden.
-            key = spec.id if spec else metric.name
-            if key in found and launch.id in found[key][2]:
+            key = metric.id or metric.name
+            if launch.id in found.get(key, ()):
                 key = metric.name
-            found.setdefault(key, (metric.name, spec, {}))[2][launch.id] = metric
+            found.setdefault(key, {})[launch.id] = metric
+    rows = [(next(iter(own.values())), own) for own in found.values()]
     lines = [
-        _Line(name, spec, *_cells(tables, name, spec, values))
-        for name, spec, values in found.values()
-        if not name.startswith(INTERNAL)
+        _Line(first, *_aligned([own.get(launch.id) for launch in launches]))
+        for first, own in rows
+        if not first.name.startswith(INTERNAL)
     ]
     order = list(dict.fromkeys(_section(line) for line in lines))
     return sorted(lines, key=lambda line: order.index(_section(line)))
@@ -77,36 +87,13 @@ INTERNAL = ("group:", "breakdown:", "regex:", "derived_tempMetric")
 """Lists and temporary values of ncu's section files: printed in CSV and JSON only."""
 
 
-def _cells(
-    tables: Sequence[LaunchRows],
-    name: str,
-    spec: MetricSpec | None,
-    values: Mapping[int, Metric],
-) -> tuple[tuple[str, ...], str]:
-    """The cells of a row and their unit. For a metric that has only parts, the number of parts."""
-    found = [values.get(launch.id) for launch, _ in tables]
-    if spec is not None and not spec.total:
-        return tuple(_points(launch, name) for launch, _ in tables), ""
-    cells, unit = _aligned(found)
-    missing = [metric is not None and metric.value is None for metric in found]
-    if any(missing):
-        shown = zip(cells, missing, tables)
-        cells = tuple(_points(t[0], name) if empty else cell for cell, empty, t in shown)
-    return cells, unit
-
-
-def _points(launch: Launch, name: str) -> str:
-    instances = launch.instances(name)
-    return f"{len(instances)} points" if instances else "-"
-
-
 def _section(line: _Line) -> str:
-    if line.spec is None:
+    if line.metric.id is None:
         return "Not in keet's catalog"
-    if line.spec.section is None:
+    if line.metric.section is None:
         return "In no section of ncu"
-    known = sections().get(line.spec.section)
-    return known.title if known else line.spec.section
+    known = sections().get(line.metric.section)
+    return known.title if known else line.metric.section
 
 
 def _launches_that_fit(lines: Sequence[_Line], count: int, width: int) -> int:
@@ -123,7 +110,12 @@ def _column_width(lines: Sequence[_Line], column: int) -> int:
 
 
 def _table(
-    lines: Sequence[_Line], launches: Sequence[Launch], width: int, *, explain: bool, names: bool
+    lines: Sequence[_Line],
+    launches: Sequence[MetricsLaunch],
+    width: int,
+    *,
+    explain: bool,
+    names: bool,
 ) -> list[Text]:
     """Rows of a label and its values; names and meanings below a row use the whole width."""
     cells = [max(_column_width(lines, c), len(f"#{x.id}")) for c, x in enumerate(launches)]
@@ -150,16 +142,16 @@ def _table(
 
 
 def _name(line: _Line) -> str:
-    return line.spec.label if line.spec else line.name
+    return line.metric.label or line.metric.name
 
 
 def _notes(line: _Line, width: int, *, explain: bool, names: bool) -> list[Text]:
     """ncu's name and the meaning of the metric, below its row."""
-    if line.spec is None:
+    if line.metric.id is None:
         return []
-    notes = [Text(f"    {line.name}", style="dim")] if names or explain else []
+    notes = [Text(f"    {line.metric.name}", style="dim")] if names or explain else []
     if explain:
-        wrapped = textwrap.wrap(line.spec.meaning, max(20, width - 4))
+        wrapped = textwrap.wrap(line.metric.meaning or "", max(20, width - 4))
         notes += [Text(f"    {part}", style="italic dim") for part in wrapped]
     return notes
 
@@ -169,7 +161,7 @@ _SPREAD = 1e4
 0.00000595 s."""
 
 
-def _aligned(found: list[Metric | None]) -> tuple[tuple[str, ...], str]:
+def _aligned(found: list[MetricDocument | None]) -> tuple[tuple[str, ...], str]:
     """The values of one row in one unit, so that they are easy to compare."""
     quantities = [metric.quantity if metric else None for metric in found]
     finite = [q for q in quantities if q and math.isfinite(q.value)]
@@ -182,14 +174,11 @@ def _aligned(found: list[Metric | None]) -> tuple[tuple[str, ...], str]:
     return tuple(cells), symbol(unit)
 
 
-def _cell(metric: Metric | None, quantity: Quantity | None, unit: str) -> str:
-    if quantity is None:
-        return _text(metric)
-    return format_number(quantity.to(unit).value if unit else quantity.value)
-
-
-def _text(metric: Metric | None) -> str:
+def _cell(metric: MetricDocument | None, quantity: Quantity | None, unit: str) -> str:
+    """The value; for a metric that has only parts, how many."""
+    if quantity is not None:
+        return format_number(quantity.to(unit).value if unit else quantity.value)
     if metric is None or metric.value is None:
-        return "-"
+        return f"{metric.instances} points" if metric and metric.instances else "-"
     text = str(metric.value)
     return text if len(text) <= _TEXT_WIDTH else text[: _TEXT_WIDTH - 1] + "…"

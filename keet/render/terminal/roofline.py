@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from keet.analysis.hardware.ceilings import Ceiling
-from keet.analysis.roofline.launch_roofline import SHOWN_WORK, Roofline
-from keet.evidence import Evidence
+from keet.analysis.hardware.ceilings import TIE
+from keet.analysis.roofline.launch_roofline import SHOWN_WORK, LaunchRoofline
+from keet.documents.roofline import CeilingDocument, RooflineLaunch
+from keet.evidence import Sentence, constant
 from keet.render.common.device import describe_device
 from keet.render.common.roofline import absences
 from keet.render.terminal.layout import Group, Renderable, Table, Text
@@ -18,7 +19,7 @@ _SMALL = 0.05
 """Rates below it, in the unit of the peak, are printed in their own unit."""
 
 
-def roofline_view(rooflines: Sequence[Roofline], width: int) -> Group:
+def roofline_view(rooflines: Sequence[LaunchRoofline], width: int) -> Group:
     parts: list[Renderable] = []
     for roofline in rooflines:
         if parts:
@@ -29,20 +30,24 @@ def roofline_view(rooflines: Sequence[Roofline], width: int) -> Group:
     return Group(*parts)
 
 
-def _legend(rooflines: Iterable[Roofline]) -> str:
-    words = "● nearest ceiling, and those within 5 points of it that reach at least half its share"
+def _legend(rooflines: Iterable[RooflineLaunch]) -> Sentence:
+    words = Sentence(
+        "● nearest ceiling, and those within {tie:.0f} points of it that reach at least half its "
+        "share",
+        tie=constant(TIE, "", "percentage points of a tie"),
+    )
     if any(_from_catalog(ceiling) for r in rooflines for ceiling in _shown(r)):
-        words += "; * peak by keet's catalog, not the report"
+        words = Sentence("{words}; * peak by keet's catalog, not the report", words=words)
     if any(ceiling.id == "l1" and ceiling.achieved for r in rooflines for ceiling in _shown(r)):
-        words += "; L1 here: bytes that loads return (keet show prints how busy L1 is)"
+        more = "; L1 here: bytes that loads return (keet show prints how busy L1 is)"
+        words = Sentence("{words}{more}", words=words, more=more)
     return words
 
 
-def _launch_view(roofline: Roofline, width: int) -> list[Renderable]:
-    launch = roofline.launch
-    heading = Text.assemble((f"#{launch.id} {launch.kernel}", "bold"))
+def _launch_view(roofline: LaunchRoofline, width: int) -> list[Renderable]:
+    heading = Text.assemble((f"#{roofline.id} {roofline.kernel}", "bold"))
     facts = [
-        describe_device(launch.device),
+        describe_device(roofline.launch.device),
         str(roofline.duration) if roofline.duration else None,
         f"SM clock {roofline.sm_clock}" if roofline.sm_clock else None,
     ]
@@ -56,7 +61,7 @@ def _launch_view(roofline: Roofline, width: int) -> list[Renderable]:
     return parts
 
 
-def _no_arithmetic(roofline: Roofline) -> list[str]:
+def _no_arithmetic(roofline: RooflineLaunch) -> list[str]:
     """Why there is no bar for arithmetic that was counted; `absences` explains what was not."""
     has_bar = any(ceiling.kind == "compute" for ceiling in _shown(roofline))
     if has_bar or not roofline.of_kind("compute"):
@@ -64,16 +69,16 @@ def _no_arithmetic(roofline: Roofline) -> list[str]:
     return ["No bar for arithmetic: hardly any floating-point operations were counted."]
 
 
-def _shown(roofline: Roofline) -> tuple[Ceiling, ...]:
+def _shown(roofline: RooflineLaunch) -> tuple[CeilingDocument, ...]:
     """Arithmetic that was not executed has no bar; an idle memory level has one."""
     return tuple(
         c
         for c in roofline.ceilings
-        if c.kind == "memory" or c.reached.value >= SHOWN_WORK or c is roofline.lead
+        if c.kind == "memory" or c.reached_pct >= SHOWN_WORK or c.id == roofline.lead
     )
 
 
-def _table(roofline: Roofline, width: int) -> Table:
+def _table(roofline: RooflineLaunch, width: int) -> Table:
     table = Table.grid(padding=(0, 1))
     for justify in ("left", "left", "left", "right", "right", "left", "right"):
         table.add_column(justify=justify, no_wrap=True)
@@ -86,13 +91,13 @@ def _table(roofline: Roofline, width: int) -> Table:
     return table
 
 
-def _row(roofline: Roofline, ceiling: Ceiling) -> tuple[str, str, str, str, str, str]:
+def _row(roofline: RooflineLaunch, ceiling: CeilingDocument) -> tuple[str, str, str, str, str, str]:
     """Mark, label, share, rate, peak, intensity."""
     achieved, peak = _rates(ceiling)
     star = "*" if _from_catalog(ceiling) else ""
     return (
-        "●" if ceiling in roofline.nearest else " ",
-        ceiling.name,
+        "●" if ceiling.id in roofline.nearest else " ",
+        ceiling.label,
         f"{ceiling.reached:.1f}",
         achieved,
         f"of {peak}{star}" if peak else "",
@@ -100,36 +105,32 @@ def _row(roofline: Roofline, ceiling: Ceiling) -> tuple[str, str, str, str, str,
     )
 
 
-def _from_catalog(ceiling: Ceiling) -> bool:
+def _from_catalog(ceiling: CeilingDocument) -> bool:
     return ceiling.source.startswith("catalog")
 
 
-def _rates(ceiling: Ceiling) -> tuple[str, str]:
+def _rates(ceiling: CeilingDocument) -> tuple[str, str]:
     """Both in the unit of the peak, so that they are easy to compare; a rate that would be printed
     as 0.0 has its own unit."""
     if ceiling.achieved is None or ceiling.peak is None:
         return "no bytes", ""
-    unit = Quantity(ceiling.peak.value, ceiling.peak.unit).scaled_unit()
-    return _number(ceiling.achieved, unit), " ".join(_in(ceiling.peak, unit).parts())
+    unit = ceiling.peak.scaled_unit()
+    return _number(ceiling.achieved, unit), " ".join(ceiling.peak.to(unit).parts())
 
 
-def _number(evidence: Evidence, unit: str) -> str:
-    value = _in(evidence, unit).value
+def _number(rate: Quantity, unit: str) -> str:
+    value = rate.to(unit).value
     if value < _SMALL:
-        return str(Quantity(evidence.value, evidence.unit)) if value else "0"
+        return str(rate) if value else "0"
     return f"{value:.2f}" if value < 100 else format_number(value)
 
 
-def _in(evidence: Evidence, unit: str) -> Quantity:
-    return Quantity(evidence.value, evidence.unit).to(unit)
-
-
-def _intensity(roofline: Roofline, ceiling: Ceiling) -> str:
+def _intensity(roofline: RooflineLaunch, ceiling: CeilingDocument) -> str:
     """Operations of the leading arithmetic per byte of the memory level."""
     for entry in roofline.lead_intensities():
         if entry.level == ceiling.id:
-            unit = "OP/B" if entry.value.unit.startswith("op") else "FLOP/B"
-            return f"{format_number(entry.value.value)} {unit}"
+            unit = "OP/B" if entry.attainable.unit.startswith("op") else "FLOP/B"
+            return f"{format_number(entry.value)} {unit}"
     return ""
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from keet.analysis.capture.coverage import Coverage, Gap
+from keet.analysis.capture.coverage import Coverage, ShownLaunch
 from keet.analysis.capture.ncu_options import ncu_arguments
 from keet.analysis.capture.profile_notes import profile_notes
 from keet.analysis.capture.recapture import made_with
 from keet.analysis.hardware.ceilings import Ceilings
-from keet.analysis.ledger import LaunchLedger
+from keet.analysis.ledger import LaunchLedger, Ledger
+from keet.documents.show import GapDocument, ShowLaunch
+from keet.evidence import Sentence, constant, counted
 from keet.explanation.capture_hints import steps_before
 from keet.explanation.run_texts import whole_time
-from keet.formatting import count_noun, shape_text, share_text
+from keet.formatting import shape_text
 from keet.ingest.ncu_rep.completeness import uncertain_count
 from keet.masking.mask import masked_names
-from keet.profile import Launch, Profile, RunPositions, Workload
+from keet.profile import Profile
 from keet.render.common.device import describe_device
 from keet.render.terminal.layout import Group, Renderable, Table, Text
 from keet.units import Quantity, format_number
@@ -36,12 +38,17 @@ _PEAKS = {
 
 
 def show_view(
-    profile: Profile, coverage: Coverage, launches: Sequence[Launch], width: int, *, cut: int = 0
+    profile: Profile,
+    coverage: Coverage,
+    launches: Sequence[ShownLaunch],
+    width: int,
+    *,
+    cut: int = 0,
 ) -> Group:
     """The report, and a table of the launches in the order given; `cut`: number of launches left
     out."""
-    known = profile.in_run if profile.run and profile.run.busy_ns else None
-    table = _launch_table(launches, width, known)
+    has_run = bool(profile.run and profile.run.busy_ns and profile.in_run)
+    table = _launch_table(launches, width, has_run=has_run)
     parts: list[Renderable] = [_heading(profile), *_run(profile), table]
     parts += [Text(line, style="dim") for line in _footnotes(profile, cut, width)]
     parts += ["", *_coverage(coverage, width)]
@@ -55,32 +62,37 @@ def masked_view(profile: Profile) -> Group:
     names = [name for text in texts for name in masked_names(text)]
     if not names:
         return Group("", Text("Masked: nothing.", style="dim"))
-    where = "To see the recorded command line: ncu --import REPORT --page session"
-    masked = f"{count_noun(len(names), 'value')} that may be secret"
-    listed = ", ".join(dict.fromkeys(names))
-    return Group("", Text(f"Masked: {masked} ({listed}). {where}", style="dim"))
+    text = Sentence(
+        "Masked: {values} that may be secret ({listed}). To see the recorded command line: "
+        "ncu --import REPORT --page session",
+        values=counted(len(names), "value"),
+        listed=", ".join(dict.fromkeys(names)),
+    )
+    return Group("", Text(text, style="dim"))
 
 
 def _heading(profile: Profile) -> Group:
     origin = profile.provenance
-    count = len(profile.launches)
-    first = Text.assemble(
-        (origin.file, "bold"),
-        f": {count:,} {'launch' if count == 1 else 'launches'}",
-        f" on {', '.join(describe_device(device) for device in profile.devices)}",
-    )
+    devices = ", ".join(describe_device(device) for device in profile.devices)
+    launches = counted(len(profile.launches), "launch")
+    about = Sentence(": {launches} on {devices}", launches=launches, devices=devices)
+    first = Text.assemble((origin.file, "bold"), about)
     made = [
         f"ncu {origin.ncu_version}" if origin.ncu_version else "ncu version not recorded",
         f"CUDA {origin.cuda_version}" if origin.cuda_version else None,
         f"driver {origin.driver_version}" if origin.driver_version else None,
         origin.created[:16].replace("T", " ") + " UTC" if origin.created else None,
-        str(Quantity(origin.size, "byte")),
+        Sentence("{size}", size=constant(origin.size, "byte", "size of the report")),
     ]
-    lines = [first, Text(", ".join(part for part in made if part), style="dim")]
+    lines = [first, Text(Sentence(", ").join(filter(None, made)), style="dim")]
     if stated := origin.origin:
-        size, digest = Quantity(stated.size, "byte"), stated.sha256
-        report = f"{origin.path} ({size}, SHA-256 {digest[:16]}…)"
-        lines.append(Text(f"snapshot of {report}, as the snapshot states", style="dim"))
+        text = Sentence(
+            "snapshot of {path} ({size}, {digest}…), as the snapshot states",
+            path=origin.path,
+            size=constant(stated.size, "byte", "size of the report"),
+            digest=f"SHA-256 {stated.sha256[:16]}",
+        )
+        lines.append(Text(text, style="dim"))
     if command := _command(profile):
         lines.append(Text(command, style="dim"))
     lines += [Text(f"note: {note}", style="yellow") for note in profile_notes(profile)]
@@ -104,9 +116,7 @@ def _run(profile: Profile) -> Iterator[Renderable]:
         yield from run_view(run, RUN_ROWS)
 
 
-def _launch_table(
-    launches: Iterable[Launch], width: int, positions: RunPositions | None = None
-) -> Table:
+def _launch_table(launches: Iterable[ShownLaunch], width: int, *, has_run: bool) -> Table:
     wide = width >= WIDE
     table = Table(is_ruled=True, has_edge=True, padding=(0, 1))
     table.add_column("#", justify="right", style="dim", no_wrap=True)
@@ -118,34 +128,29 @@ def _launch_table(
     table.add_column("Time", justify="right", no_wrap=True)
     for heading in _PEAKS:
         table.add_column(f"{heading} %", justify="right", no_wrap=True)
-    if positions:
+    if has_run:
         table.add_column("Run %", justify="right", no_wrap=True)
     for launch in launches:
         row = _launch_row(launch, wide=wide)
-        table.add_row(*row, *([_run_share(launch, positions)] if positions else []))
+        share = launch.run_share_pct if has_run else None
+        table.add_row(*row, *(["-" if share is None else f"{share:.1f}"] if has_run else []))
     return table
 
 
-def _run_share(launch: Launch, positions: RunPositions) -> str:
-    """Share of the run's GPU time in the launches that this one represents."""
-    position, whole = positions.of(launch.id), positions.table.busy_ns
-    return f"{100 * position.busy_ns / whole:.1f}" if position and whole else "-"
-
-
-def _launch_row(launch: Launch, *, wide: bool) -> list[Renderable]:
+def _launch_row(launch: ShownLaunch, *, wide: bool) -> list[Renderable]:
     kernel = Text(launch.kernel, style="bold")
     shape: list[Renderable] = []
     if wide:
         shape = [
             shape_text(launch.grid, "-"),
             shape_text(launch.block, "-"),
-            _plain(launch.reported("registers_per_thread")),
+            _plain(launch.values.get("registers_per_thread")),
             _size(_shared(launch)),
-            _one_decimal(launch.reported("achieved_occupancy_pct")),
+            _one_decimal(launch.values.get("achieved_occupancy_pct")),
         ]
-    elif launch.workload is Workload.KERNEL:
+    elif launch.workload == "kernel":
         kernel.append(f"\n{_shape_line(launch)}", style="dim not bold")
-    duration = launch.reported("duration")
+    duration = launch.values.get("duration")
     return [
         str(launch.id),
         kernel,
@@ -155,9 +160,10 @@ def _launch_row(launch: Launch, *, wide: bool) -> list[Renderable]:
     ]
 
 
-def _peaks(launch: Launch) -> Iterator[Quantity | None]:
+def _peaks(shown: ShownLaunch) -> Iterator[Quantity | None]:
     """The values of `keet explain`. ncu's own percentage of L1 is not used: it is over active
     cycles."""
+    launch = shown.launch
     ceilings = Ceilings(LaunchLedger(launch))
     for unit, metric_ids in _PEAKS.items():
         reached = ceilings.reached(unit)
@@ -165,15 +171,15 @@ def _peaks(launch: Launch) -> Iterator[Quantity | None]:
         yield Quantity(reached.value, reached.unit) if reached else reported
 
 
-def _shape_line(launch: Launch) -> str:
+def _shape_line(launch: ShowLaunch) -> str:
     shape = f"grid {shape_text(launch.grid, '-')}, block {shape_text(launch.block, '-')}"
-    registers = launch.reported("registers_per_thread")
+    registers = launch.values.get("registers_per_thread")
     return f"{shape}, {_plain(registers)} regs" if registers else shape
 
 
-def _shared(launch: Launch) -> Quantity | None:
+def _shared(launch: ShowLaunch) -> Quantity | None:
     """Shared memory that the kernel requests, without what the driver adds."""
-    parts = [launch.reported("shared_memory_static"), launch.reported("shared_memory_dynamic")]
+    parts = map(launch.values.get, ("shared_memory_static", "shared_memory_dynamic"))
     known = [part.value for part in parts if part is not None]
     return Quantity(sum(known), "byte") if known else None
 
@@ -198,11 +204,20 @@ def _footnotes(profile: Profile, cut: int, width: int) -> list[str]:
         whole = whole_time(profile.run)
         lines.append(f"Run %: of {whole}, by the launches that this one represents")
     if width < WIDE:
-        more = "also shows shared memory and occupancy"
-        lines.append(f"A terminal of {WIDE} columns or more {more}.")
+        lines.append(
+            Sentence(
+                "A terminal of {wide:d} columns or more also shows shared memory and occupancy.",
+                wide=constant(WIDE, "", "columns"),
+            )
+        )
     lines += [] if profile.run else _totals(profile)
     if cut > 0:
-        lines.append(f"{cut:,} more launches: --all, --launch N, --kernel REGEX, --sort time")
+        lines.append(
+            Sentence(
+                "{cut:,d} more launches: --all, --launch N, --kernel REGEX, --sort time",
+                cut=constant(cut, "", "launches left out"),
+            )
+        )
     if uncertain := uncertain_count(profile):
         lines.append(uncertain)
     if len(profile.devices) > 1:
@@ -219,11 +234,16 @@ def _totals(profile: Profile) -> list[str]:
     known = [(d.value, x) for x in profile.launches if (d := x.get("duration")) and d.value > 0]
     if len(known) < 2:
         return []
-    total = sum(time for time, _ in known)
     longest, launch = max(known, key=lambda pair: pair[0])
-    share = share_text(longest / total)
-    whole = str(Quantity(total, "ns"))
-    return [f"{whole} in all, of which #{launch.id} takes {share}"]
+    ledger, total = Ledger(), sum(time for time, _ in known)
+    share = Quantity(100 * (longest / total), "%")
+    text = Sentence(
+        "{whole} in all, of which {launch} takes {share:.0f}",
+        whole=ledger.derived("duration.total", Quantity(total, "ns"), "time of all launches"),
+        launch=f"#{launch.id}",
+        share=ledger.derived("duration.longest", share, "share of the longest launch"),
+    )
+    return [text]
 
 
 def _coverage(coverage: Coverage, width: int) -> list[Renderable]:
@@ -274,7 +294,7 @@ _WORD = re.compile(
 """A word of a command: quoted text stays together, and an option keeps its value."""
 
 
-def _gap_line(gap: Gap) -> Text:
+def _gap_line(gap: GapDocument) -> Text:
     line = Text(gap.label)
     note = " (ncu has none for it here)" if gap.unavailable else ""
     line.append(f": {gap.gives}{note}", style="dim")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from keet.analysis.hardware.ceilings import spoken_unit
 from keet.analysis.kernel.opcode_mix import PURPOSES
 from keet.analysis.place import Place
 from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
@@ -154,24 +155,23 @@ class LaunchValues:
 
         found = find_roofline(launch)
         for ceiling in found.ceilings:
-            pieces = (ceiling.reached, ceiling.achieved, ceiling.peak)
-            yield from _named({ceiling.name, ceiling.spoken}, pieces)
-            if ceiling.stage is not None:
-                yield from _named([ceiling.stage.label], [ceiling.stage.busy])
+            yield from _named({ceiling.label, spoken_unit(ceiling.label)}, ceiling.evidence)
+        for stage in found.stages:
+            yield from _named({stage.label, _SPOKEN.get(stage.id, stage.label)}, [stage.busy])
         for entry in found.intensities:
             words = content_words(f"{entry.level} ridge")
-            for piece in (entry.value, entry.ridge):
+            for piece in entry.evidence[:2]:
                 quantity = Quantity(piece.value, piece.unit)
                 yield ComputedValue(piece.label, quantity, words, "sentence")
                 yield ComputedValue(piece.label, quantity, content_words(entry.level), "cell")
-        if stage := found.uncounted:
-            yield from _named({stage.label, _SPOKEN.get(stage.id, stage.label)}, [stage.busy])
-        yield from values_in_texts([found.reading, *found.notes], [*found.ledger], launch)
-        together = content_words(" ".join(ceiling.name for ceiling in found.nearest))
-        for ceiling in found.nearest:
+        evidence = [*found.evidence.values()]
+        yield from values_in_texts([found.reading, *found.notes], evidence, launch)
+        near = found.nearest_ceilings
+        together = content_words(" ".join(ceiling.label for ceiling in near))
+        for ceiling in near:
             share = Quantity(ceiling.reached.value, "%")
             yield ComputedValue(ceiling.reached.label, share, together, "cell")
-        yield from values_of_evidence(found.ledger)
+        yield from values_of_evidence(evidence)
 
     def rows(self, launch: Launch) -> Iterator[ComputedValue]:
         """Rows of `keet hotspots`."""

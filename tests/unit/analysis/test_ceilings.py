@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from keet.analysis.hardware.ceilings import HOST_LINK, Ceilings
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import LaunchLedger
-from keet.analysis.roofline.launch_roofline import find_roofline
+from keet.analysis.roofline.launch_roofline import find_roofline, stage_name
 from keet.errors import KeetError
 from keet.ingest import read_profile
 from keet.ingest.ncu_rep.container import blocks_of
@@ -194,13 +194,13 @@ def test_a_stage_that_ncu_counts_twice_on_a_t4() -> None:
 
 def test_the_roofline_names_the_same_stage() -> None:
     launch = read_profile(REPORTS / "tour_full.ncu-rep").launches[0]
-    (level,) = (c for c in find_roofline(launch).ceilings if c.id == "l2")
+    busiest = find_roofline(launch).ceiling("l2").busiest
     unit = LaunchView(launch).ceilings.get("L2")
-    assert level.busier_stage
+    assert busiest
     assert unit
     assert unit.stage
-    assert level.busier_stage.id == unit.stage.id
-    assert level.busier_stage.busy.value == unit.reached.value
+    assert busiest.part == stage_name(unit.stage)
+    assert busiest.evidence == unit.reached
     assert unit.busier_stage is None  # its share is that of the stage
 
 

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.hardware.ceilings import TIE, Ceiling
-from keet.analysis.roofline.launch_roofline import Roofline, find_roofline
+from keet.analysis.hardware.ceilings import TIE
+from keet.analysis.roofline.launch_roofline import LaunchRoofline, find_roofline
 from keet.analysis.roofline.tensor import parse_opcode, tensor_work
 from keet.errors import KeetError
+from keet.evidence import Sentence
 from keet.ingest import read_profile
 from keet.ingest.ncu_rep.container import blocks_of
 from keet.ingest.ncu_rep.reader import Report
@@ -28,21 +29,16 @@ OPCODES = "sass__inst_executed_per_opcode_with_modifier_all"
 ProfileOf = Callable[[str], Profile]
 
 
-def sample(name: str, launch: int = 0) -> Roofline:
+def sample(name: str, launch: int = 0) -> LaunchRoofline:
     return find_roofline(read_profile(report_of(*name.split("/"))).launches[launch])
 
 
-def ceiling(roofline: Roofline, ceiling_id: str) -> Ceiling:
-    (found,) = (c for c in roofline.ceilings if c.id == ceiling_id)
-    return found
-
-
-def rates(roofline: Roofline, ceiling_id: str) -> tuple[float, float, float]:
+def rates(roofline: LaunchRoofline, ceiling_id: str) -> tuple[float, float, float]:
     """Share in per cent, achieved, peak."""
-    found = ceiling(roofline, ceiling_id)
+    found = roofline.ceiling(ceiling_id)
     assert found.achieved
     assert found.peak
-    return float(found.reached.value), float(found.achieved.value), float(found.peak.value)
+    return found.reached_pct, float(found.achieved.value), float(found.peak.value)
 
 
 def launch_with(metrics: dict[str, float], opcodes: dict[str, float] | None = None) -> Launch:
@@ -63,7 +59,7 @@ def test_a_bf16_product_by_its_size() -> None:
     clock = roofline.launch.require("sm_clock").value
     assert peak == pytest.approx(4096 * 132 * clock, rel=1e-3)
     assert 90 < share < 97
-    assert [c.id for c in roofline.nearest] == ["tensor_bf16"]
+    assert roofline.nearest == ("tensor_bf16",)
 
 
 def test_an_fp16_product_by_its_size() -> None:
@@ -89,8 +85,8 @@ def test_the_planted_ceiling_is_the_nearest(
     name: str, nearest: str, low: float, high: float
 ) -> None:
     roofline = sample(name)
-    assert roofline.nearest[0].id == nearest
-    assert low < roofline.nearest[0].reached.value < high
+    assert roofline.nearest[0] == nearest
+    assert low < roofline.nearest_ceilings[0].reached_pct < high
 
 
 _RULE = re.compile(r"achieved\s+(?:close to )?(\d+)% .*?fp32 .*?(\d+)% of its fp64", re.IGNORECASE)
@@ -106,7 +102,7 @@ def check_against_ncu(launch: Launch) -> bool:
         return False
     roofline = find_roofline(launch)
     for ceiling_id, words in zip(("fp32", "fp64"), said[0].groups()):
-        assert ceiling(roofline, ceiling_id).reached.value == pytest.approx(int(words), abs=1.01)
+        assert roofline.ceiling(ceiling_id).reached_pct == pytest.approx(int(words), abs=1.01)
     return True
 
 
@@ -127,7 +123,7 @@ def test_tensor_operations_as_the_hardware_counts_them(profile_of: ProfileOf) ->
     assert share == pytest.approx(theirs, rel=0.01)
     theirs = launch.metric(f"{counter}.peak_sustained_elapsed.per_second").value
     assert peak == pytest.approx(theirs, rel=1e-9)
-    assert "report: peak per cycle" in ceiling(roofline, "tensor_fp16").source
+    assert "report: peak per cycle" in roofline.ceiling("tensor_fp16").source
 
 
 def test_bytes_and_peaks_as_in_ncus_own_charts(profile_of: ProfileOf) -> None:
@@ -178,9 +174,9 @@ def test_rooflines_of_public_reports(path: Path) -> None:
         assert roofline.reading
         check_against_ncu(launch)
         for found in roofline.ceilings:
-            assert 0 <= found.reached.value < 105
+            assert 0 <= found.reached_pct < 105
             assert found.source
-        for absent in roofline.absent.values():
+        for absent in roofline.skipped:
             assert absent.reason
             assert absent.remedy
 
@@ -221,7 +217,7 @@ def test_opcodes_without_a_shape(opcode: str) -> None:
 
 def test_unknown_matrix_instructions_are_no_zero() -> None:
     launch = launch_with({"gpu__time_duration.sum": 1000.0}, {"UTCHMMA.2CTA": 5.0})
-    absent = find_roofline(launch).absent["tensor"]
+    (absent,) = (s for s in find_roofline(launch).skipped if s.check == "tensor")
     assert "UTCHMMA" in absent.reason
     assert "ncu --set full" in absent.remedy
 
@@ -254,17 +250,19 @@ def test_counters_do_where_opcodes_do_not() -> None:
 
 def test_absence_names_the_section(profile_of: ProfileOf) -> None:
     roofline = find_roofline(profile_of("tour_basic.ncu-rep").launches[0])
-    assert "SpeedOfLight_RooflineChart" in roofline.absent["fp32"].remedy
-    assert "MemoryWorkloadAnalysis_Tables" in roofline.absent["l1"].remedy
+    remedies = {each.check: each.remedy for each in roofline.skipped}
+    assert "SpeedOfLight_RooflineChart" in remedies["fp32"]
+    assert "MemoryWorkloadAnalysis_Tables" in remedies["l1"]
     assert roofline.lead is None
     assert roofline.intensities == ()
-    assert ceiling(roofline, "l2").achieved is None  # the share alone
+    assert roofline.ceiling("l2").achieved is None  # the share alone
 
 
 def test_a_launch_without_metrics_has_no_roofline() -> None:
     roofline = find_roofline(launch_with({}))
     assert (roofline.ceilings, roofline.nearest, roofline.lead) == ((), (), None)
-    assert set(roofline.absent) == {"fp64", "fp32", "fp16", "tensor", "dram", "l2", "l1", "shared"}
+    checks = {each.check for each in roofline.skipped}
+    assert checks == {"fp64", "fp32", "fp16", "tensor", "dram", "l2", "l1", "shared"}
     assert roofline.reading.endswith("keet show REPORT prints what to capture")
 
 
@@ -277,33 +275,37 @@ def test_nan_and_infinity_are_no_numbers() -> None:
         "lts__t_sectors.avg.pct_of_peak_sustained_elapsed": 0.0,
     }
     (level,) = find_roofline(launch_with(metrics)).ceilings  # its lookups were counted: none
-    assert (level.id, level.reached.value, level.achieved) == ("l2", 0.0, None)
+    assert (level.id, level.reached_pct, level.achieved) == ("l2", 0.0, None)
 
 
 def test_constants_are_no_fp16_arithmetic(profile_of: ProfileOf) -> None:
     """HFMA2 puts a constant into a register: nobody computes in FP16 there."""
     roofline = find_roofline(profile_of("tour_full.ncu-rep").launches[1])
-    assert ceiling(roofline, "fp16").reached.value > 0
+    assert roofline.ceiling("fp16").reached_pct > 0
     assert roofline.lead is None
     assert any("constants" in note for note in roofline.notes)
     half = find_roofline(profile_of("zoo.ncu-repz").launches[1])
-    assert half.lead
-    assert half.lead.id == "fp16"
+    assert half.lead == "fp16"
 
 
 def test_a_peak_of_the_catalog_says_so() -> None:
-    assert ceiling(sample("series_eval/slow"), "fp16").source.startswith("catalog")
-    assert ceiling(sample("series_eval/slow"), "fp32").source.startswith("report")
+    assert sample("series_eval/slow").ceiling("fp16").source.startswith("catalog")
+    assert sample("series_eval/slow").ceiling("fp32").source.startswith("report")
 
 
 def test_every_number_has_its_sources(profile_of: ProfileOf) -> None:
     for launch in profile_of("zoo.ncu-repz").launches:
         roofline = find_roofline(launch)
-        known = {piece.id for piece in roofline.ledger}
-        for entry in roofline.ledger:
-            assert set(entry.derived_from or ()) <= known
+        for entry in roofline.evidence.values():
+            assert roofline.evidence.keys() >= {*(entry.derived_from or ())}
             measured = launch.metric(entry.metric)
             assert entry.derived_from or (measured and measured.value == entry.value)
+
+
+def test_the_reading_prints_evidence() -> None:
+    reading = sample("series_eval/slow").reading
+    assert isinstance(reading, Sentence)
+    assert "roofline_fp32_reached#0" in reading.ids
 
 
 # --- laws
@@ -332,14 +334,13 @@ def test_the_attained_share_is_the_larger_one(
     )
     roofline = find_roofline(launch)
     (entry,) = (e for e in roofline.intensities if e.level == "dram")
-    fp32, dram = ceiling(roofline, "fp32"), ceiling(roofline, "dram")
+    fp32, dram = roofline.ceiling("fp32"), roofline.ceiling("dram")
     assert fp32.achieved
-    attained = 100 * fp32.achieved.value / entry.attainable.value
-    assert attained == pytest.approx(max(fp32.reached.value, dram.reached.value), rel=1e-9)
-    assert entry.memory_bound == (entry.value.value < entry.ridge.value)
-    top = max(fp32.reached.value, dram.reached.value)
-    assert all(top - c.reached.value <= TIE for c in roofline.nearest)
-    assert roofline.nearest[0].reached.value == top
+    top = max(fp32.reached_pct, dram.reached_pct)
+    assert entry.attained_pct == pytest.approx(top, rel=1e-9)
+    near = roofline.nearest_ceilings
+    assert all(top - each.reached_pct <= TIE for each in near)
+    assert near[0].reached_pct == top
 
 
 @given(st.dictionaries(st.sampled_from(["FFMA", "HMMA.16816.F32", "DMMA.884"]), amounts))

@@ -155,8 +155,8 @@ def test_the_roofline_is_the_one_of_the_command(tool_input_of: Make) -> None:
 
     tool_input = tool_input_of("panel_product/fast")
     answer = ask(tool_input, "check_roofline")
-    nearest = find_roofline(tool_input.launch().launch).nearest[0]
-    assert answer.text.split("\n")[1].startswith(nearest.name)
+    nearest = find_roofline(tool_input.launch().launch).nearest_ceilings[0]
+    assert answer.text.split("\n")[1].startswith(nearest.label)
     assert said(answer, nearest.reached.metric).value == nearest.reached.value
 
 

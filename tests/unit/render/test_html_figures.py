@@ -243,7 +243,9 @@ def test_every_mark_and_roof_says_what_it_is(profile_of: Callable[[str], Profile
     (mark,) = (title for title in titles if title.startswith("#"))
     assert mark.startswith("#2 normalise\nFP32 3.46 of 67.1 TFLOP/s\n")
     assert "2.92 operations per DRAM byte" in mark
-    nearest = ", ".join(f"{c.name} {c.reached:.0f}" for c in find_roofline(launches[2]).nearest)
+    nearest = ", ".join(
+        f"{c.label} {c.reached:.0f}" for c in find_roofline(launches[2]).nearest_ceilings
+    )
     assert mark.endswith(f"\nNearest ceiling: {nearest} of peak")
     roofs = [title for title in titles if not title.startswith("#")]
     plot = Plot([find_roofline(launch) for launch in launches])

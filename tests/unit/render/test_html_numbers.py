@@ -30,7 +30,6 @@ from keet.render.html.explain import explain_page, reports_page
 from keet.render.html.roofline import roofline_figure
 from keet.render.html.rules import message_text
 from keet.render.json.explain import explain_document
-from keet.render.json.roofline import roofline_document
 from tests.many_launches import repeated
 from tests.page_parts import links_in, page_tree, table_rows, value_of, with_class, words
 
@@ -258,7 +257,7 @@ def _estimate(launch: Launch, item: str) -> tuple[bool, float]:
 def test_the_roofline_is_sorted_by_the_numbers_of_the_document(path: Path) -> None:
     profile = read_profile(path)
     figure = page_tree(roofline_figure(profile.launches, Anchors()))
-    launches = roofline_document(profile, map(find_roofline, profile.launches)).launches
+    launches = [find_roofline(launch) for launch in profile.launches]
     rows = {int(words(r["#"])): r for r in table_rows(figure)}
     assert {*rows} == {each.id for each in launches}
     for each in launches:

@@ -43,12 +43,13 @@ def test_line_count_of_real_views(profile_of: Callable[[str], Profile], width: i
 def test_line_count_of_real_views_on_a_terminal(
     profile_of: Callable[[str], Profile], width: int
 ) -> None:
-    from keet.analysis.capture.coverage import find_coverage
+    from keet.analysis.capture.coverage import find_coverage, shown_launch
 
     profile = profile_of("tour_full.ncu-rep")
     explanation = explain(profile, profile.launches, 5, sass=False)
+    shown = [shown_launch(profile, launch) for launch in profile.launches]
     views = [
-        show_view(profile, find_coverage(profile), profile.launches, width),
+        show_view(profile, find_coverage(profile), shown, width),
         explain_view(explanation, width),
         explain_view(explanation, width, everything=True, verbose=True),
     ]
