@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from keet.agent.options import ModelOptions
     from keet.corpus.insights.records import Insights, Written
     from keet.documents.insights import InsightsDocument
-    from keet.prose.text import Prose
+    from keet.evidence import Prose
 
 EXAMPLES = """\
 examples:
@@ -130,6 +130,7 @@ def _written(prose: Prose | None) -> Written | None:
 def _document(
     args: Namespace, found: Insights, summaries: InsightSummaries | None
 ) -> InsightsDocument:
+    from keet.documents.insights import InsightsUsageDocument
     from keet.render.json.insights import insights_document
 
     if summaries is None:
@@ -139,11 +140,13 @@ def _document(
             f"{summaries.problem}; the insights are complete, but the model did not summarise all"
         )
     author = f"model:{summaries.author}" if summaries.has_text else "analyst"
+    usage = summaries.usage
+    cost = {"cost": None} if usage.cost == "unknown" else {}
     return insights_document(
         _with_summaries(found, summaries.texts),
         str(args.store),
         author=author,
-        usage=summaries.usage,
+        usage=InsightsUsageDocument(**{**usage.to_dict(), **cost}),
         problem=summaries.problem,
     )
 

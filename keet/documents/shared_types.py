@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from keet.documents.document import Document
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Prose, Sentence
 from keet.units import Number, Quantity
 from keet.version import __version__
 
@@ -119,6 +119,8 @@ JsonQuantity = Annotated[Quantity, _WrittenAs(QuantityDocument)]
 EvidenceId = Annotated[Evidence, _WrittenAs(str)]
 JsonNumber = Annotated[Evidence, _WrittenAs(NumberDocument)]
 """In a mapping by id."""
+JsonSentence = Annotated[Sentence, _WrittenAs(str)]
+JsonProse = Annotated[Prose, _WrittenAs(str)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,18 +27,13 @@ from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_figures import LaunchFigure
 from keet.explanation.program import ProgramCollector
 from keet.profile import Launch
-from keet.render.common.model_explanation import BY_MODEL, model_explanations
-from keet.render.json.finding import finding_document, forecast_document, minor_document
-from keet.render.json.model_explanation import (
-    author_name,
-    encodable_explanation,
-    hypothesis_documents,
-    model_document,
-    model_numbers,
-    unchecked_sentences,
-    usage_document,
-    why,
+from keet.render.common.model_explanation import (
+    BY_MODEL,
+    causes_of,
+    model_explanations,
+    unchecked_lines,
 )
+from keet.render.json.finding import finding_document, forecast_document, minor_document
 from keet.render.json.program import program_document
 from keet.render.json.report import device_document, report_document
 from keet.render.json.whole_run import in_run_document, replay_document, run_document
@@ -46,7 +41,7 @@ from keet.units import Quantity
 from keet.verification.explanation_check import CheckCount, check_launch, check_program, check_run
 
 if TYPE_CHECKING:
-    from keet.explanation.model_explanation import Authorship
+    from keet.documents.model_explanation import Authorship
 
 
 Fields = dict[str, Any]
@@ -65,11 +60,10 @@ def explain_stream(explanation: Explanation) -> Streamed[ExplainDocument]:
 
 def explain_fields(explanation: Explanation) -> Iterator[tuple[str, Any]]:
     """Fields after the launches are computed when the launches have been written."""
-    explanation = encodable_explanation(explanation)
     profile = explanation.profile
     if explanation.author:
         some = model_explanations(explanation)
-        yield "author", author_name(explanation.author) if some else "analyst"
+        yield "author", explanation.author.author if some else "analyst"
     yield "report", report_document(profile)
     yield "device", device_document(explanation.asked[0].device)
     yield "devices", [device_document(device) for device in profile.devices]
@@ -102,17 +96,17 @@ def _grounding(explanation: Explanation, own: CheckCount) -> GroundingDocument:
         return GroundingDocument(
             numbers=own.numbers, verified=own.verified, unchecked=own.unchecked
         )
-    model = model_numbers(explanation)
+    model = sum(said.numbers for said in model_explanations(explanation))
     return GroundingDocument(
         numbers=own.numbers + model,
         verified=own.verified + model,
-        unchecked=[*own.unchecked, *unchecked_sentences(explanation)],
+        unchecked=[*own.unchecked, *unchecked_lines(explanation, always_named=True)],
     )
 
 
 def _authorship(author: Authorship) -> Iterator[tuple[str, Any]]:
     """Empty instead of nulls if no model was used."""
-    yield "usage", usage_document(author.usage)
+    yield "usage", author.usage
     yield "problem", author.problem
     yield "transcript", author.transcript
 
@@ -196,13 +190,15 @@ def _in_run(explanation: Explanation, each: LaunchExplanation) -> Fields:
 def _by_model(explanation: Explanation, each: LaunchExplanation) -> Fields:
     if explanation.author is None:
         return {}
-    return {"hypotheses": hypothesis_documents(each), "model": model_document(each)}
+    said = each.model_explanation
+    return {"hypotheses": said.hypotheses if said else (), "model": said}
 
 
 def _model_fields(explanation: Explanation, each: LaunchExplanation, finding: Finding) -> Fields:
     if explanation.author is None:
         return {}
-    return {"why": why(each, finding.id), "origin": finding.origin}
+    why = " ".join(cause.text for cause in causes_of(each, finding.id)) or None
+    return {"why": why, "origin": finding.origin}
 
 
 def _duration(launch: Launch) -> Quantity | None:
