@@ -120,7 +120,7 @@ class LaunchValues:
         for row in rows_of_any_size(each.view, each.account):
             yield from _window(row.label, [row.share, row.us])
         yield from _window("other", [rest_of(each.view, each.account.leading(3))])
-        yield from values_in_texts(texts_of(each), each.evidence, launch)
+        yield from values_in_texts(texts_of(each), each.evidence)
         yield from values_of_evidence(each.evidence)
         yield from group_values(self._groups.get(launch))
         yield _count("launches of the report", len(self._profile.launches), "longest")
@@ -166,7 +166,7 @@ class LaunchValues:
                 yield ComputedValue(piece.label, quantity, content_words(entry.level), "cell")
         if stage := found.uncounted:
             yield from _named({stage.label, _SPOKEN.get(stage.id, stage.label)}, [stage.busy])
-        yield from values_in_texts([found.reading, *found.notes], [*found.ledger], launch)
+        yield from values_in_texts([found.reading, *found.notes], found.ledger)
         together = content_words(" ".join(ceiling.name for ceiling in found.nearest))
         for ceiling in found.nearest:
             share = Quantity(ceiling.reached.value, "%")

@@ -56,12 +56,12 @@ def _launches(row: ProgramRow) -> frozenset[int]:
 
 
 def _sentences(program: ProgramExplanation, owners: Owners) -> Iterator[ComputedValue]:
-    yield from values_in_texts(program.sentences, [*program.book], owners=owners)
+    yield from values_in_texts(program.sentences, program.book, owners)
     for found in program.across:
         yield from values_in_texts([found.text], found.evidence)
     if program.run:
-        for text, launch in program.run.sentences:
-            yield from values_in_texts([text], [*program.run.book], launch)
+        texts = (text for text, _ in program.run.sentences)
+        yield from values_in_texts(texts, program.run.book)
 
 
 def program_texts(program: ProgramExplanation) -> Iterator[str]:
