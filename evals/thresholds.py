@@ -58,9 +58,6 @@ THRESHOLDS: dict[Task, tuple[Threshold, ...]] = {
     ),
     "grounding": (
         Threshold(
-            "own numbers verified", "at least", 1.0, "keet prints no number without evidence"
-        ),
-        Threshold(
             "keet's numbers refuted by verify",
             "at most",
             0.0,

@@ -64,6 +64,11 @@ def one_line(text: str) -> str:
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
+def flat(text: str) -> str:
+    """One paragraph: blanks and newlines become one space, other unprintable characters escapes."""
+    return one_line(" ".join(text.split()))
+
+
 def shortened(text: str, limit: int = LONGEST) -> str:
     """At most `limit` characters: the beginning, then the length and a hash, so that different long
     names stay different."""

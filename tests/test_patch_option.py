@@ -6,23 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from keet.explanation.model_explanation import Authorship, Edit, Usage
+from keet.documents.model_explanation import Authorship, EditDocument
 from tests.conftest import Keet
+from tests.model_parts import usage
 from tests.unit.agent.test_patch_file import FALL, SOURCE, applied, diff_of, edit, with_edits
 
 REPORT = "kernels_samples/column_physics/slow.ncu-rep"
-AUTHOR = Authorship("openai:gpt-5", Usage(1, 0, 10, 10, None, 1.0), None, None)
+AUTHOR = Authorship("openai:gpt-5", usage(1, 0, 10, 10, "unknown", 1.0), None, None)
 MODEL = ("--model", "scripted:nothing.jsonl")
 
 
 @pytest.fixture
-def edits(monkeypatch: pytest.MonkeyPatch) -> list[Edit]:
+def edits(monkeypatch: pytest.MonkeyPatch) -> list[EditDocument]:
     """What the model suggests; a plan that was used is put behind it."""
-    suggested: list[Edit] = []
+    suggested: list[EditDocument] = []
 
     def explain_with_model(explanation, plan, *_):
         suggested.append(plan)
-        told = with_edits(*(each for each in suggested if isinstance(each, Edit)))
+        told = with_edits(*(each for each in suggested if isinstance(each, EditDocument)))
         return told._replace(author=AUTHOR)
 
     monkeypatch.setattr("keet.agent.run.explain_with_model", explain_with_model)
@@ -30,7 +31,7 @@ def edits(monkeypatch: pytest.MonkeyPatch) -> list[Edit]:
 
 
 def test_a_patch_is_written(
-    edits: list[Edit], keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    edits: list[EditDocument], keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     edits += [edit(diff_of(FALL, "0.03f")), edit(diff_of(FALL, "0.04f"))]
     file = tmp_path / "fix.patch"
@@ -43,7 +44,7 @@ def test_a_patch_is_written(
     assert keet("explain", REPORT, *MODEL, "--patch", file).code == 0  # over another patch
 
 
-def test_nothing_to_write(edits: list[Edit], keet: Keet, tmp_path: Path) -> None:
+def test_nothing_to_write(edits: list[EditDocument], keet: Keet, tmp_path: Path) -> None:
     file = tmp_path / "fix.patch"
     edits.append(edit("", "not checked", "the old lines are not in slow.cu"))
     result = keet("explain", REPORT, *MODEL, "--patch", file)
@@ -54,7 +55,7 @@ def test_nothing_to_write(edits: list[Edit], keet: Keet, tmp_path: Path) -> None
     assert not file.exists()
 
 
-def test_compiling_is_switched_off(edits: list[Edit], keet: Keet) -> None:
+def test_compiling_is_switched_off(edits: list[EditDocument], keet: Keet) -> None:
     keet("explain", REPORT, *MODEL)
     keet("explain", REPORT, *MODEL, "--no-compile")
     assert [plan.compile for plan in edits] == [True, False]
@@ -74,7 +75,12 @@ def test_compiling_is_switched_off(edits: list[Edit], keet: Keet) -> None:
     ],
 )
 def test_wrong_usage(
-    arguments: tuple[str, ...], code: int, text: str, edits: list[Edit], keet: Keet, tmp_path: Path
+    arguments: tuple[str, ...],
+    code: int,
+    text: str,
+    edits: list[EditDocument],
+    keet: Keet,
+    tmp_path: Path,
 ) -> None:
     source = tmp_path / "slow.cu"
     source.write_text(SOURCE, encoding="utf-8")
@@ -86,7 +92,9 @@ def test_wrong_usage(
     assert not names["P"].exists()
 
 
-def test_a_report_is_not_written_over(edits: list[Edit], keet: Keet, tmp_path: Path) -> None:
+def test_a_report_is_not_written_over(
+    edits: list[EditDocument], keet: Keet, tmp_path: Path
+) -> None:
     report = tmp_path / "slow.ncu-rep"
     report.write_bytes(Path(REPORT).read_bytes())
     result = keet("explain", report, *MODEL, "--patch", report)
@@ -94,7 +102,9 @@ def test_a_report_is_not_written_over(edits: list[Edit], keet: Keet, tmp_path: P
     assert report.read_bytes() == Path(REPORT).read_bytes()
 
 
-def test_a_patch_that_cannot_be_written(edits: list[Edit], keet: Keet, tmp_path: Path) -> None:
+def test_a_patch_that_cannot_be_written(
+    edits: list[EditDocument], keet: Keet, tmp_path: Path
+) -> None:
     edits.append(edit(diff_of(FALL, "0.03f")))
     result = keet("explain", REPORT, *MODEL, "--patch", tmp_path / "no" / "fix.patch")
     assert result.code == 2

@@ -1,8 +1,7 @@
-"""Check that all numbers in keet's texts are measured, and that false numbers in other texts are
-caught.
+"""Check that `keet verify` confirms true numbers and catches false ones.
 
-Checks the numbers of keet's texts about the samples; then makes thousands of true sentences false
-and runs each of keet's checks on them. Needs no model and no GPU.
+Runs it on keet's pages about the samples, then on thousands of true sentences that are made false.
+Needs no model and no GPU.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from evals.task_command import add_options, finish
 EXAMPLES = """\
 examples:
   keet eval grounding
-  keet eval grounding --format json | jq '.slipped[] | {checker, kind, false}'
+  keet eval grounding --format json | jq '.slipped[] | {kind, false}'
   keet eval grounding --format markdown -o evals/results/grounding.md
   keet eval grounding --check
 

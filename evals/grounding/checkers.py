@@ -1,17 +1,13 @@
-"""Runs keet's two checks of numbers (`verify`, and that of its own texts) on given sentences.
-
-Returns for each sentence whether the check refutes, doubts or passes it.
-"""
+"""Runs `keet verify` on given sentences: does it refute, doubt or pass each of them?"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from itertools import accumulate
 from typing import NamedTuple
 
 from evals.grounding.explanations import SampleExplanations
-from keet.verification.grounding import check_grounding
 from keet.verification.verdicts import CheckedNumber, ClaimVerdict, RelationCheck
 from keet.verification.verify import verify_text
 
@@ -25,22 +21,13 @@ class Outcome(StrEnum):
 
 
 class CheckResult(NamedTuple):
-    """A check's verdict on a sentence, with the reason."""
+    """The verdict on a sentence, with the reason."""
 
     outcome: Outcome
     why: str
 
 
 _PASSED = CheckResult(Outcome.PASSED, "")
-
-
-def own(explained: SampleExplanations, said: Sequence[str]) -> list[CheckResult]:
-    return [_own(explained, each) for each in said]
-
-
-def _own(explained: SampleExplanations, said: str) -> CheckResult:
-    stray = check_grounding(said, explained.told.evidence, launch=explained.told.launch).unsupported
-    return CheckResult(Outcome.REFUTED, stray[0].reason) if stray else _PASSED
 
 
 def verified(explained: SampleExplanations, texts: Sequence[str]) -> list[CheckResult]:
@@ -64,13 +51,3 @@ def _worst(checks: Iterable[CheckedNumber | RelationCheck]) -> CheckResult:
     if ClaimVerdict.NOT_FOUND in reasons:
         return CheckResult(Outcome.DOUBTED, reasons[ClaimVerdict.NOT_FOUND])
     return _PASSED if reasons else CheckResult(Outcome.PASSED, "no number was seen")
-
-
-CHECKERS: dict[str, Callable[[SampleExplanations, Sequence[str]], list[CheckResult]]] = {
-    "verify": verified,
-    "own": own,
-}
-WHAT = {
-    "verify": "`keet verify`: checks any text against a report",
-    "own": "keet's check of its own sentences, whose numbers it inserted itself",
-}

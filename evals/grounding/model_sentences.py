@@ -19,12 +19,11 @@ from typing import NamedTuple
 from keet_tools.tool_input import ToolInput
 
 from keet.agent.vocabulary import Vocabulary, vocabulary
-from keet.evidence import Reference
+from keet.evidence import Prose, Reference, Sentence
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
 from keet.prose.names import Names
 from keet.prose.reading import NOT_MEASURED
-from keet.prose.text import Prose, ProseSentence
 
 ROOT = Path(__file__).resolve().parents[2]
 ATTACKS = ROOT / "tests" / "attacks"
@@ -125,11 +124,11 @@ def _verdict(prose: Prose, sentence: FalseSentence) -> Verdict:
     return Verdict.VISIBLE if shown and not sentence.in_words else Verdict.WORDS
 
 
-def _references(sentence: ProseSentence) -> list[int]:
+def _references(sentence: Sentence) -> list[int]:
     return [at for at, part in enumerate(sentence.parts) if isinstance(part, Reference)]
 
 
-def _is_labelled(sentence: ProseSentence, at: int, names: Names) -> bool:
+def _is_labelled(sentence: Sentence, at: int, names: Names) -> bool:
     """An expression, a literal that is marked as such, or a value with its label beside it."""
     reference = sentence.parts[at]
     assert isinstance(reference, Reference)

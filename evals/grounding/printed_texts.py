@@ -1,34 +1,27 @@
-"""Checks the numbers of keet's own texts about the samples and the test reports.
+"""Runs `keet verify` on keet's own pages about the samples.
 
-These texts are true if keet is right, so a refuted number is either a mistake of keet or a false
-alarm of the check. Texts of NVIDIA's rules from the same reports are checked as well, as true texts
-that keet did not write.
+They are true if keet is right, so a refuted number is either a mistake of keet or a false alarm of
+the check. Texts of NVIDIA's rules from the same reports are checked as well, as true texts that
+keet did not write.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from evals.contexts import details_page
 from evals.grounding.explanations import SampleExplanations
-from keet.comparison.sentences import texts_of as texts_of_difference
-from keet.evidence import Evidence
 from keet.explanation.analyst import explain
-from keet.explanation.explanation_types import Explanation, texts_of
-from keet.ingest import read_profile
 from keet.profile import Launch
 from keet.profile.time_order import longest
 from keet.render.markdown.context import context_text
 from keet.render.markdown.explain import explain_markdown
 from keet.render.terminal.console import to_text
 from keet.render.terminal.explain import explain_view
-from keet.verification.grounding import check_grounding
 from keet.verification.verdicts import ClaimVerdict
 from keet.verification.verify import verify_text
 
-REPORTS = Path(__file__).parents[2] / "tests" / "data" / "reports"
 _WIDTH = 80
 _TOKENS = 2000
 _TOP = 5
@@ -48,7 +41,6 @@ class Checked(NamedTuple):
     """The numbers of one text."""
 
     form: str
-    checker: str
     subject: str
     numbers: int
     verified: int
@@ -58,40 +50,10 @@ class Checked(NamedTuple):
 def texts_of_sample(explained: SampleExplanations, turn: int) -> Iterator[Checked]:
     """`turn`: the number of the sample. ncu's pages are long and similar, so only some are
     checked."""
-    for explanation in (explained.slow, explained.fast):
-        yield _own("sentences of `keet explain`", explained.name, explanation)
-    yield _difference(explained)
     yield from _whole(explained)
     if turn % _DETAILS == 0:
         page, launches = details_page(explained.sample, "slow"), explained.slow.profile.launches
         yield _verified("`ncu --page details`", explained, page, launches)
-
-
-def texts_of_reports() -> Iterator[Checked]:
-    for path in sorted(REPORTS.glob("*.ncu-rep*")):
-        profile = read_profile(path)
-        told = explain(profile, profile.launches, _TOP)
-        yield _own("sentences of `keet explain`, test reports", path.name, told)
-
-
-def _own(form: str, subject: str, explanation: Explanation) -> Checked:
-    checks = [
-        check_grounding(text, each.evidence, launch=each.launch)
-        for each in explanation.launches
-        for text in texts_of(each)
-    ]
-    wrong = (Wrong(subject, s.text, s.reason) for found in checks for s in found.unsupported)
-    numbers, held = sum(f.numbers for f in checks), sum(len(f.verified) for f in checks)
-    return Checked(form, "own", subject, numbers, held, tuple(wrong))
-
-
-def _difference(explained: SampleExplanations) -> Checked:
-    evidence: Sequence[Evidence] = explained.difference.evidence
-    checks = [check_grounding(t, evidence) for t in texts_of_difference(explained.difference)]
-    wrong = (Wrong(explained.name, s.text, s.reason) for found in checks for s in found.unsupported)
-    numbers, held = sum(f.numbers for f in checks), sum(len(f.verified) for f in checks)
-    form = "sentences of `keet diff`, slow to fast"
-    return Checked(form, "own", explained.name, numbers, held, tuple(wrong))
 
 
 def _whole(explained: SampleExplanations) -> Iterator[Checked]:
@@ -121,4 +83,4 @@ def _verified(
         if check.verdict is ClaimVerdict.CONTRADICTED
     )
     confirmed = sum(check.verdict is ClaimVerdict.CONFIRMED for check in checks)
-    return Checked(form, "verify", explained.name, len(checks), confirmed, tuple(wrong))
+    return Checked(form, explained.name, len(checks), confirmed, tuple(wrong))

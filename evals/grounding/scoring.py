@@ -9,17 +9,16 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from evals.bootstrap import Interval, share
-from evals.grounding.checkers import CHECKERS, CheckResult, Outcome
+from evals.grounding.checkers import CheckResult, Outcome, verified
 from evals.grounding.explanations import SampleExplanations
-from evals.grounding.mutations import Mutant, mutants_of
+from evals.grounding.mutations import mutants_of
 
 
 class Trial(NamedTuple):
-    """A mutant, and one check's verdicts on it and on the true sentence."""
+    """A mutant, and the verdicts of `keet verify` on it and on the true sentence."""
 
     sample: str
     kind: str
-    checker: str
     true: str
     false: str
     on_true: CheckResult
@@ -43,10 +42,9 @@ class Trial(NamedTuple):
 
 
 class Caught(NamedTuple):
-    """One check's result for one kind of mutant."""
+    """The result for one kind of mutant."""
 
     kind: str
-    checker: str
     mutants: int
     """Number of scored mutants."""
     unscored: int
@@ -59,9 +57,8 @@ class Caught(NamedTuple):
 
 
 class Accepted(NamedTuple):
-    """True sentences, and how many of them a check accepted."""
+    """True sentences, and how many of them were accepted."""
 
-    checker: str
     sentences: int
     passed: Interval
     refuted: int
@@ -70,35 +67,25 @@ class Accepted(NamedTuple):
 
 def try_sample(explained: SampleExplanations, turn: int) -> list[Trial]:
     mutants = list(mutants_of(explained, turn))
-    return [trial for checker in CHECKERS for trial in _trials(explained, checker, mutants)]
-
-
-def _trials(explained: SampleExplanations, checker: str, mutants: Sequence[Mutant]) -> list[Trial]:
-    judge = CHECKERS[checker]
     truths = list(dict.fromkeys(mutant.true for mutant in mutants))
-    judged = judge(explained, [*truths, *(mutant.false for mutant in mutants)])
+    judged = verified(explained, [*truths, *(mutant.false for mutant in mutants)])
     on_true, on_false = dict(zip(truths, judged)), judged[len(truths) :]
     return [
-        Trial(explained.name, m.kind, checker, m.true, m.false, on_true[m.true], found)
+        Trial(explained.name, m.kind, m.true, m.false, on_true[m.true], found)
         for m, found in zip(mutants, on_false)
     ]
 
 
 def caught_by_kind(trials: Sequence[Trial]) -> list[Caught]:
     kinds = dict.fromkeys(trial.kind for trial in trials)
-    return [
-        _caught(kind, checker, [t for t in trials if (t.kind, t.checker) == (kind, checker)])
-        for kind in kinds
-        for checker in CHECKERS
-    ]
+    return [_caught(kind, [trial for trial in trials if trial.kind == kind]) for kind in kinds]
 
 
-def _caught(kind: str, checker: str, trials: Sequence[Trial]) -> Caught:
+def _caught(kind: str, trials: Sequence[Trial]) -> Caught:
     scored = [trial for trial in trials if trial.scored]
     outcomes = [trial.on_false.outcome for trial in scored]
     return Caught(
         kind,
-        checker,
         len(scored),
         len(trials) - len(scored),
         share(by_sample(scored, lambda trial: not trial.slipped)) if scored else None,
@@ -108,16 +95,11 @@ def _caught(kind: str, checker: str, trials: Sequence[Trial]) -> Caught:
     )
 
 
-def accepted(trials: Sequence[Trial]) -> list[Accepted]:
+def accepted(trials: Sequence[Trial]) -> Accepted:
     """Each true sentence is counted once."""
-    return [_accepted(checker, [t for t in trials if t.checker == checker]) for checker in CHECKERS]
-
-
-def _accepted(checker: str, trials: Sequence[Trial]) -> Accepted:
     once = list({(t.sample, t.true): t for t in trials}.values())
     outcomes = [trial.on_true.outcome for trial in once]
     return Accepted(
-        checker,
         len(once),
         share(by_sample(once, lambda trial: trial.scored)),
         outcomes.count(Outcome.REFUTED),

@@ -1,7 +1,4 @@
-"""The result of `keet eval grounding`: numbers in keet's texts checked, and the checks tested.
-
-Every check is tested with false sentences.
-"""
+"""The result of `keet eval grounding`: `keet verify` on true texts and on false sentences."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from evals.bootstrap import Interval
 from evals.diagnosis.answers import Unscored
 from evals.grounding.explanations import SampleExplanations
 from evals.grounding.page import parts_of
-from evals.grounding.printed_texts import Checked, texts_of_reports, texts_of_sample
+from evals.grounding.printed_texts import Checked, texts_of_sample
 from evals.grounding.scoring import Accepted, Caught, Trial, accepted, caught_by_kind, try_sample
 from evals.task_command import Result, need
 from evals.thresholds import check_thresholds
@@ -40,36 +37,25 @@ def ground_samples(samples: Sequence[Sample]) -> Grounded:
             continue
         found.trials.extend(try_sample(explained, turn))
         found.checked.extend(texts_of_sample(explained, turn))
-    found.checked.extend(texts_of_reports())
     return found
 
 
 def threshold_values(
     checked: Sequence[Checked],
-    accepts: Sequence[Accepted],
+    accepts: Accepted,
     caught: Sequence[Caught],
     unscored: Sequence[Unscored],
 ) -> dict[str, float]:
-    own = [each for each in checked if each.checker == "own"]
-    printed = [each for each in checked if each.checker == "verify" and "keet" in each.form]
+    printed = [each for each in checked if "keet" in each.form]
     numbers = sum(each.numbers for each in printed)
+    mutants = sum(each.mutants for each in caught)
     return {
-        "own numbers verified": sum(c.verified for c in own) / sum(c.numbers for c in own),
         "keet's numbers refuted by verify": sum(len(c.wrong) for c in printed) / numbers,
-        "verify: caught": _caught_in_all(caught, "verify"),
-        "verify: true sentences let pass": _passed(accepts, "verify"),
+        "verify: caught": sum(each.refuted + each.doubted for each in caught) / mutants,
+        "verify: true sentences let pass": accepts.passed.mean,
         "unscored": float(len(unscored)),
-        "mutants": float(sum(each.mutants for each in caught if each.checker == "verify")),
+        "mutants": float(mutants),
     }
-
-
-def _passed(accepts: Sequence[Accepted], checker: str) -> float:
-    return next(each.passed.mean for each in accepts if each.checker == checker)
-
-
-def _caught_in_all(caught: Sequence[Caught], checker: str) -> float:
-    mine = [each for each in caught if each.checker == checker]
-    return sum(c.refuted + c.doubted for c in mine) / sum(c.mutants for c in mine)
 
 
 def result_of(grounded: Grounded) -> Result:
@@ -78,11 +64,11 @@ def result_of(grounded: Grounded) -> Result:
     accepts, caught = accepted(trials), caught_by_kind(trials)
     return Result(
         "grounding",
-        "Grounding: are numbers measured, and false ones caught?",
+        "Grounding: does `keet verify` catch false numbers?",
         parts_of(checked, accepts, caught, trials, grounded.unscored),
         {
             "texts": [_checked(each) for each in checked],
-            "true_sentences": [_record(each, "passed") for each in accepts],
+            "true_sentences": _record(accepts, "passed"),
             "caught": [_record(each._replace(example=None), "caught") for each in caught],
             "slipped": [_slipped(each) for each in trials if each.scored and each.slipped],
             "unscored": [_unscored(each) for each in trials if not each.scored],
@@ -108,7 +94,6 @@ def _slipped(trial: Trial) -> dict[str, str]:
     return {
         "sample": trial.sample,
         "kind": trial.kind,
-        "checker": trial.checker,
         "true": trial.true,
         "false": trial.false,
         "why": trial.why,
@@ -116,9 +101,4 @@ def _slipped(trial: Trial) -> dict[str, str]:
 
 
 def _unscored(trial: Trial) -> dict[str, str]:
-    return {
-        "sample": trial.sample,
-        "kind": trial.kind,
-        "checker": trial.checker,
-        "why": trial.why,
-    }
+    return {"sample": trial.sample, "kind": trial.kind, "why": trial.why}

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from evals.grounding.explanations import ASKED, SampleExplanations
 from keet.evidence import Evidence
-from keet.verification.grounding import check_grounding
 
 _EACH = 2
 """Sentences per sample that are built from labels; the metrics change from sample to sample."""
@@ -70,14 +69,14 @@ def _placed(explained: SampleExplanations) -> Iterator[TrueSentence]:
 def _own(explained: SampleExplanations) -> Iterator[TrueSentence]:
     """The first number of keet's own sentence about a finding."""
     for finding in explained.told.findings[:1]:
-        text = finding.text
-        checked = check_grounding(text, explained.pieces.values(), launch=explained.told.launch)
-        for number, found in checked.verified[:1]:
-            parts = _parts(text[number.start : number.end])
-            if parts and found:
-                piece = explained.pieces[found[0]]
-                ends = text[: number.start], *parts, text[number.end :]
-                yield TrueSentence(explained.name, piece, *ends)
+        for number in finding.text.references[:1]:
+            place = finding.text.parts.index(number)
+            before = "".join(map(str, finding.text.parts[:place]))
+            piece = explained.pieces.get(number.ids[0]) if number.ids else None
+            said = _parts(number.text)
+            if piece and said:
+                after = finding.text[len(before) + len(number.text) :]
+                yield TrueSentence(explained.name, piece, before, *said, after)
 
 
 def _base(sample: str, piece: Evidence, before: str, after: str) -> TrueSentence | None:

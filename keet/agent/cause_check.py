@@ -15,16 +15,15 @@ from keet.diagnosis.claims.evaluation import EvaluatedClaim, check_cause, evalua
 from keet.diagnosis.claims.ranking import RankedCause, rank_with_claims
 from keet.diagnosis.diagnosis import Diagnosis
 from keet.diagnosis.finding import Finding
-from keet.evidence import Reference, Sentence
+from keet.documents.model_explanation import CauseDocument
+from keet.evidence import Prose, Reference, Sentence
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.headline import By, cause_and_line, verdict_of
-from keet.explanation.model_explanation import ModelCause
 from keet.explanation.ncu_rules import second_opinion
 from keet.findings import ClaimKind, findings
 from keet.profile.names import file_name
 from keet.prose.expressions import evaluate, has_influence, parse
 from keet.prose.reading import unfounded
-from keet.prose.text import Prose
 from keet.prose.values import UnitValue, ValueProblem
 from keet.safe_text import code_lines
 from keet.units import Quantity
@@ -33,17 +32,17 @@ from keet.units import Quantity
 class CheckedFacts(NamedTuple):
     """The facts that a cause names as its reasons: the true ones, and the problem of the others."""
 
-    hold: tuple[Reference, ...]
+    hold: tuple[Sentence, ...]
     """Includes facts that use only constants of the source."""
     problem: str | None
 
     @property
     def are_measured(self) -> bool:
-        return any(reference.ids for reference in self.hold)
+        return any(fact.ids for fact in self.hold)
 
 
 def facts_of(because: Iterable[str], words: Vocabulary) -> CheckedFacts:
-    hold: list[Reference] = []
+    hold: list[Sentence] = []
     problems: list[str] = []
     for text in because:
         try:
@@ -59,7 +58,7 @@ def facts_of(because: Iterable[str], words: Vocabulary) -> CheckedFacts:
             problems.append(f"{text}: {empty}")
         elif result.names:
             ids = dict.fromkeys(i for named in result.names for i in named.ids)
-            hold.append(Reference(result.text, tuple(ids), text))
+            hold.append(Sentence.of([Reference(result.text, tuple(ids), text)]))
     return CheckedFacts(tuple(hold), problems[0] if problems else None)
 
 
@@ -71,7 +70,7 @@ class CauseJudge:
         self._words = words
         self._model = TimeModel(each.view)
 
-    def cause(self, said: RawCause, text: Prose, facts: CheckedFacts) -> ModelCause | None:
+    def cause(self, said: RawCause, text: Prose, facts: CheckedFacts) -> CauseDocument | None:
         """None if it names no known finding."""
         finding = known_finding(said.finding)
         if finding is None:
@@ -84,15 +83,24 @@ class CauseJudge:
         if problem is None and not facts.are_measured and not text.ids:
             problem = "it names no measured fact"
         claim = self._evaluated(said, finding, place) if problem is None else None
-        return ModelCause(finding, text, facts.hold, where, problem, claim)
+        return CauseDocument(
+            finding=finding,
+            text=text,
+            because=facts.hold,
+            where=where,
+            problem=problem,
+            claim=claim,
+        )
 
-    def objection(self, said: RawCause, text: Prose, facts: CheckedFacts) -> ModelCause | None:
+    def objection(self, said: RawCause, text: Prose, facts: CheckedFacts) -> CauseDocument | None:
         finding = known_finding(said.finding)
         if finding is None:
             return None
         is_bare = not facts.are_measured and not text.ids
         problem = facts.problem or ("it names no measured fact" if is_bare else None)
-        return ModelCause(finding, text, facts.hold, None, problem)
+        return CauseDocument(
+            finding=finding, text=text, because=facts.hold, where=None, problem=problem, claim=None
+        )
 
     def _evaluated(self, said: RawCause, finding: str, place: Place | None) -> EvaluatedClaim:
         bare = WorkClaim(finding, "cause", place=place)
@@ -100,7 +108,7 @@ class CauseJudge:
             claims = [self._claim(claim, finding, place) for claim in said.claims] or [bare]
         except ValueProblem as problem:
             reason = Sentence("its amount has no value: {problem}", problem=str(problem))
-            return EvaluatedClaim(bare, supported=False, reason=reason)
+            return EvaluatedClaim(claim=bare, supported=False, reason=reason)
         return evaluate_claims(claims, self._model, self._each.account)
 
     def _claim(self, said: RawClaim, finding: str, place: Place | None) -> WorkClaim:
@@ -176,11 +184,12 @@ class RankedLaunch(NamedTuple):
 
 
 def rank_with_causes(
-    each: LaunchExplanation, causes: Sequence[ModelCause], objections: Sequence[ModelCause]
+    each: LaunchExplanation, causes: Sequence[CauseDocument], objections: Sequence[CauseDocument]
 ) -> RankedLaunch:
     """Ranks by expected gain. A finding that the model objects to with true facts is ranked behind
     the model's own supported causes."""
-    evaluated = [cause.claim for cause in causes if cause.claim and cause.claim.supported]
+    claims = [cause.claim for cause in causes if isinstance(cause.claim, EvaluatedClaim)]
+    evaluated = [claim for claim in claims if claim.supported]
     diagnosis = _diagnosis(each)
     ranked = _reordered(rank_with_claims(diagnosis, evaluated), causes, objections)
     findings = tuple(_placed(entry, causes, each) for entry in ranked)
@@ -212,11 +221,14 @@ def _with_doubted(each: LaunchExplanation, ranked: Sequence[RankedCause]) -> Lau
     return each._replace(verdict=each.verdict._replace(headline=headline))
 
 
-def _placed(entry: RankedCause, causes: Sequence[ModelCause], each: LaunchExplanation) -> Finding:
+def _placed(
+    entry: RankedCause, causes: Sequence[CauseDocument], each: LaunchExplanation
+) -> Finding:
     """With the model's source line first: samples only show where warps wait, not why."""
     finding = replace(entry.finding, origin=entry.origin)
     own = (cause for cause in causes if cause.finding == finding.id and not cause.problem)
-    place = next((cause.claim.claim.place for cause in own if cause.claim), None)
+    claims = (cause.claim for cause in own if isinstance(cause.claim, EvaluatedClaim))
+    place = next((evaluated.claim.place for evaluated in claims), None)
     if place is None or (finding.places and finding.places[0].where == place.where):
         return finding
     places = (place, *(known for known in finding.places if known.where != place.where))
@@ -239,7 +251,9 @@ def _diagnosis(each: LaunchExplanation) -> Diagnosis:
 
 
 def _reordered(
-    ranked: Sequence[RankedCause], causes: Sequence[ModelCause], objections: Sequence[ModelCause]
+    ranked: Sequence[RankedCause],
+    causes: Sequence[CauseDocument],
+    objections: Sequence[CauseDocument],
 ) -> list[RankedCause]:
     """Moves findings that the model objects to, with true facts, behind its own claims."""
     # If the model also names the finding as a cause, it objects to its place or remedy only.

@@ -16,8 +16,13 @@ from keet.agent.answer_schemas import (
 from keet.agent.cause_check import CauseJudge, CheckedFacts, facts_of
 from keet.agent.edits.edit_placer import EditPlacer, PlacedEdit, sketch_of
 from keet.agent.vocabulary import Vocabulary
-from keet.explanation.model_explanation import Edit, Hypothesis, ModelCause, ModelExplanation
-from keet.prose.text import Prose
+from keet.documents.model_explanation import (
+    CauseDocument,
+    EditDocument,
+    HypothesisDocument,
+    ModelExplanation,
+)
+from keet.evidence import Prose
 
 
 class AnswerFault(NamedTuple):
@@ -166,34 +171,40 @@ class CheckedAnswer:
             causes=tuple(self._causes("causes", self._judge.cause)),
             objections=tuple(self._causes("objections", self._judge.objection)),
             edits=tuple(self._final_edits()),
+            leads=False,
             sent_back=sent_back,
         )
 
-    def _causes(self, kind: str, judged: Callable[..., ModelCause | None]) -> Iterator[ModelCause]:
+    def _causes(
+        self, kind: str, judged: Callable[..., CauseDocument | None]
+    ) -> Iterator[CauseDocument]:
         for i, said in enumerate(getattr(self._said, kind)):
             where = f"{kind}[{i}]"
             cause = judged(said, self.texts[where], self._facts[where])
             if cause is not None and cause.text:
                 yield cause
 
-    def _hypotheses(self) -> Iterator[Hypothesis]:
+    def _hypotheses(self) -> Iterator[HypothesisDocument]:
         judged = _by_hypothesis(self._said.judged)
         for i, guess in enumerate(self._reading.hypotheses if self._reading else ()):
             place, verdict = judged.get(i + 1, (None, HypothesisVerdict()))
             reason = self.texts[f"judged[{place}]"]
             # A verdict without a checked reason is an opinion.
-            known = verdict.verdict if reason.checked else "inconclusive"
+            known = (
+                verdict.verdict if len(reason.problems) < len(reason.sentences) else "inconclusive"
+            )
             text = self.texts[f"hypotheses[{i}]"]
             if text:
-                yield Hypothesis(text, known_finding(guess.finding), known, reason)
+                finding = known_finding(guess.finding)
+                yield HypothesisDocument(text=text, finding=finding, verdict=known, reason=reason)
 
-    def _final_edits(self) -> Iterator[Edit]:
+    def _final_edits(self) -> Iterator[EditDocument]:
         kept = [i for i in range(len(self._edits)) if self.texts[f"edits[{i}].what"]]
         numbers = {i + 1: number for number, i in enumerate(kept, 1)}
         for i in kept:
             said, placed, what = self._said.edits[i], self._edits[i], self.texts[f"edits[{i}].what"]
             patch = placed.patch
-            yield Edit(
+            yield EditDocument(
                 finding=known_finding(said.finding),
                 what=what,
                 diff=patch.diff if patch else "",

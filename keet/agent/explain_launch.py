@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from keet_tools.tool_input import ToolInput
@@ -121,8 +122,9 @@ def _explained(
         sent_back = repair(session, tool_input, answer.faults())
     explained = answer.model_explanation(sent_back)
     ranked = rank_with_causes(each, explained.causes, explained.objections)
+    explained = explained.beside(finding.id for finding in ranked.each.findings)
     if ranked.leads:
-        explained = explained._replace(leads=True, analyst_headline=each.verdict.headline)
+        explained = replace(explained, leads=True, analyst_headline=each.verdict.headline)
     _adopt_evidence(tool_input, each, explained.ids)
     return ranked.each._replace(model_explanation=explained)
 

@@ -19,13 +19,12 @@ from keet.agent.options import ModelOptions
 from keet.agent.privacy.redaction import Redactor
 from keet.agent.recorded.transcript import Transcript, request_text
 from keet.agent.session import ModelSession, Progress, estimate
-from keet.evidence import Evidence
+from keet.documents.model_explanation import NO_USAGE, UsageDocument
+from keet.evidence import Evidence, Prose
 from keet.evidence.free_numbers import Allowed
-from keet.explanation.model_explanation import Usage
 from keet.formatting import count_noun
 from keet.prose.names import Names
 from keet.prose.reading import read_prose
-from keet.prose.text import Prose
 
 _ANSWER_TOKENS = 250
 """Typical length of an answer of four sentences, for the cost estimate. The hard limit is ten
@@ -61,7 +60,7 @@ class InsightSummaries(NamedTuple):
     texts: Mapping[str, Prose]
     """By the id of the insight; those that the model did not answer are missing."""
     author: str
-    usage: Usage
+    usage: UsageDocument
     problem: str | None
 
     @property
@@ -109,7 +108,7 @@ class _Run:
         self.texts: dict[str, Prose] = {}
         self.fault: ModelFault | None = None
         """The first one: later faults may be consequences of it."""
-        self.usage = Usage(0, 0, 0, 0, None, 0.0)
+        self.usage = NO_USAGE
         self.name = options.spec.name
 
     def summarise(self, insight: InsightFacts) -> None:
@@ -214,14 +213,14 @@ def _cached(chat: Chat, insight: InsightFacts, options: ModelOptions) -> Chat:
     return with_cache(chat, options, about, f"{prompts.prompt_version()}-{version}")
 
 
-def _sum(one: Usage, other: Usage) -> Usage:
-    costs = [usage.cost for usage in (one, other) if usage.cost is not None]
-    return Usage(
-        one.calls + other.calls,
-        one.cached + other.cached,
-        one.input_tokens + other.input_tokens,
-        one.output_tokens + other.output_tokens,
-        sum(costs) if costs else None,
-        one.seconds + other.seconds,
-        one.estimated or other.estimated,
+def _sum(one: UsageDocument, other: UsageDocument) -> UsageDocument:
+    costs = [usage.cost for usage in (one, other) if usage.cost != "unknown"]
+    return UsageDocument(
+        calls=one.calls + other.calls,
+        cached=one.cached + other.cached,
+        input_tokens=one.input_tokens + other.input_tokens,
+        output_tokens=one.output_tokens + other.output_tokens,
+        cost=sum(costs) if costs else "unknown",
+        seconds=one.seconds + other.seconds,
+        estimated=one.estimated or other.estimated,
     )

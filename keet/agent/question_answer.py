@@ -12,9 +12,7 @@ from keet.agent.repair import repair
 from keet.agent.session import ModelSession
 from keet.agent.toolbox import Toolbox
 from keet.agent.vocabulary import vocabulary
-from keet.explanation.answered_question import AnsweredQuestion
-from keet.explanation.model_explanation import Authorship
-from keet.prose.text import Prose
+from keet.evidence import Prose
 
 _WHERE = "answer"
 
@@ -36,17 +34,3 @@ def answer_question(session: ModelSession, tool_input: ToolInput, question: str)
     texts.put(_WHERE, said.answer)
     repair(session, tool_input, list(texts.faults()))
     return texts[_WHERE]
-
-
-def answered(
-    tool_input: ToolInput, question: str, text: Prose, author: Authorship
-) -> AnsweredQuestion:
-    pieces = {piece.id: piece for piece in tool_input.evidence()}
-    return AnsweredQuestion(
-        question=question,
-        text=text,
-        evidence=tuple(pieces[found] for found in text.ids if found in pieces),
-        explanations=tool_input.explanations,
-        author=author,
-        followups=(),
-    )

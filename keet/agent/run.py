@@ -21,16 +21,16 @@ from keet.agent.open_model import bug_fault, open_run_chat, open_transcript, wit
 from keet.agent.options import ModelOptions
 from keet.agent.privacy.redaction import Redactor
 from keet.agent.prompts import prompt_version
-from keet.agent.question_answer import answer_question, answered
+from keet.agent.question_answer import answer_question
 from keet.agent.recorded.cache import CachedChat
 from keet.agent.recorded.replay import check_replay
 from keet.agent.recorded.transcript import Transcript
 from keet.agent.session import ModelSession, Progress
+from keet.documents.model_explanation import NO_USAGE, Authorship, ModelExplanation, UsageDocument
 from keet.errors import one_line
-from keet.explanation.answered_question import AnsweredQuestion
+from keet.evidence import Prose
+from keet.explanation.answered_question import AnsweredQuestion, answered_question
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
-from keet.explanation.model_explanation import Authorship, ModelExplanation, Usage
-from keet.prose.text import Prose
 
 _EMPTY_ANSWER = "the model's answer is empty; ask again, or try another model"
 
@@ -147,16 +147,16 @@ def ask(
 def _answer(
     session: ModelSession, tool_input: ToolInput, question: str, options: ModelOptions
 ) -> AnsweredQuestion | Authorship:
-    found = answer_or_fault(session, tool_input, question)
-    author = _author(options, session, session.transcript, None)
-    told = found if isinstance(found, ModelFault) else answered(tool_input, question, found, author)
-    if isinstance(told, AnsweredQuestion) and not told.text:
-        told = ModelFault("answer", _EMPTY_ANSWER)
-    fault = told if isinstance(told, ModelFault) else None
+    answer = answer_or_fault(session, tool_input, question) or ModelFault("answer", _EMPTY_ANSWER)
+    fault = answer if isinstance(answer, ModelFault) else None
     _end(session.transcript, options, fault, session.usage)
-    if isinstance(told, ModelFault):
-        return _author(options, session, session.transcript, told)
-    return told._replace(followups=tuple(_followups(tool_input.explanations)))
+    author = _author(options, session, session.transcript, fault)
+    if isinstance(answer, ModelFault):
+        return author
+    pieces = {piece.id: piece for piece in tool_input.evidence()}
+    cited = (pieces[found] for found in answer.ids if found in pieces)
+    followups = _followups(tool_input.explanations)
+    return answered_question(question, answer, cited, tool_input.explanations, author, followups)
 
 
 def _followups(explanations: Sequence[Explanation]) -> Iterator[str]:
@@ -249,7 +249,10 @@ def _session(  # noqa: PLR0913, PLR0917 - the parts of a run
 
 
 def _end(
-    transcript: Transcript, options: ModelOptions, fault: ModelFault | None, usage: Usage | None
+    transcript: Transcript,
+    options: ModelOptions,
+    fault: ModelFault | None,
+    usage: UsageDocument | None,
 ) -> None:
     """`usage`: None if the model could not be opened."""
     transcript.end(fault.kind if fault else "done", usage)
@@ -288,7 +291,7 @@ def _author(
     transcript: Transcript,
     fault: ModelFault | None,
 ) -> Authorship:
-    usage = session.usage if session else Usage(0, 0, 0, 0, None, 0.0)
+    usage = session.usage if session else NO_USAGE
     name = session.chat.name if session and not options.replay else options.spec.name
     path = str(transcript.kept) if transcript.kept else None
     return Authorship(name, usage, str(fault) if fault else None, path)

@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel
 
@@ -26,8 +26,8 @@ from keet.agent.options import ModelLimits
 from keet.agent.privacy.redaction import Redactor
 from keet.agent.recorded.transcript import Transcript
 from keet.agent.toolbox import Toolbox
+from keet.documents.model_explanation import NO_USAGE, UsageDocument
 from keet.errors import one_line
-from keet.explanation.model_explanation import Usage
 from keet.explanation.token_budget import guess_tokens
 
 Progress = Callable[[str], None]
@@ -66,7 +66,7 @@ class ModelSession:
         self._calls_here = self._tokens_here = 0
         self._ratio = 1.0
         """Tokens as counted by the server / as estimated by keet."""
-        self.usage = Usage(0, 0, 0, 0, None, 0.0)
+        self.usage = NO_USAGE
 
     def begin(self, about: str) -> None:
         """Starts a kernel or question, with its own limits. `about`: its name in progress lines."""
@@ -125,16 +125,17 @@ class ModelSession:
         self._calls_here += 1
         self._tokens_here += spent.input_tokens
         fresh = not reply.cached
-        self.usage = Usage(
-            before.calls + fresh,
-            before.cached + reply.cached,
-            before.input_tokens + fresh * spent.input_tokens,
-            before.output_tokens + fresh * spent.output_tokens,
-            None,
-            before.seconds + seconds,
-            before.estimated or (fresh and spent.estimated),
+        input_tokens = before.input_tokens + fresh * spent.input_tokens
+        output_tokens = before.output_tokens + fresh * spent.output_tokens
+        self.usage = UsageDocument(
+            calls=before.calls + fresh,
+            cached=before.cached + reply.cached,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            cost=self._cost(input_tokens, output_tokens),
+            seconds=before.seconds + seconds,
+            estimated=before.estimated or (fresh and spent.estimated),
         )
-        self.usage = self.usage._replace(cost=self._cost())
 
     def _tokens(self, request: ChatRequest) -> int:
         return math.ceil(_SAFETY * self._ratio * estimate(request))
@@ -143,11 +144,10 @@ class ModelSession:
         if not reply.spent.estimated and reply.spent.input_tokens > 0:
             self._ratio = min(1.5, max(0.5, reply.spent.input_tokens / estimate(request)))
 
-    def _cost(self) -> float | None:
-        if self._price is None:
-            return None
-        into, out = self._price
-        return (self.usage.input_tokens * into + self.usage.output_tokens * out) / 1e6
+    def _cost(self, input_tokens: int, output_tokens: int) -> float | Literal["unknown"]:
+        into, out = self._price or (math.nan, math.nan)
+        cost = (input_tokens * into + output_tokens * out) / 1e6
+        return cost if math.isfinite(cost) else "unknown"
 
     # --- a conversation: each step ends with an answer
 

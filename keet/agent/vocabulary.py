@@ -10,13 +10,12 @@ from keet_tools.tool_input import ToolInput
 
 from keet.agent.source.constants import source_constants, source_literals
 from keet.agent.source.source_listing import kernel_files
-from keet.evidence import Evidence, constant
+from keet.evidence import Evidence, Prose, constant
 from keet.evidence.free_numbers import Allowed
 from keet.profile import Launch
 from keet.profile.names import file_name
 from keet.prose.names import HARDWARE, Names
 from keet.prose.reading import read_prose
-from keet.prose.text import Prose
 
 
 class Vocabulary(NamedTuple):

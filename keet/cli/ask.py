@@ -120,7 +120,7 @@ def _ask(
 ) -> int:
     from keet.agent.run import ask
     from keet.cli.explain_output import print_explanation
-    from keet.explanation.model_explanation import Authorship
+    from keet.documents.model_explanation import Authorship
 
     announce(args)
     answered = ask(explanations, question, options, print_progress)
@@ -137,9 +137,8 @@ def _print(args: Namespace, answered: AnsweredQuestion) -> None:
     out = Destination(args, sys.stdout)
     if args.format == "json":
         from keet.documents.document import json_text
-        from keet.render.json.ask import ask_document
 
-        out.write(json_text(ask_document(answered)))
+        out.write(json_text(answered))
     elif args.format == "markdown":
         from keet.render.markdown.ask import ask_markdown
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from keet.agent.insights_summary import InsightFacts, InsightSummaries
     from keet.agent.options import ModelOptions
     from keet.documents.insights import InsightsDocument, WrittenDocument
-    from keet.prose.text import Prose
+    from keet.evidence import Prose
 
 EXAMPLES = """\
 examples:
@@ -120,12 +120,13 @@ def _with_summaries(found: InsightsDocument, summaries: InsightSummaries) -> Ins
         print_problem(
             f"{summaries.problem}; the insights are complete, but the model did not summarise all"
         )
-    texts = summaries.texts
+    texts, usage = summaries.texts, summaries.usage
+    cost = {"cost": None} if usage.cost == "unknown" else {}
     return replace(
         found,
         author=f"model:{summaries.author}" if summaries.has_text else "analyst",
         insights=[replace(each, written=_written(texts.get(each.id))) for each in found.insights],
-        usage=InsightsUsageDocument.taken_from(summaries.usage),
+        usage=InsightsUsageDocument(**{**usage.to_dict(), **cost}),
         problem=summaries.problem,
     )
 

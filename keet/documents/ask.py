@@ -10,6 +10,7 @@ from keet.documents.explain import GroundingDocument
 from keet.documents.model_explanation import UncheckedDocument, UsageDocument
 from keet.documents.shared_types import (
     KEET,
+    JsonProse,
     NumberDocument,
     Producer,
     ReportDocument,
@@ -35,13 +36,13 @@ class AskDocument(Document):
     """`model:PROVIDER:NAME`."""
     question: str
     reports: list[ReportDocument]
-    answer: str
+    answer: JsonProse
     """Paragraphs, with numbers as keet prints them. `[unchecked]` marks sentences whose numbers
     keet could not resolve. Empty if there is no answer: see `problem`."""
     evidence: dict[str, CitedNumberDocument]
     """The numbers that the answer refers to, in the order of the text."""
     grounding: GroundingDocument
-    unchecked: list[UncheckedDocument]
+    unchecked: tuple[UncheckedDocument, ...]
     """The sentences marked `[unchecked]`."""
     followups: list[str]
     """Commands to run next."""

@@ -9,28 +9,34 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, field, fields
 from functools import cache
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from keet.evidence import Evidence, Sentence
+from keet.evidence import Evidence, Prose, Sentence
 from keet.units import Quantity
 
 
-class _LeftOut:
+class _Unset:
     """Printed and treated as nothing."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     def __bool__(self) -> bool:
         return False
 
     def __repr__(self) -> str:
-        return "LEFT_OUT"
+        return self._name
 
 
-LEFT_OUT: Any = _LeftOut()
+LEFT_OUT: Any = _Unset("LEFT_OUT")
 """The value of a field that JSON does not have: a report without a model or run table is printed as
 if these did not exist."""
+COMPUTED: Any = _Unset("COMPUTED")
+"""The default of a field that the document computes from its other fields (`__post_init__`)."""
 
 
 class Document:
@@ -104,8 +110,8 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - one per type
 
 def numbers_in(value: Any) -> int:
     """How many numbers its sentences print, each from evidence."""
-    if isinstance(value, Sentence):
-        return len(value.references)
+    if isinstance(value, Sentence | Prose):
+        return value.numbers
     if isinstance(value, Document):
         return sum(numbers_in(getattr(value, name)) for name in value.names())
     if isinstance(value, list | tuple):
@@ -178,12 +184,24 @@ def _default(declared: Any) -> Iterator[tuple[str, Any]]:
 
 def json_text(document: Any) -> str:
     """The format of the commands: one value per line, with a newline at the end."""
-    return json.dumps(plain(document), indent=1, ensure_ascii=False) + "\n"
+    return _dumped(document, indent=1) + "\n"
 
 
 def json_line(document: Any) -> str:
     """On one line, without a newline."""
-    return json.dumps(plain(document), ensure_ascii=False, separators=(",", ":"))
+    return _dumped(document, separators=(",", ":"))
+
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _dumped(document: Any, **form: Any) -> str:
+    """A model's reply or an argument may contain half of a surrogate pair, which UTF-8 does not
+    have: it is written as an escape."""
+    text = json.dumps(plain(document), ensure_ascii=False, **form)
+    if text.isascii():
+        return text
+    return _LONE_SURROGATE.sub(lambda half: f"\\\\u{ord(half[0]):04x}", text)
 
 
 def json_pieces(document: Document | Streamed[Any], *, line: bool = False) -> Iterator[str]:
@@ -211,4 +229,4 @@ def _entries(values: Iterator[Any], inner: str, text: Any) -> Iterator[str]:
 
 def _indented(value: Any) -> str:
     """Inside of an object. Line breaks of texts are escaped, so those that are left are JSON's."""
-    return json.dumps(plain(value), indent=1, ensure_ascii=False).replace("\n", "\n ")
+    return _dumped(value, indent=1).replace("\n", "\n ")

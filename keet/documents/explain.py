@@ -137,7 +137,7 @@ class ExplainLaunch(Document):
     evidence: dict[str, JsonNumber]
     """Numbers by id. An id consists of the metric, the source line if there is one, and the launch:
     `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run` means several launches."""
-    hypotheses: list[HypothesisDocument] = LEFT_OUT
+    hypotheses: tuple[HypothesisDocument, ...] = LEFT_OUT
     """A model's hypotheses from the source alone, before it saw any numbers."""
     model: ModelDocument | None = LEFT_OUT
     """What a model adds; null if it says nothing about this launch."""

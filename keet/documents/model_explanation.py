@@ -1,26 +1,37 @@
-"""A model's explanation as JSON: its types, and the code that fills them."""
+"""What a model says about a launch, after keet resolved its references and computed its claims.
+
+In JSON, texts contain the numbers as keet prints them, and `[unchecked]` before a sentence whose
+numbers keet could not resolve. The ids of the numbers are in `evidence` beside each text.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
-from keet.documents.document import Document
+from keet.documents.document import COMPUTED, Document, live
 from keet.documents.finding import ForecastDocument
-from keet.documents.shared_types import JsonQuantity
+from keet.documents.shared_types import JsonProse, JsonQuantity, JsonSentence
+from keet.evidence import Prose, ids_of
+from keet.safe_text import flat
 
 
 @dataclass(frozen=True, kw_only=True)
 class HypothesisDocument(Document):
     """Stated from the source before the model saw any numbers, then judged by the numbers."""
 
-    text: str
+    text: JsonProse
     finding: str | None
     """Id of the finding; null if it is not one of keet's findings."""
     verdict: Literal["confirmed", "refuted", "inconclusive"]
-    reason: str
-    evidence: list[str]
+    reason: JsonProse
+    evidence: tuple[str, ...] = COMPUTED
     """Ids of the numbers in the launch's `evidence` that the text refers to."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.text, Prose):  # and not read from JSON
+            self.__dict__["evidence"] = ids_of((self.text, self.reason))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,21 +54,27 @@ class ClaimDocument(Document):
 
 @dataclass(frozen=True, kw_only=True)
 class CauseDocument(Document):
+    """Why the code behaves as measured; or, among objections, what is wrong with a finding."""
+
     finding: str
     """Id of the finding in keet's catalog."""
-    text: str
+    text: JsonProse
     where: str | None
     """For example `slow.cu:31`."""
-    because: list[str]
+    because: tuple[JsonSentence, ...]
     """Measured facts and comparisons that are true."""
-    evidence: list[str]
+    evidence: tuple[str, ...] = COMPUTED
     """Ids of the numbers in the launch's `evidence` that the text refers to."""
     problem: str | None
     """What in the report contradicts it."""
     claim: ClaimDocument | None
     """Null if the cause claims no amount of work."""
-    raised_by_analyst: bool
+    raised_by_analyst: bool = COMPUTED
     """False if it is not in the launch's `findings`, and therefore has no forecast there."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.text, Prose):
+            self.__dict__["evidence"] = ids_of((self.text, *self.because))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,12 +82,12 @@ class EditDocument(Document):
     """A change to the code that a model proposes."""
 
     finding: str | None
-    what: str
+    what: JsonProse
     diff: str
     """Unified diff that applies to the source; empty if there is none: see `problem`."""
-    places: list[str]
+    places: tuple[str, ...]
     """Source lines that it changes, for example `slow.cu:31-34`."""
-    applies: bool
+    applies: bool = COMPUTED
     build: Literal["compiles", "fails", "not checked"]
     build_text: str
     """Resources before and after, the first error, or why it was not compiled."""
@@ -78,13 +95,18 @@ class EditDocument(Document):
     """Why there is no diff."""
     sketch: str
     """The model's code, if it could not be turned into a diff."""
-    risk: str
-    check: str
+    risk: JsonProse
+    check: JsonProse
     """How to check that the change worked."""
     instead_of: int | None = None
     """Number of the edit, counted from 1, that this one is an alternative to."""
-    evidence: list[str]
+    evidence: tuple[str, ...] = COMPUTED
     """Ids of the numbers in the launch's `evidence` that the text refers to."""
+
+    def __post_init__(self) -> None:
+        self.__dict__["applies"] = bool(self.diff)
+        if isinstance(self.what, Prose):
+            self.__dict__["evidence"] = ids_of((self.what, self.risk, self.check))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,30 +118,97 @@ class UncheckedDocument(Document):
     text: str
     reason: str
 
+    @property
+    def line(self) -> str:
+        """On one line, without the advice to the model, which follows the first semicolon."""
+        reason = self.reason.partition(";")[0]
+        return f"{flat(self.where)}: “{flat(self.text)}” ({flat(reason)})"
+
+
+def unchecked_in(texts: Iterable[tuple[str, Prose]]) -> tuple[UncheckedDocument, ...]:
+    """`texts`: with their places."""
+    return tuple(
+        UncheckedDocument(where=where, text=sentence, reason=sentence.problem or "")
+        for where, text in texts
+        for sentence in text.problems
+    )
+
 
 @dataclass(frozen=True, kw_only=True)
 class ModelDocument(Document):
     """A model's statements about a launch. Texts are empty if it made none."""
 
-    summary: str
-    purpose: str
+    summary: JsonProse
+    """What limits the kernel and why, in one or two sentences."""
+    purpose: JsonProse
     """What the code does."""
-    mapping: str
+    mapping: JsonProse
     """How the work is distributed over threads, warps and blocks."""
-    evidence: list[str]
+    evidence: tuple[str, ...] = COMPUTED
     """Ids of the numbers that `summary`, `purpose` and `mapping` refer to."""
     leads: bool
     """True if its cause is the headline, as computed by keet: see `verdict`."""
-    causes: list[CauseDocument]
-    objections: list[CauseDocument] = field(default_factory=list)
+    causes: tuple[CauseDocument, ...]
+    """The most important first."""
+    objections: tuple[CauseDocument, ...] = ()
     """Objections to keet's own findings, source lines or remedies."""
-    edits: list[EditDocument]
-    unchecked: list[UncheckedDocument] = field(default_factory=list)
+    edits: tuple[EditDocument, ...]
+    unchecked: tuple[UncheckedDocument, ...] = ()
     """The sentences marked `[unchecked]`."""
     numbers: int = 0
     """Numbers in its checked sentences; keet printed all of them."""
     sent_back: int = 0
     """Sentences, facts and edits that were returned for correction."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelExplanation(ModelDocument):
+    """With what JSON has elsewhere in the launch."""
+
+    hypotheses: tuple[HypothesisDocument, ...] = live(default=())
+    analyst_headline: str = live(default="")
+    """What the analyst alone says, where the model leads."""
+
+    def __post_init__(self) -> None:
+        texts, causes = list(self.texts), (*self.causes, *self.objections)
+        facts = sum(each.numbers for cause in causes for each in cause.because)
+        self.__dict__.update(
+            evidence=ids_of((self.summary, self.purpose, self.mapping)),
+            unchecked=unchecked_in(texts),
+            numbers=facts + sum(text.numbers for _, text in texts),
+        )
+
+    @property
+    def texts(self) -> Iterator[tuple[str, Prose]]:
+        """All texts with their paths in the answer, in the order of the page."""
+        yield "summary", self.summary
+        for kind, causes in (("causes", self.causes), ("objections", self.objections)):
+            for i, cause in enumerate(causes):
+                yield f"{kind}[{i}].text", cause.text
+        for i, edit in enumerate(self.edits):
+            yield f"edits[{i}].what", edit.what
+            yield f"edits[{i}].risk", edit.risk
+            yield f"edits[{i}].check", edit.check
+        for i, guess in enumerate(self.hypotheses):
+            yield f"hypotheses[{i}].text", guess.text
+            yield f"hypotheses[{i}].reason", guess.reason
+        yield "purpose", self.purpose
+        yield "mapping", self.mapping
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Evidence in the order of the page."""
+        causes = [i for cause in (*self.causes, *self.objections) for i in cause.evidence]
+        return tuple(dict.fromkeys((*causes, *ids_of(text for _, text in self.texts))))
+
+    def beside(self, findings: Iterable[str]) -> ModelExplanation:
+        """With the causes marked that are among these findings of the launch."""
+        known = frozenset(findings)
+
+        def marked(causes: Iterable[CauseDocument]) -> tuple[CauseDocument, ...]:
+            return tuple(replace(each, raised_by_analyst=each.finding in known) for each in causes)
+
+        return replace(self, causes=marked(self.causes), objections=marked(self.objections))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,3 +225,21 @@ class UsageDocument(Document):
     seconds: float = 0.0
     estimated: bool = False
     """True if keet counted the tokens because the server did not report them."""
+
+
+NO_USAGE = UsageDocument(calls=0, input_tokens=0, output_tokens=0, cost="unknown")
+
+
+class Authorship(NamedTuple):
+    """Which model explained, its usage, and what went wrong."""
+
+    model: str
+    usage: UsageDocument
+    problem: str | None
+    """Why the model's part is missing or incomplete, in one line."""
+    transcript: str | None
+
+    @property
+    def author(self) -> str:
+        """As documents name it."""
+        return f"model:{self.model}"

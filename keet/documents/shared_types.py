@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from keet.documents.document import LEFT_OUT, Document
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Prose, Sentence
 from keet.profile.run_table import Migrations, SkippedKernel
 from keet.units import Number, Quantity
 from keet.version import __version__
@@ -78,6 +78,8 @@ JsonQuantity = Annotated[Quantity, WrittenAs(QuantityDocument)]
 EvidenceId = Annotated[Evidence, WrittenAs(str)]
 JsonNumber = Annotated[Evidence, WrittenAs(NumberDocument)]
 """In a mapping by id."""
+JsonSentence = Annotated[Sentence, WrittenAs(str)]
+JsonProse = Annotated[Prose, WrittenAs(str)]
 
 
 @dataclass(frozen=True, kw_only=True)

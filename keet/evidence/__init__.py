@@ -11,16 +11,20 @@ from keet.evidence.evidence import (
     report_number,
     slug_of,
 )
+from keet.evidence.prose import UNCHECKED, Prose, ids_of
 from keet.evidence.sentence import Reference, Sentence, counted, printed
 
 __all__ = [
     "MEASURED_SPEEDUPS",
+    "UNCHECKED",
     "Confidence",
     "Evidence",
+    "Prose",
     "Reference",
     "Sentence",
     "constant",
     "counted",
+    "ids_of",
     "printed",
     "report_number",
     "slug_of",

@@ -39,10 +39,14 @@ class Reference(NamedTuple):
 
 
 class Sentence(str):
-    """A sentence, or a clause of one. As a `str` it is the printed text; methods of `str` other
-    than `join` lose the parts."""
+    """A sentence of keet or of a model, or a clause of one. As a `str` it is the printed text;
+    methods of `str` other than `join` lose the parts."""
 
     parts: tuple[str | Reference, ...] = ()
+    problem: str | None = None
+    """Why keet could not check the numbers of a model's sentence: it is printed as unchecked."""
+    ends: str = " "
+    """What follows it in a model's text: a space, or the end of a line or paragraph."""
 
     def __new__(cls, template: str = "", /, **values: Evidence | str) -> Self:
         """The template has names in braces, with formats as in `Evidence.__format__`. A value is
@@ -51,12 +55,17 @@ class Sentence(str):
         return cls.of(_filled(template, values))
 
     @classmethod
-    def of(cls, parts: Iterable[str | Reference]) -> Self:
-        """Of parts that are checked already."""
+    def of(
+        cls, parts: Iterable[str | Reference], problem: str | None = None, ends: str = " "
+    ) -> Self:
+        """Of parts that are checked already, or have a problem."""
         parts = tuple(parts)
         sentence = str.__new__(cls, "".join(map(str, parts)))
-        sentence.parts = parts
+        sentence.parts, sentence.problem, sentence.ends = parts, problem, ends
         return sentence
+
+    def with_parts(self, parts: Iterable[str | Reference]) -> Sentence:
+        return Sentence.of(parts, self.problem, self.ends)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies are made from the parts: the text itself is not a template."""
@@ -75,6 +84,18 @@ class Sentence(str):
     def evidence(self) -> dict[str, Evidence]:
         """Of the numbers in keet's own sentences, by id; constants have none."""
         return {r.evidence.id: r.evidence for r in self.references if r.evidence and r.ids}
+
+    @property
+    def numbers(self) -> int:
+        """How many it prints; none if it is unchecked."""
+        return 0 if self.problem else len(self.references)
+
+    @property
+    def written(self) -> str:
+        """As a model wrote it."""
+        return "".join(
+            part if isinstance(part, str) else f"{{{part.written}}}" for part in self.parts
+        )
 
     def join(self, clauses: Iterable[str], /) -> Sentence:
         between: tuple[str | Reference, ...] = ()

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from keet.evidence import Reference
+from keet.evidence import Prose, Reference, Sentence
 from keet.evidence.free_numbers import Allowed, free_number
 from keet.evidence.number_words import LISTED, PLACE
 from keet.prose.expressions import (
@@ -24,7 +24,6 @@ from keet.prose.expressions import (
     parse,
 )
 from keet.prose.names import Names
-from keet.prose.text import SPAN, Prose, ProseSentence, sentences_of
 from keet.prose.values import ValueProblem
 
 _LINKING = re.compile(
@@ -67,17 +66,17 @@ class _Reader:
         self._names, self._allowed = names, allowed
         self._references = self._item = self._sentences = 0
 
-    def sentence(self, text: str, end: str) -> ProseSentence:
+    def sentence(self, text: str, end: str) -> Sentence:
         self._sentences += 1
         if len(text) > _LONGEST or self._sentences > _MOST_SENTENCES:
-            return ProseSentence((text,), "the text is too long; write a few short sentences", end)
+            return Sentence.of((text,), "the text is too long; write a few short sentences", end)
         read = list(self._parts(text))
         words = self._without_item("".join(each.words for each in read))
         compares = any(each.result and each.result.is_comparison for each in read)
         problems = [each.problem for each in read if each.problem]
         if not problems:
             problems = [free_number(words, self._allowed, compares=compares) or ""]
-        return ProseSentence((each.part for each in read), problems[0] or None, end)
+        return Sentence.of((each.part for each in read), problems[0] or None, end)
 
     def _without_item(self, words: str) -> str:
         """Removes the number of a list item, if items are counted from one."""
@@ -257,3 +256,60 @@ def _wrong_label(part: str, label: str, found: NamedValue, names: Names) -> str 
     if label in mine or mine in label or slugs & names.labels[label]:
         return None
     return f"{{{part}}} is {found.label}, not {label}"
+
+
+# --- sentences of a text
+
+
+def sentences_of(text: str) -> Iterator[tuple[str, str]]:
+    """Each sentence with its end. Braces and code spans are never split."""
+    for paragraph, end in _paragraphs(text):
+        flat = " ".join(paragraph.split())
+        pieces = list(_cut(flat))
+        for place, piece in enumerate(pieces):
+            yield piece, " " if place + 1 < len(pieces) else end
+
+
+_ITEM = r"\s*(?:[-*+•]|\d+[.)])\s"
+SPAN = re.compile(r"`([^`]*)`|\{{1,2}([^{}]*)\}{1,2}")
+"""Code, whose braces are not references; or a reference, also in double braces."""
+
+
+def _paragraphs(text: str) -> Iterator[tuple[str, str]]:
+    """Paragraphs and list items, each with its end. Code spans end with their paragraph."""
+    for paragraph in re.split(r"\n\s*\n", text.strip()):
+        for part in _items(paragraph):
+            if part.strip():
+                yield part, "\n" if re.match(_ITEM, part) else "\n\n"
+
+
+def _items(paragraph: str) -> Iterator[str]:
+    begin = 0
+    for match in re.finditer(rf"\n(?={_ITEM})", _hidden(paragraph)):
+        yield paragraph[begin : match.start()]
+        begin = match.end()
+    yield paragraph[begin:]
+
+
+def _hidden(text: str) -> str:
+    """With code and references replaced by underscores; positions stay."""
+    return SPAN.sub(lambda match: "_" * len(match[0]), text)
+
+
+_END = re.compile(r"(?<=[.!?])(?:['\")\]*_]*)\s+(?=[^\s])")
+_ABBREVIATED = re.compile(
+    r"\b(?:e\.g|i\.e|vs|approx|ca|avg|etc|no|fig|max|min|cf)\.$|^\(?\d{1,2}\.$", re.I
+)
+"""A number at the beginning is a list number."""
+
+
+def _cut(text: str) -> Iterator[str]:
+    hidden = _hidden(text)
+    begin = 0
+    for match in _END.finditer(hidden):
+        if _ABBREVIATED.search(hidden[max(begin, match.start() - 12) : match.start()]):
+            continue
+        yield text[begin : match.end()].strip()
+        begin = match.end()
+    if text[begin:].strip():
+        yield text[begin:].strip()

@@ -10,15 +10,15 @@ from typing import NamedTuple
 from keet.agent.edits.patch_making import Patch, combined, git_apply_check
 from keet.agent.edits.unified_diff import Span, applied, diff_names, plain_path, split_lines
 from keet.agent.source.source_listing import kernel_files
+from keet.documents.model_explanation import EditDocument
 from keet.explanation.explanation_types import Explanation
-from keet.explanation.model_explanation import Edit
 from keet.profile import Launch
 
 
 class SkippedEdit(NamedTuple):
     """An edit that is not in the patch."""
 
-    edit: Edit
+    edit: EditDocument
     reason: str
 
 
@@ -35,7 +35,7 @@ class PatchFile(NamedTuple):
 def patch_file(explanation: Explanation) -> PatchFile:
     """Every edit that applies and does not fail to compile, earlier ones first."""
     files: dict[str, str] = {}
-    placed: list[tuple[Edit, Patch]] = []
+    placed: list[tuple[EditDocument, Patch]] = []
     left_out: list[SkippedEdit] = []
     for launch, edit in _edits(explanation):
         sources = {path: launch.source_files[path] or "" for path in kernel_files(launch)}
@@ -59,13 +59,13 @@ def patch_file(explanation: Explanation) -> PatchFile:
     return PatchFile(patch.diff, patch.root, len(together.used), tuple(left_out))
 
 
-def _edits(explanation: Explanation) -> Iterator[tuple[Launch, Edit]]:
+def _edits(explanation: Explanation) -> Iterator[tuple[Launch, EditDocument]]:
     for each in explanation.launches:
         for edit in each.model_explanation.edits if each.model_explanation else ():
             yield each.launch, edit
 
 
-def _why_not(edit: Edit) -> str:
+def _why_not(edit: EditDocument) -> str:
     if not edit.diff:
         return edit.problem or "it is not a patch"
     if edit.build == "fails":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from keet.analysis.account import Account
@@ -25,7 +26,9 @@ from keet.diagnosis.claims.other_claims import (
 from keet.diagnosis.diagnosis import cause_certainty
 from keet.diagnosis.finding import LOWER_PRECISION, REDUNDANT_WORK, Forecast
 from keet.diagnosis.forecast import chance, expected_gain, forecast, possible_gain
+from keet.documents.document import live
 from keet.documents.finding import CauseCertainty
+from keet.documents.model_explanation import ClaimDocument
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, findings
 from keet.units import Quantity
@@ -41,32 +44,36 @@ _BY_KIND: Mapping[str, Callable[[WorkClaim, TimeModel], ClaimEffect]] = {
 }
 
 
-class EvaluatedClaim(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class EvaluatedClaim(ClaimDocument):
     """A claim and what keet computed for it."""
 
-    claim: WorkClaim
-    supported: bool
     reason: Sentence
-    """Why it is not supported, or the measured and claimed amounts."""
-    candidate: Candidate | None = None
-    """None if nothing could be computed."""
-    possible: float = 1.0
-    """Times faster if the claim is true; 1.0 where nothing could be computed."""
-    expected: float = 1.0
-    """Expected gain, as for findings; used for ranking. 1.0 if not supported."""
-    forecast: Forecast | None = None
-    """None where not supported."""
-    evidence: tuple[Evidence, ...] = ()
-    floor: Evidence | None = None
-    """Time that the needed work takes at the unit's attainable rate; None if the claim is not about
-    a unit's work, or the report has no duration."""
+    gain: float | None = None
+    forecast: Forecast | None = None  # type: ignore[assignment]
     next_limiter: str | None = None
-    """What limits the launch afterwards, as in a sentence: `the LSU pipe`, `waiting for ...`."""
-    is_backed: bool = False
+    """As in a sentence: `the LSU pipe`, `waiting for ...`."""
+    floor: Quantity | None = None
+    """At the unit's attainable rate; None if the claim is not about a unit's work, or the report
+    has no duration."""
+    claim: WorkClaim = live()
+    candidate: Candidate | None = live(default=None)
+    """None if nothing could be computed."""
+    expected: float = live(default=1.0)
+    """Expected gain, as for findings; used for ranking. 1.0 if not supported."""
+    evidence: tuple[Evidence, ...] = live(default=())
+    least_time: Evidence | None = live(default=None)
+    """The `floor`."""
+    is_backed: bool = live(default=False)
     """Whether it is based on a computed amount that nothing contradicts, or on keet's own candidate
     for the finding; False for a share that is a bare number."""
-    cause_certainty: CauseCertainty = "possible"
+    cause_certainty: CauseCertainty = live(default="possible")
     """Never high: the amount is the model's."""
+
+    @property
+    def possible(self) -> float:
+        """Times faster if the claim is true; 1.0 where nothing could be computed."""
+        return self.gain or 1.0
 
 
 def check_cause(finding: str, model: TimeModel) -> Absence | None:
@@ -99,7 +106,9 @@ def evaluate_claim(claim: WorkClaim, model: TimeModel, account: Account) -> Eval
     try:
         _check_form(claim)
         if absent := check_cause(claim.finding, model):
-            return EvaluatedClaim(claim, supported=False, reason=absent[0], evidence=absent[1])
+            return EvaluatedClaim(
+                claim=claim, supported=False, reason=absent[0], evidence=absent[1]
+            )
         # Without an amount, the claim is evaluated as keet's own candidate for the finding.
         has_amount = claim.needed is not None or claim.removed is not None
         if claim.kind == "precision" or (has_amount and claim.kind != "cause"):
@@ -110,7 +119,9 @@ def evaluate_claim(claim: WorkClaim, model: TimeModel, account: Account) -> Eval
         placed = own._replace(places=lambda: _places(claim, own.places()))
         return _computed(claim, _ClaimCandidate(placed, is_backed=True), model, account)
     except Refused as why:
-        return EvaluatedClaim(claim, supported=False, reason=why.reason, evidence=why.evidence)
+        return EvaluatedClaim(
+            claim=claim, supported=False, reason=why.reason, evidence=why.evidence
+        )
 
 
 def evaluate_claims(
@@ -151,7 +162,9 @@ def evaluate_claims(
     )
     first, is_backed = usable[0][0], all(claim.is_backed for claim, *_ in usable)
     result = _computed(first.claim, _ClaimCandidate(combined, is_backed), model, account)
-    return result._replace(floor=first.floor) if result.expected >= alone[0].expected else alone[0]
+    if result.expected < alone[0].expected:
+        return alone[0]
+    return replace(result, floor=first.floor, least_time=first.least_time)
 
 
 def _check_form(claim: WorkClaim) -> None:
@@ -217,14 +230,16 @@ def _computed(
     candidate, view = made.candidate, model.view
     possible = possible_gain(candidate, model)
     after = limiter_after(model, candidate.effect)
+    least = _least_time(made, model)
     result = EvaluatedClaim(
-        claim,
+        claim=claim,
         supported=possible >= WORTH,
         reason=candidate.text,
         candidate=candidate,
-        possible=possible,
+        gain=possible,
         evidence=candidate.evidence,
-        floor=_floor(made, model),
+        floor=least and Quantity(least.value, least.unit),
+        least_time=least,
         next_limiter=after,
         is_backed=made.is_backed,
     )
@@ -233,18 +248,19 @@ def _computed(
         reached = view.ceilings.reached(made.unit) if made.unit else None
         busy = reached and Sentence(" {label}: {n:.0f}.", label=reached.label, n=reached)
         text = "It would save too little time to matter{pace}.{busy}"
-        return result._replace(reason=Sentence(text, pace=pace, busy=busy or ""))
+        return replace(result, reason=Sentence(text, pace=pace, busy=busy or ""))
     unknown = account.unknown_while_active
     expected = expected_gain(candidate, possible)
     amount = forecast(candidate, model, possible, unknown)
-    return result._replace(
+    return replace(
+        result,
         expected=expected,
         forecast=amount,
         cause_certainty=cause_certainty(candidate, view, unknown, expected, amount.low),
     )
 
 
-def _floor(made: _ClaimCandidate, model: TimeModel) -> Evidence | None:
+def _least_time(made: _ClaimCandidate, model: TimeModel) -> Evidence | None:
     """Time of the needed work over all SMs, at the rate that good kernels reach."""
     duration = model.view.get("duration")
     if made.unit is None or duration is None or made.unit not in model.loads:

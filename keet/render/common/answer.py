@@ -1,4 +1,4 @@
-"""A model's answer: its paragraphs and code, and the launch of each number."""
+"""A model's answer: its paragraphs and code."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from keet.evidence import Evidence
-from keet.explanation.answered_question import AnsweredQuestion
-from keet.explanation.explanation_types import Explanation, LaunchExplanation
-from keet.prose.text import Prose, ProseSentence
+from keet.evidence import Prose, Sentence
 
 _FENCED = re.compile(r"\s*(`{3,}|~{3,})[^\n]*\n(.*?)\n?\s*\1\s*", re.DOTALL)
 _MARK = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+")
@@ -49,9 +46,9 @@ def _blocks(text: Prose) -> Iterator[Block]:
         yield Block(tuple(lines))
 
 
-def _lines(text: Prose) -> Iterator[tuple[list[ProseSentence], bool]]:
+def _lines(text: Prose) -> Iterator[tuple[list[Sentence], bool]]:
     """The sentences of each line, and whether a blank line follows."""
-    line: list[ProseSentence] = []
+    line: list[Sentence] = []
     for sentence in text.sentences:
         if sentence.strip():
             line.append(sentence)
@@ -62,7 +59,7 @@ def _lines(text: Prose) -> Iterator[tuple[list[ProseSentence], bool]]:
         yield line, True
 
 
-def _line(sentences: list[ProseSentence]) -> Line:
+def _line(sentences: list[Sentence]) -> Line:
     """The mark of a list item is at the start of its first sentence."""
     first, *others = sentences
     begin = first.parts[0] if first.parts and isinstance(first.parts[0], str) else ""
@@ -71,25 +68,3 @@ def _line(sentences: list[ProseSentence]) -> Line:
         return Line("", Prose(tuple(sentences)))
     rest = first.with_parts((begin[mark.end() :], *first.parts[1:]))
     return Line(mark[0].strip(), Prose((rest, *others)))
-
-
-class Origin(NamedTuple):
-    """The launch that a number belongs to."""
-
-    report: int
-    """Position among the reports of the question."""
-    explanation: Explanation
-    launch: LaunchExplanation
-
-
-def origin_of(entry: Evidence, answered: AnsweredQuestion) -> Origin | None:
-    """None if the number belongs to no single launch, such as a difference between two."""
-    for report, explanation in enumerate(answered.explanations):
-        for launch in explanation.launches:
-            if entry in launch.evidence:
-                return Origin(report, explanation, launch)
-    return None
-
-
-def paths_of(answered: AnsweredQuestion) -> list[str]:
-    return [explanation.profile.provenance.path for explanation in answered.explanations]

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from keet.render.common.model_explanation import flat
-
-if TYPE_CHECKING:
-    from keet.evidence import Reference
-    from keet.prose.text import Prose, ProseSentence
+from keet.evidence import Prose, Reference, Sentence
+from keet.safe_text import flat
 
 
 def in_short(text: Prose) -> Prose:
     """The text with results only; `computations` returns how they were computed."""
-    return text._replace(sentences=tuple(map(short_sentence, text.sentences)))
+    return Prose(map(short_sentence, text.sentences))
 
 
-def short_sentence(sentence: ProseSentence) -> ProseSentence:
+def short_sentence(sentence: Sentence) -> Sentence:
     return sentence.with_parts(
         part if isinstance(part, str) else part._replace(text=part.result or part.text)
         for part in sentence.parts

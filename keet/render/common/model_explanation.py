@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from keet.errors import one_line
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Prose, Sentence
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.findings import findings
 from keet.formatting import capitalized
+from keet.safe_text import flat
 
 if TYPE_CHECKING:
-    from keet.explanation.model_explanation import (
+    from keet.documents.model_explanation import (
         Authorship,
-        Edit,
-        ModelCause,
+        CauseDocument,
+        EditDocument,
         ModelExplanation,
-        UncheckedSentence,
-        Usage,
+        UsageDocument,
     )
-    from keet.prose.text import Prose
+    from keet.evidence import Prose
 
 MARKS = {"confirmed": "✓", "refuted": "✗", "inconclusive": "?"}
 """Always printed with the word, because a terminal without these characters shows `?` for each."""
@@ -30,16 +29,6 @@ BY_MODEL = "model, computed by keet"
 """Author of the headline if it is a model's cause."""
 OWN_WORDS = "The numbers in the model's text come from the report; the words are the model's."
 _CHANGED = re.compile(r"(?:@@|[-+])")
-
-
-def flat(text: str) -> str:
-    """The text on one line; unprintable characters are escaped."""
-    return one_line(" ".join(text.split()))
-
-
-def plain(text: Prose) -> str:
-    """The text on one line, with unchecked sentences marked."""
-    return flat(str(text))
 
 
 def code_lines(code: str) -> list[str]:
@@ -65,51 +54,51 @@ def title_of(finding: str) -> str:
 def first_sentences(text: Prose, most: int) -> Prose:
     """Whole sentences only."""
     sentences = [each for each in text.sentences if each.strip()]
-    return text._replace(sentences=tuple(sentences[:most]))
+    return Prose(sentences[:most])
 
 
 # --- causes
 
 
-def causes_of(each: LaunchExplanation, finding: str) -> tuple[ModelCause, ...]:
+def causes_of(each: LaunchExplanation, finding: str) -> tuple[CauseDocument, ...]:
     causes = each.model_explanation.causes if each.model_explanation else ()
     return tuple(cause for cause in causes if cause.finding == finding)
 
 
-def objections_to(each: LaunchExplanation, finding: str) -> tuple[ModelCause, ...]:
+def objections_to(each: LaunchExplanation, finding: str) -> tuple[CauseDocument, ...]:
     objections = each.model_explanation.objections if each.model_explanation else ()
     return tuple(cause for cause in objections if cause.finding == finding)
 
 
-def objections_beyond(each: LaunchExplanation) -> tuple[ModelCause, ...]:
+def objections_beyond(each: LaunchExplanation) -> tuple[CauseDocument, ...]:
     """Objections to findings that are not listed, for example consequences of another finding."""
     listed = {finding.id for finding in each.findings}
     objections = each.model_explanation.objections if each.model_explanation else ()
     return tuple(cause for cause in objections if cause.finding not in listed)
 
 
-def causes_beyond(each: LaunchExplanation) -> tuple[ModelCause, ...]:
+def causes_beyond(each: LaunchExplanation) -> tuple[CauseDocument, ...]:
     """Causes that are not among the listed findings: they have no forecast."""
     listed = {finding.id for finding in each.findings}
     causes = each.model_explanation.causes if each.model_explanation else ()
     return tuple(cause for cause in causes if cause.finding not in listed)
 
 
-def leading_causes(each: LaunchExplanation) -> tuple[ModelCause, ...]:
+def leading_causes(each: LaunchExplanation) -> tuple[CauseDocument, ...]:
     """Causes of the first finding; without findings, the model's first cause."""
     if each.findings:
         return causes_of(each, each.findings[0].id)
     return each.model_explanation.causes[:1] if each.model_explanation else ()
 
 
-def leading_objections(each: LaunchExplanation) -> tuple[ModelCause, ...]:
+def leading_objections(each: LaunchExplanation) -> tuple[CauseDocument, ...]:
     """Empty if the model itself names the finding as a cause."""
     if not each.findings or leading_causes(each):
         return ()
     return objections_to(each, each.findings[0].id)
 
 
-def standing(cause: ModelCause, each: LaunchExplanation) -> str:
+def standing(cause: CauseDocument, each: LaunchExplanation) -> str:
     """keet's remark on a cause; empty if it is a finding and nothing contradicts it."""
     if cause.problem:
         return not_confirmed(cause)
@@ -122,17 +111,20 @@ def standing(cause: ModelCause, each: LaunchExplanation) -> str:
     return "not among keet's findings: no forecast"
 
 
-def not_confirmed(cause: ModelCause) -> str:
+def not_confirmed(cause: CauseDocument) -> str:
     """keet's remark on an objection; empty if nothing contradicts it."""
     return f"not confirmed: {flat(cause.problem)}" if cause.problem else ""
 
 
-def claim_notes(cause: ModelCause) -> list[str]:
+def claim_notes(cause: CauseDocument) -> list[str]:
     """What keet computed from an amount that the model claimed."""
-    claim = cause.claim
-    if claim is None or not claim.supported:
+    from keet.diagnosis.claims.evaluation import EvaluatedClaim
+
+    claim, notes = cause.claim, list[str]()
+    if not isinstance(claim, EvaluatedClaim) or not claim.supported:
         return []
-    notes = [f"the remaining work needs at least {claim.floor}"] if claim.floor else []
+    if claim.least_time:
+        notes.append(Sentence("the remaining work needs at least {time}", time=claim.least_time))
     if claim.next_limiter:
         notes.append(f"after the fix, the kernel is limited by {flat(claim.next_limiter)}")
     return notes
@@ -151,7 +143,7 @@ def next_limiter_text(each: LaunchExplanation) -> str:
 # --- edits
 
 
-def leading_edit(each: LaunchExplanation) -> Edit | None:
+def leading_edit(each: LaunchExplanation) -> EditDocument | None:
     """The edit that is printed in full: preferably one for the first finding that applies and
     compiles."""
     edits = each.model_explanation.edits if each.model_explanation else ()
@@ -171,13 +163,13 @@ def edit_replaces_advice(each: LaunchExplanation, finding: str) -> bool:
     return edit is not None and (edit.finding == finding or (claimed and bool(edit.diff)))
 
 
-def other_edits(each: LaunchExplanation) -> list[Edit]:
+def other_edits(each: LaunchExplanation) -> list[EditDocument]:
     edits = each.model_explanation.edits if each.model_explanation else ()
     first = leading_edit(each)
     return [edit for edit in edits if edit is not first]
 
 
-def places_of(edit: Edit) -> str:
+def places_of(edit: EditDocument) -> str:
     """`slow.cu:5, 18-27`: each file is named once."""
     names: list[str] = []
     before = ""
@@ -188,7 +180,7 @@ def places_of(edit: Edit) -> str:
     return ", ".join(names)
 
 
-def patch_lines(edit: Edit) -> list[str]:
+def patch_lines(edit: EditDocument) -> list[str]:
     """Without the file header if there is only one file: its place is printed already."""
     lines = edit.diff.expandtabs(4).strip("\r\n").splitlines()
     if sum(line.startswith("+++ ") for line in lines) > 1:
@@ -197,14 +189,14 @@ def patch_lines(edit: Edit) -> list[str]:
     return lines[begin:]
 
 
-def edit_status(edit: Edit) -> str:
+def edit_status(edit: EditDocument) -> str:
     """`The patch applies. It compiles: registers 32 → 40.`, or why there is no patch."""
     if not edit.diff:
         return f"a sketch, not a patch: {flat(edit.problem)}" if edit.problem else "not a patch"
     return f"The patch applies. It {_build(edit).rstrip('.')}."
 
 
-def _build(edit: Edit) -> str:
+def _build(edit: EditDocument) -> str:
     """Most results of the compile step already contain the outcome."""
     text, outcome = flat(edit.build_text), _OUTCOMES[edit.build]
     if not text:
@@ -218,7 +210,7 @@ _OUTCOMES = {"compiles": "compiles", "fails": "does not compile", "not checked":
 _SAYS_OUTCOME = re.compile(r"^(?:compiles|does not compile|not compiled|is not valid)\b")
 
 
-def aim_of(edit: Edit, each: LaunchExplanation) -> str:
+def aim_of(edit: EditDocument, each: LaunchExplanation) -> str:
     """The finding that the edit is for, unless it is the first one."""
     first = each.findings[0].id if each.findings else None
     return f"for {label_of(edit.finding)}" if edit.finding and edit.finding != first else ""
@@ -244,9 +236,7 @@ def without_guesses(model: ModelExplanation, *, everything: bool) -> ModelExplan
     """Unless `everything`, without hypotheses, purpose and mapping."""
     if everything:
         return model
-    from keet.prose.text import Prose
-
-    return model._replace(hypotheses=(), purpose=Prose(), mapping=Prose())
+    return replace(model, hypotheses=(), purpose=Prose(), mapping=Prose())
 
 
 # --- the closing lines
@@ -268,12 +258,7 @@ def unchecked_lines(explanation: Explanation, *, always_named: bool = False) -> 
     for each in explanation.launches:
         for sentence in each.model_explanation.unchecked if each.model_explanation else ():
             prefix = f"launch {each.launch.id}, " if named else ""
-            yield prefix + unchecked_line(sentence)
-
-
-def unchecked_line(sentence: UncheckedSentence) -> str:
-    reason = reason_text(sentence.reason)
-    return f"{flat(sentence.where)}: “{flat(sentence.text)}” ({reason})"
+            yield prefix + sentence.line
 
 
 def reason_text(reason: str) -> str:
@@ -288,23 +273,23 @@ def usage_text(author: Authorship) -> str:
     return f"{flat(author.model)}: {', '.join(parts)}"
 
 
-def _calls(usage: Usage) -> str:
+def _calls(usage: UsageDocument) -> str:
     if usage.cached and not usage.calls:
         return f"no call ({usage.cached:,} from the cache)"
     calls = f"{usage.calls:,} {'call' if usage.calls == 1 else 'calls'}"
     return f"{calls} ({usage.cached:,} more from the cache)" if usage.cached else calls
 
 
-def _tokens(usage: Usage) -> list[str]:
+def _tokens(usage: UsageDocument) -> list[str]:
     if not (usage.calls or usage.input_tokens or usage.output_tokens):
         return []
     about, whose = ("about ", " (counted by keet)") if usage.estimated else ("", "")
     return [f"{about}{usage.input_tokens:,} tokens in", f"{usage.output_tokens:,} out{whose}"]
 
 
-def _price(usage: Usage) -> list[str]:
+def _price(usage: UsageDocument) -> list[str]:
     """Empty if no call was made."""
-    if usage.cost is None or not math.isfinite(usage.cost):
+    if not isinstance(usage.cost, float | int):
         return ["price unknown"] if usage.calls else []
     if 0 < usage.cost < 0.0001:
         return ["under $0.0001"]

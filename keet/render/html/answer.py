@@ -14,6 +14,7 @@ from keet.render.html.anchors import Anchors
 from keet.render.html.finding import FindingWriter
 from keet.render.html.markup import Content, Html, element
 from keet.render.html.prose import prose
+from keet.safe_text import flat
 
 _NO_LINES = "the report does not tell which line an instruction belongs to"
 _UNLIKE_OTHERS = "no source line: it is about what this launch and others read and write"
@@ -90,7 +91,6 @@ def _action(finding: Finding, each: LaunchExplanation, anchors: Anchors) -> Cont
         edit_replaces_advice,
         first_sentences,
         leading_edit,
-        plain,
     )
 
     edit = leading_edit(each)
@@ -98,7 +98,7 @@ def _action(finding: Finding, each: LaunchExplanation, anchors: Anchors) -> Cont
         return prose(finding.action)
     target = anchors.launch(each.launch.id, "model")
     link = element("a", "See the model's edit", href=f"#{target}")
-    return [prose(plain(first_sentences(edit.what, 1))), " ", link]
+    return [prose(flat(first_sentences(edit.what, 1))), " ", link]
 
 
 def _more_places(count: int, anchors: Anchors, launch: int) -> Content:

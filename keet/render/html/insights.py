@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from keet.documents.insights import InsightDocument, InsightsDocument, WrittenDocument
-from keet.explanation.model_explanation import Authorship, Usage
+from keet.documents.model_explanation import Authorship, UsageDocument
 from keet.render.common.insights import ADDS, HEADINGS, NO_SWEEP, NOTHING, OVERLAP, summary_line
 from keet.render.common.model_explanation import usage_text
 from keet.render.html.insights_figure import sweep_figure
@@ -217,7 +217,7 @@ def _footer(document: InsightsDocument) -> Iterator[Html]:
         yield element("p", f"{checked} were checked against the evidence on this page.")
     if document.usage:
         model = document.author.removeprefix("model:")
-        usage = Usage(**document.usage.to_dict())
+        usage = UsageDocument(**document.usage.to_dict())
         yield element("p", usage_text(Authorship(model, usage, document.problem, None)))
     version = document.producer.version
     yield element("p", f"Made by keet {version}. This page is one file and loads nothing.")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from keet.documents.model_explanation import EditDocument
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.explanation.model_explanation import Edit
 from keet.formatting import capitalized
 from keet.render.common.model_explanation import (
     aim_of,
     code_lines,
     edit_status,
-    flat,
     is_diff,
     leading_edit,
     other_edits,
@@ -19,6 +18,7 @@ from keet.render.common.model_explanation import (
 from keet.render.common.short_diff import HUNK
 from keet.render.html.markup import Content, Html, element, joined
 from keet.render.html.model_texts import ModelWords, lead_in
+from keet.safe_text import flat
 
 _SIGNS = {"+": "added", "-": "removed"}
 
@@ -39,7 +39,9 @@ def edits_section(each: LaunchExplanation, words: ModelWords) -> Iterator[Html]:
         )
 
 
-def _head(number: int, edit: Edit, each: LaunchExplanation, words: ModelWords) -> Iterator[Content]:
+def _head(
+    number: int, edit: EditDocument, each: LaunchExplanation, words: ModelWords
+) -> Iterator[Content]:
     yield f"Edit {number}"
     if edit.places:
         yield [" at ", joined([words.place(flat(place)) for place in edit.places], ", ")]
@@ -49,7 +51,7 @@ def _head(number: int, edit: Edit, each: LaunchExplanation, words: ModelWords) -
         yield f", instead of edit {edit.instead_of}"
 
 
-def _code(edit: Edit, key: str, number: int) -> Iterator[Html]:
+def _code(edit: EditDocument, key: str, number: int) -> Iterator[Html]:
     """The unchanged patch, so that the copy applies; a sketch if there is no patch."""
     if edit.diff:
         lines = edit.diff.removesuffix("\n").split("\n")
@@ -65,7 +67,7 @@ def _code(edit: Edit, key: str, number: int) -> Iterator[Html]:
         yield _bar(edit)
 
 
-def _bar(edit: Edit, button: Html | None = None) -> Html:
+def _bar(edit: EditDocument, button: Html | None = None) -> Html:
     """Whether it applies and compiles, and the button."""
     status = edit_status(edit) if edit.diff or edit.problem else ""
     good = bool(edit.diff) and edit.build != "fails"

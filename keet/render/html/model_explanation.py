@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from keet.documents.model_explanation import (
+    Authorship,
+    CauseDocument,
+    HypothesisDocument,
+    ModelExplanation,
+)
+from keet.evidence import Prose
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
-from keet.explanation.model_explanation import Authorship, Hypothesis, ModelCause, ModelExplanation
-from keet.prose.text import Prose
 from keet.render.common.model_explanation import (
     MARKS,
     OWN_WORDS,
     causes_beyond,
     claim_notes,
-    flat,
     model_explanations,
     not_confirmed,
     objections_beyond,
@@ -31,6 +35,7 @@ from keet.render.html.markup import Content, Html, element, joined
 from keet.render.html.model_edits import edits_section
 from keet.render.html.model_texts import ModelWords
 from keet.render.html.prose import prose
+from keet.safe_text import flat
 
 _BADGES = {"confirmed": "badge good", "refuted": "badge bad", "inconclusive": "badge warn"}
 
@@ -84,20 +89,20 @@ def _causes(each: LaunchExplanation, words: ModelWords) -> Iterator[Html]:
             yield element("ul", rows, class_="causes")
 
 
-def _cause(cause: ModelCause, known: str, words: ModelWords) -> Html:
+def _cause(cause: CauseDocument, known: str, words: ModelWords) -> Html:
     """`known`: what keet says about it."""
     at = [" at ", words.place(flat(cause.where))] if cause.where else None
     head = element("strong", words.finding(cause.finding, title_of(cause.finding)), at, ":")
     return element("li", head, " ", words.of(cause.text), _notes(cause, known, words))
 
 
-def _notes(cause: ModelCause, known: str, words: ModelWords) -> Iterator[Content]:
+def _notes(cause: CauseDocument, known: str, words: ModelWords) -> Iterator[Content]:
     notes = "; ".join([*filter(None, [known]), *claim_notes(cause)])
     if notes:
         kind = "warn" if known.startswith("not confirmed") else "muted"
         yield [" ", element("span", f"({notes})", class_=kind)]
     if cause.because:
-        facts = joined([words.reference(fact) for fact in cause.because], ", ")
+        facts = joined([words.reference(*fact.references) for fact in cause.because], ", ")
         yield element("p", "Based on: ", facts, ".", class_="rests")
 
 
@@ -132,11 +137,11 @@ def _fact(name: str, text: Prose, words: ModelWords) -> Content:
     return [element("dt", name), element("dd", words.of(text))]
 
 
-def _hypothesis(guess: Hypothesis, words: ModelWords) -> Html:
-    verdict = f"{MARKS[guess.judgement]} {guess.judgement}"
+def _hypothesis(guess: HypothesisDocument, words: ModelWords) -> Html:
+    verdict = f"{MARKS[guess.verdict]} {guess.verdict}"
     return element(
         "li",
-        element("span", verdict, class_=_BADGES[guess.judgement]),
+        element("span", verdict, class_=_BADGES[guess.verdict]),
         " ",
         element("strong", words.of(guess.text)),
         [" ", words.of(guess.reason)] if guess.reason else None,

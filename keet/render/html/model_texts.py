@@ -6,16 +6,15 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
-from keet.evidence import Evidence, Reference
+from keet.evidence import UNCHECKED, Evidence, Prose, Reference, Sentence
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.prose.text import UNCHECKED, Prose, ProseSentence
 from keet.render.common.computations import computations
-from keet.render.common.model_explanation import cited, flat, reason_text
+from keet.render.common.model_explanation import cited, reason_text
 from keet.render.html.anchors import Anchors
 from keet.render.html.finding import Lines
 from keet.render.html.markup import Content, Html, element, fragment, joined
 from keet.render.html.prose import prose
-from keet.safe_text import one_line
+from keet.safe_text import flat, one_line
 
 _BLANKS = re.compile(r"\s+")
 _PLACE = re.compile(r"(?P<file>.+):(?P<first>\d+)(?:-(?P<last>\d+))?")
@@ -55,14 +54,14 @@ class ModelWords:
         shown = (each for each in text.sentences if each.strip())
         return joined(map(self._sentence, shown), " ")
 
-    def _sentence(self, sentence: ProseSentence) -> Html:
+    def _sentence(self, sentence: Sentence) -> Html:
         words = fragment(self._parts(sentence))
         if not sentence.problem:
             return words
         reason = element("small", " (", prose(reason_text(sentence.problem)), ")")
         return element("span", element("b", UNCHECKED), " ", words, reason, class_="unchecked")
 
-    def _parts(self, sentence: ProseSentence) -> Iterator[Html]:
+    def _parts(self, sentence: Sentence) -> Iterator[Html]:
         last = len(sentence.parts) - 1
         for place, part in enumerate(sentence.parts):
             if not isinstance(part, str):

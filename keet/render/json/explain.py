@@ -26,23 +26,18 @@ from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_figures import LaunchFigure
 from keet.explanation.program import ProgramCollector
 from keet.profile import Launch
-from keet.render.common.model_explanation import BY_MODEL, model_explanations
-from keet.render.json.finding import finding_document, forecast_document, minor_document
-from keet.render.json.model_explanation import (
-    author_name,
-    encodable_explanation,
-    hypothesis_documents,
-    model_document,
-    model_numbers,
-    unchecked_sentences,
-    usage_document,
-    why,
+from keet.render.common.model_explanation import (
+    BY_MODEL,
+    causes_of,
+    model_explanations,
+    unchecked_lines,
 )
+from keet.render.json.finding import finding_document, forecast_document, minor_document
 from keet.render.json.report import device_document, report_document
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.explanation.model_explanation import Authorship
+    from keet.documents.model_explanation import Authorship
 
 
 Fields = dict[str, Any]
@@ -61,11 +56,10 @@ def explain_stream(explanation: Explanation) -> Streamed[ExplainDocument]:
 
 def explain_fields(explanation: Explanation) -> Iterator[tuple[str, Any]]:
     """Fields after the launches are computed when the launches have been written."""
-    explanation = encodable_explanation(explanation)
     profile = explanation.profile
     if explanation.author:
         some = model_explanations(explanation)
-        yield "author", author_name(explanation.author) if some else "analyst"
+        yield "author", explanation.author.author if some else "analyst"
     yield "report", report_document(profile)
     yield "device", device_document(explanation.asked[0].device)
     yield "devices", [device_document(device) for device in profile.devices]
@@ -73,12 +67,11 @@ def explain_fields(explanation: Explanation) -> Iterator[tuple[str, Any]]:
     printed: list[int] = []
     yield "launches", _launches(explanation, passed, printed)
     run, program = explanation.whole_run, passed.program()
-    model = model_numbers(explanation) if explanation.author else 0
     yield (
         "grounding",
         GroundingDocument.of(
-            sum(printed) + numbers_in([run, program]) + model,
-            unchecked_sentences(explanation) if explanation.author else (),
+            sum(printed) + numbers_in([run, program]),
+            unchecked_lines(explanation, always_named=True) if explanation.author else (),
         ),
     )
     if explanation.author:
@@ -102,7 +95,7 @@ def _launches(
 
 def _authorship(author: Authorship) -> Iterator[tuple[str, Any]]:
     """Empty instead of nulls if no model was used."""
-    yield "usage", usage_document(author.usage)
+    yield "usage", author.usage
     yield "problem", author.problem
     yield "transcript", author.transcript
 
@@ -183,13 +176,15 @@ def _in_run(explanation: Explanation, each: LaunchExplanation) -> Fields:
 def _by_model(explanation: Explanation, each: LaunchExplanation) -> Fields:
     if explanation.author is None:
         return {}
-    return {"hypotheses": hypothesis_documents(each), "model": model_document(each)}
+    said = each.model_explanation
+    return {"hypotheses": said.hypotheses if said else (), "model": said}
 
 
 def _model_fields(explanation: Explanation, each: LaunchExplanation, finding: Finding) -> Fields:
     if explanation.author is None:
         return {}
-    return {"why": why(each, finding.id), "origin": finding.origin}
+    why = " ".join(cause.text for cause in causes_of(each, finding.id)) or None
+    return {"why": why, "origin": finding.origin}
 
 
 def _duration(launch: Launch) -> Quantity | None:

@@ -15,7 +15,7 @@ from keet.documents.ask import AskDocument
 from keet.documents.cases import CasesDocument
 from keet.documents.diff import DiffDocument, ExplainAgainstDocument
 from keet.documents.doctor import DoctorDocument
-from keet.documents.document import LEFT_OUT, Document
+from keet.documents.document import COMPUTED, LEFT_OUT, Document
 from keet.documents.explain import ExplainDocument
 from keet.documents.finding_reference import FindingsDocument
 from keet.documents.hotspots import HotspotsDocument
@@ -52,9 +52,13 @@ DOCUMENTS: dict[str, type[Document]] = {
 class _Generator(GenerateJsonSchema):
     def default_schema(self, schema: Any) -> Any:
         """A field that may be left out has no default."""
-        if schema.get("default") is LEFT_OUT:
+        if any(schema.get("default") is unset for unset in (LEFT_OUT, COMPUTED)):
             return self.generate_inner(schema["schema"])
         return super().default_schema(schema)
+
+    def field_is_required(self, field: Any, total: bool) -> bool:  # noqa: FBT001 - pydantic's
+        """A computed field is always there."""
+        return field["schema"].get("default") is COMPUTED or super().field_is_required(field, total)
 
     def dataclass_schema(self, schema: Any) -> Any:
         """Pydantic finds the docstrings of a class's own fields only."""

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.evidence import Evidence
-from keet.explanation.answered_question import AnsweredQuestion
-from keet.render.common.answer import Block, Line, blocks_of, origin_of, paths_of
-from keet.render.common.model_explanation import flat
+from keet.explanation.answered_question import AnsweredQuestion, CitedNumber
+from keet.render.common.answer import Block, Line, blocks_of
 from keet.render.markdown.markup import code, fence, prose
 from keet.render.markdown.model_explanation import author_markdown, numbers_markdown, words
+from keet.safe_text import flat
 
 
 def ask_markdown(answered: AnsweredQuestion) -> str:
     blocks = [
         *_heading(answered),
-        *map(_block, blocks_of(answered.text)),
+        *map(_block, blocks_of(answered.answer)),
         *_numbers(answered),
         *_closing(answered),
     ]
@@ -24,7 +23,7 @@ def ask_markdown(answered: AnsweredQuestion) -> str:
 
 def _heading(answered: AnsweredQuestion) -> Iterator[str]:
     yield f"## {prose(flat(answered.question))}"
-    paths = [code(path) for path in paths_of(answered)]
+    paths = [code(report.path) for report in answered.reports]
     if len(paths) > 1:
         paths = [f"report {number}: {path}" for number, path in enumerate(paths)]
     yield "\n".join(f"- {path}" for path in paths)
@@ -45,20 +44,22 @@ def _line(line: Line) -> str:
 
 
 def _numbers(answered: AnsweredQuestion) -> Iterator[str]:
-    launches = [_launch(entry, answered) for entry in answered.evidence]
-    yield from numbers_markdown(answered.evidence, [answered.text], launches)
+    cited = answered.evidence.values()
+    launches = [_launch(entry, answered) for entry in cited]
+    yield from numbers_markdown([each.number for each in cited], [answered.answer], launches)
 
 
-def _launch(entry: Evidence, answered: AnsweredQuestion) -> str:
-    origin = origin_of(entry, answered)
-    if origin is None:
+def _launch(entry: CitedNumber, answered: AnsweredQuestion) -> str:
+    if entry.report is None:
         return ""
-    report = f" of report {origin.report}" if len(answered.explanations) > 1 else ""
-    return f"{origin.launch.launch.id}{report}: {code(origin.launch.launch.kernel)}"
+    report = f" of report {entry.report}" if len(answered.reports) > 1 else ""
+    return f"{entry.launch}{report}: {code(entry.kernel or '')}"
 
 
 def _closing(answered: AnsweredQuestion) -> Iterator[str]:
-    yield from author_markdown(answered.author, "", answered=bool(answered.text), part="answer")
+    yield from author_markdown(
+        answered.authorship, "", answered=bool(answered.answer), part="answer"
+    )
     if answered.followups:
         yield "Next:"
         yield fence(answered.followups, "sh")

@@ -19,7 +19,6 @@ from keet.render.common.model_explanation import (
     claim_notes,
     code_lines,
     edit_status,
-    flat,
     is_diff,
     label_of,
     leading_edit,
@@ -34,17 +33,18 @@ from keet.render.common.model_explanation import (
     without_guesses,
 )
 from keet.render.markdown.markup import code, fence, prose, table
+from keet.safe_text import flat
 from keet.version import __version__
 
 if TYPE_CHECKING:
-    from keet.explanation.model_explanation import (
+    from keet.documents.model_explanation import (
         Authorship,
-        Edit,
-        Hypothesis,
-        ModelCause,
+        CauseDocument,
+        EditDocument,
+        HypothesisDocument,
         ModelExplanation,
     )
-    from keet.prose.text import Prose, ProseSentence
+    from keet.evidence import Prose, Sentence
 
 
 def words(text: Prose) -> str:
@@ -54,7 +54,7 @@ def words(text: Prose) -> str:
     return " ".join(map(sentence_markdown, shown))
 
 
-def sentence_markdown(sentence: ProseSentence) -> str:
+def sentence_markdown(sentence: Sentence) -> str:
     text = prose(flat(sentence))
     return (
         f"*{text}* (unchecked: {prose(reason_text(sentence.problem))})"
@@ -79,10 +79,10 @@ def why_markdown(each: LaunchExplanation, finding: str) -> Iterator[str]:
         yield f"**The model objects:** {words(objection.text)}{notes}"
 
 
-def _notes(cause: ModelCause, known: str) -> str:
+def _notes(cause: CauseDocument, known: str) -> str:
     """keet's remarks."""
     notes = "; ".join([*filter(None, [known]), *claim_notes(cause)])
-    facts = ", ".join(flat(reference.text) for reference in cause.because)
+    facts = ", ".join(map(flat, cause.because))
     text = f" ({prose(notes)})" if notes else ""
     return f"{text} Based on: {prose(facts)}." if facts else text
 
@@ -96,20 +96,20 @@ def edits_markdown(each: LaunchExplanation) -> Iterator[str]:
         yield from _edit_notes(edit)
 
 
-def _aim(edit: Edit) -> str:
+def _aim(edit: EditDocument) -> str:
     places = ", ".join(code(flat(place)) for place in edit.places)
     at = f" at {places}" if places else ""
     return at + (f" for {prose(label_of(edit.finding))}" if edit.finding else "")
 
 
-def _code(edit: Edit) -> Iterator[str]:
+def _code(edit: EditDocument) -> Iterator[str]:
     if edit.diff:
         yield fence(edit.diff.strip("\r\n").splitlines(), "diff")
     elif edit.sketch.strip():
         yield fence(code_lines(edit.sketch), "diff" if is_diff(edit.sketch) else "cuda")
 
 
-def _edit_notes(edit: Edit) -> Iterator[str]:
+def _edit_notes(edit: EditDocument) -> Iterator[str]:
     status = edit_status(edit)
     rows = [f"- {prose(capitalized(status))}"] if edit.diff or edit.problem else []
     notes = (("Risk", edit.risk), ("Check", edit.check))
@@ -141,7 +141,7 @@ def _list(title: str, items: Sequence[str]) -> Iterator[str]:
         yield "\n".join(items)
 
 
-def _cause(cause: ModelCause, known: str) -> str:
+def _cause(cause: CauseDocument, known: str) -> str:
     at = f" at {code(flat(cause.where))}" if cause.where else ""
     head = f"**{prose(title_of(cause.finding))}**{at}"
     return f"- {head}: {words(cause.text)}{_notes(cause, known)}"
@@ -159,14 +159,14 @@ def _about(statement: ModelExplanation) -> Iterator[str]:
         yield "\n".join(rows)
 
 
-def _hypotheses(hypotheses: Sequence[Hypothesis]) -> Iterator[str]:
+def _hypotheses(hypotheses: Sequence[HypothesisDocument]) -> Iterator[str]:
     items = list(map(_hypothesis, hypotheses))
     yield from _list("Expected from the source alone, before the model saw any number:", items)
 
 
-def _hypothesis(guess: Hypothesis) -> str:
+def _hypothesis(guess: HypothesisDocument) -> str:
     reason = words(guess.reason)
-    verdict = f"{MARKS[guess.judgement]} **{guess.judgement}**"
+    verdict = f"{MARKS[guess.verdict]} **{guess.verdict}**"
     return f"- {verdict}: {words(guess.text)}" + (f"\\\n  {reason}" if reason else "")
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.evidence import Evidence
-from keet.explanation.answered_question import AnsweredQuestion
-from keet.render.common.answer import Block, Line, blocks_of, origin_of, paths_of
+from keet.explanation.answered_question import AnsweredQuestion, CitedNumber
+from keet.render.common.answer import Block, Line, blocks_of
 from keet.render.common.computations import computation_lines, in_short
 from keet.render.common.device import describe_device
-from keet.render.common.model_explanation import flat, unchecked_line
 from keet.render.terminal.code_block import code_block
 from keet.render.terminal.finding import indented
 from keet.render.terminal.layout import Group, Renderable, Table, Text
 from keet.render.terminal.model_explanation import author_view, own_words_view, reasons_view, words
+from keet.safe_text import flat
 
 _WIDEST_MARK = 5
 
@@ -43,7 +42,7 @@ def _heading(answered: AnsweredQuestion) -> Iterator[Renderable]:
 def _answer(answered: AnsweredQuestion, *, verbose: bool) -> Iterator[Renderable]:
     """Without `verbose`, how numbers were computed is printed below the paragraph or list."""
     printed: set[str] = set()
-    for block in blocks_of(answered.text):
+    for block in blocks_of(answered.answer):
         yield ""
         if block.code:
             yield code_block(block.code, 2)
@@ -71,15 +70,15 @@ def _line(line: Line) -> Renderable:
 
 
 def _numbers(answered: AnsweredQuestion) -> Iterator[Renderable]:
-    if not answered.evidence:
-        return
-    yield ""
-    yield indented(_table(answered), 2)
+    if answered.evidence:
+        yield ""
+        yield indented(_table(answered), 2)
 
 
 def _table(answered: AnsweredQuestion) -> Table:
     """The column of source lines is left out if no number has one."""
-    has_lines = any(entry.line for entry in answered.evidence)
+    cited = answered.evidence.values()
+    has_lines = any(entry.line for entry in cited)
     table = Table(padding=(0, 2), heading_style="dim")
     table.add_column("number", overflow="fold")
     table.add_column("value", justify="right", no_wrap=True)
@@ -87,29 +86,27 @@ def _table(answered: AnsweredQuestion) -> Table:
         table.add_column("line", style="cyan", overflow="fold")
     table.add_column("launch", overflow="fold")
     table.add_column("id", style="dim", overflow="fold")
-    for entry in answered.evidence:
+    for entry in cited:
         line = [Text(flat(entry.line or ""))] if has_lines else []
-        launch = Text(_launch_of(answered, entry))
+        launch, number = Text(_launch_of(answered, entry)), entry.number
         table.add_row(
-            Text(flat(entry.label)), Text(str(entry)), *line, launch, Text(flat(entry.id))
+            Text(flat(entry.label)), Text(str(number)), *line, launch, Text(flat(number.id))
         )
     return table
 
 
-def _launch_of(answered: AnsweredQuestion, entry: Evidence) -> str:
-    origin = origin_of(entry, answered)
-    if origin is None:
+def _launch_of(answered: AnsweredQuestion, entry: CitedNumber) -> str:
+    if entry.report is None:
         return ""
-    launch = origin.launch.launch
-    report = f" (report {origin.report})" if len(paths_of(answered)) > 1 else ""
-    return f"#{launch.id} {launch.kernel}{report}"
+    report = f" (report {entry.report})" if len(answered.reports) > 1 else ""
+    return f"#{entry.launch} {entry.kernel}{report}"
 
 
 def _closing(answered: AnsweredQuestion, *, verbose: bool) -> Iterator[Renderable]:
-    if answered.text:
+    if answered.answer:
         yield from own_words_view(len(answered.unchecked))
     if verbose:
-        yield from reasons_view([unchecked_line(each) for each in answered.unchecked])
-    yield from author_view(answered.author, answered=bool(answered.text), part="answer")
+        yield from reasons_view([each.line for each in answered.unchecked])
+    yield from author_view(answered.authorship, answered=bool(answered.answer), part="answer")
     for number, command in enumerate(answered.followups):
         yield Text.assemble(("Next: " if not number else " " * 6, "bold"), flat(command))

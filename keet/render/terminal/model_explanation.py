@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from keet.documents.model_explanation import Authorship, EditDocument
+from keet.evidence import UNCHECKED, Prose, Sentence
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
-from keet.explanation.model_explanation import Authorship, Edit
-from keet.prose.text import UNCHECKED, Prose, ProseSentence
 from keet.render.common.model_explanation import (
     BY_MODEL,
     OWN_WORDS,
     aim_of,
     edit_status,
-    flat,
     places_of,
     unchecked_lines,
     unchecked_text,
@@ -20,6 +19,7 @@ from keet.render.common.model_explanation import (
 )
 from keet.render.terminal.finding import indented
 from keet.render.terminal.layout import Renderable, Text
+from keet.safe_text import flat
 
 BY = "bold magenta"
 """Style of text by a model."""
@@ -31,7 +31,7 @@ def words(text: Prose) -> Text:
     return Text(" ").join(_marked(each) for each in text.sentences if each.strip())
 
 
-def _marked(sentence: ProseSentence) -> Text:
+def _marked(sentence: Sentence) -> Text:
     text = flat(sentence)
     return Text.assemble((UNCHECKED, "yellow"), f" {text}") if sentence.problem else Text(text)
 
@@ -46,7 +46,7 @@ def summary_view(summary: Prose) -> Renderable:
     return indented(Text.assemble(("Model: ", BY), words(summary)), 2)
 
 
-def edit_head(number: int, edit: Edit, each: LaunchExplanation) -> Text:
+def edit_head(number: int, edit: EditDocument, each: LaunchExplanation) -> Text:
     """Title of an edit."""
     place, aim = places_of(edit), aim_of(edit, each)
     at = Text.assemble(" at ", (place, "cyan")) if place else ""
@@ -54,7 +54,7 @@ def edit_head(number: int, edit: Edit, each: LaunchExplanation) -> Text:
     return Text.assemble((f"Edit {number} (model)", BY), at, f" {aim}" if aim else "", other)
 
 
-def edit_status_view(edit: Edit) -> Iterator[Renderable]:
+def edit_status_view(edit: EditDocument) -> Iterator[Renderable]:
     good = bool(edit.diff) and edit.build != "fails"
     if edit.diff or edit.problem:
         yield indented(Text(edit_status(edit), "green" if good else "yellow"), EDIT_INDENT)

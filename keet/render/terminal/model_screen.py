@@ -11,18 +11,17 @@ from functools import reduce
 from typing import NamedTuple
 
 from keet.diagnosis.finding import Finding
+from keet.documents.model_explanation import CauseDocument, EditDocument
+from keet.evidence import Prose
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.explanation.model_explanation import Edit, ModelCause
 from keet.explanation.program import ProgramExplanation
 from keet.formatting import count_noun
-from keet.prose.text import Prose
 from keet.render.common.computations import computation_lines, in_short
 from keet.render.common.model_explanation import (
     causes_beyond,
     code_lines,
     edit_replaces_advice,
     first_sentences,
-    flat,
     is_diff,
     leading_causes,
     leading_edit,
@@ -54,6 +53,7 @@ from keet.render.terminal.model_explanation import (
     headline_view,
     words,
 )
+from keet.safe_text import flat
 
 _ALL = 99
 
@@ -184,7 +184,7 @@ class _Screen:
             if room.advice and not edit_replaces_advice(each, finding.id):
                 yield action_view(finding)
 
-    def _why(self, cause: ModelCause) -> Text:
+    def _why(self, cause: CauseDocument) -> Text:
         """A cause that is not a finding has its own title."""
         same = [finding for finding in self._each.findings if finding.id == cause.finding]
         name = "Why (model)" if same else f"{title_of(cause.finding)} (model)"
@@ -192,7 +192,7 @@ class _Screen:
         at = f" at {flat(cause.where)}" if cause.where and cause.where not in named else ""
         return Text.assemble((name, BY), (at, "cyan"), (": ", BY))
 
-    def _edit(self, edit: Edit) -> Iterator[Renderable]:
+    def _edit(self, edit: EditDocument) -> Iterator[Renderable]:
         room = self._room
         head = Text.assemble(edit_head(1, edit, self._each), ": ")
         yield from self._text(head, edit.what, room.what, INDENT)
@@ -203,7 +203,7 @@ class _Screen:
             if text and most:
                 yield from self._text(Text(name, "bold"), text, most, EDIT_INDENT)
 
-    def _code(self, edit: Edit) -> Iterator[Renderable]:
+    def _code(self, edit: EditDocument) -> Iterator[Renderable]:
         most = self._room.code
         if edit.diff:
             rows = short_diff(edit.diff, most)
@@ -239,7 +239,7 @@ class _Screen:
             name.right_crop(len(name) - name.plain.rindex("  cause: "))
         return name
 
-    def _other_edit(self, number: int, edit: Edit) -> Text:
+    def _other_edit(self, number: int, edit: EditDocument) -> Text:
         """On one line; without its text if that does not fit and the title says where it is."""
         head = edit_head(number, edit, self._each)
         text = Text.assemble(head, ": ", words(in_short(first_sentences(edit.what, 1))))
@@ -247,7 +247,7 @@ class _Screen:
         return head if says_where and text.cell_len > self._width else text
 
 
-def _also(cause: ModelCause, each: LaunchExplanation) -> Text:
+def _also(cause: CauseDocument, each: LaunchExplanation) -> Text:
     at = f" at {flat(cause.where)}" if cause.where else ""
     known = standing(cause, each)
     return Text.assemble(("Also (model): ", BY), f"{title_of(cause.finding)}{at} ({known})")

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from keet.documents.model_explanation import (
+    CauseDocument,
+    EditDocument,
+    HypothesisDocument,
+    ModelExplanation,
+)
 from keet.evidence import Evidence
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.explanation.model_explanation import Edit, Hypothesis, ModelCause, ModelExplanation
 from keet.render.common.model_explanation import (
     MARKS,
     causes_beyond,
@@ -14,7 +19,6 @@ from keet.render.common.model_explanation import (
     cited,
     claim_notes,
     code_lines,
-    flat,
     is_diff,
     leading_edit,
     not_confirmed,
@@ -35,6 +39,7 @@ from keet.render.terminal.model_explanation import (
     edit_status_view,
     words,
 )
+from keet.safe_text import flat
 
 _STYLES = {"confirmed": "green", "refuted": "red", "inconclusive": "yellow"}
 
@@ -64,10 +69,10 @@ def model_view(each: LaunchExplanation) -> Iterator[Renderable]:
     yield from _numbers(cited(each))
 
 
-def _notes(cause: ModelCause, known: str) -> Text:
+def _notes(cause: CauseDocument, known: str) -> Text:
     """keet's remarks, after the model's text in another style."""
     notes = "; ".join([*filter(None, [known]), *claim_notes(cause)])
-    facts = ", ".join(flat(reference.text) for reference in cause.because)
+    facts = ", ".join(map(flat, cause.because))
     texts = [f" ({notes})" if notes else "", f" Based on: {facts}." if facts else ""]
     return Text.assemble((texts[0], "yellow"), (texts[1], "dim"))
 
@@ -84,7 +89,7 @@ def _edits(each: LaunchExplanation) -> Iterator[Renderable]:
                 yield indented(Text.assemble((name, "bold"), words(text)), EDIT_INDENT)
 
 
-def _code(edit: Edit) -> Iterator[Renderable]:
+def _code(edit: EditDocument) -> Iterator[Renderable]:
     if edit.diff:
         yield code_block(patch_lines(edit), EDIT_INDENT, is_diff=True)
     elif edit.sketch.strip():
@@ -92,7 +97,7 @@ def _code(edit: Edit) -> Iterator[Renderable]:
         yield code_block(lines, EDIT_INDENT, is_diff=is_diff(edit.sketch))
 
 
-def _causes_of(title: str, causes: Sequence[tuple[ModelCause, str]]) -> Iterator[Renderable]:
+def _causes_of(title: str, causes: Sequence[tuple[CauseDocument, str]]) -> Iterator[Renderable]:
     """`causes`: each with keet's remark."""
     if causes:
         yield from _section(title)
@@ -110,15 +115,15 @@ def _about(statement: ModelExplanation) -> Iterator[Renderable]:
         yield indented(_grid(7, rows), 2)
 
 
-def _hypotheses(hypotheses: Sequence[Hypothesis]) -> Iterator[Renderable]:
+def _hypotheses(hypotheses: Sequence[HypothesisDocument]) -> Iterator[Renderable]:
     if not hypotheses:
         return
     yield from _section("Expected from the source alone, before the model saw any number:")
     yield indented(_grid(14, map(_hypothesis, hypotheses)), 2)
 
 
-def _hypothesis(guess: Hypothesis) -> tuple[Text, Text]:
-    verdict = Text(f"{MARKS[guess.judgement]} {guess.judgement}", _STYLES[guess.judgement])
+def _hypothesis(guess: HypothesisDocument) -> tuple[Text, Text]:
+    verdict = Text(f"{MARKS[guess.verdict]} {guess.verdict}", _STYLES[guess.verdict])
     expected = words(guess.text)
     expected.stylize("bold")
     reason = Text.assemble("\n", words(guess.reason)) if guess.reason else Text()

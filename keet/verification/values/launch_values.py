@@ -121,7 +121,7 @@ class LaunchValues:
         for row in rows_of_any_size(each.view, each.account):
             yield from _window(row.label, [row.share, row.us])
         yield from _window("other", [rest_of(each.view, each.account.leading(3))])
-        yield from values_in_texts(texts_of(each), each.evidence, launch)
+        yield from values_in_texts(texts_of(each), each.evidence)
         yield from values_of_evidence(each.evidence)
         yield from group_values(self._groups.get(launch))
         yield _count("launches of the report", len(self._profile.launches), "longest")
@@ -165,7 +165,7 @@ class LaunchValues:
                 yield ComputedValue(piece.label, quantity, words, "sentence")
                 yield ComputedValue(piece.label, quantity, content_words(entry.level), "cell")
         evidence = [*found.evidence.values()]
-        yield from values_in_texts([found.reading, *found.notes], evidence, launch)
+        yield from values_in_texts([found.reading, *found.notes], evidence)
         near = found.nearest_ceilings
         together = content_words(" ".join(ceiling.label for ceiling in near))
         for ceiling in near:

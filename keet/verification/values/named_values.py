@@ -15,14 +15,13 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Reference, Sentence
 from keet.profile import Launch
 from keet.profile.launch_iteration import MAX_DECODED
 from keet.units import Quantity
-from keet.verification.grounding import check_grounding
 from keet.verification.number_match import agrees
 from keet.verification.text.metric_names import words_of
-from keet.verification.text.numbers import TextNumber
+from keet.verification.text.numbers import TextNumber, find_numbers
 from keet.verification.text.sentences import split_sentences
 from keet.verification.text.source_places import RowKey
 from keet.verification.values.report_values import ReportValue
@@ -356,28 +355,39 @@ def _row(piece: Evidence) -> RowKey | None:
 
 def values_in_texts(
     texts: Iterable[str],
-    evidence: Sequence[Evidence],
-    launch: Launch | None = None,
+    evidence: Iterable[Evidence],
     owners: Owners = MappingProxyType({}),
 ) -> Iterator[ComputedValue]:
-    """The evidence in keet's own sentences, named by the words around each number."""
+    """The numbers in keet's own sentences, named by the words around each."""
     pieces = {piece.id: piece for piece in evidence}
     for text in texts:
-        verified = check_grounding(text, evidence, launch=launch).verified
+        printed = list(_printed(text, pieces))
         for sentence in split_sentences(text):
-            here = [v for v in verified if sentence.start <= v.number.start < sentence.end]
-            numbers = [_moved(v.number, -sentence.start) for v in here]
+            here = [each for each in printed if sentence.start <= each[0].start < sentence.end]
+            numbers = [_moved(number, -sentence.start) for number, _ in here]
             around = SentenceWords(sentence.text, numbers)
-            for number, entry in zip(numbers, here):
+            for number, (_, piece) in zip(numbers, here):
                 words = around.around(number).window
                 if number.shape is None and words:
-                    piece = pieces[entry.evidence[0]] if len(entry.evidence) == 1 else None
                     about = owners.get(piece.id, frozenset()) if piece else frozenset()
                     yield _said(number, words, piece)._replace(launches=about)
 
 
+def _printed(
+    text: str, pieces: Mapping[str, Evidence]
+) -> Iterator[tuple[TextNumber, Evidence | None]]:
+    """Numbers with their evidence; None for constants, and for numbers of several pieces."""
+    numbers = find_numbers(text)
+    end = 0
+    for part in text.parts if isinstance(text, Sentence) else (Reference(text, ()),):
+        start, end = end, end + len(str(part))
+        if isinstance(part, Reference):
+            piece = pieces.get(part.ids[0]) if len(part.ids) == 1 else None
+            yield from ((number, piece) for number in numbers if start <= number.start < end)
+
+
 def _said(number: TextNumber, words: frozenset[str], piece: Evidence | None) -> ComputedValue:
-    """With the value of the evidence; for numbers computed from two pieces, the printed value."""
+    """With the value of the evidence; without one, the printed value."""
     label = piece.label if piece else "a number that keet prints"
     same = piece is not None and agrees(number, Quantity(piece.value, piece.unit))
     value, unit = (piece.value, piece.unit) if piece and same else (number.value, number.unit)

@@ -47,7 +47,7 @@ def program_values(program: ProgramExplanation) -> Iterator[ComputedValue]:
 
 
 def _sentences(program: ProgramExplanation, owners: Owners) -> Iterator[ComputedValue]:
-    yield from values_in_texts(program.texts, [*program.book], owners=owners)
+    yield from values_in_texts(program.texts, [*program.book], owners)
     for found in program.cross_launch:
         yield from values_in_texts([found.text], found.evidence)
     if program.run:

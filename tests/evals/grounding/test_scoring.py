@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from evals.grounding.checkers import CHECKERS, CheckResult, Outcome, own, verified
+from evals.grounding.checkers import CheckResult, Outcome, verified
 from evals.grounding.explanations import SampleExplanations
 from evals.grounding.mutations import MUTATIONS, Mutant, mutants_of
 from evals.grounding.scoring import Trial, accepted, caught_by_kind
@@ -69,11 +69,10 @@ def test_changed_digits_are_no_rounding_of_the_value(
 def test_checks_accept_true_sentences_and_refute_false_ones(explained: SampleExplanations) -> None:
     piece = explained.asked["dram_bytes_read"]
     true, false = f"DRAM Bytes Read is {piece}.", "DRAM Bytes Read is 9.1 GB."
-    for check in (verified, own):
-        passed, caught = check(explained, [true, false])
-        assert passed == CheckResult(Outcome.PASSED, "")
-        assert caught.outcome is Outcome.REFUTED
-        assert caught.why
+    passed, caught = verified(explained, [true, false])
+    assert passed == CheckResult(Outcome.PASSED, "")
+    assert caught.outcome is Outcome.REFUTED
+    assert caught.why
 
 
 def test_each_sentence_gets_its_own_verdict(explained: SampleExplanations) -> None:
@@ -96,7 +95,7 @@ DOUBTED = CheckResult(Outcome.DOUBTED, "no name")
 def a_trial(
     on_true: CheckResult, on_false: CheckResult, sample: str = "a", true: str = "t"
 ) -> Trial:
-    return Trial(sample, "kind", "verify", true, "f", on_true, on_false)
+    return Trial(sample, "kind", true, "f", on_true, on_false)
 
 
 def test_caught_and_unscored_mutants_are_counted_separately() -> None:
@@ -108,12 +107,13 @@ def test_caught_and_unscored_mutants_are_counted_separately() -> None:
         a_trial(DOUBTED, REFUTED),
         a_trial(CheckResult(Outcome.PASSED, "no number was seen"), REFUTED),
     ]
-    found = next(each for each in caught_by_kind(trials) if each.checker == "verify")
+    (found,) = caught_by_kind(trials)
     assert (found.mutants, found.unscored, found.refuted, found.doubted) == (3, 3, 1, 1)
     assert found.caught is not None
     assert found.caught.mean == pytest.approx(2 / 3)
     assert found.example == trials[2]
-    assert all(each.caught is None for each in caught_by_kind(trials) if each.checker != "verify")
+    (unscored,) = caught_by_kind(trials[3:])
+    assert unscored.caught is None
 
 
 def test_a_trial_says_why() -> None:
@@ -124,7 +124,6 @@ def test_a_trial_says_why() -> None:
 
 def test_true_sentences_count_once() -> None:
     trials = [a_trial(PASSED, REFUTED), a_trial(PASSED, PASSED), a_trial(DOUBTED, PASSED, "b", "u")]
-    everywhere = [trial._replace(checker=checker) for checker in CHECKERS for trial in trials]
-    for each in accepted(everywhere):
-        assert (each.sentences, each.doubted, each.refuted) == (2, 1, 0)
-        assert each.passed.mean == 0.5
+    found = accepted(trials)
+    assert (found.sentences, found.doubted, found.refuted) == (2, 1, 0)
+    assert found.passed.mean == 0.5

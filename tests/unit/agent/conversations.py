@@ -17,12 +17,12 @@ from keet.agent.privacy.redaction import Redaction, Redactor
 from keet.agent.question_answer import answer_question
 from keet.agent.recorded.transcript import Transcript
 from keet.agent.session import ModelSession, estimate
+from keet.documents.model_explanation import ModelExplanation
+from keet.evidence import Prose
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation
-from keet.explanation.model_explanation import ModelExplanation
 from keet.ingest import read_profile
 from keet.profile import Profile
-from keet.prose.text import Prose
 from tests.kept_reports import sample_report
 
 READING: dict[str, Any] = {

@@ -8,7 +8,8 @@ import pytest
 
 from keet.analysis.time_model import TimeModel
 from keet.diagnosis.claims.evaluation import check_cause
-from keet.explanation.model_explanation import Authorship, ModelCause, Usage
+from keet.documents.model_explanation import Authorship, CauseDocument
+from tests.model_parts import usage
 from tests.unit.agent.conversations import Talk, cause, conclusion, explained, talk
 
 HALF = {"kind": "instructions", "of": "all", "needed": "inst_executed / 2"}
@@ -22,7 +23,7 @@ def series(*causes: Any, objections: Any = ()) -> Talk:
     return talk(READS, said, {"corrections": []}, sample=SERIES)
 
 
-def only(done: Talk) -> ModelCause:
+def only(done: Talk) -> CauseDocument:
     (found,) = done.model_explanation.causes
     return found
 
@@ -264,7 +265,7 @@ def test_json_and_text_agree() -> None:
     from keet.render.json.explain import explain_document
 
     done = series(pipe(claim=HALF))
-    author = Authorship("fake", Usage(2, 0, 0, 0, None, 0.0), None, None)
+    author = Authorship("fake", usage(2, 0, 0, 0, "unknown", 0.0), None, None)
     told = done.before._replace(launches=(done.found.each,), author=author)
     document = explain_document(told).to_dict()
     (launch,) = document["launches"]

@@ -118,7 +118,10 @@ def test_a_false_fact_is_sent_back() -> None:
     assert "`because` of causes[0]" in prompt
     assert "waves_per_sm < 1 is false: Waves Per SM 3.88 < 1" in prompt
     (found,) = prompt_of.model_explanation.causes
-    assert [fact.written for fact in found.because] == ["waves_per_sm > 1", "bank_conflicts_load"]
+    assert [fact.written.strip("{}") for fact in found.because] == [
+        "waves_per_sm > 1",
+        "bank_conflicts_load",
+    ]
     assert found.problem is None
 
 
@@ -138,9 +141,9 @@ def test_verdicts_on_hypotheses_need_reasons() -> None:
         {"hypothesis": 7, "verdict": "refuted", "reason": "There is no such hypothesis."},
     ]
     one, two = talk(READING, conclusion(judged=judged)).model_explanation.hypotheses
-    assert (one.judgement, one.finding) == ("confirmed", "shared_bank_conflict")
+    assert (one.verdict, one.finding) == ("confirmed", "shared_bank_conflict")
     assert str(one.reason).startswith("59.6% ")
-    assert two.judgement == "inconclusive"  # a verdict without a reason is an opinion
+    assert two.verdict == "inconclusive"  # a verdict without a reason is an opinion
 
 
 def test_a_verdict_with_an_unchecked_reason_is_inconclusive() -> None:
@@ -148,7 +151,7 @@ def test_a_verdict_with_an_unchecked_reason_is_inconclusive() -> None:
     one, _ = talk(
         READING, conclusion(judged=judged), {"corrections": []}
     ).model_explanation.hypotheses
-    assert one.judgement == "inconclusive"
+    assert one.verdict == "inconclusive"
     assert str(one.reason) == f"[unchecked] {FREE}"
 
 
@@ -180,7 +183,7 @@ def test_the_reading_is_kept_if_the_inspection_fails() -> None:
     done = talk(READING, ModelFault("server", "it is gone"))
     assert str(done.found.fault) == "it is gone"
     assert str(done.model_explanation.purpose) == "Scores queries against items."
-    assert [each.judgement for each in done.model_explanation.hypotheses] == ["inconclusive"] * 2
+    assert [each.verdict for each in done.model_explanation.hypotheses] == ["inconclusive"] * 2
     assert talk(ModelFault("server", "it is gone")).found.each.model_explanation is None
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from keet.agent.edits.patch_file import patch_file
+from keet.documents.model_explanation import EditDocument
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation
-from keet.explanation.model_explanation import Edit, ModelExplanation
 from keet.ingest import read_profile
-from keet.prose.text import Prose
+from tests import model_parts
 
 SAMPLE = Path("kernels_samples/column_physics")
 SOURCE = (SAMPLE / "slow.cu").read_text(encoding="utf-8")
@@ -26,8 +26,9 @@ def diff_of(old: str, new: str) -> str:
     return "".join(difflib.unified_diff(*texts, "a/slow.cu", "b/slow.cu"))
 
 
-def edit(diff: str, build: str = "compiles", problem: str | None = None) -> Edit:
-    return Edit(None, Prose(), diff, ("slow.cu:1",), "", problem, build, "text", Prose(), Prose())
+def edit(diff: str, build: str = "compiles", problem: str | None = None) -> EditDocument:
+    parts = {"places": ("slow.cu:1",), "problem": problem, "build": build, "build_text": "text"}
+    return model_parts.edit(None, diff=diff, **parts)
 
 
 @cache
@@ -36,9 +37,9 @@ def explained() -> Explanation:
     return explain(profile, profile.launches, 5)
 
 
-def with_edits(*edits: Edit) -> Explanation:
+def with_edits(*edits: EditDocument) -> Explanation:
     told = explained()
-    said = ModelExplanation(Prose(), Prose(), Prose(), (), (), (), edits)
+    said = model_parts.said(edits=edits)
     launches = tuple(each._replace(model_explanation=said) for each in told.launches)
     return told._replace(launches=launches)
 

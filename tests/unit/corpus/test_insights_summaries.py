@@ -7,7 +7,7 @@ import pytest
 from keet.agent.insights_summary import read_summary
 from keet.corpus.insights.summaries import insight_evidence, insight_text
 from keet.documents.insights import InsightDocument
-from keet.prose.text import Prose
+from keet.evidence import Prose
 from tests.insights_sets import insights_of, launch, make_set
 from tests.rows import each_row
 

@@ -4,6 +4,7 @@ force."""
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 from statistics import fmean
 
@@ -235,7 +236,7 @@ def test_claims_about_one_cause_are_combined() -> None:
     assert max(gains) <= evaluated("blend_frames:slow", dram, l2).possible <= math.prod(gains) * 2
     assert evaluated("blend_frames:slow", dram, dram).possible == pytest.approx(gains[0])
     both = evaluated("blend_frames:slow", wrong, l2)
-    assert both._replace(candidate=None) == alone[1]._replace(candidate=None)
+    assert replace(both, candidate=None) == replace(alone[1], candidate=None)
 
 
 def test_what_is_not_in_the_report_is_unknown() -> None:

@@ -20,7 +20,6 @@ from keet.evidence.free_numbers import number_in
 from keet.explanation.analyst import explain
 from keet.findings import findings
 from keet.ingest import read_profile
-from keet.prose.text import ProseSentence
 from tests.rows import each_row
 
 ROOT = Path(__file__).parents[3]
@@ -107,7 +106,7 @@ def test_sentences_are_made_of_clauses() -> None:
     assert Sentence(" and ").join([]) == Sentence() == ""
 
 
-@each_row("sentence", [CLAUSE, ProseSentence(CLAUSE.parts, "a problem", "\n")])
+@each_row("sentence", [CLAUSE, Sentence.of(CLAUSE.parts, "a problem", "\n")])
 def test_copies_keep_their_parts(sentence: Sentence) -> None:
     for made in (copy.deepcopy(sentence), pickle.loads(pickle.dumps(sentence))):
         assert (made, type(made), vars(made)) == (sentence, type(sentence), vars(sentence))

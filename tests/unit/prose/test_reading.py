@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keet.evidence import Prose
 from keet.evidence.free_numbers import Allowed
 from keet.prose.names import Names
-from keet.prose.reading import read_prose
-from keet.prose.text import SPAN, Prose
+from keet.prose.reading import SPAN, read_prose
 from tests.long_texts import PROSE, repeated
 from tests.rows import each_row
 from tests.unit.prose.prose_names import ALLOWED, names

@@ -7,8 +7,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.evidence import Reference
-from keet.prose.text import SPAN, Prose, ProseSentence, sentences_of
+from keet.evidence import Prose, Reference, Sentence
+from keet.prose.reading import SPAN, sentences_of
 from tests.rows import each_row
 
 TEXTS = st.text(alphabet="aB1.!? \n\t-*()`{}'\"_:é", max_size=120)
@@ -63,8 +63,8 @@ def test_paragraphs_and_items_keep_their_ends() -> None:
 
 
 def test_a_sentence_is_replaced_by_several() -> None:
-    def sentence(text: str, end: str = " ") -> ProseSentence:
-        return ProseSentence((text,), None, end)
+    def sentence(text: str, end: str = " ") -> Sentence:
+        return Sentence.of((text,), None, end)
 
     prose = Prose((sentence("A."), sentence("B.", "\n\n"), sentence("C.")))
     replaced = prose.replaced(1, Prose((sentence("X."), sentence("Y."))))
@@ -74,8 +74,7 @@ def test_a_sentence_is_replaced_by_several() -> None:
 
 def test_the_written_text_can_be_restored() -> None:
     parts = ("L2 is at ", Reference("L2 busy 83.1%", ("l2_busy#0",), "l2_busy"), ".")
-    sentence = ProseSentence(parts, "a problem")
+    sentence = Sentence.of(parts, "a problem")
     assert sentence.written == "L2 is at {l2_busy}."
     assert str(Prose((sentence,))) == "[unchecked] L2 is at L2 busy 83.1%."
-    assert Prose((sentence,)).checked == Prose()
     assert Prose((sentence,)).numbers == 0

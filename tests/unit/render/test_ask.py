@@ -10,37 +10,36 @@ from markdown_it import MarkdownIt
 
 from keet.documents.ask import AskDocument
 from keet.documents.document import json_text
-from keet.evidence import Evidence, Reference
+from keet.documents.model_explanation import Authorship
+from keet.evidence import Evidence, Prose, Reference, Sentence
 from keet.evidence.free_numbers import Allowed
 from keet.explanation.analyst import explain
-from keet.explanation.answered_question import AnsweredQuestion
+from keet.explanation.answered_question import AnsweredQuestion, answered_question
 from keet.explanation.explanation_types import Explanation
-from keet.explanation.model_explanation import Authorship, Usage
 from keet.ingest import read_profile
 from keet.prose.names import Names
 from keet.prose.reading import read_prose
-from keet.prose.text import Prose, ProseSentence
-from keet.render.common.answer import Block, Line, blocks_of, origin_of
-from keet.render.json.ask import ask_document
+from keet.render.common.answer import Block, Line, blocks_of
 from keet.render.json.schema import schema_of
 from keet.render.markdown.ask import ask_markdown
 from keet.render.terminal.ask import ask_view
 from keet.render.terminal.console import to_text
 from tests.json_documents import check_text
+from tests.model_parts import usage
 from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")
-AUTHOR = Authorship("openai:gpt-5", Usage(2, 0, 4108, 391, None, 6.2), None, "/tmp/keet/run.jsonl")
+AUTHOR = Authorship(
+    "openai:gpt-5", usage(2, 0, 4108, 391, "unknown", 6.2), None, "/tmp/keet/run.jsonl"
+)
 TEXT = """\
 The kernel waits for its own array, not for data: {local_share}, and {l2_input_pct}.
 
 More occupancy would not help:
 - the SMs hold enough warps: {theoretical_occupancy_pct}
 - every further warp brings a spectrum of its own into the same L2"""
-CODE = ProseSentence(
-    ("```cuda\n__shared__ float spectrum[kClasses][kThreads];\n```",), None, "\n\n"
-)
-UNCHECKED = ProseSentence(
+CODE = Sentence.of(("```cuda\n__shared__ float spectrum[kClasses][kThreads];\n```",), None, "\n\n")
+UNCHECKED = Sentence.of(
     ("L1 hits 12 % of the time.",), "`12` is outside of braces; write {name}", " "
 )
 
@@ -60,22 +59,29 @@ def answer_text() -> Prose:
     (each,) = explained()[0].launches
     names = Names((piece.slug, piece) for piece in each.evidence)
     read = read_prose(TEXT, names, Allowed()).sentences
-    checked = [ProseSentence(sentence.parts, ends=sentence.ends) for sentence in read]
-    last = ProseSentence(checked[-1].parts, ends="\n\n")
+    checked = [Sentence.of(sentence.parts, ends=sentence.ends) for sentence in read]
+    last = Sentence.of(checked[-1].parts, ends="\n\n")
     return Prose((*checked[:-1], last, CODE, UNCHECKED))
 
 
-def answered(reports: int = 1) -> AnsweredQuestion:
+def cited(reports: int = 1) -> tuple[Evidence, ...]:
     found = {piece.id: piece for piece in explained()[0].launches[0].evidence}
     evidence = tuple(found[each] for each in answer_text().ids)
-    if reports > 1:
-        evidence += explained()[1].launches[0].evidence[:1]
-    return AnsweredQuestion(
+    return evidence + (explained()[1].launches[0].evidence[:1] if reports > 1 else ())
+
+
+def answered(
+    reports: int = 1,
+    text: Prose | None = None,
+    evidence: tuple[Evidence, ...] | None = None,
+    author: Authorship = AUTHOR,
+) -> AnsweredQuestion:
+    return answered_question(
         "Would more occupancy help?",
-        answer_text(),
-        evidence,
+        answer_text() if text is None else text,
+        cited(reports) if evidence is None else evidence,
         explained()[:reports],
-        AUTHOR,
+        author,
         ("keet hotspots kernels_samples/column_physics/slow.ncu-rep",),
     )
 
@@ -85,7 +91,7 @@ def terminal(answer: AnsweredQuestion, width: int = 80, *, verbose: bool = False
 
 
 def document(answer: AnsweredQuestion) -> dict:
-    text = json_text(ask_document(answer))
+    text = json_text(answer)
     check_text(AskDocument, text)
     return json.loads(text)
 
@@ -94,7 +100,7 @@ def test_output(golden: Callable[[str, str], None]) -> None:
     golden("ask.column_physics.80.txt", terminal(answered()))
     golden("ask.column_physics.two.120.txt", terminal(answered(2), 120, verbose=True))
     golden("ask.column_physics.md", ask_markdown(answered(2)))
-    golden("ask.column_physics.json", json_text(ask_document(answered(2))))
+    golden("ask.column_physics.json", json_text(answered(2)))
 
 
 def test_each_number_names_its_launch() -> None:
@@ -107,8 +113,7 @@ def test_each_number_names_its_launch() -> None:
 
 def test_number_without_a_launch() -> None:
     change = Evidence("duration_change#run", "duration_change", 2.0, "x", "slow over fast")
-    answer = answered(2)._replace(evidence=(change,))
-    assert origin_of(change, answer) is None
+    answer = answered(2, evidence=(change,))
     assert document(answer)["evidence"]["duration_change#run"]["launch"] is None
     verbose = terminal(answer, 120, verbose=True)
     assert re.search(r"^  slow over fast +2x? .*duration_change#run$", verbose, re.MULTILINE)
@@ -135,7 +140,7 @@ def test_json_fields_that_scripts_rely_on() -> None:
 
 def test_no_answer() -> None:
     author = AUTHOR._replace(problem="the model's reply is no JSON; try another with --model")
-    answer = answered()._replace(text=Prose(), evidence=(), author=author)
+    answer = answered(text=Prose(), evidence=(), author=author)
     assert "The model's answer is missing: the model's reply is no JSON" in terminal(answer)
     assert "its words" not in terminal(answer)
     assert "**The model's answer is missing:**" in ask_markdown(answer)
@@ -167,7 +172,7 @@ def test_unchecked_sentences() -> None:
 
 
 def prose_of(*sentences: tuple[str, str]) -> Prose:
-    return Prose(tuple(ProseSentence((text,), None, ends) for text, ends in sentences))
+    return Prose(tuple(Sentence.of((text,), None, ends) for text, ends in sentences))
 
 
 def shape(block: Block) -> tuple[str, ...]:
@@ -213,8 +218,8 @@ HOSTILE = [
 @each_row("text", HOSTILE)
 def test_hostile_answers(text: str) -> None:
     author = Authorship(text, AUTHOR.usage, text, text)
-    prose = Prose((ProseSentence((text,), None, "\n\n"), ProseSentence((text,), text, "\n")))
-    answer = AnsweredQuestion(text, prose, (), explained()[:1], author, (text,))
+    prose = Prose((Sentence.of((text,), None, "\n\n"), Sentence.of((text,), text, "\n")))
+    answer = answered_question(text, prose, (), explained()[:1], author, (text,))
     views = (terminal(answer), terminal(answer, 40, verbose=True), ask_markdown(answer))
     for out in views:
         assert all(char == "\n" or char.isprintable() for char in out)
@@ -228,7 +233,7 @@ def test_hostile_answers(text: str) -> None:
 
 def test_markup_of_an_answer_is_text() -> None:
     text = prose_of(("# no heading", "\n"), ("<b>x</b> ![p](https://evil.example/p.png)", " "))
-    out = ask_markdown(answered()._replace(text=text))
+    out = ask_markdown(answered(text=text))
     assert r"\# no heading" in out
     assert r"\<b\>x\</b\> !\[p\](https://evil.example/p.png)" in out
 
@@ -237,10 +242,10 @@ def test_results_in_the_sentence_and_how_they_were_computed_below() -> None:
     how = "DRAM bytes read 201.3 MB / (N 12,288 × 4 B)"
     reference = Reference(f"4,096 ({how})", ("dram_bytes_read#0",), "x", "4,096")
     sentences = (
-        ProseSentence(("It reads ", reference, " values."), ends="\n\n"),
-        ProseSentence(("Each of the ", reference, " is read once.")),
+        Sentence.of(("It reads ", reference, " values."), ends="\n\n"),
+        Sentence.of(("Each of the ", reference, " is read once.")),
     )
-    answer = answered()._replace(text=Prose(sentences))
+    answer = answered(text=Prose(sentences))
     text = terminal(answer)
     assert f"\nIt reads 4,096 values.\n4,096 = {how}\n\nEach of the 4,096 is read once.\n" in text
     assert text.count(how) == 1

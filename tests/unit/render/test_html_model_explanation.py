@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from functools import cache
 
+from keet.documents.model_explanation import EditDocument
+from keet.evidence import Prose, Sentence
 from keet.explanation.explanation_types import Explanation
-from keet.explanation.model_explanation import Edit
-from keet.prose.text import Prose, ProseSentence
 from keet.render.common.model_explanation import OWN_WORDS, edit_status
 from keet.render.html.anchors import Anchors
 from keet.render.html.finding import Lines
@@ -46,7 +47,7 @@ def only(explanation: Explanation, **changes: object) -> Html:
     """The section with some parts of the model's explanation replaced."""
     (each,) = explanation.launches
     assert each.model_explanation is not None
-    changed = each.model_explanation._replace(**changes)
+    changed = replace(each.model_explanation, **changes)
     made = model_section(each._replace(model_explanation=changed), Anchors())
     assert made is not None
     return made
@@ -121,8 +122,8 @@ def test_places_link_to_lines_that_the_listing_has() -> None:
     anchors = Anchors()
     lines = Lines(each.launch.id, {("/src/slow.cu", 96), ("/src/slow.cu", 33)})
     statement = physics()
-    edit = statement.edits[1]._replace(places=("slow.cu:31-34",))
-    changed = each._replace(model_explanation=statement._replace(edits=(edit,)))
+    edit = replace(statement.edits[1], places=("slow.cu:31-34",))
+    changed = each._replace(model_explanation=replace(statement, edits=(edit,)))
     made = model_section(changed, anchors, lines)
     assert made is not None
     links = {text_of(a): a.get("href") for a in tree(made).iter("a")}
@@ -158,7 +159,7 @@ def test_patch_lines_are_classified() -> None:
         "--- a/x.cu\n+++ b/x.cu\n@@ -1,3 +1,3 @@\n int i = 2;\n--- i;\n+++ i;\n }\n"
         "\\ No newline at end of file\n"
     )
-    edit = physics().edits[1]._replace(diff=diff)
+    edit = replace(physics().edits[1], diff=diff)
     root = tree(only(column_physics(), edits=(edit,)))
     (code,) = blocks(root).values()
     assert [(line.text, line.get("class")) for line in code] == [
@@ -174,7 +175,7 @@ def test_patch_lines_are_classified() -> None:
 
 
 def test_edits_that_do_not_compile_are_not_green() -> None:
-    edit: Edit = physics().edits[1]._replace(build="fails", build_text="error: no")
+    edit: EditDocument = replace(physics().edits[1], build="fails", build_text="error: no")
     root = tree(only(column_physics(), edits=(edit,)))
     (bar,) = by_class(root, "patch-bar")
     assert "The patch applies. It does not compile: error: no." in text_of(bar)
@@ -213,13 +214,13 @@ HOSTILE = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b
 
 def test_model_text_is_escaped() -> None:
     statement = physics()
-    text = Prose((ProseSentence((HOSTILE,), problem=HOSTILE),))
-    edit = statement.edits[1]._replace(
-        what=text, risk=text, check=text, diff=f"--- a\n+++ b\n@@ -1 +1 @@\n-x\n+{HOSTILE}\n",
+    text = Prose((Sentence.of((HOSTILE,), problem=HOSTILE),))
+    edit = replace(
+        statement.edits[1], what=text, risk=text, check=text, diff=f"--- a\n+++ b\n@@ -1 +1 @@\n-x\n+{HOSTILE}\n",
         places=(f"{HOSTILE}:3",), build_text=HOSTILE,
     )  # fmt: skip
-    cause = statement.causes[0]._replace(text=text, where=HOSTILE, finding=HOSTILE, problem=HOSTILE)
-    guess = statement.hypotheses[0]._replace(text=text, reason=text)
+    cause = replace(statement.causes[0], text=text, where=HOSTILE, finding=HOSTILE, problem=HOSTILE)
+    guess = replace(statement.hypotheses[0], text=text, reason=text)
     html = only(
         column_physics(), summary=text, purpose=text, mapping=text, causes=(cause,),
         objections=(cause,), edits=(edit,), hypotheses=(guess,),

@@ -17,23 +17,15 @@ from keet.diagnosis.claims.evaluation import EvaluatedClaim
 from keet.diagnosis.finding import Forecast
 from keet.documents.document import json_text
 from keet.documents.explain import ExplainDocument
+from keet.documents.model_explanation import Authorship, ModelExplanation, UsageDocument
 from keet.errors import one_line
-from keet.evidence import Reference
+from keet.evidence import Prose, Reference, Sentence
 from keet.evidence.free_numbers import Allowed
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation
-from keet.explanation.model_explanation import (
-    Authorship,
-    Edit,
-    Hypothesis,
-    ModelCause,
-    ModelExplanation,
-    Usage,
-)
 from keet.ingest import read_profile
 from keet.prose.names import Names
 from keet.prose.reading import read_prose
-from keet.prose.text import Prose, ProseSentence
 from keet.render.common.model_explanation import edit_status, first_sentences, places_of, usage_text
 from keet.render.json.explain import explain_document
 from keet.render.markdown.explain import explain_markdown
@@ -42,10 +34,11 @@ from keet.render.terminal.explain import explain_view
 from keet.units import Quantity
 from tests.json_documents import check_text
 from tests.kept_reports import sample_report
+from tests.model_parts import cause, edit, hypothesis, said, usage
 from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")
-USAGE = Usage(3, 1, 8214, 1022, 0.0213, 12.4)
+USAGE = usage(3, 1, 8214, 1022, 0.0213, 12.4)
 AUTHOR = Authorship("openai:gpt-5", USAGE, None, "/tmp/keet/run.jsonl")
 
 
@@ -66,11 +59,11 @@ def resolved_prose(sample: str, text: str) -> Prose:
     return Prose(tuple(map(_judged, read_prose(text, names, Allowed()).sentences)))
 
 
-def _judged(sentence: ProseSentence) -> ProseSentence:
+def _judged(sentence: Sentence) -> Sentence:
     first, *others = sentence.parts
     if not isinstance(first, str) or not first.startswith("!"):
-        return ProseSentence(sentence.parts)
-    return ProseSentence((first[1:], *others), PROBLEM)
+        return Sentence.of(sentence.parts)
+    return Sentence.of((first[1:], *others), PROBLEM)
 
 
 def change_of(sample: str, old: str, new: str) -> str:
@@ -86,7 +79,7 @@ def physics() -> ModelExplanation:
     def prose(text: str) -> Prose:
         return resolved_prose("column_physics", text)
 
-    return ModelExplanation(
+    return said(
         summary=prose(
             "The spectrum of drops lives in local memory because `regime.mode` and `regime.hop` are "
             "computed per cell. Every growth and break-up step reads and writes it through L2, "
@@ -95,22 +88,22 @@ def physics() -> ModelExplanation:
         purpose=prose("One step of cloud physics in each air column."),
         mapping=prose("One thread walks one column from the top down."),
         hypotheses=(
-            Hypothesis(
+            hypothesis(
                 prose("`drops` is indexed with values known only at run time."),
                 "local_memory_spill", "confirmed",
                 prose("{local_share}, nearly all of it at the lines that index `drops`."),
             ),
-            Hypothesis(
+            hypothesis(
                 prose("The many `expf` and `powf` saturate the special-function pipe."),
                 "sfu_bound", "refuted", prose("{inst_pipe_xu_pct}."),
             ),
-            Hypothesis(
+            hypothesis(
                 prose("Columns with little cloud end early."), "warp_divergence", "inconclusive",
                 prose("The report has the average of active threads only."),
             ),
         ),
         causes=(
-            ModelCause(
+            cause(
                 "local_memory_spill",
                 prose(
                     "`Spectrum::mass` is a private array, and `k + regime.hop` differs from cell to "
@@ -120,7 +113,7 @@ def physics() -> ModelExplanation:
                 prose("{local_share > 90 %}").sentences[0].references,
                 "slow.cu:96",
             ),
-            ModelCause(
+            cause(
                 "occupancy_limited_registers",
                 prose(
                     "`__launch_bounds__` holds the occupancy down: {theoretical_occupancy_pct}. "
@@ -130,20 +123,20 @@ def physics() -> ModelExplanation:
             ),
         ),
         objections=(
-            ModelCause(
+            cause(
                 "local_memory_spill",
                 prose("Registers alone do not help. The compiler spilled nothing: {spilling_requests}."),
                 (), None, "the report has no count of spilled registers",
             ),
-            ModelCause("latency_bound", prose("The waits are for L2 and nothing else."), ()),
+            cause("latency_bound", prose("The waits are for L2 and nothing else."), ()),
         ),
         edits=(
-            Edit(
+            edit(
                 None, prose("Fuse `grow_drops` and `break_drops`."), "", (),
                 "for (int k : classes) { grow(k); shed(k); }", "the old lines are not in slow.cu",
                 "not checked", "", Prose(), Prose(),
             ),
-            Edit(
+            edit(
                 "local_memory_spill",
                 prose(
                     "Keep the spectrum in shared memory, one column per thread: the stride of "
@@ -176,18 +169,20 @@ def leading() -> tuple[Explanation, ModelExplanation]:
     )  # fmt: skip
     floor = next(piece for piece in each.evidence if piece.slug == "duration")
     claim = EvaluatedClaim(
-        WorkClaim("redundant_traffic", "bytes", Quantity(126e6, "byte"), of="DRAM read"), True,
-        "The columns need 126 MB.", None, 2.2, 1.8, forecast, (floor,), floor, "the LSU pipe", True,
+        claim=WorkClaim("redundant_traffic", "bytes", Quantity(126e6, "byte"), of="DRAM read"),
+        supported=True, reason=Sentence("The columns are read twice."), gain=2.2, expected=1.8,
+        forecast=forecast, evidence=(floor,), floor=Quantity(floor.value, floor.unit),
+        least_time=floor, next_limiter="the LSU pipe", is_backed=True,
     )  # fmt: skip
-    cause = ModelCause(
+    claimed_cause = cause(
         "redundant_traffic", resolved_prose("column_physics", "Each column is read again for sunlight."),
         (), "slow.cu:140", None, claim,
     )  # fmt: skip
-    statement = physics()._replace(
-        causes=(cause, *physics().causes), objections=(), leads=True,
+    statement = replace(physics(),         causes=(claimed_cause, *physics().causes), objections=(), leads=True,
         analyst_headline=each.verdict.headline,
     )  # fmt: skip
     verdict = each.verdict._replace(headline="DRAM traffic: redundant traffic at slow.cu:140.")
+    statement = statement.beside(["redundant_traffic", first.id])
     each = each._replace(verdict=verdict, findings=(claimed, first), model_explanation=statement)
     return explanation._replace(launches=(each,), author=AUTHOR), statement
 
@@ -197,9 +192,8 @@ def with_model(
 ) -> Explanation:
     explanation = explained(sample)
     (each,) = explanation.launches
-    return explanation._replace(
-        launches=(each._replace(model_explanation=statement),), author=author
-    )
+    said = statement and statement.beside(finding.id for finding in each.findings)
+    return explanation._replace(launches=(each._replace(model_explanation=said),), author=author)
 
 
 def column_physics() -> Explanation:
@@ -268,16 +262,19 @@ def long_statement(sample: str) -> ModelExplanation:
     findings = [finding.id for finding in explained(sample).launches[0].findings]
     first = findings[0] if findings else "latency_bound"
     diff = "--- a/slow.cu\n+++ b/slow.cu\n@@ -1,0 +1,60 @@\n" + "+line();\n" * 60
-    edit = Edit(
+    long = edit(
         first, prose, diff, ("slow.cu:1-60",), "", None, "compiles",
         "registers 32 → 40, no spills", prose, prose,
     )  # fmt: skip
-    edits = tuple(edit._replace(places=(f"slow.cu:{line}",)) for line in range(1, 8))
+    edits = tuple(replace(long, places=(f"slow.cu:{line}",)) for line in range(1, 8))
     others = ("latency_bound", "tail_effect", "sfu_bound")
-    causes = [ModelCause(finding, prose, (), "slow.cu:30") for finding in (first, *others)]
-    objections = (ModelCause(first, prose, ()), ModelCause("warp_divergence", prose, ()))
-    guess = Hypothesis(prose, first, "confirmed", prose)
-    return ModelExplanation(prose, prose, prose, (guess,) * 3, tuple(causes), objections, edits)
+    causes = [cause(finding, prose, (), "slow.cu:30") for finding in (first, *others)]
+    objections = (cause(first, prose, ()), cause("warp_divergence", prose, ()))
+    guess = hypothesis(prose, first, "confirmed", prose)
+    return said(
+        prose, purpose=prose, mapping=prose, hypotheses=(guess,) * 3, causes=tuple(causes),
+        objections=objections, edits=edits,
+    )  # fmt: skip
 
 
 BYTES = "DRAM bytes read 201.3 MB / (N 12,288 × 4 B)"
@@ -290,16 +287,12 @@ def computed(result: str = "128", how: str = BYTES) -> Reference:
 
 
 def test_results_in_the_sentence_and_how_they_were_computed_below() -> None:
-    summary = Prose((ProseSentence(("A thread holds ", computed(), " values.")),))
+    summary = Prose((Sentence.of(("A thread holds ", computed(), " values.")),))
     again = Prose(
-        (
-            ProseSentence(
-                ("It spills ", computed(), " values, ", computed("2.5", "a / b"), " each.")
-            ),
-        )
+        (Sentence.of(("It spills ", computed(), " values, ", computed("2.5", "a / b"), " each.")),)
     )
-    cause = physics().causes[0]._replace(text=again)
-    explanation = with_model("column_physics", physics()._replace(summary=summary, causes=(cause,)))
+    cause = replace(physics().causes[0], text=again)
+    explanation = with_model("column_physics", replace(physics(), summary=summary, causes=(cause,)))
     text = terminal(explanation, 100)
     assert f"  Model: A thread holds 128 values.\n  128 = {BYTES}\n" in text
     assert "Why (model): It spills 128 values, 2.5 each.\n   2.5 = a / b\n" in text
@@ -313,8 +306,8 @@ def test_results_in_the_sentence_and_how_they_were_computed_below() -> None:
 
 
 def test_how_a_hidden_number_was_computed_is_hidden_too() -> None:
-    hypothesis = physics().hypotheses[0]._replace(text=Prose((ProseSentence((computed(),)),)))
-    explanation = with_model("column_physics", physics()._replace(hypotheses=(hypothesis,)))
+    hypothesis = replace(physics().hypotheses[0], text=Prose((Sentence.of((computed(),)),)))
+    explanation = with_model("column_physics", replace(physics(), hypotheses=(hypothesis,)))
     assert BYTES not in terminal(explanation, 100)
     assert BYTES not in explain_markdown(explanation)
     assert BYTES in explain_markdown(explanation, verbose=True)
@@ -324,7 +317,7 @@ def test_arithmetic_is_printed_as_a_formula() -> None:
     text = resolved_prose(
         "column_physics", "It has {l2_throughput_pct / 2} of it, {l2_throughput_pct > 80 %}."
     )
-    explanation = with_model("column_physics", physics()._replace(summary=text))
+    explanation = with_model("column_physics", replace(physics(), summary=text))
     shown = flowing(explanation, width=100)
     assert re.search(
         r"Model: It has 41\.\d+ ?% of it, [^=]*82\.3% > 80%[^=]*\. 41\.\d+ ?% = ", shown
@@ -360,18 +353,18 @@ def test_a_kernel_fits_on_a_screen(sample: str) -> None:
 
 
 def one_sentence(words: int) -> Prose:
-    return Prose((ProseSentence((f"{'word ' * words}end.",)),))
+    return Prose((Sentence.of((f"{'word ' * words}end.",)),))
 
 
 @each_row("words", [10, 60, 120, 300])
 def test_no_sentence_is_cut(words: int) -> None:
     """Each text is printed with whole sentences, or not at all; the summary always is."""
     sentence = one_sentence(words)
-    both = Prose((*sentence.sentences, ProseSentence(("A second one ends here.",))))
-    edits = tuple(each._replace(what=both, risk=both, check=both) for each in physics().edits)
-    causes = tuple(cause._replace(text=both) for cause in physics().causes)
-    objections = tuple(cause._replace(text=both) for cause in physics().objections)
-    long = physics()._replace(summary=both, causes=causes, objections=objections, edits=edits)
+    both = Prose((*sentence.sentences, Sentence.of(("A second one ends here.",))))
+    edits = tuple(replace(each, what=both, risk=both, check=both) for each in physics().edits)
+    causes = tuple(replace(cause, text=both) for cause in physics().causes)
+    objections = tuple(replace(cause, text=both) for cause in physics().objections)
+    long = replace(physics(), summary=both, causes=causes, objections=objections, edits=edits)
     text = flowing(with_model("column_physics", long), width=100)
     assert f"Model: {both}" in text
     runs = re.findall(r"(?:word )+", text)
@@ -382,14 +375,14 @@ def test_no_sentence_is_cut(words: int) -> None:
 @pytest.mark.slow
 def test_order_in_which_elements_are_left_out() -> None:
     """The second sentences of risk and check go first, then that of the cause, then the diff."""
-    two = Prose(tuple(ProseSentence((f"{'word ' * 18}{end}.",)) for end in ("one", "two")))
+    two = Prose(tuple(Sentence.of((f"{'word ' * 18}{end}.",)) for end in ("one", "two")))
     diff = "--- a/x.cu\n+++ b/x.cu\n@@ -0,0 +1,10 @@\n" + "+line();\n" * 10
-    edit = physics().edits[1]._replace(risk=two, check=two, diff=diff)
-    cause = physics().causes[0]._replace(text=two)
-    base = physics()._replace(causes=(cause,), objections=(), edits=(edit,))
+    edit = replace(physics().edits[1], risk=two, check=two, diff=diff)
+    cause = replace(physics().causes[0], text=two)
+    base = replace(physics(), causes=(cause,), objections=(), edits=(edit,))
 
     def whole(words: int) -> list[bool]:
-        statement = base._replace(summary=one_sentence(words))
+        statement = replace(base, summary=one_sentence(words))
         text = terminal(with_model("column_physics", statement), 100)
         assert text.count("\n") <= 45
         texts = [f"{name}: {two}" for name in ("Check", "Risk", "Why (model)")]
@@ -461,21 +454,21 @@ def test_no_ids_on_the_first_screen() -> None:
 
 def test_edit_that_applies_and_compiles_comes_first() -> None:
     """The first edit is a sketch without a place."""
-    fails = physics().edits[1]._replace(build="fails", build_text="`x` is not defined")
+    fails = replace(physics().edits[1], build="fails", build_text="`x` is not defined")
     for edits, first in (
         (physics().edits, "at slow.cu:32"),
         ((fails, physics().edits[1]), "at slow.cu:32"),
         ((physics().edits[0],), ": Fuse"),
         (
-            (physics().edits[1]._replace(finding="tail_effect", places=("slow.cu:9",)), fails),
+            (replace(physics().edits[1], finding="tail_effect", places=("slow.cu:9",)), fails),
             "at slow.cu:32",
         ),
     ):
-        text = flowing(with_model("column_physics", physics()._replace(edits=edits)))
+        text = flowing(with_model("column_physics", replace(physics(), edits=edits)))
         assert f"Edit 1 (model){first if first[0] == ':' else ' ' + first}" in text
         is_first = edits[-1] is fails
         assert ("does not compile" in text) is is_first
-    text = flowing(with_model("column_physics", physics()._replace(edits=(fails,))))
+    text = flowing(with_model("column_physics", replace(physics(), edits=(fails,))))
     assert "The patch applies. It does not compile: `x` is not defined" in text
 
 
@@ -492,18 +485,18 @@ def test_edit_that_applies_and_compiles_comes_first() -> None:
     ],
 )  # fmt: skip
 def test_compile_result_is_printed(build: Any, build_text: str, status: str) -> None:
-    edit = physics().edits[1]._replace(build=build, build_text=build_text)
+    edit = replace(physics().edits[1], build=build, build_text=build_text)
     assert edit_status(edit) == status
 
 
 def test_keets_advice_stays_where_no_edit_replaces_it() -> None:
     action = explained("column_physics").launches[0].findings[0].action
-    without = physics()._replace(edits=physics().edits[:1])
+    without = replace(physics(), edits=physics().edits[:1])
     for shown in (flowing, explain_markdown):
         assert action in shown(with_model("column_physics", without))
         assert action not in shown(column_physics())
-    sketch = physics().edits[0]._replace(finding="local_memory_spill")
-    assert action not in flowing(with_model("column_physics", physics()._replace(edits=(sketch,))))
+    sketch = replace(physics().edits[0], finding="local_memory_spill")
+    assert action not in flowing(with_model("column_physics", replace(physics(), edits=(sketch,))))
 
 
 def test_model_cause_without_keet_findings() -> None:
@@ -567,8 +560,8 @@ def test_claim_in_json() -> None:
     (launch,) = document(leading()[0])["launches"]
     assert launch["model"]["causes"][0]["claim"] == {
         "supported": True,
-        "reason": "The columns need 126 MB.",
-        "gain": None,  # nothing was computed for it here
+        "reason": "The columns are read twice.",
+        "gain": 2.2,
         "forecast": {"low": 1.4, "likely": 1.8, "high": 2.2},
         "next_limiter": "the LSU pipe",
         "floor": {"value": 3948224.0, "unit": "ns", "nonfinite": None},
@@ -631,7 +624,7 @@ def test_unchecked_sentences_are_marked_and_counted() -> None:
     assert "[unchecked]" not in terminal(column_physics())  # only printed with --verbose
     assert line in flowing(column_physics(), verbose=True)
     summary = resolved_prose("column_physics", "!L2 is at 82 %. The XU pipe idles.")
-    explanation = with_model("column_physics", physics()._replace(summary=summary))
+    explanation = with_model("column_physics", replace(physics(), summary=summary))
     text = flowing(explanation)
     assert "Model: [unchecked] L2 is at 82 %. The XU pipe idles." in text
     assert line in text
@@ -672,7 +665,7 @@ def test_the_numbers_are_those_of_the_report() -> None:
 
 @each_row(("most", "text"), [(0, ""), (1, "One."), (2, "One. Two."), (9, "One. Two. Three.")])
 def test_the_first_sentences(most: int, text: str) -> None:
-    prose = Prose(tuple(ProseSentence((each,)) for each in ("One.", " ", "Two.", "Three.")))
+    prose = Prose(tuple(Sentence.of((each,)) for each in ("One.", " ", "Two.", "Three.")))
     assert str(first_sentences(prose, most)) == text
 
 
@@ -693,7 +686,9 @@ def test_without_a_model_nothing_changes() -> None:
 
 def test_a_missing_model_part_changes_nothing_else() -> None:
     problem = "api.example.org can't be reached; check --base-url"
-    author = AUTHOR._replace(usage=Usage(0, 0, 0, 0, None, 0.2), problem=problem, transcript=None)
+    author = AUTHOR._replace(
+        usage=usage(0, 0, 0, 0, "unknown", 0.2), problem=problem, transcript=None
+    )
     explanation = with_model("column_physics", None, author)
     as_json = document(explanation)
     assert (as_json["author"], as_json["problem"]) == ("analyst", problem)
@@ -713,7 +708,7 @@ def test_an_incomplete_part_says_so() -> None:
 
 
 def test_empty_model_explanation() -> None:
-    empty = ModelExplanation(Prose(), Prose(), Prose(), (), (), (), ())
+    empty = said()
     explanation = with_model("column_physics", empty)
     for text in (
         terminal(explanation),
@@ -729,15 +724,14 @@ def test_empty_model_explanation() -> None:
     ("usage", "text"),
     [
         (USAGE, "m: 3 calls (1 more from the cache), 8,214 tokens in, 1,022 out, $0.021, 12 s"),
-        (Usage(1, 0, 10, 2, None, 0.4, True), "m: 1 call, about 10 tokens in, 2 out (counted by keet), price unknown, 0 s"),
-        (Usage(0, 3, 0, 0, None, 0.1), "m: no call (3 from the cache), 0 s"),
-        (Usage(2, 0, 5, 5, 0.0, 1), "m: 2 calls, 5 tokens in, 5 out, $0.00, 1 s"),
-        (Usage(2, 0, 5, 5, 0.00001, 1), "m: 2 calls, 5 tokens in, 5 out, under $0.0001, 1 s"),
-        (Usage(2, 0, 5, 5, 12.345, 1), "m: 2 calls, 5 tokens in, 5 out, $12.35, 1 s"),
-        (Usage(2, 0, 5, 5, float("nan"), 1), "m: 2 calls, 5 tokens in, 5 out, price unknown, 1 s"),
+        (usage(1, 0, 10, 2, "unknown", 0.4, True), "m: 1 call, about 10 tokens in, 2 out (counted by keet), price unknown, 0 s"),
+        (usage(0, 3, 0, 0, "unknown", 0.1), "m: no call (3 from the cache), 0 s"),
+        (usage(2, 0, 5, 5, 0.0, 1), "m: 2 calls, 5 tokens in, 5 out, $0.00, 1 s"),
+        (usage(2, 0, 5, 5, 0.00001, 1), "m: 2 calls, 5 tokens in, 5 out, under $0.0001, 1 s"),
+        (usage(2, 0, 5, 5, 12.345, 1), "m: 2 calls, 5 tokens in, 5 out, $12.35, 1 s"),
     ],
 )  # fmt: skip
-def test_usage(usage: Usage, text: str) -> None:
+def test_usage(usage: UsageDocument, text: str) -> None:
     assert usage_text(Authorship("m", usage, None, None)) == text
 
 
@@ -757,15 +751,15 @@ HOSTILE = [
 
 def hostile_statement(text: str) -> ModelExplanation:
     reference = Reference(text, (text,), text)
-    prose = Prose((ProseSentence((text, reference)), ProseSentence((text,), text)))
-    return ModelExplanation(
-        prose, prose, prose,
-        (Hypothesis(prose, text, "refuted", prose),),
-        (ModelCause("local_memory_spill", prose, (reference,), text, text), ModelCause(text, prose, (), text)),
-        (ModelCause("local_memory_spill", prose, ()), ModelCause(text, prose, ())),
-        (Edit(text, prose, "", (text,), text, text, "not checked", text, prose, prose),
-         Edit(None, prose, text, (text,), "", None, "fails", text, prose, prose)),
-        True, text,
+    prose = Prose((Sentence.of((text, reference)), Sentence.of((text,), text)))
+    return said(
+        prose, purpose=prose, mapping=prose,
+        hypotheses=(hypothesis(prose, text, "refuted", prose),),
+        causes=(cause("local_memory_spill", prose, (reference,), text, text), cause(text, prose, (), text)),
+        objections=(cause("local_memory_spill", prose, ()), cause(text, prose, ())),
+        edits=(edit(text, prose, "", (text,), text, text, "not checked", text, prose, prose),
+         edit(None, prose, text, (text,), "", None, "fails", text, prose, prose)),
+        leads=True, analyst_headline=text,
     )  # fmt: skip
 
 
@@ -815,7 +809,7 @@ def test_hostile_texts_in_json(text: str) -> None:
 
 
 def test_places_of_an_edit() -> None:
-    edit = physics().edits[1]._replace(places=("a.cu:5", "a.cu:18-27", "b.h:3", "a.cu:9"))
+    edit = replace(physics().edits[1], places=("a.cu:5", "a.cu:18-27", "b.h:3", "a.cu:9"))
     assert places_of(edit) == "a.cu:5, 18-27, b.h:3, a.cu:9"
 
 
@@ -823,7 +817,7 @@ def test_a_long_diff_is_cut_on_the_first_screen_only() -> None:
     diff = "--- a/x.cu\n+++ b/x.cu\n@@ -0,0 +1,100 @@\n" + "".join(
         f"+line_{n}();\n" for n in range(100)
     )
-    long = physics()._replace(edits=(physics().edits[1]._replace(diff=diff),))
+    long = replace(physics(), edits=(replace(physics().edits[1], diff=diff),))
     explanation = with_model("column_physics", long)
     text = terminal(explanation, 100)
     (more,) = re.findall(r"\.\.\. (\d+) more lines: --patch FILE or --format markdown", text)
