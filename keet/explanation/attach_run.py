@@ -49,11 +49,11 @@ def _launch_with_run(
     if found.plain is None or not is_shorter(each.launch, position, found.plain):
         return told
     # The finding about a short kernel names the time under ncu; add the one in the run.
-    before = f"The kernel takes {each.launch.get('duration')}:"
+    duration = each.view.get("duration")
     added = Sentence(" under ncu ({plain} in the run)", plain=found.plain).parts
     findings = (
         replace(f, text=Sentence.of((*f.text.parts[:2], *added, *f.text.parts[2:])))
-        if f.text.startswith(before)
+        if f.id == "launch_bound" and duration and f.text.ids[0] == duration.id
         else f
         for f in each.findings
     )

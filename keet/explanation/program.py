@@ -157,17 +157,27 @@ class ProgramExplanation(ProgramDocument):
         row = _program_row(name, (), evidence, run_row)
         return replace(row, gain=gain, members=tuple(rows))
 
+    def numbers_of(self, group: LaunchGroup) -> tuple[Evidence, ...]:
+        """The number of its launches; the shortest, median and longest time if they are known."""
+        key, size = f"program_shape_{group.first.launch.id}", Quantity(len(group.launches), "")
+        count = self.book.derived(f"{key}_launches", size, "launches of this shape")
+        times = [launch.rank_time for launch in group.launches if launch.rank_time]
+        if not times:
+            return (count,)
+        ends = {"shortest": min(times), "median": median(times), "longest": max(times)}
+        spread = (
+            time(self.book, f"{key}_{end}", ns, f"{end} launch of this shape")
+            for end, ns in ends.items()
+        )
+        return (count, *spread)
+
     def represents_text(self, group: LaunchGroup) -> Sentence:
         """Which of the group's launches is its representative; if they differ, how long they
         take."""
-        key, size = f"program_shape_{group.first.launch.id}", Quantity(len(group.launches), "")
-        count = self.book.derived(f"{key}_launches", size, "launches of this shape")
+        count, *times = self.numbers_of(group)
         if not group.is_uneven:
             return Sentence("it represents {count:count} launches of this shape", count=count)
-        shortest, longest = (
-            time(self.book, f"{key}_{end}", ns, f"{end} launch of this shape")
-            for end, ns in zip(("shortest", "longest"), group.durations, strict=True)
-        )
+        shortest, _, longest = times
         return Sentence(
             "{which} of {count:count} launches of this shape, which take {shortest} to {longest}",
             which=group.rank_text,

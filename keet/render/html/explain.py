@@ -288,7 +288,6 @@ def _surroundings(report: _Report, each: LaunchExplanation, listings: Listings) 
     return LaunchParts(
         report.anchors,
         report.program,
-        report.groups.get(each.launch.id),
         found.lines,
         found.source,
         found.context,
@@ -306,8 +305,7 @@ def _others(report: _Report) -> Html | None:
     listed = report.listed_others
     cut = f"; the {len(listed)} that take most time are listed" if len(listed) < len(others) else ""
     entries = [
-        brief_entry(group.first, LaunchParts(report.anchors, report.program, group))
-        for group in listed
+        brief_entry(group.first, LaunchParts(report.anchors, report.program)) for group in listed
     ]
     return element(
         "section",

@@ -10,7 +10,6 @@ from keet.diagnosis.finding import Finding
 from keet.explanation.account_rows import leading_text
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.launch_figures import figures_text
-from keet.explanation.launch_groups import LaunchGroup
 from keet.explanation.program import ProgramExplanation
 from keet.formatting import shape_parts
 from keet.profile import Launch, Workload
@@ -46,8 +45,6 @@ class LaunchParts(NamedTuple):
 
     anchors: Anchors
     program: ProgramExplanation | None = None
-    group: LaunchGroup | None = None
-    """Launches of the same kernel and shape."""
     lines: Lines = Lines(-1)
     source: Content = None
     """The listing, or why there is none."""
@@ -74,7 +71,7 @@ def launch_section(each: LaunchExplanation, around: LaunchParts) -> Html:
         ),
         account_parts(each),
         rules_section(each, anchors),
-        members_fold(each, around.group),
+        members_fold(each, around.program),
         _source(each, around),
         _context(around.context, anchors.launch(number, "context")),
         class_="launch",
@@ -99,7 +96,7 @@ def brief_entry(each: LaunchExplanation, around: LaunchParts) -> Html:
         element("p", element("strong", prose(each.verdict.headline))),
         element("p", element("span", "Time: ", class_="muted"), time) if time else None,
         [findings.brief(1, finding) for finding in each.findings[:1]],
-        members_fold(each, around.group),
+        members_fold(each, around.program),
         class_="brief",
         id=around.anchors.launch(each.launch.id),
     )

@@ -4,10 +4,10 @@ several launches."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 
+from keet.evidence import Evidence, Sentence
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.explanation.launch_groups import LaunchGroup
 from keet.explanation.program import ProgramExplanation, ProgramRow
 from keet.profile import Launch
 from keet.profile.time_order import longest_first
@@ -24,7 +24,6 @@ from keet.render.html.data_table import Cell, Column, data_table, meter
 from keet.render.html.launch_facts import full_name
 from keet.render.html.markup import Content, Html, element
 from keet.render.html.prose import prose
-from keet.units import Quantity
 
 MOST_ROWS = 300
 """Kernels that a page lists one by one: 150 launches have at most 150, and more than twice as many
@@ -132,10 +131,11 @@ def _run_notes(program: ProgramExplanation) -> Iterator[Html]:
         yield element("p", text, class_="note warn")
 
 
-def members_fold(each: LaunchExplanation, group: LaunchGroup | None) -> Html | None:
+def members_fold(each: LaunchExplanation, program: ProgramExplanation | None) -> Html | None:
     """The launches that this one represents; None if there are no others, or if another launch of
     the group lists them."""
-    if group is None or group.first is not each or len(group.launches) < 2:
+    group = program.standing.get(each.launch.id) if program else None
+    if program is None or group is None or len(group.launches) < 2:
         return None
     ranked = longest_first(group.launches)
     labels = {each.launch.id: each.label for each in group.members}
@@ -145,24 +145,21 @@ def members_fold(each: LaunchExplanation, group: LaunchGroup | None) -> Html | N
         _member(launch, labels.get(launch.id, _NOT_EXPLAINED), others)
         for launch in ranked[:_MOST_MEMBERS]
     ]
+    count, *times = program.numbers_of(group)
+    title = Sentence("All {count:.0f} launches of this kernel and shape", count=count)
     return element(
         "details",
-        element("summary", f"All {len(ranked)} launches of this kernel and shape"),
-        _spread(ranked),
+        element("summary", title),
+        element("p", _spread_text(*times)) if times else None,
         data_table("Launches of this kernel and shape", _MEMBER_COLUMNS, rows),
         element("p", f"{left} shorter ones are not listed.") if left > 0 else None,
         class_="fold",
     )
 
 
-def _spread(ranked: Sequence[Launch]) -> Html | None:
-    """`ranked`: the longest first. None where times are not known."""
-    times = [launch.rank_time for launch in ranked if launch.rank_time]
-    if not times:
-        return None
-    middle = (times[(len(times) - 1) // 2] + times[len(times) // 2]) / 2
-    shortest, median, longest = (Quantity(ns, "ns") for ns in (times[-1], middle, times[0]))
-    return element("p", f"Time: shortest {shortest}, median {median}, longest {longest}.")
+def _spread_text(shortest: Evidence, median: Evidence, longest: Evidence) -> Sentence:
+    text = "Time: shortest {shortest}, median {median}, longest {longest}."
+    return Sentence(text, shortest=shortest, median=median, longest=longest)
 
 
 def _member(launch: Launch, label: str, others: Collection[int]) -> list[Cell]:

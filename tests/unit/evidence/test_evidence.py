@@ -26,6 +26,14 @@ from tests.rows import each_row
         (1234.5, "us", ".1f", "1,234 us"),
         (12.34, "%", ".1f", "12.3%"),
         (float("nan"), "%", ".0f", "nan%"),
+        (1234.0, "us", "base", "1.23 ms"),
+        (400.0, "", "count", "400"),
+        (2.5, "", "count", "2.5"),
+        (0.01, "%", "share", "<0.1%"),
+        (3.44, "%", "share", "3.4%"),
+        (12.4, "%", "share", "12%"),
+        (12.34, "x", "speedup", "12.3x"),
+        (12.34, "x", "times", "12x"),
     ],
 )
 def test_numbers_are_formatted_for_reading(value: float, unit: str, spec: str, told: str) -> None:

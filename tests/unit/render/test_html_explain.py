@@ -236,7 +236,7 @@ def test_launches_of_a_kernel_show_their_spread() -> None:
     program = program_of(zoo_thrice())
     assert program is not None
     group = max(program.groups, key=lambda group: len(group.members))
-    fold = PageParts(members_fold(group.first, group) or "")
+    fold = PageParts(members_fold(group.first, program) or "")
     times = sorted(each.launch.rank_time for each in group.members)
     shortest, longest = (Quantity(each, "ns") for each in (times[0], times[-1]))
     middle = Quantity(median(times), "ns")
