@@ -56,6 +56,13 @@ def speedup_text(factor: float) -> str:
     return f"{factor:,.{digits}f}x"
 
 
+def count_text(count: float) -> str:
+    """`400`, `1,024`, `2.5`. Fractions occur if several profiled launches represent launches that
+    the run table does not distinguish."""
+    digits = 0 if abs(count - round(count)) < 0.05 or count >= 100 else 1
+    return f"{count:,.{digits}f}"
+
+
 def count_noun(number: int, noun: str, plural: str = "") -> str:
     """`1 kernel`, `2,048 launches`, `3 families`; `plural` where it is irregular."""
     return f"{number:,} {noun if number == 1 else plural or plural_of(noun)}"

@@ -14,7 +14,6 @@ from typing import NamedTuple
 from evals.contexts import details_page
 from evals.grounding.explanations import SampleExplanations
 from keet.comparison.sentences import texts_of as texts_of_difference
-from keet.evidence import Evidence
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation, texts_of
 from keet.ingest import read_profile
@@ -86,7 +85,7 @@ def _own(form: str, subject: str, explanation: Explanation) -> Checked:
 
 
 def _difference(explained: SampleExplanations) -> Checked:
-    evidence: Sequence[Evidence] = explained.difference.evidence
+    evidence = list(explained.difference.evidence.values())
     checks = [check_grounding(t, evidence) for t in texts_of_difference(explained.difference)]
     wrong = (Wrong(explained.name, s.text, s.reason) for found in checks for s in found.unsupported)
     numbers, held = sum(f.numbers for f in checks), sum(len(f.verified) for f in checks)

@@ -78,8 +78,9 @@ def diff(  # noqa: PLR0913 - the options of the command
     difference = compare(*sides, guess=force or launches is not None)
     if not force:
         check_comparable(difference, _OPTIONS, "force=True")
-    gated = None if gate is None else gate_difference(difference, float(gate), names)
-    return DiffResult(difference, gated)
+    if gate is not None:
+        difference = gate_difference(difference, float(gate), names)
+    return DiffResult(difference)
 
 
 def _single_side(

@@ -105,7 +105,7 @@ class NumberDocument(Document):
     nonfinite: NonFinite | None = None
 
 
-class _WrittenAs:
+class WrittenAs:
     """The form of a value in JSON, for pydantic."""
 
     def __init__(self, form: Any) -> None:
@@ -115,9 +115,9 @@ class _WrittenAs:
         return handler.generate_schema(self._form)
 
 
-JsonQuantity = Annotated[Quantity, _WrittenAs(QuantityDocument)]
-EvidenceId = Annotated[Evidence, _WrittenAs(str)]
-JsonNumber = Annotated[Evidence, _WrittenAs(NumberDocument)]
+JsonQuantity = Annotated[Quantity, WrittenAs(QuantityDocument)]
+EvidenceId = Annotated[Evidence, WrittenAs(str)]
+JsonNumber = Annotated[Evidence, WrittenAs(NumberDocument)]
 """In a mapping by id."""
 
 

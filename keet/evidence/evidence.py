@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from keet.formatting import percent_text
+from keet.formatting import count_text, percent_cell, percent_text, speedup_text, times_text
 from keet.units import Number, Quantity
 
 MEASURED_SPEEDUPS = ("time before over time after", "time after over time before")
@@ -59,9 +60,14 @@ class Evidence(NamedTuple):
 
     def __format__(self, spec: str) -> str:
         """For display. A spec such as `.0f` sets the digits; the unit is always added. `base`: in
-        the unit that a person would choose."""
+        the unit that a person would choose. `number`: without the unit. `cell`, `count`,
+        `speedup`, `times`: see `keet.formatting`."""
         if not spec:
             return str(self)
+        if spec in _FORMS:
+            return _FORMS[spec](self.value)
+        if spec == "number":
+            return Quantity(self.value, self.unit).parts()[0]
         if spec == "base":
             return str(Quantity(self.value, self.unit).to_base())
         if self.unit == "%":
@@ -75,6 +81,12 @@ def constant(value: Number, unit: str, label: str) -> Evidence:
     return Evidence("", slug_of(label), value, unit, label)
 
 
+_FORMS: Mapping[str, Callable[[float], str]] = {
+    "cell": percent_cell,
+    "count": count_text,
+    "speedup": speedup_text,
+    "times": times_text,
+}
 _ENOUGH = 100
 """From this value on, tenths are false precision."""
 

@@ -13,7 +13,7 @@ from string import Formatter
 from typing import Any, NamedTuple, Self
 
 from keet.evidence.evidence import Evidence
-from keet.formatting import capitalized
+from keet.formatting import capitalized, uncapitalized
 
 _MAY_BE_NUMBER = re.compile(r"[\d&]|[^\x00-\x7f]")
 """Digits, and characters that may stand for them."""
@@ -82,6 +82,12 @@ class Sentence(str):
         if isinstance(first, Reference):
             return self
         return Sentence.of((capitalized(first), *self.parts[1:]))
+
+    def uncapitalized(self) -> Sentence:
+        first = self.parts[0] if self.parts else ""
+        if isinstance(first, Reference):
+            return self
+        return Sentence.of((uncapitalized(first), *self.parts[1:]))
 
 
 def _filled(template: str, values: Mapping[str, Evidence | str]) -> Iterator[str | Reference]:

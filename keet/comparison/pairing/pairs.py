@@ -47,6 +47,11 @@ class Pairing(NamedTuple):
     def sides(self) -> tuple[tuple[KernelGroup, ...], tuple[KernelGroup, ...]]:
         return self.before, self.after
 
+    def launches(self, which: int) -> list[Launch]:
+        """Of one side, by id. `which`: 0 before, 1 after."""
+        found = (launch for group in self.sides[which] for launch in group.launches)
+        return sorted(found, key=lambda launch: launch.id)
+
     @property
     def kernel(self) -> str:
         """The common name, or `before → after`."""

@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import math
 
-from keet.analysis.capture.profile_notes import profile_notes
-from keet.analysis.capture.report_cautions import report_cautions
-from keet.documents.shared_types import (
-    DeviceDocument,
-    NonFinite,
-    OriginDocument,
-    ReportDocument,
-)
-from keet.profile import Device, Profile
+from keet.analysis.capture.report_document import report_document
+from keet.documents.shared_types import DeviceDocument, NonFinite
+from keet.profile import Device
 from keet.units import Number
 
-
-def report_document(profile: Profile) -> ReportDocument:
-    provenance = profile.provenance._asdict()
-    provenance["notes"] = [*report_cautions(profile), *profile_notes(profile)]
-    if profile.provenance.origin:
-        provenance["origin"] = OriginDocument.taken_from(profile.provenance.origin)
-    return ReportDocument(**provenance, launch_count=len(profile.launches))
+__all__ = ["device_document", "finite", "report_document"]
 
 
 def device_document(device: Device) -> DeviceDocument:

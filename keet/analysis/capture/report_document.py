@@ -1,0 +1,16 @@
+"""The document of a report, which most results have."""
+
+from __future__ import annotations
+
+from keet.analysis.capture.profile_notes import profile_notes
+from keet.analysis.capture.report_cautions import report_cautions
+from keet.documents.shared_types import OriginDocument, ReportDocument
+from keet.profile import Profile
+
+
+def report_document(profile: Profile) -> ReportDocument:
+    provenance = profile.provenance._asdict()
+    provenance["notes"] = [*report_cautions(profile), *profile_notes(profile)]
+    if profile.provenance.origin:
+        provenance["origin"] = OriginDocument.taken_from(profile.provenance.origin)
+    return ReportDocument(**provenance, launch_count=len(profile.launches))
