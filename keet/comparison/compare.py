@@ -15,7 +15,7 @@ from keet.comparison.causes.finding_changes import outcome
 from keet.comparison.causes.next_step import find_next_step
 from keet.comparison.caveats.caveat import Caveat, doubt_of
 from keet.comparison.caveats.comparability import NO_TIMES, compare_captures
-from keet.comparison.number_change import LaunchTimes, NumberChange, Numbers
+from keet.comparison.number_change import LaunchTimes, NumberChange
 from keet.comparison.option_advice import name_keet_diff_options
 from keet.comparison.pairing.pairs import Pairing, pair_groups
 from keet.comparison.pairing.sides import KernelGroup, Side, SideCapture, groups_of
@@ -38,7 +38,7 @@ from keet.comparison.timing.overlapping_kernels import (
 from keet.comparison.timing.pair_timing import Timing
 from keet.comparison.timing.run_caveats import few_like_profiled, replay_differs, replay_not_scaled
 from keet.comparison.timing.run_weighting import RunWeighting
-from keet.comparison.timing.time_ledger import TimeLedger
+from keet.comparison.timing.time_ledger import Numbers
 from keet.documents.diff import (
     ChangeVerdictDocument,
     ComparabilityDocument,
@@ -114,7 +114,6 @@ class _Comparer:
         self._explained = explained
         self._analyst = partial(explain, top=_FINDINGS, on_launch=on_launch)
         self._book = Ledger(scope)
-        self._evidence = TimeLedger(self._book)
         self._ledgers: list[LaunchLedger] = []
         self._explanations: dict[int, LaunchExplanation] = {}
         """Explanations of the analysed launches, by `id(launch)`."""
@@ -207,9 +206,9 @@ class _Comparer:
     def _difference(
         self, caveats: tuple[Caveat, ...], pairs: tuple[PairDifference, ...], whole: Timing
     ) -> Difference:
-        name = "all kernels"
-        time = self._evidence.times(name, whole, ())
-        speedup = self._evidence.speedup(name, whole, time)
+        numbers = Numbers(self._book, "all kernels")
+        time = numbers.times(whole)
+        speedup = numbers.speedup(whole, time)
         noise = Quantity(100 * whole.noise, "%")
         said = self._book.derived("noise of the total", noise, "what chance may change")
         found = Difference(
@@ -235,7 +234,7 @@ class _Comparer:
         )
         runs = self._weighting if isinstance(self._weighting, RunWeighting) else None
         if runs:
-            found = self._with_run_facts(runs, found)
+            found = self._with_run_facts(runs, found, numbers)
         whole_ns = None if found.no_total or found.run_unknown else whole.after or 0.0
         left = (each for pair in pairs for each in pair.weighted[1])
         of = runs.named if runs else "the total time"
@@ -258,11 +257,13 @@ class _Comparer:
             after=_microseconds(timing.after),
         )
 
-    def _with_run_facts(self, runs: RunWeighting, found: Difference) -> Difference:
+    def _with_run_facts(
+        self, runs: RunWeighting, found: Difference, numbers: Numbers
+    ) -> Difference:
         """Adds what is known for whole runs only."""
         launches = runs.all_launches([pair.pairing for pair in found.pairs])
-        rest = self._evidence.times("kernels not profiled", runs.rest, ()) if runs.rest else None
-        numbers = Numbers(self._book, "all kernels")
+        unprofiled = Numbers(self._book, "kernels not profiled")
+        rest = unprofiled.times(runs.rest) if runs.rest else None
         more = (
             ()
             if runs.chosen_only or runs.no_total
@@ -272,28 +273,12 @@ class _Comparer:
             found,
             caveats=(*found.caveats, *more),
             chosen_only=runs.chosen_only,
-            launches=self._evidence.pair_of("all kernels", "launches", "launch", launches),
+            launches=numbers.both("launches", "launch", launches),
             not_profiled=_time_change(rest) if rest else None,
             shared=any((runs.concurrency(which, None) or 1.0) > 1 for which in (0, 1)),
-            span=self._span(runs),
-            unprofiled_share=self._unprofiled_share(rest, found.time),
+            span=_span(runs, numbers),
+            unprofiled_share=_unprofiled_share(rest, found.time, numbers),
         )
-
-    def _span(self, runs: RunWeighting) -> TimeChange | None:
-        spans = runs.spans()
-        if spans is None or runs.chosen_only or max(runs.idle(0), runs.idle(1)) <= _IDLE:
-            return None
-        what = "from the first to the last kernel"
-        time = self._evidence.pair_of("all kernels", what, "ns", spans)
-        return _time_change(time, self._evidence.longer("all kernels", what, time))
-
-    def _unprofiled_share(
-        self, rest: NumberChange | None, time: NumberChange | None
-    ) -> Evidence | None:
-        if rest is None or time is None or rest.after.value <= _MOST * time.after.value:
-            return None
-        what = "share of the kernels that were not profiled after"
-        return self._evidence.share("all kernels", what, rest.after, time.after)
 
     def _all_evidence(self) -> dict[str, Evidence]:
         # Evidence that several launches share is in the ledger of each.
@@ -308,11 +293,11 @@ class _Comparer:
         *,
         deep: bool,
     ) -> PairDifference:
-        name = f"pair {number}"
+        numbers = Numbers(self._book, f"pair {number}")
         weighted = self._weighted_launches(pairing) if deep else ((), ())
         durations = [each.duration for side in weighted for each in side if each.duration]
         runs = self._weighting if isinstance(self._weighting, RunWeighting) else None
-        time = self._evidence.times(name, timing, () if runs else durations)
+        time = numbers.times(timing, () if runs else durations)
         before, after = (_count(self._weighting.launches(which, pairing)) for which in (0, 1))
         pair = PairDifference(
             before=[launch.id for launch in pairing.launches(0)],
@@ -332,29 +317,29 @@ class _Comparer:
             pairing=pairing,
             timing=timing,
             time=time,
-            measured=self._evidence.speedup(name, timing, time),
+            measured=numbers.speedup(timing, time),
             caveats=caveats,
             weighted=weighted,
             counted=None,
             known_time=None,
         )
         if runs:
-            pair = self._pair_of_runs(runs, pair, name)
+            pair = self._pair_of_runs(runs, pair, numbers)
         elif all(weighted):
             # The time that ncu adds to a short launch is not time of units or warps.
             short = any(caveat.id == "short_launches" for caveat in caveats)
-            pair = self._accounted(pair, name, splits=not short)
+            pair = self._accounted(pair, numbers, splits=not short)
         return replace(pair, verdict=replace(pair.verdict, headline=pair_headline(pair)))
 
     def _accounted(
-        self, pair: PairDifference, name: str, *, explains: bool = True, splits: bool = True
+        self, pair: PairDifference, numbers: Numbers, *, explains: bool = True, splits: bool = True
     ) -> PairDifference:
         """Adds attribution, account and outcome. `explains`: the replays show what happened in the
         runs; `splits`: the split of the time under replay also applies to the runs."""
         weighted, timing = pair.weighted, pair.timing
         of_run = self._weighting.basis == "run"
-        launches = self._launch_times(pair, name)
-        sides = ExplainedPair(*weighted, self._book, name, whole_run=of_run, launches=launches)
+        launches = self._launch_times(pair, numbers)
+        sides = ExplainedPair(*weighted, *numbers, whole_run=of_run, launches=launches)
         changed = timing.word in ("faster", "slower")
         split = explains and splits
         account = account_changes(sides, timing, changed=changed) if split else ()
@@ -371,7 +356,7 @@ class _Comparer:
             unknown=became["unknown"],
         )
 
-    def _launch_times(self, pair: PairDifference, name: str) -> LaunchTimes | None:
+    def _launch_times(self, pair: PairDifference, numbers: Numbers) -> LaunchTimes | None:
         """None if one launch is compared with one launch."""
         runs = self._weighting if isinstance(self._weighting, RunWeighting) else None
         times = runs.durations(pair.pairing) if runs else (pair.timing.before, pair.timing.after)
@@ -382,30 +367,28 @@ class _Comparer:
             return None
         each = [(ns or 0.0) / n for ns, n in zip(times, known, strict=True)]
         return LaunchTimes(
-            self._evidence.pair_of(name, "launches", "launch", known),
-            self._evidence.pair_of(name, "time of a launch", "ns", each),
+            numbers.both("launches", "launch", known),
+            numbers.both("time of a launch", "ns", each),
         )
 
-    def _pair_of_runs(self, runs: RunWeighting, pair: PairDifference, name: str) -> PairDifference:
-        of = (runs, pair.pairing, Numbers(self._book, name))
+    def _pair_of_runs(
+        self, runs: RunWeighting, pair: PairDifference, numbers: Numbers
+    ) -> PairDifference:
+        of = (runs, pair.pairing, numbers)
         gaps = [*replay_differs(*of), *few_like_profiled(*of)]
         unknown = pair.timing.unmeasured or pair.timing.undecided
         unscaled = [] if gaps or unknown else list(replay_not_scaled(*of))
         if all(pair.weighted):
             explains = not (gaps or unknown)
-            pair = self._accounted(pair, name, explains=explains, splits=not unscaled)
+            pair = self._accounted(pair, numbers, explains=explains, splits=not unscaled)
         counts = (pair.launches.before, pair.launches.after)
         known = [each for each in counts if each is not None]
-        launches = (
-            self._evidence.pair_of(name, "launches", "launch", known) if len(known) == 2 else None
-        )
+        launches = numbers.both("launches", "launch", known) if len(known) == 2 else None
         return replace(
             pair,
             counted=launches,
             caveats=(*pair.caveats, *gaps, *unscaled),
-            known_time=self._evidence.one_side(name, pair.timing)
-            if pair.timing.unmeasured
-            else None,
+            known_time=numbers.one_side(pair.timing) if pair.timing.unmeasured else None,
         )
 
     def _weighted_launches(
@@ -451,6 +434,24 @@ def _longest(timed: Sequence[tuple[Pairing, Timing]]) -> set[int]:
         return -((timing.before or 0) + (timing.after or 0)), names
 
     return set(sorted(range(len(timed)), key=rank)[:_MOST_EXPLAINED])
+
+
+def _span(runs: RunWeighting, numbers: Numbers) -> TimeChange | None:
+    spans = runs.spans()
+    if spans is None or runs.chosen_only or max(runs.idle(0), runs.idle(1)) <= _IDLE:
+        return None
+    what = "from the first to the last kernel"
+    time = numbers.both(what, "ns", spans)
+    return _time_change(time, numbers.longer(what, time))
+
+
+def _unprofiled_share(
+    rest: NumberChange | None, time: NumberChange | None, numbers: Numbers
+) -> Evidence | None:
+    if rest is None or time is None or rest.after.value <= _MOST * time.after.value:
+        return None
+    what = "share of the kernels that were not profiled after"
+    return numbers.share(what, rest.after, time.after)
 
 
 def _side_document(side: Side) -> SideDocument:

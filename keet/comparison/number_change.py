@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from keet.analysis.ledger import Ledger
 from keet.evidence import Evidence, Sentence
-from keet.units import Quantity
 
 _COUNTED = {
     "sector": "sector",
@@ -92,14 +90,3 @@ def launch_count(number: Evidence) -> Sentence:
     """`1 launch`, `400 launches`."""
     one = f"{number:count}" == "1"
     return Sentence("{n:count} launch" if one else "{n:count} launches", n=number)
-
-
-class Numbers(NamedTuple):
-    """Enters the numbers of a text into a ledger, under the name of a pair (`pair 3`) or of all
-    kernels."""
-
-    book: Ledger
-    name: str
-
-    def __call__(self, what: str, value: float, unit: str) -> Evidence:
-        return self.book.derived(f"{self.name}: {what}", Quantity(value, unit), what)

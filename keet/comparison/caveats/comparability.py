@@ -9,10 +9,11 @@ from keet.analysis.capture.coverage import find_coverage
 from keet.analysis.capture.ncu_options import setting_of
 from keet.comparison.caveats.caveat import Caveat, forbids, note, weakens
 from keet.comparison.caveats.work_per_launch import SAME_WORK, compare_work, log_change, log_growth
-from keet.comparison.number_change import Numbers, launch_count
+from keet.comparison.number_change import launch_count
 from keet.comparison.pairing.code_similarity import same_code
 from keet.comparison.pairing.pairs import Pairing
 from keet.comparison.pairing.sides import Side, all_captured, groups_of, time_in
+from keet.comparison.timing.time_ledger import Numbers
 from keet.evidence import Sentence, constant
 from keet.profile import Device, Launch, Profile
 from keet.profile.names import file_name

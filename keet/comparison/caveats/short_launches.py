@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from keet.comparison.caveats.caveat import Caveat, weakens
-from keet.comparison.number_change import Numbers
 from keet.comparison.pairing.pairs import Pairing
+from keet.comparison.timing.time_ledger import Numbers
 from keet.evidence import Sentence, constant
 
 _ADDED_NS = 1200.0

@@ -13,10 +13,10 @@ import math
 from collections.abc import Iterator, Sequence
 
 from keet.comparison.caveats.caveat import Caveat, advised, forbids, weakens
-from keet.comparison.number_change import Numbers
 from keet.comparison.pairing.code_similarity import uses_tensor_cores
 from keet.comparison.pairing.pairs import Pairing
 from keet.comparison.pairing.sides import KernelGroup, threads_of
+from keet.comparison.timing.time_ledger import Numbers
 from keet.evidence import Sentence, constant
 from keet.profile import Launch
 from keet.profile.time_order import longest

@@ -12,10 +12,10 @@ import math
 from collections.abc import Iterator, Sequence
 
 from keet.comparison.caveats.caveat import Caveat, listed, no_verdict, note
-from keet.comparison.number_change import Numbers
 from keet.comparison.pairing.pairs import Pairing
 from keet.comparison.timing.pair_timing import Timing
 from keet.comparison.timing.run_weighting import SIDES, RunWeighting
+from keet.comparison.timing.time_ledger import Numbers
 from keet.evidence import Sentence
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from keet.analysis.replay_gap.gap import ReplayGap
 from keet.comparison.caveats.caveat import Caveat, forbids, listed, note, weakens
 from keet.comparison.caveats.comparability import WARM_CACHES
-from keet.comparison.number_change import Numbers
 from keet.comparison.pairing.pairs import Pairing
 from keet.comparison.timing.run_weighting import SIDES, RunWeighting
+from keet.comparison.timing.time_ledger import Numbers
 from keet.evidence import Evidence, Sentence, constant
 from keet.profile import Launch
 from keet.profile.names import file_name

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from keet.analysis.replay_gap.gap import REPLAY_DIFFERS, ReplayGap, both_times, replay_gap
 from keet.comparison.caveats.caveat import Caveat, listed
 from keet.comparison.caveats.work_per_launch import OTHER_WORK, log_growth
-from keet.comparison.number_change import Numbers
 from keet.comparison.pairing.pairs import Pairing
 from keet.comparison.pairing.sides import KernelGroup, Side, SideCapture, duration_of
 from keet.comparison.timing.pair_timing import Timing, measured_runs, time_runs, total_timing
 from keet.comparison.timing.run_times import PairRunTimes, TimeSum, mean_of, run_positions
+from keet.comparison.timing.time_ledger import Numbers
 from keet.comparison.timing.weighting import LaunchWeight, NoTotal, RunDoubt, Weighting
 from keet.documents.diff import Basis
 from keet.evidence import Sentence

@@ -15,10 +15,10 @@ from typing import Literal, NamedTuple
 from keet.comparison.caveats.caveat import Caveat, listed, note
 from keet.comparison.caveats.short_launches import short_launches
 from keet.comparison.caveats.work_per_launch import work_of_many_caveat
-from keet.comparison.number_change import Numbers
 from keet.comparison.pairing.pairs import Pairing
 from keet.comparison.pairing.sides import KernelGroup, Side, duration_of
 from keet.comparison.timing.pair_timing import Timing, time_pair, total_timing
+from keet.comparison.timing.time_ledger import Numbers
 from keet.documents.diff import Basis
 from keet.evidence import Sentence
 from keet.profile import Launch
