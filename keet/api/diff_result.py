@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -96,6 +96,10 @@ def _changes(
         yield from _changes(kernel, part.children, part.id)
 
 
+def _each_once(lists: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each for found in lists for each in found))
+
+
 def change_text(verdict: str, speedup: float | None) -> str:
     """`7.02x faster`, `1.30x slower`, `unchanged`."""
     if speedup is None or verdict not in ("faster", "slower"):
@@ -139,6 +143,18 @@ class DiffResult(ApiResult):
         """What was gated (`failed`, `regressions`, `not_gated`); None: no gate was set."""
         self.failed = self.gate is not None and self.gate.failed
         """Whether a gate was set and something became worse by more than it allows."""
+        self.account = tuple(part for pair in self.pairs for part in pair.account)
+        """Where the time of all kernels went before and after."""
+        self.fixed = _each_once(pair.fixed for pair in self.pairs)
+        """Ids of findings that are gone, over all kernels."""
+        self.new = _each_once(pair.new for pair in self.pairs)
+        """Ids of findings that were not there before."""
+        self.remaining = _each_once(pair.remaining for pair in self.pairs)
+        """Ids of findings on both sides."""
+        self.findings = {"fixed": self.fixed, "new": self.new, "remaining": self.remaining}
+        reasons = [each.text for each in difference.comparability.notes]
+        self.notes = _each_once([reasons, difference.before.notes, difference.after.notes])
+        """Why the comparison is weak or not allowed, and notes on either report."""
 
     @property
     def document(self) -> DiffDocument:
@@ -150,38 +166,6 @@ class DiffResult(ApiResult):
         gate = "" if self.gate is None else f", gate {'failed' if self.failed else 'passed'}"
         change = change_text(self.verdict, self.speedup)
         return f"<DiffResult {names}: {change}, {kernels}{gate}>"
-
-    @property
-    def account(self) -> tuple[PartOfChange, ...]:
-        """Where the time of all kernels went before and after."""
-        return tuple(part for pair in self.pairs for part in pair.account)
-
-    @property
-    def fixed(self) -> tuple[str, ...]:
-        """Ids of findings that are gone, over all kernels."""
-        return tuple(dict.fromkeys(each for pair in self.pairs for each in pair.fixed))
-
-    @property
-    def new(self) -> tuple[str, ...]:
-        """Ids of findings that were not there before."""
-        return tuple(dict.fromkeys(each for pair in self.pairs for each in pair.new))
-
-    @property
-    def remaining(self) -> tuple[str, ...]:
-        """Ids of findings on both sides."""
-        return tuple(dict.fromkeys(each for pair in self.pairs for each in pair.remaining))
-
-    @property
-    def findings(self) -> dict[str, tuple[str, ...]]:
-        """Ids of findings by what became of them."""
-        return {"fixed": self.fixed, "new": self.new, "remaining": self.remaining}
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Why the comparison is weak or not allowed, and notes on either report."""
-        document = self.document
-        reasons = [each.text for each in document.comparability.notes]
-        return tuple(dict.fromkeys([*reasons, *document.before.notes, *document.after.notes]))
 
     def to_text(self, width: int = WIDTH, *, top: int = 5) -> str:
         from keet.render.terminal.console import to_text

@@ -217,10 +217,6 @@ class _Comparer:
             comparability=_LATER,
             verdict=self._verdict(whole),
             pairs=pairs,
-            not_profiled=None,
-            span=None,
-            next=None,
-            gate=None,
             grounding=_NO_NUMBERS,
             evidence={},
             sides=self._sides,
@@ -300,16 +296,14 @@ class _Comparer:
         time = numbers.times(timing, () if runs else durations)
         before, after = (_count(self._weighting.launches(which, pairing)) for which in (0, 1))
         pair = PairDifference(
-            before=[launch.id for launch in pairing.launches(0)],
-            after=[launch.id for launch in pairing.launches(1)],
+            before=sorted(launch.id for launch in pairing.launches(0)),
+            after=sorted(launch.id for launch in pairing.launches(1)),
             kernel=pairing.kernel,
             how=pairing.how,
             verdict=self._verdict(timing),
             speedup=timing.speedup,
             launches=LaunchCountsDocument(before=before, after=after),
             limiter=None,
-            attribution=(),
-            account=(),
             fixed=[],
             new=[],
             remaining=[],
@@ -320,8 +314,6 @@ class _Comparer:
             measured=numbers.speedup(timing, time),
             caveats=caveats,
             weighted=weighted,
-            counted=None,
-            known_time=None,
         )
         if runs:
             pair = self._pair_of_runs(runs, pair, numbers)

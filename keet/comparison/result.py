@@ -35,8 +35,8 @@ from keet.evidence import Evidence, Sentence
 class PairDifference(PairDocument):
     """Kernels that do the same work, before and after."""
 
-    attribution: Sequence[Attribution]
-    account: Sequence[PartChange]
+    attribution: Sequence[Attribution] = ()
+    account: Sequence[PartChange] = ()
     pairing: Pairing = live()
     timing: Timing = live()
     time: NumberChange | None = live()
@@ -46,9 +46,9 @@ class PairDifference(PairDocument):
     caveats: tuple[Caveat, ...] = live()
     weighted: tuple[tuple[WeightedLaunch, ...], tuple[WeightedLaunch, ...]] = live()
     """The launches of both sides that were explained."""
-    counted: NumberChange | None = live()
+    counted: NumberChange | None = live(default=None)
     """Evidence for `launches`, if they are those of the runs."""
-    known_time: Evidence | None = live()
+    known_time: Evidence | None = live(default=None)
     """Time in the run of the known side, if the other side is not known."""
 
     @property
@@ -102,10 +102,10 @@ class Difference(DiffDocument):
     """Everything that is known about the difference of two sides."""
 
     pairs: Sequence[PairDifference]
-    not_profiled: TimeChange | None
-    span: TimeChange | None
-    next: NextStep | None
-    gate: Gate | None
+    not_profiled: TimeChange | None = None
+    span: TimeChange | None = None
+    next: NextStep | None = None
+    gate: Gate | None = None
     sides: tuple[Side, Side] = live()
     caveats: tuple[Caveat, ...] = live()
     """Of the sides as a whole; pairs have their own."""

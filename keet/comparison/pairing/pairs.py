@@ -48,9 +48,8 @@ class Pairing(NamedTuple):
         return self.before, self.after
 
     def launches(self, which: int) -> list[Launch]:
-        """Of one side, by id. `which`: 0 before, 1 after."""
-        found = (launch for group in self.sides[which] for launch in group.launches)
-        return sorted(found, key=lambda launch: launch.id)
+        """Of one side, kernel by kernel. `which`: 0 before, 1 after."""
+        return [launch for group in self.sides[which] for launch in group.launches]
 
     @property
     def kernel(self) -> str:

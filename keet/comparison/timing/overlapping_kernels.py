@@ -86,14 +86,14 @@ def _slowed(runs: RunWeighting, pairing: Pairing, numbers: Numbers) -> Iterator[
     for which, word in enumerate(SIDES):
         if runs.overlap_known(which):
             continue
-        for launch in (launch for group in pairing.sides[which] for launch in group.launches):
+        for launch in pairing.launches(which):
             gap = runs.replay_gap(which, launch)
             if gap is None or not gap.run_is_longer:
                 continue
             average = runs.average_times(which, launch, gap)
             who, how = ("launches", ", on average") if average else ("a launch", "")
             gap = average or gap
-            of = f"{'launches' if average else f'launch {launch.id}'} {word}"
+            of = f"{'launches like ' if average else ''}launch {launch.id} {word}"
             yield Sentence(
                 "{who} took {plain} in the {run} run and {replay} under replay{how}: kernels may "
                 "have run at the same time, and then the sum of durations grows although the GPU "

@@ -104,7 +104,7 @@ def _migrations(runs: RunWeighting) -> Iterator[Caveat]:
 def replay_differs(runs: RunWeighting, pairing: Pairing, numbers: Numbers) -> Iterator[Caveat]:
     """Launches whose replay does not show what happened in the run."""
     for which in (0, 1):
-        launches = [launch for group in pairing.sides[which] for launch in group.launches]
+        launches = pairing.launches(which)
         gaps = [(each, gap) for each in launches if (gap := runs.replay_gap(which, each))]
         if gaps:
             one = len(gaps) == 1 and not runs.average_times(which, *gaps[0])
@@ -119,7 +119,7 @@ def replay_differs(runs: RunWeighting, pairing: Pairing, numbers: Numbers) -> It
 def replay_not_scaled(runs: RunWeighting, pairing: Pairing, numbers: Numbers) -> Iterator[Caveat]:
     """Launches so short that the profiler's overhead is a large part of the replay."""
     for which in (0, 1):
-        launches = [launch for group in pairing.sides[which] for launch in group.launches]
+        launches = pairing.launches(which)
         found = [(each, gap) for each in launches if (gap := runs.replay_ratio(which, each))]
         if found:
             text = Sentence(
@@ -173,7 +173,7 @@ def _took(
         return Sentence(
             "launches of {kernel} took {both} in the {run} run, on average",
             kernel=kernel,
-            both=both(average, "launches"),
+            both=both(average, f"launches like launch {launch.id}"),
             run=word.upper(),
         )
     times = [(f"launch {each.id}", both(gap, f"launch {each.id}")) for each, gap in gaps[:_LISTED]]

@@ -196,8 +196,7 @@ class RunWeighting(Weighting):
     def small_similar_share(self, which: int, pairing: Pairing) -> float | None:
         """Share of the time of a pair, 0 to 1, in launches about as long as the profiled ones; None
         if it is half or more."""
-        launches = (launch for group in pairing.sides[which] for launch in group.launches)
-        positions = [self._position(which, launch) for launch in launches]
+        positions = [self._position(which, launch) for launch in pairing.launches(which)]
         alike = _alike([each for each in positions if each is not None])
         return alike if alike is not None and alike < ALIKE else None
 
@@ -207,7 +206,7 @@ class RunWeighting(Weighting):
 
     def _mixed(self, which: int, pairings: Sequence[Pairing]) -> bool:
         positions = run_positions(self.sides[which].first)
-        own = {x.id for p in pairings for group in p.sides[which] for x in group.launches}
+        own = {launch.id for pairing in pairings for launch in pairing.launches(which)}
         assumed = {n for n in own if (found := positions.of(n)) and found.assumed}
         return any(
             not assumed.isdisjoint(sharing) and not own.issuperset(sharing)
