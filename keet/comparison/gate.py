@@ -357,10 +357,10 @@ def _noise(pair: PairDifference, name: str, sides: Sequence[list[Quantity]]) -> 
     degrees = sum(len(side) - 1 for side in values)
     middle = abs(statistics.fmean(values[0]))
     if not degrees or not middle:
-        return pair.timing.noise
+        return pair.verdict.noise
     squares = sum((x - statistics.fmean(side)) ** 2 for side in values for x in side)
     variance = squares / degrees * sum(1 / len(side) for side in values)
-    return max(pair.timing.noise, _student(degrees) * math.sqrt(variance) / middle)
+    return max(pair.verdict.noise, _student(degrees) * math.sqrt(variance) / middle)
 
 
 def _student(degrees: int) -> float:

@@ -158,5 +158,5 @@ class Difference(DiffDocument):
     @property
     def worst(self) -> tuple[PairDifference, ...]:
         """Pairs that got slower, the costliest first."""
-        slower = [pair for pair in self.pairs if pair.timing.word == "slower"]
+        slower = [pair for pair in self.pairs if pair.verdict.word == "slower"]
         return tuple(sorted(slower, key=lambda pair: pair.timing.saved))

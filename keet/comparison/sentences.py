@@ -9,9 +9,8 @@ from keet.comparison.causes.explained_pair import WeightedLaunch, longest_launch
 from keet.comparison.number_change import NumberChange, launch_count
 from keet.comparison.pairing.sides import KernelGroup
 from keet.comparison.result import Difference, PairDifference
-from keet.comparison.timing.pair_timing import Timing
 from keet.comparison.timing.time_ledger import Speedup
-from keet.documents.diff import ComparabilityDocument, How
+from keet.documents.diff import ComparabilityDocument, How, VerdictWord
 from keet.documents.document import numbers_in
 from keet.documents.explain import GroundingDocument
 from keet.evidence import Reference, Sentence, constant
@@ -71,7 +70,7 @@ def headline_parts(difference: Difference) -> tuple[Sentence, Sentence]:
         return Sentence("The reports have no times that could be compared"), Sentence("")
     text = Sentence(
         "{verdict}{of}: {whose} (noise {noise:.1f}{origin})",
-        verdict=_verdict(difference.timing, difference.measured),
+        verdict=_verdict(difference.verdict.word, difference.measured),
         of="" if difference.rows == 1 else " in total",
         whose=_whose(difference, difference.time),
         noise=difference.noise,
@@ -82,7 +81,7 @@ def headline_parts(difference: Difference) -> tuple[Sentence, Sentence]:
 
 def _noise_origin(difference: Difference) -> str:
     """Empty if a report is compared with itself."""
-    if not difference.timing.noise:
+    if not difference.verdict.noise:
         return ""
     if _repeats_runs(difference):
         return ", from repeated runs"
@@ -95,7 +94,7 @@ def _repeats_runs(difference: Difference) -> bool:
 
 def noise_text(difference: Difference) -> Sentence | None:
     """What the noise of the headline means, and how it was obtained."""
-    if difference.time is None or difference.no_total or not difference.timing.noise:
+    if difference.time is None or difference.no_total or not difference.verdict.noise:
         return None
     if _repeats_runs(difference):
         before, after = (constant(len(side.captures), "", "runs") for side in difference.sides)
@@ -226,7 +225,7 @@ def pair_headline(pair: PairDifference) -> Sentence:
     counted = pair.counted if basis == "run" else None
     return Sentence(
         "{verdict}{per}: {of}{times}{where}{launches}{limited}",
-        verdict=_verdict(pair.timing, pair.measured).uncapitalized(),
+        verdict=_verdict(pair.verdict.word, pair.measured).uncapitalized(),
         per=_PER_LAUNCH if basis == "per_launch" else "",
         of=_ADD_UP if pair.verdict.measure == "durations" else "",
         times=pair.time.numbers,
@@ -261,10 +260,10 @@ def _one_sided(pair: PairDifference, time: NumberChange) -> Sentence:
     )
 
 
-def _verdict(timing: Timing, speedup: Speedup | None) -> Sentence:
-    if speedup is None or timing.word in ("unchanged", "inconclusive"):
-        return Sentence(capitalized(timing.word))
-    return Sentence("{factor:speedup} {word}", factor=speedup.factor, word=timing.word)
+def _verdict(word: VerdictWord, speedup: Speedup | None) -> Sentence:
+    if speedup is None or word in ("unchanged", "inconclusive"):
+        return Sentence(capitalized(word))
+    return Sentence("{factor:speedup} {word}", factor=speedup.factor, word=word)
 
 
 def limits(pair: PairDifference) -> str | None:

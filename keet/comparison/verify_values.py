@@ -90,7 +90,7 @@ def _pair(pair: PairDifference) -> Iterator[ComputedValue]:
     for piece in pieces:
         quantity = Quantity(piece.value, piece.unit or "x")
         yield ComputedValue(piece.label, quantity, words, "sentence", None, _COVERED)
-    noise = Quantity(100 * pair.timing.noise, "%")
+    noise = Quantity(100 * pair.verdict.noise, "%")
     yield ComputedValue("noise of the times", noise, words, "sentence", None, _COVERED)
 
 

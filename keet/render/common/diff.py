@@ -30,13 +30,13 @@ def verified_text(difference: Difference) -> str:
 def is_alone(difference: Difference) -> bool:
     """Whether there is only one kernel, so that the verdict is about it."""
     (only, *others) = difference.pairs or (None,)
-    same = only is None or only.timing.word == difference.timing.word
+    same = only is None or only.verdict.word == difference.verdict.word
     return not others and difference.rows == 1 and not difference.no_total and same
 
 
 def pairs_in_full(pairs: Sequence[PairDifference], top: int) -> list[PairDifference]:
     """The pairs that changed, the largest change first; a single pair always."""
-    changed = [pair for pair in pairs if pair.timing.word in ("faster", "slower")]
+    changed = [pair for pair in pairs if pair.verdict.word in ("faster", "slower")]
     chosen = changed if len(pairs) > 1 else list(pairs)
     return sorted(chosen, key=lambda pair: -abs(pair.timing.saved))[:top]
 
@@ -44,7 +44,7 @@ def pairs_in_full(pairs: Sequence[PairDifference], top: int) -> list[PairDiffere
 def main_reasons(pair: PairDifference) -> list[Attribution]:
     """What explains most of a change, for a reader who wants one sentence. A cause is better than
     the part of the time that it affects, but only if it explains most of the change."""
-    if pair.timing.word not in ("faster", "slower"):
+    if pair.verdict.word not in ("faster", "slower"):
         return []
     found = [each for each in pair.attribution if each.kind in _EXPLAINS]
     if fusion := [each for each in found if each.kind == "fusion"]:

@@ -147,7 +147,7 @@ class _DiffParts:
             element("p", said, class_="verdict"),
             [element("p", each) for each in about if each],
             element("dl", rows, class_="facts"),
-            class_=f"panel diff-answer {WORDS[difference.timing.word]}".rstrip(),
+            class_=f"panel diff-answer {WORDS[difference.verdict.word]}".rstrip(),
         )
 
     def _gate_rows(self) -> Iterator[Html]:
@@ -312,7 +312,7 @@ def _row(pair: PairDifference, ids: Mapping[int, str]) -> Html:
 
 def _word_class(pair: PairDifference) -> str:
     words = {"faster": "good", "slower": "bad", "inconclusive": "warn"}
-    return words.get(pair.timing.word, "") if pair.on_both else "muted"
+    return words.get(pair.verdict.word, "") if pair.on_both else "muted"
 
 
 def _value(ns: float | None) -> str:

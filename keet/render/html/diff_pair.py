@@ -197,7 +197,7 @@ def _forecast_and_gain(pair: PairDifference) -> str | None:
         for name, found in raised
         if found
     ]
-    if not told or pair.speedup is None or pair.timing.word != "faster":
+    if not told or pair.speedup is None or pair.verdict.word != "faster":
         return None
     measured = pair.verdict.headline.partition(":")[0]
     together = "" if len(told) == 1 else ", each on its own"

@@ -63,7 +63,7 @@ def _heading(difference: Difference) -> str:
     gate = difference.gate
     verdict = prose(headline_parts(difference)[0])
     if gate is None:
-        return f"## {_MARK[difference.timing.word]} keet: {verdict}"
+        return f"## {_MARK[difference.verdict.word]} keet: {verdict}"
     return f"## {'❌' if gate.failed else '✅'} keet: {prose(gate.verdict)}; {verdict}"
 
 
@@ -96,13 +96,13 @@ def _table(difference: Difference, page: Sequence[PairDifference] | None) -> str
 
 def _row(pair: PairDifference) -> list[str]:
     paired = pair.on_both
-    mark = _MARK[pair.timing.word] if paired else "➖" if pair.before else "➕"
+    mark = _MARK[pair.verdict.word] if paired else "➖" if pair.before else "➕"
     return [
         code(pair.kernel),
         *launch_cells(pair),
         *shown_times(pair),
         f"{mark} {change_of(pair)}",
-        share_cell(pair.timing.noise) if paired else "",
+        share_cell(pair.verdict.noise) if paired else "",
     ]
 
 
@@ -132,7 +132,7 @@ def _closing(difference: Difference) -> Iterator[str]:
     step = difference.next
     if share := unprofiled_text(difference):
         yield f"{prose(share)}."
-    if step and difference.timing.word != "unchanged":
+    if step and difference.verdict.word != "unchanged":
         yield f"**Next**: {prose(step.text)}. {prose(step.action)}"
     yield (
         f"<sub>keet {__version__}: {verified_text(difference)}. Percentages before an item are "

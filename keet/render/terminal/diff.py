@@ -56,7 +56,7 @@ _ROWS = 20
 
 
 def diff_view(difference: Difference, top: int, width: int) -> Group:
-    verdict = Text(difference.verdict.headline, style=_STYLE[difference.timing.word])
+    verdict = Text(difference.verdict.headline, style=_STYLE[difference.verdict.word])
     parts: list[Renderable] = [verdict, _heading(difference)]
     parts += [Text(each) for each in (basis_text(difference), span_text(difference)) if each]
     parts += _reasons(difference.all_caveats)
@@ -108,7 +108,7 @@ def _table(difference: Difference, width: int) -> Table:
 def _row(pair: PairDifference) -> list[Renderable]:
     before, after = shown_times(pair)
     limits = " → ".join(dict.fromkeys(pair.limiter or ()))
-    word = pair.timing.word if pair.on_both else "unchanged"
+    word = pair.verdict.word if pair.on_both else "unchanged"
     return [
         numbers_of(pair.before),
         numbers_of(pair.after),

@@ -326,8 +326,7 @@ def test_why_names_what_explains_most_of_the_change() -> None:
     main = main_reasons(replace(pair, attribution=(*small, work, *others)))
     assert [each.kind for each in main] == ["account", "cause"]
     assert main[1].what == "fewer instructions"
-    undecided = replace(pair, timing=pair.timing._replace(undecided=True))
-    assert undecided.timing.word == "inconclusive"
+    undecided = replace(pair, verdict=replace(pair.verdict, word="inconclusive"))
     assert main_reasons(undecided) == []
 
 
@@ -335,7 +334,7 @@ def test_an_inconclusive_kernel_has_no_why() -> None:
     compared = difference("pipeline")
     pair = compared.pairs[1]
     assert pair.attribution
-    undecided = replace(pair, timing=pair.timing._replace(undecided=True))
+    undecided = replace(pair, verdict=replace(pair.verdict, word="inconclusive"))
     page = diff_page(replace(compared, pairs=(compared.pairs[0], undecided)), 5)
     row = page.partition("<tbody>")[2].partition("</tbody>")[0].split("<tr>")[2]
     assert row.endswith("<td></td></tr>")
