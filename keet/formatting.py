@@ -49,11 +49,6 @@ def time_share_text(percent: float) -> str:
     return percent_cell(percent) if 0 < percent < 9.95 else percent_text(percent)
 
 
-def count_text(number: float) -> str:
-    """`400`; `2.5` of launches that cannot be distinguished."""
-    return f"{number:,.0f}" if float(number).is_integer() else f"{number:,.1f}"
-
-
 def times_text(factor: float) -> str:
     """An estimated factor: `4.5x`, `12x`; `1.07x` where one digit would hide a small gain."""
     digits = 0 if factor >= 9.95 else 1 if factor >= 1.195 or factor < 1.005 else 2
@@ -64,6 +59,13 @@ def speedup_text(factor: float) -> str:
     """A measured factor, with three digits: `1.87x`, `12.3x`, `140x`."""
     digits = 2 if factor < 10 else 1 if factor < 100 else 0
     return f"{factor:,.{digits}f}x"
+
+
+def count_text(count: float) -> str:
+    """`400`, `1,024`, `2.5`. Fractions occur if several profiled launches represent launches that
+    the run table does not distinguish."""
+    digits = 0 if abs(count - round(count)) < 0.05 or count >= 100 else 1
+    return f"{count:,.{digits}f}"
 
 
 def count_noun(number: int, noun: str, plural: str = "") -> str:

@@ -91,9 +91,7 @@ def _changes(tool_input: ToolInput) -> str:
 
 def _one_to_one(pair: PairDifference) -> tuple[int, ...]:
     """Ids of a launch and its only counterpart; empty if a side has several launches."""
-    groups = (*pair.pairing.before, *pair.pairing.after)
-    alone = len(groups) == 2 and all(len(group.launches) == 1 for group in groups)
-    return tuple(group.launches[0].id for group in groups) if alone else ()
+    return (*pair.before, *pair.after) if len(pair.before) == len(pair.after) == 1 else ()
 
 
 def _shapes(each: LaunchExplanation) -> Iterator[str]:

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from numbers import Real
 from operator import index
+from pathlib import Path
 from typing import TYPE_CHECKING, SupportsIndex, TypeGuard
 
-from keet.api.diff_inputs import Reports, profiles_of, side_of
 from keet.api.diff_result import DiffResult
-from keet.api.inputs import Kernel, StrPath
+from keet.api.inputs import Kernel, Report, StrPath, as_profile, selected_launches
 from keet.errors import UsageError
 from keet.profile import Launch, Profile
 
 if TYPE_CHECKING:
     from keet.comparison.pairing.sides import Side
 
+Reports = Report | Sequence[Report]
+"""A report, a folder of runs, `baseline:NAME`, or several runs of the same program."""
 _OPTIONS = {"--launch A:B": "launches=(A, B)", "--times N:M": "times=(N, M)"}
 """What messages call the options of `keet diff` here."""
 
@@ -69,17 +71,65 @@ def diff(  # noqa: PLR0913 - the options of the command
     names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
     _check_numbers(launches, times, gate, names)
     if after is not None:
-        first = profiles_of(before, source_before, run_table_before)
-        second = profiles_of(after, source, run_table)
+        first = _profiles_of(before, source_before, run_table_before)
+        second = _profiles_of(after, source, run_table)
     else:
         first = second = _single_side(before, launches, source, run_table)
-    sides = [side_of(each, at, launches, kernel, times) for at, each in enumerate((first, second))]
+    sides = [_side_of(each, at, launches, kernel, times) for at, each in enumerate((first, second))]
     _check_tables(sides, times)
     difference = compare(*sides, guess=force or launches is not None)
     if not force:
         check_comparable(difference, _OPTIONS, "force=True")
-    gated = None if gate is None else gate_difference(difference, float(gate), names)
-    return DiffResult(difference, gated)
+    if gate is not None:
+        difference = gate_difference(difference, float(gate), names)
+    return DiffResult(difference)
+
+
+def _profiles_of(
+    reports: Reports, source: StrPath | None, run_table: StrPath | None
+) -> list[Profile]:
+    if isinstance(reports, Sequence) and not isinstance(reports, str):
+        several: list[Report] = list(reports)
+    else:
+        several = _named(reports)
+    if not several:
+        raise UsageError("a side has no report; name one, or several runs")
+    if run_table is not None and len(several) > 1:
+        raise UsageError(
+            f"a run table belongs to one report, and this side has {len(several)}: put each table "
+            "beside its report"
+        )
+    return [as_profile(each, source, run_table) for each in several]
+
+
+def _named(report: Report) -> list[Report]:
+    """The reports of a folder or of a baseline; else the report itself."""
+    if isinstance(report, Profile):
+        return [report]
+    if isinstance(report, str) and report.startswith("baseline:"):
+        from keet.ingest.snapshots.baselines import find_baseline
+
+        return list(find_baseline(report.removeprefix("baseline:")).runs)
+    path = Path(report)
+    if not path.is_dir():
+        return [path]
+    from keet.corpus.discovery import reports_in
+
+    return list(reports_in(path))
+
+
+def _side_of(
+    profiles: Sequence[Profile],
+    which: int,
+    launches: tuple[int, int] | None,
+    kernel: Kernel | None,
+    times: tuple[int, int] | None,
+) -> Side:
+    from keet.comparison.pairing.sides import Side, SideCapture, distinct_captures
+
+    number = launches[which] if launches else None
+    runs = [SideCapture(each, selected_launches(each, number, kernel)) for each in profiles]
+    return Side(distinct_captures(runs), times[which] if times else None)
 
 
 def _single_side(
@@ -88,7 +138,7 @@ def _single_side(
     """The report whose launches are compared with each other."""
     if launches is None:
         raise UsageError("name two reports, or two launches of one: launches=(0, 3)")
-    return profiles_of(report, source, run_table)
+    return _profiles_of(report, source, run_table)
 
 
 def _check_numbers(launches: object, times: object, gate: object, metrics: Sequence[str]) -> None:

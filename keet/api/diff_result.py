@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -14,10 +13,8 @@ from keet.safe_text import visible
 if TYPE_CHECKING:
     import pandas as pd
 
-    from keet.comparison.gate import Gate
     from keet.comparison.result import Difference
-    from keet.documents.diff import AttributionDocument, DiffDocument, GateDocument, PairDocument
-    from keet.documents.diff_account import PartChangeDocument
+    from keet.documents.diff import DiffDocument, GateDocument, PairDocument, PartChangeDocument
 
 PAIR_COLUMNS = (
     "kernel", "verdict", "speedup", "noise", "before_us", "after_us", "fixed", "new", "remaining",
@@ -59,50 +56,23 @@ class DiffPair:
 
     def __init__(self, document: PairDocument) -> None:
         self.document = document
+        self.kernel = document.kernel
+        self.verdict = document.verdict.word
+        """`faster`, `slower`, `unchanged` or `inconclusive`."""
+        self.headline = document.verdict.headline
+        self.speedup = document.speedup
+        """Time before over time after; None: not known."""
+        self.attribution = tuple(document.attribution)
+        """Reasons for the change (`kind`, `what`, `share`, `finding`), causes first."""
+        self.account = tuple(_changes(document.kernel, document.account, None))
+        """Where the time went before and after: each part is followed by the parts in it."""
+        self.fixed = tuple(document.fixed)
+        """Ids of findings that are gone."""
+        self.new = tuple(document.new)
+        self.remaining = tuple(document.remaining)
 
     def __repr__(self) -> str:
         return f"<DiffPair {self.kernel}: {change_text(self.verdict, self.speedup)}>"
-
-    @property
-    def kernel(self) -> str:
-        return self.document.kernel
-
-    @property
-    def verdict(self) -> str:
-        """`faster`, `slower`, `unchanged` or `inconclusive`."""
-        return self.document.verdict.word
-
-    @property
-    def headline(self) -> str:
-        return self.document.verdict.headline
-
-    @property
-    def speedup(self) -> float | None:
-        """Time before over time after; None: not known."""
-        return self.document.speedup
-
-    @property
-    def attribution(self) -> tuple[AttributionDocument, ...]:
-        """Reasons for the change (`kind`, `what`, `share`, `finding`), causes first."""
-        return tuple(self.document.attribution)
-
-    @property
-    def account(self) -> tuple[PartOfChange, ...]:
-        """Where the time went before and after: each part is followed by the parts in it."""
-        return tuple(_changes(self.kernel, self.document.account, None))
-
-    @property
-    def fixed(self) -> tuple[str, ...]:
-        """Ids of findings that are gone."""
-        return tuple(self.document.fixed)
-
-    @property
-    def new(self) -> tuple[str, ...]:
-        return tuple(self.document.new)
-
-    @property
-    def remaining(self) -> tuple[str, ...]:
-        return tuple(self.document.remaining)
 
     def to_dict(self) -> dict[str, Any]:
         return self.document.to_dict()
@@ -124,6 +94,10 @@ def _changes(
             kernel, part.id, parent, part.part, not part.children, *times, part.share
         )
         yield from _changes(kernel, part.children, part.id)
+
+
+def _each_once(lists: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each for found in lists for each in found))
 
 
 def change_text(verdict: str, speedup: float | None) -> str:
@@ -154,106 +128,62 @@ class DiffResult(ApiResult):
     0   flip  faster  (uncoalesced_global,)
     """
 
-    def __init__(self, difference: Difference, gate: Gate | None) -> None:
+    def __init__(self, difference: Difference) -> None:
         self.difference = difference
-        """The internal object; its fields may change between versions."""
-        self._gate = gate
+        """The document with internal objects, which may change between versions."""
+        self.verdict = difference.verdict.word
+        """`faster`, `slower`, `unchanged` or `inconclusive`."""
+        self.headline = difference.verdict.headline
+        self.speedup = difference.verdict.speedup
+        """Time before over time after; None: not known."""
+        self.noise = difference.verdict.noise
+        """How much the speed-up may differ by chance: 0.05 is 5 %."""
+        self.pairs = tuple(map(DiffPair, difference.pairs))
+        self.gate: GateDocument | None = difference.gate
+        """What was gated (`failed`, `regressions`, `not_gated`); None: no gate was set."""
+        self.failed = self.gate is not None and self.gate.failed
+        """Whether a gate was set and something became worse by more than it allows."""
+        self.account = tuple(part for pair in self.pairs for part in pair.account)
+        """Where the time of all kernels went before and after."""
+        self.fixed = _each_once(pair.fixed for pair in self.pairs)
+        """Ids of findings that are gone, over all kernels."""
+        self.new = _each_once(pair.new for pair in self.pairs)
+        """Ids of findings that were not there before."""
+        self.remaining = _each_once(pair.remaining for pair in self.pairs)
+        """Ids of findings on both sides."""
+        self.findings = {"fixed": self.fixed, "new": self.new, "remaining": self.remaining}
+        reasons = [each.text for each in difference.comparability.notes]
+        self.notes = _each_once([reasons, difference.before.notes, difference.after.notes])
+        """Why the comparison is weak or not allowed, and notes on either report."""
+
+    @property
+    def document(self) -> DiffDocument:
+        return self.difference
 
     def __repr__(self) -> str:
         names = " → ".join(_side_names(self.document.before.path, self.document.after.path))
         kernels = count_noun(len(self.pairs), "kernel")
-        gate = "" if self._gate is None else f", gate {'failed' if self.failed else 'passed'}"
+        gate = "" if self.gate is None else f", gate {'failed' if self.failed else 'passed'}"
         change = change_text(self.verdict, self.speedup)
         return f"<DiffResult {names}: {change}, {kernels}{gate}>"
-
-    @cached_property
-    def document(self) -> DiffDocument:
-        from keet.render.json.diff import diff_document
-
-        return diff_document(self.difference, self._gate)
-
-    @property
-    def verdict(self) -> str:
-        """`faster`, `slower`, `unchanged` or `inconclusive`."""
-        return self.document.verdict.word
-
-    @property
-    def headline(self) -> str:
-        return self.document.verdict.headline
-
-    @property
-    def speedup(self) -> float | None:
-        """Time before over time after; None: not known."""
-        return self.document.verdict.speedup
-
-    @property
-    def noise(self) -> float:
-        """How much the speed-up may differ by chance: 0.05 is 5 %."""
-        return self.document.verdict.noise
-
-    @cached_property
-    def pairs(self) -> tuple[DiffPair, ...]:
-        return tuple(DiffPair(each) for each in self.document.pairs)
-
-    @property
-    def account(self) -> tuple[PartOfChange, ...]:
-        """Where the time of all kernels went before and after."""
-        return tuple(part for pair in self.pairs for part in pair.account)
-
-    @property
-    def fixed(self) -> tuple[str, ...]:
-        """Ids of findings that are gone, over all kernels."""
-        return tuple(dict.fromkeys(each for pair in self.pairs for each in pair.fixed))
-
-    @property
-    def new(self) -> tuple[str, ...]:
-        """Ids of findings that were not there before."""
-        return tuple(dict.fromkeys(each for pair in self.pairs for each in pair.new))
-
-    @property
-    def remaining(self) -> tuple[str, ...]:
-        """Ids of findings on both sides."""
-        return tuple(dict.fromkeys(each for pair in self.pairs for each in pair.remaining))
-
-    @property
-    def findings(self) -> dict[str, tuple[str, ...]]:
-        """Ids of findings by what became of them."""
-        return {"fixed": self.fixed, "new": self.new, "remaining": self.remaining}
-
-    @property
-    def gate(self) -> GateDocument | None:
-        """What was gated (`failed`, `regressions`, `not_gated`); None: no gate was set."""
-        return self.document.gate
-
-    @property
-    def failed(self) -> bool:
-        """Whether a gate was set and something became worse by more than it allows."""
-        return self.gate is not None and self.gate.failed
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Why the comparison is weak or not allowed, and notes on either report."""
-        document = self.document
-        reasons = [each.text for each in document.comparability.notes]
-        return tuple(dict.fromkeys([*reasons, *document.before.notes, *document.after.notes]))
 
     def to_text(self, width: int = WIDTH, *, top: int = 5) -> str:
         from keet.render.terminal.console import to_text
         from keet.render.terminal.diff import diff_view
 
-        return to_text(diff_view(self.difference, self._gate, top, width), width)
+        return to_text(diff_view(self.difference, top, width), width)
 
     def to_markdown(self, *, top: int = 5) -> str:
         """As `keet diff --format markdown`. `top`: kernels described in full."""
         from keet.render.markdown.diff import diff_markdown
 
-        return visible(diff_markdown(self.difference, self._gate, top))
+        return visible(diff_markdown(self.difference, top))
 
     def to_html(self, *, top: int = 5) -> str:
         """The page of `keet diff --format html`: one file without external resources."""
         from keet.render.html.diff import diff_page
 
-        return diff_page(self.difference, self._gate, top)
+        return diff_page(self.difference, top)
 
     def to_pandas(
         self, table: Literal["pairs", "account", "attribution"] = "pairs"
@@ -276,4 +206,4 @@ class DiffResult(ApiResult):
     def _repr_html_(self) -> str:
         from keet.api.notebook import diff_html
 
-        return diff_html(self.difference, self._gate)
+        return diff_html(self.difference)

@@ -22,7 +22,6 @@ from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.roofline.launch_roofline import LaunchRoofline
-    from keet.comparison.gate import Gate
     from keet.comparison.result import Difference, PairDifference
     from keet.explanation.explanation_types import Explanation, LaunchExplanation
 
@@ -107,18 +106,17 @@ def account_html(parts: Sequence[tuple[str, int, float, float | None]]) -> str:
     )
 
 
-def diff_html(difference: Difference, gate: Gate | None) -> str:
-    from keet.comparison.sentences import headline
-    from keet.render.common.diff import caveat_text, gate_verdict, side_name, time_headings
+def diff_html(difference: Difference) -> str:
+    from keet.render.common.diff import caveat_text, side_name, time_headings
 
-    names = (side_name(difference.before), side_name(difference.after))
-    step = difference.next_step
+    names = tuple(map(side_name, difference.sides))
+    step, gate = difference.next, difference.gate
     head = ("kernel", *time_headings(difference), "change", "why", "findings")
     pairs = difference.pairs
     return _whole(
-        element("p", element("b", headline(difference))),
+        element("p", element("b", difference.verdict.headline)),
         element("p", f"{names[0]} → {names[1]}", class_="muted"),
-        element("p", element("b", gate_verdict(gate))) if gate else None,
+        element("p", element("b", gate.verdict)) if gate else None,
         [element("p", caveat_text(each), class_="muted") for each in difference.all_caveats[:5]],
         _table(head, [_pair_cells(pair) for pair in pairs[:_ROWS]], figures=(1, 2)),
         _more(len(pairs) - _ROWS, "kernels", ".to_pandas()"),

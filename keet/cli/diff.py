@@ -9,6 +9,7 @@ import re
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,6 @@ from keet.safe_text import visible
 
 if TYPE_CHECKING:
     from keet.comparison.compare import Difference
-    from keet.comparison.gate import Gate
     from keet.comparison.pairing.sides import Side
 
 EXAMPLES = """\
@@ -170,9 +170,10 @@ def _run(args: Namespace) -> int:
     _check_times(before, after)
     difference = compare(before, after, guess=args.force or args.launch is not None)
     _check(difference, args)
-    gate = gate_difference(difference, args.gate, args.metric) if args.gate is not None else None
-    _print(args, difference, gate)
-    return ExitCode.CHECK_FAILED if gate and gate.failed else 0
+    if args.gate is not None:
+        difference = gate_difference(difference, args.gate, args.metric)
+    _print(args, difference)
+    return ExitCode.CHECK_FAILED if difference.gate and difference.gate.failed else 0
 
 
 # --- what is compared
@@ -252,38 +253,36 @@ def _check(difference: Difference, args: Namespace) -> None:
 # --- output
 
 
-def _print(args: Namespace, difference: Difference, gate: Gate | None) -> None:
+def _print(args: Namespace, difference: Difference) -> None:
     out = Destination(args, sys.stdout)
     if args.format == "json":
         from keet.documents.document import json_text
-        from keet.render.json.diff import diff_document
 
-        out.write(json_text(diff_document(difference, gate, top_of(args))))
+        shown = replace(difference, pairs=difference.pairs[: top_of(args)])
+        out.write(json_text(shown))
     elif args.format == "markdown":
         from keet.render.markdown.diff import diff_markdown
 
-        out.write(diff_markdown(difference, gate, view_top(args)))
+        out.write(diff_markdown(difference, view_top(args)))
     elif args.format == "html":
         from keet.render.html.diff import diff_page
 
-        out.write(diff_page(difference, gate, view_top(args)))
+        out.write(diff_page(difference, view_top(args)))
     elif args.format == "github":
-        _print_github(out, args, difference, gate)
+        _print_github(out, args, difference)
     else:
         from keet.render.terminal.diff import diff_view
 
-        out.show(lambda width: diff_view(difference, gate, view_top(args), width))
+        out.show(lambda width: diff_view(difference, view_top(args), width))
 
 
-def _print_github(
-    out: Destination, args: Namespace, difference: Difference, gate: Gate | None
-) -> None:
+def _print_github(out: Destination, args: Namespace, difference: Difference) -> None:
     """Annotations for the log; the summary where GitHub shows one, and to FILE or the log."""
     from keet.render.github.diff import github_annotations
     from keet.render.markdown.diff import diff_markdown
 
-    sys.stdout.writelines(f"{line}\n" for line in github_annotations(difference, gate))
-    summary = diff_markdown(difference, gate, view_top(args))
+    sys.stdout.writelines(f"{line}\n" for line in github_annotations(difference))
+    summary = diff_markdown(difference, view_top(args))
     if page := os.environ.get("GITHUB_STEP_SUMMARY"):
         try:
             with Path(page).open("a", encoding="utf-8") as file:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, TypedDict
 
 from keet.cli.arguments import Destination
@@ -95,15 +96,17 @@ def print_against(args: Namespace, explanation: Explanation, compared: Differenc
         changes = Compared(compared, CHANGED_KERNELS)
         out.write(explain_page(explanation, everything=everything, compared=changes))
     elif args.format == "json":
-        from keet.documents.document import json_pieces
-        from keet.render.json.diff import explain_against_stream
+        from keet.documents.diff import ExplainAgainstDocument
+        from keet.documents.document import Streamed, json_pieces
+        from keet.render.json.explain import explain_fields
 
-        out.write_pieces(json_pieces(explain_against_stream(explanation, difference)))
+        fields = chain(explain_fields(explanation), [("against", difference)])
+        out.write_pieces(json_pieces(Streamed(ExplainAgainstDocument, fields)))
     elif args.format == "markdown":
         from keet.render.markdown.diff import diff_markdown
         from keet.render.markdown.explain import explain_markdown
 
-        changed = diff_markdown(difference, None, CHANGED_KERNELS) if difference else ""
+        changed = diff_markdown(difference, CHANGED_KERNELS) if difference else ""
         explained = explain_markdown(explanation, **_how_much(args))
         out.write("\n".join(filter(None, (explained, changed))))
     else:
@@ -126,7 +129,7 @@ def _view(
 
     parts: list[Renderable] = [explain_view(explanation, width, **_how_much(args))]
     if difference:
-        parts += ["", diff_view(difference, None, CHANGED_KERNELS, width)]
+        parts += ["", diff_view(difference, CHANGED_KERNELS, width)]
     return Group(*parts)
 
 

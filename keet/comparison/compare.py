@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
+from keet.analysis.capture.report_document import report_document
 from keet.analysis.ledger import LaunchLedger, Ledger
 from keet.comparison.causes.account_changes import account_changes
 from keet.comparison.causes.attribution import attribute
 from keet.comparison.causes.explained_pair import ExplainedPair, WeightedLaunch, longest_launch
-from keet.comparison.causes.finding_changes import Outcome, outcome
-from keet.comparison.causes.next_step import find_next_step, with_share_of_run
+from keet.comparison.causes.finding_changes import outcome
+from keet.comparison.causes.next_step import find_next_step
 from keet.comparison.caveats.caveat import Caveat, doubt_of
 from keet.comparison.caveats.comparability import NO_TIMES, compare_captures
-from keet.comparison.number_change import LaunchTimes
+from keet.comparison.number_change import LaunchTimes, NumberChange
 from keet.comparison.option_advice import name_keet_diff_options
 from keet.comparison.pairing.pairs import Pairing, pair_groups
 from keet.comparison.pairing.sides import KernelGroup, Side, SideCapture, groups_of
-from keet.comparison.result import Difference, PairDifference, Spans
+from keet.comparison.result import Difference, PairDifference, TimeChange
+from keet.comparison.sentences import pair_headline, with_sentences
 from keet.comparison.timing.basis_choice import (
     choose_weighting,
     guessed_pair_caveats,
@@ -35,7 +38,16 @@ from keet.comparison.timing.overlapping_kernels import (
 from keet.comparison.timing.pair_timing import Timing
 from keet.comparison.timing.run_caveats import few_like_profiled, replay_differs, replay_not_scaled
 from keet.comparison.timing.run_weighting import RunWeighting
-from keet.comparison.timing.time_ledger import TimeLedger
+from keet.comparison.timing.time_ledger import Numbers
+from keet.documents.diff import (
+    ChangeVerdictDocument,
+    ComparabilityDocument,
+    LaunchCountsDocument,
+    Measure,
+    SideDocument,
+)
+from keet.documents.explain import GroundingDocument
+from keet.documents.shared_types import DeviceDocument
 from keet.evidence import Evidence
 from keet.explanation.analyst import OnLaunch, explain
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
@@ -51,7 +63,9 @@ _IDLE = 0.2
 """Share of idle time from which the length of the run is printed too."""
 _MOST = 0.5
 """Share of the time in unprofiled kernels from which it is printed with the next step."""
-_NOTHING = Outcome((), (), (), ())
+_LATER = ComparabilityDocument(ok=False, notes=())
+_NO_NUMBERS = GroundingDocument(numbers=0, verified=0, unchecked=[])
+"""Until all texts are made: see `with_sentences`."""
 _SIDES = ("before", "after")
 """Scopes of evidence ids."""
 
@@ -100,7 +114,6 @@ class _Comparer:
         self._explained = explained
         self._analyst = partial(explain, top=_FINDINGS, on_launch=on_launch)
         self._book = Ledger(scope)
-        self._evidence = TimeLedger(self._book)
         self._ledgers: list[LaunchLedger] = []
         self._explanations: dict[int, LaunchExplanation] = {}
         """Explanations of the analysed launches, by `id(launch)`."""
@@ -109,15 +122,19 @@ class _Comparer:
         groups = [groups_of(side.first.launches) for side in self._sides]
         pairings = pair_groups(*groups, guess=guess)
         sure = pair_groups(*groups) if guess else pairings
-        found = [pair_caveats(each, *self._sides) for each in pairings]
+        numbers = [Numbers(self._book, f"pair {n}") for n in range(len(pairings))]
+        found = [
+            pair_caveats(each, *self._sides, own)
+            for each, own in zip(pairings, numbers, strict=True)
+        ]
         self._weighting = choose_weighting(pairings, found, *self._sides)
         captures = self._weighting.applicable(compare_captures(*self._sides))
         caveats = [*captures, *no_pair_caveat(pairings), *guessed_pair_caveats(pairings, sure)]
         caveats += table_caveats(self._weighting, pairings)
         doubt = doubt_of(caveats)
         timed = [
-            self._timed(each, self._weighting.caveats_of_pair(each, own), doubt, captures)
-            for each, own in zip(pairings, found, strict=True)
+            self._timed(each, own, doubt, captures, cited)
+            for each, own, cited in zip(pairings, found, numbers, strict=True)
         ]
         timings = [timing for *_, timing in timed]
         whole = self._without_noise_if_same(self._weighting.total(pairings, timings), captures)
@@ -144,13 +161,15 @@ class _Comparer:
         caveats: tuple[Caveat, ...],
         doubt: float,
         captures: Sequence[Caveat],
+        numbers: Numbers,
     ) -> tuple[Pairing, tuple[Caveat, ...], Timing]:
+        caveats = self._weighting.caveats_of_pair(pairing, caveats, numbers)
         timing = self._weighting.timing(pairing, doubt + doubt_of(caveats))
         timing, runs = self._without_noise_if_same(timing, captures), self._weighting
         if not isinstance(runs, RunWeighting) or self._is_same(timing, captures):
             return pairing, caveats, timing
         both = (
-            pair_overlap_caveat(runs, pairing, timing),
+            pair_overlap_caveat(runs, pairing, timing, numbers),
             mixed_launches_caveat(runs, pairing, of=pairing.kernel),
         )
         found = tuple(caveat for caveat in both if caveat)
@@ -187,74 +206,79 @@ class _Comparer:
     def _difference(
         self, caveats: tuple[Caveat, ...], pairs: tuple[PairDifference, ...], whole: Timing
     ) -> Difference:
-        name = "all kernels"
-        time = self._evidence.times(name, whole, ())
-        speedup = self._evidence.speedup(name, whole, time)
+        numbers = Numbers(self._book, "all kernels")
+        time = numbers.times(whole)
+        speedup = numbers.speedup(whole, time)
         noise = Quantity(100 * whole.noise, "%")
         said = self._book.derived("noise of the total", noise, "what chance may change")
         found = Difference(
-            self._before,
-            self._after,
-            caveats,
-            pairs,
-            whole,
-            time,
-            speedup,
-            said,
-            (),
-            self._weighting.basis,
-            self._weighting.no_total,
+            before=_side_document(self._before),
+            after=_side_document(self._after),
+            comparability=_LATER,
+            verdict=self._verdict(whole),
+            pairs=pairs,
+            grounding=_NO_NUMBERS,
+            evidence={},
+            sides=self._sides,
+            caveats=caveats,
+            timing=whole,
+            time=time,
+            measured=speedup,
+            noise=said,
+            no_total=self._weighting.no_total,
+            book=self._book,
         )
         runs = self._weighting if isinstance(self._weighting, RunWeighting) else None
         if runs:
-            found = self._with_run_facts(runs, found)
+            found = self._with_run_facts(runs, found, numbers)
         whole_ns = None if found.no_total or found.run_unknown else whole.after or 0.0
         left = (each for pair in pairs for each in pair.weighted[1])
-        step = find_next_step(left, whole_ns, runs.named if runs else "the total time")
-        if step and runs:
-            step = with_share_of_run(step, self._book)
-        return found._replace(next_step=step, evidence=self._all_evidence())
+        of = runs.named if runs else "the total time"
+        step = find_next_step(left, whole_ns, of, self._book)
+        return with_sentences(replace(found, next=step, evidence=self._all_evidence()))
 
-    def _with_run_facts(self, runs: RunWeighting, found: Difference) -> Difference:
+    def _verdict(self, timing: Timing) -> ChangeVerdictDocument:
+        """Its headline follows: it is made from the whole result."""
+        measure: Measure | None = None
+        if isinstance(self._weighting, RunWeighting):
+            measure = "durations" if self._weighting.by_durations else "busy"
+        return ChangeVerdictDocument(
+            word=timing.word,
+            speedup=timing.speedup,
+            noise=timing.noise,
+            headline="",
+            basis=self._weighting.basis,
+            measure=measure,
+            before=_microseconds(timing.before),
+            after=_microseconds(timing.after),
+        )
+
+    def _with_run_facts(
+        self, runs: RunWeighting, found: Difference, numbers: Numbers
+    ) -> Difference:
         """Adds what is known for whole runs only."""
         launches = runs.all_launches([pair.pairing for pair in found.pairs])
-        rest = runs.rest
+        unprofiled = Numbers(self._book, "kernels not profiled")
+        rest = unprofiled.times(runs.rest) if runs.rest else None
         more = (
             ()
             if runs.chosen_only or runs.no_total
-            else opposite_durations_caveat(runs, found.timing)
+            else opposite_durations_caveat(runs, found.timing, numbers)
         )
-        found = found._replace(
+        return replace(
+            found,
             caveats=(*found.caveats, *more),
             chosen_only=runs.chosen_only,
-            launches=self._evidence.pair_of("all kernels", "launches", "launch", launches),
-            not_profiled=self._evidence.times("kernels not profiled", rest, ()) if rest else None,
-            by_durations=runs.by_durations,
+            launches=numbers.both("launches", "launch", launches),
+            not_profiled=_time_change(rest) if rest else None,
             shared=any((runs.concurrency(which, None) or 1.0) > 1 for which in (0, 1)),
+            span=_span(runs, numbers),
+            unprofiled_share=_unprofiled_share(rest, found.time, numbers),
         )
-        return found._replace(span=self._span(runs), unprofiled_share=self._unprofiled_share(found))
 
-    def _span(self, runs: RunWeighting) -> Spans | None:
-        spans = runs.spans()
-        if spans is None or runs.chosen_only or max(runs.idle(0), runs.idle(1)) <= _IDLE:
-            return None
-        what = "from the first to the last kernel"
-        time = self._evidence.pair_of("all kernels", what, "ns", spans)
-        return Spans(time, self._evidence.longer("all kernels", what, time))
-
-    def _unprofiled_share(self, found: Difference) -> Evidence | None:
-        if found.not_profiled is None or found.time is None:
-            return None
-        part, whole = found.not_profiled.after, found.time.after
-        if part.value <= _MOST * whole.value:
-            return None
-        what = "share of the kernels that were not profiled after"
-        return self._evidence.share("all kernels", what, part, whole)
-
-    def _all_evidence(self) -> tuple[Evidence, ...]:
+    def _all_evidence(self) -> dict[str, Evidence]:
         # Evidence that several launches share is in the ledger of each.
-        evidence = {each.id: each for book in (*self._ledgers, self._book) for each in book}
-        return tuple(evidence.values())
+        return {each.id: each for book in (*self._ledgers, self._book) for each in book}
 
     def _pair(
         self,
@@ -265,86 +289,98 @@ class _Comparer:
         *,
         deep: bool,
     ) -> PairDifference:
-        name = f"pair {number}"
+        numbers = Numbers(self._book, f"pair {number}")
         weighted = self._weighted_launches(pairing) if deep else ((), ())
         durations = [each.duration for side in weighted for each in side if each.duration]
         runs = self._weighting if isinstance(self._weighting, RunWeighting) else None
-        time = self._evidence.times(name, timing, () if runs else durations)
-        speedup = self._evidence.speedup(name, timing, time)
-        before, after = (self._weighting.launches(which, pairing) for which in (0, 1))
+        time = numbers.times(timing, () if runs else durations)
+        before, after = (_count(self._weighting.launches(which, pairing)) for which in (0, 1))
         pair = PairDifference(
-            pairing,
-            timing,
-            time,
-            speedup,
-            caveats,
-            (),
-            _NOTHING,
-            weighted,
-            basis=self._weighting.basis,
-            launches=(before, after),
+            before=sorted(launch.id for launch in pairing.launches(0)),
+            after=sorted(launch.id for launch in pairing.launches(1)),
+            kernel=pairing.kernel,
+            how=pairing.how,
+            verdict=self._verdict(timing),
+            speedup=timing.speedup,
+            launches=LaunchCountsDocument(before=before, after=after),
+            limiter=None,
+            fixed=[],
+            new=[],
+            remaining=[],
+            unknown=[],
+            pairing=pairing,
+            timing=timing,
+            time=time,
+            measured=numbers.speedup(timing, time),
+            caveats=caveats,
+            weighted=weighted,
         )
         if runs:
-            return self._pair_of_runs(runs, pair, name)
-        if not all(weighted):
-            return pair
-        # The time that ncu adds to a short launch is not time of units or warps.
-        short = any(caveat.id == "short_launches" for caveat in caveats)
-        return self._accounted(pair, name, splits=not short)
+            pair = self._pair_of_runs(runs, pair, numbers)
+        elif all(weighted):
+            # The time that ncu adds to a short launch is not time of units or warps.
+            short = any(caveat.id == "short_launches" for caveat in caveats)
+            pair = self._accounted(pair, numbers, splits=not short)
+        return replace(pair, verdict=replace(pair.verdict, headline=pair_headline(pair)))
 
     def _accounted(
-        self, pair: PairDifference, name: str, *, explains: bool = True, splits: bool = True
+        self, pair: PairDifference, numbers: Numbers, *, explains: bool = True, splits: bool = True
     ) -> PairDifference:
         """Adds attribution, account and outcome. `explains`: the replays show what happened in the
         runs; `splits`: the split of the time under replay also applies to the runs."""
         weighted, timing = pair.weighted, pair.timing
         of_run = self._weighting.basis == "run"
-        launches = self._launch_times(pair, name)
-        sides = ExplainedPair(*weighted, self._book, name, whole_run=of_run, launches=launches)
+        launches = self._launch_times(pair, numbers)
+        sides = ExplainedPair(*weighted, *numbers, whole_run=of_run, launches=launches)
         changed = timing.word in ("faster", "slower")
         split = explains and splits
         account = account_changes(sides, timing, changed=changed) if split else ()
         attribution = attribute(sides, timing, pair.how, account, splits=splits) if explains else ()
-        return pair._replace(
+        became = outcome(sides)
+        return replace(
+            pair,
             attribution=tuple(attribution),
             account=account,
-            outcome=outcome(sides),
-            limiters=(_limiter(weighted[0]), _limiter(weighted[1])),
+            limiter=[longest_launch(each).explanation.verdict.limiter for each in weighted],
+            fixed=became["fixed"],
+            new=became["new"],
+            remaining=became["remaining"],
+            unknown=became["unknown"],
         )
 
-    def _launch_times(self, pair: PairDifference, name: str) -> LaunchTimes | None:
+    def _launch_times(self, pair: PairDifference, numbers: Numbers) -> LaunchTimes | None:
         """None if one launch is compared with one launch."""
         runs = self._weighting if isinstance(self._weighting, RunWeighting) else None
         times = runs.durations(pair.pairing) if runs else (pair.timing.before, pair.timing.after)
-        known = [n for n in pair.launches if n]
-        if len(known) < 2 or None in times or pair.basis == "per_launch":
+        known = [n for n in (pair.launches.before, pair.launches.after) if n]
+        if len(known) < 2 or None in times or self._weighting.basis == "per_launch":
             return None
         if not runs and known[0] == known[1]:
             return None
         each = [(ns or 0.0) / n for ns, n in zip(times, known, strict=True)]
         return LaunchTimes(
-            self._evidence.pair_of(name, "launches", "launch", known),
-            self._evidence.pair_of(name, "time of a launch", "ns", each),
+            numbers.both("launches", "launch", known),
+            numbers.both("time of a launch", "ns", each),
         )
 
-    def _pair_of_runs(self, runs: RunWeighting, pair: PairDifference, name: str) -> PairDifference:
-        gaps = [*replay_differs(runs, pair.pairing), *few_like_profiled(runs, pair.pairing)]
+    def _pair_of_runs(
+        self, runs: RunWeighting, pair: PairDifference, numbers: Numbers
+    ) -> PairDifference:
+        of = (runs, pair.pairing, numbers)
+        gaps = [*replay_differs(*of), *few_like_profiled(*of)]
         unknown = pair.timing.unmeasured or pair.timing.undecided
-        unscaled = [] if gaps or unknown else list(replay_not_scaled(runs, pair.pairing))
+        unscaled = [] if gaps or unknown else list(replay_not_scaled(*of))
         if all(pair.weighted):
             explains = not (gaps or unknown)
-            pair = self._accounted(pair, name, explains=explains, splits=not unscaled)
-        known = [each for each in pair.launches if each is not None]
-        launches = (
-            self._evidence.pair_of(name, "launches", "launch", known) if len(known) == 2 else None
-        )
-        return pair._replace(
+            pair = self._accounted(pair, numbers, explains=explains, splits=not unscaled)
+        counts = (pair.launches.before, pair.launches.after)
+        known = [each for each in counts if each is not None]
+        launches = numbers.both("launches", "launch", known) if len(known) == 2 else None
+        return replace(
+            pair,
             counted=launches,
             caveats=(*pair.caveats, *gaps, *unscaled),
-            by_durations=runs.by_durations,
-            known_time=self._evidence.one_side(name, pair.timing)
-            if pair.timing.unmeasured
-            else None,
+            known_time=numbers.one_side(pair.timing) if pair.timing.unmeasured else None,
         )
 
     def _weighted_launches(
@@ -392,6 +428,42 @@ def _longest(timed: Sequence[tuple[Pairing, Timing]]) -> set[int]:
     return set(sorted(range(len(timed)), key=rank)[:_MOST_EXPLAINED])
 
 
-def _limiter(launches: Sequence[WeightedLaunch]) -> str:
-    """Limiter of the longest kernel."""
-    return longest_launch(launches).explanation.verdict.limiter
+def _span(runs: RunWeighting, numbers: Numbers) -> TimeChange | None:
+    spans = runs.spans()
+    if spans is None or runs.chosen_only or max(runs.idle(0), runs.idle(1)) <= _IDLE:
+        return None
+    what = "from the first to the last kernel"
+    time = numbers.both(what, "ns", spans)
+    return _time_change(time, numbers.longer(what, time))
+
+
+def _unprofiled_share(
+    rest: NumberChange | None, time: NumberChange | None, numbers: Numbers
+) -> Evidence | None:
+    if rest is None or time is None or rest.after.value <= _MOST * time.after.value:
+        return None
+    what = "share of the kernels that were not profiled after"
+    return numbers.share(what, rest.after, time.after)
+
+
+def _side_document(side: Side) -> SideDocument:
+    first, *others = (report_document(run.profile) for run in side.captures)
+    return SideDocument(
+        **vars(first),
+        devices=[DeviceDocument.taken_from(device) for device in side.first.profile.devices],
+        further_runs=others,
+        times=side.scale,
+    )
+
+
+def _microseconds(ns: float | None) -> Quantity | None:
+    return None if ns is None else Quantity(ns, "ns").to("us")
+
+
+def _time_change(time: NumberChange, factor: Evidence | None = None) -> TimeChange:
+    before, after = (Quantity(each.value, each.unit).to("us") for each in time.evidence)
+    return TimeChange(before=before, after=after, time=time, factor=factor)
+
+
+def _count(launches: float | None) -> float | None:
+    return int(launches) if launches is not None and launches == int(launches) else launches

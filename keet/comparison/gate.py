@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from keet.catalog import metric_named, metrics, unit_of
 from keet.comparison.caveats.caveat import Caveat
 from keet.comparison.pairing.sides import KernelGroup, SideCapture
-from keet.comparison.result import Difference, PairDifference
+from keet.comparison.result import Difference, Gate, PairDifference, Regression
+from keet.comparison.timing.time_ledger import Numbers
 from keet.errors import NotComparable, UsageError
-from keet.formatting import share_cell
+from keet.evidence import Evidence, Sentence, constant
 from keet.profile import Launch
 from keet.units import Quantity
 
@@ -32,6 +34,7 @@ _FIXED = ("launch__", "sass__", "smsp__inst_executed", "smsp__sass_inst", "deriv
 
 _TIME = ("duration", "gpu__time_duration.sum")
 """Names of the time itself as a metric."""
+ALL_KERNELS = "all kernels"
 
 
 class GatedMetric(NamedTuple):
@@ -41,84 +44,75 @@ class GatedMetric(NamedTuple):
     better: Better
 
 
-class Regression(NamedTuple):
-    """Something that got worse by more than is allowed."""
+class _Gated(NamedTuple):
+    """What the gate says about one metric."""
 
-    pair: PairDifference | None
-    """`None`: all kernels together."""
-    metric: str
-    before: Quantity
-    after: Quantity
-    worse: float
-    """0.12: 12 % worse."""
-    noise: float
-
-    @property
-    def kernel(self) -> str:
-        return self.pair.kernel if self.pair else "all kernels"
-
-    @property
-    def change(self) -> str:
-        worse = f"{share_cell(self.worse)} worse" if math.isfinite(self.worse) else "from nothing"
-        return f"{self.before} → {self.after}, {worse} (noise {share_cell(self.noise)})"
-
-    @property
-    def text(self) -> str:
-        return f"{self.kernel}: {self.metric} {self.change}"
-
-
-class Gate(NamedTuple):
-    """The limit and the result."""
-
-    percent: float
-    regressions: tuple[Regression, ...]
+    regressions: list[Regression]
     checked: int
-    blurred: tuple[str, ...]
-    """Kernels whose noise exceeds the limit."""
-    missing: tuple[str, ...] = ()
-    """Requested metrics that are not in the reports."""
-    alone: tuple[str, ...] = ()
-    """Kernels on one side only: they count only in the total."""
-    not_gated: tuple[str, ...] = ()
-    """What was not gated, in sentences: a missing total, kernels that are not comparable."""
+    blurred: Sequence[str] = ()
+    missing: Sequence[str] = ()
+    alone: Sequence[str] = ()
+    not_gated: Sequence[str] = ()
     total: bool = False
-    """The total was gated too, not only single kernels."""
-
-    @property
-    def failed(self) -> bool:
-        return bool(self.regressions)
 
 
-def gate_difference(difference: Difference, percent: float, metrics: Sequence[str]) -> Gate:
-    """Gate the metrics, or the time where none is named. Raises if nothing can be gated."""
-    gate = join([_gate(difference, parse_metric(name), percent) for name in metrics or _TIME[:1]])
-    if not gate.checked:
+def gate_difference(
+    difference: Difference, percent: float, metrics: Sequence[str] = ()
+) -> Difference:
+    """The difference with its gate, of the metrics or of the time where none is named. Raises if
+    nothing can be gated."""
+    gated = [_gate(difference, parse_metric(name), percent) for name in metrics or _TIME[:1]]
+    checked = sum(each.checked for each in gated)
+    if not checked:
         raise NotComparable(_nothing_gated(difference))
-    return gate
+    regressions = [found for each in gated for found in each.regressions]
+    gate = Gate(
+        percent=percent,
+        failed=bool(regressions),
+        regressions=regressions,
+        blurred=[name for each in gated for name in each.blurred],
+        missing=[name for each in gated for name in each.missing],
+        total_gated=any(each.total for each in gated),
+        not_gated=list(dict.fromkeys(text for each in gated for text in each.not_gated)),
+        verdict=_verdict(percent, len(regressions)),
+        checked=checked,
+        alone=list(dict.fromkeys(name for each in gated for name in each.alone)),
+    )
+    cited = {each.id: each for each in difference.book}
+    return replace(difference, gate=gate, evidence=difference.evidence | cited)
 
 
-def _gate(difference: Difference, metric: GatedMetric, percent: float) -> Gate:
+def _verdict(percent: float, regressions: int) -> Sentence:
+    limit = constant(percent, "", "gate in per cent")
+    if not regressions:
+        return Sentence("gate of {limit:g}% passed", limit=limit)
+    count = constant(regressions, "", "regressions")
+    noun = "regression" if regressions == 1 else "regressions"
+    return Sentence(
+        "gate of {limit:g}% failed: {count:count} {noun}", limit=limit, count=count, noun=noun
+    )
+
+
+def _gate(difference: Difference, metric: GatedMetric, percent: float) -> _Gated:
     if metric.name in _TIME and metric.better == "lower":
-        return gate_time(difference, percent)
+        return _gate_time(difference, percent)
     if not known_metric(difference, metric.name):
-        report = difference.after.first.profile.provenance.file
+        report = difference.sides[1].first.profile.provenance.file
         raise UsageError(
             f"--metric {metric.name}: neither report has this metric; see: keet metrics {report}"
         )
-    gate = gate_metric(difference, metric, percent)
-    if len(gate.missing) == gate.checked:
+    gated = _gate_metric(difference, metric, percent)
+    if len(gated.missing) == gated.checked:
         raise NotComparable(
             f"--metric {metric.name}: no kernel has it on both sides, so nothing was gated; "
             "collect it on both sides"
         )
-    return gate
+    return gated
 
 
 def _nothing_gated(difference: Difference) -> str:
     if difference.no_total:
-        from keet.comparison.sentences import headline
-
-        return f"nothing was gated. {headline(difference).rstrip('.')}"
+        return f"nothing was gated. {difference.verdict.headline.rstrip('.')}"
     if why := undecided_total(difference):
         return f"nothing was gated: {why}; record both runs with keet profile"
     return (
@@ -147,41 +141,76 @@ def _direction(name: str, unit: str) -> Better | None:
     return "lower" if unit in _LOWER else None
 
 
-def gate_time(difference: Difference, percent: float) -> Gate:
+def _gate_time(difference: Difference, percent: float) -> _Gated:
     """Gate the total and every kernel that takes 1 % of the time or more; every kernel per launch
     if there is no total."""
-    pairs = [(pair, pair.timing) for pair in _gated(difference)]
-    judged = [(pair, timing) for pair, timing in pairs if not _incomparable(pair)]
+    judged = [each for each in _gated(difference) if not _incomparable(each[1])]
     apart = difference.rows > 1 or any(pair.timing.undecided for pair in difference.pairs)
     total = apart and not difference.no_total and not difference.timing.undecided
-    rows = [(None, difference.timing), *judged] if total else judged
+    rows: list[tuple[str, Difference | PairDifference]] = (
+        [(ALL_KERNELS, difference)] if total else []
+    )
+    rows += [(f"pair {number}", pair) for number, pair in judged]
     found, blurred, checked = [], [], 0
-    for pair, timing in rows:
-        if timing.before is None or timing.after is None or timing.unmeasured:
+    for name, row in rows:
+        timing, time = row.timing, row.time
+        if timing.before is None or timing.after is None or time is None:
             continue
         checked += 1
         worse, noise = timing.after / timing.before - 1, timing.noise + timing.doubt
-        before, after = Quantity(timing.before, "ns"), Quantity(timing.after, "ns")
+        kernel = row.kernel if isinstance(row, PairDifference) else None
         if worse > percent / 100 and math.log1p(worse) > noise:
-            found.append(Regression(pair, _metric(difference), before, after, worse, noise))
+            entered = Numbers(difference.book, f"gate: {name}")
+            metric = _metric(difference)
+            found.append(_regression(kernel, metric, time.evidence, worse, noise, entered))
         elif worse + noise > percent / 100 and noise > percent / 100:
-            blurred.append(pair.kernel if pair else "all kernels")
-    return Gate(
-        percent,
-        tuple(found),
-        checked,
-        tuple(blurred),
-        alone=_alone(difference),
-        not_gated=tuple(_not_gated(difference)),
-        total=total,
+            blurred.append(kernel or ALL_KERNELS)
+    alone, not_gated = _alone(difference), list(_not_gated(difference))
+    return _Gated(found, checked, blurred, alone=alone, not_gated=not_gated, total=total)
+
+
+def _regression(  # noqa: PLR0913, PLR0917 - what a regression is made of
+    kernel: str | None,
+    metric: str,
+    sides: Sequence[Evidence],
+    worse: float,
+    noise: float,
+    numbers: Numbers,
+) -> Regression:
+    """`worse`, `noise`: 0.12 is 12 %."""
+    known = math.isfinite(worse)
+    change = Sentence(
+        "{before} → {after}, {worse} (noise {noise:cell})",
+        before=sides[0],
+        after=sides[1],
+        worse=Sentence("{worse:cell} worse", worse=numbers("worse", 100 * worse, "%"))
+        if known
+        else "from nothing",
+        noise=numbers("noise", 100 * noise, "%"),
+    )
+    before, after = (Quantity(each.value, each.unit) for each in sides)
+    return Regression(
+        kernel=kernel,
+        metric=metric,
+        before=before,
+        after=after,
+        worse=worse if known else None,
+        noise=noise,
+        text=Sentence(
+            "{kernel}: {metric} {change}",
+            kernel=kernel or ALL_KERNELS,
+            metric=metric,
+            change=change,
+        ),
+        change=change,
     )
 
 
 def _metric(difference: Difference) -> str:
-    if difference.by_durations:
+    if difference.verdict.measure == "durations":
         return "durations in the run"
     return {"run": "time in the run", "per_launch": "time per launch", "reports": "time"}[
-        difference.basis
+        difference.verdict.basis
     ]
 
 
@@ -190,14 +219,15 @@ def _incomparable(pair: PairDifference) -> bool:
     kernels overlap."""
     sized = ("work_per_launch", "launch_size", "launch_work")
     return pair.timing.undecided or (
-        pair.basis == "per_launch" and any(caveat.id in sized for caveat in pair.caveats)
+        pair.verdict.basis == "per_launch" and any(caveat.id in sized for caveat in pair.caveats)
     )
 
 
 def _not_gated(difference: Difference) -> Iterator[str]:
     if difference.no_total:
         why = difference.no_total
-        yield f"the total was not gated: {why.cause}; {why.gated}"
+        text = "the total was not gated: {cause}; {gated}"
+        yield Sentence(text, cause=why.cause, gated=why.gated)
     if in_doubt := undecided_total(difference):
         yield f"the total was not gated: {in_doubt}"
     if difference.run_unknown:
@@ -218,7 +248,9 @@ def _not_gated(difference: Difference) -> Iterator[str]:
     if overlapping:
         names = ", ".join(overlapping[:5])
         yield f"not gated because kernels ran, or may have run, at the same time: {names}"
-    unknown = [p.kernel for p in difference.pairs if p.basis == "run" and p.timing.unmeasured]
+    unknown = [
+        p.kernel for p in difference.pairs if p.verdict.basis == "run" and p.timing.unmeasured
+    ]
     if unknown:
         yield f"not gated because the time in the run is not known: {', '.join(unknown[:5])}"
 
@@ -236,48 +268,47 @@ def _is_mixed(caveats: Sequence[Caveat]) -> bool:
     return any(caveat.id == "mixed_launches" for caveat in caveats)
 
 
-def _alone(difference: Difference) -> tuple[str, ...]:
-    lone = (p for p in difference.pairs if not p.on_both)
-    return tuple(
-        f"{pair.kernel} ({'only before' if pair.pairing.before else 'only after'})" for pair in lone
-    )
+def _alone(difference: Difference) -> list[str]:
+    lone = (pair for pair in difference.pairs if not pair.on_both)
+    return [f"{pair.kernel} ({'only before' if pair.before else 'only after'})" for pair in lone]
 
 
-def _gated(difference: Difference) -> Iterator[PairDifference]:
-    """Kernels with at least 1 % of the time; all kernels if there is no total."""
+def _gated(difference: Difference) -> Iterator[tuple[int, PairDifference]]:
+    """Kernels with at least 1 % of the time; all kernels if there is no total. With the number of
+    the pair."""
     whole = max(difference.timing.before or 0.0, difference.timing.after or 0.0)
-    for pair in difference.pairs:
+    for number, pair in enumerate(difference.pairs):
         longest = max(pair.timing.before or 0.0, pair.timing.after or 0.0)
         if pair.on_both and longest >= _MATTERS * whole:
-            yield pair
+            yield number, pair
 
 
 def known_metric(difference: Difference, name: str) -> bool:
     """Some launch of either side has it, or the catalog knows it."""
-    sides = (difference.before, difference.after)
-    launches = (launch for side in sides for launch in side.first.launches)
+    launches = (launch for side in difference.sides for launch in side.first.launches)
     return name in metrics() or any(name in launch.metric_names() for launch in launches)
 
 
-def gate_metric(difference: Difference, metric: GatedMetric, percent: float) -> Gate:
+def _gate_metric(difference: Difference, metric: GatedMetric, percent: float) -> _Gated:
     found: list[Regression] = []
     missing: list[str] = []
     pairs = [
-        p for p in _gated(difference) if len(p.pairing.before) == len(p.pairing.after) == 1
+        (number, pair)
+        for number, pair in _gated(difference)
+        if len(pair.pairing.before) == len(pair.pairing.after) == 1
     ]  # metrics of fused kernels are not comparable
-    for pair in pairs:
-        sides = [
-            _values(side.captures, group, metric.name)
-            for side, group in (
-                (difference.before, pair.pairing.before[0]),
-                (difference.after, pair.pairing.after[0]),
-            )
+    for number, pair in pairs:
+        values = [
+            _values(side.captures, groups[0], metric.name)
+            for side, groups in zip(difference.sides, pair.pairing.sides, strict=True)
         ]
-        if not all(sides):
+        if not all(values):
             missing.append(f"{metric.name} of {pair.kernel}")
-        elif regression := _regression(pair, metric, sides, percent):
+            continue
+        numbers = Numbers(difference.book, f"gate: {metric.name} of pair {number}")
+        if regression := _metric_regression(pair, metric, values, percent, numbers):
             found.append(regression)
-    return Gate(percent, tuple(found), len(pairs), (), tuple(missing))
+    return _Gated(found, len(pairs), missing=missing)
 
 
 def _values(runs: Sequence[SideCapture], group: KernelGroup, name: str) -> list[Quantity]:
@@ -298,8 +329,12 @@ def _value(launch: Launch, name: str) -> Quantity | None:
     return found.measured if found else None
 
 
-def _regression(
-    pair: PairDifference, metric: GatedMetric, sides: Sequence[list[Quantity]], percent: float
+def _metric_regression(
+    pair: PairDifference,
+    metric: GatedMetric,
+    sides: Sequence[list[Quantity]],
+    percent: float,
+    numbers: Numbers,
 ) -> Regression | None:
     before, after = (statistics.fmean(float(q.value) for q in side) for side in sides)
     worse = after - before if metric.better == "lower" else before - after
@@ -308,9 +343,8 @@ def _regression(
     if relative <= percent / 100 or relative <= noise:
         return None
     unit = sides[0][0].unit
-    return Regression(
-        pair, metric.name, Quantity(before, unit), Quantity(after, unit), relative, noise
-    )
+    entered = [numbers(word, value, unit) for word, value in (("before", before), ("after", after))]
+    return _regression(pair.kernel, metric.name, entered, relative, noise, numbers)
 
 
 def _noise(pair: PairDifference, name: str, sides: Sequence[list[Quantity]]) -> float:
@@ -323,26 +357,13 @@ def _noise(pair: PairDifference, name: str, sides: Sequence[list[Quantity]]) -> 
     degrees = sum(len(side) - 1 for side in values)
     middle = abs(statistics.fmean(values[0]))
     if not degrees or not middle:
-        return pair.timing.noise
+        return pair.verdict.noise
     squares = sum((x - statistics.fmean(side)) ** 2 for side in values for x in side)
     variance = squares / degrees * sum(1 / len(side) for side in values)
-    return max(pair.timing.noise, _student(degrees) * math.sqrt(variance) / middle)
+    return max(pair.verdict.noise, _student(degrees) * math.sqrt(variance) / middle)
 
 
 def _student(degrees: int) -> float:
     """Student's t for 95 %, by degrees of freedom."""
     exact = {1: 12.7, 2: 4.3, 3: 3.2, 4: 2.8, 5: 2.6}
     return exact.get(degrees, 2.5 if degrees < 10 else 2.2)
-
-
-def join(gates: Sequence[Gate]) -> Gate:
-    return Gate(
-        gates[0].percent,
-        tuple(each for gate in gates for each in gate.regressions),
-        sum(gate.checked for gate in gates),
-        tuple(each for gate in gates for each in gate.blurred),
-        tuple(each for gate in gates for each in gate.missing),
-        tuple(dict.fromkeys(each for gate in gates for each in gate.alone)),
-        tuple(dict.fromkeys(each for gate in gates for each in gate.not_gated)),
-        any(gate.total for gate in gates),
-    )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from keet.evidence import Evidence
-from keet.units import Quantity
+from keet.evidence import Evidence, Sentence
 
 _COUNTED = {
     "sector": "sector",
@@ -42,26 +41,22 @@ class NumberChange(NamedTuple):
         return abs(self.fell) / most if most else 0.0
 
     @property
-    def numbers(self) -> str:
+    def numbers(self) -> Sentence:
         """`81,943,825 → 17,192,797`: without the unit if the label names it."""
         one, other = (_written(each, self.label) for each in self.evidence)
-        return f"{one} → {other}"
+        return Sentence("{one} → {other}", one=one, other=other)
 
-    def __str__(self) -> str:
+    @property
+    def text(self) -> Sentence:
         """`L2 sectors 81,943,825 → 17,192,797`"""
-        return f"{self.label} {self.numbers}"
+        return Sentence("{label} {numbers}", label=self.label, numbers=self.numbers)
 
 
-def _written(evidence: Evidence, label: str) -> str:
-    if _counts(evidence.unit, label):
-        return Quantity(evidence.value, evidence.unit).parts()[0]
-    return f"{evidence:.1f}" if evidence.unit == "%" else str(evidence)
-
-
-def _counts(unit: str, label: str) -> bool:
-    """Whether the label names what is counted."""
-    word = _COUNTED.get(unit)
-    return word is not None and word in label.lower()
+def _written(evidence: Evidence, label: str) -> Sentence:
+    word = _COUNTED.get(evidence.unit)
+    if word is not None and word in label.lower():
+        return Sentence("{it:number}", it=evidence)
+    return Sentence("{it:.1f}" if evidence.unit == "%" else "{it}", it=evidence)
 
 
 class LaunchTimes(NamedTuple):
@@ -79,16 +74,19 @@ class LaunchTimes(NamedTuple):
     def as_many(self) -> bool:
         return math.isclose(self.counted.before.value, self.counted.after.value)
 
-    def __str__(self) -> str:
+    @property
+    def text(self) -> Sentence:
         """`400 launches of 1.15 us → 1 of 53.44 us`"""
-        one, other = (count_text(each) for each in (self.counted.before, self.counted.after))
-        noun = "launch" if one == "1" else "launches"
-        return f"{one} {noun} of {self.each.before} → {other} of {self.each.after}"
+        return Sentence(
+            "{counted} of {each} → {other:count} of {other_each}",
+            counted=launch_count(self.counted.before),
+            each=self.each.before,
+            other=self.counted.after,
+            other_each=self.each.after,
+        )
 
 
-def count_text(number: Evidence) -> str:
-    """Fractions occur if several profiled launches represent launches that the run table does not
-    distinguish."""
-    value = float(number.value)
-    digits = 0 if abs(value - round(value)) < 0.05 or value >= 100 else 1
-    return f"{value:,.{digits}f}"
+def launch_count(number: Evidence) -> Sentence:
+    """`1 launch`, `400 launches`."""
+    one = f"{number:count}" == "1"
+    return Sentence("{n:count} launch" if one else "{n:count} launches", n=number)

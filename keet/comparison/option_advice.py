@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from keet.comparison.caveats.caveat import Caveat
 from keet.comparison.result import Difference
+from keet.comparison.sentences import with_sentences
 from keet.errors import NotComparable
+from keet.evidence import Sentence
 from keet.formatting import count_noun
 
 _OF_DIFF = re.compile(r"(?<!keet diff )(--run-table-before|--times N:M|--launch A:B)")
+_WITH_DIFF = r"keet diff \1"
 
 
 def check_comparable(difference: Difference, options: Mapping[str, str], force: str) -> None:
@@ -30,16 +34,22 @@ def check_comparable(difference: Difference, options: Mapping[str, str], force: 
 def name_keet_diff_options(found: Difference) -> Difference:
     """Texts that name `keet diff` together with its options."""
     why = found.no_total
-    return found._replace(
-        caveats=_named(found.caveats),
-        pairs=tuple(pair._replace(caveats=_named(pair.caveats)) for pair in found.pairs),
-        no_total=why and why._replace(remedy=_of_diff(why.remedy)),
+    return with_sentences(
+        replace(
+            found,
+            caveats=_named(found.caveats),
+            pairs=[replace(pair, caveats=_named(pair.caveats)) for pair in found.pairs],
+            no_total=why and why._replace(remedy=_OF_DIFF.sub(_WITH_DIFF, why.remedy)),
+        )
     )
 
 
 def _named(caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
-    return tuple(caveat._replace(text=_of_diff(caveat.text)) for caveat in caveats)
+    return tuple(replace(caveat, text=_of_diff(caveat.text)) for caveat in caveats)
 
 
 def _of_diff(text: str) -> str:
-    return _OF_DIFF.sub(r"keet diff \1", text)
+    if not isinstance(text, Sentence):
+        return _OF_DIFF.sub(_WITH_DIFF, text)
+    parts = text.parts
+    return Sentence.of(_OF_DIFF.sub(_WITH_DIFF, x) if isinstance(x, str) else x for x in parts)

@@ -1,15 +1,18 @@
-"""The result of a comparison: `Difference`, with one `PairDifference` per pair of kernels."""
+"""The result of a comparison: `Difference`, with one `PairDifference` per pair of kernels.
+
+They are the documents of `keet diff --format json`, with what pages and the gate need besides.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from keet.analysis.ledger import Ledger
 from keet.comparison.causes.account_changes import PartChange
 from keet.comparison.causes.attribution import Attribution
 from keet.comparison.causes.explained_pair import WeightedLaunch
-from keet.comparison.causes.finding_changes import Outcome
-from keet.comparison.causes.next_step import DiffNextStep
+from keet.comparison.causes.next_step import NextStep
 from keet.comparison.caveats.caveat import Caveat
 from keet.comparison.number_change import NumberChange
 from keet.comparison.pairing.pairs import Pairing
@@ -17,34 +20,35 @@ from keet.comparison.pairing.sides import Side
 from keet.comparison.timing.pair_timing import Timing
 from keet.comparison.timing.time_ledger import Speedup
 from keet.comparison.timing.weighting import NoTotal
-from keet.documents.diff import Basis, How
-from keet.evidence import Evidence
+from keet.documents.diff import (
+    DiffDocument,
+    GateDocument,
+    PairDocument,
+    RegressionDocument,
+    TimesDocument,
+)
+from keet.documents.document import live
+from keet.evidence import Evidence, Sentence
 
 
-class PairDifference(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class PairDifference(PairDocument):
     """Kernels that do the same work, before and after."""
 
-    pairing: Pairing
-    timing: Timing
-    time: NumberChange | None
+    attribution: Sequence[Attribution] = ()
+    account: Sequence[PartChange] = ()
+    pairing: Pairing = live()
+    timing: Timing = live()
+    time: NumberChange | None = live()
     """Evidence for the times of both sides, summed over all launches."""
-    speedup: Speedup | None
-    caveats: tuple[Caveat, ...]
-    attribution: tuple[Attribution, ...]
-    outcome: Outcome
-    weighted: tuple[tuple[WeightedLaunch, ...], tuple[WeightedLaunch, ...]] = ((), ())
+    measured: Speedup | None = live()
+    """Evidence for the speed-up."""
+    caveats: tuple[Caveat, ...] = live()
+    weighted: tuple[tuple[WeightedLaunch, ...], tuple[WeightedLaunch, ...]] = live()
     """The launches of both sides that were explained."""
-    account: tuple[PartChange, ...] = ()
-    """Time by part of the account; empty: not known, or the replays do not show it."""
-    limiters: tuple[str, str] | None = None
-    basis: Basis = "reports"
-    launches: tuple[float | None, float | None] = (None, None)
-    """Launches that the times cover, see `Basis`; for `per_launch`, the launches of the reports."""
-    counted: NumberChange | None = None
+    counted: NumberChange | None = live(default=None)
     """Evidence for `launches`, if they are those of the runs."""
-    by_durations: bool = False
-    """The times are sums of launch durations, which may overlap."""
-    known_time: Evidence | None = None
+    known_time: Evidence | None = live(default=None)
     """Time in the run of the known side, if the other side is not known."""
 
     @property
@@ -52,90 +56,90 @@ class PairDifference(NamedTuple):
         """Each side has the kernel, in its report or in its run."""
         timing = self.timing
         both = timing.before is not None and timing.after is not None
-        return both or bool(self.pairing.before and self.pairing.after)
+        return both or bool(self.before and self.after)
 
     @property
-    def kernel(self) -> str:
-        return self.pairing.kernel
-
-    @property
-    def how(self) -> How:
-        return self.pairing.how
-
-    @property
-    def evidence(self) -> Iterator[Evidence]:
+    def cited(self) -> Iterator[Evidence]:
         """Evidence for its own sentences; the launches have more."""
         changes = [each for each in (self.time, self.counted) if each]
-        yield from (piece for change in changes for piece in (change.before, change.after))
+        yield from (piece for change in changes for piece in change.evidence)
         yield from [self.known_time] if self.known_time else []
-        yield from self.speedup or ()
-        for each in self.attribution:
-            yield from each.evidence
-            if each.share:
-                yield each.share
+        yield from self.measured or ()
+        yield from (piece for each in self.attribution for piece in each.evidence)
 
 
-class Spans(NamedTuple):
-    """From the start of the first kernel of a run to the end of its last kernel."""
+@dataclass(frozen=True, kw_only=True)
+class TimeChange(TimesDocument):
+    """A time of both runs."""
 
-    time: NumberChange
-    factor: Evidence
+    time: NumberChange = live()
+    factor: Evidence | None = live(default=None)
     """How many times as long the longer one is."""
 
-    @property
-    def evidence(self) -> tuple[Evidence, ...]:
-        return (self.time.before, self.time.after, self.factor)
+
+@dataclass(frozen=True, kw_only=True)
+class Regression(RegressionDocument):
+    """Something that got worse by more than is allowed."""
+
+    change: Sentence = live()
+    """`text` without the kernel and the metric."""
 
 
-class Difference(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Gate(GateDocument):
+    """The limit and the result."""
+
+    regressions: Sequence[Regression]
+    verdict: Sentence = live()
+    """`gate of 5% passed`"""
+    checked: int = live()
+    alone: list[str] = live()
+    """Kernels on one side only: they count only in the total."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference(DiffDocument):
     """Everything that is known about the difference of two sides."""
 
-    before: Side
-    after: Side
-    caveats: tuple[Caveat, ...]
-    pairs: tuple[PairDifference, ...]
-    timing: Timing
-    time: NumberChange | None
-    speedup: Speedup | None
-    noise: Evidence
-    evidence: tuple[Evidence, ...]
-    basis: Basis = "reports"
-    no_total: NoTotal | None = None
-    chosen_only: bool = False
+    pairs: Sequence[PairDifference]
+    not_profiled: TimeChange | None = None
+    span: TimeChange | None = None
+    next: NextStep | None = None
+    gate: Gate | None = None
+    sides: tuple[Side, Side] = live()
+    caveats: tuple[Caveat, ...] = live()
+    """Of the sides as a whole; pairs have their own."""
+    timing: Timing = live()
+    time: NumberChange | None = live()
+    measured: Speedup | None = live()
+    noise: Evidence = live()
+    no_total: NoTotal | None = live()
+    chosen_only: bool = live(default=False)
     """Of whole runs: the total covers the chosen launches only."""
-    launches: NumberChange | None = None
+    launches: NumberChange | None = live(default=None)
     """Launches of the runs; None: the times are not of whole runs."""
-    not_profiled: NumberChange | None = None
-    """Time in the runs of the kernels that no launch of either report represents."""
-    by_durations: bool = False
-    """Of whole runs: times are sums of durations, because a table does not record which kernels ran
-    at the same time."""
-    shared: bool = False
+    shared: bool = live(default=False)
     """Of whole runs: kernels ran at the same time, and the time was divided among them."""
-    span: Spans | None = None
-    """Of whole runs with much idle time."""
-    unprofiled_share: Evidence | None = None
+    unprofiled_share: Evidence | None = live(default=None)
     """Share of the time after in kernels that were not profiled, if it is more than half."""
-    next_step: DiffNextStep | None = None
-    """The costliest thing that is left."""
+    book: Ledger = live()
+    """Takes the numbers that are computed from both sides."""
 
     @property
     def run_unknown(self) -> bool:
         """The reports contain some launches of the run, and the time of the whole run is not
         known."""
-        sides = (self.before, self.after)
-        counts_given = any(side.times is not None for side in sides)
+        counts_given = any(side.times is not None for side in self.sides)
         return (
-            self.basis == "reports"
+            self.verdict.basis == "reports"
             and not counts_given
-            and not all(side.knows_run for side in sides)
+            and not all(side.knows_run for side in self.sides)
         )
 
     @property
     def per_launch(self) -> bool:
         """Each time is that of a single launch."""
-        sides = (self.before, self.after)
-        return self.rows == 1 and all(len(side.first.launches) == 1 for side in sides)
+        return self.rows == 1 and all(len(side.first.launches) == 1 for side in self.sides)
 
     @property
     def rows(self) -> int:
@@ -154,5 +158,5 @@ class Difference(NamedTuple):
     @property
     def worst(self) -> tuple[PairDifference, ...]:
         """Pairs that got slower, the costliest first."""
-        slower = [pair for pair in self.pairs if pair.timing.word == "slower"]
+        slower = [pair for pair in self.pairs if pair.verdict.word == "slower"]
         return tuple(sorted(slower, key=lambda pair: pair.timing.saved))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from keet.comparison.causes.explained_pair import WeightedLaunch, longest_launch
-from keet.comparison.number_change import NumberChange, count_text
-from keet.comparison.pairing.sides import KernelGroup, Side
+from keet.comparison.number_change import NumberChange, launch_count
+from keet.comparison.pairing.sides import KernelGroup
 from keet.comparison.result import Difference, PairDifference
-from keet.comparison.timing.pair_timing import Timing
 from keet.comparison.timing.time_ledger import Speedup
-from keet.documents.diff import How
-from keet.formatting import capitalized, shapes_text, speedup_text, uncapitalized
-from keet.profile.run_table import RECORDER_NAMES, RunPositions
-from keet.verification.grounding import EvidenceIndex, GroundingResult
+from keet.documents.diff import ComparabilityDocument, How, VerdictWord
+from keet.documents.document import numbers_in
+from keet.documents.explain import GroundingDocument
+from keet.evidence import Reference, Sentence, constant
+from keet.formatting import capitalized, shapes_text
+from keet.profile.run_table import RECORDER_NAMES
 
 _HOW: dict[How, str] = {
     "same": "",
@@ -43,29 +45,43 @@ _SAME_SPAN = 1.05
 """Ratio of two spans below which no factor is printed."""
 
 
-def headline(difference: Difference) -> str:
-    """The verdict, and if needed a second sentence about it."""
+def with_sentences(difference: Difference) -> Difference:
+    """The difference with its headline, all caveats, and how many numbers its texts print."""
     verdict, more = headline_parts(difference)
-    return f"{verdict}. {more}".rstrip()
+    headline = Sentence("{verdict}. {more}" if more else "{verdict}.", verdict=verdict, more=more)
+    numbers = numbers_in(tuple(texts_of(difference)))
+    return replace(
+        difference,
+        verdict=replace(difference.verdict, headline=headline),
+        comparability=ComparabilityDocument(
+            ok=not difference.forbidden, notes=difference.all_caveats
+        ),
+        grounding=GroundingDocument(numbers=numbers, verified=numbers, unchecked=[]),
+    )
 
 
-def headline_parts(difference: Difference) -> tuple[str, str]:
+def headline_parts(difference: Difference) -> tuple[Sentence, Sentence]:
     """The verdict without a full stop, and separately what it does not cover, or what to do if
     there is no verdict, so that a heading is short."""
     if why := difference.no_total:
-        return f"No total can be given: {why.cause}, and {why.why}", f"{capitalized(why.remedy)}."
+        text = Sentence("No total can be given: {cause}, and {why}", cause=why.cause, why=why.why)
+        return text, Sentence("{remedy}.", remedy=capitalized(why.remedy))
     if difference.time is None:
-        return "The reports have no times that could be compared", ""
-    of = "" if difference.rows == 1 else " in total"
-    verdict = _verdict(difference.timing, difference.speedup)
-    noise = f"noise {difference.noise:.1f}{_noise_origin(difference)}"
-    text = f"{verdict}{of}: {_whose(difference)} ({noise})"
-    return text, _ONLY_THESE if difference.run_unknown else ""
+        return Sentence("The reports have no times that could be compared"), Sentence("")
+    text = Sentence(
+        "{verdict}{of}: {whose} (noise {noise:.1f}{origin})",
+        verdict=_verdict(difference.verdict.word, difference.measured),
+        of="" if difference.rows == 1 else " in total",
+        whose=_whose(difference, difference.time),
+        noise=difference.noise,
+        origin=_noise_origin(difference),
+    )
+    return text, Sentence(_ONLY_THESE if difference.run_unknown else "")
 
 
 def _noise_origin(difference: Difference) -> str:
     """Empty if a report is compared with itself."""
-    if not difference.timing.noise:
+    if not difference.verdict.noise:
         return ""
     if _repeats_runs(difference):
         return ", from repeated runs"
@@ -73,167 +89,188 @@ def _noise_origin(difference: Difference) -> str:
 
 
 def _repeats_runs(difference: Difference) -> bool:
-    return any(len(side.captures) > 1 for side in (difference.before, difference.after))
+    return any(len(side.captures) > 1 for side in difference.sides)
 
 
-def noise_text(difference: Difference) -> str | None:
+def noise_text(difference: Difference) -> Sentence | None:
     """What the noise of the headline means, and how it was obtained."""
-    if difference.time is None or difference.no_total or not difference.timing.noise:
+    if difference.time is None or difference.no_total or not difference.verdict.noise:
         return None
-    text = f"{difference.noise:.1f}: a smaller difference may be chance"
     if _repeats_runs(difference):
-        counts = [len(side.captures) for side in (difference.before, difference.after)]
-        return (
-            f"{text}. Computed from how much the runs differ ({counts[0]} before, {counts[1]} "
-            "after) and from what keet assumes for such runs."
+        before, after = (constant(len(side.captures), "", "runs") for side in difference.sides)
+        how = Sentence(
+            "Computed from how much the runs differ ({before} before, {after} after) and from what "
+            "keet assumes for such runs.",
+            before=before,
+            after=after,
         )
-    return (
-        f"{text}. Assumed, not measured in these reports: taken from repeated captures of other "
-        f"kernels on an H200{_LAUNCHES_TOO if _repeats_launches(difference) else ''}. Further runs "
-        "(--before-run, --after-run) would measure it."
-    )
+    else:
+        how = Sentence(
+            "Assumed, not measured in these reports: taken from repeated captures of other kernels "
+            "on an H200{launches}. Further runs (--before-run, --after-run) would measure it.",
+            launches=_LAUNCHES_TOO if _repeats_launches(difference) else "",
+        )
+    text = "{noise:.1f}: a smaller difference may be chance. {how}"
+    return Sentence(text, noise=difference.noise, how=how)
 
 
 def _repeats_launches(difference: Difference) -> bool:
     """Repeated launches of one kernel contribute to the noise of the reports."""
-    if difference.basis == "run":
+    if difference.verdict.basis == "run":
         return False
     sides = (side for pair in difference.pairs for side in pair.pairing.sides)
     return any(len(group.launches) > 1 for side in sides if len(side) == 1 for group in side)
 
 
-def not_compared_text(difference: Difference) -> str | None:
+def not_compared_text(difference: Difference) -> Sentence | None:
     """Says that kernels of the program are not in the reports and may have changed too; None if the
     reports have all kernels."""
-    sides = (difference.before, difference.after)
-    if all(side.knows_run and not side.first.partial for side in sides):
+    if all(side.knows_run and not side.first.partial for side in difference.sides):
         return None
-    count = len(difference.pairs)
-    what = "1 kernel was" if count == 1 else f"{count} kernels were"
-    return f"only {what} compared; what changed in other kernels of the program is not known"
+    kernels = constant(len(difference.pairs), "", "kernels that were compared")
+    were = "kernel was" if kernels.value == 1 else "kernels were"
+    return Sentence(
+        "only {kernels} {were} compared; what changed in other kernels of the program is not known",
+        kernels=kernels,
+        were=were,
+    )
 
 
-def _whose(difference: Difference) -> str:
+def _whose(difference: Difference, time: NumberChange) -> Sentence:
     """The times, and what they cover."""
-    times = _times(difference.time) if difference.time else ""
-    if difference.basis == "run":
-        of = _ADD_UP if difference.by_durations else "GPU time "
-        return f"{of}{times}{_IN_RUN}{_CHOSEN if difference.chosen_only else ''}"
-    if not difference.run_unknown:
-        return times
-    return f"{times}{_PER_LAUNCH if difference.per_launch else ' for the captured launches'}"
+    before = behind = ""
+    if difference.verdict.basis == "run":
+        before = _ADD_UP if difference.verdict.measure == "durations" else "GPU time "
+        behind = f"{_IN_RUN}{_CHOSEN if difference.chosen_only else ''}"
+    elif difference.run_unknown:
+        behind = _PER_LAUNCH if difference.per_launch else " for the captured launches"
+    return Sentence("{before}{times}{behind}", before=before, times=time.numbers, behind=behind)
 
 
-def basis_text(difference: Difference) -> str | None:
+def basis_text(difference: Difference) -> Sentence | None:
     """What the times cover, if they are not those of the reports."""
     if difference.launches is None:
         return None
-    before, after = (
-        count_text(each) for each in (difference.launches.before, difference.launches.after)
+    durations = difference.verdict.measure == "durations"
+    runs = [side.first.profile.in_run for side in difference.sides]
+    recorded = dict.fromkeys(RECORDER_NAMES[run.table.recorder] for run in runs if run)
+    divided = difference.shared and not durations
+    return Sentence(
+        "Times are {what} {of}in the whole run ({recorded}): {before} before, {after:count} after."
+        "{more}",
+        what="the sums of durations" if durations else "the GPU time",
+        of="of the chosen launches " if difference.chosen_only else "",
+        recorded=", ".join(recorded),
+        before=launch_count(difference.launches.before),
+        after=difference.launches.after,
+        more=" Time in which several kernels ran is divided equally among them." * divided,
     )
-    tables = (_run_of(side).table.recorder for side in (difference.before, difference.after))
-    recorded = ", ".join(dict.fromkeys(RECORDER_NAMES[each] for each in tables))
-    of = "of the chosen launches " if difference.chosen_only else ""
-    what = "the sums of durations" if difference.by_durations else "the GPU time"
-    noun = "launch" if before == "1" else "launches"
-    counted = f"{before} {noun} before, {after} after"
-    text = f"Times are {what} {of}in the whole run ({recorded}): {counted}."
-    if difference.shared and not difference.by_durations:
-        text += " Time in which several kernels ran is divided equally among them."
-    return text
 
 
-def span_text(difference: Difference) -> str | None:
+def span_text(difference: Difference) -> Sentence | None:
     """Length of the runs from the first to the last kernel, if the GPU was idle for much of it."""
     if difference.span is None:
         return None
     time, factor = difference.span.time, difference.span.factor
-    word = "shorter" if time.fell > 0 else "longer"
-    ratio = f", {speedup_text(factor.value)} {word}" if factor.value >= _SAME_SPAN else ""
-    return f"From the first to the last kernel: {time.before} → {time.after}{ratio}."
+    ratio = Sentence("")
+    if factor and factor.value >= _SAME_SPAN:
+        word = "shorter" if time.fell > 0 else "longer"
+        ratio = Sentence(", {factor:speedup} {word}", factor=factor, word=word)
+    return Sentence(
+        "From the first to the last kernel: {before} → {after}{ratio}.",
+        before=time.before,
+        after=time.after,
+        ratio=ratio,
+    )
 
 
-def unprofiled_text(difference: Difference) -> str | None:
+def unprofiled_text(difference: Difference) -> Sentence | None:
     share = difference.unprofiled_share
     if share is None:
         return None
-    what = "durations" if difference.by_durations else "GPU time"
-    return f"{share:.0f} of the {what} after is in {NOT_PROFILED}"
+    what = "durations" if difference.verdict.measure == "durations" else "GPU time"
+    return Sentence(
+        "{share:.0f} of the {what} after is in {rest}", share=share, what=what, rest=NOT_PROFILED
+    )
 
 
-def _run_of(side: Side) -> RunPositions:
-    positions = side.first.profile.in_run
-    if positions is None:
-        raise ValueError("the run of this report is not known")
-    return positions
-
-
-def not_profiled_text(difference: Difference) -> str | None:
+def not_profiled_text(difference: Difference) -> Sentence | None:
     if difference.not_profiled is None:
         return None
-    time = difference.not_profiled
-    return f"{NOT_PROFILED}: {time.before} before, {time.after} after"
+    time = difference.not_profiled.time
+    return Sentence(
+        "{rest}: {before} before, {after} after",
+        rest=NOT_PROFILED,
+        before=time.before,
+        after=time.after,
+    )
 
 
-def counted_launches(launches: NumberChange, noun: str = " launches") -> str:
+def counted_launches(launches: NumberChange, *, noun: bool = True) -> Sentence:
     """`400 launches → 1`, or `400 launches` if both are equal."""
-    one, other = (count_text(each) for each in (launches.before, launches.after))
-    text = f"{one}{noun[:-2] if noun and one == '1' else noun}"
-    return text if one == other else f"{text} → {other}"
+    before, after = launches.evidence
+    text = launch_count(before) if noun else Sentence("{n:count}", n=before)
+    if f"{before:count}" == f"{after:count}":
+        return text
+    return Sentence("{text} → {after:count}", text=text, after=after)
 
 
-def pair_headline(pair: PairDifference) -> str:
+def pair_headline(pair: PairDifference) -> Sentence:
+    basis = pair.verdict.basis
     if pair.time is None:
-        return _unknown_in_run(pair) if pair.basis == "run" else _NO_TIMES
+        return _unknown_in_run(pair) if basis == "run" else Sentence(_NO_TIMES)
     if not pair.on_both:
         return _one_sided(pair, pair.time)
-    verdict = _verdict(pair.timing, pair.speedup)
     limited = limits(pair)
-    per = _PER_LAUNCH if pair.basis == "per_launch" else ""
-    of = _ADD_UP if pair.by_durations else ""
-    text = f"{uncapitalized(verdict)}{per}: {of}{_times(pair.time)}{_in_run(pair)}"
-    return f"{text}{f'; {limited}' if limited else ''}"
+    counted = pair.counted if basis == "run" else None
+    return Sentence(
+        "{verdict}{per}: {of}{times}{where}{launches}{limited}",
+        verdict=_verdict(pair.verdict.word, pair.measured).uncapitalized(),
+        per=_PER_LAUNCH if basis == "per_launch" else "",
+        of=_ADD_UP if pair.verdict.measure == "durations" else "",
+        times=pair.time.numbers,
+        where=_IN_RUN if basis == "run" else "",
+        launches=Sentence(" ({n})", n=counted_launches(counted)) if counted else "",
+        limited=Sentence("; {limited}", limited=limited) if limited else "",
+    )
 
 
-def _unknown_in_run(pair: PairDifference) -> str:
+def _unknown_in_run(pair: PairDifference) -> Sentence:
     """With the time of the known side."""
     if pair.known_time is None:
-        return "its time in the run is not known"
+        return Sentence("its time in the run is not known")
     known, lacks = ("before", "after") if pair.timing.after is None else ("after", "before")
-    return f"its time in the {lacks.upper()} run is not known; {known} {pair.known_time}"
+    return Sentence(
+        "its time in the {side} run is not known; {known} {time}",
+        side=lacks.upper(),
+        known=known,
+        time=pair.known_time,
+    )
 
 
-def _in_run(pair: PairDifference) -> str:
-    if pair.basis != "run":
-        return ""
-    return _IN_RUN + (f" ({counted_launches(pair.counted)})" if pair.counted else "")
+def _one_sided(pair: PairDifference, time: NumberChange) -> Sentence:
+    which = 0 if pair.before else 1
+    count = launch_count(pair.counted.evidence[which]) if pair.counted else None
+    return Sentence(
+        "{word}: {time}{where}{count}",
+        word=("gone", "new")[which],
+        time=time.evidence[which],
+        where={"run": _IN_RUN, "per_launch": _PER_LAUNCH, "reports": ""}[pair.verdict.basis],
+        count=Sentence(" ({count})", count=count) if count else "",
+    )
 
 
-def _one_sided(pair: PairDifference, time: NumberChange) -> str:
-    word, ns = ("gone", time.before) if pair.pairing.before else ("new", time.after)
-    count = ""
-    if pair.counted:
-        number = count_text(pair.counted.before if pair.pairing.before else pair.counted.after)
-        count = f" ({number} {'launch' if number == '1' else 'launches'})"
-    where = {"run": _IN_RUN, "per_launch": _PER_LAUNCH, "reports": ""}[pair.basis]
-    return f"{word}: {ns}{where}{count}"
-
-
-def _verdict(timing: Timing, speedup: Speedup | None) -> str:
-    if speedup is None or timing.word in ("unchanged", "inconclusive"):
-        return capitalized(timing.word)
-    return f"{speedup_text(speedup.factor.value)} {timing.word}"
-
-
-def _times(time: NumberChange) -> str:
-    return str(time).removeprefix("time ")
+def _verdict(word: VerdictWord, speedup: Speedup | None) -> Sentence:
+    if speedup is None or word in ("unchanged", "inconclusive"):
+        return Sentence(capitalized(word))
+    return Sentence("{factor:speedup} {word}", factor=speedup.factor, word=word)
 
 
 def limits(pair: PairDifference) -> str | None:
     """The limiters of both sides, if they differ."""
-    if pair.limiters is None or pair.limiters[0] == pair.limiters[1]:
+    if pair.limiter is None or pair.limiter[0] == pair.limiter[1]:
         return None
-    before, after = map(_limit_text, pair.limiters, pair.weighted)
+    before, after = map(_limit_text, pair.limiter, pair.weighted)
     if before.startswith(_LIMITED):
         after = after.removeprefix(_LIMITED)
     return f"{before} before, {after} after"
@@ -253,65 +290,59 @@ def _units_text(limiter: str) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def how_paired(pair: PairDifference) -> str:
-    if pair.on_both and not (pair.pairing.before and pair.pairing.after):
-        return f"profiled {_HOW[pair.how]}"
+def how_paired(pair: PairDifference) -> Sentence:
+    how = Sentence(_HOW[pair.how])
+    if pair.on_both and not (pair.before and pair.after):
+        return Sentence("profiled {how}", how=how)
     if pair.how == "reshaped":
-        return f"{_HOW[pair.how]}: {' → '.join(map(_shapes, pair.pairing.sides))}"
-    return _HOW[pair.how]
+        shapes = Sentence(" → ").join(map(_shapes, pair.pairing.sides))
+        return Sentence("{how}: {shapes}", how=how, shapes=shapes)
+    return how
 
 
-def _shapes(groups: Sequence[KernelGroup]) -> str:
+def _shapes(groups: Sequence[KernelGroup]) -> Sentence:
     """`grid 64×64, block 32×8`; each distinct shape once."""
     keys = (group.key for group in groups)
-    shapes = [shapes_text(key.grid, key.block) for key in keys]
-    shown = list(dict.fromkeys(shapes))
-    more = f" and {len(shown) - _SHAPES} more" if len(shown) > _SHAPES else ""
-    return f"{'; '.join(shown[:_SHAPES])}{more}"
+    shapes = list(dict.fromkeys(shapes_text(key.grid, key.block) for key in keys))
+    text = Sentence("; ").join(Sentence.of((Reference(each, ()),)) for each in shapes[:_SHAPES])
+    if len(shapes) <= _SHAPES:
+        return text
+    more = constant(len(shapes) - _SHAPES, "", "shapes that are not listed")
+    return Sentence("{text} and {more} more", text=text, more=more)
 
 
-def nothing_next(difference: Difference) -> str:
+def nothing_next(difference: Difference) -> Sentence:
     """Why there is no next step: what limits the kernel that takes longest after."""
     left = [each for pair in difference.pairs for each in pair.weighted[1]]
     blind = [each.explanation for each in left if each.explanation.verdict.not_judged]
     if blind:
         names = ", ".join(dict.fromkeys(each.launch.kernel for each in blind))
-        return f"not known: the report after lacks the metrics that show what limits {names}."
-    found = _verdict_after(difference)
-    if found is None:
-        return "no kernel after was explained."
-    kernel, text = found
-    return text if difference.rows == 1 else f"{kernel}: {text}"
-
-
-def _verdict_after(difference: Difference) -> tuple[str, str] | None:
-    """The kernel that takes longest after, and what limits it."""
-    left = [each for pair in difference.pairs for each in pair.weighted[1]]
-    longest = max(left, key=lambda each: each.time or 0.0, default=None)
+        text = "not known: the report after lacks the metrics that show what limits {names}."
+        return Sentence(text, names=names)
+    longest = _longest_after(difference)
     if longest is None:
-        return None
-    return longest.explanation.launch.kernel, longest.explanation.verdict.headline
+        return Sentence("no kernel after was explained.")
+    text = longest.explanation.verdict.headline
+    if difference.rows == 1:
+        return text
+    return Sentence("{kernel}: {text}", kernel=longest.explanation.launch.kernel, text=text)
+
+
+def _longest_after(difference: Difference) -> WeightedLaunch | None:
+    left = [each for pair in difference.pairs for each in pair.weighted[1]]
+    return max(left, key=lambda each: each.time or 0.0, default=None)
 
 
 def texts_of(difference: Difference) -> Iterator[str]:
-    """Every printed sentence with numbers; forecasts are checked in the explanation."""
-    yield headline(difference)
+    """The printed sentences about the difference; those about one launch are the explanation's."""
+    yield Sentence(" ").join(filter(None, headline_parts(difference)))
     texts = (basis_text(difference), span_text(difference), not_profiled_text(difference))
     yield from filter(None, (*texts, unprofiled_text(difference)))
-    if (step := difference.next_step) and (step.share or step.reason):
-        yield step.of_whole if step.finding else step.text
-    if step is None and (limits_after := _verdict_after(difference)):
-        yield limits_after[1]
+    if step := difference.next:
+        if step.cause is None or difference.verdict.basis == "run":
+            yield step.of_whole if step.cause else step.text
+    elif longest := _longest_after(difference):
+        yield longest.explanation.verdict.headline
     for pair in difference.pairs:
-        yield pair_headline(pair)
-        yield from (each.what.removeprefix(each.where) for each in pair.attribution)
-
-
-def check_sentences(difference: Difference) -> GroundingResult:
-    """Check the numbers of these sentences against the evidence."""
-    checked = list(map(EvidenceIndex(difference.evidence).check, texts_of(difference)))
-    return GroundingResult(
-        sum(each.numbers for each in checked),
-        tuple(number for each in checked for number in each.verified),
-        tuple(unsupported for each in checked for unsupported in each.unsupported),
-    )
+        yield pair.verdict.headline
+        yield from (each.what for each in pair.attribution)

@@ -72,42 +72,42 @@ def difference_values(difference: Difference) -> Iterator[ComputedValue]:
     """Sentences and items of `keet diff`."""
     from keet.comparison.sentences import texts_of
 
-    yield from values_in_texts(texts_of(difference), difference.evidence)
+    yield from values_in_texts(texts_of(difference), list(difference.evidence.values()))
     for pair in difference.pairs:
         for each in pair.attribution:
             yield from _share(each)
             yield from _times(each)
         yield from _pair(pair)
     yield from _next_step(difference)
-    yield from values_of_evidence(difference.evidence)
+    yield from values_of_evidence(difference.evidence.values())
 
 
 def _pair(pair: PairDifference) -> Iterator[ComputedValue]:
     """The row of a kernel, in which a long name is cut."""
     words = content_words(pair.kernel.partition("<")[0])
     pieces = [pair.time.before, pair.time.after] if pair.time else []
-    pieces += [pair.speedup.factor] if pair.speedup else []
+    pieces += [pair.measured.factor] if pair.measured else []
     for piece in pieces:
         quantity = Quantity(piece.value, piece.unit or "x")
         yield ComputedValue(piece.label, quantity, words, "sentence", None, _COVERED)
-    noise = Quantity(100 * pair.timing.noise, "%")
+    noise = Quantity(100 * pair.verdict.noise, "%")
     yield ComputedValue("noise of the times", noise, words, "sentence", None, _COVERED)
 
 
 def _share(each: Attribution) -> Iterator[ComputedValue]:
     """Shares of the time saved or lost."""
-    if each.share is None:
+    if each.percent is None:
         return
-    quantity = Quantity(each.share.value, each.share.unit)
-    label = f"share of the difference: {each.share.label}"
+    quantity = Quantity(each.percent.value, each.percent.unit)
+    label = f"share of the difference: {each.percent.label}"
     for words in {content_words(each.what), content_words(each.what.partition(";")[0])}:
         yield ComputedValue(label, quantity, words, "sentence", None, _COVERED)
 
 
 def _times(each: Attribution) -> Iterator[ComputedValue]:
     """Times of the line that an item names, before and after."""
-    rows = {(file_name(place.file), place.line) for place in each.place or () if place}
-    for piece in each.evidence:
+    rows = {(file_name(place.file), place.line) for place in (each.before, each.after) if place}
+    for piece in each.numbers:
         quantity = Quantity(piece.value, piece.unit)
         yield from (
             ComputedValue(piece.label, quantity, frozenset(), "sentence", row) for row in rows
@@ -115,16 +115,16 @@ def _times(each: Attribution) -> Iterator[ComputedValue]:
 
 
 def _next_step(difference: Difference) -> Iterator[ComputedValue]:
-    step = difference.next_step
+    step = difference.next
     if step is None:
         return
-    if step.whole:
-        share = Quantity(100 * step.saved / step.whole, "%")
+    if step.share:
+        share = Quantity(step.share.value, step.share.unit)
         yield ComputedValue("of the time after, saved by the next step", share, _TOTAL, "sentence")
-    if step.finding:
-        for factor in step.finding.forecast:
-            words = content_words(step.finding.title)
-            label = f"forecast for {step.finding.label}"
+    if cause := step.cause:
+        for factor in cause.forecast:
+            words = content_words(cause.title)
+            label = f"forecast for {cause.label}"
             yield ComputedValue(label, Quantity(factor, "x"), words, "sentence")
 
 

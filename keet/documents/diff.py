@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from keet.documents.diff_account import PartChangeDocument
 from keet.documents.document import Document
 from keet.documents.explain import ExplainDocument, GroundingDocument
 from keet.documents.finding import ForecastDocument
 from keet.documents.shared_types import (
     KEET,
     DeviceDocument,
+    EvidenceId,
     JsonNumber,
     JsonQuantity,
     Producer,
     ReportDocument,
+    WrittenAs,
 )
+from keet.profile.launch import Location
 
 AttributionKind = Literal["fusion", "cause", "account", "unit", "line", "work"]
 Severity = Literal["forbids", "weakens", "note"]
 How = Literal["same", "reshaped", "template", "renamed", "fused", "split", "removed", "added"]
 VerdictWord = Literal["faster", "slower", "unchanged", "inconclusive"]
 Basis = Literal["run", "reports", "per_launch"]
+Measure = Literal["busy", "durations"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +51,7 @@ class ReasonDocument(Document):
 class ComparabilityDocument(Document):
     ok: bool
     """False if the reports are compared only because of --force."""
-    notes: list[ReasonDocument]
+    notes: Sequence[ReasonDocument]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +67,7 @@ class ChangeVerdictDocument(Document):
     """What the times cover. `run`: whole runs without a profiler (see `measure`). `reports`: all
     launches of the reports together. `per_launch`: one launch, because it is not known how often
     each kernel is launched (then there is no total)."""
-    measure: Literal["busy", "durations"] | None
+    measure: Measure | None
     """How the times of whole runs were measured. `busy`: time in which the GPU ran kernels.
     `durations`: sums of launch durations, because a table does not record which kernels ran at the
     same time. Null if `basis` is not `run`."""
@@ -78,6 +82,9 @@ class PlaceDocument(Document):
     line: int
 
 
+JsonLocation = Annotated[Location, WrittenAs(PlaceDocument)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class AttributionDocument(Document):
     kind: AttributionKind
@@ -89,12 +96,37 @@ class AttributionDocument(Document):
     the opposite direction. Null if the time did not change."""
     finding: str | None
     """Id of the finding, if this is a cause."""
-    before: PlaceDocument | None
+    before: JsonLocation | None
     """The source line before; null if there is none, or if the line is new."""
-    after: PlaceDocument | None
+    after: JsonLocation | None
     code: str | None
     """Text of the source line."""
-    evidence: list[str]
+    evidence: list[EvidenceId]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartChangeDocument(Document):
+    """A part of a pair's time, before and after. The outermost parts add up to the time of the
+    pair, and children add up to their parent."""
+
+    id: str
+    """As in `keet explain`, for example `waiting.busy.dram`. `rest`: time that is not issuing and
+    that the two accounts do not split in the same way."""
+    part: str
+    """Name of the part in words."""
+    before_us: float
+    after_us: float
+    change_us: float
+    """Time after minus time before."""
+    share: float | None
+    """Share of the time saved or lost, 0 to 1. Negative if it changed in the opposite direction;
+    null if the time did not change."""
+    not_split: str | None
+    """Why the part has no children although the account of one side has them. Null if the part is
+    as detailed as the accounts."""
+    evidence: list[EvidenceId]
+    """Ids of the two times and of the share."""
+    children: Sequence[PartChangeDocument]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,9 +160,9 @@ class PairDocument(Document):
     launches: LaunchCountsDocument
     limiter: list[str] | None
     """Limiter before and after; null if it was not analysed."""
-    attribution: list[AttributionDocument]
+    attribution: Sequence[AttributionDocument]
     """Causes come first."""
-    account: list[PartChangeDocument]
+    account: Sequence[PartChangeDocument]
     """Time by part, the largest change first. Empty if it is not known, or if the replays do not
     show the change (see the notes of `comparability`)."""
     fixed: list[str]
@@ -174,7 +206,7 @@ class RegressionDocument(Document):
 class GateDocument(Document):
     percent: float
     failed: bool
-    regressions: list[RegressionDocument]
+    regressions: Sequence[RegressionDocument]
     blurred: list[str]
     """Kernels whose noise exceeds the gate."""
     missing: list[str]
@@ -194,7 +226,7 @@ class DiffDocument(Document):
     after: SideDocument
     comparability: ComparabilityDocument
     verdict: ChangeVerdictDocument
-    pairs: list[PairDocument]
+    pairs: Sequence[PairDocument]
     not_profiled: TimesDocument | None
     """Time of the kernels in the runs that no launch of either report represents; the pairs and
     these kernels add up to the total. Null if `basis` is not `run`, if there are no such kernels,

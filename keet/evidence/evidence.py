@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 
 from keet.formatting import (
     count_text,
+    percent_cell,
     percent_text,
     speedup_text,
     time_share_text,
@@ -66,14 +67,15 @@ class Evidence(NamedTuple):
 
     def __format__(self, spec: str) -> str:
         """For display. A spec such as `.0f` sets the digits; the unit is always added. `base`: in
-        the unit that a person would choose. `count`, `share`, `speedup`, `times`: see
-        `keet.formatting`."""
+        the unit that a person would choose. `number`: without the unit. `cell`, `count`, `share`,
+        `speedup`, `times`: see `keet.formatting`."""
         if not spec:
             return str(self)
         if spec in _FORMS:
             return _FORMS[spec](self.value)
-        if spec == "base":
-            return str(Quantity(self.value, self.unit).to_base())
+        quantity = Quantity(self.value, self.unit)
+        if spec in ("number", "base"):
+            return quantity.parts()[0] if spec == "number" else str(quantity.to_base())
         if self.unit == "%" and spec.endswith("g"):
             return f"{self.value:{spec}}%"
         if self.unit == "%":
@@ -93,6 +95,7 @@ def report_number(name: str, value: Number, label: str, unit: str = "") -> Evide
 
 
 _FORMS: Mapping[str, Callable[[float], str]] = {
+    "cell": percent_cell,
     "count": count_text,
     "share": time_share_text,
     "speedup": speedup_text,

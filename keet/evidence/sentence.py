@@ -13,7 +13,7 @@ from string import Formatter
 from typing import Any, NamedTuple, Self
 
 from keet.evidence.evidence import Evidence, constant
-from keet.formatting import capitalized, plural_of
+from keet.formatting import capitalized, plural_of, uncapitalized
 
 _MAY_BE_NUMBER = re.compile(r"[\d&]|[^\x00-\x7f]")
 """Digits, and characters that may stand for them."""
@@ -110,6 +110,12 @@ class Sentence(str):
         if isinstance(first, Reference):
             return self
         return Sentence.of((capitalized(first), *self.parts[1:]))
+
+    def uncapitalized(self) -> Sentence:
+        first = self.parts[0] if self.parts else ""
+        if isinstance(first, Reference):
+            return self
+        return Sentence.of((uncapitalized(first), *self.parts[1:]))
 
 
 def counted(number: Evidence | int, noun: str, plural: str = "") -> Sentence:

@@ -16,7 +16,7 @@ from keet.serve.tool_reply import ToolReply, page_fields, with_text
 if TYPE_CHECKING:
     from keet.comparison.compare import Difference
     from keet.comparison.pairing.sides import Side
-    from keet.documents.diff import DiffDocument
+    from keet.documents.diff import PairDocument
 
 _PAIRS = 10
 """Pairs of kernels per page."""
@@ -59,38 +59,31 @@ def _side(report: OpenReport, launch: int | None, asked: DiffArguments) -> Side:
 
 
 def _reply(difference: Difference, before: str, after: str, offset: int) -> ToolReply:
-    from keet.render.json.diff import diff_document
     from keet.render.markdown.diff import diff_markdown
 
-    document = diff_document(difference, None)
-    pairs = (_pair(document, at) for at in range(offset, len(document.pairs)))
-    page = page_of(pairs, len(document.pairs), offset, _PAIRS)
+    pairs = (_pair(pair) for pair in difference.pairs[offset:])
+    page = page_of(pairs, len(difference.pairs), offset, _PAIRS)
 
     def text_of(count: int) -> str:
-        return diff_markdown(difference, None, _IN_FULL, difference.pairs[offset : offset + count])
+        return diff_markdown(difference, _IN_FULL, difference.pairs[offset : offset + count])
 
     page, text, end = with_text(page, "kernel", text_of)
+    here = difference.pairs[offset : offset + len(page.entries)]
+    cited = [piece for pair in here for each in pair.attribution for piece in each.evidence]
     result = DiffToolResult(
         before=before,
         after=after,
-        verdict=document.verdict,
-        comparability=document.comparability,
+        verdict=difference.verdict,
+        comparability=difference.comparability,
         pairs=page.entries,
-        next=document.next,
-        evidence=_cited(document, offset, len(page.entries)),
-        grounding=document.grounding,
+        next=difference.next,
+        evidence={piece.id: piece for piece in cited},
+        grounding=difference.grounding,
         **page_fields(page),
     )
     return ToolReply(result, text, end)
 
 
-def _pair(document: DiffDocument, at: int) -> dict[str, Any]:
-    whole = document.pairs[at].to_dict()
+def _pair(pair: PairDocument) -> dict[str, Any]:
+    whole = pair.to_dict()
     return {name: whole[name] for name in PairResult.names()}
-
-
-def _cited(document: DiffDocument, offset: int, count: int) -> dict[str, Any]:
-    """The evidence that the pairs on the page refer to, first causes first."""
-    here = document.pairs[offset : offset + count]
-    ids = [id_ for pair in here for each in pair.attribution for id_ in each.evidence]
-    return {id_: document.evidence[id_] for id_ in dict.fromkeys(ids) if id_ in document.evidence}

@@ -9,13 +9,7 @@ from typing import NamedTuple
 from keet.catalog import MetricSpec, metrics
 from keet.comparison.causes.attribution import Attribution
 from keet.comparison.compare import Difference, PairDifference
-from keet.comparison.sentences import (
-    basis_text,
-    headline,
-    not_profiled_text,
-    pair_headline,
-    span_text,
-)
+from keet.comparison.sentences import basis_text, not_profiled_text, span_text
 from keet.evidence import Evidence
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.units import Quantity
@@ -77,18 +71,18 @@ def _reasons(difference: Difference) -> Iterator[str]:
 
 def _kernels(difference: Difference, say: AnswerText) -> Iterator[str]:
     """All kernels, if there are several or the times need an explanation."""
-    evidence = _between(difference.evidence)
+    evidence = _between(difference.evidence.values())
     for about in filter(None, (basis_text(difference), span_text(difference))):
         yield say.with_names(about, evidence)
     if difference.rows == 1 and not difference.no_total:
         return
-    yield f"total {say.with_names(headline(difference), evidence)}"
+    yield f"total {say.with_names(difference.verdict.headline, evidence)}"
     if rest := not_profiled_text(difference):
         yield f"- {say.with_names(rest, evidence)}"
     if difference.rows == 1:
         return
     for pair in sorted(difference.pairs, key=_weight, reverse=True)[:_KERNELS]:
-        words = say.with_names(pair_headline(pair), evidence)
+        words = say.with_names(pair.verdict.headline, evidence)
         yield f"- {quote(pair.kernel, 80)} {words}"
 
 
@@ -98,10 +92,10 @@ def _between(evidence: Iterable[Evidence]) -> list[Evidence]:
 
 
 def _pair_lines(pair: PairDifference, say: AnswerText, *, show_source: bool) -> Iterator[str]:
-    words = say.with_names(pair_headline(pair), _between(pair.evidence))
+    words = say.with_names(pair.verdict.headline, _between(pair.cited))
     yield f"{quote(pair.kernel, 80)} {words}"
     for each in pair.attribution[:_ATTRIBUTIONS]:
-        yield _attribution(each if show_source else each._replace(code=""), say)
+        yield _attribution(each, say, show_source=show_source)
     for side, launches in zip(("before", "after"), pair.weighted, strict=True):
         for weighed in launches[:2]:
             yield f"{side}: {_verdict(weighed.explanation, say)}"
@@ -115,16 +109,17 @@ def _verdict(each: LaunchExplanation, say: AnswerText) -> str:
     return say.with_names(shorten(each.verdict.headline, 160), numbers)
 
 
-def _attribution(each: Attribution, say: AnswerText) -> str:
-    share = f"{say(each.share)} of the difference: " if each.share else ""
-    code = f" {quote(each.code, 80)}" if each.code else ""
-    numbers = say.with_names(each.what.removeprefix(each.where), each.evidence)
+def _attribution(each: Attribution, say: AnswerText, *, show_source: bool) -> str:
+    share = f"{say(each.percent)} of the difference: " if each.percent else ""
+    code = f" {quote(each.code, 80)}" if each.code and show_source else ""
+    numbers = say.with_names(each.what.removeprefix(each.where), each.numbers)
     place = f"{quote(each.where)} " if each.where else ""
     return f"- {each.kind}: {share}{place}{numbers.strip()}{code}"
 
 
 def _findings(pair: PairDifference) -> str:
-    groups = pair.outcome._asdict()
+    groups = {"fixed": pair.fixed, "new": pair.new, "remaining": pair.remaining}
+    groups["unknown"] = pair.unknown
     texts = [f"{word} {', '.join(ids)}" for word, ids in groups.items() if ids]
     return f"findings: {'; '.join(texts) or 'none on either side'}"
 

@@ -122,7 +122,7 @@ class ToolInput:
             for piece in each.view.ledger
         }
         for difference in self._differences.values():
-            found |= {piece.id: piece for piece in difference.evidence}
+            found |= difference.evidence
         yield from found.values()
 
 

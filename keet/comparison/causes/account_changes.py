@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from keet.analysis.account import UNKNOWN, TimePart
 from keet.comparison.causes.explained_pair import ExplainedPair, WeightedLaunch
 from keet.comparison.number_change import NumberChange
 from keet.comparison.timing.pair_timing import Timing
-from keet.evidence import Evidence
+from keet.documents.diff import PartChangeDocument
+from keet.documents.document import live
+from keet.evidence import Evidence, Sentence
 
 _STATES = "warp states"
 _IDLE, _ACTIVE, _ISSUING, _WAITING, _REST = "idle", "active", "issuing", "waiting", "rest"
@@ -32,31 +35,25 @@ _COARSE = {
 _WITHIN = {_IDLE: "SMs idle", _ISSUING: "issuing instructions", _WAITING: "waiting"}
 
 
-class PartChange(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class PartChange(PartChangeDocument):
     """A part of the time, before and after."""
 
-    id: str
-    """As in the account of a launch: `waiting.busy.dram`. `rest`: all time that is not issuing and
-    not split in the same way on both sides."""
-    time: NumberChange
-    share: Evidence | None
-    """Of the time saved or lost, in per cent; None if the time did not change."""
-    children: tuple[PartChange, ...] = ()
-    not_split: str = ""
-    """Why it has no children although the account of a side has some."""
-
-    def __str__(self) -> str:
-        why = f" (not split further: {self.not_split})" if self.not_split else ""
-        return f"{self._label} {self.time.numbers}{why}"
+    children: Sequence[PartChange]
+    time: NumberChange = live()
+    percent: Evidence | None = live()
+    """`share` in per cent."""
 
     @property
-    def _label(self) -> str:
+    def text(self) -> Sentence:
         """With the label of the outer part, if its own label does not contain it."""
-        label, (within, *inner) = self.time.label, self.id.split(".")
+        label, (within, *inner) = self.part, self.id.split(".")
         known = _WITHIN.get(within) if inner else None
         if known is not None and not label.startswith(known):
             label = f"{known}: {label}"
-        return f"{label}{',' if ': ' in label else ':'}"
+        label = f"{label}{',' if ': ' in label else ':'}"
+        why = f" (not split further: {self.not_split})" if self.not_split else ""
+        return Sentence("{label} {numbers}{why}", label=label, numbers=self.time.numbers, why=why)
 
 
 def account_changes(
@@ -84,7 +81,7 @@ def leading_parts(account: Iterable[PartChange], least: float) -> Iterator[PartC
 
 
 def _weight(part: PartChange) -> float:
-    return abs(float(part.share.value)) if part.share else 0.0
+    return abs(float(part.percent.value)) if part.percent else 0.0
 
 
 def _is_finite(sides: ExplainedPair) -> bool:
@@ -259,7 +256,7 @@ class _AccountComparison:
         return tuple(self._change(name, each) for name, each in found)
 
     def _change(
-        self, name: str, found: _Sum, children: tuple[PartChange, ...] = (), not_split: str = ""
+        self, name: str, found: _Sum, children: Sequence[PartChange] = (), not_split: str = ""
     ) -> PartChange:
         what = f"account {name}"
         before, after = (
@@ -272,7 +269,20 @@ class _AccountComparison:
         share = self._sides.percent(
             f"share of {what}", "of the difference", change.fell, self._saved
         )
-        return PartChange(name, change, share, children, not_split)
+        before_us, after_us = (float(each.value) / 1e3 for each in change.evidence)
+        return PartChange(
+            id=name,
+            part=found.label,
+            before_us=before_us,
+            after_us=after_us,
+            change_us=after_us - before_us,
+            share=float(share.value) / 100 if share else None,
+            not_split=not_split or None,
+            evidence=[*change.evidence, *([share] if share else [])],
+            children=children,
+            time=change,
+            percent=share,
+        )
 
     # --- why a part has no children
 

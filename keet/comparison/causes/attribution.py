@@ -8,17 +8,17 @@ difference in time; a negative share changed in the opposite direction.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 from keet.comparison.causes.account_changes import PartChange, leading_parts
 from keet.comparison.causes.explained_pair import ExplainedPair
-from keet.comparison.causes.finding_changes import FindingChange, changed_findings
+from keet.comparison.causes.finding_changes import changed_findings
 from keet.comparison.causes.line_changes import LineChange, LineCost, changed_lines, sampled_time
 from keet.comparison.number_change import NumberChange
 from keet.comparison.timing.pair_timing import Timing
-from keet.documents.diff import AttributionKind, How
-from keet.evidence import Evidence
-from keet.profile.launch import Location
+from keet.documents.diff import AttributionDocument, AttributionKind, How
+from keet.documents.document import live
+from keet.evidence import Evidence, Reference, Sentence
 from keet.profile.names import file_name
 from keet.units import Quantity
 
@@ -47,25 +47,44 @@ run may find in L2 what each replay reads from DRAM."""
 _WITH_CACHES = ("dram_bytes_read", "dram_bytes_written")
 
 
-class Attribution(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Attribution(AttributionDocument):
     """One thing that accounts for the difference."""
 
-    kind: AttributionKind
-    what: str
-    unit: str | None
-    """The hardware unit that it is about, if any."""
-    share: Evidence | None
-    """Of the time that was saved or lost, in per cent; `None` if the time did not change."""
-    evidence: tuple[Evidence, ...]
-    finding: str | None = None
-    place: tuple[Location | None, Location | None] | None = None
-    """The source line before and after."""
-    where: str = ""
+    percent: Evidence | None = live()
+    """`share` in per cent."""
+    where: str = live(default="")
     """The place as text; `what` begins with it."""
-    code: str = ""
-    """Source text of the line."""
-    samples: tuple[int, int] | None = None
+    samples: tuple[int, int] | None = live(default=None)
     """Samples of a line, before and after."""
+
+    @property
+    def numbers(self) -> list[Evidence]:
+        """Its evidence without the share."""
+        return [each for each in self.evidence if each is not self.percent]
+
+
+def _attribution(  # noqa: PLR0913 - what an attribution is made of
+    kind: AttributionKind,
+    what: Sentence,
+    evidence: Sequence[Evidence],
+    *,
+    percent: Evidence | None = None,
+    unit: str | None = None,
+    finding: str | None = None,
+) -> Attribution:
+    return Attribution(
+        kind=kind,
+        what=what,
+        unit=unit,
+        share=float(percent.value) / 100 if percent else None,
+        finding=finding,
+        before=None,
+        after=None,
+        code=None,
+        evidence=[*evidence, *([percent] if percent else [])],
+        percent=percent,
+    )
 
 
 def attribute(
@@ -95,11 +114,10 @@ def _fusion(sides: ExplainedPair, how: How) -> Iterator[Attribution]:
         return
     moved = [volume for unit in ("DRAM", "L2") for volume in sides.volumes(unit)]
     moved = [volume for volume in moved if volume.moved >= _MOVED][:2]
-    numbers = "; ".join(map(str, moved))
-    word = "fused into one kernel" if how == "fused" else "split into several kernels"
-    text = f"{word}: {numbers}" if numbers else word
-    evidence = tuple(e for volume in moved for e in (volume.before, volume.after))
-    yield Attribution("fusion", text, None, None, evidence)
+    word = Sentence("fused into one kernel" if how == "fused" else "split into several kernels")
+    numbers = Sentence("; ").join(volume.text for volume in moved)
+    text = Sentence("{word}: {numbers}", word=word, numbers=numbers) if numbers else word
+    yield _attribution("fusion", text, [each for volume in moved for each in volume.evidence])
 
 
 # --- causes
@@ -115,18 +133,23 @@ def _causes(sides: ExplainedPair, saved: float) -> Iterator[Attribution]:
             continue
         if reported and not cause.worth:
             return  # minor findings are listed only if there is no larger one
-        yield _attribution(cause, share)
+        shown = cause.shown_by
+        yield _attribution(
+            "cause",
+            Sentence(
+                "{label}: {became}{shown}",
+                label=cause.label,
+                became=cause.became,
+                shown=Sentence("; {shown}", shown=shown.text) if shown else "",
+            ),
+            shown.evidence if shown else (),
+            percent=share,
+            unit=cause.on.explanation.verdict.limiter,
+            finding=cause.id,
+        )
         reported += 1
         if reported == _CAUSES:
             return
-
-
-def _attribution(cause: FindingChange, share: Evidence | None) -> Attribution:
-    shown = cause.shown_by
-    text = f"{cause.label}: {cause.became}{f'; {shown}' if shown else ''}"
-    evidence = shown.evidence if shown else ()
-    unit = cause.on.explanation.verdict.limiter
-    return Attribution("cause", text, unit, share, evidence, cause.id)
 
 
 def _less_work(sides: ExplainedPair, timing: Timing) -> Iterator[Attribution]:
@@ -136,8 +159,8 @@ def _less_work(sides: ExplainedPair, timing: Timing) -> Iterator[Attribution]:
     if change is None or change.moved < _MUCH or change.fell * timing.saved <= 0:
         return
     word = "fewer" if change.fell > 0 else "more"
-    text = f"{word} instructions: {change}"
-    yield Attribution("cause", text, "issue", None, (change.before, change.after))
+    text = Sentence("{word} instructions: {change}", word=word, change=change.text)
+    yield _attribution("cause", text, change.evidence, unit="issue")
 
 
 # --- parts of the account, and units that none of them names
@@ -167,7 +190,7 @@ class _Units:
             busy = names.get(slug) if is_busy else None
             moved = self._volumes(busy, part.time) if busy else []
             unit = "issue" if part.id.startswith("issuing") else busy
-            yield self._attribution("account", str(part), unit, part.share, [part.time, *moved])
+            yield self._report("account", part.text, unit, part.percent, [part.time, *moved])
 
     def busy(self, saved: float) -> Iterator[Attribution]:
         found = []
@@ -179,7 +202,7 @@ class _Units:
                 found.append((unit, change, share))
         for unit, change, share in sorted(found, key=lambda each: -abs(each[1].fell))[:_UNITS]:
             moved = self._volumes(unit, change)
-            yield self._attribution("unit", str(change), unit, share, [change, *moved])
+            yield self._report("unit", change.text, unit, share, [change, *moved])
 
     def _volumes(self, unit: str, time: NumberChange) -> list[NumberChange]:
         """What the unit had to do: counts that changed in the same direction as the time."""
@@ -192,18 +215,18 @@ class _Units:
         ]
         return sorted(found, key=lambda volume: -volume.moved)[:2]
 
-    def _attribution(
+    def _report(
         self,
         kind: AttributionKind,
-        what: str,
+        what: Sentence,
         unit: str | None,
         share: Evidence | None,
         shown: list[NumberChange],
     ) -> Attribution:
         self._reported |= {unit or "", *(volume.label for volume in shown[1:])}
-        text = "".join((what, *(f", {volume}" for volume in shown[1:])))
-        evidence = tuple(e for change in shown for e in change.evidence)
-        return Attribution(kind, text, unit, share, evidence)
+        text = Sentence(", ").join((what, *(volume.text for volume in shown[1:])))
+        evidence = [each for change in shown for each in change.evidence]
+        return _attribution(kind, text, evidence, percent=share, unit=unit)
 
 
 # --- lines
@@ -228,32 +251,41 @@ def _line(sides: ExplainedPair, change: LineChange, saved: float) -> Attribution
         )
         for side, (ns, *_) in zip(("before", "after"), change.costs, strict=True)
     )
-    bounds = [*_bounds(sides, change, where)]
+    bounds = [
+        _bound(sides, side, most, where)
+        for side, most in zip(("before", "after"), change.most, strict=True)
+    ]
+    times = map(_time_text, change.costs, (before, after), bounds)
+    what = Sentence("{where} {times}", where=where, times=Sentence(" → ").join(times))
     share = sides.percent("share", "of the difference", change.fell, saved, line=where)
-    place = (change.before, change.after)
-    text = f"{where} {' → '.join(map(_time_text, change.costs, change.most))}"
     code = "} (end of the function)" if change.code == "}" else change.code
-    evidence = (before, after, *bounds)
-    samples = (change.costs[0].samples, change.costs[1].samples)
-    return Attribution("line", text, None, share, evidence, None, place, where, code, samples)
+    return replace(
+        _attribution("line", what, [before, after, *filter(None, bounds)], percent=share),
+        before=change.before,
+        after=change.after,
+        code=code or None,
+        where=where,
+        samples=(change.costs[0].samples, change.costs[1].samples),
+    )
 
 
-def _bounds(sides: ExplainedPair, change: LineChange, where: str) -> Iterator[Evidence]:
+def _bound(sides: ExplainedPair, side: str, most: float | None, where: str) -> Evidence | None:
     """Upper bound for a side where no sample hit the line."""
-    for side, most in zip(("before", "after"), change.most, strict=True):
-        if most is not None:
-            yield sides.book.derived(
-                f"{sides.name} {side}: samples, at most",
-                Quantity(most, "ns"),
-                f"most time at {where} that no sample rules out, {side} (3 samples' worth)",
-                line=where,
-            )
+    if most is None:
+        return None
+    return sides.book.derived(
+        f"{sides.name} {side}: samples, at most",
+        Quantity(most, "ns"),
+        f"most time at {where} that no sample rules out, {side} (3 samples' worth)",
+        line=where,
+    )
 
 
-def _time_text(cost: LineCost, most: float | None) -> str:
-    if most is not None:
-        return f"below about {sampled_time(most)}"
-    return sampled_time(cost.ns, cost.deviation)
+def _time_text(cost: LineCost, time: Evidence, bound: Evidence | None) -> Sentence:
+    if bound is not None:
+        most = Reference(sampled_time(float(bound.value)), (bound.id,))
+        return Sentence.of(("below about ", most))
+    return Sentence.of((Reference(sampled_time(cost.ns, cost.deviation), (time.id,)),))
 
 
 def _where(change: LineChange) -> str:
@@ -277,7 +309,7 @@ def _work(sides: ExplainedPair) -> Iterator[Attribution]:
             continue
         change = _change_of(sides, metric)
         if change and change.moved >= _MOVED:
-            yield Attribution("work", str(change), None, None, (change.before, change.after))
+            yield _attribution("work", change.text, change.evidence)
 
 
 def _change_of(sides: ExplainedPair, metric: str) -> NumberChange | None:

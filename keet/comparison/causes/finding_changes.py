@@ -57,16 +57,6 @@ _BETTER_LOWER = frozenset(
 lower."""
 
 
-class Outcome(NamedTuple):
-    """Ids of findings by what became of them, the costliest first."""
-
-    fixed: tuple[str, ...]
-    new: tuple[str, ...]
-    remaining: tuple[str, ...]
-    unknown: tuple[str, ...]
-    """On one side, and the other report lacks the data."""
-
-
 class FindingChange(NamedTuple):
     """A finding whose cost changed."""
 
@@ -100,16 +90,18 @@ class FindingChange(NamedTuple):
         return isinstance(shown, NumberChange) and _is_flaw(shown) and shown.moved < _GONE
 
 
-def outcome(sides: ExplainedPair) -> Outcome:
+def outcome(sides: ExplainedPair) -> dict[str, list[str]]:
+    """Ids of findings by what became of them, the costliest first. `unknown`: on one side, and the
+    other report lacks the data."""
     before, after = _worth(sides.before), _worth(sides.after)
     gone = {each: _fate(each, sides.before, sides.after) for each in before}
     came = {each: _fate(each, sides.after, sides.before) for each in after}
-    return Outcome(
-        tuple(each for each, fate in gone.items() if fate == "alone"),
-        tuple(each for each, fate in came.items() if fate == "alone"),
-        tuple(dict.fromkeys(e for e, fate in (gone | came).items() if fate == "both")),
-        tuple(dict.fromkeys(e for e, fate in (gone | came).items() if fate == "unknown")),
-    )
+    return {
+        "fixed": [each for each, fate in gone.items() if fate == "alone"],
+        "new": [each for each, fate in came.items() if fate == "alone"],
+        "remaining": [each for each, fate in (gone | came).items() if fate == "both"],
+        "unknown": [each for each, fate in (gone | came).items() if fate == "unknown"],
+    }
 
 
 def _fate(

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from keet.analysis.ledger import Ledger
 from keet.analysis.replay_gap.reasons import REASON_NAMES
 from keet.comparison.causes.explained_pair import WeightedLaunch
+from keet.comparison.timing.run_caveats import share_or_less
 from keet.comparison.timing.run_weighting import ALIKE
 from keet.comparison.timing.weighting import RunDoubt
 from keet.diagnosis.finding import Finding
+from keet.documents.diff import NextDocument
+from keet.documents.document import live
+from keet.documents.finding import ForecastDocument
 from keet.documents.whole_run import ReplayReasonDocument
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Sentence
 from keet.explanation.gain_texts import forecast_text
-from keet.formatting import capitalized, share_text
+from keet.formatting import capitalized
 from keet.units import Quantity
 
-_LEAST = 0.01
-"""Share of the total below which `less than 1%` is printed."""
 _ALL = 0.995
 """Share of the time in launches like the profiled one from which it counts as all of it."""
 _NOT_KNOWN = "how much it saves in the run is not known"
@@ -32,93 +35,97 @@ _DOUBTS: dict[RunDoubt, str] = {
 }
 
 
-class DiffNextStep(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class NextStep(NextDocument):
     """The costliest remaining finding, or the likely reason why the replay differs from the run."""
 
-    weighted: WeightedLaunch
-    finding: Finding | None
+    weighted: WeightedLaunch = live()
+    cause: Finding | None = live()
     """None: the replay differs from the run, and `reason` is the likely reason."""
+    share: Evidence | None = live()
+    """What it would save, in per cent of the total after; None: not known."""
+    of_whole: Sentence = live()
+    """The saving as a share of the total, or why it is not known."""
+
+
+class _Candidate(NamedTuple):
+    weighted: WeightedLaunch
+    cause: Finding | None
     saved: float
     """Nanoseconds that it would save, by its forecast; for a `reason`, those of the kernel."""
-    whole: float | None
-    """Total nanoseconds of the side after; None: not known."""
-    of: str = "the total time"
-    """What `whole` is the time of, in words."""
-    share: Evidence | None = None
-    """`saved` in per cent of `whole`, if both are of the run."""
-
-    @property
-    def reason(self) -> ReplayReasonDocument | None:
-        return None if self.finding else next(iter(_likely(self.weighted)), None)
-
-    @property
-    def text(self) -> str:
-        kernel = self.weighted.explanation.launch.kernel
-        if self.finding is None:
-            return f"{kernel}: {_gap_text(self.weighted)}"
-        forecast = forecast_text(self.finding, self.weighted.explanation.view.ledger)
-        text = f"{self.finding.label}{self._here}, {forecast}"
-        return f"{kernel}: {text}{self.of_whole}"
-
-    @property
-    def _here(self) -> str:
-        """The place, without the code in brackets if the action repeats it."""
-        here = self.finding.here if self.finding else ""
-        return here.partition(" (")[0] if here and here in self.action else here
-
-    @property
-    def action(self) -> str:
-        if self.finding:
-            return self.finding.action
-        advice = self.reason.how_to_tell if self.reason else ""
-        return f"{capitalized(advice)}."
-
-    @property
-    def of_whole(self) -> str:
-        """The saving as a share of the total, or why it is not known."""
-        if self.weighted.doubt:
-            return _DOUBTS[self.weighted.doubt]
-        if self.whole is None:
-            return ""
-        counting = (
-            "counting only launches like the profiled one, " if _some_alike(self.weighted) else ""
-        )
-        return f"; {counting}that saves {self._gain} of {self.of} after"
-
-    @property
-    def _gain(self) -> str:
-        share = self.saved / self.whole if self.whole else 0.0
-        if share < _LEAST:
-            return "less than 1%"
-        return f"{self.share:.0f}" if self.share else share_text(share)
 
 
 def find_next_step(
-    launches: Iterable[WeightedLaunch], whole: float | None, of: str = "the total time"
-) -> DiffNextStep | None:
-    """`launches`: the explained launches of the side after. Steps whose saving in the run is not
-    known come last."""
-    left = [step for weighted in launches for step in _steps(weighted, whole, of)]
-    return max(left, key=lambda step: (step.weighted.doubt is None, step.saved), default=None)
+    launches: Iterable[WeightedLaunch], whole: float | None, of: str, book: Ledger
+) -> NextStep | None:
+    """`launches`: the explained launches of the side after. `whole`: its nanoseconds, None if not
+    known; `of`: what they are the time of, in words. Steps whose saving in the run is not known
+    come last."""
+    left = [step for weighted in launches for step in _candidates(weighted)]
+    best = max(left, key=lambda step: (step.weighted.doubt is None, step.saved), default=None)
+    return _step(best, whole, of, book) if best else None
 
 
-def _steps(weighted: WeightedLaunch, whole: float | None, of: str) -> Iterator[DiffNextStep]:
+def _candidates(weighted: WeightedLaunch) -> Iterator[_Candidate]:
     if weighted.doubt == "replay" and _likely(weighted):
-        yield DiffNextStep(
-            weighted, None, weighted.weight * weighted.explanation.launch.rank_time, whole, of
-        )
+        rank_time = weighted.explanation.launch.rank_time
+        yield _Candidate(weighted, None, weighted.weight * rank_time)
         return
     for finding in weighted.explanation.findings:
-        yield DiffNextStep(weighted, finding, _cost(weighted, finding), whole, of)
+        yield _Candidate(weighted, finding, _cost(weighted, finding))
 
 
-def with_share_of_run(step: DiffNextStep, book: Ledger) -> DiffNextStep:
-    """The step with evidence for its share of the run, if one is printed."""
-    if step.weighted.doubt or not step.whole or step.saved / step.whole < _LEAST:
-        return step
-    share = Quantity(100 * step.saved / step.whole, "%")
-    label = "of the time after, saved by the next step (estimated)"
-    return step._replace(share=book.derived("share of the next step", share, label))
+def _step(best: _Candidate, whole: float | None, of: str, book: Ledger) -> NextStep:
+    weighted, finding, saved = best
+    launch = weighted.explanation.launch
+    share = None
+    if finding and whole is not None and not weighted.doubt:
+        percent = Quantity(100 * saved / whole if whole else 0.0, "%")
+        label = "of the time after, saved by the next step (estimated)"
+        share = book.derived("share of the next step", percent, label)
+    of_whole = _of_whole(weighted, share, of)
+    if finding:
+        action: str = finding.action
+        # Without the code in brackets if the action repeats it.
+        here = finding.here
+        text = Sentence(
+            "{kernel}: {label}{here}, {forecast}{of_whole}",
+            kernel=launch.kernel,
+            label=finding.label,
+            here=here.partition(" (")[0] if here and here in action else here,
+            forecast=forecast_text(finding, weighted.explanation.view.ledger),
+            of_whole=of_whole,
+        )
+    else:
+        action = f"{capitalized(_likely(weighted)[0].how_to_tell)}."
+        text = Sentence("{kernel}: {gap}", kernel=launch.kernel, gap=_gap_text(weighted))
+    return NextStep(
+        launch=launch.id,
+        kernel=launch.kernel,
+        finding=finding.id if finding else None,
+        reason=None if finding else _likely(weighted)[0].id,
+        text=text,
+        action=action,
+        forecast=ForecastDocument(**finding.forecast._asdict()) if finding else None,
+        weighted=weighted,
+        cause=finding,
+        share=share,
+        of_whole=of_whole,
+    )
+
+
+def _of_whole(weighted: WeightedLaunch, share: Evidence | None, of: str) -> Sentence:
+    if weighted.doubt:
+        return Sentence(_DOUBTS[weighted.doubt])
+    if share is None:
+        return Sentence("")
+    some = weighted.alike is not None and ALIKE <= weighted.alike < _ALL
+    return Sentence(
+        "; {counting}that saves {gain} of {of} after",
+        counting="counting only launches like the profiled one, " if some else "",
+        gain=share_or_less(share),
+        of=of,
+    )
 
 
 def _cost(weighted: WeightedLaunch, finding: Finding) -> float:
@@ -126,10 +133,6 @@ def _cost(weighted: WeightedLaunch, finding: Finding) -> float:
     alike = 1.0 if weighted.alike is None else weighted.alike
     time = weighted.weight * weighted.explanation.launch.rank_time * alike
     return time * (1 - 1 / finding.forecast.likely)
-
-
-def _some_alike(weighted: WeightedLaunch) -> bool:
-    return weighted.alike is not None and ALIKE <= weighted.alike < _ALL
 
 
 # --- replays that differ from the run
@@ -142,12 +145,14 @@ def _likely(weighted: WeightedLaunch) -> tuple[ReplayReasonDocument, ...]:
     return tuple(reason for reason in reasons if reason.id != "concurrency")
 
 
-def _gap_text(weighted: WeightedLaunch) -> str:
+def _gap_text(weighted: WeightedLaunch) -> Sentence:
     """`116x as long in the run as under replay, likely because of managed or host memory`"""
     replay = weighted.explanation.replay
     if replay is None:
         raise ValueError("the replay of this launch is what happened in the run")
-    factor = max(replay.ratio, 1 / replay.ratio)
-    where = "in the run as under replay" if replay.ratio > 1 else "under replay as in the run"
-    names = " and ".join(REASON_NAMES[reason.id] for reason in _likely(weighted))
-    return f"{factor:,.{0 if factor >= 9.95 else 1}f}x as long {where}, likely because of {names}"
+    return Sentence(
+        "{factor:times} as long {where}, likely because of {reasons}",
+        factor=replay.evidence[-1],
+        where="in the run as under replay" if replay.ratio > 1 else "under replay as in the run",
+        reasons=" and ".join(REASON_NAMES[reason.id] for reason in _likely(weighted)),
+    )

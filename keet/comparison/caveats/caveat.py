@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from keet.documents.diff import Severity
+from keet.documents.diff import ReasonDocument, Severity
+from keet.documents.document import live
+from keet.evidence import Sentence, constant
 
 
 class CaveatAdvice(NamedTuple):
@@ -18,21 +21,19 @@ class CaveatAdvice(NamedTuple):
     option: str
 
 
-class Caveat(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Caveat(ReasonDocument):
     """Something besides the program that makes two sides differ.
 
     `forbids`: `keet diff` refuses to compare (exit 6) without --force. `weakens`: a difference must
     exceed the noise plus `doubt`. `note`: is only printed.
     """
 
-    id: str
-    severity: Severity
-    text: str
-    doubt: float = 0.0
+    doubt: float = live(default=0.0)
     """By how much it may change the logarithm of the ratio of times."""
-    no_verdict: bool = False
+    no_verdict: bool = live(default=False)
     """The text itself says that there is no verdict: it is printed without its severity."""
-    advice: CaveatAdvice | None = None
+    advice: CaveatAdvice | None = live(default=None)
     """Set if the text names an option."""
 
     def text_with(self, options: Mapping[str, str]) -> str:
@@ -47,14 +48,46 @@ class Caveat(NamedTuple):
     def as_note(self) -> Caveat:
         """The same caveat as a note, for times that it does not affect."""
         weight: Severity = "note" if self.severity == "weakens" else self.severity
-        return self._replace(severity=weight, doubt=0.0)
+        return replace(self, severity=weight, doubt=0.0)
+
+
+def note(id_: str, text: str) -> Caveat:
+    return Caveat(id=id_, severity="note", text=text)
+
+
+def weakens(id_: str, text: str, doubt: float) -> Caveat:
+    return Caveat(id=id_, severity="weakens", text=text, doubt=doubt)
+
+
+def no_verdict(id_: str, of: str, why: str) -> Caveat:
+    """`of`: a kernel, or `the total`."""
+    text = Sentence("No verdict on {of}: {why}", of=of, why=why)
+    return Caveat(id=id_, severity="weakens", text=text, no_verdict=True)
+
+
+def forbids(id_: str, text: str) -> Caveat:
+    return Caveat(id=id_, severity="forbids", text=text)
 
 
 def advised(id_: str, what: str, how: str, option: str, doubt: float = 0.0) -> Caveat:
     """A caveat that forbids the comparison, and the option that allows it."""
-    text = f"{what}; {how} {option}"
-    return Caveat(id_, "forbids", text, doubt, advice=CaveatAdvice(what, how, option))
+    text = Sentence("{what}; {how} {option}", what=what, how=how, option=option)
+    advice = CaveatAdvice(what, how, option)
+    return Caveat(id=id_, severity="forbids", text=text, doubt=doubt, advice=advice)
 
 
 def doubt_of(caveats: Sequence[Caveat]) -> float:
     return sum(caveat.doubt for caveat in caveats)
+
+
+_LISTED = 3
+
+
+def listed(names: Sequence[str], noun: str = "") -> Sentence:
+    """The first three: `a, b, c and 2 more`. `noun`: of what there are more."""
+    shown = ", ".join(names[:_LISTED])
+    if len(names) <= _LISTED:
+        return Sentence("{shown}", shown=shown)
+    more = constant(len(names) - _LISTED, "", "names that are not listed")
+    behind = f" {noun}" if noun else ""
+    return Sentence("{shown} and {more} more{noun}", shown=shown, more=more, noun=behind)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-from keet.comparison.caveats.caveat import Caveat
+from keet.comparison.caveats.caveat import Caveat, weakens
 from keet.comparison.pairing.pairs import Pairing
-from keet.units import Quantity
+from keet.comparison.timing.time_ledger import Numbers
+from keet.evidence import Sentence, constant
 
 _ADDED_NS = 1200.0
 """Added by ncu for starting and ending a launch: 0.4 to 1.4 us were measured on an H200 against
@@ -15,7 +16,9 @@ _SHORT_NS = 10_000.0
 """Below this duration, ncu adds more than a tenth."""
 
 
-def short_launches(pairing: Pairing, before: float, after: float) -> Caveat | None:
+def short_launches(
+    pairing: Pairing, before: float, after: float, numbers: Numbers
+) -> Caveat | None:
     """`before`, `after`: numbers of launches that the times cover. With equal numbers, ncu adds the
     same to both sides, which does not change the sign."""
     one, other = (_one_launch(pairing, which) for which in (0, 1))
@@ -23,12 +26,17 @@ def short_launches(pairing: Pairing, before: float, after: float) -> Caveat | No
         return None
     doubt = abs(_added(one) - _added(other))
     word, shortest, wrong = ("before", one, "high") if one < other else ("after", other, "low")
-    text = (
-        f"{pairing.kernel}: ncu adds about {Quantity(_ADDED_NS, 'ns')} to each launch, which takes "
-        f"{Quantity(shortest, 'ns')} {word} including that: the speed-up may be "
-        f"{math.exp(doubt):.1f}x too {wrong}"
+    text = Sentence(
+        "{kernel}: ncu adds about {added} to each launch, which takes {shortest} {word} including "
+        "that: the speed-up may be {factor:.1f}x too {wrong}",
+        kernel=pairing.kernel,
+        added=constant(_ADDED_NS, "ns", "time that ncu adds to a launch"),
+        shortest=numbers(f"average launch under ncu {word}", shortest, "ns"),
+        word=word,
+        factor=numbers("speed-up error from what ncu adds", math.exp(doubt), ""),
+        wrong=wrong,
     )
-    return Caveat("short_launches", "weakens", text, doubt)
+    return weakens("short_launches", text, doubt)
 
 
 def _one_launch(pairing: Pairing, which: int) -> float | None:

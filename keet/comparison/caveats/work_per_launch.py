@@ -12,10 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from keet.comparison.caveats.caveat import Caveat, advised
+from keet.comparison.caveats.caveat import Caveat, advised, forbids, weakens
 from keet.comparison.pairing.code_similarity import uses_tensor_cores
 from keet.comparison.pairing.pairs import Pairing
 from keet.comparison.pairing.sides import KernelGroup, threads_of
+from keet.comparison.timing.time_ledger import Numbers
+from keet.evidence import Sentence, constant
 from keet.profile import Launch
 from keet.profile.time_order import longest
 from keet.units import Quantity
@@ -41,17 +43,17 @@ _CLOSE_PER_THREAD = 0.25
 
 
 def compare_work(
-    pairing: Pairing, one: Launch, other: Launch, *, same: bool | None
+    pairing: Pairing, one: Launch, other: Launch, numbers: Numbers, *, same: bool | None
 ) -> Iterator[Caveat]:
     if same is False or pairing.how in ("template", "renamed"):
-        yield from _other_launches(one, other)
+        yield from _other_launches(one, other, numbers)
     elif same or log_growth(pairing, "inst_executed_total") is not None:
-        yield from _other_problem(pairing, certain=bool(same))
+        yield from _other_problem(pairing, numbers, certain=bool(same))
     else:
         yield from _other_grid(pairing)
 
 
-def _other_problem(pairing: Pairing, *, certain: bool) -> Iterator[Caveat]:
+def _other_problem(pairing: Pairing, numbers: Numbers, *, certain: bool) -> Iterator[Caveat]:
     """The same code that executes more and moves more data has a larger problem.
 
     With another shape there are other reasons too (a table that each block loads, a loop that each
@@ -68,12 +70,21 @@ def _other_problem(pairing: Pairing, *, certain: bool) -> Iterator[Caveat]:
         return
     if not certain and (pairing.how == "same" or abs(work - threads) > _CLOSE):
         return
-    before, after = (_sum_of(side, "inst_executed_total") for side in pairing[:2])
-    text = (
-        f"{pairing.kernel}: different problem size or input: the same code executed {before} "
-        f"before and {after} after"
+    unit = one.unit if (one := pairing.before[0].typical.get("inst_executed_total")) else ""
+    before, after = (
+        numbers(
+            f"instructions of the launches {word}", sum(_values(side, "inst_executed_total")), unit
+        )
+        for word, side in zip(("before", "after"), pairing.sides, strict=True)
     )
-    yield Caveat("problem_size", "forbids", text)
+    text = Sentence(
+        "{kernel}: different problem size or input: the same code executed {before} before and "
+        "{after} after",
+        kernel=pairing.kernel,
+        before=before,
+        after=after,
+    )
+    yield forbids("problem_size", text)
 
 
 def _other_grid(pairing: Pairing) -> Iterator[Caveat]:
@@ -82,16 +93,21 @@ def _other_grid(pairing: Pairing) -> Iterator[Caveat]:
     times = log_growth(pairing, "duration")
     if abs(threads) <= SAME_WORK or times is None or times * threads <= 0:
         return
-    before, after = (_sizes(side) for side in pairing[:2])
-    text = (
-        f"{pairing.kernel}: {before} threads per launch before, {after} after; the reports do not "
-        "show whether the problem is the same (collect ncu --section InstructionStats)"
+    before, after = (_sizes(side) for side in pairing.sides)
+    text = Sentence(
+        "{kernel}: {before} threads per launch before, {after} after; the reports do not "
+        "show whether the problem is the same (collect ncu --section InstructionStats)",
+        kernel=pairing.kernel,
+        before=before,
+        after=after,
     )
-    yield Caveat("launch_size", "weakens", text, abs(threads))
+    yield weakens("launch_size", text, abs(threads))
 
 
-def _sizes(groups: Sequence[KernelGroup]) -> str:
-    return ", ".join(f"{threads_of(group):,}" for group in groups)
+def _sizes(groups: Sequence[KernelGroup]) -> Sentence:
+    """Of the launches' shapes."""
+    sizes = (constant(threads_of(group), "", "threads per launch") for group in groups)
+    return Sentence(", ").join(Sentence("{size:count}", size=size) for size in sizes)
 
 
 def _more_threads(pairing: Pairing) -> float:
@@ -124,12 +140,7 @@ def _values(groups: Sequence[KernelGroup], metric_id: str) -> list[float]:
     return known if len(known) == len(found) else []
 
 
-def _sum_of(groups: Sequence[KernelGroup], metric_id: str) -> Quantity:
-    unit = groups[0].typical.get(metric_id)
-    return Quantity(sum(_values(groups, metric_id)), unit.unit if unit else "")
-
-
-def _other_launches(one: Launch, other: Launch) -> Iterator[Caveat]:
+def _other_launches(one: Launch, other: Launch, numbers: Numbers) -> Iterator[Caveat]:
     threads = _threads(other) - _threads(one)
     instructions = log_change(one.get("inst_executed_total"), other.get("inst_executed_total"))
     least = _OTHER_LAUNCHES
@@ -138,10 +149,12 @@ def _other_launches(one: Launch, other: Launch) -> Iterator[Caveat]:
     if threads * instructions < 0:
         return
     side = "after" if instructions > 0 else "before"
-    what = (
-        f"{one.kernel}: a launch {side} executes {math.exp(abs(instructions)):,.0f} times as many "
-        "instructions as a launch of the other side, on more threads: it seems to do the work of "
-        "many launches"
+    what = Sentence(
+        "{kernel}: a launch {side} executes {times:,.0f} times as many instructions as a launch of "
+        "the other side, on more threads: it seems to do the work of many launches",
+        kernel=one.kernel,
+        side=side,
+        times=numbers("ratio of the instructions of a launch", math.exp(abs(instructions)), ""),
     )
     how = "give the launch counts with"
     yield advised("work_per_launch", what, how, "--times N:M", abs(instructions))
@@ -159,7 +172,7 @@ def log_change(before: Quantity | None, after: Quantity | None) -> float | None:
     return math.log(after.value / before.value)
 
 
-def work_of_many_caveat(pairing: Pairing) -> Caveat | None:
+def work_of_many_caveat(pairing: Pairing, numbers: Numbers) -> Caveat | None:
     """Caveat if one launch may do the work of many launches of the other side.
 
     Only for launches that take longer and execute more: if a launch does more work in less time,
@@ -175,7 +188,7 @@ def work_of_many_caveat(pairing: Pairing) -> Caveat | None:
         many = abs(work) >= _LOOPS_RENAMED
     else:
         many = _took_over_loop(pairing, one, other, work) or _is_batch(one, other, work)
-    return _many(pairing, work) if many and not _other_instructions(one, other) else None
+    return _many(pairing, work, numbers) if many and not _other_instructions(one, other) else None
 
 
 _WRITTEN = ("global_store_sectors", "dram_bytes_written")
@@ -201,19 +214,16 @@ def _growth_of_one(pairing: Pairing, metric_id: str) -> float | None:
     return log_change(Quantity(sum(one), ""), Quantity(sum(other), ""))
 
 
-def _many(pairing: Pairing, work: float) -> Caveat:
-    side = "after" if work > 0 else "before"
-    text = (
-        f"{pairing.kernel}: a launch {side} executes {_times(abs(work))} times as many "
-        "instructions as a launch of the other side, and takes longer: it may do the work of "
-        "several launches"
+def _many(pairing: Pairing, work: float, numbers: Numbers) -> Caveat:
+    times = numbers("ratio of the instructions of a launch", math.exp(abs(work)), "")
+    text = Sentence(
+        "{kernel}: a launch {side} executes {times} times as many instructions as a launch of the "
+        "other side, and takes longer: it may do the work of several launches",
+        kernel=pairing.kernel,
+        side="after" if work > 0 else "before",
+        times=Sentence("{n:,.0f}" if times.value >= 10 else "{n:.1f}", n=times),
     )
-    return Caveat("launch_work", "weakens", text, abs(work))
-
-
-def _times(growth: float) -> str:
-    times = math.exp(growth)
-    return f"{times:,.0f}" if times >= 10 else f"{times:.1f}"
+    return weakens("launch_work", text, abs(work))
 
 
 def _unknown_work(pairing: Pairing) -> Caveat | None:
@@ -227,7 +237,7 @@ def _unknown_work(pairing: Pairing) -> Caveat | None:
         f"{pairing.kernel}: the reports do not show whether a launch does the same work on both "
         "sides (collect ncu --section InstructionStats)"
     )
-    return Caveat("launch_work", "weakens", text, abs(log_growth(pairing, "duration") or 0.0))
+    return weakens("launch_work", text, abs(log_growth(pairing, "duration") or 0.0))
 
 
 def _other_instructions(one: Launch, other: Launch) -> bool:

@@ -47,6 +47,10 @@ class Pairing(NamedTuple):
     def sides(self) -> tuple[tuple[KernelGroup, ...], tuple[KernelGroup, ...]]:
         return self.before, self.after
 
+    def launches(self, which: int) -> list[Launch]:
+        """Of one side, kernel by kernel. `which`: 0 before, 1 after."""
+        return [launch for group in self.sides[which] for launch in group.launches]
+
     @property
     def kernel(self) -> str:
         """The common name, or `before → after`."""

@@ -5,27 +5,32 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from keet.comparison.caveats.caveat import Caveat, advised
+from keet.comparison.caveats.caveat import Caveat, advised, listed, note, weakens
 from keet.comparison.caveats.comparability import compare_launches
 from keet.comparison.pairing.pairs import Pairing
 from keet.comparison.pairing.sides import Side, all_captured
 from keet.comparison.timing.pair_timing import Timing, total_timing
 from keet.comparison.timing.run_caveats import run_caveats
 from keet.comparison.timing.run_weighting import SIDES, RunWeighting
+from keet.comparison.timing.time_ledger import Numbers
 from keet.comparison.timing.weighting import (
     Weighting,
     weighting_without_tables,
     with_suspected_work,
 )
+from keet.evidence import Sentence
 from keet.profile.run_table import USE_ANYWAY
 
 _UNDER_PROFILER = "times are those under the profiler"
 _OPTIONS = ("--run-table-before", "--run-table")
 
 
-def pair_caveats(pairing: Pairing, before: Side, after: Side) -> tuple[Caveat, ...]:
-    found = compare_launches(pairing, before.first.profile, after.first.profile)
-    return with_suspected_work(pairing, found, before, after)
+def pair_caveats(
+    pairing: Pairing, before: Side, after: Side, numbers: Numbers
+) -> tuple[Caveat, ...]:
+    profiles = (before.first.profile, after.first.profile)
+    found = compare_launches(pairing, *profiles, numbers=numbers)
+    return with_suspected_work(pairing, found, before, after, numbers)
 
 
 def choose_weighting(
@@ -63,15 +68,15 @@ def table_caveats(weighting: Weighting, pairings: Sequence[Pairing]) -> Iterator
     before, after = weighting.sides
     if before.has_tables and after.has_tables and _within_report(before, after):
         text = "launches of one report are compared as the profiler measured them, one by one"
-        yield Caveat("run_table", "note", text)
+        yield note("run_table", text)
     for side, word in ((before, "before"), (after, "after")):
         if side.cut_short:
             text = (
                 f"the {word.upper()} run table lacks launches (the run ended early, or not all "
                 "launches were recorded), so it is not used"
             )
-            yield Caveat("run_table", "note", text)
-    yield from (Caveat("run_table", "note", text) for text in _not_used(before, after))
+            yield note("run_table", text)
+    yield from (note("run_table", text) for text in _not_used(before, after))
 
 
 def _not_used(before: Side, after: Side) -> Iterator[str]:
@@ -120,7 +125,7 @@ def guessed_pair_caveats(pairings: Sequence[Pairing], sure: Sequence[Pairing]) -
     for each in pairings:
         if each not in sure and each.before and each.after:
             text = f"{each.kernel}: matched by position only; these may be different kernels"
-            yield Caveat("guessed", "note", text)
+            yield note("guessed", text)
 
 
 def one_sided_caveat(
@@ -133,20 +138,18 @@ def one_sided_caveat(
     paired = total_timing([timing for each, timing in timed if each.before and each.after])
     if not lone:
         return None
-    names = ", ".join(
-        f"{each.kernel} (only {'before' if each.before else 'after'})" for each in lone[:3]
-    )
-    more = f" and {len(lone) - 3} more" if len(lone) > 3 else ""
+    names = listed([f"{x.kernel} (only {'before' if x.before else 'after'})" for x in lone])
+    included = Sentence("{names}: included in the total", names=names)
     if weighting.basis == "run":
-        return Caveat("one_sided", "note", f"{names}{more}: included in the total")
+        return note("one_sided", included)
     if weighting.basis == "reports" and (paired.speedup is None or whole.speedup is None):
         return None
     if all(all_captured(side.first.profile) for side in weighting.sides):
-        return Caveat("one_sided", "note", f"{names}{more}: included in the total")
-    text = f"{names}{more}: removed or added, or not captured on the other side"
+        return note("one_sided", included)
+    text = Sentence("{names}: removed or added, or not captured on the other side", names=names)
     factor = (whole.speedup or 1.0) / (paired.speedup or 1.0)
     doubt = abs(math.log(factor)) if weighting.basis == "reports" else 0.0
-    return Caveat("one_sided", "weakens", text, doubt)
+    return weakens("one_sided", text, doubt)
 
 
 def _is_lone(weighting: Weighting, pairing: Pairing, timing: Timing) -> bool:

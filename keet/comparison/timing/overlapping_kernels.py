@@ -11,24 +11,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from keet.comparison.caveats.caveat import Caveat
+from keet.comparison.caveats.caveat import Caveat, listed, no_verdict, note
 from keet.comparison.pairing.pairs import Pairing
 from keet.comparison.timing.pair_timing import Timing
 from keet.comparison.timing.run_weighting import SIDES, RunWeighting
-from keet.units import Quantity
+from keet.comparison.timing.time_ledger import Numbers
+from keet.evidence import Sentence
 
 
-def pair_overlap_caveat(runs: RunWeighting, pairing: Pairing, timing: Timing) -> Caveat | None:
+def pair_overlap_caveat(
+    runs: RunWeighting, pairing: Pairing, timing: Timing, numbers: Numbers
+) -> Caveat | None:
     """Set if there can be no verdict on a pair."""
     if timing.speedup is None:
         return None
     why = _of_durations if runs.by_durations else _shared
-    found = why(runs, pairing, timing)
-    return _no_verdict(pairing.kernel, found) if found else None
-
-
-def _no_verdict(of: str, why: str) -> Caveat:
-    return Caveat("overlap", "weakens", f"No verdict on {of}: {why}", no_verdict=True)
+    found = why(runs, pairing, timing, numbers)
+    return no_verdict("overlap", pairing.kernel, found) if found else None
 
 
 def mixed_launches_caveat(runs: RunWeighting, *pairings: Pairing, of: str) -> Caveat | None:
@@ -36,11 +35,13 @@ def mixed_launches_caveat(runs: RunWeighting, *pairings: Pairing, of: str) -> Ca
     if not runs.mixed(pairings):
         return None
     whose = "this kernel" if len(pairings) == 1 else "these kernels"
-    text = f"No verdict on {of}: the run table does not distinguish the launches of {whose}"
-    return Caveat("mixed_launches", "weakens", text, no_verdict=True)
+    why = f"the run table does not distinguish the launches of {whose}"
+    return no_verdict("mixed_launches", of, why)
 
 
-def _shared(runs: RunWeighting, pairing: Pairing, timing: Timing) -> str | None:
+def _shared(
+    runs: RunWeighting, pairing: Pairing, timing: Timing, numbers: Numbers
+) -> Sentence | None:
     """The share of the busy time and the durations must change alike, unless the launches of the
     pair overlap only each other."""
     if not any((runs.concurrency(which, pairing) or 1.0) > 1 for which in (0, 1)):
@@ -54,15 +55,19 @@ def _shared(runs: RunWeighting, pairing: Pairing, timing: Timing) -> str | None:
     apart = abs(math.log(timing.speedup / durations.speedup))
     if apart <= timing.noise + timing.doubt and timing.word == durations.word:
         return None
-    return (
-        f"launches ran at the same time, and the durations of its launches "
-        f"({_sides(durations)}) changed differently from its share of the GPU time "
-        f"({_sides(timing)})"
+    return Sentence(
+        "launches ran at the same time, and the durations of its launches ({durations}) changed "
+        "differently from its share of the GPU time ({times})",
+        durations=_sides(durations, "summed durations", numbers),
+        times=_sides(timing, "time", numbers),
     )
 
 
-def _of_durations(runs: RunWeighting, pairing: Pairing, timing: Timing) -> str | None:
-    return next(_overlapping(runs, pairing, timing), None) or next(_slowed(runs, pairing), None)
+def _of_durations(
+    runs: RunWeighting, pairing: Pairing, timing: Timing, numbers: Numbers
+) -> str | None:
+    slowed = _slowed(runs, pairing, numbers)
+    return next(_overlapping(runs, pairing, timing), None) or next(slowed, None)
 
 
 def _overlapping(runs: RunWeighting, pairing: Pairing | None, timing: Timing) -> Iterator[str]:
@@ -76,23 +81,28 @@ def _overlapping(runs: RunWeighting, pairing: Pairing | None, timing: Timing) ->
             )
 
 
-def _slowed(runs: RunWeighting, pairing: Pairing) -> Iterator[str]:
+def _slowed(runs: RunWeighting, pairing: Pairing, numbers: Numbers) -> Iterator[Sentence]:
     """Launches that took much longer than alone on the GPU."""
     for which, word in enumerate(SIDES):
         if runs.overlap_known(which):
             continue
-        for launch in (launch for group in pairing.sides[which] for launch in group.launches):
+        for launch in pairing.launches(which):
             gap = runs.replay_gap(which, launch)
             if gap is None or not gap.run_is_longer:
                 continue
             average = runs.average_times(which, launch, gap)
             who, how = ("launches", ", on average") if average else ("a launch", "")
             gap = average or gap
-            plain, replay = (Quantity(ns, "ns") for ns in (gap.plain_ns, gap.replay_ns))
-            yield (
-                f"{who} took {plain} in the {word.upper()} run and {replay} under replay{how}: "
-                "kernels may have run at the same time, and then the sum of durations grows "
-                "although the GPU finishes sooner"
+            of = f"{'launches like ' if average else ''}launch {launch.id} {word}"
+            yield Sentence(
+                "{who} took {plain} in the {run} run and {replay} under replay{how}: kernels may "
+                "have run at the same time, and then the sum of durations grows although the GPU "
+                "finishes sooner",
+                who=who,
+                plain=numbers(f"time of {of} in the run", gap.plain_ns, "ns"),
+                run=word.upper(),
+                replay=numbers(f"time of {of} under replay", gap.replay_ns, "ns"),
+                how=how,
             )
 
 
@@ -103,13 +113,17 @@ def total_overlap_caveat(
     `open_pairs`: those whose launches may overlap."""
     if not runs.by_durations or whole.speedup is None:
         return None
-    found = None if runs.chosen_only else next(_overlapping(runs, None, whole), None)
+    found: str | None = None
+    if not runs.chosen_only:
+        found = next(_overlapping(runs, None, whole), None)
     if found is None:
         if _part(open_pairs, whole) <= whole.noise:
             return None
-        names = _names([pairing for pairing, _ in open_pairs])
-        found = f"launches of {names} may have overlapped, and the tables do not record that"
-    return _no_verdict("the total", found)
+        found = Sentence(
+            "launches of {names} may have overlapped, and the tables do not record that",
+            names=listed([pairing.kernel for pairing, _ in open_pairs]),
+        )
+    return no_verdict("overlap", "the total", found)
 
 
 def _part(pairs: Sequence[tuple[Pairing, Timing]], whole: Timing) -> float:
@@ -119,23 +133,24 @@ def _part(pairs: Sequence[tuple[Pairing, Timing]], whole: Timing) -> float:
     return max(before, after)
 
 
-def _names(pairings: Sequence[Pairing]) -> str:
-    more = f" and {len(pairings) - 3} more" if len(pairings) > 3 else ""
-    return ", ".join(pairing.kernel for pairing in pairings[:3]) + more
-
-
-def opposite_durations_caveat(runs: RunWeighting, timing: Timing) -> Iterator[Caveat]:
+def opposite_durations_caveat(
+    runs: RunWeighting, timing: Timing, numbers: Numbers
+) -> Iterator[Caveat]:
     """Note if the sum of durations and the busy time changed in opposite directions."""
     before, after = runs.durations(None)
     durations = timing._replace(before=before, after=after)
     if {timing.word, durations.word} == {"faster", "slower"}:
-        text = (
-            f"all kernels: the sum of launch durations changed in the opposite direction "
-            f"({_sides(durations)}) because kernels overlap; keet compares the time in which the "
-            "GPU ran kernels"
+        text = Sentence(
+            "all kernels: the sum of launch durations changed in the opposite direction ({sums}) "
+            "because kernels overlap; keet compares the time in which the GPU ran kernels",
+            sums=_sides(durations, "summed durations", numbers),
         )
-        yield Caveat("overlap", "note", text)
+        yield note("overlap", text)
 
 
-def _sides(timing: Timing) -> str:
-    return " → ".join(str(Quantity(ns or 0.0, "ns")) for ns in (timing.before, timing.after))
+def _sides(timing: Timing, what: str, numbers: Numbers) -> Sentence:
+    before, after = (
+        numbers(f"{what} {word}", ns or 0.0, "ns")
+        for word, ns in zip(SIDES, (timing.before, timing.after), strict=True)
+    )
+    return Sentence("{before} → {after}", before=before, after=after)

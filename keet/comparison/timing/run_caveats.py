@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from keet.analysis.replay_gap.gap import ReplayGap
-from keet.comparison.caveats.caveat import Caveat
+from keet.comparison.caveats.caveat import Caveat, forbids, listed, note, weakens
 from keet.comparison.caveats.comparability import WARM_CACHES
 from keet.comparison.pairing.pairs import Pairing
 from keet.comparison.timing.run_weighting import SIDES, RunWeighting
-from keet.formatting import share_text
+from keet.comparison.timing.time_ledger import Numbers
+from keet.evidence import Evidence, Sentence, constant
 from keet.profile import Launch
 from keet.profile.names import file_name
 from keet.profile.run_table import RECORDER_NAMES
-from keet.units import Quantity
 
+_USUAL_MIGRATING, _MOST_MIGRATING = 20, 44
+"""Per cent by which runs of one program with managed flags differed: root mean square, and at most.
+Measured on an H200 (evals.recording_cost)."""
 _MIGRATING = 0.4
-"""Two standard deviations. Measured on an H200: runs of one program with managed flags differed by
-20 % (root mean square), and by 44 % at most (evals.recording_cost)."""
+"""Two standard deviations."""
 _LISTED = 3
 
 
@@ -30,12 +32,12 @@ def run_caveats(runs: RunWeighting, pairings: Sequence[Pairing]) -> Iterator[Cav
     for which, word in enumerate(SIDES):
         names = [pairings[number].kernel for number in runs.missing(which)]
         if names:
-            more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-            text = (
-                f"the {word.upper()} run table does not have {', '.join(names[:_LISTED])}{more}: "
-                "the time in this run is not known"
+            text = Sentence(
+                "the {side} run table does not have {kernels}: the time in this run is not known",
+                side=word.upper(),
+                kernels=listed(names),
             )
-            yield Caveat("not_in_run", "note", text)
+            yield note("not_in_run", text)
 
 
 def _other_program(runs: RunWeighting, which: int, word: str) -> Iterator[Caveat]:
@@ -46,10 +48,11 @@ def _other_program(runs: RunWeighting, which: int, word: str) -> Iterator[Caveat
             f"no kernel of {file_name(run.profile.provenance.path)} is in the {word.upper()} run "
             f"table{named}: it belongs to another program, or names its kernels differently"
         )
-        yield Caveat("other_program", "forbids", text)
+        yield forbids("other_program", text)
     if not runs.has_time(which):
-        text = f"the {word.upper()} run table has no times: all its kernels took 0 ns"
-        yield Caveat("no_run_time", "forbids", text)
+        text = "the {side} run table has no times: all its kernels took {none}"
+        none = constant(0, "ns", "time of all kernels")
+        yield forbids("no_run_time", Sentence(text, side=word.upper(), none=none))
 
 
 def _recorders(runs: RunWeighting) -> Iterator[Caveat]:
@@ -58,9 +61,9 @@ def _recorders(runs: RunWeighting) -> Iterator[Caveat]:
         return
     text = f"the times before are {RECORDER_NAMES[one]}, those after {RECORDER_NAMES[other]}"
     if "ncu" in (one, other):
-        yield Caveat("recorders", "weakens", text, WARM_CACHES)
+        yield weakens("recorders", text, WARM_CACHES)
     else:
-        yield Caveat("recorders", "note", text)
+        yield note("recorders", text)
 
 
 def _durations(runs: RunWeighting) -> Iterator[Caveat]:
@@ -71,7 +74,7 @@ def _durations(runs: RunWeighting) -> Iterator[Caveat]:
             "durations are summed on both sides; where kernels overlap, this sum exceeds the GPU "
             "time"
         )
-        yield Caveat("durations", "note", text)
+        yield note("durations", text)
 
 
 def _run_tables(words: Sequence[str]) -> str:
@@ -83,72 +86,106 @@ def _run_tables(words: Sequence[str]) -> str:
 def _migrations(runs: RunWeighting) -> Iterator[Caveat]:
     words = [word for which, word in enumerate(SIDES) if runs.migrates(which)]
     if words:
-        text = (
-            f"managed memory migrated during the {' and '.join(map(str.upper, words))} "
-            f"run{'s' * (len(words) > 1)}: runs of one program with managed memory differed by "
-            "20 % (root mean square), and by 44 % at most"
+        label = "per cent by which runs of one program with managed memory differed"
+        text = Sentence(
+            "managed memory migrated during the {sides} {runs}: runs of one program with managed "
+            "memory differed by {usual} % (root mean square), and by {most} % at most",
+            sides=" and ".join(map(str.upper, words)),
+            runs="runs" if len(words) > 1 else "run",
+            usual=constant(_USUAL_MIGRATING, "", f"{label}, root mean square"),
+            most=constant(_MOST_MIGRATING, "", f"{label} at most"),
         )
-        yield Caveat("migrations", "weakens", text, _MIGRATING)
+        yield weakens("migrations", text, _MIGRATING)
 
 
 # --- replay and run
 
 
-def replay_differs(runs: RunWeighting, pairing: Pairing) -> Iterator[Caveat]:
+def replay_differs(runs: RunWeighting, pairing: Pairing, numbers: Numbers) -> Iterator[Caveat]:
     """Launches whose replay does not show what happened in the run."""
     for which in (0, 1):
-        launches = [launch for group in pairing.sides[which] for launch in group.launches]
+        launches = pairing.launches(which)
         gaps = [(each, gap) for each in launches if (gap := runs.replay_gap(which, each))]
         if gaps:
             one = len(gaps) == 1 and not runs.average_times(which, *gaps[0])
-            text = (
-                f"{_took(runs, which, gaps)}: {'its' if one else 'their'} counters do not explain "
-                "the difference, so no causes are given"
+            text = Sentence(
+                "{took}: {whose} counters do not explain the difference, so no causes are given",
+                took=_took(runs, which, gaps, numbers),
+                whose="its" if one else "their",
             )
-            yield Caveat("replay_differs", "note", text)
+            yield note("replay_differs", text)
 
 
-def replay_not_scaled(runs: RunWeighting, pairing: Pairing) -> Iterator[Caveat]:
+def replay_not_scaled(runs: RunWeighting, pairing: Pairing, numbers: Numbers) -> Iterator[Caveat]:
     """Launches so short that the profiler's overhead is a large part of the replay."""
     for which in (0, 1):
-        launches = [launch for group in pairing.sides[which] for launch in group.launches]
+        launches = pairing.launches(which)
         found = [(each, gap) for each in launches if (gap := runs.replay_ratio(which, each))]
         if found:
-            text = (
-                f"{_took(runs, which, found)}: too short to scale the replay's counters to the run"
+            text = Sentence(
+                "{took}: too short to scale the replay's counters to the run",
+                took=_took(runs, which, found, numbers),
             )
-            yield Caveat("replay_not_scaled", "note", text)
+            yield note("replay_not_scaled", text)
 
 
-def few_like_profiled(runs: RunWeighting, pairing: Pairing) -> Iterator[Caveat]:
+def few_like_profiled(runs: RunWeighting, pairing: Pairing, numbers: Numbers) -> Iterator[Caveat]:
     """Pairs whose time is mostly in launches that took much longer or shorter than the profiled
     ones."""
     for which, word in enumerate(SIDES):
         part = runs.small_similar_share(which, pairing)
         if part is not None:
-            share = share_text(part) if part >= 0.01 else "less than 1%"
-            text = (
-                f"{pairing.kernel}: in the {word.upper()} run, launches between half and twice as "
-                f"long as the profiled ones make up only {share} of its time; the counters may not "
-                "apply to the other launches, so no account is given"
+            share = numbers(f"share of launches like the profiled ones {word}", 100 * part, "%")
+            text = Sentence(
+                "{kernel}: in the {side} run, launches between half and twice as long as the "
+                "profiled ones make up only {share} of its time; the counters may not apply to the "
+                "other launches, so no account is given",
+                kernel=pairing.kernel,
+                side=word.upper(),
+                share=share_or_less(share),
             )
-            yield Caveat("launches_unlike", "note", text)
+            yield note("launches_unlike", text)
 
 
-def _took(runs: RunWeighting, which: int, gaps: Sequence[tuple[Launch, ReplayGap]]) -> str:
+_LEAST_SHARE = constant(1, "%", "smallest share that is printed")
+
+
+def share_or_less(share: Evidence) -> Sentence:
+    """`12%`, or `less than 1%`."""
+    if share.value < _LEAST_SHARE.value:
+        return Sentence("less than {least:.0f}", least=_LEAST_SHARE)
+    return Sentence("{share:.0f}", share=share)
+
+
+def _took(
+    runs: RunWeighting, which: int, gaps: Sequence[tuple[Launch, ReplayGap]], numbers: Numbers
+) -> Sentence:
     """`relax took 5.25 us under replay and 549 us in the BEFORE run`; of several, each."""
     launch, first = gaps[0]
-    run = f"in the {SIDES[which].upper()} run"
+    word, kernel = SIDES[which], launch.kernel
+
+    def both(gap: ReplayGap, of: str) -> Sentence:
+        replay = numbers(f"time of {of} {word} under replay", gap.replay_ns, "ns")
+        plain = numbers(f"time of {of} {word} in the run", gap.plain_ns, "ns")
+        return Sentence("{replay} under replay and {plain}", replay=replay, plain=plain)
+
     if average := runs.average_times(which, launch, first):
-        return f"launches of {launch.kernel} took {_both(average)} {run}, on average"
-    one = f"{launch.kernel} took {_both(first)} {run}"
+        return Sentence(
+            "launches of {kernel} took {both} in the {run} run, on average",
+            kernel=kernel,
+            both=both(average, f"launches like launch {launch.id}"),
+            run=word.upper(),
+        )
+    times = [(f"launch {each.id}", both(gap, f"launch {each.id}")) for each, gap in gaps[:_LISTED]]
+    one = Sentence(
+        "{kernel} took {both} in the {run} run", kernel=kernel, both=times[0][1], run=word.upper()
+    )
     if len(gaps) == 1:
         return one
-    others = ", ".join(f"launch {each.id}: {_both(gap)}" for each, gap in gaps[1:_LISTED])
-    more = f", and {len(gaps) - _LISTED} more" if len(gaps) > _LISTED else ""
-    return f"{one} (launch {launch.id}; {others}{more})"
-
-
-def _both(gap: ReplayGap) -> str:
-    replay, plain = (Quantity(ns, "ns") for ns in (gap.replay_ns, gap.plain_ns))
-    return f"{replay} under replay and {plain}"
+    others = [Sentence("{name}: {both}", name=name, both=each) for name, each in times[1:]]
+    if len(gaps) > _LISTED:
+        more = constant(len(gaps) - _LISTED, "", "launches that are not listed")
+        others.append(Sentence("and {more} more", more=more))
+    return Sentence(
+        "{one} ({name}; {others})", one=one, name=times[0][0], others=Sentence(", ").join(others)
+    )

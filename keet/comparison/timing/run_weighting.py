@@ -11,14 +11,16 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from keet.analysis.replay_gap.gap import REPLAY_DIFFERS, ReplayGap, both_times, replay_gap
-from keet.comparison.caveats.caveat import Caveat
+from keet.comparison.caveats.caveat import Caveat, listed
 from keet.comparison.caveats.work_per_launch import OTHER_WORK, log_growth
 from keet.comparison.pairing.pairs import Pairing
 from keet.comparison.pairing.sides import KernelGroup, Side, SideCapture, duration_of
 from keet.comparison.timing.pair_timing import Timing, measured_runs, time_runs, total_timing
 from keet.comparison.timing.run_times import PairRunTimes, TimeSum, mean_of, run_positions
+from keet.comparison.timing.time_ledger import Numbers
 from keet.comparison.timing.weighting import LaunchWeight, NoTotal, RunDoubt, Weighting
 from keet.documents.diff import Basis
+from keet.evidence import Sentence
 from keet.profile import Launch
 from keet.profile.run_table import Position, Recorder
 
@@ -57,7 +59,11 @@ class RunWeighting(Weighting):
             lacking = tuple(pairing.kernel for pairing in found if self.counts(pairing))
             if lacking:
                 return NoTotal(
-                    f"the {word.upper()} run table does not have {_named(lacking)}",
+                    Sentence(
+                        "the {side} run table does not have {kernels}",
+                        side=word.upper(),
+                        kernels=listed(lacking, "kernels"),
+                    ),
                     lacking,
                     "the time of this run is not known",
                     "give the run table of the run that was profiled",
@@ -69,7 +75,10 @@ class RunWeighting(Weighting):
         """Clocks and caches under the profiler do not affect a run without it."""
         return tuple(caveat.as_note for caveat in caveats if caveat.id not in _ANSWERED)
 
-    def caveats_of_pair(self, pairing: Pairing, caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
+    def caveats_of_pair(
+        self, pairing: Pairing, caveats: Sequence[Caveat], numbers: Numbers
+    ) -> tuple[Caveat, ...]:
+        del numbers
         found = self.applicable(caveats)
         if not self._same_problem(pairing):
             return found
@@ -187,8 +196,7 @@ class RunWeighting(Weighting):
     def small_similar_share(self, which: int, pairing: Pairing) -> float | None:
         """Share of the time of a pair, 0 to 1, in launches about as long as the profiled ones; None
         if it is half or more."""
-        launches = (launch for group in pairing.sides[which] for launch in group.launches)
-        positions = [self._position(which, launch) for launch in launches]
+        positions = [self._position(which, launch) for launch in pairing.launches(which)]
         alike = _alike([each for each in positions if each is not None])
         return alike if alike is not None and alike < ALIKE else None
 
@@ -198,7 +206,7 @@ class RunWeighting(Weighting):
 
     def _mixed(self, which: int, pairings: Sequence[Pairing]) -> bool:
         positions = run_positions(self.sides[which].first)
-        own = {x.id for p in pairings for group in p.sides[which] for x in group.launches}
+        own = {launch.id for pairing in pairings for launch in pairing.launches(which)}
         assumed = {n for n in own if (found := positions.of(n)) and found.assumed}
         return any(
             not assumed.isdisjoint(sharing) and not own.issuperset(sharing)
@@ -316,8 +324,3 @@ def _alike(positions: Sequence[Position]) -> float | None:
     if len(known) != len(positions) or not busy:
         return None
     return min(1.0, sum(known) / busy)
-
-
-def _named(kernels: Sequence[str]) -> str:
-    more = f" and {len(kernels) - 3} more kernels" if len(kernels) > 3 else ""
-    return f"{', '.join(kernels[:3])}{more}"

@@ -1,4 +1,4 @@
-"""The evidence of times, of the factors between them, and of launch counts (`TimeLedger`)."""
+"""Enters numbers of both sides into a ledger: times, factors between them, launch counts."""
 
 from __future__ import annotations
 
@@ -19,61 +19,53 @@ class Speedup(NamedTuple):
     factor: Evidence
 
 
-class TimeLedger:
-    """Enters the numbers of a pair (`pair 3`) or of all kernels into a ledger."""
+class Numbers(NamedTuple):
+    """The numbers of a pair (`pair 3`) or of all kernels."""
 
-    def __init__(self, book: Ledger) -> None:
-        self._book = book
+    book: Ledger
+    name: str
 
-    def times(
-        self, name: str, timing: Timing, durations: Sequence[Evidence]
-    ) -> NumberChange | None:
+    def __call__(self, what: str, value: float, unit: str, *sources: Evidence) -> Evidence:
+        return self.book.derived(f"{self.name}: {what}", Quantity(value, unit), what, *sources)
+
+    def times(self, timing: Timing, durations: Sequence[Evidence] = ()) -> NumberChange | None:
         if timing.unmeasured or (timing.before is None and timing.after is None):
             return None
-        sides = [
-            self._book.derived(
-                f"{name}: time {word}", Quantity(ns or 0.0, "ns"), f"time {word}", *durations
-            )
-            for word, ns in (("before", timing.before), ("after", timing.after))
-        ]
-        return NumberChange("time", *sides)
+        before = self("time before", timing.before or 0.0, "ns", *durations)
+        after = self("time after", timing.after or 0.0, "ns", *durations)
+        return NumberChange("time", before, after)
 
-    def speedup(self, name: str, timing: Timing, time: NumberChange | None) -> Speedup | None:
+    def speedup(self, timing: Timing, time: NumberChange | None) -> Speedup | None:
         if timing.speedup is None or time is None:
             return None
         label, backwards = MEASURED_SPEEDUPS
-        ratio = self._factor(f"{name}: speedup", label, time, 1)
+        ratio = self._factor("speedup", label, time, 1)
         if timing.speedup >= 1:
             return Speedup(ratio, ratio)
-        slowdown = self._factor(f"{name}: slowdown", backwards, time, -1)
-        return Speedup(ratio, slowdown)
+        return Speedup(ratio, self._factor("slowdown", backwards, time, -1))
 
-    def _factor(self, name: str, label: str, time: NumberChange, power: int) -> Evidence:
-        ratio = (float(time.before.value) / float(time.after.value)) ** power
-        return self._book.derived(name, Quantity(ratio, "x"), label, time.before, time.after)
+    def _factor(self, what: str, label: str, time: NumberChange, power: int) -> Evidence:
+        ratio = Quantity((float(time.before.value) / float(time.after.value)) ** power, "x")
+        return self.book.derived(f"{self.name}: {what}", ratio, label, *time.evidence)
 
-    def one_side(self, name: str, timing: Timing) -> Evidence | None:
+    def one_side(self, timing: Timing) -> Evidence | None:
         """Time of the only side where it is known."""
         for word, ns in (("before", timing.before), ("after", timing.after)):
             if ns is not None:
-                label = f"time {word}"
-                return self._book.derived(f"{name}: {label}", Quantity(ns, "ns"), label)
+                return self(f"time {word}", ns, "ns")
         return None
 
-    def longer(self, name: str, what: str, time: NumberChange) -> Evidence:
+    def longer(self, what: str, time: NumberChange) -> Evidence:
         """How many times as long the longer side is."""
-        low, high = sorted((time.before, time.after), key=lambda each: each.value)
-        ratio = Quantity(float(high.value) / float(low.value), "x")
-        return self._book.derived(f"{name}: {what} ratio", ratio, f"{what} ratio", high, low)
+        low, high = sorted(time.evidence, key=lambda each: each.value)
+        return self(f"{what} ratio", float(high.value) / float(low.value), "x", high, low)
 
-    def share(self, name: str, what: str, part: Evidence, whole: Evidence) -> Evidence:
-        percent = Quantity(100 * float(part.value) / float(whole.value), "%")
-        return self._book.derived(f"{name}: {what}", percent, what, part, whole)
+    def share(self, what: str, part: Evidence, whole: Evidence) -> Evidence:
+        return self(what, 100 * float(part.value) / float(whole.value), "%", part, whole)
 
-    def pair_of(self, name: str, what: str, unit: str, values: Sequence[float]) -> NumberChange:
+    def both(self, what: str, unit: str, values: Sequence[float]) -> NumberChange:
         """The same number before and after."""
-        before, after = (
-            self._book.derived(f"{name}: {what} {word}", Quantity(value, unit), f"{what} {word}")
-            for word, value in zip(("before", "after"), values, strict=True)
+        before, after = values
+        return NumberChange(
+            what, self(f"{what} before", before, unit), self(f"{what} after", after, unit)
         )
-        return NumberChange(what, before, after)

@@ -9,15 +9,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from keet.comparison.caveats.caveat import Caveat
+from keet.comparison.caveats.caveat import Caveat, listed, note
 from keet.comparison.caveats.short_launches import short_launches
 from keet.comparison.caveats.work_per_launch import work_of_many_caveat
 from keet.comparison.pairing.pairs import Pairing
 from keet.comparison.pairing.sides import KernelGroup, Side, duration_of
 from keet.comparison.timing.pair_timing import Timing, time_pair, total_timing
+from keet.comparison.timing.time_ledger import Numbers
 from keet.documents.diff import Basis
+from keet.evidence import Sentence
 from keet.profile import Launch
 
 _SIZE_CHANGED = ("work_per_launch", "launch_size", "launch_work", "problem_size")
@@ -57,9 +60,8 @@ class NoTotal(NamedTuple):
 
     @property
     def caveat(self) -> Caveat:
-        named = ", ".join(self.kernels[:3])
-        more = f" and {len(self.kernels) - 3} more" if len(self.kernels) > 3 else ""
-        return Caveat("no_total", "note", f"{self.cause}: {named}{more}")
+        text = Sentence("{cause}: {kernels}", cause=self.cause, kernels=listed(self.kernels))
+        return note("no_total", text)
 
 
 class Weighting:
@@ -79,9 +81,11 @@ class Weighting:
         # `--times` says how often each is launched.
         return tuple(caveat for caveat in known if caveat.id not in _ABOUT_TIMES)
 
-    def caveats_of_pair(self, pairing: Pairing, caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
+    def caveats_of_pair(
+        self, pairing: Pairing, caveats: Sequence[Caveat], numbers: Numbers
+    ) -> tuple[Caveat, ...]:
         found = self.applicable(caveats)
-        more = short_launches(pairing, *self._launch_counts(pairing))
+        more = short_launches(pairing, *self._launch_counts(pairing), numbers)
         return (*found, more) if more else found
 
     def _launch_counts(self, pairing: Pairing) -> tuple[float, float]:
@@ -131,7 +135,7 @@ class PerLaunchWeighting(Weighting):
 
     def applicable(self, caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
         """Launch counts do not affect the time of one launch."""
-        return tuple(r._replace(doubt=0.0) if r.id == "launch_counts" else r for r in caveats)
+        return tuple(replace(r, doubt=0.0) if r.id == "launch_counts" else r for r in caveats)
 
     def _weights(self, pairing: Pairing) -> tuple[list[float], list[float]]:
         one, other = (_per_launch(pairing, groups) for groups in pairing.sides)
@@ -170,7 +174,7 @@ def weighting_without_tables(
 
 
 def with_suspected_work(
-    pairing: Pairing, found: Sequence[Caveat], before: Side, after: Side
+    pairing: Pairing, found: Sequence[Caveat], before: Side, after: Side, numbers: Numbers
 ) -> tuple[Caveat, ...]:
     """The caveats of a pair, and one if a launch may do the work of several. This does not matter
     if the reports contain all launches or the launch counts are given."""
@@ -179,7 +183,7 @@ def with_suspected_work(
     alone = not (pairing.before and pairing.after)
     if counts_given or sized or alone or _is_whole(pairing, before, after):
         return tuple(found)
-    more = work_of_many_caveat(pairing)
+    more = work_of_many_caveat(pairing, numbers)
     return (*found, more) if more else tuple(found)
 
 

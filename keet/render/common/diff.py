@@ -7,30 +7,36 @@ from pathlib import PurePath
 
 from keet.comparison.causes.attribution import Attribution
 from keet.comparison.caveats.caveat import Caveat
-from keet.comparison.gate import Gate
-from keet.comparison.pairing.sides import KernelGroup, Side
-from keet.comparison.result import Difference, PairDifference
-from keet.comparison.sentences import counted_launches, pair_headline
+from keet.comparison.pairing.sides import Side
+from keet.comparison.result import Difference, Gate, PairDifference
+from keet.comparison.sentences import counted_launches
 from keet.findings import findings
-from keet.formatting import count_noun
 
 _EXPLAINS = ("fusion", "cause", "account", "unit")
 """Kinds of attributions that explain why; lines only say where."""
-_MOST = 50.0
-"""Per cent of the change from which on a cause is its main reason. A judgement: half."""
+_MOST = 0.5
+"""Share of the change from which on a cause is its main reason. A judgement: half."""
 _SEVERITY = {"forbids": "Not comparable", "weakens": "Less certain", "note": "Note"}
+
+
+def verified_text(difference: Difference) -> str:
+    """`12 of 12 numbers verified against the reports`"""
+    checked = difference.grounding
+    run = difference.verdict.basis == "run"
+    sources = "the reports and run tables" if run else "the reports"
+    return f"{checked.verified} of {checked.numbers} numbers verified against {sources}"
 
 
 def is_alone(difference: Difference) -> bool:
     """Whether there is only one kernel, so that the verdict is about it."""
     (only, *others) = difference.pairs or (None,)
-    same = only is None or only.timing.word == difference.timing.word
+    same = only is None or only.verdict.word == difference.verdict.word
     return not others and difference.rows == 1 and not difference.no_total and same
 
 
 def pairs_in_full(pairs: Sequence[PairDifference], top: int) -> list[PairDifference]:
     """The pairs that changed, the largest change first; a single pair always."""
-    changed = [pair for pair in pairs if pair.timing.word in ("faster", "slower")]
+    changed = [pair for pair in pairs if pair.verdict.word in ("faster", "slower")]
     chosen = changed if len(pairs) > 1 else list(pairs)
     return sorted(chosen, key=lambda pair: -abs(pair.timing.saved))[:top]
 
@@ -38,7 +44,7 @@ def pairs_in_full(pairs: Sequence[PairDifference], top: int) -> list[PairDiffere
 def main_reasons(pair: PairDifference) -> list[Attribution]:
     """What explains most of a change, for a reader who wants one sentence. A cause is better than
     the part of the time that it affects, but only if it explains most of the change."""
-    if pair.timing.word not in ("faster", "slower"):
+    if pair.verdict.word not in ("faster", "slower"):
         return []
     found = [each for each in pair.attribution if each.kind in _EXPLAINS]
     if fusion := [each for each in found if each.kind == "fusion"]:
@@ -58,7 +64,7 @@ def _largest(found: Sequence[Attribution]) -> Attribution | None:
 
 
 def _share(each: Attribution) -> float:
-    return float(each.share.value) if each.share else 0.0
+    return each.share or 0.0
 
 
 def side_name(side: Side) -> str:
@@ -76,9 +82,8 @@ def caveat_text(reason: Caveat) -> str:
     return reason.text if reason.no_verdict else f"{_SEVERITY[reason.severity]}: {reason.text}"
 
 
-def numbers_of(groups: Sequence[KernelGroup]) -> str:
+def numbers_of(ids: Sequence[int]) -> str:
     """Which launches of the report: `0-2`, `0, 4`."""
-    ids = sorted(launch.id for group in groups for launch in group.launches)
     spans: list[list[int]] = []
     for number in ids:
         if spans and number == spans[-1][1] + 1:
@@ -89,15 +94,15 @@ def numbers_of(groups: Sequence[KernelGroup]) -> str:
 
 
 def change_of(pair: PairDifference) -> str:
-    if pair.basis == "run" and pair.timing.unmeasured:
+    if pair.verdict.basis == "run" and pair.timing.unmeasured:
         return "not known"
     if not pair.on_both:
-        return "gone" if pair.pairing.before else "new"
-    return pair_headline(pair).partition(":")[0]
+        return "gone" if pair.before else "new"
+    return pair.verdict.headline.partition(":")[0]
 
 
 def time_headings(difference: Difference) -> tuple[str, str]:
-    per = " per launch" if difference.basis == "per_launch" else ""
+    per = " per launch" if difference.verdict.basis == "per_launch" else ""
     return f"before{per}", f"after{per}"
 
 
@@ -112,34 +117,21 @@ def shown_times(pair: PairDifference) -> tuple[str, str]:
 
 def launch_cells(pair: PairDifference) -> list[str]:
     """Launches in the runs; no cells if the times are not of runs."""
-    if pair.basis != "run":
+    if pair.verdict.basis != "run":
         return []
-    return [counted_launches(pair.counted, noun="") if pair.counted else "-"]
+    return [counted_launches(pair.counted, noun=False) if pair.counted else "-"]
 
 
 def finding_words(pair: PairDifference) -> list[tuple[str, str]]:
     """Which findings were fixed, are new or remain, in words."""
     known = findings()
-    outcome = pair.outcome
     groups = (
-        ("fixed", outcome.fixed),
-        ("now reported", outcome.new),
-        ("remaining", outcome.remaining),
-        ("not known for both sides", outcome.unknown),
+        ("fixed", pair.fixed),
+        ("now reported", pair.new),
+        ("remaining", pair.remaining),
+        ("not known for both sides", pair.unknown),
     )
     return [(word, ", ".join(known[each].label for each in ids)) for word, ids in groups if ids]
-
-
-def sources(difference: Difference) -> str:
-    """The values that the numbers of the text are checked against."""
-    return "the reports and run tables" if difference.basis == "run" else "the reports"
-
-
-def gate_verdict(gate: Gate) -> str:
-    if gate.failed:
-        count = len(gate.regressions)
-        return f"gate of {gate.percent:g}% failed: {count_noun(count, 'regression')}"
-    return f"gate of {gate.percent:g}% passed"
 
 
 def gate_notes(gate: Gate) -> Iterator[str]:

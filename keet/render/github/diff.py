@@ -8,11 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from keet.comparison.causes.attribution import Attribution
-from keet.comparison.gate import Gate
-from keet.comparison.result import Difference, PairDifference
+from keet.comparison.result import Difference, Gate, PairDifference
 from keet.errors import one_line
 from keet.profile.launch import Location
-from keet.render.common.diff import gate_verdict
 
 MOST = 10
 """What GitHub shows of one step, of each kind."""
@@ -20,10 +18,10 @@ _WALKED = 50_000
 """Files of a checkout that are looked through for a source."""
 
 
-def github_annotations(difference: Difference, gate: Gate | None) -> list[str]:
+def github_annotations(difference: Difference) -> list[str]:
     """At most ten: the verdict of a failed gate, then lines that got slower."""
     root = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())
-    found = [*_gate(gate), *_lines(difference, root)]
+    found = [*_gate(difference.gate), *_lines(difference, root)]
     return found[:MOST]
 
 
@@ -36,15 +34,15 @@ def _gate(gate: Gate | None) -> Iterator[str]:
     if gate is None or not gate.failed:
         return
     text = "; ".join(regression.text for regression in gate.regressions[:3])
-    yield f"::error title={_property('keet: ' + gate_verdict(gate))}::{_data(text)}"
+    yield f"::error title={_property(f'keet: {gate.verdict}')}::{_data(text)}"
 
 
 def _lines(difference: Difference, root: Path) -> Iterator[str]:
     for pair in difference.worst:
         for each in pair.attribution:
-            place = each.place[1] if each.place else None
-            if place and each.share and each.share.value > 0 and not each.code.startswith("}"):
-                yield _annotation(pair, each, in_checkout(place, each.code, root))
+            code = each.code or ""
+            if each.after and (each.share or 0) > 0 and not code.startswith("}"):
+                yield _annotation(pair, each, in_checkout(each.after, code, root))
 
 
 def in_checkout(place: Location, code: str, root: Path) -> Location | None:
@@ -80,7 +78,7 @@ def _agreeing(path: str, wanted: list[str]) -> int:
 
 def _annotation(pair: PairDifference, each: Attribution, place: Location | None) -> str:
     """Without a place where the checkout has no such line: GitHub shows it all the same."""
-    text = f"{pair.kernel}: {each.what}, {each.share:.0f} of the time lost"
+    text = f"{pair.kernel}: {each.what}, {each.percent:.0f} of the time lost"
     where = f"file={_property(place.file)},line={place.line}," if place else ""
     return f"::warning {where}title=keet::{_data(text)}"
 

@@ -7,12 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from keet.comparison.causes.attribution import Attribution
 from keet.comparison.caveats.caveat import Caveat
-from keet.comparison.gate import Gate
 from keet.comparison.result import Difference, PairDifference
 from keet.comparison.sentences import (
     NOT_PROFILED,
     basis_text,
-    check_sentences,
     headline_parts,
     noise_text,
     not_compared_text,
@@ -26,15 +24,14 @@ from keet.render.common.diff import (
     caveat_text,
     change_of,
     gate_notes,
-    gate_verdict,
     launch_cells,
     main_reasons,
     numbers_of,
     pairs_in_full,
     shown_times,
     side_name,
-    sources,
     time_headings,
+    verified_text,
 )
 from keet.render.html.anchors import Anchors
 from keet.render.html.data_table import scrolling
@@ -56,10 +53,10 @@ _LONGEST_LINK = 40
 _LONGEST_WHY = 200
 
 
-def diff_page(difference: Difference, gate: Gate | None, top: int) -> str:
+def diff_page(difference: Difference, top: int) -> str:
     """A whole document. `top`: how many pairs are described in full."""
     anchors = Anchors()
-    told = _DiffParts(difference, gate, top, anchors, level=2)
+    told = _DiffParts(difference, top, anchors, level=2)
     short = _short_names(difference)
     return page(
         f"{headline_parts(difference)[0]}: {short}",
@@ -70,9 +67,9 @@ def diff_page(difference: Difference, gate: Gate | None, top: int) -> str:
     )
 
 
-def diff_section(difference: Difference, gate: Gate | None, top: int, anchors: Anchors) -> Html:
+def diff_section(difference: Difference, top: int, anchors: Anchors) -> Html:
     """The same as a part of another page, as in `explain --against`."""
-    told = _DiffParts(difference, gate, top, Anchors(anchors.top("diff")), level=3)
+    told = _DiffParts(difference, top, Anchors(anchors.top("diff")), level=3)
     return element(
         "section",
         element("h2", "What changed: ", _names(difference)),
@@ -83,7 +80,7 @@ def diff_section(difference: Difference, gate: Gate | None, top: int, anchors: A
 
 
 def _names(difference: Difference) -> Html:
-    sides = (difference.before, difference.after)
+    sides = difference.sides
     return joined((_path(one_line(side_name(side))) for side in sides), " → ")
 
 
@@ -95,7 +92,7 @@ def _path(name: str) -> Html:
 
 def _short_names(difference: Difference) -> str:
     """Without folders, and only the end of long ones."""
-    sides = (difference.before, difference.after)
+    sides = difference.sides
     names = (one_line(file_name(side_name(side))) for side in sides)
     short = (n if len(n) <= _LONGEST_LINK else f"…{n[1 - _LONGEST_LINK :]}" for n in names)
     return " → ".join(short)
@@ -104,10 +101,8 @@ def _short_names(difference: Difference) -> str:
 class _DiffParts:
     """The content of a page about a difference. `level`: the level of its headings."""
 
-    def __init__(
-        self, difference: Difference, gate: Gate | None, top: int, anchors: Anchors, level: int
-    ) -> None:
-        self._difference, self._gate = difference, gate
+    def __init__(self, difference: Difference, top: int, anchors: Anchors, level: int) -> None:
+        self._difference = difference
         self._anchors, self._level = anchors, level
         numbers = {id(pair): number for number, pair in enumerate(difference.pairs)}
         self._views: list[PairView] = [
@@ -130,11 +125,7 @@ class _DiffParts:
         )
 
     def closing(self) -> Iterator[str]:
-        checked = check_sentences(self._difference)
-        yield (
-            f"keet {__version__}: {len(checked.verified)} of {checked.numbers} numbers verified "
-            f"against {sources(self._difference)}."
-        )
+        yield f"keet {__version__}: {verified_text(self._difference)}."
 
     def _reports(self) -> Html:
         return element(
@@ -156,16 +147,16 @@ class _DiffParts:
             element("p", said, class_="verdict"),
             [element("p", each) for each in about if each],
             element("dl", rows, class_="facts"),
-            class_=f"panel diff-answer {WORDS[difference.timing.word]}".rstrip(),
+            class_=f"panel diff-answer {WORDS[difference.verdict.word]}".rstrip(),
         )
 
     def _gate_rows(self) -> Iterator[Html]:
-        if self._gate is None:
+        gate = self._difference.gate
+        if gate is None:
             return
-        verdict = gate_verdict(self._gate)
-        badge = element("span", verdict, class_=f"badge {'bad' if self._gate.failed else 'good'}")
-        rows: list[Content] = [element("li", each.text) for each in self._gate.regressions]
-        rows += [element("li", line, class_="warn") for line in gate_notes(self._gate)]
+        badge = element("span", gate.verdict, class_=f"badge {'bad' if gate.failed else 'good'}")
+        rows: list[Content] = [element("li", each.text) for each in gate.regressions]
+        rows += [element("li", line, class_="warn") for line in gate_notes(gate)]
         yield _fact("Gate", badge, element("ul", rows) if rows else None)
 
     def _why_rows(self) -> Iterator[Html]:
@@ -181,8 +172,8 @@ class _DiffParts:
             told = [_with_share(each, view.links) for each in found]
             if told:
                 yield _fact(word, whose, joined(told, "; "))
-        if pair.limiters:
-            one, other = pair.limiters
+        if pair.limiter:
+            one, other = pair.limiter
             both = f"{one}, before and after" if one == other else f"{one} → {other}"
             yield _fact("Limited by", whose, both)
 
@@ -190,7 +181,7 @@ class _DiffParts:
         difference = self._difference
         share = unprofiled_text(difference)
         unprofiled = element("p", f"{share}.") if share else None
-        step = difference.next_step
+        step = difference.next
         if step is None:
             yield _fact("Next", unprofiled, prose(nothing_next(difference)))
             return
@@ -247,7 +238,7 @@ class _DiffParts:
         )
 
     def _headings(self) -> Iterator[Html]:
-        launches = ["Launches"] if self._difference.basis == "run" else []
+        launches = ["Launches"] if self._difference.verdict.basis == "run" else []
         times = [capitalized(each) for each in time_headings(self._difference)]
         right = {*times, "Change"}
         for name in ("#", "→ #", "Kernel", *launches, *times, "Change", "Limited by", "Why"):
@@ -259,7 +250,7 @@ class _DiffParts:
         rest = self._difference.not_profiled
         if rest is None:
             return None
-        times = [element("td", str(each), class_="number") for each in (rest.before, rest.after)]
+        times = [element("td", str(each), class_="number") for each in rest.time.evidence]
         name, blank = element("td", NOT_PROFILED, colspan=4), element("td", colspan=3)
         return element("tfoot", element("tr", name, times, blank))
 
@@ -284,14 +275,14 @@ def _in_bar(pair: PairDifference) -> str:
 
 
 def _with_share(each: Attribution, links: Links) -> Html:
-    share = f" ({each.share:.0f} of the change)" if each.share else None
+    share = f" ({each.percent:.0f} of the change)" if each.percent else None
     return fragment(attribution_text(each, links), share)
 
 
 def _leading_line(pair: PairDifference) -> Attribution | None:
     """At the end of a function, finished warps wait for their stores: another line says more."""
     found = [each for each in pair.attribution if each.kind == "line"]
-    telling = (each for each in found if not each.code.startswith("}"))
+    telling = (each for each in found if not (each.code or "").startswith("}"))
     return next(telling, next(iter(found), None))
 
 
@@ -307,21 +298,21 @@ def _row(pair: PairDifference, ids: Mapping[int, str]) -> Html:
     word = _word_class(pair)
     return element(
         "tr",
-        element("td", numbers_of(pair.pairing.before)),
-        element("td", numbers_of(pair.pairing.after)),
+        element("td", numbers_of(pair.before)),
+        element("td", numbers_of(pair.after)),
         element("td", link, class_="break"),
         [element("td", cell, class_="number") for cell in launch_cells(pair)],
         element("td", before, class_="number", data_value=_value(timing.before)),
         element("td", after, class_="number", data_value=_value(timing.after)),
         element("td", change_of(pair), class_=f"number {word}", data_value=f"{-timing.saved:.0f}"),
-        element("td", " → ".join(dict.fromkeys(pair.limiters or ()))),
+        element("td", " → ".join(dict.fromkeys(pair.limiter or ()))),
         element("td", _why(pair)),
     )
 
 
 def _word_class(pair: PairDifference) -> str:
     words = {"faster": "good", "slower": "bad", "inconclusive": "warn"}
-    return words.get(pair.timing.word, "") if pair.on_both else "muted"
+    return words.get(pair.verdict.word, "") if pair.on_both else "muted"
 
 
 def _value(ns: float | None) -> str:

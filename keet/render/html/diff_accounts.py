@@ -62,8 +62,8 @@ def _segment(part: PartChange, which: int, whole: float, least: float) -> Segmen
     ns, number = _times(part)[which], part.time.evidence[which]
     share = 100 * ns / whole
     within = _segments(_ranked(part.children), which, whole, least)
-    tooltip = f"{part.time.label}\n{number}, {share:.1f}% of the time {_SIDES[which]}"
-    return Segment(part.time.label, share, str(number), kind_of(part.id), tooltip, within)
+    tooltip = f"{part.part}\n{number}, {share:.1f}% of the time {_SIDES[which]}"
+    return Segment(part.part, share, str(number), kind_of(part.id), tooltip, within)
 
 
 def _ranked(parts: Sequence[PartChange]) -> list[PartChange]:
@@ -104,7 +104,7 @@ class _Table:
     def __init__(self, parts: Sequence[PartChange], wholes: Sequence[float]) -> None:
         self._parts, self._wholes = parts, wholes
         self._column = _column(wholes)
-        self._has_shares = any(part.share for part in parts)
+        self._has_shares = any(part.percent for part in parts)
 
     def html(self) -> Html:
         names = (f"{name}, {self._column.unit}" for name in ("Before", "After", "Change"))
@@ -127,23 +127,23 @@ class _Table:
         least = _SEEN * max(self._wholes)
         why = f"not split further: {part.not_split}" if part.not_split else None
         note = element("small", why, class_="muted not-split") if why else None
-        yield self._row(part, [part.time.label, note])
+        yield self._row(part, [part.part, note])
         large = [child for child in part.children if max(_times(child)) >= least]
         small = [child for child in part.children if max(_times(child)) < least]
         # One small part takes no more room under its own name.
         named = _ranked(large if len(small) > 1 else part.children)
-        yield from (self._row(child, child.time.label, within=True) for child in named)
+        yield from (self._row(child, child.part, within=True) for child in named)
         if len(small) > 1:
             yield self._small_row(small)
 
     def _row(self, part: PartChange, label: Content, *, within: bool = False) -> Html:
-        share = _share_text(float(part.share.value), part.share) if part.share else None
+        share = _share_text(part.percent) if part.percent else None
         name = (swatch(kind_of(part.id)), label)
         return self._cells(name, _times(part), share, within=within)
 
     def _small_row(self, parts: Sequence[PartChange]) -> Html:
         before, after = (sum(_times(part)[which] for part in parts) for which in (0, 1))
-        shares = [float(part.share.value) for part in parts if part.share]
+        shares = [float(part.percent.value) for part in parts if part.percent]
         share = f"{sum(shares):.0f}%".replace("-0%", "0%") if shares else None
         name = (swatch(OTHER), f"{len(parts)} smaller parts")
         return self._cells(name, (before, after), share, within=True)
@@ -167,6 +167,6 @@ class _Table:
         return self._cells(name, (before, after), "" if self._has_shares else None)
 
 
-def _share_text(value: float, share: Evidence) -> str:
+def _share_text(share: Evidence) -> str:
     """A change that rounds to zero has no sign."""
-    return "0%" if -0.5 < value < 0 else f"{share:.0f}"
+    return "0%" if -0.5 < share.value < 0 else f"{share:.0f}"

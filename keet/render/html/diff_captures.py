@@ -19,7 +19,7 @@ from keet.units import Quantity, format_number
 
 def captures(difference: Difference, pairs: Sequence[PairDifference]) -> Html:
     """`pairs`: those whose launches are told too."""
-    columns = [_facts_of(side) for side in (difference.before, difference.after)]
+    columns = [_facts_of(side) for side in difference.sides]
     heads = [element("th", name, scope="col") for name in ("Fact", "Before", "After")]
     table = element(
         "table",

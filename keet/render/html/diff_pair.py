@@ -9,7 +9,7 @@ from typing import NamedTuple
 from keet.comparison.causes.attribution import Attribution
 from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.result import Difference, PairDifference
-from keet.comparison.sentences import how_paired, limits, pair_headline
+from keet.comparison.sentences import how_paired, limits
 from keet.diagnosis.finding import Finding
 from keet.evidence import Evidence
 from keet.explanation.explanation_types import LaunchExplanation
@@ -81,7 +81,9 @@ def pair_view(
         element("div", columns, class_="two") if columns else None,
         _accounts(pair, level + 1),
         _part(source.heading, source.html, level + 1) if source else None,
-        evidence_fold(tuple(_evidence(pair)), difference.evidence, f"{name}-evidence"),
+        evidence_fold(
+            tuple(_evidence(pair)), tuple(difference.evidence.values()), f"{name}-evidence"
+        ),
         id=name,
         class_="pair",
     )
@@ -90,7 +92,7 @@ def pair_view(
 
 def _said(pair: PairDifference, *, alone: bool) -> Html | None:
     """Empty for a single kernel, whose times are in the headline."""
-    said = limits(pair) if alone else pair_headline(pair)
+    said = limits(pair) if alone else pair.verdict.headline
     return element("p", prose(said), class_="said") if said else None
 
 
@@ -105,11 +107,10 @@ def _accounts(pair: PairDifference, level: int) -> Html | None:
 
 
 def _evidence(pair: PairDifference) -> Iterator[Evidence]:
-    yield from pair.evidence
+    yield from pair.cited
     for part in pair.account:
         for each in (part, *part.children):
-            yield from each.time.evidence
-            yield from [each.share] if each.share else []
+            yield from each.evidence
 
 
 # --- what accounts for the change
@@ -121,21 +122,21 @@ def _attributions(pair: PairDifference, links: Links) -> Html | None:
         for heading, (kinds, about) in _GROUPS.items()
         if (found := [each for each in pair.attribution if each.kind in kinds])
     ]
-    has_shares = any(each.share for each in pair.attribution)
+    has_shares = any(each.percent for each in pair.attribution)
     views = _VIEWS.format("saved" if pair.timing.saved > 0 else "lost")
     said = element("p", views, class_="muted") if has_shares else None
     return element("div", said, groups, class_="attributions") if groups else None
 
 
 def _group(heading: str, about: str, found: Sequence[Attribution], links: Links) -> Html:
-    has_shares = any(each.share for each in found)
+    has_shares = any(each.percent for each in found)
     note = element("small", f" ({about})") if has_shares else None
     rows = [_item(each, links) for each in found]
     return fragment(element("p", element("b", heading), note, class_="group"), element("ul", rows))
 
 
 def _item(each: Attribution, links: Links) -> Html:
-    share = element("b", f"{each.share:.0f}", class_="number") if each.share else None
+    share = element("b", f"{each.percent:.0f}", class_="number") if each.percent else None
     return element("li", share, " " if share else None, attribution_text(each, links))
 
 
@@ -146,7 +147,7 @@ def attribution_text(each: Attribution, links: Links) -> Html:
     if name is not None and each.where and each.what.startswith(each.where):
         where = element("a", element("code", one_line(each.where)), href=f"#{name}")
         said = [where, prose(each.what.removeprefix(each.where))]
-    code = shortened(each.code, _LONGEST_CODE)
+    code = shortened(each.code or "", _LONGEST_CODE)
     counts = " → ".join(f"{count:,}" for count in each.samples or ())
     return fragment(
         said,
@@ -157,9 +158,7 @@ def attribution_text(each: Attribution, links: Links) -> Html:
 
 def _target(each: Attribution, links: Links) -> str | None:
     """The line on the side where it costs more."""
-    if each.place is None:
-        return None
-    sides = [*zip(("before", "after"), each.place, each.evidence, strict=False)]
+    sides = zip(("before", "after"), (each.before, each.after), each.evidence, strict=False)
     for side, place, _ in sorted(sides, key=lambda told: -float(told[2].value)):
         if place is not None and (side, place) in links:
             return links[side, place]
@@ -171,13 +170,12 @@ def _target(each: Attribution, links: Links) -> str | None:
 
 def _findings(pair: PairDifference) -> Html | None:
     """Each finding with the sides on which it would gain something."""
-    outcome = pair.outcome
     before, after = pair.weighted
     groups: tuple[tuple[str, str, Sequence[str], _Sides], ...] = (
-        ("fixed", "badge good", outcome.fixed, {"before": before}),
-        ("now reported", "badge bad", outcome.new, {"after": after}),
-        ("remaining", "badge warn", outcome.remaining, {"before": before, "after": after}),
-        ("not known for both sides", "badge", outcome.unknown, {"before": before, "after": after}),
+        ("fixed", "badge good", pair.fixed, {"before": before}),
+        ("now reported", "badge bad", pair.new, {"after": after}),
+        ("remaining", "badge warn", pair.remaining, {"before": before, "after": after}),
+        ("not known for both sides", "badge", pair.unknown, {"before": before, "after": after}),
     )
     rows = [
         element("li", element("span", word, class_=badge), " ", _finding(finding_id, sides))
@@ -193,15 +191,15 @@ def _findings(pair: PairDifference) -> Html | None:
 
 def _forecast_and_gain(pair: PairDifference) -> str | None:
     """What was forecast for the findings that were fixed, against what was measured."""
-    raised = [(each, _raised(pair.weighted[0], each)) for each in pair.outcome.fixed]
+    raised = [(each, _raised(pair.weighted[0], each)) for each in pair.fixed]
     told = [
         f"{findings()[name].label} {times_text(found[1].forecast.likely)}"
         for name, found in raised
         if found
     ]
-    if not told or pair.speedup is None or pair.timing.word != "faster":
+    if not told or pair.speedup is None or pair.verdict.word != "faster":
         return None
-    measured = pair_headline(pair).partition(":")[0]
+    measured = pair.verdict.headline.partition(":")[0]
     together = "" if len(told) == 1 else ", each on its own"
     return (
         f"Forecast before for what is fixed: {', '.join(told)}{together}. Measured, with all "

@@ -325,7 +325,7 @@ def _changed(compared: Compared, anchors: Anchors) -> Html:
     if not difference.forbidden:
         from keet.render.html.diff import diff_section
 
-        return diff_section(difference, None, compared.top, anchors)
+        return diff_section(difference, compared.top, anchors)
     text = f"What changed can't be told: {difference.forbidden[0].text}; see: keet diff --help"
     return element(
         "section",

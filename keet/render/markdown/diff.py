@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from keet.comparison.causes.attribution import Attribution
-from keet.comparison.gate import Gate
-from keet.comparison.result import Difference, PairDifference
+from keet.comparison.gate import ALL_KERNELS
+from keet.comparison.result import Difference, Gate, PairDifference
 from keet.comparison.sentences import (
     NOT_PROFILED,
     basis_text,
-    check_sentences,
     headline_parts,
     how_paired,
     limits,
-    pair_headline,
     span_text,
     unprofiled_text,
 )
@@ -25,14 +23,13 @@ from keet.render.common.diff import (
     change_of,
     finding_words,
     gate_notes,
-    gate_verdict,
     is_alone,
     launch_cells,
     pairs_in_full,
     shown_times,
     side_name,
-    sources,
     time_headings,
+    verified_text,
 )
 from keet.render.markdown.markup import code, prose, table
 from keet.version import __version__
@@ -45,16 +42,13 @@ _FOLDED = ("unit", "work")
 
 
 def diff_markdown(
-    difference: Difference,
-    gate: Gate | None,
-    top: int,
-    page: Sequence[PairDifference] | None = None,
+    difference: Difference, top: int, page: Sequence[PairDifference] | None = None
 ) -> str:
     """`top`: kernels printed in full. `page`: the kernels to print, for a tool with pages."""
-    blocks = [_heading(difference, gate), _sides(difference)]
+    blocks = [_heading(difference), _sides(difference)]
     about = (headline_parts(difference)[1], basis_text(difference), span_text(difference))
     blocks += [prose(each) for each in about if each]
-    blocks += _gate(gate) if gate else []
+    blocks += _gate(difference.gate) if difference.gate else []
     blocks += [f"> {prose(caveat_text(r))}" for r in difference.all_caveats]
     if difference.rows > 1:
         blocks.append(_table(difference, page))
@@ -64,23 +58,25 @@ def diff_markdown(
     return "\n\n".join(blocks) + "\n"
 
 
-def _heading(difference: Difference, gate: Gate | None) -> str:
+def _heading(difference: Difference) -> str:
     """The result of the gate comes first, if there is a gate."""
+    gate = difference.gate
     verdict = prose(headline_parts(difference)[0])
     if gate is None:
-        return f"## {_MARK[difference.timing.word]} keet: {verdict}"
-    return f"## {'❌' if gate.failed else '✅'} keet: {prose(gate_verdict(gate))}; {verdict}"
+        return f"## {_MARK[difference.verdict.word]} keet: {verdict}"
+    return f"## {'❌' if gate.failed else '✅'} keet: {prose(gate.verdict)}; {verdict}"
 
 
 def _sides(difference: Difference) -> str:
-    devices = {d: None for run in difference.after.captures for d in run.profile.devices}
+    devices = {d: None for run in difference.sides[1].captures for d in run.profile.devices}
     names = prose(", ".join(map(describe_device, devices)))
-    return f"{code(side_name(difference.before))} → {code(side_name(difference.after))} on {names}"
+    sides = " → ".join(code(side_name(side)) for side in difference.sides)
+    return f"{sides} on {names}"
 
 
 def _gate(gate: Gate) -> Iterator[str]:
     rows = [
-        f"- {code(each.kernel)}: {code(each.metric)} {prose(each.change)}"
+        f"- {code(each.kernel or ALL_KERNELS)}: {code(each.metric)} {prose(each.change)}"
         for each in gate.regressions
     ]
     rows += [f"- {prose(line)}" for line in gate_notes(gate)]
@@ -90,9 +86,9 @@ def _gate(gate: Gate) -> Iterator[str]:
 
 def _table(difference: Difference, page: Sequence[PairDifference] | None) -> str:
     rows = [_row(pair) for pair in (difference.pairs[:_ROWS] if page is None else page)]
-    launches = ["launches"] if difference.basis == "run" else []
+    launches = ["launches"] if difference.verdict.basis == "run" else []
     if rest := difference.not_profiled:
-        rows.append([NOT_PROFILED, "", str(rest.before), str(rest.after), "", ""])
+        rows.append([NOT_PROFILED, "", *map(str, rest.time.evidence), "", ""])
     kernels = table(["kernel", *launches, *time_headings(difference), "change", "noise"], rows)
     more = len(difference.pairs) - _ROWS if page is None else 0
     return f"{kernels}\n\nand {more} more kernels" if more > 0 else kernels
@@ -100,18 +96,18 @@ def _table(difference: Difference, page: Sequence[PairDifference] | None) -> str
 
 def _row(pair: PairDifference) -> list[str]:
     paired = pair.on_both
-    mark = _MARK[pair.timing.word] if paired else "➖" if pair.pairing.before else "➕"
+    mark = _MARK[pair.verdict.word] if paired else "➖" if pair.before else "➕"
     return [
         code(pair.kernel),
         *launch_cells(pair),
         *shown_times(pair),
         f"{mark} {change_of(pair)}",
-        share_cell(pair.timing.noise) if paired else "",
+        share_cell(pair.verdict.noise) if paired else "",
     ]
 
 
 def _pair(pair: PairDifference, *, alone: bool) -> Iterator[str]:
-    headline = limits(pair) if alone else pair_headline(pair)
+    headline = limits(pair) if alone else pair.verdict.headline
     yield f"### {code(pair.kernel)}" + (f": {prose(headline)}" if headline else "")
     if how := how_paired(pair):
         yield f"*{prose(how)}*"
@@ -127,21 +123,19 @@ def _pair(pair: PairDifference, *, alone: bool) -> Iterator[str]:
 
 
 def _item(each: Attribution) -> str:
-    share = f"**{each.share:.0f}** " if each.share else ""
+    share = f"**{each.percent:.0f}** " if each.percent else ""
     stands = f" {code(each.code)}" if each.code else ""
     return f"- {share}{prose(each.what)}{stands}"
 
 
 def _closing(difference: Difference) -> Iterator[str]:
-    step = difference.next_step
+    step = difference.next
     if share := unprofiled_text(difference):
         yield f"{prose(share)}."
-    if step and difference.timing.word != "unchanged":
+    if step and difference.verdict.word != "unchanged":
         yield f"**Next**: {prose(step.text)}. {prose(step.action)}"
-    checked = check_sentences(difference)
     yield (
-        f"<sub>keet {__version__}: {len(checked.verified)} of {checked.numbers} numbers verified "
-        f"against {sources(difference)}. Percentages before an item are shares of the time saved "
-        "or lost; those for causes are estimates, each taken on its own. A negative one worked "
-        "against the change.</sub>"
+        f"<sub>keet {__version__}: {verified_text(difference)}. Percentages before an item are "
+        "shares of the time saved or lost; those for causes are estimates, each taken on its own. "
+        "A negative one worked against the change.</sub>"
     )

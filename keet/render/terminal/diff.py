@@ -6,17 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from keet.comparison.causes.attribution import Attribution
 from keet.comparison.caveats.caveat import Caveat
-from keet.comparison.gate import Gate
-from keet.comparison.result import Difference, PairDifference
+from keet.comparison.result import Difference, Gate, PairDifference
 from keet.comparison.sentences import (
     NOT_PROFILED,
     basis_text,
-    check_sentences,
-    headline,
     how_paired,
     limits,
     nothing_next,
-    pair_headline,
     span_text,
     unprofiled_text,
 )
@@ -27,15 +23,14 @@ from keet.render.common.diff import (
     change_of,
     finding_words,
     gate_notes,
-    gate_verdict,
     is_alone,
     launch_cells,
     numbers_of,
     pairs_in_full,
     shown_times,
     side_name,
-    sources,
     time_headings,
+    verified_text,
 )
 from keet.render.terminal.layout import Group, Indented, Renderable, Table, Text
 
@@ -60,8 +55,8 @@ _ROWS = 20
 """Kernels in the table; the others are only counted."""
 
 
-def diff_view(difference: Difference, gate: Gate | None, top: int, width: int) -> Group:
-    verdict = Text(headline(difference), style=_STYLE[difference.timing.word])
+def diff_view(difference: Difference, top: int, width: int) -> Group:
+    verdict = Text(difference.verdict.headline, style=_STYLE[difference.verdict.word])
     parts: list[Renderable] = [verdict, _heading(difference)]
     parts += [Text(each) for each in (basis_text(difference), span_text(difference)) if each]
     parts += _reasons(difference.all_caveats)
@@ -70,15 +65,15 @@ def diff_view(difference: Difference, gate: Gate | None, top: int, width: int) -
     for pair in pairs_in_full(difference.pairs, top):
         parts += ["", *_pair(pair, alone=is_alone(difference))]
     parts += ["", *_closing(difference, pairs_in_full(difference.pairs, top))]
-    if gate:
-        parts += ["", *_gate(gate)]
+    if difference.gate:
+        parts += ["", *_gate(difference.gate)]
     return Group(*parts)
 
 
 def _heading(difference: Difference) -> Text:
-    devices = {d: None for run in difference.after.captures for d in run.profile.devices}
+    devices = {d: None for run in difference.sides[1].captures for d in run.profile.devices}
     return Text.assemble(
-        (side_name(difference.before), "bold"), " → ", (side_name(difference.after), "bold"),
+        (side_name(difference.sides[0]), "bold"), " → ", (side_name(difference.sides[1]), "bold"),
         f" on {', '.join(map(describe_device, devices))}",
     )  # fmt: skip
 
@@ -93,7 +88,7 @@ def _table(difference: Difference, width: int) -> Table:
     pairs = difference.pairs
     table = Table(is_ruled=True)
     before, after = map(capitalized, time_headings(difference))
-    launches = ["Launches"] if difference.basis == "run" else []
+    launches = ["Launches"] if difference.verdict.basis == "run" else []
     right = {before, after, "Change", "Launches"}
     for name in ("#", "→ #", "Kernel", *launches, before, after, "Change", "Limited by"):
         table.add_column(name, justify="right" if name in right else "left", overflow="fold")
@@ -104,18 +99,19 @@ def _table(difference: Difference, width: int) -> Table:
     if len(pairs) > _ROWS:
         table.caption = f"and {len(pairs) - _ROWS} more kernels"
     if rest := difference.not_profiled:
-        cells = ["", "", NOT_PROFILED, "", str(rest.before), str(rest.after), "", ""]
+        times = map(str, rest.time.evidence)
+        cells = ["", "", NOT_PROFILED, "", *times, "", ""]
         table.add_row(*cells[: len(table.columns)])
     return table
 
 
 def _row(pair: PairDifference) -> list[Renderable]:
     before, after = shown_times(pair)
-    limits = " → ".join(dict.fromkeys(pair.limiters or ()))
-    word = pair.timing.word if pair.on_both else "unchanged"
+    limits = " → ".join(dict.fromkeys(pair.limiter or ()))
+    word = pair.verdict.word if pair.on_both else "unchanged"
     return [
-        numbers_of(pair.pairing.before),
-        numbers_of(pair.pairing.after),
+        numbers_of(pair.before),
+        numbers_of(pair.after),
         Text(pair.kernel),
         *launch_cells(pair),
         before,
@@ -127,7 +123,7 @@ def _row(pair: PairDifference) -> list[Renderable]:
 
 def _pair(pair: PairDifference, *, alone: bool) -> Iterator[Renderable]:
     """If there is only one kernel, its times are already in the heading."""
-    summary = limits(pair) or "" if alone else pair_headline(pair)
+    summary = limits(pair) or "" if alone else pair.verdict.headline
     yield Text.assemble((pair.kernel, "bold"), f": {summary}" if summary else "")
     if how := how_paired(pair):
         yield Indented(Text(how, style="dim"), 2)
@@ -143,7 +139,7 @@ def _pair(pair: PairDifference, *, alone: bool) -> Iterator[Renderable]:
 
 def _shares_text(pair: PairDifference) -> str:
     """What the percentages of the rows mean; empty if no row has one."""
-    shares = [float(each.share.value) for each in pair.attribution if each.share]
+    shares = [each.share for each in pair.attribution if each.share is not None]
     if not shares:
         return ""
     word = "saved" if pair.timing.saved > 0 else "lost"
@@ -152,7 +148,7 @@ def _shares_text(pair: PairDifference) -> str:
 
 
 def _attribution(heading: str, each: Attribution) -> Table:
-    share = f"{each.share:.0f}" if each.share else ""
+    share = f"{each.percent:.0f}" if each.percent else ""
     line = Table.grid(padding=(0, 1))
     line.add_column(width=_INDENT - 1, style="cyan", justify="right")
     line.add_column(width=5, justify="right")
@@ -179,23 +175,20 @@ def _findings(pair: PairDifference) -> Iterator[Renderable]:
 def _closing(difference: Difference, printed: Sequence[PairDifference]) -> Iterator[Renderable]:
     if share := unprofiled_text(difference):
         yield Text(f"{share}.")
-    step = difference.next_step
+    step = difference.next
     if step:
         yield Text.assemble(("Next: ", "bold"), step.text)
         action = Text.assemble(("→ ", "bold"), step.action)
         yield Indented(action, 2)
     else:
         yield Text.assemble(("Next: ", "bold"), nothing_next(difference))
-    checked = check_sentences(difference)
-    verified = f"{len(checked.verified)} of {checked.numbers} numbers verified against "
     rows = [each for pair in printed for each in pair.attribution]
-    estimates = _ESTIMATES if any(each.share and each.kind == "cause" for each in rows) else ""
-    yield Text(f"{verified}{sources(difference)}.{estimates}", style="dim")
+    estimates = _ESTIMATES if any(each.percent and each.kind == "cause" for each in rows) else ""
+    yield Text(f"{verified_text(difference)}.{estimates}", style="dim")
 
 
 def _gate(gate: Gate) -> Iterator[Renderable]:
-    verdict = gate_verdict(gate)
-    yield Text(capitalized(verdict), style="bold red" if gate.failed else "bold green")
+    yield Text(capitalized(gate.verdict), style="bold red" if gate.failed else "bold green")
     for regression in gate.regressions:
         yield Text(f"  {regression.text}")
     for line in gate_notes(gate):

@@ -12,7 +12,12 @@ from types import MappingProxyType
 from typing import Any
 
 from keet.comparison.compare import Difference, compare
+from keet.comparison.gate import gate_difference
 from keet.comparison.pairing.sides import KernelGroup, Side, SideCapture, groups_of
+from keet.comparison.result import Gate
+from keet.comparison.sentences import texts_of
+from keet.evidence import Sentence
+from keet.evidence.free_numbers import number_in
 from keet.ingest import read_profile
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import (
@@ -102,6 +107,23 @@ def difference(before: Profile, after: Profile, **options: Any) -> Difference:
 def reasons(found: Difference) -> dict[str, str]:
     """Ids and how much they weigh."""
     return {reason.id: reason.severity for reason in found.all_caveats}
+
+
+def check_cited(found: Difference) -> None:
+    """Each number of its texts is printed from evidence, which the document has."""
+    texts = [found.verdict.headline, *texts_of(found)]
+    assert all(isinstance(text, Sentence) for text in texts)
+    said = [*texts, *(reason.text for reason in found.all_caveats), found.next and found.next.text]
+    cited = {id_ for text in said if isinstance(text, Sentence) for id_ in text.ids}
+    assert cited <= found.evidence.keys()
+    plain = [text for text in said if isinstance(text, str) and not isinstance(text, Sentence)]
+    assert [text for text in plain if number_in(text)] == []
+
+
+def gated(found: Difference, percent: float = 5.0) -> Gate:
+    gate = gate_difference(found, percent).gate
+    assert gate
+    return gate
 
 
 # --- the same report with something changed

@@ -60,6 +60,6 @@ def rows_of(found: Difference) -> tuple[float, float]:
     timings = [pair.timing for pair in found.pairs]
     rest = found.not_profiled
     return (
-        sum(t.before or 0.0 for t in timings) + (float(rest.before.value) if rest else 0.0),
-        sum(t.after or 0.0 for t in timings) + (float(rest.after.value) if rest else 0.0),
+        sum(t.before or 0.0 for t in timings) + (float(rest.time.before.value) if rest else 0.0),
+        sum(t.after or 0.0 for t in timings) + (float(rest.time.after.value) if rest else 0.0),
     )

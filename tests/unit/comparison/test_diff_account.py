@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
-from compared import difference, pipeline, sample, sample_difference, side, without
+from compared import check_cited, difference, pipeline, sample, sample_difference, side, without
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +16,7 @@ from keet.analysis.ledger import Ledger
 from keet.comparison.causes.account_changes import PartChange, account_changes, leading_parts
 from keet.comparison.causes.explained_pair import ExplainedPair, WeightedLaunch
 from keet.comparison.compare import Difference, compare
-from keet.comparison.sentences import check_sentences
+from keet.comparison.number_change import NumberChange
 from keet.comparison.timing.pair_timing import Timing
 from keet.evidence import Evidence
 from keet.units import Quantity
@@ -51,10 +51,10 @@ def test_the_part_that_was_fixed_leads() -> None:
 def test_shares_add_up_to_the_difference() -> None:
     for part in sample_difference("matrix_flip").pairs[0].account:
         assert part.share
-        inner = [child.share.value for child in part.children if child.share]
-        assert not inner or sum(inner) == pytest.approx(part.share.value, abs=0.1)
+        inner = [child.share for child in part.children if child.share]
+        assert not inner or sum(inner) == pytest.approx(part.share, abs=0.001)
     shares = [part.share for part in sample_difference("matrix_flip").pairs[0].account]
-    assert sum(share.value for share in shares if share) == pytest.approx(100, abs=0.1)
+    assert sum(share for share in shares if share) == pytest.approx(1, abs=0.001)
 
 
 def test_an_unchanged_time_has_an_account_and_no_shares() -> None:
@@ -112,7 +112,7 @@ def test_what_one_side_does_not_split_is_compared_whole(part_id: str, lacking: s
     assert sum(each.time.fell for each in pair.account) == pytest.approx(
         pair.timing.saved, rel=1e-3
     )
-    assert check_sentences(found).unsupported == ()
+    check_cited(found)
     said = [each.what for each in pair.attribution if each.kind == "account"]
     assert part_id in ("idle", "issuing") or any(part.not_split in what for what in said)
 
@@ -287,7 +287,18 @@ def _split(
 def test_leading_parts_are_large_children_or_the_part_itself() -> None:
     def part(part_id: str, share: float, *children: PartChange) -> PartChange:
         shown = Evidence("E1", part_id, share, "%", part_id)
-        return PartChange(part_id, None, shown, children)  # type: ignore[arg-type]
+        times = {"before_us": 0.0, "after_us": 0.0, "change_us": 0.0}
+        return PartChange(
+            id=part_id,
+            part=part_id,
+            **times,
+            share=share / 100,
+            not_split=None,
+            evidence=[shown],
+            children=children,
+            time=NumberChange(part_id, shown, shown),
+            percent=shown,
+        )
 
     large = part("waiting", 60, part("waiting.a", 40), part("waiting.b", -12), part("waiting.c", 8))
     spread = part("issuing", 15, part("issuing.a", 8), part("issuing.b", 7))

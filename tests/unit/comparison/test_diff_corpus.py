@@ -8,13 +8,12 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from compared import difference, read
+from compared import check_cited, difference, read
 from test_diff_samples import check_mirrored
 
 from keet.comparison.compare import Difference
 from keet.comparison.pairing.pairs import pair_groups
 from keet.comparison.pairing.sides import groups_of
-from keet.comparison.sentences import check_sentences
 from keet.errors import KeetError
 from keet.profile import Profile
 from tests.conftest import corpus_files, needs_corpus
@@ -88,12 +87,12 @@ def test_each_report_against_itself() -> None:
         assert found.timing.word in ("unchanged", "inconclusive"), path.name
         assert found.timing.speedup in (1, None)
         assert {reason.id for reason in found.forbidden} <= {"no_times"}
-        assert check_sentences(found).unsupported == ()
+        check_cited(found)
 
 
 def _check_sense(found: Difference, before: Profile, after: Profile) -> None:
-    assert check_sentences(found).unsupported == ()
-    assert all(math.isfinite(each.value) for each in found.evidence if each.derived_from)
+    check_cited(found)
+    assert all(math.isfinite(each.value) for each in found.evidence.values() if each.derived_from)
     devices = [{launch.device.name for launch in each.launches} for each in (before, after)]
     if devices[0] != devices[1]:
         assert "device" in {reason.id for reason in found.forbidden}

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compared import Kernel, difference, made, sample
+from compared import Kernel, check_cited, difference, made, sample
 from tables import in_run, ran, row, table
 
 from keet.comparison.compare import Difference
-from keet.comparison.sentences import (
-    basis_text,
-    check_sentences,
-    headline,
-    span_text,
-    unprofiled_text,
-)
+from keet.comparison.sentences import basis_text, span_text, unprofiled_text
 from keet.profile import Profile
 from keet.profile.run_table import Migrations
 from tests.rows import each_row
@@ -41,8 +35,8 @@ def test_the_length_of_runs_with_much_idle_time_is_printed(
 ) -> None:
     found = _spans(before, after)
     assert span_text(found) == text
-    assert headline(found).startswith("Unchanged: GPU time 1 ms → 1 ms in the run")
-    assert check_sentences(found).unsupported == ()
+    assert found.verdict.headline.startswith("Unchanged: GPU time 1 ms → 1 ms in the run")
+    check_cited(found)
 
 
 def test_two_gpus_are_idle_only_if_both_are() -> None:
@@ -140,17 +134,13 @@ def test_a_short_launch_is_not_split_as_under_replay() -> None:
 def test_the_next_step_has_no_share_if_the_replay_differs_from_the_run() -> None:
     long, short = (_ran_as("matrix_flip", 10, us) for us in (3000.0, 1020.0))
     gapped, plain = difference(short, long), difference(long, short)
-    assert gapped.next_step
-    assert gapped.next_step.text.endswith(
-        " under replay; how much it saves in the run is not known"
-    )
-    assert gapped.next_step.share is None
-    assert plain.next_step
-    assert plain.next_step.share
-    assert plain.next_step.text.endswith(
-        f"; that saves {plain.next_step.share:.0f} of the GPU time after"
-    )
-    assert check_sentences(plain).unsupported == ()
+    assert gapped.next
+    assert gapped.next.text.endswith(" under replay; how much it saves in the run is not known")
+    assert gapped.next.share is None
+    assert plain.next
+    assert plain.next.share
+    assert plain.next.text.endswith(f"; that saves {plain.next.share:.0f} of the GPU time after")
+    check_cited(plain)
 
 
 def test_the_share_of_unprofiled_kernels_is_printed_with_the_next_step() -> None:
@@ -161,4 +151,4 @@ def test_the_share_of_unprofiled_kernels_is_printed_with_the_next_step() -> None
     )
     less = ran(("hot", 10, 4e6), ("small", 1, 6e6), profiled=["small"])
     assert unprofiled_text(difference(less, less)) is None
-    assert check_sentences(found).unsupported == ()
+    check_cited(found)

@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from compared import INSTRUCTIONS, LAUNCHED, Kernel, difference, made, reasons, sample, side
+from compared import (
+    INSTRUCTIONS,
+    LAUNCHED,
+    Kernel,
+    check_cited,
+    difference,
+    gated,
+    made,
+    reasons,
+    sample,
+    side,
+)
 from test_diff_samples import check_mirrored
 
 from keet.comparison.compare import Difference, compare
-from keet.comparison.gate import gate_time
+from keet.comparison.gate import _not_gated
 from keet.comparison.pairing.sides import Side, SideCapture, all_captured
-from keet.comparison.sentences import check_sentences, headline, pair_headline
+from keet.errors import NotComparable
 from keet.profile import Profile
 from kernels_samples.casebook.cases import Case, cases_of
 from kernels_samples.casebook.family import load_families, load_split
@@ -28,12 +39,16 @@ def _no_total(found: Difference) -> bool:
     refused = found.no_total is not None
     if refused:
         assert (found.timing.word, found.timing.speedup) == ("inconclusive", None)
-        assert (found.time, found.speedup, found.basis) == (None, None, "per_launch")
-        assert headline(found).startswith("No total can be given: ")
-        assert {pair.basis for pair in found.pairs} == {"per_launch"}
+        assert (found.time, found.verdict.speedup, found.verdict.basis) == (
+            None,
+            None,
+            "per_launch",
+        )
+        assert found.verdict.headline.startswith("No total can be given: ")
+        assert {pair.verdict.basis for pair in found.pairs} == {"per_launch"}
     else:
-        assert {pair.basis for pair in found.pairs} == {"reports"}
-    assert check_sentences(found).unsupported == ()
+        assert {pair.verdict.basis for pair in found.pairs} == {"reports"}
+    check_cited(found)
     return refused
 
 
@@ -54,16 +69,16 @@ def test_another_number_of_launches(line: str | None, *, refused: bool) -> None:
     assert _no_total(found) == refused
     (pair,) = found.pairs
     if refused:
-        assert pair_headline(pair) == "3.00x faster per launch: 300 us → 100 us"
-        assert headline(found) == (
+        assert pair.verdict.headline == "3.00x faster per launch: 300 us → 100 us"
+        assert found.verdict.headline == (
             "No total can be given: the number of launches changed, and the reports do not contain "
             "all launches. Profile both with keet profile, which records the whole run, add the "
             "run tables of both with --run-table-before FILE --run-table FILE, or give the launch "
             "counts with --times N:M."
         )
     else:
-        assert pair_headline(pair) == "5.00x faster: 3 ms → 600 us"
-    assert pair.launches == (10, 6)
+        assert pair.verdict.headline == "5.00x faster: 3 ms → 600 us"
+    assert (pair.launches.before, pair.launches.after) == (10, 6)
 
 
 def test_times_option_gives_a_total() -> None:
@@ -132,7 +147,7 @@ def test_fused_launches_with_other_work_are_inconclusive() -> None:
     assert [pair.how for pair in found.pairs] == ["same", "fused"]
     assert _no_total(found)
     assert found.pairs[1].timing.word == "inconclusive"
-    assert pair_headline(found.pairs[1]) == "inconclusive per launch: 50 us → 250 us"
+    assert found.pairs[1].verdict.headline == "inconclusive per launch: 50 us → 250 us"
 
 
 def test_kernels_of_one_report_only() -> None:
@@ -140,7 +155,7 @@ def test_kernels_of_one_report_only() -> None:
     after = made(Kernel("keep", 5e5), command_line=_SOME)
     found = _both(before, after)
     assert _no_total(found)
-    assert [pair_headline(pair) for pair in found.pairs] == [
+    assert [pair.verdict.headline for pair in found.pairs] == [
         "2.00x faster per launch: 1 ms → 500 us",
         "gone: 1 ms per launch",
     ]
@@ -198,7 +213,7 @@ def test_a_launch_that_may_do_the_work_of_many(edit: _Edit) -> None:
     assert _no_total(found)
     (pair,) = found.pairs
     assert pair.timing.word == "inconclusive"
-    assert pair_headline(pair).startswith("inconclusive per launch: 1 ms → ")
+    assert pair.verdict.headline.startswith("inconclusive per launch: 1 ms → ")
     assert {"launch_work", "work_per_launch"} & set(reasons(found))
     assert not _no_total(edit.found(_ALL))
 
@@ -247,15 +262,15 @@ def test_a_larger_grid_without_counts_that_takes_longer() -> None:
 def test_without_a_total_kernels_are_gated_per_launch() -> None:
     before = made(*[Kernel("step", 1e5)] * 10, Kernel("other", 1e5), command_line=_SOME)
     after = made(*[Kernel("step", 2e5)] * 6, Kernel("other", 1e5), command_line=_SOME)
-    gate = gate_time(difference(before, after), 5.0)
+    gate = gated(difference(before, after))
     assert [(each.kernel, each.metric) for each in gate.regressions] == [
         ("step", "time per launch")
     ]
     assert gate.checked == 2
-    assert not gate.total
-    assert gate.not_gated == (
+    assert not gate.total_gated
+    assert gate.not_gated == [
         "the total was not gated: the number of launches changed; kernels are gated per launch",
-    )
+    ]
 
 
 def test_fewer_instructions_for_the_same_output_are_a_fix() -> None:
@@ -267,14 +282,15 @@ def test_fewer_instructions_for_the_same_output_are_a_fix() -> None:
 
 
 def test_a_launch_with_other_work_is_not_gated() -> None:
-    gate = gate_time(_Edit(threads=1, work=50, time=5).found(), 5.0)
-    assert (gate.checked, gate.failed) == (0, False)
-    assert gate.not_gated[1] == "not gated because a launch may do other work than before: k"
+    found = _Edit(threads=1, work=50, time=5).found()
+    with pytest.raises(NotComparable, match="nothing was gated"):
+        gated(found)
+    assert "not gated because a launch may do other work than before: k" in _not_gated(found)
 
 
 def test_the_next_step_has_no_share_if_the_total_is_not_known() -> None:
     found = difference(sample("ring_steps"), sample("ring_steps", "fast"))
-    step = found.next_step
+    step = found.next
     assert step
     assert "of the total" not in step.text
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from compared import Kernel, difference, made, reasons
+from compared import Kernel, check_cited, difference, gated, made, reasons
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tables import in_run, row
 
 from keet.comparison.compare import Difference
-from keet.comparison.gate import gate_time
-from keet.comparison.sentences import basis_text, check_sentences, headline, pair_headline
+from keet.comparison.sentences import basis_text
+from keet.errors import NotComparable
 from keet.profile import Profile
 from keet.profile.run_table import RunTable
 from keet.profile.timeline import Record, tabulate
@@ -48,7 +48,7 @@ def _ran(*spans: tuple[str, int, int], profiled: str = "k") -> Profile:
 
 def test_sums_of_durations_are_named_in_the_output() -> None:
     found = difference(_summed(("k", 10, 1e7)), _summed(("k", 10, 1.2e7)))
-    assert headline(found) == (
+    assert found.verdict.headline == (
         "1.20x slower: durations add up to 10 ms → 12 ms in the run (noise 7.0%, assumed)."
     )
     assert basis_text(found) == (
@@ -60,13 +60,15 @@ def test_sums_of_durations_are_named_in_the_output() -> None:
         "launch durations are summed on both sides; where kernels overlap, this sum exceeds the "
         "GPU time"
     ]
-    assert check_sentences(found).unsupported == ()
+    check_cited(found)
 
 
 def test_launches_that_took_longer_than_alone_may_have_overlapped() -> None:
     """Eight streams: durations grew from 10 to 18 ms, and the program got four times as fast."""
     found = difference(_summed(("k", 10, 1e7)), _summed(("k", 10, 1.8e7)))
-    assert headline(found).startswith("Inconclusive: durations add up to 10 ms → 18 ms in the run")
+    assert found.verdict.headline.startswith(
+        "Inconclusive: durations add up to 10 ms → 18 ms in the run"
+    )
     assert (found.timing.speedup, found.pairs[0].timing.speedup) == (None, None)
     assert found.pairs[0].attribution == ()
     assert _texts(found, "overlap") == [
@@ -76,8 +78,8 @@ def test_launches_that_took_longer_than_alone_may_have_overlapped() -> None:
         "have run at the same time, and then the sum of durations grows although the GPU finishes "
         "sooner",
     ]
-    gate = gate_time(found, 5.0)
-    assert (gate.checked, gate.total, gate.regressions) == (0, False, ())
+    with pytest.raises(NotComparable, match="nothing was gated: kernels may have run at the same"):
+        gated(found)
 
 
 def test_a_small_undecided_kernel_does_not_affect_the_total() -> None:
@@ -95,7 +97,7 @@ def test_busy_time_is_never_compared_with_a_sum_of_durations() -> None:
     together = _ran(("k", 0, 2 * _MS), ("k", 0, 2 * _MS))
     apart = _summed(("k", 2, 2.2e6))
     for found in (difference(together, apart), difference(apart, together)):
-        assert found.by_durations
+        assert found.verdict.measure == "durations"
         assert sorted([found.timing.before or 0, found.timing.after or 0]) == [2.2e6, 4e6]
         assert found.timing.word == found.pairs[0].timing.word == "inconclusive"
     alone = difference(_ran(("k", 0, 2 * _MS), ("k", 2 * _MS, 4 * _MS)), apart)
@@ -110,19 +112,19 @@ def test_a_kernel_is_not_slower_because_an_overlapping_one_was_removed() -> None
     work = [("k", n * _MS, (n + 1) * _MS) for n in range(4)]
     found = difference(_ran(*work, ("poll", 0, 4 * _MS)), _ran(*work))
     said = "Unchanged in total: GPU time 4 ms → 4 ms in the run (noise 7.0%, assumed)."
-    assert headline(found) == said
+    assert found.verdict.headline == said
     (pair,) = found.pairs
-    assert pair_headline(pair) == "inconclusive: 2 ms → 4 ms in the run (4 launches)"
+    assert pair.verdict.headline == "inconclusive: 2 ms → 4 ms in the run (4 launches)"
     assert pair.attribution == ()
     assert _texts(found, "overlap") == [
         "No verdict on k: launches ran at the same time, and the durations of its launches "
         "(4 ms → 4 ms) changed differently from its share of the GPU time (2 ms → 4 ms)"
     ]
-    gate = gate_time(found, 5.0)
-    assert (gate.regressions, gate.total) == ((), True)
-    assert gate.not_gated == (
+    gate = gated(found)
+    assert (gate.regressions, gate.total_gated) == ([], True)
+    assert gate.not_gated == [
         "not gated because kernels ran, or may have run, at the same time: k",
-    )
+    ]
 
 
 def test_a_kernel_that_overlaps_only_itself_gets_a_verdict_and_is_gated() -> None:
@@ -131,10 +133,10 @@ def test_a_kernel_that_overlaps_only_itself_gets_a_verdict_and_is_gated() -> Non
     spans = ("k", 0, int(1.2 * _MS)), ("k", 0, int(1.2 * _MS)), ("other", 3 * _MS, 4 * _MS)
     found = difference(_ran(*spans), serial)
     (pair,) = found.pairs
-    assert pair_headline(pair) == "1.67x slower: 1.20 ms → 2 ms in the run (2 launches)"
-    gate = gate_time(found, 5.0)
-    assert [each.kernel for each in gate.regressions] == ["all kernels", "k"]
-    assert gate.not_gated == ()
+    assert pair.verdict.headline == "1.67x slower: 1.20 ms → 2 ms in the run (2 launches)"
+    gate = gated(found)
+    assert [each.kernel for each in gate.regressions] == [None, "k"]
+    assert gate.not_gated == []
 
 
 def test_kernels_that_overlap_each_other_get_no_verdict() -> None:
@@ -190,5 +192,5 @@ def test_a_verdict_holds_for_durations_too(
         if pair.timing.word == "slower":
             assert spent[0] < spent[1]
     assert not found.timing.undecided
-    assert check_sentences(found).unsupported == ()
+    check_cited(found)
     assert "durations" not in reasons(found)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from compared import Kernel, difference, made, read, reasons, sample
+from compared import Kernel, check_cited, difference, gated, made, read, reasons, sample
 from hypothesis import given
 from hypothesis import strategies as st
 from tables import in_run, row, table
 
 from keet.comparison.compare import Difference
-from keet.comparison.gate import gate_time
-from keet.comparison.sentences import check_sentences, headline
 from keet.profile import Profile
 from tests.conftest import TESTS
 
@@ -60,13 +58,13 @@ def test_launches_unlike_the_profiled_one_are_not_accounted_for() -> None:
         "up only 3% of its time; the counters may not apply to the other launches, so no account "
         "is given"
     ]
-    assert found.next_step
-    assert found.next_step.share is None
-    assert found.next_step.text.endswith(
+    assert found.next
+    assert found.next.share is None
+    assert found.next.text.endswith(
         "; most of the kernel's time is in launches much longer or shorter than the profiled one: how much it saves in the "
         "run is not known"
     )
-    assert check_sentences(found).unsupported == ()
+    check_cited(found)
     (back,) = difference(after, before).pairs
     assert back.attribution == ()
 
@@ -83,8 +81,8 @@ def test_nothing_is_counted_for_launches_of_another_shape() -> None:
 
 def test_the_next_step_counts_launches_like_the_profiled_one() -> None:
     before = _flip((10, 2000.0, True))
-    some = difference(before, _flip((10, 1020.0, True), (1, 5100.0, False))).next_step
-    every = difference(before, _flip((10, 1020.0, True))).next_step
+    some = difference(before, _flip((10, 1020.0, True), (1, 5100.0, False))).next
+    every = difference(before, _flip((10, 1020.0, True))).next
     assert some
     assert some.share
     assert every
@@ -106,7 +104,7 @@ def test_the_next_step_never_saves_more_than_its_launches_took(
     launches: int, others: int, us: float
 ) -> None:
     after = _flip((launches, 1020.0, True), (others, us, False))
-    step = difference(_flip((launches, 2000.0, True)), after).next_step
+    step = difference(_flip((launches, 2000.0, True)), after).next
     assert step
     assert step.whole
     if step.weighted.doubt is None:
@@ -127,16 +125,18 @@ def _shared(us: float, overlapped_ns: float | None = 0.0) -> Profile:
 
 def test_launches_that_the_table_does_not_tell_apart_have_no_verdict() -> None:
     found = difference(_shared(40.0), _shared(50.0))
-    assert headline(found).startswith("1.25x slower in total: GPU time 4 ms → 5 ms in the run")
+    assert found.verdict.headline.startswith(
+        "1.25x slower in total: GPU time 4 ms → 5 ms in the run"
+    )
     assert [pair.timing.word for pair in found.pairs] == ["inconclusive", "inconclusive"]
     assert [pair.attribution for pair in found.pairs] == [(), ()]
     apart = "No verdict on k: the run table does not distinguish the launches of this kernel"
     assert _texts(found, "mixed_launches") == [apart, apart]
-    gate = gate_time(found, 5.0)
-    assert [each.kernel for each in gate.regressions] == ["all kernels"]
-    assert gate.not_gated == (
+    gate = gated(found)
+    assert [each.kernel for each in gate.regressions] == [None]
+    assert gate.not_gated == [
         "not gated because the run table does not distinguish launches: k, k",
-    )
+    ]
 
 
 def test_the_average_under_replay_is_not_the_time_of_a_launch() -> None:
@@ -163,22 +163,22 @@ def test_repeated_launches_of_one_shape_are_judged() -> None:
 def test_the_next_step_names_the_likely_reason_for_a_gap() -> None:
     managed = read(_RUNS / "managed.ncu-repz")
     found = difference(managed, managed)
-    step = found.next_step
+    step = found.next
     assert step
-    assert (step.finding, step.reason and step.reason.id) == (None, "managed_or_host_memory")
+    assert (step.finding, step.reason) == (None, "managed_or_host_memory")
     assert step.text == (
         "relax: 116x as long in the run as under replay, likely because of managed or host memory"
     )
     assert step.action.startswith("Call cudaMemPrefetchAsync before the launch")
-    assert check_sentences(found).unsupported == ()
+    check_cited(found)
 
 
 def test_kernels_that_share_the_gpu_are_nothing_to_fix() -> None:
     found = difference(
         read(_RUNS / "streams_serial.ncu-repz"), read(_RUNS / "streams_together.ncu-repz")
     )
-    assert found.next_step
-    assert found.next_step.reason is None
-    assert found.next_step.text.endswith("how much it saves in the run is not known")
+    assert found.next
+    assert found.next.reason is None
+    assert found.next.text.endswith("how much it saves in the run is not known")
     (pair,) = found.pairs
     assert (pair.timing.word, pair.timing.speedup) == ("faster", pytest.approx(4.22, abs=0.005))

@@ -128,9 +128,9 @@ def test_an_unmeasured_time_is_not_zero(ns: float | str | None) -> None:
     for before, after in ((whole, part), (part, whole), (part, part)):
         found = difference(before, after)
         assert found.timing.word == "inconclusive"
-        assert found.speedup is None
+        assert found.verdict.speedup is None
         assert [pair.timing.word for pair in found.pairs] == ["unchanged", "inconclusive"]
-        computed = [each for each in found.evidence if each.metric != DURATION]
+        computed = [each for each in found.evidence.values() if each.metric != DURATION]
         assert all(math.isfinite(each.value) for each in computed)
 
 

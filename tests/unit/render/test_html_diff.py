@@ -16,7 +16,7 @@ from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.causes.line_changes import LineCost, SideLines, read_lines
 from keet.comparison.compare import Difference, compare
 from keet.comparison.pairing.sides import Side, SideCapture
-from keet.comparison.sentences import headline_parts, pair_headline
+from keet.comparison.sentences import headline_parts
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
 from keet.profile.launch import Location
@@ -78,14 +78,14 @@ def plain(text: str) -> str:
 @pytest.mark.parametrize("name", ["matrix_flip", "pipeline"])
 def test_the_page_says_what_the_terminal_says(name: str) -> None:
     compared = difference(name)
-    text = text_of(diff_page(compared, None, 5)).replace(" ", "")
+    text = text_of(diff_page(compared, 5)).replace(" ", "")
     expected = [*filter(None, headline_parts(compared))]
     for pair in compared.pairs:
         if pair.timing.word == "unchanged":
             continue
         expected += [each.what for each in pair.attribution]
         expected += [label for _, labels in finding_words(pair) for label in labels.split(", ")]
-        expected += [pair_headline(pair)] if len(compared.pairs) > 1 else []
+        expected += [pair.verdict.headline] if len(compared.pairs) > 1 else []
     missing = [each for each in expected if plain(each).replace(" ", "") not in text]
     assert len(expected) > 10
     assert not missing
@@ -94,8 +94,8 @@ def test_the_page_says_what_the_terminal_says(name: str) -> None:
 @pytest.mark.parametrize("name", ["matrix_flip", "pipeline"])
 def test_links_lead_to_unique_ids(name: str) -> None:
     for page in (
-        diff_page(difference(name), None, 5),
-        diff_section(difference(name), None, 5, Anchors("r1")),
+        diff_page(difference(name), 5),
+        diff_section(difference(name), 5, Anchors("r1")),
     ):
         ids = re.findall(r' id="([^"]*)"', page)
         links = re.findall(r' href="#([^"]*)"', page)
@@ -106,25 +106,25 @@ def test_links_lead_to_unique_ids(name: str) -> None:
 
 def test_each_changed_line_is_a_link_to_its_row() -> None:
     compared = difference("matrix_flip")
-    page = diff_page(compared, None, 5)
+    page = diff_page(compared, 5)
     lines = [each for each in compared.pairs[0].attribution if each.kind == "line"]
     linked = re.findall(r'<li><b class="number">[^<]*</b> <a href="#([^"]*)"><code>([^<]*)</', page)
     assert [where for _, where in linked] == [each.where for each in lines]
     for (target, _), each in zip(linked, lines, strict=True):
         number = re.search(rf'id="{target}">(\d+)<', page)
         assert number
-        assert int(number[1]) in {place.line for place in each.place or () if place}
+        assert int(number[1]) in {place.line for place in (each.before, each.after) if place}
         # The page's script scrolls elements with this class to the middle of the window.
         assert re.search(rf'class="no (before|after) line" id="{target}"', page)
 
 
 def test_the_page_is_the_same_every_time() -> None:
-    pages = {diff_page(difference("pipeline"), None, 5) for _ in range(2)}
+    pages = {diff_page(difference("pipeline"), 5) for _ in range(2)}
     assert len(pages) == 1
 
 
 def test_embedded_page_prefixes_its_ids() -> None:
-    part = diff_section(difference("pipeline"), None, 5, Anchors("r1"))
+    part = diff_section(difference("pipeline"), 5, Anchors("r1"))
     assert all(name.startswith("r1-diff") for name in re.findall(r' id="([^"]*)"', part))
     levels = [int(level) for level in re.findall(r"<h(\d)", part)]
     assert levels[0] == 2
@@ -320,14 +320,13 @@ def test_why_names_what_explains_most_of_the_change() -> None:
     pair = difference("hydro_element").pairs[0]
     causes = [each for each in pair.attribution if each.kind == "cause"]
     assert main_reasons(pair) == causes[:1]  # 70 % of the change, though a part has 91 %
-    small = [each._replace(share=each.share and each.share._replace(value=17)) for each in causes]
-    work = causes[0]._replace(what="fewer instructions", share=None)
+    small = [replace(each, share=each.share and 0.17) for each in causes]
+    work = replace(causes[0], what="fewer instructions", share=None)
     others = [each for each in pair.attribution if each.kind != "cause"]
-    main = main_reasons(pair._replace(attribution=(*small, work, *others)))
+    main = main_reasons(replace(pair, attribution=(*small, work, *others)))
     assert [each.kind for each in main] == ["account", "cause"]
     assert main[1].what == "fewer instructions"
-    undecided = pair._replace(timing=pair.timing._replace(undecided=True))
-    assert undecided.timing.word == "inconclusive"
+    undecided = replace(pair, verdict=replace(pair.verdict, word="inconclusive"))
     assert main_reasons(undecided) == []
 
 
@@ -335,30 +334,30 @@ def test_an_inconclusive_kernel_has_no_why() -> None:
     compared = difference("pipeline")
     pair = compared.pairs[1]
     assert pair.attribution
-    undecided = pair._replace(timing=pair.timing._replace(undecided=True))
-    page = diff_page(compared._replace(pairs=(compared.pairs[0], undecided)), None, 5)
+    undecided = replace(pair, verdict=replace(pair.verdict, word="inconclusive"))
+    page = diff_page(replace(compared, pairs=(compared.pairs[0], undecided)), 5)
     row = page.partition("<tbody>")[2].partition("</tbody>")[0].split("<tr>")[2]
     assert row.endswith("<td></td></tr>")
 
 
 def test_verdict_names_what_was_not_compared_and_the_noise_source() -> None:
-    text = text_of(diff_page(difference("matrix_flip"), None, 5))
+    text = text_of(diff_page(difference("matrix_flip"), 5))
     assert "Only these launches were compared; the program's total time is not known." in text
     assert "Not compared only 1 kernel was compared; what changed in other kernels" in text
     assert "Noise 5.0%: a smaller difference may be chance. Assumed, not measured" in text
     assert "grid 256×1024, block 32×8 → grid 256×256, block 32×8" in text
-    whole = text_of(diff_page(difference("pipeline"), None, 5))  # all launches are in the reports
+    whole = text_of(diff_page(difference("pipeline"), 5))  # all launches are in the reports
     assert "Not compared" not in whole
     assert "from how much the launches of one kernel differ" in whole
 
 
 def test_verdict_is_printed_once() -> None:
-    page = diff_page(difference("pipeline"), None, 5)
+    page = diff_page(difference("pipeline"), 5)
     assert not re.search(r'class="badge[^>]*>(faster|slower|unchanged|inconclusive)<', page)
 
 
 def test_each_group_says_what_its_percentages_are() -> None:
-    text = text_of(diff_page(difference("hydro_element"), None, 5))
+    text = text_of(diff_page(difference("hydro_element"), 5))
     assert "Percentages are of the time saved." in text
     for sentence in (
         "Why (estimates:",
@@ -370,13 +369,13 @@ def test_each_group_says_what_its_percentages_are() -> None:
 
 
 def test_forecast_is_beside_the_measured_speedup() -> None:
-    text = text_of(diff_page(difference("hydro_element"), None, 5))
+    text = text_of(diff_page(difference("hydro_element"), 5))
     assert "fixed: local memory 2.0x, uncoalesced global access 1.2x, each on its own." in text
     assert "Measured, with all changes of the code together: 3.51x faster." in text
 
 
 def test_the_two_reports_say_how_the_launches_were_made() -> None:
-    text = text_of(diff_page(difference("matrix_flip"), None, 5)).rpartition("The two reports")[2]
+    text = text_of(diff_page(difference("matrix_flip"), 5)).rpartition("The two reports")[2]
     rows = ("Grid 256×1024 256×256", "Block 32×8 32×8", "Registers per thread 16 26")
     rows = (*rows, "SM clock 1.98 GHz 1.94 GHz", "Warp samples 264 312")
     assert [row for row in rows if row not in text] == []
@@ -384,7 +383,7 @@ def test_the_two_reports_say_how_the_launches_were_made() -> None:
 
 
 def test_a_file_name_has_no_place_to_break_at_its_hyphen() -> None:
-    page = diff_page(difference("matrix_flip"), None, 5)
+    page = diff_page(difference("matrix_flip"), 5)
     assert '<code class="path"><span>kernels_samples/</span><span>matrix_flip/</span>' in page
     assert "<span>slow.ncu-rep</span></code> → " in page
 
@@ -401,10 +400,10 @@ def test_hostile_names_and_lines_are_text() -> None:
     compared = _compared(before, after)
     (pair,) = compared.pairs
     attribution = tuple(
-        each._replace(what=f"{each.where}{nasty}", code=nasty) for each in pair.attribution
+        replace(each, what=f"{each.where}{nasty}", code=nasty) for each in pair.attribution
     )
-    hostile = pair._replace(attribution=attribution)
-    page = diff_page(compared._replace(pairs=(hostile, pair)), None, 5)
+    hostile = replace(pair, attribution=attribution)
+    page = diff_page(replace(compared, pairs=(hostile, pair)), 5)
     assert nasty not in page
     assert page.count("<script") == 1
     assert "<img" not in page
@@ -434,7 +433,7 @@ def test_150_pairs_stay_below_the_size_of_a_page() -> None:
     sides = [_of_150(base, factor) for factor in (1.0, 1.5)]
     compared = _compared(*sides)
     assert len(compared.pairs) == 150
-    page = diff_page(compared, None, 5)
+    page = diff_page(compared, 5)
     assert len(page.encode()) < 6_000_000
     assert page.partition("<tbody>")[2].partition("</tbody>")[0].count("<tr>") == 150
 

@@ -19,7 +19,6 @@ from keet.documents.diff import PairDocument
 from keet.ingest import read_profile
 from keet.profile import Location
 from keet.render.html.diff import diff_page
-from keet.render.json.diff import diff_document
 from keet.units import Quantity
 from tests.conftest import REPORTS
 from tests.kept_reports import sample_report
@@ -47,14 +46,14 @@ def difference(name: str) -> Difference:
 
 @cache
 def page_of(name: str) -> ET.Element:
-    return page_tree(diff_page(difference(name), None, 5))
+    return page_tree(diff_page(difference(name), 5))
 
 
 # --- kernels
 
 
 def test_kernels_are_sorted_by_the_times_of_the_document() -> None:
-    pairs = diff_document(difference("pipeline"), None).pairs
+    pairs = difference("pipeline").pairs
     rows = _kernels(page_of("pipeline"))
     assert len(rows) == len(pairs) > 3
     for row, pair in zip(rows, pairs, strict=True):
@@ -70,9 +69,9 @@ def test_where_there_are_many_kernels_the_longest_are_listed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("keet.render.html.diff._ROWS", 2)
-    pairs = diff_document(difference("pipeline"), None).pairs
+    pairs = difference("pipeline").pairs
     longest = sorted(pairs, key=lambda pair: -max(time or 0.0 for time in _times(pair)))
-    rows = _kernels(page_tree(diff_page(difference("pipeline"), None, 5)))
+    rows = _kernels(page_tree(diff_page(difference("pipeline"), 5)))
     assert [words(row["Kernel"]) for row in rows] == [pair.kernel for pair in longest[:2]]
 
 
