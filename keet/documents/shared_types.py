@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from keet.documents.document import Document
 from keet.evidence import Evidence
+from keet.profile import Location
 from keet.units import Number, Quantity
 from keet.version import __version__
 
@@ -119,6 +120,15 @@ JsonQuantity = Annotated[Quantity, _WrittenAs(QuantityDocument)]
 EvidenceId = Annotated[Evidence, _WrittenAs(str)]
 JsonNumber = Annotated[Evidence, _WrittenAs(NumberDocument)]
 """In a mapping by id."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourcePlace(Document):
+    file: str
+    line: int
+
+
+JsonLocation = Annotated[Location, _WrittenAs(SourcePlace)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from keet.analysis.limits import NEARLY_ALL
 from keet.analysis.parameters import Parameter
+from keet.evidence import Sentence, constant
 from keet.profile import Launch
 
 FEWEST_SAMPLES = Parameter(1000, "with fewer samples, the buffer cannot be full", "judgement")
@@ -30,9 +31,11 @@ class PartialSampling(NamedTuple):
     """Share of the launch that the samples cover, 0 to 1."""
     remedy: str
 
-    def __str__(self) -> str:
-        share = f"{self.share:.1%}"
-        return f"the samples cover only the first {share} of the launch (the buffer was full)"
+    def __str__(self) -> Sentence:
+        return Sentence(
+            "the samples cover only the first {share:.1f} of the launch (the buffer was full)",
+            share=constant(100 * self.share, "%", "share of the launch with samples"),
+        )
 
 
 def partial_sampling(launch: Launch, samples: int) -> PartialSampling | None:
@@ -49,5 +52,8 @@ def partial_sampling(launch: Launch, samples: int) -> PartialSampling | None:
         return None
     # The option's value n stands for 2 ** (5 + n) cycles.
     setting = round(math.log2(interval.value)) - 5 + math.ceil(math.log2(1 / share))
-    remedy = f"profile again with: ncu --warp-sampling-interval {min(setting, _MAX_INTERVAL)}"
+    remedy = Sentence(
+        "profile again with: ncu --warp-sampling-interval {setting:d}",
+        setting=constant(min(setting, _MAX_INTERVAL), "", "setting of the sampling interval"),
+    )
     return PartialSampling(share, remedy)
