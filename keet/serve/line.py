@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from keet.documents.document import Document
 from keet.documents.hotspots import HotspotsLaunch
 from keet.errors import UsageError
+from keet.evidence import Sentence, constant
 from keet.profile import Absent, Launch, Location
 from keet.serve.allowed_folders import quoted
 from keet.serve.arguments import LineArguments
@@ -52,7 +53,11 @@ def _hottest(
     each = examined(launch, find_hotspots(launch, None), has_sass=True, which=shown)
     rows = (row.to_dict() for row in each.rows[shown])
     page = page_of(rows, each.rows_total, asked.offset, _LINES)
-    notes = [f"The longest of {of} launches: name another with launch."] if of > 1 else []
+    longest = Sentence(
+        "The longest of {of:d} launches: name another with launch.",
+        of=constant(of, "", "launches"),
+    )
+    notes = [longest] if of > 1 else []
 
     def text_of(count: int) -> str:
         view = hotspots_view([each], WIDTH, max(count, 1), page_at=asked.offset)

@@ -116,7 +116,8 @@ def _launch_view(found: Examined, layout: _Layout, columns: str) -> _RowsView:
         )
     ]
     if found.partial:
-        parts.append(Text(f"{found.partial}; {found.partial.remedy}", style="yellow"))
+        text = Sentence("; ").join([str(found.partial), found.partial.remedy])
+        parts.append(Text(text, style="yellow"))
     if few := few_samples_text(found):
         parts.append(Text(few, style="yellow"))
     parts += mix_lines(found)
