@@ -1,6 +1,7 @@
 """`keet hotspots` with the machine-code analysis: what it shows, what it leaves out, and its JSON."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,14 +43,17 @@ def test_every_printed_stall_reason_is_explained(width: int, keet: Keet) -> None
 
 
 def test_few_samples_are_mentioned() -> None:
-    from keet.analysis.source_lines.hotspots import Hotspots
+    from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
+    from keet.ingest import read_profile
     from keet.render.common.hotspots import few_samples_text
 
-    assert few_samples_text(Hotspots(0, "line", "samples", 3, ())) == (
-        "Only 3 samples: shares are rough."
-    )
-    assert few_samples_text(Hotspots(0, "line", "samples", 356, ())) == ""
-    assert few_samples_text(Hotspots(0, "line", "executed", 3, ())) == ""
+    found = find_hotspots(read_profile(STENCIL).launches[0])
+    assert isinstance(found, Hotspots)
+    few = few_samples_text(replace(found, total=3))
+    assert few == "Only 3 samples: shares are rough."
+    assert few.ids == ("all_samples#0",)
+    assert few_samples_text(replace(found, total=356)) == ""
+    assert few_samples_text(replace(found, ranked_by="executed", total=3)) == ""
 
 
 def test_one_line_in_full(keet: Keet, golden) -> None:

@@ -10,6 +10,7 @@ import re
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import (
@@ -28,7 +29,7 @@ from keet.profile import Absent, Launch, Location
 
 if TYPE_CHECKING:
     from keet.analysis.source_lines.hotspots import Hotspots
-    from keet.render.common.hotspot_rows import Examined
+    from keet.documents.hotspots import HotspotsLaunch
 
 EXAMPLES = """\
 examples:
@@ -78,23 +79,29 @@ def run(args: Namespace) -> None:
     if not args.no_sass:
         profile.prefetch_code(filter(_has_counts, launches[:FETCHED_AT_ONCE]))
     spots = _spots(launches, args, place)
-    found = _examined(spots, has_sass=not args.no_sass)
     out = Destination(args, sys.stdout)
-    if args.format == "json":
-        from keet.documents.document import json_pieces
-        from keet.render.json.hotspots import hotspots_stream
-
-        out.write_pieces(json_pieces(hotspots_stream(profile, found, top_of(args), place)))
-    elif args.format == "csv":
-        from keet.render.csv.hotspots import hotspots_csv
-
-        out.write_pieces(hotspots_csv(found, top_of(args)))
-    elif place is not None:
+    has_sass = not args.no_sass
+    if args.format == "terminal" and place is not None:
         from keet.render.terminal.hotspots_line import line_view
 
         is_chosen = args.launch is not None or args.kernel is not None
-        view = line_view(spots, place, is_chosen=is_chosen, has_sass=not args.no_sass)
+        view = line_view(spots, place, is_chosen=is_chosen, has_sass=has_sass)
         out.show(lambda _: view)
+        return
+    top = view_top(args) if args.format == "terminal" else top_of(args)
+    found = _examined(spots, top, has_sass=has_sass)
+    if args.format == "json":
+        from keet.documents.document import Streamed, json_pieces
+        from keet.documents.hotspots import HotspotsDocument
+        from keet.render.json.report import report_document
+
+        written = (_written(each, top, place) for each in found)
+        fields = (("report", report_document(profile)), ("launches", written))
+        out.write_pieces(json_pieces(Streamed(HotspotsDocument, fields)))
+    elif args.format == "csv":
+        from keet.render.csv.hotspots import hotspots_csv
+
+        out.write_pieces(hotspots_csv(found, top))
     else:
         from keet.render.terminal.hotspots import hotspots_view
 
@@ -115,19 +122,27 @@ def _spots(
     for launch in iterate_launches(launches, "looking for hotspots"):
         spots = find_hotspots(launch, args.by)
         if place is not None and not isinstance(spots, Absent):
-            own = tuple(spot for spot in spots.spots if spot.location == place)
-            spots = spots._replace(spots=own)
+            own = tuple(spot for spot in spots.rows if spot.location == place)
+            spots = replace(spots, rows=own, rows_total=len(own))
         yield launch, spots
 
 
 def _examined(
-    found: Iterable[tuple[Launch, Hotspots | Absent]], *, has_sass: bool
-) -> Iterator[Examined]:
+    found: Iterable[tuple[Launch, Hotspots | Absent]], top: int | None, *, has_sass: bool
+) -> Iterator[HotspotsLaunch]:
     """One launch at a time: its analysis is dropped after it is printed."""
     from keet.render.common.hotspot_rows import examined
 
     for launch, spots in found:
-        yield examined(launch, spots, has_sass=has_sass)
+        yield examined(launch, spots, has_sass=has_sass, which=slice(top))
+
+
+def _written(each: HotspotsLaunch, top: int | None, place: Location | None) -> HotspotsLaunch:
+    if place is not None:
+        from keet.render.common.line_facts import with_line
+
+        each = with_line(each, place)
+    return replace(each, rows=each.rows[:top])
 
 
 def line_place(text: str) -> tuple[str, int]:

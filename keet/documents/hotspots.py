@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from keet.documents.document import Document
-from keet.documents.hotspots_line import LineDocument, PurposeShare, SourcePlace, WaitDocument
-from keet.documents.shared_types import KEET, Producer, ReportDocument, SkippedDocument
+from keet.documents.hotspots_line import LineDocument, Placed, PurposeShare, WaitDocument
+from keet.documents.shared_types import (
+    KEET,
+    JsonLocation,
+    Producer,
+    ReportDocument,
+    SkippedDocument,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,20 +24,21 @@ class StallDocument(Document):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpotDocument(Document):
+class SpotDocument(Placed, Document):
     file: str | None
     line: int | None
-    source: str | None
+    source: str | None = None
     """The text of the line, if the source is available."""
     address: int | None
     """Set if the row is a single instruction."""
-    sass: str | None
+    sass: str | None = None
     instructions: int
     """Number of machine instructions in the row."""
     share: float | None
     """Share of the quantity that rows are ranked by, 0 to 1."""
     samples: int | None
-    stalls: list[StallDocument]
+    stalls: tuple[StallDocument, ...]
+    """The largest first."""
     executed: int | None
     """Executed warp-level instructions."""
     threads_executed: int | None
@@ -42,10 +50,20 @@ class SpotDocument(Document):
     wavefronts_shared: int | None
     wavefronts_shared_excess: int | None
     """Wavefronts beyond those needed without bank conflicts."""
-    purposes: list[PurposeShare]
+    purposes: Sequence[PurposeShare] = ()
     """Shares of the row's executed warp instructions; empty without a machine-code analysis."""
-    waits: list[WaitDocument]
+    waits: Sequence[WaitDocument] = ()
     """Both ends of the row's waits; empty without a machine-code analysis."""
+
+    @property
+    def samples_by_reason(self) -> dict[str, int]:
+        """The largest first."""
+        return {stall.reason: stall.samples for stall in self.stalls}
+
+    def stall_shares(self) -> dict[str, float]:
+        """Shares of the row's own samples."""
+        whole = self.samples
+        return {s.reason: s.samples / whole for s in self.stalls} if whole else {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +89,7 @@ class PointerDocument(Document):
     """Part of `l1_bytes` that L1 read from L2."""
     l2_basis: Literal["measured", "apportioned"] | None
     """`apportioned`: the launch's bytes from L2, distributed by the sectors per pointer."""
-    lines: list[SourcePlace]
+    lines: list[JsonLocation]
     """Source lines of its loads, most bytes first."""
     why_unknown: str | None
     """Why `distinct_bytes_at_most` is null."""
@@ -89,15 +107,15 @@ class HotspotsLaunch(Document):
     """Share of the launch that the samples cover, if they do not cover all of it."""
     rows_total: int
     """Number of rows without the limit of --top."""
-    rows: list[SpotDocument]
-    instruction_mix: list[PurposeShare] | None
+    rows: Sequence[SpotDocument]
+    instruction_mix: list[PurposeShare] | None = None
     """What the launch's executed warp instructions are for; shares add up to 1. Null: see
     `skipped`."""
-    reuse: list[PointerDocument] | None
+    reuse: list[PointerDocument] | None = None
     """One row per pointer that is read, most bytes first. Null: see `skipped`."""
     line: LineDocument | None = None
     """With --line: everything about that line."""
-    skipped: list[SkippedDocument]
+    skipped: Sequence[SkippedDocument] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from keet.documents.document import Document
+from keet.documents.shared_types import JsonLocation
+from keet.profile import Location
 
 PurposeName = Literal[
     "value", "memory", "address", "control", "conversion", "move", "sync", "unknown"
 ]
 LinkName = Literal["result", "register reuse", "completion", "itself", "unknown"]
+
+
+class Placed:
+    """A document about a line of the source, or about code without one."""
+
+    file: str | None
+    line: int | None
+
+    @property
+    def location(self) -> Location | None:
+        return None if self.file is None or self.line is None else Location(self.file, self.line)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,18 +35,12 @@ class PurposeShare(Document):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SourcePlace(Document):
-    file: str
-    line: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class WaitDocument(Document):
     """Samples with the same stall reason that wait for instructions of the same line."""
 
     reason: str
     samples: int
-    producer: SourcePlace | None
+    producer: JsonLocation | None
     """Line of the instruction that is waited for. Null if the instruction waits for its own unit,
     or if the producer is not known or has no line."""
     link: LinkName
@@ -54,11 +62,11 @@ class LineInstruction(Document):
     purpose: PurposeName
     executed: int
     samples: int
-    waits: list[InstructionWait]
+    waits: Sequence[InstructionWait]
 
 
 @dataclass(frozen=True, kw_only=True)
-class AwaitedDocument(Document):
+class AwaitedDocument(Placed, Document):
     file: str | None
     line: int | None
     reason: str
@@ -106,7 +114,7 @@ class AtomicDocument(Document):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoopDocument(Document):
+class LoopDocument(Placed, Document):
     name: str
     """Name of the loop, as in address forms."""
     address: int
@@ -143,7 +151,7 @@ class InvariantDocument(Document):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoutineDocument(Document):
+class RoutineDocument(Placed, Document):
     file: str | None
     line: int | None
     instructions: int
@@ -157,20 +165,20 @@ class LineDocument(Document):
     line: int
     executed: int
     executed_share: float
-    purposes: list[PurposeShare]
-    instructions: list[LineInstruction]
+    purposes: Sequence[PurposeShare]
+    instructions: Sequence[LineInstruction]
     """Instructions that were executed or sampled, in the order of the code. Samples of warps that
     have ended (`drain`) are counted at the instruction after EXIT."""
-    waited_for_by: list[AwaitedDocument]
+    waited_for_by: Sequence[AwaitedDocument]
     """Samples at other lines that wait for this line."""
-    accesses: list[AccessDocument]
-    merges: list[MergeDocument]
-    atomics: list[AtomicDocument]
-    loops: list[LoopDocument]
+    accesses: Sequence[AccessDocument]
+    merges: Sequence[MergeDocument]
+    atomics: Sequence[AtomicDocument]
+    loops: Sequence[LoopDocument]
     """Loops around the line, outermost first."""
-    invariants: list[InvariantDocument]
-    calls: list[RoutineDocument]
+    invariants: Sequence[InvariantDocument]
+    calls: Sequence[RoutineDocument]
     """Routines that only this line calls. Their instructions are not listed above; they are counted
     at the line given here."""
-    callers: list[RoutineDocument]
+    callers: Sequence[RoutineDocument]
     """Lines that are the only callers of routines whose instructions are listed above."""

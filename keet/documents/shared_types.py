@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from keet.documents.document import LEFT_OUT, Document
 from keet.evidence import Evidence, Prose, Sentence
+from keet.profile import Location
 from keet.profile.run_table import Migrations, SkippedKernel
 from keet.units import Number, Quantity
 from keet.version import __version__
@@ -80,6 +81,15 @@ JsonNumber = Annotated[Evidence, WrittenAs(NumberDocument)]
 """In a mapping by id."""
 JsonSentence = Annotated[Sentence, WrittenAs(str)]
 JsonProse = Annotated[Prose, WrittenAs(str)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourcePlace(Document):
+    file: str
+    line: int
+
+
+JsonLocation = Annotated[Location, WrittenAs(SourcePlace)]
 
 
 @dataclass(frozen=True, kw_only=True)

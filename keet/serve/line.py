@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from keet.documents.document import Document
 from keet.documents.hotspots import HotspotsLaunch
 from keet.errors import UsageError
+from keet.evidence import Sentence, constant
 from keet.profile import Absent, Launch, Location
-from keet.render.json.hotspots import hotspots_document
 from keet.serve.allowed_folders import quoted
 from keet.serve.arguments import LineArguments
 from keet.serve.name_patterns import longest_in, selected_launches
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 _LINES = 20
 """Hottest lines per page."""
 _INSTRUCTIONS = 30
-_OTHERS = 6
-"""Other launches with the same line that are listed."""
 
 Found = tuple[Launch, "Hotspots | Absent"]
 
@@ -50,11 +49,15 @@ def _hottest(
     from keet.render.terminal.hotspots import hotspots_view
 
     call.begin(f"analysing {launch.kernel}")
-    each = examined(launch, find_hotspots(launch, None), has_sass=True)
-    document = hotspots_document(report.profile, [each], asked.offset + _LINES).launches[0]
-    rows = (row.to_dict() for row in document.rows[asked.offset :])
-    page = page_of(rows, document.rows_total, asked.offset, _LINES)
-    notes = [f"The longest of {of} launches: name another with launch."] if of > 1 else []
+    shown = slice(asked.offset, asked.offset + _LINES)
+    each = examined(launch, find_hotspots(launch, None), has_sass=True, which=shown)
+    rows = (row.to_dict() for row in each.rows[shown])
+    page = page_of(rows, each.rows_total, asked.offset, _LINES)
+    longest = Sentence(
+        "The longest of {of:d} launches: name another with launch.",
+        of=constant(of, "", "launches"),
+    )
+    notes = [longest] if of > 1 else []
 
     def text_of(count: int) -> str:
         view = hotspots_view([each], WIDTH, max(count, 1), page_at=asked.offset)
@@ -62,7 +65,7 @@ def _hottest(
 
     page, text, end = with_text(page, "line", text_of)
     result = LineToolResult(
-        **_common(report, document),
+        **_common(report, each),
         line=None,
         row=None,
         entries=page.entries,
@@ -75,18 +78,18 @@ def _one(
     report: OpenReport, asked: LineArguments, launches: Sequence[Launch], call: ToolCall
 ) -> ToolReply:
     from keet.render.common.hotspot_rows import examined
-    from keet.render.terminal.hotspots_line import line_view
+    from keet.render.common.line_facts import with_line
+    from keet.render.terminal.hotspots_line import line_view, other_launches
 
     place, ranked = _place(asked.line or "", launches, call)
     launch, spots = ranked[0]
     call.begin(f"analysing {launch.kernel}")
-    each = examined(launch, spots, has_sass=True)
-    document = hotspots_document(report.profile, [each], None, place).launches[0]
+    document = with_line(examined(launch, spots, has_sass=True), place)
     instructions = document.line.instructions if document.line else []
     starts = launch.function_starts
     rows = (_with_offsets(row.to_dict(), starts) for row in instructions[asked.offset :])
     page = page_of(rows, len(instructions), asked.offset, _INSTRUCTIONS)
-    others = _others(ranked[1:])
+    others = [*filter(None, [other_launches(ranked[1:], "name one with launch.")])]
 
     def text_of(count: int) -> str:
         listed = slice(asked.offset, asked.offset + count)
@@ -111,6 +114,7 @@ def _place(wanted: str, launches: Sequence[Launch], call: ToolCall) -> tuple[Loc
     """The line, and the launches with code for it, most samples first."""
     from keet.analysis.source_lines.hotspots import find_hotspots
     from keet.render.common.line_option import NoSuchLine, place_of
+    from keet.render.terminal.hotspots_line import samples_at
 
     match = re.fullmatch(r"(.+):([0-9]{1,9})", wanted, re.DOTALL)
     if match is None:
@@ -125,25 +129,10 @@ def _place(wanted: str, launches: Sequence[Launch], call: ToolCall) -> tuple[Loc
     for launch in call.each(own, "looking at launch", len(own)):
         spots = find_hotspots(launch, None)
         if not isinstance(spots, Absent):
-            at = tuple(spot for spot in spots.spots if spot.location == place)
-            spots = spots._replace(spots=at)
+            at = tuple(spot for spot in spots.rows if spot.location == place)
+            spots = replace(spots, rows=at, rows_total=len(at))
         found.append((launch, spots))
-    return place, sorted(found, key=lambda each: -_samples(each[1]))
-
-
-def _samples(spots: Hotspots | Absent) -> int:
-    return 0 if isinstance(spots, Absent) else sum(spot.samples or 0 for spot in spots.spots)
-
-
-def _others(rest: Iterable[Found]) -> list[str]:
-    rest = list(rest)
-    if not rest:
-        return []
-    named = ", ".join(
-        f"#{launch.id} {launch.kernel} ({_samples(spots):,})" for launch, spots in rest[:_OTHERS]
-    )
-    more = f" and {len(rest) - _OTHERS} more" if len(rest) > _OTHERS else ""
-    return [f"Also in other launches (samples on the line): {named}{more}; name one with launch."]
+    return place, sorted(found, key=lambda each: -samples_at(each[1]))
 
 
 def _common(report: OpenReport, document: HotspotsLaunch) -> dict[str, Any]:
@@ -196,8 +185,8 @@ def _summary(document: HotspotsLaunch, place: Location, starts: Sequence[int]) -
         source=rows[0].source if rows else None,
         executed=own.executed if own else sum(row.executed or 0 for row in rows) or None,
         executed_share=own.executed_share if own else None,
-        purposes=own.purposes if own else [],
-        waited_for_by=own.waited_for_by if own else [],
+        purposes=list(own.purposes) if own else [],
+        waited_for_by=list(own.waited_for_by) if own else [],
         accesses=dumped(own.accesses if own else []),
         loops=dumped(own.loops if own else []),
     )

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 from keet.corpus.discovery import is_report_name, looks_like_report
 from keet.documents.show import ShowLaunch
 from keet.errors import UsageError
+from keet.evidence import Sentence, constant, counted, printed
 from keet.explanation.capture_hints import caution_about
-from keet.formatting import count_noun, shapes_text
+from keet.formatting import shapes_text
 from keet.ingest.input.files import printable_path
 from keet.profile import Launch, Profile
 from keet.profile.time_order import longest_first
@@ -113,8 +114,11 @@ class _Walk:
                 self._looked += len(names)
                 if self._looked > _MOST_FILES:
                     self.notes.append(
-                        f"Only the first {_MOST_FILES:,} files were examined: start the server "
-                        "with a smaller folder."
+                        Sentence(
+                            "Only the first {most:,d} files were examined: start the server with "
+                            "a smaller folder.",
+                            most=constant(_MOST_FILES, "", "files that are examined"),
+                        )
                     )
                     return
 
@@ -144,10 +148,10 @@ def _launches(roots: AllowedFolders, report: OpenReport, asked: ListReportsArgum
 
     profile = report.profile
     launches = _by_time(profile, selected_launches(profile, None, asked.match, "match"))
-    here = launches[asked.offset : asked.offset + _PER_PAGE]
     coverage, about = find_coverage(profile), report_document(profile)
-    entries = (_entry(shown_launch(profile, launch)) for launch in here)
-    page = page_of(entries, len(launches), asked.offset, _PER_PAGE)
+    listed = launches[asked.offset : asked.offset + _PER_PAGE]
+    here = [shown_launch(profile, launch) for launch in listed]
+    page = page_of(map(_entry, here), len(launches), asked.offset, _PER_PAGE)
     summary = ReportSummary(
         path=report.name,
         format=about.format,
@@ -175,13 +179,17 @@ def _launches(roots: AllowedFolders, report: OpenReport, asked: ListReportsArgum
     return ToolReply(result, text, end)
 
 
-def _launches_text(profile: Profile, summary: ReportSummary, launches: Sequence[Launch]) -> str:
+def _launches_text(profile: Profile, summary: ReportSummary, launches: Sequence[ShowLaunch]) -> str:
     from keet.render.common.device import describe_device
 
     devices = ", ".join(describe_device(device) for device in profile.devices)
-    count = count_noun(summary.launch_count, "launch")
-    lines = [f"{summary.path}: {count} on {devices}"]
-    lines += [_launch_text(launch) for launch in launches]
+    heading = Sentence(
+        "{path}: {count} on {devices}",
+        path=summary.path,
+        count=counted(summary.launch_count, "launch"),
+        devices=devices,
+    )
+    lines: list[str] = [heading, *map(_launch_text, launches)]
     if summary.missing:
         lines.append(f"Not collected: {', '.join(summary.missing)}")
     if summary.capture:
@@ -191,11 +199,18 @@ def _launches_text(profile: Profile, summary: ReportSummary, launches: Sequence[
     return "\n".join(lines) + "\n"
 
 
-def _launch_text(launch: Launch) -> str:
-    values = {name: launch.reported(name) for name in _VALUES}
-    known = [f"{_SHORT[name]} {value}" for name, value in values.items() if value is not None]
-    shape = shapes_text(launch.grid, launch.block)
-    return f"#{launch.id} {launch.kernel}: {shape}; {', '.join(known)}"
+def _launch_text(launch: ShowLaunch) -> Sentence:
+    known = [
+        Sentence("{label} {value}", label=label, value=printed(str(launch.values[name])))
+        for name, label in _SHORT.items()
+        if name in launch.values
+    ]
+    return Sentence(
+        "{launch}: {shape}; {known}",
+        launch=f"#{launch.id} {launch.kernel}",
+        shape=shapes_text(launch.grid, launch.block),
+        known=Sentence(", ").join(known),
+    )
 
 
 def _by_time(profile: Profile, launches: tuple[Launch, ...]) -> list[Launch]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from keet.documents.metrics import MetricsLaunch
 from keet.errors import UsageError
+from keet.evidence import Sentence, constant
 from keet.profile import Launch
 from keet.serve.allowed_folders import quoted
 from keet.serve.arguments import MetricsArguments
@@ -19,7 +20,10 @@ from keet.serve.tool_reply import WIDTH, ToolReply, page_fields, view_text, with
 _PER_PAGE = 40
 _EXPLAINED = 20
 """With more metrics, their meaning is left out: it is most of the text."""
-_SHORTER = f"For what the metrics mean, name a pattern that {_EXPLAINED} or fewer match."
+_SHORTER = Sentence(
+    "For what the metrics mean, name a pattern that {most:d} or fewer match.",
+    most=constant(_EXPLAINED, "", "metrics that are explained"),
+)
 
 
 def metrics(cache: ReportCache, asked: MetricsArguments, call: ToolCall) -> ToolReply:
@@ -36,7 +40,8 @@ def metrics(cache: ReportCache, asked: MetricsArguments, call: ToolCall) -> Tool
         left_out = {} if explain else {"meaning": None}
         documents = (each.to_dict() | left_out for each in here)
         page = page_of(documents, len(rows), asked.offset, _PER_PAGE)
-        notes = [] if len(launches) == 1 else [f"The longest of {len(launches)} launches."]
+        of = constant(len(launches), "", "launches")
+        notes = [] if of.value == 1 else [Sentence("The longest of {of:d} launches.", of=of)]
         notes += [] if explain else [_SHORTER]
 
         def text_of(count: int) -> str:

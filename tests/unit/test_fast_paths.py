@@ -35,7 +35,7 @@ _WAYS: dict[
     ),
     "waiting": (
         lambda view: view.table.waiting("long_scoreboard"),
-        lambda spot: dict(spot.stalls).get("long_scoreboard"),
+        lambda spot: spot.samples_by_reason.get("long_scoreboard"),
     ),
 }
 
@@ -56,7 +56,7 @@ def test_a_single_launch_is_written_like_in_the_document(path: Path) -> None:
 def by_line(launch: Launch, of: str, cost: Callable[[Spot], int | None]) -> tuple[Place, ...]:
     """The general way: every line of the launch is summed up first."""
     found = find_hotspots(launch, "line") if launch.has_lines else None
-    spots = found.spots if isinstance(found, Hotspots) else ()
+    spots = found.rows if isinstance(found, Hotspots) else ()
     costs = {spot.location: cost(spot) or 0 for spot in spots}
     return LaunchView(launch)._largest(of, Counter(costs))
 

@@ -28,7 +28,7 @@ def source_hotspots(
     if isinstance(found, Absent):
         raise Abstention(f"{found.reason}; {found.remedy}")
     code = Code(each)
-    shown, more = one_page([spot for spot in found.spots if spot.share], page, _SIZE)
+    shown, more = one_page([spot for spot in found.rows if spot.share], page, _SIZE)
     say = AnswerText()
     writer = _Rows(code, say, _sass(tool_input, code, found), tool_input.show_source)
     rows = [writer.row(spot) for spot in shown]
@@ -105,7 +105,7 @@ class _Rows:
         known = stalls()
         real = [
             (reason, share)
-            for reason, share in spot.stall_shares()
+            for reason, share in spot.stall_shares().items()
             if known[reason].counts_as_stall and share >= _LEAST_WAIT
         ]
         stalls_text = [

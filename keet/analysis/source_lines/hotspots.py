@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
 from keet.analysis.capture.sampling import PartialSampling, partial_sampling
 from keet.catalog import all_names, metric_with_id, stalls
+from keet.documents.document import live
+from keet.documents.hotspots import HotspotsLaunch, SpotDocument, StallDocument
+from keet.documents.hotspots_line import WaitDocument
+from keet.evidence import Evidence, slug_of
 from keet.profile import SAMPLES_BY_REASON, Absent, Launch, Location, Workload
+from keet.units import Number
 
 _PLAIN = {
     "executed": "inst_executed",
@@ -40,46 +46,36 @@ _OF_SEVERAL = Absent(
 )
 
 
-class Spot(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class RowWait(WaitDocument):
+    producer_position: int | None = live()
+    """`None`: it waits for its own unit, or the producer is not known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spot(SpotDocument):
     """A source line or an instruction with its costs. `None`: not collected."""
 
-    location: Location | None
-    address: int | None
-    """Set if the row is a single instruction."""
-    instructions: int
-    """Number of machine instructions in the row."""
-    samples: int | None
-    share: float | None
-    """Share of the quantity that rows are ranked by, 0 to 1."""
-    stalls: tuple[tuple[str, int], ...]
-    """Samples by stall reason, the largest first; reasons as in the catalog."""
-    executed: int | None
-    threads_executed: int | None
-    sectors_global: int | None
-    sectors_global_excess: int | None
-    sectors_local: int | None
-    wavefronts_shared: int | None
-    wavefronts_shared_excess: int | None
-
-    def stall_shares(self) -> tuple[tuple[str, float], ...]:
-        """Shares of the row's own samples."""
-        return tuple(
-            (reason, count / self.samples) for reason, count in self.stalls if self.samples
-        )
+    waits: Sequence[RowWait] = ()
 
 
-class Hotspots(NamedTuple):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Hotspots(HotspotsLaunch):
     """The code of one launch, most expensive first."""
 
-    launch_id: int
     by: Grouping
     ranked_by: Literal["samples", "executed"]
     """`executed` if there are no samples."""
     total: int
-    """The total that shares are relative to."""
-    spots: tuple[Spot, ...]
-    partial: PartialSampling | None = None
+    rows: tuple[Spot, ...]
+    launch: Launch = live()
+    partial: PartialSampling | None = live()
     """Set if the samples cover only a part of the launch."""
+
+    def number(self, label: str, value: Number, unit: str = "", line: str = "") -> Evidence:
+        """A number of these rows, for a text."""
+        at = f"{slug_of(label)}{f'@{line}' if line else ''}#{self.id}"
+        return Evidence(at, label, value, unit, label, line or None)
 
 
 class _Row(NamedTuple):
@@ -190,13 +186,14 @@ class InstructionTable:
         costs = {name: _sums(c, row_of, len(rows)) for name, c in self.costs.items()}
         return [
             Spot(
-                location=row.location,
+                file=row.location.file if row.location else None,
+                line=row.location.line if row.location else None,
                 address=row.address,
                 instructions=len(row.members),
                 samples=_of_row(samples, index),
                 share=weights[index] / self.total if weights and self.total else None,
                 stalls=_most_common((r, s[index]) for r, s in reasons.items() if s and s[index]),
-                **{name: _of_row(column, index) for name, column in costs.items()},
+                **{name: _of_row(column, index) for name, column in costs.items()},  # type: ignore[arg-type]
             )
             for index, row in enumerate(rows)
         ]
@@ -217,7 +214,18 @@ def find_hotspots(
     spots = table.spots(table.ranked(rows))
     ranked_by: Literal["samples", "executed"] = "samples" if table.samples else "executed"
     partial = partial_sampling(launch, table.total) if table.samples else None
-    return Hotspots(launch.id, by, ranked_by, table.total, tuple(spots), partial)
+    return Hotspots(
+        id=launch.id,
+        kernel=launch.kernel,
+        by=by,
+        ranked_by=ranked_by,
+        total=table.total,
+        sampled_share=partial.share if partial else None,
+        rows_total=len(spots),
+        rows=tuple(spots),
+        launch=launch,
+        partial=partial,
+    )
 
 
 def line_order(
@@ -283,5 +291,6 @@ def _of_row(sums: list[int] | None, index: int) -> int | None:
     return None if sums is None else sums[index]
 
 
-def _most_common(counts: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted(counts, key=lambda pair: -pair[1]))
+def _most_common(counts: Iterable[tuple[str, int]]) -> tuple[StallDocument, ...]:
+    ranked = sorted(counts, key=lambda pair: -pair[1])
+    return tuple(StallDocument(reason=reason, samples=samples) for reason, samples in ranked)

@@ -144,7 +144,7 @@ def read_lines(launches: Sequence[WeightedLaunch]) -> SideLines | str:
 
 def _costs(each: WeightedLaunch, found: Hotspots) -> Iterator[tuple[Location, LineCost]]:
     whole = each.time or 0.0
-    for spot in found.spots:
+    for spot in found.rows:
         if spot.location and spot.share:
             deviation = math.sqrt(spot.share * (1 - spot.share) / found.total)
             count = spot.samples or 0

@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from keet.analysis.source_lines.hotspots import Grouping, Hotspots, Spot
+from keet.analysis.source_lines.hotspots import Grouping, Hotspots, RowWait, Spot
 from keet.catalog import stalls
+from keet.documents.document import live
+from keet.documents.hotspots import HotspotsLaunch, PointerDocument
+from keet.documents.hotspots_line import PurposeShare
+from keet.documents.shared_types import SkippedDocument
 from keet.profile import Absent, Launch, Location
+from keet.render.common.source_text import source_line, source_lines
 
 if TYPE_CHECKING:
     from keet.analysis.sass import MachineCode
@@ -21,66 +27,108 @@ if TYPE_CHECKING:
     from keet.analysis.sass.analyses.reuse import Access, PointerReuse
 
 
-class Examined(NamedTuple):
-    """One launch, and the analysis of its machine code."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Examined(Hotspots):
+    """The code of one launch in `keet hotspots`, with the analysis of its machine code."""
 
-    launch: Launch
-    spots: Hotspots | Absent
-    code: MachineCode | Absent | None = None
-    """`None`: the analysis is switched off."""
+    code: MachineCode | None = live()
+    """None: switched off, or not possible."""
+
+    @property
+    def opaque(self) -> SkippedDocument | None:
+        """Why the machine code is not shown, unless that was asked for."""
+        found = {each.check: each for each in self.skipped}
+        missing = found.get("machine_code")
+        return found.get("disassembly") if missing == _SWITCHED_OFF else missing
 
 
 _NOT_COUNTED = Absent(
     "the report does not say how often each instruction was executed",
     "profile again with: ncu --section SourceCounters --import-source yes",
 )
+_SWITCHED_OFF = SkippedDocument(
+    check="machine_code", reason="switched off with --no-sass", remedy="leave out --no-sass"
+)
 
 
-def examined(launch: Launch, spots: Hotspots | Absent, *, has_sass: bool) -> Examined:
-    from keet.analysis.sass import machine_code
+def examined(
+    launch: Launch, found: Hotspots | Absent, *, has_sass: bool, which: slice = slice(None)
+) -> Examined | HotspotsLaunch:
+    """`which`: the rows that are printed, with their code. Without numbers per instruction the
+    result has no rows."""
+    from keet.analysis.sass import MachineCode, machine_code
 
-    if not has_sass:
-        return Examined(launch, spots)
-    if isinstance(spots, Absent):  # without numbers per instruction the listing is not useful
-        return Examined(launch, spots, spots)
-    code = machine_code(launch)
-    if not isinstance(code, Absent) and not code.program.executed:
-        code = _NOT_COUNTED
-    return Examined(launch, spots, code)
+    code: MachineCode | Absent | None = None
+    if has_sass:
+        code = found if isinstance(found, Absent) else machine_code(launch)
+        if isinstance(code, MachineCode) and not code.program.executed:
+            code = _NOT_COUNTED
+    skipped = [_SWITCHED_OFF] if code is None else []
+    if isinstance(code, Absent):
+        skipped, code = [_skipped("machine_code", code)], None
+    if isinstance(found, Absent):
+        return HotspotsLaunch(
+            id=launch.id,
+            kernel=launch.kernel,
+            by=None,
+            ranked_by=None,
+            total=None,
+            rows_total=0,
+            rows=(),
+            skipped=[_skipped("hotspots", found), *skipped],
+        )
+    if found.partial:
+        partial = Absent(str(found.partial), found.partial.remedy)
+        skipped.insert(0, _skipped("sampling", partial))
+    texts = launch.disassembly if found.by == "instruction" else {}
+    if isinstance(texts, Absent):
+        skipped.insert(0, _skipped("disassembly", texts))
+        texts = {}
+    lines, by_row = source_lines(launch), code_by_row(code, found.by)
+    rows = [*found.rows]
+    rows[which] = [
+        replace(
+            spot,
+            source=source_line(spot, lines),
+            sass=None if spot.address is None else texts.get(spot.address),
+            **by_row.get(row_key(spot), NO_CODE)._asdict(),
+        )
+        for spot in rows[which]
+    ]
+    added = {
+        "rows": tuple(rows),
+        "instruction_mix": purpose_shares(code.mix) if code else None,
+        "reuse": pointer_rows(code) if code else None,
+        "skipped": skipped,
+    }
+    return Examined(**{**vars(found), **added}, code=code)
+
+
+def _skipped(check: str, absent: Absent) -> SkippedDocument:
+    return SkippedDocument(check=check, reason=absent.reason, remedy=absent.remedy)
 
 
 RowKey = Location | int | None
 """A source line, an address, or `None` for all instructions without a line."""
 
 
-class RowWait(NamedTuple):
-    """Samples of a row with the same stall reason that wait for instructions of the same line."""
-
-    reason: str
-    samples: int
-    producer: Location | None
-    producer_position: int | None
-    """`None`: it waits for its own unit, or the producer is not known."""
-    link: Link
-
-
 class RowCode(NamedTuple):
-    purposes: list[tuple[Purpose, float]]
-    """Shares of the row's executed warp instructions, the largest first."""
-    waits: list[RowWait]
+    purposes: Sequence[PurposeShare]
+    """The largest first."""
+    waits: Sequence[RowWait]
     """Most samples first. Samples of issuing warps are left out."""
 
 
-NO_CODE = RowCode([], [])
+NO_CODE = RowCode((), ())
 
 
 def row_key(spot: Spot) -> RowKey:
     return spot.location if spot.address is None else spot.address
 
 
-def code_by_row(code: MachineCode | Absent | None, by: Grouping) -> dict[RowKey, RowCode]:
+def code_by_row(code: MachineCode | None, by: Grouping) -> dict[RowKey, RowCode]:
     """Empty without an analysis."""
-    if code is None or isinstance(code, Absent):
+    if code is None:
         return {}
     waits = _waits_by_row(code, by)
     return {
@@ -94,7 +142,7 @@ def _key_of(code: MachineCode, position: int, by: Grouping) -> RowKey:
     return code.locations.get(address) if by == "line" else address
 
 
-def _purposes_by_row(code: MachineCode, by: Grouping) -> dict[RowKey, list[tuple[Purpose, float]]]:
+def _purposes_by_row(code: MachineCode, by: Grouping) -> dict[RowKey, list[PurposeShare]]:
     counted: dict[RowKey, Counter[Purpose]] = {}
     for position in code.program.ran:
         own = counted.setdefault(_key_of(code, position, by), Counter())
@@ -102,9 +150,13 @@ def _purposes_by_row(code: MachineCode, by: Grouping) -> dict[RowKey, list[tuple
     return {key: shares(own) for key, own in counted.items()}
 
 
-def shares(counted: Counter[Purpose]) -> list[tuple[Purpose, float]]:
+def shares(counted: Counter[Purpose]) -> list[PurposeShare]:
     total = counted.total() or 1
-    return [(purpose, count / total) for purpose, count in counted.most_common()]
+    return purpose_shares((purpose, count / total) for purpose, count in counted.most_common())
+
+
+def purpose_shares(purposes: Iterable[tuple[Purpose, float]]) -> list[PurposeShare]:
+    return [PurposeShare(purpose=purpose.value, share=share) for purpose, share in purposes]
 
 
 def _waits_by_row(code: MachineCode, by: Grouping) -> dict[RowKey, list[RowWait]]:
@@ -120,7 +172,14 @@ def _waits_by_row(code: MachineCode, by: Grouping) -> dict[RowKey, list[RowWait]
     found: dict[RowKey, list[RowWait]] = {}
     for (row, reason, line, link), counted in groups.items():
         leading = counted.most_common(1)[0][0]
-        found.setdefault(row, []).append(RowWait(reason, counted.total(), line, leading, link))
+        of_row = RowWait(
+            reason=reason,
+            samples=counted.total(),
+            producer=line,
+            link=link,
+            producer_position=leading,
+        )
+        found.setdefault(row, []).append(of_row)
     for waits in found.values():
         waits.sort(key=lambda each: -each.samples)
     return found
@@ -131,28 +190,23 @@ def first_wait(waits: Iterable[RowWait], reason: str) -> RowWait | None:
     return next((wait for wait in waits if wait.reason == reason), None)
 
 
-class PointerRow(NamedTuple):
-    """The data that is read through one pointer argument."""
-
-    reuse: PointerReuse
-    name: str
-    parameter: str | None
-    """For example `param+0x10`; `None` for pointers that are not arguments."""
-    lines: list[Location]
-    """Lines of its loads, most requested bytes first."""
-    why_unknown: str
-    """Why the distinct bytes are not known; empty if they are."""
-
-
-def pointer_rows(code: MachineCode) -> list[PointerRow]:
+def pointer_rows(code: MachineCode) -> list[PointerDocument]:
     """Rows for every pointer that is read, most requested bytes first."""
     return [
-        PointerRow(
-            row,
-            code.pointer_name(row.pointer),
-            row.pointer if row.pointer.startswith("param+") else None,
-            _lines_of(code, row),
-            _why_unknown(row),
+        PointerDocument(
+            pointer=code.pointer_name(row.pointer),
+            parameter=row.pointer if row.pointer.startswith("param+") else None,
+            requested_bytes=row.requested_bytes,
+            distinct_bytes_at_most=row.distinct_bytes_at_most,
+            basis=row.basis,
+            times=row.times,
+            l1_bytes=row.l1_bytes,
+            l2_bytes=row.l2_bytes,
+            l2_basis=row.l2_basis,
+            lines=_lines_of(code, row),
+            why_unknown=(
+                why_unbounded(row.accesses) if row.distinct_bytes_at_most is None else None
+            ),
         )
         for row in code.reuse
     ]
@@ -165,10 +219,6 @@ def _lines_of(code: MachineCode, row: PointerReuse) -> list[Location]:
         if line is not None:
             sizes[line] += access.requested_bytes or 0
     return [line for line, _ in sizes.most_common()]
-
-
-def _why_unknown(row: PointerReuse) -> str:
-    return "" if row.distinct_bytes_at_most is not None else why_unbounded(row.accesses)
 
 
 def why_unbounded(accesses: Sequence[Access]) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from keet.analysis.source_lines.hotspots import Hotspots, Spot
+from keet.analysis.source_lines.hotspots import Hotspots
 from keet.catalog import stalls
-from keet.formatting import count_noun, share_text
+from keet.documents.hotspots import HotspotsLaunch, SpotDocument
+from keet.evidence import Sentence, constant, counted
 from keet.profile import Launch
 from keet.profile.names import file_name
 
@@ -18,16 +19,30 @@ _FEW = 100
 """With fewer samples, a share of one half is off by ten percentage points or more by chance."""
 
 
-def launch_list(launches: Sequence[Launch]) -> str:
-    numbers = ", ".join(f"#{launch.id} {launch.kernel}" for launch in launches[:4])
-    return numbers + (f" and {len(launches) - 4} more" if len(launches) > 4 else "")
+def launch_list(launches: Sequence[HotspotsLaunch]) -> Sentence:
+    names = ", ".join(f"#{launch.id} {launch.kernel}" for launch in launches[:4])
+    return with_more(names, len(launches) - 4)
 
 
-def hotspots_summary(found: Hotspots) -> str:
-    ranked = "sample" if found.ranked_by == "samples" else "executed instruction"
-    what = ranked if found.total == 1 else f"{ranked}s"
-    none = "" if found.ranked_by == "samples" else ", none sampled,"
-    return f"{found.total:,} {what}{none} in {_rows(found)}"
+def with_more(names: str, left: int) -> Sentence:
+    """`#0 k, #3 k and 2 more`."""
+    if left <= 0:
+        return Sentence("{names}", names=names)
+    more = constant(left, "", "more")
+    return Sentence("{names} and {more:d} more", names=names, more=more)
+
+
+def hotspots_summary(found: Hotspots) -> Sentence:
+    is_sampled = found.ranked_by == "samples"
+    return Sentence(
+        "{total}{none} in {rows}",
+        total=counted(
+            found.number(f"all {found.ranked_by}", found.total),
+            "sample" if is_sampled else "executed instruction",
+        ),
+        none="" if is_sampled else ", none sampled,",
+        rows=_rows(found),
+    )
 
 
 def columns_text(found: Hotspots, *, has_stalls: bool, has_code: bool, has_purposes: bool) -> str:
@@ -44,21 +59,25 @@ def columns_text(found: Hotspots, *, has_stalls: bool, has_code: bool, has_purpo
     return f"{text} Below: {' and '.join(below)}." if below else text
 
 
-def few_samples_text(found: Hotspots) -> str:
+def few_samples_text(found: Hotspots) -> Sentence:
     """Empty if there are enough samples."""
     if found.ranked_by != "samples" or found.total >= _FEW:
-        return ""
-    return f"Only {count_noun(found.total, 'sample')}: shares are rough."
+        return Sentence()
+    samples = counted(found.number("all samples", found.total), "sample")
+    return Sentence("Only {samples}: shares are rough.", samples=samples)
 
 
-def _rows(found: Hotspots) -> str:
+def _rows(found: Hotspots) -> Sentence:
     """All instructions without a line are one row, but not a line."""
     if found.by == "instruction":
-        return count_noun(len(found.spots), "instruction")
-    lines = sum(spot.location is not None for spot in found.spots)
-    unplaced = sum(spot.instructions for spot in found.spots if spot.location is None)
-    rest = f" and {count_noun(unplaced, 'instruction')} without a line" if unplaced else ""
-    return f"{count_noun(lines, 'source line')}{rest}"
+        return counted(found.number("instructions", found.rows_total), "instruction")
+    lines = sum(spot.location is not None for spot in found.rows)
+    unplaced = sum(spot.instructions for spot in found.rows if spot.location is None)
+    placed = counted(found.number("source lines", lines), "source line")
+    if not unplaced:
+        return placed
+    rest = counted(found.number("instructions without a line", unplaced), "instruction")
+    return Sentence("{placed} and {rest} without a line", placed=placed, rest=rest)
 
 
 def chance_error(share: float, total: int) -> float:
@@ -89,15 +108,27 @@ def hotspots_notes(
     return [f"not found under {'' if for_tool else '--'}source: {', '.join(files[:4])}"]
 
 
-def stall_reasons(spot: Spot) -> list[str]:
+def stall_reasons(spot: SpotDocument) -> list[str]:
     """The important stall reasons of a spot, the largest first."""
     known = stalls()
-    shares = spot.stall_shares()
-    return [r for r, share in shares if known[r].counts_as_stall and share >= _STALL_SHARE]
+    return [
+        r
+        for r, share in spot.stall_shares().items()
+        if known[r].counts_as_stall and share >= _STALL_SHARE
+    ]
 
 
-def waiting_for(spot: Spot) -> str:
-    """The largest stall reasons with their share of the row's samples."""
-    known, shares = stalls(), dict(spot.stall_shares())
-    shown = stall_reasons(spot)[:STALLS_SHOWN]
-    return ", ".join(f"{known[reason].label} {share_text(shares[reason])}" for reason in shown)
+def stall_texts(spot: SpotDocument) -> list[Sentence]:
+    """`Long Scoreboard 92%`: the largest stall reasons with their share of the row's samples."""
+    return [
+        Sentence(
+            "{label} {share:.0f}",
+            label=stalls()[reason].label,
+            share=constant(100 * spot.stall_shares()[reason], "%", f"samples with {reason}"),
+        )
+        for reason in stall_reasons(spot)[:STALLS_SHOWN]
+    ]
+
+
+def waiting_for(spot: SpotDocument) -> Sentence:
+    return Sentence(", ").join(stall_texts(spot))

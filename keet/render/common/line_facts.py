@@ -3,94 +3,92 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from keet.analysis.sass import MachineCode
-from keet.analysis.sass.analyses.atomics import Atomic
 from keet.analysis.sass.analyses.blame import Wait
 from keet.analysis.sass.analyses.loop_chains import LoopChains
-from keet.analysis.sass.analyses.loop_invariants import Invariant
 from keet.analysis.sass.analyses.purpose import Purpose
 from keet.analysis.sass.analyses.reuse import Access
-from keet.analysis.sass.analyses.widths import Merge, lane_stride
+from keet.analysis.sass.analyses.widths import lane_stride
 from keet.analysis.sass.flow.control_flow import Loop
 from keet.catalog import stalls
-from keet.profile import Location
-from keet.render.common.hotspot_rows import executed_share, shares
+from keet.documents.document import live
+from keet.documents.hotspots import HotspotsLaunch
+from keet.documents.hotspots_line import (
+    AccessDocument,
+    AtomicDocument,
+    AwaitedDocument,
+    InstructionWait,
+    InvariantDocument,
+    LineDocument,
+    LineInstruction,
+    LoopDocument,
+    MergeDocument,
+    PurposeShare,
+    RoutineDocument,
+)
+from keet.profile import Launch, Location
+from keet.render.common.hotspot_rows import Examined, executed_share, shares
+from keet.render.common.machine_code import FormWords, function_start
 
 _T = TypeVar("_T")
 
 
-class InstructionFacts(NamedTuple):
-    position: int
-    purpose: Purpose
-    executed: int
-    samples: int
-    """Samples of all stall reasons, including those of issuing warps."""
-    waits: list[Wait]
-    """Most samples first."""
+@dataclass(frozen=True, kw_only=True)
+class LineWait(InstructionWait):
+    producers: Sequence[int] = live()
+    """Positions in the code."""
 
 
-class Awaited(NamedTuple):
-    """Samples at another line that wait for this line."""
-
-    line: Location | None
-    reason: str
-    samples: int
-
-
-class RoutineFacts(NamedTuple):
-    """Instructions of a routine with a single caller, such as a division routine of the
-    compiler."""
-
-    line: Location | None
-    """The other line: where the instructions are counted, or which line calls them."""
-    instructions: int
-    executed: int
-    samples: int
+@dataclass(frozen=True, kw_only=True)
+class InstructionFacts(LineInstruction):
+    waits: Sequence[LineWait]
+    """Most samples first. Samples of issuing warps are left out, but `samples` has them."""
+    position: int = live()
 
 
-class LoopFacts(NamedTuple):
-    loop: Loop
-    line: Location | None
-    """Line of the first instruction of the loop's header."""
-    chains: LoopChains | None
+@dataclass(frozen=True, kw_only=True)
+class LineAccess(AccessDocument):
+    access: Access = live()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineLoop(LoopDocument):
+    """Around the instructions of the line, with the line of the loop's first instruction."""
+
+    chains: LoopChains | None = live()
     """`None` for a loop that ran once per entry."""
 
 
-class LineFacts(NamedTuple):
-    line: Location
-    instructions: list[InstructionFacts]
-    """Instructions that were executed or sampled, in the order of the code, as in the line's row.
-    """
-    executed_share: float
-    purposes: list[tuple[Purpose, float]]
-    awaited: list[Awaited]
-    accesses: list[Access]
-    merges: list[Merge]
-    atomics: list[Atomic]
-    loops: list[LoopFacts]
-    """Loops around the instructions of the line, outermost first."""
-    invariants: list[Invariant]
-    """Restricted to the instructions of the line; so are the shares."""
-    calls: list[RoutineFacts]
-    """Routines that only this line calls, with the line at which the report counts them."""
-    callers: list[RoutineFacts]
-    """Instructions of this line that are routines with a single caller, with the line that calls
-    them."""
+@dataclass(frozen=True, kw_only=True)
+class LineFacts(LineDocument):
+    instructions: Sequence[InstructionFacts]
+    accesses: Sequence[LineAccess]
+    loops: Sequence[LineLoop]
+    offset: Callable[[int], str] = live()
+    """The offset of an address from the start of its function."""
 
 
-def line_facts(code: MachineCode, line: Location) -> LineFacts:
-    return CodeByLine(code).facts(line)
+def line_facts(launch: Launch, code: MachineCode, line: Location) -> LineFacts:
+    return CodeByLine(launch, code).facts(line)
+
+
+def with_line(found: HotspotsLaunch, line: Location) -> HotspotsLaunch:
+    if not isinstance(found, Examined) or found.code is None:
+        return found
+    return replace(found, line=line_facts(found.launch, found.code, line))
 
 
 class CodeByLine:
     """The code of one launch, indexed by source line: a listing asks for hundreds of lines."""
 
-    def __init__(self, code: MachineCode) -> None:
+    def __init__(self, launch: Launch, code: MachineCode) -> None:
         self.code = code
+        self._starts = launch.function_starts
         self.positions: dict[Location | None, list[int]] = {}
         """By the line at which the report counts them, in the order of the code.
 
@@ -103,34 +101,101 @@ class CodeByLine:
     def _counted_at(self, position: int) -> Location | None:
         return self.code.locations.get(self.code.program.code[position].address)
 
+    def address(self, position: int) -> int:
+        return self.code.program.code[position].address
+
+    def offset(self, address: int) -> str:
+        return f"{address - function_start(self._starts, address):#06x}"
+
     def facts(self, line: Location) -> LineFacts:
         own = self.positions.get(line, [])
+        calls, callers = self._routines.get(line, ([], []))
+        words = FormWords(self.code, self.offset)
+        counts = self.code.program.counts
         return LineFacts(
-            line,
-            [self.instruction(each) for each in own],
-            executed_share(self.code, own),
-            self._purposes(own),
-            self._awaited.get(line, []),
-            _at(own, self._accesses, self.code.accesses),
-            _at(own, self._merges, self.code.merges),
-            _at(own, self._atomics, self.code.atomics),
-            self._loops(own),
-            self._invariants(own),
-            *self._routines.get(line, ([], [])),
+            offset=self.offset,
+            file=line.file,
+            line=line.line,
+            executed=sum(counts[each] for each in own),
+            executed_share=executed_share(self.code, own),
+            purposes=self._purposes(own),
+            instructions=[self.instruction(each) for each in own],
+            waited_for_by=self._awaited.get(line, []),
+            accesses=[
+                self._access(access, words)
+                for access in _at(own, self._accesses, self.code.accesses)
+            ],
+            merges=[
+                MergeDocument(
+                    addresses=[*map(self.address, merge.positions)],
+                    width=merge.width,
+                    merged_width=merge.merged_width,
+                    is_aligned=merge.is_aligned,
+                )
+                for merge in _at(own, self._merges, self.code.merges)
+            ],
+            atomics=[
+                AtomicDocument(
+                    address=self.address(atomic.position),
+                    memory=atomic.memory,
+                    spread=atomic.spread,
+                    addresses_at_most=atomic.addresses_at_most,
+                    has_result=atomic.has_result,
+                )
+                for atomic in _at(own, self._atomics, self.code.atomics)
+            ],
+            loops=self._loops(own),
+            invariants=list(self._invariants(own)),
+            calls=calls,
+            callers=callers,
         )
 
     def instruction(self, position: int) -> InstructionFacts:
-        known = stalls()
+        known, own = stalls(), self.code.program.code[position]
         waits = self._waits.get(position, [])
         return InstructionFacts(
-            position,
-            self.code.purposes[position],
-            self.code.program.counts[position],
-            sum(wait.samples for wait in waits),
-            [w for w in waits if w.reason in known and known[w.reason].counts_as_stall],
+            position=position,
+            address=own.address,
+            offset=self.offset(own.address),
+            sass=own.text,
+            purpose=self.code.purposes[position].value,
+            executed=self.code.program.counts[position],
+            samples=sum(wait.samples for wait in waits),
+            waits=[
+                self._wait(wait)
+                for wait in waits
+                if wait.reason in known and known[wait.reason].counts_as_stall
+            ],
         )
 
-    def _purposes(self, own: Iterable[int]) -> list[tuple[Purpose, float]]:
+    def _wait(self, wait: Wait) -> LineWait:
+        producer = wait.producers[0] if wait.producers else None
+        return LineWait(
+            reason=wait.reason,
+            samples=wait.samples,
+            producer=None if producer is None else self.code.location(producer),
+            link=wait.link,
+            producer_address=None if producer is None else self.address(producer),
+            producers=wait.producers,
+        )
+
+    def _access(self, access: Access, words: FormWords) -> LineAccess:
+        distinct = access.distinct_bytes
+        return LineAccess(
+            access=access,
+            address=self.address(access.position),
+            kind=access.kind,
+            pointer=self.code.pointer_name(access.pointer),
+            form=words.text(access.offset),
+            width=access.width,
+            lane_stride=known_stride(access),
+            requested_bytes=access.requested_bytes,
+            distinct_bytes_at_most=distinct,
+            basis=None if distinct is None else access.basis,
+            depends_on_data=access.is_gather,
+        )
+
+    def _purposes(self, own: Iterable[int]) -> list[PurposeShare]:
         counted: Counter[Purpose] = Counter()
         for position in own:
             if count := self.code.program.counts[position]:
@@ -165,7 +230,7 @@ class CodeByLine:
         return {each.loop: each for each in self.code.chains}
 
     @cached_property
-    def _awaited(self) -> Mapping[Location | None, list[Awaited]]:
+    def _awaited(self) -> Mapping[Location | None, list[AwaitedDocument]]:
         known, code = stalls(), self.code
         sums: dict[Location | None, Counter[tuple[Location | None, str]]] = {}
         for wait in code.waits:
@@ -175,12 +240,15 @@ class CodeByLine:
             if waiting != producer:
                 sums.setdefault(producer, Counter())[waiting, wait.reason] += wait.samples
         return {
-            line: [Awaited(where, reason, count) for (where, reason), count in own.most_common()]
+            line: [
+                AwaitedDocument(**_placed(where), reason=reason, samples=count)
+                for (where, reason), count in own.most_common()
+            ]
             for line, own in sums.items()
         }
 
     @cached_property
-    def _routines(self) -> Mapping[Location | None, tuple[list[RoutineFacts], list[RoutineFacts]]]:
+    def _routines(self) -> Mapping[Location | None, _Routines]:
         """By line: the routines that it calls, and the lines that call its routines."""
         moved: dict[tuple[Location | None, Location | None], list[int]] = {}
         for line, own in self.positions.items():
@@ -188,7 +256,7 @@ class CodeByLine:
                 caller = self.code.location(position)
                 if caller != line:
                     moved.setdefault((line, caller), []).append(position)
-        found: dict[Location | None, tuple[list[RoutineFacts], list[RoutineFacts]]] = {}
+        found: dict[Location | None, _Routines] = {}
         for (line, caller), own in moved.items():
             if not any(self.code.program.code[each].opcode == "RET" for each in own):
                 continue  # a call that never returns is a jump: compilers end kernels with it
@@ -196,37 +264,66 @@ class CodeByLine:
             found.setdefault(line, ([], []))[1].append(self._routine(caller, own))
         return found
 
-    def _routine(self, line: Location | None, own: Sequence[int]) -> RoutineFacts:
-        facts = [self.instruction(each) for each in own]
-        executed, samples = (sum(e.executed for e in facts), sum(e.samples for e in facts))
-        return RoutineFacts(line, len(own), executed, samples)
+    def _routine(self, line: Location | None, own: Sequence[int]) -> RoutineDocument:
+        """`line`: the other one, where the instructions are counted, or which calls them."""
+        waits = [wait for each in own for wait in self._waits.get(each, ())]
+        return RoutineDocument(
+            **_placed(line),
+            instructions=len(own),
+            executed=sum(self.code.program.counts[each] for each in own),
+            samples=sum(wait.samples for wait in waits),
+        )
 
-    def _loops(self, own: Iterable[int]) -> list[LoopFacts]:
-        program = self.code.program
-        flow = program.flow
+    def _loops(self, own: Iterable[int]) -> list[LineLoop]:
+        """Outermost first."""
+        flow = self.code.program.flow
         blocks = {flow.block_of[position] for position in own}
         around = {loop.index: loop for block in blocks for loop in flow.loops_around(block)}
-        ordered = sorted(around.values(), key=lambda loop: (loop.depth, loop.index))
         return [
-            LoopFacts(
-                loop,
-                self.code.locations.get(program.code[flow.blocks[loop.header].start].address),
-                self._chains.get(loop.index),
-            )
-            for loop in ordered
+            self.loop(loop)
+            for loop in sorted(around.values(), key=lambda loop: (loop.depth, loop.index))
         ]
 
-    def _invariants(self, own: Sequence[int]) -> list[Invariant]:
-        inside, found = set(own), []
+    def loop(self, loop: Loop) -> LineLoop:
+        start = self.code.program.flow.blocks[loop.header].start
+        chains = self._chains.get(loop.index)
+        recurrence = chains.recurrence if chains else None
+        return LineLoop(
+            chains=chains,
+            name=f"loop{loop.index}",
+            address=self.address(start),
+            **_placed(self._counted_at(start)),
+            trips=loop.trips,
+            depth=loop.depth,
+            instructions=chains.instructions if chains else None,
+            share=chains.share if chains else None,
+            loads=chains.loads if chains else None,
+            load_depth=chains.load_depth if chains else None,
+            independent_loads=chains.independent_loads if chains else None,
+            recurrence=[*map(self.address, recurrence.positions)] if recurrence else None,
+            recurrence_loads=recurrence.loads if recurrence else None,
+        )
+
+    def _invariants(self, own: Sequence[int]) -> Iterator[InvariantDocument]:
+        """Restricted to the instructions of the line; so are the shares."""
+        inside = set(own)
         for each in _at(own, self._invariant_at, self.code.invariants):
-            part = tuple(position for position in each.positions if position in inside)
+            part = [position for position in each.positions if position in inside]
             trips = self.code.program.flow.loops[each.loop].trips
-            if not trips:
-                continue
-            loads = sum(position in self._accesses for position in part)
-            share = executed_share(self.code, part) * (1 - 1 / trips)
-            found.append(Invariant(each.loop, part, share, loads))
-        return found
+            if trips:
+                yield InvariantDocument(
+                    loop=f"loop{each.loop}",
+                    addresses=[*map(self.address, part)],
+                    share=executed_share(self.code, part) * (1 - 1 / trips),
+                    loads=sum(position in self._accesses for position in part),
+                )
+
+
+_Routines = tuple[list[RoutineDocument], list[RoutineDocument]]
+
+
+def _placed(line: Location | None) -> dict[str, Any]:
+    return {"file": line.file if line else None, "line": line.line if line else None}
 
 
 Numbers = Mapping[int, list[int]]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from keet.errors import UsageError, one_line
+from keet.evidence import Sentence
 from keet.profile import Launch, Location
 from keet.profile.names import file_name
+from keet.render.common.hotspots import with_more
 from keet.render.common.machine_code import line_text
 
 _NEAREST = 4
@@ -53,8 +55,8 @@ def _problem(
         return f"several files have this name; give more of the path: {one_line(paths)}"
     if not in_file:
         names = sorted({file_name(each.file) for each in every})
-        more = f" and {len(names) - _NEAREST} more" if len(names) > _NEAREST else ""
-        return f"no code comes from this file; files with code: {', '.join(names[:_NEAREST])}{more}"
+        files = with_more(", ".join(names[:_NEAREST]), len(names) - _NEAREST)
+        return Sentence("no code comes from this file; files with code: {files}", files=files)
     nearest = sorted(in_file, key=lambda each: (abs(each.line - number), each.line))[:_NEAREST]
     names = [line_text(each) for each in sorted(nearest, key=lambda each: each.line)]
     return f"no instruction comes from this line; the nearest with code: {', '.join(names)}"

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from keet.analysis.sass import MachineCode
-from keet.analysis.sass.analyses.atomics import Atomic
 from keet.analysis.sass.analyses.loop_chains import LoopChains
-from keet.analysis.sass.analyses.loop_invariants import Invariant
 from keet.analysis.sass.analyses.reuse import LOADED, SEVERAL, Access, at_most
-from keet.analysis.sass.analyses.widths import Merge
 from keet.analysis.sass.polynomials.polynomial import Polynomial
-from keet.formatting import count_noun, share_text
+from keet.documents.hotspots_line import (
+    AtomicDocument,
+    InvariantDocument,
+    LineDocument,
+    MergeDocument,
+    RoutineDocument,
+)
+from keet.evidence import Sentence, constant, counted
 from keet.render.common.hotspot_rows import why_unbounded
-from keet.render.common.line_facts import LineFacts, LoopFacts, RoutineFacts, known_stride
+from keet.render.common.line_facts import LineFacts, LineLoop, known_stride
 from keet.render.common.machine_code import FormWords, Offset, distinct_text, line_text, size_text
-from keet.units import format_number
 
 _ACCESSES = 12
 _CONSTANTS = 4
@@ -27,23 +30,54 @@ Item = tuple[str, str]
 """A label and a text."""
 
 
-def access_items(
-    code: MachineCode, facts: LineFacts, words: FormWords, offset: Offset
-) -> list[Item]:
+def line_items(code: MachineCode, facts: LineFacts) -> list[tuple[str, str, Sequence[Item]]]:
+    """Headings, in full and short, and what is to say below each."""
+    words = FormWords(code, facts.offset)
+    offset = facts.offset
+    sections: list[tuple[str, str, Sequence[Item]]] = [
+        ("Memory accesses", "Memory accesses", _access_items(code, facts, words)),
+        (
+            "Accesses that could be wider",
+            "Could be wider",
+            [_merge_item(each, code, offset) for each in facts.merges],
+        ),
+        ("Atomics", "Atomics", [_atomic_item(each, offset) for each in facts.atomics]),
+        ("Drain", "Drain", list(_drain_items(code, facts))),
+        ("Routines", "Routines", routine_items(facts)),
+        (
+            "Loops around the line",
+            "Loops around it",
+            [loop_item(each, offset) for each in facts.loops],
+        ),
+        (
+            "The same in every iteration",
+            "Same every iteration",
+            [_invariant_item(each, offset) for each in facts.invariants],
+        ),
+    ]
+    # The accesses decide which words have to be explained.
+    sections.append(("Words in addresses (bytes)", "Words in addresses", words.legend))
+    return [section for section in sections if section[2]]
+
+
+def _access_items(code: MachineCode, facts: LineFacts, words: FormWords) -> list[Item]:
     """Addresses and bytes of the accesses with most bytes, in the order of the code.
 
     Accesses that differ only by a constant are combined.
     """
     groups: dict[object, list[Access]] = {}
-    for access in facts.accesses:
+    for each in facts.accesses:
+        access = each.access
         varying = tuple(term for term in access.offset.key if term[0])
         key = (access.pointer, access.kind, access.width, varying)
         groups.setdefault(key, []).append(access)
     ranked = sorted(groups.values(), key=lambda own: -(_requested(own) or 0))
     shown = sorted(ranked[:_ACCESSES], key=lambda own: own[0].position)
-    items = [_access_item(code, own, words, offset) for own in shown]
-    left = sum(map(len, ranked[_ACCESSES:]))
-    return [*items, ("", f"{left} more with fewer bytes: --format json")] if left else items
+    items = [_access_item(code, own, words, facts.offset) for own in shown]
+    if left := sum(map(len, ranked[_ACCESSES:])):
+        more = constant(left, "", "more accesses")
+        items.append(("", Sentence("{more:d} more with fewer bytes: --format json", more=more)))
+    return items
 
 
 def _access_item(
@@ -53,15 +87,30 @@ def _access_item(
     pointer = {LOADED: "a loaded pointer", SEVERAL: "one of several pointers"}.get(
         first.pointer, code.pointer_name(first.pointer)
     )
-    label = f"{offset(first.position)} {first.kind}, {first.width} B"
+    label = Sentence(
+        "{offset} {kind}, {width:d}",
+        offset=offset(code.program.code[first.position].address),
+        kind=first.kind,
+        width=constant(first.width, "B", "bytes per thread"),
+    )
     if len(own) == 1:
-        return label, f"{pointer} + {words.text(first.offset)}\n{_size_text(own)}"
+        return label, Sentence(
+            "{pointer} + {form}\n{size}",
+            pointer=pointer,
+            form=words.text(first.offset),
+            size=_size_text(own),
+        )
     constants = sorted({access.offset.constant for access in own})
     varying = Polynomial({product: c for product, c in first.offset.terms.items() if product})
     listed = ", ".join(f"{each}" for each in constants[:_CONSTANTS])
-    more = f", … {constants[-1]}" if len(constants) > _CONSTANTS else ""
-    text = f"and {len(own) - 1} more: {pointer} + {words.text(varying)} + [{listed}{more}]"
-    return label, f"{text}\n{_size_text(own)}"
+    last = f", … {constants[-1]}" if len(constants) > _CONSTANTS else ""
+    return label, Sentence(
+        "and {more:d} more: {pointer} + {form}\n{size}",
+        more=constant(len(own) - 1, "", "more accesses"),
+        pointer=pointer,
+        form=f"{words.text(varying)} + [{listed}{last}]",
+        size=_size_text(own),
+    )
 
 
 def _requested(own: Sequence[Access]) -> int | None:
@@ -69,121 +118,153 @@ def _requested(own: Sequence[Access]) -> int | None:
     return None if None in sizes else sum(size or 0 for size in sizes)
 
 
-def _size_text(own: Sequence[Access]) -> str:
+def _size_text(own: Sequence[Access]) -> Sentence:
     requested = _requested(own)
     basis = "bound" if all(access.basis == "bound" for access in own) else "estimate"
-    distinct = distinct_text(at_most(own), basis, requested, why_unbounded(own))
-    return f"requested {size_text(requested)}; distinct {distinct}; {stride_text(own[0])}"
+    return Sentence(
+        "requested {requested}; distinct {distinct}; {stride}",
+        requested=size_text(requested),
+        distinct=distinct_text(at_most(own), basis, requested, why_unbounded(own)),
+        stride=stride_text(own[0]),
+    )
 
 
-def stride_text(access: Access) -> str:
+def stride_text(access: Access) -> Sentence:
     stride = known_stride(access)
     if stride is None:
-        return "lane stride unknown"
+        return Sentence("lane stride unknown")
     if stride == 0:
-        return "the lanes of a warp share the address"
-    packed = " (packed)" if abs(stride) == access.width else ""
-    return f"lane stride {stride:,} B{packed}"
+        return Sentence("the lanes of a warp share the address")
+    return Sentence(
+        "lane stride {stride:,d}{packed}",
+        stride=constant(stride, "B", "lane stride"),
+        packed=" (packed)" if abs(stride) == access.width else "",
+    )
 
 
-def merge_item(merge: Merge, code: MachineCode, offset: Offset) -> Item:
-    kind = "loads" if code.program.code[merge.positions[0]].writes else "stores"
+def _merge_item(merge: MergeDocument, code: MachineCode, offset: Offset) -> Item:
+    first = code.program.code[code.program.positions[merge.addresses[0]]]
     aligned = {
         True: "the first address is aligned to that if the array is",
         False: "the first address is not aligned to that",
         None: "whether the address is aligned depends on unknown numbers",
     }[merge.is_aligned]
-    return (
-        f"{len(merge.positions)} {kind}",
-        f"of {merge.width} B access consecutive bytes of each thread "
-        f"({offsets_text(merge.positions, offset)}): accesses of {merge.merged_width} B could "
-        f"replace them; {aligned}",
+    return counted(len(merge.addresses), "load" if first.writes else "store"), Sentence(
+        "of {width:d} access consecutive bytes of each thread ({offsets}): accesses of "
+        "{merged:d} could replace them; {aligned}",
+        width=constant(merge.width, "B", "bytes per access"),
+        offsets=_offsets_text(merge.addresses, offset),
+        merged=constant(merge.merged_width, "B", "bytes per merged access"),
+        aligned=aligned,
     )
 
 
-def atomic_item(atomic: Atomic, offset: Offset) -> Item:
-    scope = "of a block" if atomic.memory == "shared" else "of the launch"
-    count = atomic.addresses_at_most
-    bound = f", at most {count:,} addresses {scope}" if count else ""
-    result = "its result is used" if atomic.has_result else "its result is not used"
-    return f"{offset(atomic.position)} {atomic.memory}", f"{atomic.spread}{bound}; {result}"
+def _atomic_item(atomic: AtomicDocument, offset: Offset) -> Item:
+    bound: str = ""
+    if count := atomic.addresses_at_most:
+        bound = Sentence(
+            ", at most {count:,d} addresses {scope}",
+            count=constant(count, "", "addresses"),
+            scope="of a block" if atomic.memory == "shared" else "of the launch",
+        )
+    return f"{offset(atomic.address)} {atomic.memory}", Sentence(
+        "{spread}{bound}; its result is {used}",
+        spread=atomic.spread,
+        bound=bound,
+        used="used" if atomic.has_result else "not used",
+    )
 
 
-def loop_item(each: LoopFacts, offset: Offset, code: MachineCode) -> Item:
-    loop = each.loop
-    start = offset(code.program.flow.blocks[loop.header].start)
-    where = f", {line_text(each.line)}" if each.line else ""
-    trips = "unknown" if loop.trips is None else format_number(round(loop.trips, 2))
-    noun = "iteration" if loop.trips == 1 else "iterations"
-    head = f"from {start}{where}: {trips} {noun} per entry on average"
-    return f"loop{loop.index}", f"{head}{_chains_text(each.chains) if each.chains else ''}"
+def loop_item(loop: LineLoop, offset: Offset, *, has_line: bool = True) -> Item:
+    trips = None if loop.trips is None else round(loop.trips, 2)
+    text = Sentence(
+        "from {start}{where}: {trips} {noun} per entry on average{chains}",
+        start=offset(loop.address),
+        where=f", {line_text(loop.location)}" if has_line and loop.location else "",
+        trips="unknown" if trips is None else constant(trips, "", "iterations per entry"),
+        noun="iteration" if loop.trips == 1 else "iterations",
+        chains=_chains_text(loop.chains) if loop.chains else "",
+    )
+    return loop.name, text
 
 
-def _chains_text(chains: LoopChains) -> str:
+def _chains_text(chains: LoopChains) -> Sentence:
     parts = [
-        f", {chains.instructions:,} instructions per iteration, "
-        f"{share_text(chains.share, 1)} of all executed instructions"
+        Sentence(
+            ", {instructions:,d} instructions per iteration, {share:.1f} of all executed "
+            "instructions",
+            instructions=constant(chains.instructions, "", "instructions per iteration"),
+            share=constant(100 * chains.share, "%", "share of the executed instructions"),
+        )
     ]
     if chains.loads:
-        depth = (
-            "which do not need each other's results"
-            if chains.load_depth <= 1
-            else f"up to {chains.load_depth} have to wait for each other"
-        )
-        together = format_number(round(chains.independent_loads, 1))
-        loads = f"{count_noun(chains.loads, 'load')} per iteration"
+        loads = Sentence("{loads} per iteration", loads=counted(chains.loads, "load"))
         if chains.loads > 1:
-            loads += f", {depth}: {together} can be in flight together"
+            depth = Sentence(
+                "up to {depth:d} have to wait for each other",
+                depth=constant(chains.load_depth, "", "loads that need each other's results"),
+            )
+            loads = Sentence(
+                "{loads}, {depth}: {together} can be in flight together",
+                loads=loads,
+                depth=depth if chains.load_depth > 1 else "which do not need each other's results",
+                together=constant(round(chains.independent_loads, 1), "", "independent loads"),
+            )
         parts.append(loads)
     recurrence = chains.recurrence
     if recurrence is None and chains.is_through_shared:
         parts.append(
-            "an iteration may need the one before through shared memory, which the loop stores to "
-            "and loads from"
+            Sentence(
+                "an iteration may need the one before through shared memory, which the loop "
+                "stores to and loads from"
+            )
         )
     elif recurrence is None:
-        parts.append("no iteration needs the result of the one before, apart from the counter")
+        text = "no iteration needs the result of the one before, apart from the counter"
+        parts.append(Sentence(text))
     else:
-        count = len(recurrence.positions)
-        loads = f" with {recurrence.loads} loads" if recurrence.loads else ""
+        count = constant(recurrence.loads, "", "loads of the chain")
+        loads = Sentence(" with {count:d} loads", count=count) if recurrence.loads else Sentence()
         parts.append(
-            f"each iteration needs the one before through a chain of "
-            f"{count_noun(count, 'instruction')}{loads}"
+            Sentence(
+                "each iteration needs the one before through a chain of {instructions}{loads}",
+                instructions=counted(len(recurrence.positions), "instruction"),
+                loads=loads,
+            )
         )
-    return "; ".join(parts)
+    return Sentence("; ").join(parts)
 
 
-def invariant_item(each: Invariant, offset: Offset) -> Item:
-    count = len(each.positions)
-    noun = "instruction gives" if count == 1 else "instructions give"
-    proviso = ", if the memory they read does not change" if each.loads else ""
-    return (
-        f"loop{each.loop}",
-        f"{count} {noun} the same result in every iteration "
-        f"({share_text(each.share, 1)} of all executed instructions): candidates to move out of "
-        f"the loop{proviso} ({offsets_text(each.positions, offset)})",
+def _invariant_item(each: InvariantDocument, offset: Offset) -> Item:
+    count = len(each.addresses)
+    return each.loop, Sentence(
+        "{instructions} {give} the same result in every iteration ({share:.1f} of all executed "
+        "instructions): candidates to move out of the loop{proviso} ({offsets})",
+        instructions=counted(count, "instruction"),
+        give="gives" if count == 1 else "give",
+        share=constant(100 * each.share, "%", "share of the executed instructions"),
+        proviso=", if the memory they read does not change" if each.loads else "",
+        offsets=_offsets_text(each.addresses, offset),
     )
 
 
-def routine_items(facts: LineFacts) -> list[Item]:
+def routine_items(facts: LineDocument) -> list[Item]:
     """Which instructions of routines are counted at another line than the one that calls them."""
-    calls = [
-        ("", f"calls a routine counted at {line_text(each.line)} ({_routine(each)}), not here")
-        for each in facts.calls
+    calls = "calls a routine counted at {line} ({routine}), not here"
+    callers = "{routine}: a routine that only {line} calls"
+    return [
+        ("", Sentence(text, line=line_text(each.location), routine=_routine(each)))
+        for text, routines in ((calls, facts.calls), (callers, facts.callers))
+        for each in routines
     ]
-    callers = [
-        ("", f"{_routine(each)}: a routine that only {line_text(each.line)} calls")
-        for each in facts.callers
-    ]
-    return calls + callers
 
 
-def _routine(each: RoutineFacts) -> str:
-    noun = "instruction" if each.instructions == 1 else "instructions"
-    samples = "sample" if each.samples == 1 else "samples"
-    return (
-        f"{each.instructions:,} {noun}, {each.executed:,} executed warp instructions, "
-        f"{each.samples:,} {samples}"
+def _routine(each: RoutineDocument) -> Sentence:
+    return Sentence(
+        "{instructions}, {executed:,d} executed warp instructions, {samples}",
+        instructions=counted(each.instructions, "instruction"),
+        executed=constant(each.executed, "", "executed warp instructions"),
+        samples=counted(each.samples, "sample"),
     )
 
 
@@ -193,20 +274,18 @@ BEHIND_EXIT = (
 )
 
 
-def drain_items(code: MachineCode, facts: LineFacts, offset: Offset) -> list[Item]:
+def _drain_items(code: MachineCode, facts: LineFacts) -> Iterator[Item]:
     """Explains samples at an instruction that no warp executes."""
-    return [
-        (offset(each.position), BEHIND_EXIT)
-        for each in facts.instructions
-        if any(wait.reason == "drain" for wait in each.waits)
-        and is_behind_exit(code, each.position)
-    ]
+    for each in facts.instructions:
+        is_drained = any(wait.reason == "drain" for wait in each.waits)
+        if is_drained and is_behind_exit(code, each.position):
+            yield each.offset, BEHIND_EXIT
 
 
 def is_behind_exit(code: MachineCode, position: int) -> bool:
     return position > 0 and code.program.code[position - 1].opcode == "EXIT"
 
 
-def offsets_text(positions: Sequence[int], offset: Offset) -> str:
-    shown = ", ".join(offset(each) for each in positions[:_POSITIONS])
-    return shown + (", …" if len(positions) > _POSITIONS else "")
+def _offsets_text(addresses: Sequence[int], offset: Offset) -> str:
+    shown = ", ".join(map(offset, addresses[:_POSITIONS]))
+    return shown + (", …" if len(addresses) > _POSITIONS else "")

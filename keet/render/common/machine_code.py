@@ -8,37 +8,39 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.kernel.opcode_mix import PURPOSES
-from keet.formatting import share_text, times_text
+from keet.analysis.source_lines.hotspots import RowWait
+from keet.documents.hotspots_line import PurposeShare
+from keet.evidence import Sentence, constant, printed
+from keet.formatting import times_text
 from keet.profile import Launch, Location
 from keet.profile.names import file_name
-from keet.render.common.hotspot_rows import RowWait
-from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.sass import MachineCode
-    from keet.analysis.sass.analyses.purpose import Purpose
     from keet.analysis.sass.instructions.instruction import Instruction
     from keet.analysis.sass.polynomials.polynomial import Polynomial
 
 Offset = Callable[[int], str]
-"""Returns the offset of the instruction at a position from the start of its function."""
+"""Returns the offset of an address from the start of its function."""
 _LEAST_SHARE = 0.005
 """Smaller shares would be printed as 0 %."""
 
 
-def mix_text(mix: Iterable[tuple[Purpose, float]]) -> str:
+def mix_text(mix: Iterable[PurposeShare]) -> Sentence:
     """With the labels of the account: `addresses and indices 77%, loads and stores 10%`."""
-    return ", ".join(
-        f"{PURPOSES[purpose.value]} {share_text(share)}"
-        for purpose, share in mix
-        if share >= _LEAST_SHARE
-    )
+    kept = (each for each in mix if each.share >= _LEAST_SHARE)
+    return Sentence(", ").join(_share_text(PURPOSES[each.purpose], each.share) for each in kept)
 
 
-def purposes_text(purposes: Sequence[tuple[Purpose, float]], most: int = 2) -> str:
+def purposes_text(purposes: Iterable[PurposeShare], most: int = 2) -> Sentence:
     """The largest purposes of a row: `address 54%, value 46%`."""
-    kept = [(purpose, share) for purpose, share in purposes if share >= _LEAST_SHARE]
-    return ", ".join(f"{purpose.value} {share_text(share)}" for purpose, share in kept[:most])
+    kept = [each for each in purposes if each.share >= _LEAST_SHARE]
+    return Sentence(", ").join(_share_text(each.purpose, each.share) for each in kept[:most])
+
+
+def _share_text(what: str, share: float) -> Sentence:
+    percent = constant(100 * share, "%", f"share of {what}")
+    return Sentence("{what} {percent:.0f}", what=what, percent=percent)
 
 
 def line_text(line: Location | None) -> str:
@@ -82,10 +84,11 @@ def waits_for(
     """
     if wait is None or wait.producer_position is None or wait.reason == "wait":
         return ""
-    what = noun(code.program.code[wait.producer_position])
+    producer = code.program.code[wait.producer_position]
+    what = noun(producer)
     held = "registers of " if wait.link == "register reuse" else ""
     if offset is not None:
-        return f" for {held}the {what} at {offset(wait.producer_position)}"
+        return f" for {held}the {what} at {offset(producer.address)}"
     if wait.reason == "barrier" and wait.producer in (None, line):
         return ""
     if wait.reason == "barrier":  # `Barrier 95% for the barrier` would name it twice
@@ -95,28 +98,30 @@ def waits_for(
     return f" for {held}the {what} at {line_text(wait.producer)}"
 
 
-def size_text(size: int | None) -> str:
-    return "unknown" if size is None else str(Quantity(size, "byte"))
+def size_text(size: int | None) -> Sentence:
+    known = "unknown" if size is None else constant(size, "byte", "size")
+    return Sentence("{size}", size=known)
 
 
 def distinct_text(
     distinct: int | None, basis: str | None, requested: int | None, why_unknown: str
-) -> str:
+) -> Sentence:
     """`at most 134.2 MB (4.0x)` for a bound, `about 106.5 MB (25x)` for an estimate."""
+    told = distinct_bytes_text(distinct, basis, why_unknown)
     times = times_read_text(requested, distinct)
-    return distinct_bytes_text(distinct, basis, why_unknown) + (f" ({times})" if times else "")
+    return Sentence("{told} ({times})", told=told, times=times) if times else told
 
 
-def distinct_bytes_text(distinct: int | None, basis: str | None, why_unknown: str) -> str:
+def distinct_bytes_text(distinct: int | None, basis: str | None, why_unknown: str) -> Sentence:
     if distinct is None:
-        return f"unknown: {why_unknown}"
+        return Sentence("unknown: {why}", why=why_unknown)
     kind = "about" if basis == "estimate" else "at most"
-    return f"{kind} {size_text(distinct)}"
+    return Sentence("{kind} {size}", kind=kind, size=size_text(distinct))
 
 
-def times_read_text(requested: int | None, distinct: int | None) -> str:
+def times_read_text(requested: int | None, distinct: int | None) -> Sentence:
     """How often each byte is requested; empty if that is not known."""
-    return times_text(requested / distinct) if distinct and requested else ""
+    return printed(times_text(requested / distinct)) if distinct and requested else Sentence()
 
 
 _PRODUCT = re.compile(r"(?<=[\w)\]]) (?=[\w(\[])")
@@ -169,8 +174,9 @@ class FormWords:
         return f"an expression of {', '.join(listed) or 'parameters'}"
 
     def _result(self, position: int) -> str:
-        is_load = self._code.program.code[position].role.name == "LOAD"
-        return f"{'loaded' if is_load else 'result'}[{self._offset(position)}]"
+        each = self._code.program.code[position]
+        word = "loaded" if each.role.name == "LOAD" else "result"
+        return f"{word}[{self._offset(each.address)}]"
 
     def _numbered(self, word: str, name: str) -> str:
         if name not in self._numbers:
@@ -196,16 +202,10 @@ _WORDS = [
 ]
 
 
-def offset_in_function(launch: Launch, code: MachineCode) -> Offset:
-    """Formats positions of the code as offsets from the start of the function, as cuobjdump
-    does."""
+def offset_in_function(launch: Launch) -> Offset:
+    """Formats addresses as offsets from the start of the function, as cuobjdump does."""
     starts = launch.function_starts
-
-    def offset(position: int) -> str:
-        address = code.program.code[position].address
-        return f"{address - function_start(starts, address):#06x}"
-
-    return offset
+    return lambda address: f"{address - function_start(starts, address):#06x}"
 
 
 def sass_text(each: Instruction, starts: Sequence[int]) -> str:

@@ -8,11 +8,9 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from keet.analysis.source_lines.hotspots import Spot
-from keet.profile import Absent, Location
-from keet.render.common.hotspot_rows import NO_CODE, Examined, RowCode, code_by_row, row_key
+from keet.documents.hotspots import HotspotsLaunch, SpotDocument
+from keet.profile import Location
 from keet.render.common.machine_code import line_text
-from keet.render.common.source_text import source_line, source_lines
 
 CSV_HEADER = (
     "launch",
@@ -37,11 +35,9 @@ CSV_HEADER = (
 )
 _IN_MEMORY = 32 << 20
 """Bytes of rows that are kept in memory."""
-_COUNTERS = CSV_HEADER[9:-2]
-"""Columns that are fields of a spot under the same name."""
 
 
-def hotspots_csv(found: Iterable[Examined], top: int | None) -> Iterator[str]:
+def hotspots_csv(found: Iterable[HotspotsLaunch], top: int | None) -> Iterator[str]:
     """One row per spot; after the fixed columns, one with the samples of each stall reason. In
     pieces, one per row.
 
@@ -53,15 +49,15 @@ def hotspots_csv(found: Iterable[Examined], top: int | None) -> Iterator[str]:
     reasons: set[str] = set()
     with SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="ascii") as rows:
         for each in found:
-            for cells, spot in _csv_rows(each, top):
-                reasons.update(reason for reason, _ in spot.stalls)
-                rows.write(json.dumps([cells, spot.stalls]) + "\n")
+            for spot in each.rows[:top]:
+                reasons.update(spot.samples_by_reason)
+                cells = [each.id, each.kernel, *_cells(spot)]
+                rows.write(json.dumps([cells, spot.samples_by_reason]) + "\n")
         rows.seek(0)
         columns = sorted(reasons)
         yield _csv_line([*CSV_HEADER, *(f"stall_{reason}" for reason in columns)])
         for row in rows:
-            cells, stalls = json.loads(row)
-            by_reason = dict(stalls)
+            cells, by_reason = json.loads(row)
             counts = [by_reason.get(reason, 0) for reason in columns]
             yield _csv_line(["" if cell is None else cell for cell in [*cells, *counts]])
 
@@ -72,41 +68,14 @@ def _csv_line(cells: Sequence[object]) -> str:
     return out.getvalue()
 
 
-def _csv_rows(each: Examined, top: int | None) -> list[tuple[list[object], Spot]]:
-    launch, found, code = each
-    if isinstance(found, Absent):
-        return []
-    lines = source_lines(launch)
-    texts = launch.disassembly if found.by == "instruction" else {}
-    if isinstance(texts, Absent):
-        texts = {}
-    by_row = code_by_row(code, found.by)
-    return [
-        (
-            [
-                launch.id,
-                launch.kernel,
-                spot.location.file if spot.location else None,
-                spot.location.line if spot.location else None,
-                spot.address,
-                texts.get(spot.address) if spot.address is not None else None,
-                source_line(spot, lines),
-                spot.instructions,
-                spot.share,
-                *(getattr(spot, name) for name in _COUNTERS),
-                *_code_cells(by_row.get(row_key(spot), NO_CODE)),
-            ],
-            spot,
-        )
-        for spot in found.spots[:top]
-    ]
-
-
-def _code_cells(own: RowCode) -> tuple[str | None, str | None]:
-    """The largest purpose, and the line that most of the row's waits are for."""
+def _cells(spot: SpotDocument) -> list[object]:
+    """The last two: the largest purpose, and the line that most of the row's waits are for."""
     awaited: Counter[Location] = Counter()
-    for wait in own.waits:
+    for wait in spot.waits:
         if wait.producer is not None:
             awaited[wait.producer] += wait.samples
-    purpose = own.purposes[0][0].value if own.purposes else None
-    return purpose, line_text(awaited.most_common(1)[0][0]) if awaited else None
+    return [
+        *(getattr(spot, name) for name in CSV_HEADER[2:-2]),
+        spot.purposes[0].purpose if spot.purposes else None,
+        line_text(awaited.most_common(1)[0][0]) if awaited else None,
+    ]

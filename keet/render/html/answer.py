@@ -74,7 +74,7 @@ def _where(
 
 def _hottest(found: Hotspots, findings: FindingWriter) -> Content:
     """Not the cause, but where a reader looks next."""
-    spot = next((spot for spot in found.spots if spot.location and spot.share), None)
+    spot = next((spot for spot in found.rows if spot.location and spot.share), None)
     if spot is None or spot.location is None or spot.share is None:
         return None
     of = _OF[found.ranked_by]

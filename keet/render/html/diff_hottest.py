@@ -74,7 +74,7 @@ def _rows(each: WeightedLaunch, found: Hotspots, *, timed: bool) -> Iterator[Htm
     analysed = found.by == "instruction" and each.explanation.view.code is not None
     texts = launch.disassembly if analysed else {}
     code = {} if isinstance(texts, Absent) else texts
-    for spot in found.spots[:_HOTTEST]:
+    for spot in found.rows[:_HOTTEST]:
         text = source_line(spot, lines) if spot.address is None else code.get(spot.address)
         share = spot.share or 0.0
         shown = element("code", shortened(" ".join((text or "").split()), _LONGEST))

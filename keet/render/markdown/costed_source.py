@@ -38,7 +38,7 @@ class CostedSource:
     def _spots(self) -> dict[tuple[str, int], Spot]:
         if isinstance(self._found, Absent) or self._found.by != "line":
             return {}
-        return {(*spot.location,): spot for spot in self._found.spots if spot.location}
+        return {(*spot.location,): spot for spot in self._found.rows if spot.location}
 
     @cached_property
     def hottest(self) -> Sequence[Place]:

@@ -5,29 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from keet.analysis.sass import MachineCode
 from keet.analysis.sass.instructions.instruction import parse
 from keet.analysis.source_lines.hotspots import Hotspots, Spot
-from keet.catalog import stalls
-from keet.formatting import count_noun, share_cell, share_text
-from keet.profile import Absent, Launch
+from keet.documents.hotspots import HotspotsLaunch
+from keet.documents.shared_types import SkippedDocument
+from keet.evidence import Sentence, constant, counted, printed
+from keet.formatting import share_cell
 from keet.profile.names import file_name
-from keet.render.common.hotspot_rows import (
-    NO_CODE,
-    Examined,
-    RowCode,
-    code_by_row,
-    first_wait,
-    row_key,
-)
+from keet.render.common.hotspot_rows import Examined, first_wait
 from keet.render.common.hotspots import (
-    STALLS_SHOWN,
     columns_text,
     few_samples_text,
     hotspots_notes,
     hotspots_summary,
     launch_list,
     stall_reasons,
+    stall_texts,
 )
 from keet.render.common.machine_code import (
     offset_in_function,
@@ -35,7 +28,7 @@ from keet.render.common.machine_code import (
     sass_text,
     waits_for,
 )
-from keet.render.common.source_text import source_line, source_lines
+from keet.render.common.source_text import source_lines
 from keet.render.terminal.hotspots_code import (
     mix_lines,
     pointer_table,
@@ -52,44 +45,46 @@ _EXPLAINED = 3
 
 
 def hotspots_view(
-    found: Iterable[Examined], width: int, top: int, *, page_at: int | None = None
+    found: Iterable[HotspotsLaunch], width: int, top: int, *, page_at: int | None = None
 ) -> Group:
     """`page_at`: position of the first printed row, for a tool with pages."""
     parts: list[Renderable] = []
-    silent: dict[Absent, list[Launch]] = {}
-    opaque: dict[Absent, list[Launch]] = {}
+    silent: dict[SkippedDocument, list[HotspotsLaunch]] = {}
+    opaque: dict[SkippedDocument, list[HotspotsLaunch]] = {}
     reasons: dict[str, None] = {}
     rows = slice(page_at or 0, (page_at or 0) + top)
     layout = _Layout(width, rows, is_page=page_at is not None)
     columns = ""
     for each in found:
-        launch, spots, code = each
-        if isinstance(spots, Absent):
-            silent.setdefault(spots, []).append(launch)
+        if not isinstance(each, Examined):
+            silent.setdefault(each.skipped[0], []).append(each)
             continue
-        missing = launch.disassembly if code is None and spots.by == "instruction" else code
-        if isinstance(missing, Absent):
-            opaque.setdefault(missing, []).append(launch)
+        if missing := each.opaque:
+            opaque.setdefault(missing, []).append(each)
         if parts:
             parts.append("")
-        view = _launch_view(each, spots, layout, columns)
+        view = _launch_view(each, layout, columns)
         parts += view.parts
         columns = view.columns or columns
-        reasons.update(dict.fromkeys(printed_reasons(spots.spots[rows], view.waiting)))
+        reasons.update(dict.fromkeys(printed_reasons(each.rows[rows], view.waiting)))
     parts += stall_legend(reasons)
     for absent, launches in silent.items():
-        parts.append(Text(f"{launch_list(launches)}: {absent.reason}", style="yellow"))
-        parts.append(Text(absent.remedy))
+        text = Sentence("{of}: {why}", of=launch_list(launches), why=absent.reason)
+        parts += [Text(text, style="yellow"), Text(absent.remedy)]
     parts += opaque_notes(opaque)
     return Group(*parts)
 
 
-def opaque_notes(opaque: Mapping[Absent, Sequence[Launch]]) -> list[Text]:
+def opaque_notes(opaque: Mapping[SkippedDocument, Sequence[HotspotsLaunch]]) -> list[Text]:
     """Why the machine code of some launches was not analysed."""
     return [
         Text(
-            f"Machine code not analysed ({launch_list(launches)}): "
-            f"{absent.reason}; {absent.remedy}",
+            Sentence(
+                "Machine code not analysed ({of}): {why}; {remedy}",
+                of=launch_list(launches),
+                why=absent.reason,
+                remedy=absent.remedy,
+            ),
             style="dim",
         )
         for absent, launches in opaque.items()
@@ -111,24 +106,22 @@ class _RowsView(NamedTuple):
     """Names the columns of rows that are not a table."""
 
 
-def _launch_view(each: Examined, found: Hotspots, layout: _Layout, columns: str) -> _RowsView:
+def _launch_view(found: Examined, layout: _Layout, columns: str) -> _RowsView:
     """`columns`: the names of columns that were printed last, which are not repeated."""
-    launch = each.launch
     parts: list[Renderable] = [
         Text.assemble(
-            (f"#{launch.id} ", "dim"),
-            (launch.kernel, "bold"),
-            (f": {hotspots_summary(found)}", "dim"),
+            (f"#{found.id} ", "dim"),
+            (found.kernel, "bold"),
+            (Sentence(": {summary}", summary=hotspots_summary(found)), "dim"),
         )
     ]
     if found.partial:
-        parts.append(Text(f"{found.partial}; {found.partial.remedy}", style="yellow"))
+        text = Sentence("; ").join([str(found.partial), found.partial.remedy])
+        parts.append(Text(text, style="yellow"))
     if few := few_samples_text(found):
         parts.append(Text(few, style="yellow"))
-    code = each.code if isinstance(each.code, MachineCode) else None
-    parts += mix_lines(code) if code else []
-    lines = source_lines(launch)
-    shown = _rows(each, found, lines, layout.rows)
+    parts += mix_lines(found)
+    shown = _rows(found, layout.rows)
     width = layout.width
     rows = _wide(shown, found, width) or _narrow(shown, found, width)
     if rows.columns != columns:
@@ -136,21 +129,26 @@ def _launch_view(each: Examined, found: Hotspots, layout: _Layout, columns: str)
     parts += rows.parts
     if not layout.is_page:
         parts += _left_out(found, len(shown))
-    parts += pointer_table(code, width) if code else []
-    notes = hotspots_notes(launch, found, lines, for_tool=layout.is_page)
+    parts += pointer_table(found, width)
+    launch = found.launch
+    notes = hotspots_notes(launch, found, source_lines(launch), for_tool=layout.is_page)
     parts += [Text(note, style="dim") for note in notes]
     return _RowsView(parts, rows.waiting, rows.columns)
 
 
 def _left_out(found: Hotspots, shown: int) -> list[Renderable]:
-    left = len(found.spots) - shown
+    left = len(found.rows) - shown
     if left <= 0:
         return []
-    rest = share_cell(sum(spot.share or 0.0 for spot in found.spots[shown:]))
-    noun = "line" if found.by == "line" else "instruction"
-    of = "samples" if found.ranked_by == "samples" else "executed instructions"
-    more = f"{count_noun(left, f'more {noun}')} ({rest} of {of}): --top {len(found.spots)}"
-    return [Text(more, style="dim")]
+    share = sum(spot.share or 0.0 for spot in found.rows[shown:])
+    text = Sentence(
+        "{more} ({rest} of {whole}): {option}",
+        more=counted(left, "more line" if found.by == "line" else "more instruction"),
+        rest=printed(share_cell(share), found.number("share of the rest", 100 * share, "%")),
+        whole="samples" if found.ranked_by == "samples" else "executed instructions",
+        option=f"--top {len(found.rows)}",
+    )
+    return [Text(text, style="dim")]
 
 
 class _Row(NamedTuple):
@@ -171,28 +169,22 @@ class _Row(NamedTuple):
     traffic: tuple[str, ...]
 
 
-def _rows(
-    each: Examined, found: Hotspots, lines: Mapping[str, Sequence[str]], which: slice
-) -> list[_Row]:
-    texts = each.launch.disassembly if found.by == "instruction" else {}
-    texts = {} if isinstance(texts, Absent) else texts
-    by_row = code_by_row(each.code, found.by)
-    entries = each.launch.function_starts
+def _rows(found: Examined, which: slice) -> list[_Row]:
+    entries = found.launch.function_starts
     rows = []
-    for spot in found.spots[which]:
-        own = by_row.get(row_key(spot), NO_CODE)
-        text = source_line(spot, lines)
+    for spot in found.rows[which]:
+        text = spot.source
         if spot.address is not None:
-            text = sass_text(parse(spot.address, texts.get(spot.address, "")), entries)
-        waiting = _wordings(spot, own, each)
+            text = sass_text(parse(spot.address, spot.sass or ""), entries)
+        waiting = _wordings(spot, found)
         row = _Row(
             share="-" if spot.share is None else share_cell(spot.share),
             weight=_count(spot.samples if found.ranked_by == "samples" else spot.executed),
             place=_place(spot, entries),
             code=" ".join((text or "").split()),
             waiting=waiting,
-            elsewhere=waiting[2] if _is_elsewhere(spot, own) else waiting[3].partition(",")[0],
-            purposes=_purposes(spot, own),
+            elsewhere=waiting[2] if _is_elsewhere(spot) else waiting[3].partition(",")[0],
+            purposes=_purposes(spot),
             excess=_excess(spot),
             traffic=tuple(_count(getattr(spot, name)) for name in _TRAFFIC.values()),
         )
@@ -200,33 +192,33 @@ def _rows(
     return rows
 
 
-def _purposes(spot: Spot, own: RowCode) -> str:
-    if spot.address is None or not own.purposes:
-        return purposes_text(own.purposes)
-    return own.purposes[0][0].value  # only for a single instruction
+def _purposes(spot: Spot) -> str:
+    if spot.address is None or not spot.purposes:
+        return purposes_text(spot.purposes)
+    return spot.purposes[0].purpose  # only for a single instruction
 
 
-def _is_elsewhere(spot: Spot, own: RowCode) -> bool:
-    wait = first_wait(own.waits, next(iter(stall_reasons(spot)), ""))
+def _is_elsewhere(spot: Spot) -> bool:
+    wait = first_wait(spot.waits, next(iter(stall_reasons(spot)), ""))
     return wait is not None and (spot.address is not None or wait.producer != spot.location)
 
 
-def _wordings(spot: Spot, own: RowCode, each: Examined) -> tuple[str, str, str, str]:
-    known, portions = stalls(), dict(spot.stall_shares())
-    reasons = stall_reasons(spot)[:STALLS_SHOWN]
-    if not reasons:
-        return "", "", "", ""
-    plain = [f"{known[reason].label} {share_text(portions[reason])}" for reason in reasons]
+def _wordings(spot: Spot, found: Examined) -> tuple[Sentence, Sentence, Sentence, Sentence]:
+    plain = stall_texts(spot)
+    if not plain:
+        return (Sentence(),) * 4
     full = plain
-    code = each.code
-    if isinstance(code, MachineCode):
-        offset = None if spot.address is None else offset_in_function(each.launch, code)
-        waits = [first_wait(own.waits, reason) for reason in reasons]
+    if code := found.code:
+        offset = None if spot.address is None else offset_in_function(found.launch)
+        waits = [first_wait(spot.waits, reason) for reason in stall_reasons(spot)[: len(plain)]]
         full = [
-            text + waits_for(code, wait, spot.location, offset)
-            for text, wait in zip(plain, waits, strict=True)
+            Sentence("{text}{awaited}", text=text, awaited=awaited)
+            for text, awaited in zip(
+                plain, (waits_for(code, wait, spot.location, offset) for wait in waits)
+            )
         ]
-    return ", ".join(full), ", ".join([full[0], *plain[1:]]), full[0], ", ".join(plain)
+    comma = Sentence(", ")
+    return comma.join(full), comma.join([full[0], *plain[1:]]), full[0], comma.join(plain)
 
 
 _TRAFFIC = {
@@ -239,18 +231,22 @@ _TRAFFIC = {
 """Columns of the wide table."""
 
 
-def _excess(spot: Spot) -> str:
+def _excess(spot: Spot) -> Sentence:
     """The cost of uncoalesced accesses and bank conflicts; empty if there is none."""
-    parts = []
-    if spot.sectors_global_excess and spot.sectors_global:
-        share = spot.sectors_global_excess / spot.sectors_global
-        parts.append(f"{share_text(share)} of {spot.sectors_global:,} global sectors in excess")
-    if spot.wavefronts_shared_excess and spot.wavefronts_shared:
-        share = spot.wavefronts_shared_excess / spot.wavefronts_shared
-        parts.append(
-            f"{share_text(share)} of {spot.wavefronts_shared:,} shared wavefronts in excess"
+    amounts = {
+        "global sectors": (spot.sectors_global_excess, spot.sectors_global),
+        "shared wavefronts": (spot.wavefronts_shared_excess, spot.wavefronts_shared),
+    }
+    return Sentence("; ").join(
+        Sentence(
+            "{share:.0f} of {all:,d} {what} in excess",
+            share=constant(100 * (excess / every), "%", f"{what} in excess"),
+            all=constant(every, "", what),
+            what=what,
         )
-    return "; ".join(parts)
+        for what, (excess, every) in amounts.items()
+        if excess and every
+    )
 
 
 def _narrow(rows: Sequence[_Row], found: Hotspots, width: int) -> _RowsView:

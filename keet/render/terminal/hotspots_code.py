@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from keet.analysis.sass import MachineCode
 from keet.analysis.source_lines.hotspots import Spot
 from keet.catalog import stalls
-from keet.formatting import count_noun
+from keet.documents.hotspots import HotspotsLaunch, PointerDocument
+from keet.evidence import Sentence, counted
 from keet.profile import Location
 from keet.profile.names import file_name
-from keet.render.common.hotspot_rows import PointerRow, pointer_rows
 from keet.render.common.hotspots import STALLS_SHOWN, stall_reasons
 from keet.render.common.machine_code import (
     distinct_bytes_text,
@@ -27,22 +26,20 @@ _WIDE = 100
 """Columns from which on there is room for the bytes from L2."""
 
 
-def mix_lines(code: MachineCode) -> list[Renderable]:
-    return [
-        Text.assemble(
-            ("What the executed instructions are for: ", "dim"),
-            mix_text(code.mix),
-        )
-    ]
+def mix_lines(found: HotspotsLaunch) -> list[Renderable]:
+    if found.instruction_mix is None:
+        return []
+    head = ("What the executed instructions are for: ", "dim")
+    return [Text.assemble(head, mix_text(found.instruction_mix))]
 
 
-def pointer_table(code: MachineCode, width: int) -> list[Renderable]:
+def pointer_table(found: HotspotsLaunch, width: int) -> list[Renderable]:
     """One row per pointer that is read, most requested bytes first; empty if none is read."""
-    rows = pointer_rows(code)
+    rows = found.reuse
     if not rows:
         return []
     shown = rows[:_POINTERS]
-    has_l2 = width >= _WIDE and any(row.reuse.l2_basis == "measured" for row in shown)
+    has_l2 = width >= _WIDE and any(row.l2_basis == "measured" for row in shown)
     table = Table(padding=(0, 2), heading_style="dim")
     table.add_column("Bytes read per pointer", no_wrap=True, overflow="ellipsis", max_width=24)
     table.add_column("requested", justify="right", no_wrap=True)
@@ -54,18 +51,19 @@ def pointer_table(code: MachineCode, width: int) -> list[Renderable]:
     for row in shown:
         table.add_row(*_cells(row, has_l2=has_l2))
     left = len(rows) - len(shown)
-    more = [Text(f"{count_noun(left, 'more pointer')}: --format json", style="dim")]
+    text = Sentence("{pointers}: --format json", pointers=counted(left, "more pointer"))
+    more = [Text(text, style="dim")]
     return ["", table, *(more if left > 0 else [])]
 
 
-def _cells(row: PointerRow, *, has_l2: bool) -> list[str]:
-    reuse, distinct = row.reuse, row.reuse.distinct_bytes_at_most
-    l2_bytes = size_text(reuse.l2_bytes) if reuse.l2_basis == "measured" else "-"
+def _cells(row: PointerDocument, *, has_l2: bool) -> list[str]:
+    distinct = row.distinct_bytes_at_most
+    l2_bytes = size_text(row.l2_bytes) if row.l2_basis == "measured" else "-"
     return [
-        row.name,
-        size_text(reuse.requested_bytes),
-        distinct_bytes_text(distinct, reuse.basis, row.why_unknown),
-        times_read_text(reuse.requested_bytes, distinct) or "-",
+        row.pointer,
+        size_text(row.requested_bytes),
+        distinct_bytes_text(distinct, row.basis, row.why_unknown or ""),
+        times_read_text(row.requested_bytes, distinct) or "-",
         *([l2_bytes] if has_l2 else []),
         lines_text(row.lines),
     ]

@@ -5,34 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from keet.analysis.sass import MachineCode
-from keet.analysis.sass.analyses.blame import Wait
 from keet.analysis.source_lines.hotspots import Hotspots
 from keet.catalog import stalls
+from keet.documents.hotspots import HotspotsLaunch
+from keet.documents.shared_types import SkippedDocument
+from keet.evidence import Sentence, constant, counted, printed
 from keet.formatting import share_cell
 from keet.profile import Absent, Launch, Location
 from keet.render.common.hotspot_rows import Examined, examined
-from keet.render.common.hotspots import waiting_for
-from keet.render.common.line_facts import InstructionFacts, LineFacts, line_facts
-from keet.render.common.line_sentences import (
-    Item,
-    access_items,
-    atomic_item,
-    drain_items,
-    invariant_item,
-    loop_item,
-    merge_item,
-    routine_items,
-)
-from keet.render.common.machine_code import (
-    FormWords,
-    Offset,
-    line_text,
-    noun,
-    offset_in_function,
-    purposes_text,
-    sass_text,
-)
-from keet.render.common.source_text import source_line, source_lines
+from keet.render.common.hotspots import waiting_for, with_more
+from keet.render.common.line_facts import InstructionFacts, LineFacts, LineWait, with_line
+from keet.render.common.line_sentences import line_items
+from keet.render.common.machine_code import line_text, noun, purposes_text, sass_text
 from keet.render.terminal.hotspots import opaque_notes
 from keet.render.terminal.layout import Group, Renderable, Table, Text
 
@@ -52,169 +36,67 @@ def line_view(
 
     `instructions`: maximum number of listed instructions.
     """
-    every = [Examined(launch, spots) for launch, spots in found]
-    ranked = every if is_chosen else sorted(every, key=_rank)
+    every = list(found)
+    ranked = every if is_chosen else sorted(every, key=lambda each: -samples_at(each[1]))
     shown = ranked if is_chosen else ranked[:1]
     parts: list[Renderable] = []
-    opaque: dict[Absent, list[Launch]] = {}
-    for plain in shown:
-        each = examined(plain.launch, plain.spots, has_sass=has_sass)
+    opaque: dict[SkippedDocument, list[HotspotsLaunch]] = {}
+    for launch, spots in shown:
+        each = with_line(examined(launch, spots, has_sass=has_sass), place)
         if parts:
             parts.append("")
         parts += _launch_view(each, place, instructions)
-        if isinstance(each.code, Absent) and each.code != each.spots:
-            opaque.setdefault(each.code, []).append(each.launch)
-    parts += _others(ranked[len(shown) :])
+        if isinstance(each, Examined) and (missing := each.opaque):
+            opaque.setdefault(missing, []).append(each)
+    if others := other_launches(ranked[len(shown) :], "show one with --launch N"):
+        parts += ["", Text(others, style="dim")]
     parts += opaque_notes(opaque)
     return Group(*parts)
 
 
-def _rank(each: Examined) -> float:
-    return -_samples(each)
+def samples_at(spots: Hotspots | Absent) -> int:
+    return 0 if isinstance(spots, Absent) else sum(spot.samples or 0 for spot in spots.rows)
 
 
-def _samples(each: Examined) -> int:
-    if isinstance(each.spots, Absent):
-        return 0
-    return sum(spot.samples or 0 for spot in each.spots.spots)
+_OTHERS = 6
 
 
-def _others(rest: Sequence[Examined]) -> list[Renderable]:
+def other_launches(rest: Sequence[tuple[Launch, Hotspots | Absent]], how: str) -> Sentence:
+    """Launches that have the same line, and how to see them; empty without one."""
     if not rest:
-        return []
-    names = ", ".join(f"#{e.launch.id} {e.launch.kernel} ({_samples(e):,})" for e in rest[:6])
-    more = f" and {len(rest) - 6} more" if len(rest) > 6 else ""
-    text = f"Also in other launches (samples on the line): {names}{more}; show one with --launch N"
-    return ["", Text(text, style="dim")]
-
-
-def _launch_view(each: Examined, place: Location, instructions: slice) -> list[Renderable]:
-    launch, spots, code = each
-    parts: list[Renderable] = [
-        Text.assemble(
-            (f"#{launch.id} ", "dim"), (launch.kernel, "bold"), (f" {line_text(place)}", "cyan")
+        return Sentence()
+    names = [
+        Sentence(
+            "{launch} ({samples:,d})",
+            launch=f"#{launch.id} {launch.kernel}",
+            samples=constant(samples_at(spots), "", "samples on the line"),
         )
+        for launch, spots in rest[:_OTHERS]
     ]
-    if isinstance(spots, Absent):
-        return [*parts, Text(f"{spots.reason}; {spots.remedy}", style="yellow")]
-    text = source_line(spots.spots[0], source_lines(launch)) if spots.spots else None
-    if text:
-        parts.append(Text(f"  {' '.join(text.split())}", style="bold"))
-    facts = line_facts(code, place) if isinstance(code, MachineCode) else None
-    parts += _summary(spots, facts)
-    if facts is None or not isinstance(code, MachineCode):
-        return parts
-    offsets = offset_in_function(launch, code)
-    parts += _awaited(facts, spots)
-    listed = facts.instructions[instructions]
-    parts += ["", *_instructions(code, facts.line, listed, offsets, launch.function_starts)]
-    parts += _sentences(code, facts, offsets)
-    return parts
-
-
-def _summary(found: Hotspots, facts: LineFacts | None) -> list[Renderable]:
-    if not found.spots:
-        return [Text("No warp executed this line.")]
-    samples = sum(spot.samples or 0 for spot in found.spots)
-    executed = sum(spot.executed or 0 for spot in found.spots)
-    share = share_cell(samples / found.total) if found.ranked_by == "samples" else "-"
-    parts = [Text(f"{samples:,} of {found.total:,} samples ({share})")]
-    if found.ranked_by != "samples":
-        parts = [Text("The report has no warp samples.")]
-    waiting = waiting_for(found.spots[0]) if len(found.spots) == 1 else ""
-    if waiting:
-        parts[0].append(f"; waiting: {waiting}")
-    if facts is None:
-        return [*parts, Text(f"{executed:,} executed warp instructions")]
-    mix = purposes_text(facts.purposes, 4)
-    counted = f"{executed:,} executed warp instructions ({share_cell(facts.executed_share)} of all)"
-    parts.append(Text(f"{counted}: {mix}" if mix else counted))
-    return list(parts)
-
-
-def _awaited(facts: LineFacts, found: Hotspots) -> list[Renderable]:
-    if not facts.awaited:
-        return []
-    known = stalls()
-    total = sum(each.samples for each in facts.awaited)
-    listed = ", ".join(
-        f"{line_text(each.line)} {each.samples:,} ({known[each.reason].label})"
-        for each in facts.awaited[:_AWAITED]
+    return Sentence(
+        "Also in other launches (samples on the line): {names}; {how}",
+        names=with_more(Sentence(", ").join(names), len(rest) - _OTHERS),
+        how=how,
     )
-    more = ", …" if len(facts.awaited) > _AWAITED else ""
-    share = f" ({share_cell(total / found.total)})" if found.ranked_by == "samples" else ""
-    noun, verb = ("sample", "waits") if total == 1 else ("samples", "wait")
-    text = f"{total:,} {noun}{share} at other lines {verb} for this line: {listed}{more}"
-    return [Text(text)]
 
 
-def _instructions(
-    code: MachineCode,
-    line: Location,
-    listed: Sequence[InstructionFacts],
-    offsets: Offset,
-    starts: Sequence[int],
-) -> list[Renderable]:
-    table = Table(padding=(0, 2), heading_style="dim")
-    table.add_column("offset", style="cyan", no_wrap=True)
-    table.add_column("purpose", no_wrap=True)
-    table.add_column("executed", justify="right", no_wrap=True)
-    table.add_column("samples", justify="right", no_wrap=True)
-    table.add_column("instruction, and what its samples wait for", overflow="fold")
-    for each in listed:
-        table.add_row(
-            offsets(each.position),
-            each.purpose.value,
-            f"{each.executed:,}",
-            f"{each.samples:,}" if each.samples else "",
-            _instruction_text(code, line, each, offsets, starts),
-        )
-    return [table]
-
-
-def _instruction_text(
-    code: MachineCode,
-    line: Location,
-    each: InstructionFacts,
-    offsets: Offset,
-    starts: Sequence[int],
-) -> Text:
-    text = Text(sass_text(code.program.code[each.position], starts), style="bold")
-    if each.waits:
-        waiting = _wait_text(code, line, each.waits[0], offsets)
-        text.append(f"\n{waiting}", style="not bold")
-    return text
-
-
-def _wait_text(code: MachineCode, line: Location, wait: Wait, offsets: Offset) -> str:
-    """For example `Long Scoreboard 92 for the load at 0x0ab0 (slow.cu:19)`."""
-    text = f"{stalls()[wait.reason].label} {wait.samples:,}"
-    if not wait.producers:
-        return text
-    first = wait.producers[0]
-    held = "registers of " if wait.link == "register reuse" else ""
-    where = code.location(first)
-    named = f" ({line_text(where)})" if where not in (None, line) else ""
-    more = f" and {len(wait.producers) - 1} more" if len(wait.producers) > 1 else ""
-    return f"{text} for {held}the {noun(code.program.code[first])} at {offsets(first)}{named}{more}"
-
-
-def _sentences(code: MachineCode, facts: LineFacts, offset: Offset) -> list[Renderable]:
-    words = FormWords(code, offset)
-    sections: dict[str, list[Item]] = {
-        "Memory accesses": access_items(code, facts, words, offset),
-        "Accesses that could be wider": [merge_item(m, code, offset) for m in facts.merges],
-        "Atomics": [atomic_item(each, offset) for each in facts.atomics],
-        "Drain": drain_items(code, facts, offset),
-        "Routines": routine_items(facts),
-        "Loops around the line": [loop_item(each, offset, code) for each in facts.loops],
-        "The same in every iteration": [invariant_item(each, offset) for each in facts.invariants],
-        "Words in addresses (bytes)": words.legend,
-    }
-    parts: list[Renderable] = []
-    for heading, items in sections.items():
-        if not items:
-            continue
+def _launch_view(found: HotspotsLaunch, place: Location, listed: slice) -> list[Renderable]:
+    where = (f" {line_text(place)}", "cyan")
+    parts: list[Renderable] = [
+        Text.assemble((f"#{found.id} ", "dim"), (found.kernel, "bold"), where)
+    ]
+    if not isinstance(found, Examined):
+        why = found.skipped[0]
+        return [*parts, Text(f"{why.reason}; {why.remedy}", style="yellow")]
+    if found.rows and (text := found.rows[0].source):
+        parts.append(Text(f"  {' '.join(text.split())}", style="bold"))
+    facts, code = found.line, found.code
+    if not isinstance(facts, LineFacts) or code is None:
+        return [*parts, *_summary(found, None)]
+    parts += [*_summary(found, facts), *_awaited(facts, found), ""]
+    starts = found.launch.function_starts
+    parts.append(_instructions(code, facts, facts.instructions[listed], starts))
+    for heading, _, items in line_items(code, facts):
         table = Table.grid(padding=(0, 2))
         table.add_column(style="cyan", no_wrap=True)
         table.add_column(overflow="fold")
@@ -222,3 +104,96 @@ def _sentences(code: MachineCode, facts: LineFacts, offset: Offset) -> list[Rend
             table.add_row(f"  {label}", text)
         parts += ["", Text(heading, style="bold"), table]
     return parts
+
+
+def _summary(found: Hotspots, facts: LineFacts | None) -> list[Renderable]:
+    if not found.rows:
+        return [Text("No warp executed this line.")]
+    samples = sum(spot.samples or 0 for spot in found.rows)
+    executed = sum(spot.executed or 0 for spot in found.rows)
+    first = Sentence("The report has no warp samples.")
+    if found.ranked_by == "samples":
+        share = found.number("share of the line", 100 * (samples / found.total), "%")
+        first = Sentence(
+            "{samples:,d} of {total:,d} samples ({share})",
+            samples=found.number("samples of the line", samples),
+            total=found.number("all samples", found.total),
+            share=printed(share_cell(samples / found.total), share),
+        )
+    if len(found.rows) == 1 and (waiting := waiting_for(found.rows[0])):
+        first = Sentence("{first}; waiting: {waiting}", first=first, waiting=waiting)
+    second = Sentence(
+        "{executed:,d} executed warp instructions",
+        executed=found.number("executed warp instructions of the line", executed),
+    )
+    if facts is not None:
+        second = Sentence(
+            "{executed} ({share} of all)",
+            executed=second,
+            share=printed(share_cell(facts.executed_share)),
+        )
+        if mix := purposes_text(facts.purposes, 4):
+            second = Sentence("{executed}: {mix}", executed=second, mix=mix)
+    return [Text(first), Text(second)]
+
+
+def _awaited(facts: LineFacts, found: Hotspots) -> list[Renderable]:
+    if not facts.waited_for_by:
+        return []
+    listed = [
+        Sentence(
+            "{line} {samples:,d} ({reason})",
+            line=line_text(each.location),
+            samples=constant(each.samples, "", "samples"),
+            reason=stalls()[each.reason].label,
+        )
+        for each in facts.waited_for_by[:_AWAITED]
+    ]
+    total = sum(each.samples for each in facts.waited_for_by)
+    share = printed(share_cell(total / found.total))
+    text = Sentence(
+        "{samples}{share} at other lines {wait} for this line: {listed}{more}",
+        samples=counted(found.number("samples that wait for the line", total), "sample"),
+        share=Sentence(" ({share})", share=share) if found.ranked_by == "samples" else "",
+        wait="waits" if total == 1 else "wait",
+        listed=Sentence(", ").join(listed),
+        more=", …" if len(facts.waited_for_by) > _AWAITED else "",
+    )
+    return [Text(text)]
+
+
+def _instructions(
+    code: MachineCode, facts: LineFacts, listed: Sequence[InstructionFacts], starts: Sequence[int]
+) -> Table:
+    table = Table(padding=(0, 2), heading_style="dim")
+    table.add_column("offset", style="cyan", no_wrap=True)
+    table.add_column("purpose", no_wrap=True)
+    table.add_column("executed", justify="right", no_wrap=True)
+    table.add_column("samples", justify="right", no_wrap=True)
+    table.add_column("instruction, and what its samples wait for", overflow="fold")
+    for each in listed:
+        text = Text(sass_text(code.program.code[each.position], starts), style="bold")
+        if each.waits:
+            waiting = _wait_text(code, facts, each.waits[0])
+            text.append(f"\n{waiting}", style="not bold")
+        samples = f"{each.samples:,}" if each.samples else ""
+        table.add_row(each.offset, each.purpose, f"{each.executed:,}", samples, text)
+    return table
+
+
+def _wait_text(code: MachineCode, facts: LineFacts, wait: LineWait) -> Sentence:
+    """For example `Long Scoreboard 92 for the load at 0x0ab0 (slow.cu:19)`."""
+    text = Sentence(
+        "{label} {samples:,d}",
+        label=stalls()[wait.reason].label,
+        samples=constant(wait.samples, "", "samples"),
+    )
+    if wait.producer_address is None:
+        return text
+    held = "registers of " if wait.link == "register reuse" else ""
+    is_other = wait.producer not in (None, (facts.file, facts.line))
+    named = f" ({line_text(wait.producer)})" if is_other else ""
+    what = noun(code.program.code[wait.producers[0]])
+    producer = f"{held}the {what} at {facts.offset(wait.producer_address)}{named}"
+    awaited = with_more(producer, len(wait.producers) - 1)
+    return Sentence("{text} for {awaited}", text=text, awaited=awaited)

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from keet.errors import one_line
+from keet.evidence import Sentence, counted
 from keet.render.terminal.layout import Group, Renderable, Text
 
 _NARROWEST = 12
@@ -34,9 +35,10 @@ def query_view(columns: Sequence[str], rows: Sequence[Row], width: int, *, more:
     return Group(*parts, Text(_row_count_text(len(rows), more=more), style="dim"))
 
 
-def _row_count_text(count: int, *, more: bool) -> str:
-    rows = f"{count:,} {'row' if count == 1 else 'rows'}"
-    return f"{rows}, and there are more: use --limit N, or --format csv for all" if more else rows
+def _row_count_text(count: int, *, more: bool) -> Sentence:
+    rows = counted(count, "row")
+    text = "{rows}, and there are more: use --limit N, or --format csv for all"
+    return Sentence(text, rows=rows) if more else rows
 
 
 def _cell(value: Any) -> str:

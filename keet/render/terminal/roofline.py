@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from keet.analysis.hardware.ceilings import TIE
 from keet.analysis.roofline.launch_roofline import SHOWN_WORK, LaunchRoofline
 from keet.documents.roofline import CeilingDocument, RooflineLaunch
-from keet.evidence import Sentence, constant
+from keet.evidence import Sentence, constant, printed
 from keet.render.common.device import describe_device
 from keet.render.common.roofline import absences
 from keet.render.terminal.layout import Group, Renderable, Table, Text
@@ -46,13 +46,12 @@ def _legend(rooflines: Iterable[RooflineLaunch]) -> Sentence:
 
 def _launch_view(roofline: LaunchRoofline, width: int) -> list[Renderable]:
     heading = Text.assemble((f"#{roofline.id} {roofline.kernel}", "bold"))
-    facts = [
-        describe_device(roofline.launch.device),
-        str(roofline.duration) if roofline.duration else None,
-        f"SM clock {roofline.sm_clock}" if roofline.sm_clock else None,
-    ]
-    parts: list[Renderable] = [heading]
-    parts.append(Text(", ".join(fact for fact in facts if fact), style="dim"))
+    facts = [describe_device(roofline.launch.device)]
+    if roofline.duration:
+        facts.append(printed(str(roofline.duration)))
+    if clock := roofline.sm_clock:
+        facts.append(Sentence("SM clock {clock}", clock=printed(str(clock))))
+    parts: list[Renderable] = [heading, Text(Sentence(", ").join(facts), style="dim")]
     if roofline.ceilings:
         parts.append(_table(roofline, width))
         parts += [Text(why) for why in _no_arithmetic(roofline)]

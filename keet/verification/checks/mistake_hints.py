@@ -101,7 +101,7 @@ def _other_line(
     ids = claim.term.metric_ids if claim.term else ()
     for launch in launches:
         hotspots = facts.hotspots(launch) if launch.id == report_values[0].launch else None
-        for spot in hotspots.spots if hotspots else ():
+        for spot in hotspots.rows if hotspots else ():
             if spot.location is None:
                 continue
             where = TextPlace(0, 0, spot.location.file, spot.location.line)

@@ -181,7 +181,7 @@ class LaunchValues:
             if isinstance(found, Absent):
                 return
             noun = "source line" if by == "line" else "instruction"
-            yield _count(f"{noun}s with numbers", len(found.spots), noun)
+            yield _count(f"{noun}s with numbers", len(found.rows), noun)
             total = "sample" if found.ranked_by == "samples" else "executed instruction"
             yield _count(f"{total}s", found.total, total)
             if found.partial:
@@ -190,7 +190,7 @@ class LaunchValues:
                 yield ComputedValue("share of the launch with samples", covered, words, "sentence")
             yield from _rest(found)
             yield from executed_shares(found)
-            for spot in found.spots:
+            for spot in found.rows:
                 if (row := _row_of(spot, entries)) is not None:
                     yield from _spot(spot, row)
                     yield from stall_values(spot, row)
@@ -365,7 +365,7 @@ def _rest(found: Hotspots) -> Iterator[ComputedValue]:
     """`10 more lines: 0.4%`: shares of the last rows, for any number of rows."""
     noun = "more line" if found.by == "line" else "more instruction"
     left = 0.0
-    for spot in reversed(found.spots):
+    for spot in reversed(found.rows):
         left += 100 * (spot.share or 0.0)
         yield ComputedValue(
             "share of the rows left out", Quantity(left, "%"), content_words(noun), "cell"

@@ -27,7 +27,7 @@ def row_key(location: Location | None) -> RowKey:
 
 def stall_values(spot: Spot, row: RowKey) -> Iterator[ComputedValue]:
     """`Short Scoreboard 1 for the load at 0x00d0`, below the row of an instruction or a line."""
-    for reason, count in spot.stalls:
+    for reason, count in spot.samples_by_reason.items():
         label = stalls()[reason].label
         words = content_words(label)
         yield ComputedValue(f"{label} samples", Quantity(count, "sample"), words, "window", row)
@@ -35,9 +35,9 @@ def stall_values(spot: Spot, row: RowKey) -> Iterator[ComputedValue]:
 
 def executed_shares(found: Hotspots) -> Iterator[ComputedValue]:
     """`18,874,368 executed warp instructions (39.1% of all)`."""
-    total = sum(spot.executed or 0 for spot in found.spots)
+    total = sum(spot.executed or 0 for spot in found.rows)
     words = content_words("instruction")
-    for spot in found.spots if total and found.by == "line" else ():
+    for spot in found.rows if total and found.by == "line" else ():
         share = Quantity(100 * (spot.executed or 0) / total, "%")
         row = row_key(spot.location)
         yield ComputedValue("share of the executed instructions", share, words, "window", row)

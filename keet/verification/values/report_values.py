@@ -155,7 +155,7 @@ class ReportValues:
         """The hotspot row of a place; `None` if it has no samples."""
         hotspots = self.hotspots(launch, _grouping(place))
         starts = launch.function_starts if place.offset is not None else ()
-        found = (s for s in (hotspots.spots if hotspots else ()) if _is_at(s, place, starts))
+        found = (s for s in (hotspots.rows if hotspots else ()) if _is_at(s, place, starts))
         return next(found, None)
 
     def hotspots(self, launch: Launch, by: Grouping = "line") -> Hotspots | None:
@@ -173,7 +173,7 @@ class ReportValues:
         if hotspots is None or spot is None or column is None:
             return []
         part = getattr(spot, column)
-        whole = sum(getattr(each, column) or 0 for each in hotspots.spots)
+        whole = sum(getattr(each, column) or 0 for each in hotspots.rows)
         if part is None or not whole:
             return []
         share = Quantity(100 * part / whole, "%")
@@ -344,7 +344,7 @@ def _line_stalls(
     spot: Spot, hotspots: Hotspots, reasons: Sequence[str]
 ) -> Iterator[tuple[str, Quantity]]:
     """Shares of the line's samples and of the launch's samples; 0 for reasons without samples."""
-    counts = dict(spot.stalls)
+    counts = spot.samples_by_reason
     for reason in reasons:
         label, count = stalls()[reason].label, counts.get(reason, 0)
         if spot.samples:

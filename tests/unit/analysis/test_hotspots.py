@@ -37,26 +37,26 @@ def test_spots_are_ranked_by_samples_and_complete() -> None:
     found = find_hotspots(launch)
     assert isinstance(found, Hotspots)
     assert (found.by, found.ranked_by, found.total) == ("instruction", "samples", 40)
-    assert [spot.address for spot in found.spots] == [32, 48, 16]
-    assert [spot.share for spot in found.spots] == [0.75, 0.25, 0.0]
-    assert found.spots[0].stalls == (("wait", 20), ("barrier", 10))
-    assert found.spots[2].samples == 0
+    assert [spot.address for spot in found.rows] == [32, 48, 16]
+    assert [spot.share for spot in found.rows] == [0.75, 0.25, 0.0]
+    assert [*found.rows[0].samples_by_reason.items()] == [("wait", 20), ("barrier", 10)]
+    assert found.rows[2].samples == 0
 
 
 def test_samples_without_a_total() -> None:
     """Before ncu 2021.2 only the split by reason was stored."""
     found = find_hotspots(launch_with(executed=[(16, 5)], wait=[(16, 3)], barrier=[(16, 4)]))
     assert isinstance(found, Hotspots)
-    assert found.spots[0].samples == 7
+    assert found.rows[0].samples == 7
 
 
 def test_no_samples_at_all() -> None:
     found = find_hotspots(launch_with(executed=[(16, 5), (32, 9)]))
     assert isinstance(found, Hotspots)
     assert found.ranked_by == "executed"
-    assert found.spots[0].address == 32
-    assert found.spots[0].samples is None
-    assert found.spots[0].sectors_global is None
+    assert found.rows[0].address == 32
+    assert found.rows[0].samples is None
+    assert found.rows[0].sectors_global is None
 
 
 def test_nothing_to_rank() -> None:
@@ -70,9 +70,9 @@ def test_instructions_without_a_line_are_a_row(profile_of) -> None:
     launch = profile_of("tour_nolines.ncu-repz").launches[0]
     found = find_hotspots(launch, "line")
     assert isinstance(found, Hotspots)
-    assert len(found.spots) == 1
-    assert found.spots[0].location is None
-    assert found.spots[0].share == pytest.approx(1)
+    assert len(found.rows) == 1
+    assert found.rows[0].location is None
+    assert found.rows[0].share == pytest.approx(1)
 
 
 def test_a_column_that_is_zero_is_not_missing(profile_of) -> None:
@@ -82,7 +82,7 @@ def test_a_column_that_is_zero_is_not_missing(profile_of) -> None:
     assert launch.instances("memory_l1_wavefronts_shared") is None
     found = find_hotspots(launch)
     assert isinstance(found, Hotspots)
-    assert {spot.wavefronts_shared for spot in found.spots} == {0}
+    assert {spot.wavefronts_shared for spot in found.rows} == {0}
 
 
 def sampled(samples: int, *, interval: float = 1024, cycles: float = 1e6, sms: int = 10) -> Launch:

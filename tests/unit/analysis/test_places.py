@@ -30,7 +30,7 @@ def launch(profile_of: Callable[[str], Profile]) -> Launch:
 def test_shares_are_of_all_samples(launch: Launch) -> None:
     found = find_hotspots(launch, "line")
     assert isinstance(found, Hotspots)
-    shares = {spot.location: spot.share for spot in found.spots}
+    shares = {spot.location: spot.share for spot in found.rows}
     places = LaunchView(launch).sampled_places()
     assert places
     for place in places:
@@ -76,7 +76,7 @@ def test_a_report_with_code_of_no_line() -> None:
     launch = public_launch("NCAR", 2)
     found = find_hotspots(launch, "line")
     assert isinstance(found, Hotspots)
-    (without,) = (spot for spot in found.spots if spot.location is None)
+    (without,) = (spot for spot in found.rows if spot.location is None)
     (first, *_) = LaunchView(launch).sampled_places()
     assert first.unplaced == pytest.approx(without.share)
     assert first.share == pytest.approx(0.47, abs=0.001)

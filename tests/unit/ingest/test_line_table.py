@@ -31,14 +31,14 @@ def assert_sums_close(path: Path) -> None:
             assert isinstance(found, Hotspots)
             executed = launch.metric("inst_executed")
             assert executed is not None
-            assert sum(spot.executed or 0 for spot in found.spots) == executed.value
+            assert sum(spot.executed or 0 for spot in found.rows) == executed.value
             total = launch.metric("smsp__pcsamp_sample_count")
             if total is not None:
-                assert sum(spot.samples or 0 for spot in found.spots) == total.value
-            for spot in found.spots:
-                assert sum(count for _, count in spot.stalls) == (spot.samples or 0)
+                assert sum(spot.samples or 0 for spot in found.rows) == total.value
+            for spot in found.rows:
+                assert sum(stall.samples for stall in spot.stalls) == (spot.samples or 0)
             if found.total:
-                assert sum(spot.share or 0 for spot in found.spots) == pytest.approx(1)
+                assert sum(spot.share or 0 for spot in found.rows) == pytest.approx(1)
 
 
 @each_row("name", WITH_LINES)

@@ -193,7 +193,7 @@ def test_every_sampled_line_is_on_a_page(tool_input_of: Make) -> None:
         for row in all_pages(tool_input, "source_hotspots")
         if re.match(r"`?[\w.]+:\d|`no line", row)
     ]
-    assert len(rows) == sum(bool(spot.share) for spot in found.spots)
+    assert len(rows) == sum(bool(spot.share) for spot in found.rows)
 
 
 def test_without_lines_the_hot_spots_are_instructions(tool_input_of: Make) -> None:

@@ -83,7 +83,7 @@ class TestSourceText:
         each = one(PHYSICS, 0)
         found = find_hotspots(each.launch)
         assert isinstance(found, Hotspots)
-        hot = [spot.location for spot in found.spots if spot.location and spot.share]
+        hot = [spot.location for spot in found.rows if spot.location and spot.share]
         assert len(hot) > 5
         listing = source_listing(each, Anchors(), 0)
         assert isinstance(listing, Listing)

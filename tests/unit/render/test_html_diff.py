@@ -227,7 +227,7 @@ def test_times_of_the_rows_are_those_of_the_samples() -> None:
     (each,) = pair.weighted[0]
     found = find_hotspots(each.explanation.launch, "line")
     assert isinstance(found, Hotspots)
-    for spot in found.spots[:3]:
+    for spot in found.rows[:3]:
         assert spot.location
         assert spot.share
         us = spot.share * (each.time or 0.0) / 1e3

@@ -158,9 +158,9 @@ def _side(launches: object) -> Lines:
     found, lines = find_hotspots(each.explanation.launch, "line"), read_lines([each])
     assert isinstance(found, Hotspots)
     assert isinstance(lines, SideLines)
-    (file,) = {spot.location.file for spot in found.spots if spot.location}
+    (file,) = {spot.location.file for spot in found.rows if spot.location}
     whole = each.time or 0.0
-    times = {s.location.line: (s.share or 0.0) * whole for s in found.spots if s.location}
+    times = {s.location.line: (s.share or 0.0) * whole for s in found.rows if s.location}
     return Lines(file, times, whole, lines)
 
 

@@ -116,7 +116,7 @@ def hotspots_of(path: Path) -> Hotspots:
 class TestLines:
     def test_every_executed_line_has_a_row_with_its_own_numbers(self, path: Path) -> None:
         found, (listing, tree) = hotspots_of(path), listed(path)
-        for spot in found.spots:
+        for spot in found.rows:
             if spot.location is None:
                 continue
             row = tree.ids[Anchors().launch(0, _row_id(path, *spot.location))]
@@ -230,7 +230,7 @@ class TestRoom:
     PATH = SAMPLES / "column_physics/slow.ncu-rep"
 
     def test_panels_stay_within_the_limit_hottest_first(self) -> None:
-        hottest = hotspots_of(self.PATH).spots[0].location
+        hottest = hotspots_of(self.PATH).rows[0].location
         assert hottest is not None
         for room in (50_000, 70_000):  # rows and ids take 15,000
             listing, tree = listed(self.PATH, room)
@@ -246,7 +246,7 @@ class TestRoom:
         assert command in listing.note
         assert listing.note in "".join(node.text for node in tree.having("p"))
         opened = len(tree.having("details", "line"))
-        assert f"all details of {len(hotspots_of(self.PATH).spots) - opened} lines" in listing.note
+        assert f"all details of {len(hotspots_of(self.PATH).rows) - opened} lines" in listing.note
         assert listed(self.PATH)[0].note == ""
 
     def test_lines_keep_their_anchors_without_room(self) -> None:
@@ -260,7 +260,7 @@ class TestWithoutLines:
 
     def test_instructions_are_listed_in_the_order_of_the_code(self) -> None:
         listing, tree = listed(self.PATH)
-        spots = hotspots_of(self.PATH).spots
+        spots = hotspots_of(self.PATH).rows
         rows = [key for key in tree.ids if "-at-" in key]
         assert rows == [
             Anchors().launch(0, f"at-{a:x}") for a in sorted(s.address or 0 for s in spots)
@@ -275,7 +275,7 @@ class TestWithoutLines:
 
     def test_details_stay_within_the_limit(self) -> None:
         listing, tree = listed(self.PATH, 16_000)
-        assert 0 < len(tree.having("details", "line")) < len(hotspots_of(self.PATH).spots)
+        assert 0 < len(tree.having("details", "line")) < len(hotspots_of(self.PATH).rows)
         assert "--by instruction" in listing.note
 
 
@@ -353,9 +353,9 @@ def test_every_stall_reason_has_a_group() -> None:
 def test_a_bar_is_as_long_as_its_samples() -> None:
     """It consists of one piece per stall group."""
     found = hotspots_of(SAMPLES / "matrix_flip/slow.ncu-rep")
-    most = max(spot.samples or 0 for spot in found.spots)
-    for spot in found.spots:
-        assert sum(part.samples for part in parts(spot.stalls)) == spot.samples
+    most = max(spot.samples or 0 for spot in found.rows)
+    for spot in found.rows:
+        assert sum(part.samples for part in parts(spot.samples_by_reason.items())) == spot.samples
         rects = Tree(stall_bar(spot, most) or "").having("rect")
         ends = [_percent(r, "x") + _percent(r, "width") for r in rects]
         assert ends[-1] <= 100 * (spot.samples or 0) / most + 1

@@ -10,6 +10,7 @@ from pathlib import Path
 from keet.analysis.account import KINDS
 from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
 from keet.catalog import stalls
+from keet.documents.hotspots import StallDocument
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.ingest import read_profile
@@ -54,7 +55,7 @@ def page_of(path: Path) -> PageParts:
 def by_line(path: Path) -> CodeByLine:
     code = explained(path).view.code
     assert code is not None
-    return CodeByLine(code)
+    return CodeByLine(explained(path).launch, code)
 
 
 def panel(path: Path, line: int) -> str:
@@ -70,7 +71,7 @@ class TestTheSameInstructions:
         wrong = []
         for path in (FLIP, PHYSICS, SAMPLES / "hydro_element/slow.ncu-repz"):
             code = by_line(path)
-            for spot in hotspots_of(path).spots:
+            for spot in hotspots_of(path).rows:
                 if spot.location is None:
                     continue
                 own = code.facts(spot.location).instructions
@@ -89,8 +90,9 @@ class TestTheSameInstructions:
         """31 instructions of a routine at line 172 are only called from line 58."""
         (called,) = by_line(PHYSICS).facts(_line(PHYSICS, 58)).calls
         (calling,) = by_line(PHYSICS).facts(_line(PHYSICS, 172)).callers
-        assert called[1:] == calling[1:] == (31, 124, 0)
-        assert (called.line, calling.line) == (_line(PHYSICS, 172), _line(PHYSICS, 58))
+        for each in (called, calling):
+            assert (each.instructions, each.executed, each.samples) == (31, 124, 0)
+        assert (called.location, calling.location) == (_line(PHYSICS, 172), _line(PHYSICS, 58))
         counted = "31 instructions, 124 executed warp instructions, 0 samples"
         assert f"counted at slow.cu:172 ({counted}), not here" in panel(PHYSICS, 58)
         assert f"{counted}: a routine that only slow.cu:58 calls" in panel(PHYSICS, 172)
@@ -99,7 +101,7 @@ class TestTheSameInstructions:
 
 def _line(path: Path, number: int) -> Location:
     (found,) = [
-        s.location for s in hotspots_of(path).spots if s.location and s.location.line == number
+        s.location for s in hotspots_of(path).rows if s.location and s.location.line == number
     ]
     return found
 
@@ -113,7 +115,7 @@ class TestWords:
         ] == []
 
     def test_sectors_are_those_before_l1(self) -> None:
-        spot = next(s for s in hotspots_of(FLIP).spots if s.sectors_global)
+        spot = next(s for s in hotspots_of(FLIP).rows if s.sectors_global)
         assert "sectors touched, before hits in L1" in panel(FLIP, 7)
         assert [label for label, _ in traffic_facts(spot)] == ["Global memory"]
         assert "memory touched" in page_of(FLIP).text
@@ -135,10 +137,10 @@ class TestWords:
 
     def test_a_reason_of_few_samples_has_no_share(self) -> None:
         data = SourceData(explained(FLIP), hotspots_of(FLIP), Anchors())
-        spot = hotspots_of(FLIP).spots[0]
+        spot = hotspots_of(FLIP).rows[0]
         assert waiting(data, spot) == "Drain 100% for the store at slow.cu:7"
         assert waiting(data, _few(spot)) == "Drain for the store at slow.cu:7"
-        (few,) = [s for s in hotspots_of(FLIP).spots if s.location and s.location.line == 6]
+        (few,) = [s for s in hotspots_of(FLIP).rows if s.location and s.location.line == 6]
         assert waiting(data, few) == "Wait"
         assert "Wait (1 sample)" in panel(FLIP, 6)
         assert "50%" not in panel(FLIP, 6)
@@ -146,14 +148,14 @@ class TestWords:
     def test_lines_without_instructions_are_not_counted(self) -> None:
         found = hotspots_of(FLIP)
         assert hotspots_summary(found) == "264 samples in 6 source lines"
-        unplaced = found.spots[0]._replace(location=None, instructions=2)
-        with_it = found._replace(spots=(*found.spots, unplaced))
+        unplaced = replace(found.rows[0], file=None, line=None, instructions=2)
+        with_it = replace(found, rows=(*found.rows, unplaced))
         wanted = "264 samples in 6 source lines and 2 instructions without a line"
         assert hotspots_summary(with_it) == wanted
 
 
 def _few(spot: Spot) -> Spot:
-    return spot._replace(samples=9, stalls=(("drain", 9),))
+    return replace(spot, samples=9, stalls=(StallDocument(reason="drain", samples=9),))
 
 
 class TestFewSamples:
@@ -167,11 +169,11 @@ class TestFewSamples:
             "Only 264 samples: the share of the hottest row may be off by up to about 6 percentage "
             "points by chance, more if samples of different SMs are not independent."
         )
-        (first, *rest) = hotspots_of(FLIP).spots
-        sure = first._replace(share=1.0)
-        found = hotspots_of(FLIP)._replace(spots=(sure, *rest), total=9)
+        (first, *rest) = hotspots_of(FLIP).rows
+        sure = replace(first, share=1.0)
+        found = replace(hotspots_of(FLIP), rows=(sure, *rest), total=9)
         assert "31 percentage points" in (few_samples(found) or "")
-        assert few_samples(found._replace(total=900)) is None
+        assert few_samples(replace(found, total=900)) is None
 
 
 def test_stall_groups_match_the_account() -> None:
@@ -201,7 +203,8 @@ def test_call_that_never_returns_is_not_a_routine() -> None:
         texts = assembled(jump + "EXIT\n" + end)
         code = machine(texts, dict.fromkeys(texts, 2))
         lines = {address: Location("k.cu", 1 + (address >= 0x30)) for address in texts}
-        facts = CodeByLine(replace(code, locations=lines)).facts(Location("k.cu", 1))
+        launch = explained(FLIP).launch
+        facts = CodeByLine(launch, replace(code, locations=lines)).facts(Location("k.cu", 1))
         assert len(facts.calls) == wanted
 
 
@@ -211,12 +214,12 @@ def test_a_row_says_how_much_of_a_reason_waits_for_one_thing() -> None:
     path = SAMPLES / "hydro_element/slow.ncu-repz"
     data = SourceData(explained(path), hotspots_of(path), Anchors())
     shares = {}
-    for spot in data.found.spots:
+    for spot in data.found.rows:
         wait = next(iter(data.row(spot).waits), None)
         if wait is None or spot.location is None:
             continue
         words = data.awaits(wait, spot)
-        share = wait.samples / dict(spot.stalls)[wait.reason]
+        share = wait.samples / spot.samples_by_reason[wait.reason]
         if words:
             shares[words.startswith(f", {share:.0%} of that for ")] = share
             assert words.startswith(" for ") == (share >= 0.9)

@@ -18,9 +18,9 @@ from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.ingest import read_profile
 from keet.profile import Launch
+from keet.render.common.line_facts import line_facts
 from keet.render.html.anchors import Anchors
 from keet.render.html.source.listing import Listing, source_listing
-from keet.render.json.hotspots_line import line_document
 from tests.page_parts import links_in, page_tree, with_class, words
 
 SAMPLES = Path("kernels_samples")
@@ -54,7 +54,7 @@ def listed(each: LaunchExplanation, room: int) -> ET.Element:
 def spots_of(launch: Launch) -> tuple[Spot, ...]:
     found = find_hotspots(launch)
     assert isinstance(found, Hotspots)
-    return found.spots
+    return found.rows
 
 
 def row_of(root: ET.Element, spot: Spot) -> ET.Element:
@@ -128,7 +128,7 @@ def test_line_lists_what_waits_for_it(path: Path) -> None:
         if spot.location is None:
             continue
         row = row_of(listing_of(path), spot)
-        waiting = line_document(each.launch, code, spot.location).waited_for_by
+        waiting = line_facts(each.launch, code, spot.location).waited_for_by
         waited_for_by = facts_of(row).get("Waited for by")
         assert (waited_for_by is None) == (not waiting)
         if waited_for_by is not None:

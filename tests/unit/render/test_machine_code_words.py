@@ -4,6 +4,7 @@ from keet.analysis.sass.analyses.purpose import Purpose
 from keet.analysis.sass.instructions.instruction import parse
 from keet.analysis.sass.polynomials.polynomial import Polynomial, Symbol
 from keet.profile import Location
+from keet.render.common.hotspot_rows import purpose_shares
 from keet.render.common.machine_code import (
     FormWords,
     distinct_text,
@@ -16,8 +17,8 @@ from tests.rows import each_row
 
 
 class FakeInstruction:
-    def __init__(self, role: object) -> None:
-        self.role = role
+    def __init__(self, role: object, address: int) -> None:
+        self.role, self.address = role, address
 
 
 class FakeCode:
@@ -27,7 +28,7 @@ class FakeCode:
         from keet.analysis.sass.instructions.opcodes import Role
 
         self.program = self
-        self.code = [FakeInstruction(Role.INTEGER), FakeInstruction(Role.LOAD)]
+        self.code = [FakeInstruction(Role.INTEGER, 0), FakeInstruction(Role.LOAD, 0x10)]
 
     def pointer_name(self, pointer: str) -> str:
         return {"param+0x10": "width"}.get(pointer, pointer)
@@ -58,7 +59,7 @@ def form_of(*terms: tuple[int, str]) -> Polynomial:
     ],
 )
 def test_address_forms_as_text(form: Polynomial, text: str) -> None:
-    words = FormWords(FakeCode(), lambda position: f"{16 * position:#06x}")  # type: ignore[arg-type]
+    words = FormWords(FakeCode(), lambda address: f"{address:#06x}")  # type: ignore[arg-type]
     assert words.text(form) == text
 
 
@@ -78,7 +79,8 @@ def test_bounds_and_estimates_are_worded_differently() -> None:
 
 
 def test_shares_that_round_to_zero_are_left_out() -> None:
-    shares = [(Purpose.ADDRESS, 0.6), (Purpose.VALUE, 0.397), (Purpose.SYNC, 0.003)]
+    pairs = [(Purpose.ADDRESS, 0.6), (Purpose.VALUE, 0.397), (Purpose.SYNC, 0.003)]
+    shares = purpose_shares(pairs)
     assert mix_text(shares) == "addresses and indices 60%, arithmetic on data 40%"
     assert purposes_text(shares, 3) == "address 60%, value 40%"
 

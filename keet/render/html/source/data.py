@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from keet.analysis.source_lines.hotspots import Hotspots, InstructionTable, Spot
+from keet.analysis.source_lines.hotspots import Hotspots, InstructionTable, RowWait, Spot
 from keet.diagnosis.finding import Finding
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formatting import share_text
 from keet.profile import Absent, Location
 from keet.profile.names import file_name
-from keet.render.common.hotspot_rows import NO_CODE, RowCode, RowWait, code_by_row, row_key
+from keet.render.common.hotspot_rows import NO_CODE, RowCode, code_by_row, row_key
 from keet.render.common.machine_code import (
     function_start,
     line_text,
@@ -63,7 +63,7 @@ class SourceData:
     @cached_property
     def spots(self) -> Mapping[Location, Spot]:
         """The executed lines, those with the most samples first."""
-        return {spot.location: spot for spot in self.found.spots if spot.location}
+        return {spot.location: spot for spot in self.found.rows if spot.location}
 
     @cached_property
     def file_names(self) -> Counter[str]:
@@ -73,7 +73,7 @@ class SourceData:
     @cached_property
     def unplaced(self) -> Spot | None:
         """The instructions that have no source line."""
-        return next((spot for spot in self.found.spots if spot.location is None), None)
+        return next((spot for spot in self.found.rows if spot.location is None), None)
 
     @property
     def shares_of(self) -> str:
@@ -83,7 +83,7 @@ class SourceData:
     @cached_property
     def most(self) -> int:
         """Samples of the hottest row: the longest bar."""
-        return max((spot.samples or 0 for spot in self.found.spots), default=0)
+        return max((spot.samples or 0 for spot in self.found.rows), default=0)
 
     @cached_property
     def mentions(self) -> Mapping[tuple[str, int], list[Mention]]:
@@ -137,7 +137,7 @@ class SourceData:
             return None
         from keet.render.common.line_facts import CodeByLine
 
-        return CodeByLine(self.code)
+        return CodeByLine(self.launch, self.code)
 
     @cached_property
     def addresses(self) -> Mapping[Location | None, list[int]]:
@@ -173,10 +173,6 @@ class SourceData:
     def offset(self, address: int) -> str:
         """From the start of its function, as in cuobjdump."""
         return f"{address - function_start(self._starts, address):#06x}"
-
-    def offset_at(self, position: int) -> str:
-        """The same for a position of the analysed code."""
-        return self.offset(self.code.program.code[position].address) if self.code else ""
 
     # --- links
 
@@ -219,9 +215,9 @@ class SourceData:
         other samples of the same reason wait for something else."""
         if self.code is None or wait is None:
             return ""
-        offset = None if spot.address is None else self.offset_at
+        offset = None if spot.address is None else self.offset
         text = one_line(waits_for(self.code, wait, spot.location, offset))
-        of_reason = dict(spot.stalls).get(wait.reason, wait.samples)
+        of_reason = spot.samples_by_reason.get(wait.reason, wait.samples)
         if not text or wait.samples >= _NEARLY_ALL * of_reason:
             return text
         return f", {share_text(wait.samples / of_reason)} of that{text}"

@@ -14,7 +14,6 @@ from keet.catalog import stalls
 from keet.formatting import share_cell
 from keet.profile import Absent
 from keet.render.common.excerpt import around
-from keet.render.common.line_facts import LoopFacts
 from keet.render.common.line_sentences import BEHIND_EXIT, is_behind_exit, loop_item
 from keet.render.html.markup import Content, Html, element
 from keet.render.html.source.data import SourceData
@@ -56,7 +55,7 @@ class _Instructions:
     def __init__(self, data: SourceData, room: int) -> None:
         self._data = data
         self._spots: Mapping[int, Spot] = {
-            spot.address: spot for spot in data.found.spots if spot.address is not None
+            spot.address: spot for spot in data.found.rows if spot.address is not None
         }
         self._order = sorted(self._spots)
         rows = max(_FEWEST, min(_MOST, round(room * _ROWS) // _OF_ROW))
@@ -152,11 +151,10 @@ class _Instructions:
         }
 
     def _loop_text(self, loop: Loop) -> Content:
-        code = self._data.code
-        if code is None:
+        by_line = self._data.by_line
+        if by_line is None:
             return None
-        chains = next((each for each in code.chains if each.loop == loop.index), None)
-        label, text = loop_item(LoopFacts(loop, None, chains), self._data.offset_at, code)
+        label, text = loop_item(by_line.loop(loop), self._data.offset, has_line=False)
         return element("p", element("b", label), f" {text}", class_="gap")
 
     def _depth(self, address: int) -> int:
@@ -194,14 +192,14 @@ class _Instructions:
         if spot.executed is not None:
             noun = "time" if spot.executed == 1 else "times"
             yield "Executed", f"{spot.executed:,} {noun} (warp instructions){threads_text(spot)}"
-        for purpose, _ in self._data.row(spot).purposes:
-            yield "Purpose", one_line(purpose.value)
+        for each in self._data.row(spot).purposes:
+            yield "Purpose", one_line(each.purpose)
         yield from traffic_facts(spot)
 
     def _drain(self, address: int, spot: Spot) -> Iterator[Fact]:
         code = self._data.code
         position = code.program.positions.get(address) if code else None
-        if code is None or position is None or "drain" not in dict(spot.stalls):
+        if code is None or position is None or "drain" not in spot.samples_by_reason:
             return
         if is_behind_exit(code, position):
             yield "Drain", BEHIND_EXIT

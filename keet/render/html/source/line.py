@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.hardware.rates import SECTOR
@@ -12,7 +12,7 @@ from keet.catalog import stalls
 from keet.formatting import count_noun, share_cell, share_text
 from keet.profile import Absent
 from keet.render.common.hotspot_rows import first_wait
-from keet.render.common.machine_code import FormWords, line_text, mix_text, size_text
+from keet.render.common.machine_code import line_text, mix_text, size_text
 from keet.render.html.markup import Content, Html, element, joined
 from keet.render.html.source.data import Mention, SourceData
 from keet.render.html.source.stalls import (
@@ -74,7 +74,7 @@ def cost_facts(data: SourceData, spot: Spot) -> Iterator[Fact]:
 def _reasons(data: SourceData, spot: Spot) -> Iterator[Html]:
     """Each with its share and what it waits for; the largest ones also in words."""
     known, waits = stalls(), data.row(spot).waits
-    counts = dict(spot.stalls)
+    counts = spot.samples_by_reason
     is_shared = (spot.samples or 0) >= FEW_IN_ROW
     for rank, reason in enumerate([*counts][:_REASONS]):
         stall = known[reason]
@@ -114,9 +114,11 @@ def _findings(data: SourceData, mentions: Sequence[Mention]) -> Iterator[Fact]:
 
 def _awaited(data: SourceData, facts: LineFacts | None) -> Iterator[Fact]:
     """The other end: lines whose warps wait for what this line started."""
-    if facts is None or not facts.awaited:
+    if facts is None or not facts.waited_for_by:
         return
-    listed = [(data.line_link(each.line), each.reason, each.samples) for each in facts.awaited]
+    listed = [
+        (data.line_link(each.location), each.reason, each.samples) for each in facts.waited_for_by
+    ]
     yield awaited_fact(data, listed, "lines")
 
 
@@ -185,33 +187,12 @@ def _ideal(actual: int, excess: int | None, noun: str) -> Content:
 
 def _sentences(data: SourceData, facts: LineFacts | None) -> Iterator[Fact]:
     """Addresses, reuse, loops: in the words of `keet hotspots --line`."""
-    code, offset = data.code, data.offset_at
-    if facts is None or code is None:
+    if facts is None or data.code is None:
         return
-    from keet.render.common.line_sentences import (
-        access_items,
-        atomic_item,
-        drain_items,
-        invariant_item,
-        loop_item,
-        merge_item,
-        routine_items,
-    )
+    from keet.render.common.line_sentences import line_items
 
-    words = FormWords(code, offset)
-    sections: Mapping[str, Sequence[Item]] = {
-        "Memory accesses": access_items(code, facts, words, offset),
-        "Could be wider": [merge_item(each, code, offset) for each in facts.merges],
-        "Atomics": [atomic_item(each, offset) for each in facts.atomics],
-        "Drain": drain_items(code, facts, offset),
-        "Routines": routine_items(facts),
-        "Loops around it": [loop_item(each, offset, code) for each in facts.loops],
-        "Same every iteration": [invariant_item(each, offset) for each in facts.invariants],
-        "Words in addresses": words.legend,
-    }
-    for heading, items in sections.items():
-        if items:
-            yield heading, element("ul", [_item(each) for each in items], class_="plain")
+    for _, heading, items in line_items(data.code, facts):
+        yield heading, element("ul", [_item(each) for each in items], class_="plain")
 
 
 def _item(item: Item) -> Html:
@@ -248,5 +229,5 @@ def reasons_of_all(spots: Iterable[Spot]) -> Counter[str]:
     """Samples of the launch by stall reason."""
     sums: Counter[str] = Counter()
     for spot in spots:
-        sums.update(dict(spot.stalls))
+        sums.update(spot.samples_by_reason)
     return sums

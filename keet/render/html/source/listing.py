@@ -83,7 +83,7 @@ def _listing(data: SourceData, blocks: Sequence[Content], note: str) -> Html:
         _hottest(data),
         [element("p", text, class_="note warn") for text in _warnings(data.found)],
         [element("p", text, class_="note") for text in _missing(data)],
-        legend(reasons_of_all(data.found.spots)),
+        legend(reasons_of_all(data.found.rows)),
         _touched(data.found),
         blocks,
         element("p", note, class_="muted") if note else None,
@@ -98,7 +98,7 @@ def _hottest(data: SourceData) -> Html:
     """`Hottest: k.cu:31 41.0%, …`, and what was counted."""
     links = [
         fragment(link, " ", share_text(spot), _ended(data, spot))
-        for spot in data.found.spots[:_HOTTEST]
+        for spot in data.found.rows[:_HOTTEST]
         if (spot.share or 0.0) >= _LEAST and (link := _row_link(data, spot.location, spot.address))
     ]
     counted = f"{hotspots_summary(data.found)}.{_without_line(data)}"
@@ -109,7 +109,7 @@ def _hottest(data: SourceData) -> Html:
 
 def _ended(data: SourceData, spot: Spot) -> Content:
     """Why a row is hot at which warps have ended, often a closing brace: they wait for stores."""
-    if dict(spot.stall_shares()).get("drain", 0.0) <= 0.5:
+    if spot.stall_shares().get("drain", 0.0) <= 0.5:
         return None
     wait = first_wait(data.row(spot).waits, "drain")
     is_elsewhere = wait is not None and (spot.address is not None or wait.producer != spot.location)
@@ -121,7 +121,7 @@ def _ended(data: SourceData, spot: Spot) -> Content:
 
 def _touched(found: Hotspots) -> Content:
     """Says what the bytes of rows are, because they look like traffic and are not."""
-    if not any(spot.sectors_global or spot.sectors_local for spot in found.spots):
+    if not any(spot.sectors_global or spot.sectors_local for spot in found.rows):
         return None
     text = (
         "Memory touched: bytes of the sectors (32 bytes each) that accesses touch, before hits in "
@@ -155,7 +155,7 @@ def _warnings(found: Hotspots) -> Iterator[str]:
 
 def few_samples(found: Hotspots) -> str | None:
     """The sampling error of the hottest row's share, if it is one percentage point or more."""
-    leading = found.spots[0].share if found.spots else None
+    leading = found.rows[0].share if found.rows else None
     if found.ranked_by != "samples" or found.total >= _FEW or not leading:
         return None
     points = round(100 * chance_error(leading, found.total))

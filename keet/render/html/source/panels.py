@@ -42,7 +42,7 @@ def fill_rows(data: SourceData, files: Mapping[str, SourceFile], room: int) -> F
     filling = _Filling(data, files, room)
     without_row = filling.add_rows()
     filling.add_panels()
-    without_panel = len(data.found.spots) - filling.opened
+    without_panel = len(data.found.rows) - filling.opened
     return Filled(filling.unplaced, filling.without_sass, without_panel, without_row)
 
 
@@ -55,7 +55,7 @@ class _Filling:
 
     def add_rows(self) -> int:
         """Gives rows to lines with samples, and returns how many of these got none."""
-        hot = [spot.location for spot in self._data.found.spots if spot.location and spot.share]
+        hot = [spot.location for spot in self._data.found.rows if spot.location and spot.share]
         least = self._room * (1 - _ROWS)
         for number, line in enumerate(hot):
             file = self._file_of(line)
@@ -71,7 +71,7 @@ class _Filling:
         """First those that findings lead to, then the hottest."""
         mentions = self._data.mentions
         first = {place for place, own in mentions.items() if any(m.is_first for m in own)}
-        for spot in sorted(self._data.found.spots, key=lambda spot: spot.location not in first):
+        for spot in sorted(self._data.found.rows, key=lambda spot: spot.location not in first):
             if self._room < _SMALLEST or not self._add_panel(spot):
                 break
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.source_lines.hotspots import InstructionTable
 from keet.catalog import stalls
-from keet.profile import Absent, Location
+from keet.profile import Absent
 from keet.render.common.machine_code import line_text, noun
 from keet.render.html.heat import heat_class
 from keet.render.html.markup import Content, Html, element
@@ -15,7 +15,6 @@ from keet.render.html.source.data import SourceData
 from keet.safe_text import one_line
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.analyses.blame import Wait
     from keet.render.common.line_facts import InstructionFacts
 
 _WIDEST = 52
@@ -35,11 +34,11 @@ def analysed_rows(data: SourceData, facts: Iterable[InstructionFacts]) -> list[S
     assert data.code is not None
     return [
         SassRow(
-            data.offset_at(each.position),
+            each.offset,
             each.executed,
             each.samples if data.table.samples else None,
             data.sass_line(data.code.program.code[each.position]),
-            _wait(data, each.waits[0]) if each.waits else "",
+            _wait(data, each) if each.waits else "",
         )
         for each in facts
     ]
@@ -64,20 +63,17 @@ def plain_rows(data: SourceData, addresses: Iterable[int]) -> list[SassRow]:
     ]
 
 
-def _wait(data: SourceData, wait: Wait) -> str:
+def _wait(data: SourceData, each: InstructionFacts) -> str:
     """`Long Scoreboard for the load at 0x0ab0 (slow.cu:19)`"""
-    code, label = data.code, stalls()[wait.reason].label
-    if not wait.producers or code is None:
+    code, wait = data.code, each.waits[0]
+    label = stalls()[wait.reason].label
+    if wait.producer_address is None or code is None:
         return label
-    first = wait.producers[0]
     held = "registers of " if wait.link == "register reuse" else ""
-    named = _other_line(code.location(first), code.location(wait.position))
-    what = noun(code.program.code[first])
-    return one_line(f"{label} for {held}the {what} at {data.offset_at(first)}{named}")
-
-
-def _other_line(producer: Location | None, own: Location | None) -> str:
-    return f" ({line_text(producer)})" if producer not in (None, own) else ""
+    is_other = wait.producer not in (None, code.location(each.position))
+    named = f" ({line_text(wait.producer)})" if is_other else ""
+    what = noun(code.program.code[wait.producers[0]])
+    return one_line(f"{label} for {held}the {what} at {data.offset(wait.producer_address)}{named}")
 
 
 def _largest_reason(table: InstructionTable, address: int) -> str:

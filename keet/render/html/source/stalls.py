@@ -63,7 +63,7 @@ def stall_bar(spot: Spot, most: int) -> Html | None:
 
     It repeats what the text says, so screen readers skip it.
     """
-    split = parts(spot.stalls)
+    split = parts(spot.samples_by_reason.items())
     if not split or not most:
         return None
     marks, at = [], 0.0
@@ -90,7 +90,7 @@ def _mark(group: str, at: float, width: float) -> Html:
 
 
 def _told(spot: Spot) -> str:
-    told = [reason_text(spot, reason) for reason, _ in spot.stalls[:_TOLD]]
+    told = [reason_text(spot, stall.reason) for stall in spot.stalls[:_TOLD]]
     return ", ".join([*told, "…"] if len(spot.stalls) > _TOLD else told)
 
 
@@ -103,7 +103,7 @@ def reason_text(spot: Spot, reason: str) -> str:
     label = stalls()[reason].label
     if not spot.samples or spot.samples < FEW_IN_ROW:
         return label
-    return f"{label} {share_text(dict(spot.stalls)[reason] / spot.samples)}"
+    return f"{label} {share_text(spot.samples_by_reason[reason] / spot.samples)}"
 
 
 @cache
