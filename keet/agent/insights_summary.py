@@ -1,13 +1,13 @@
 """A model's summary of each insight of `keet insights`: one call per insight, none per file.
 
-Knows nothing of the store: the command passes the text and the evidence of each insight.
+A model gets keet's text, and the facts with the names by which an answer refers to them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from keet.agent.options import ModelOptions
 from keet.agent.privacy.redaction import Redactor
 from keet.agent.recorded.transcript import Transcript, request_text
 from keet.agent.session import ModelSession, Progress, estimate
+from keet.documents.insights import InsightDocument
 from keet.documents.model_explanation import NO_USAGE, UsageDocument
 from keet.evidence import Evidence, Prose
 from keet.evidence.free_numbers import Allowed
@@ -43,17 +44,6 @@ Numbers only by reference to the facts. How much a change will gain is not yours
 Reply with {{"answer": "..."}}."""
 
 
-class InsightFacts(NamedTuple):
-    """One insight as a model gets it."""
-
-    id: str
-    text: str
-    """keet's sentences, and the facts with the names by which an answer refers to them."""
-    evidence: tuple[Evidence, ...]
-    names: frozenset[str]
-    """Kernel names and paths in `text`, which `--redact names` replaces."""
-
-
 class InsightSummaries(NamedTuple):
     """What a model wrote, and whether it failed."""
 
@@ -69,7 +59,7 @@ class InsightSummaries(NamedTuple):
 
 
 def summarise_insights(
-    insights: Sequence[InsightFacts], options: ModelOptions, progress: Progress
+    insights: Sequence[InsightDocument], options: ModelOptions, progress: Progress
 ) -> InsightSummaries:
     """Never raises because of the model: `problem` says what failed."""
     progress(_estimate_line(insights, options))
@@ -90,7 +80,7 @@ def summarise_insights(
     return found
 
 
-def shown_insight_prompts(insights: Sequence[InsightFacts], options: ModelOptions) -> str:
+def shown_insight_prompts(insights: Sequence[InsightDocument], options: ModelOptions) -> str:
     """What would be sent, word for word."""
     texts = [request_text(_request(_Placeholders(each, options), each)) for each in insights]
     return "\n\n".join([_estimate_line(insights, options), *texts]) + "\n"
@@ -111,7 +101,7 @@ class _Run:
         self.usage = NO_USAGE
         self.name = options.spec.name
 
-    def summarise(self, insight: InsightFacts) -> None:
+    def summarise(self, insight: InsightDocument) -> None:
         if self._is_over:
             return
         try:
@@ -127,7 +117,7 @@ class _Run:
         self.fault = self.fault or fault
         self._is_over = fault.kind not in NEXT_CAN_SUCCEED
 
-    def _ask(self, insight: InsightFacts) -> Prose:
+    def _ask(self, insight: InsightDocument) -> Prose:
         placeholders = _Placeholders(insight, self._options)
         session = self._session(insight)
         self._progress(f"{insight.id}: asking the model")
@@ -136,9 +126,9 @@ class _Run:
             said, _ = session.converse("insights", lambda _: opening, TextAnswer)
         finally:
             self.usage = _sum(self.usage, session.usage)
-        return read_summary(insight.evidence, placeholders.undo(said.answer))
+        return read_summary(insight, placeholders.undo(said.answer))
 
-    def _session(self, insight: InsightFacts) -> ModelSession:
+    def _session(self, insight: InsightDocument) -> ModelSession:
         self._chat = self._chat or open_run_chat(self._options)
         self.name = self._chat.name
         return ModelSession(
@@ -151,20 +141,50 @@ class _Run:
         )
 
 
-def read_summary(evidence: Sequence[Evidence], text: str) -> Prose:
+def read_summary(insight: InsightDocument, text: str) -> Prose:
     """With keet's numbers in place of references. Sentences that cannot be checked are marked."""
-    return read_prose(text, Names((piece.id, piece) for piece in evidence), Allowed())
+    facts = ((fact.id, fact) for fact in _named_facts(insight))
+    return read_prose(text, Names(facts), Allowed())
 
 
 # --- what is sent
 
 
+def insight_text(insight: InsightDocument) -> str:
+    """keet's sentences, then the facts behind them with their names."""
+    lines = [insight.title, *insight.text, insight.adds, "", "Facts:"]
+    facts = (f"{{{fact.id}}} {fact.label} = {fact}" for fact in _named_facts(insight))
+    return "\n".join([*lines, *facts])
+
+
+def _named_facts(insight: InsightDocument) -> Iterator[Evidence]:
+    """A fact of one point of a sweep says which point: `Duration at BLOCK 32`."""
+    values = insight.knob_values()
+    for fact in insight.facts.values():
+        where = values.get((fact.path, fact.launch)) if fact.metric != "knob" else None
+        yield fact._replace(label=f"{fact.label} at {where}") if where else fact
+
+
+def _names(insight: InsightDocument) -> set[str]:
+    """Kernel names and paths in its text, which `--redact names` replaces."""
+    parts = (insight.sweep, insight.outliers, insight.change)
+    kernels = {part.kernel for part in parts if part}
+    if insight.cluster:
+        kernels |= {each.kernel for each in insight.cluster.kernels}
+    if insight.sweep:
+        kernels |= {insight.sweep.kernel.removesuffix("<…>")}
+    paths = {fact.path for fact in insight.facts.values() if fact.path}
+    if insight.change:
+        paths |= {dated.path for dated in insight.change.history}
+    return {name for name in kernels | paths if name}
+
+
 class _Placeholders:
     """Replaces kernel names and paths under `--redact names`."""
 
-    def __init__(self, insight: InsightFacts, options: ModelOptions) -> None:
+    def __init__(self, insight: InsightDocument, options: ModelOptions) -> None:
         hide = options.redact in ("names", "all")
-        names = sorted(insight.names, key=lambda name: (-len(name), name)) if hide else []
+        names = sorted(_names(insight), key=lambda name: (-len(name), name)) if hide else []
         self._placeholders = {
             name: f"name_{chr(97 + i // 26)}{chr(97 + i % 26)}" for i, name in enumerate(names)
         }
@@ -182,17 +202,17 @@ def _replaced(text: str, names: Mapping[str, str]) -> str:
     return re.sub("|".join(map(re.escape, names)), lambda match: names[match[0]], text)
 
 
-def _opening(placeholders: _Placeholders, insight: InsightFacts) -> str:
-    evidence = prompts.fenced("what the set shows", placeholders.apply(insight.text))
+def _opening(placeholders: _Placeholders, insight: InsightDocument) -> str:
+    evidence = prompts.fenced("what the set shows", placeholders.apply(insight_text(insight)))
     return _OPENING.format(evidence=evidence)
 
 
-def _request(placeholders: _Placeholders, insight: InsightFacts) -> ChatRequest:
+def _request(placeholders: _Placeholders, insight: InsightDocument) -> ChatRequest:
     opening = _opening(placeholders, insight)
     return ChatRequest([ChatMessage("system", prompts.rules()), ChatMessage("user", opening)])
 
 
-def _estimate_line(insights: Sequence[InsightFacts], options: ModelOptions) -> str:
+def _estimate_line(insights: Sequence[InsightDocument], options: ModelOptions) -> str:
     """Tokens and cost, printed before anything is sent."""
     needed = sum(estimate(_request(_Placeholders(each, options), each)) for each in insights)
     answers = _ANSWER_TOKENS * len(insights)
@@ -207,8 +227,8 @@ def _estimate_line(insights: Sequence[InsightFacts], options: ModelOptions) -> s
 # --- parts of a run
 
 
-def _cached(chat: Chat, insight: InsightFacts, options: ModelOptions) -> Chat:
-    about = hashlib.sha256(insight.text.encode(errors="backslashreplace")).hexdigest()
+def _cached(chat: Chat, insight: InsightDocument, options: ModelOptions) -> Chat:
+    about = hashlib.sha256(insight_text(insight).encode(errors="backslashreplace")).hexdigest()
     version = hashlib.sha256(_OPENING.encode()).hexdigest()[:12]
     return with_cache(chat, options, about, f"{prompts.prompt_version()}-{version}")
 

@@ -25,7 +25,7 @@ from keet.cli.top import note_older
 from keet.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from keet.agent.insights_summary import InsightFacts, InsightSummaries
+    from keet.agent.insights_summary import InsightSummaries
     from keet.agent.options import ModelOptions
     from keet.documents.insights import InsightsDocument, WrittenDocument
     from keet.evidence import Prose
@@ -78,39 +78,22 @@ def _show(args: Namespace, found: InsightsDocument, options: ModelOptions | None
         raise UsageError(
             f"--kernel {args.kernel.pattern!r} matches no launch; see: keet top {args.store}"
         )
+    # A model summarises the same ones for every format: JSON lists more of them.
+    chosen = found.first_of_each_kind(view_top(args))
     if args.show_prompt and options:
-        return _show_prompts(args, found, options)
-    summaries = _summaries(args, found, options) if options else None
+        from keet.agent.insights_summary import shown_insight_prompts
+
+        Destination(args, sys.stdout).write(shown_insight_prompts(chosen, options))
+        return 0
+    summaries = None
+    if options:
+        from keet.agent.insights_summary import summarise_insights
+
+        announce(args)
+        summaries = summarise_insights(chosen, options, print_progress)
     _print(args, _with_summaries(found, summaries) if summaries else found)
     has_failed = summaries and summaries.problem and not summaries.has_text
     return ExitCode.NOT_AVAILABLE if has_failed else 0
-
-
-def _show_prompts(args: Namespace, found: InsightsDocument, options: ModelOptions) -> int:
-    from keet.agent.insights_summary import shown_insight_prompts
-
-    Destination(args, sys.stdout).write(shown_insight_prompts(_facts(args, found), options))
-    return 0
-
-
-def _facts(args: Namespace, found: InsightsDocument) -> list[InsightFacts]:
-    """The insights that a model summarises. The same for every format: JSON lists more of them."""
-    from keet.agent.insights_summary import InsightFacts
-    from keet.corpus.insights.summaries import insight_evidence, insight_names, insight_text
-
-    return [
-        InsightFacts(
-            each.id, insight_text(each), tuple(insight_evidence(each)), insight_names(each)
-        )
-        for each in found.first_of_each_kind(view_top(args))
-    ]
-
-
-def _summaries(args: Namespace, found: InsightsDocument, options: ModelOptions) -> InsightSummaries:
-    from keet.agent.insights_summary import summarise_insights
-
-    announce(args)
-    return summarise_insights(_facts(args, found), options, print_progress)
 
 
 def _with_summaries(found: InsightsDocument, summaries: InsightSummaries) -> InsightsDocument:

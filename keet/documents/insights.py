@@ -145,6 +145,11 @@ class SweepDocument(Document):
     left_out: list[LeftOutDocument]
     """Files with the knob in their name that are not among the points."""
 
+    def limiters_around(self, change: LimiterChangeDocument) -> tuple[str, str]:
+        """The limiters before and after a change, in the words of the table."""
+        named = {point.shown: point.limiter or "" for point in self.points}
+        return named[change.after], named[change.until]
+
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterKernelDocument(Document):
@@ -298,6 +303,13 @@ class InsightDocument(Document):
     change: ChangeDocument | None
     written: WrittenDocument | None
     """Null if no model wrote about it."""
+
+    def knob_values(self) -> dict[tuple[str | None, int | None], str]:
+        """What distinguishes facts of the points of a sweep: `BLOCK 32`, by path and launch."""
+        if self.sweep is None:
+            return {}
+        points, knob = self.sweep.points, self.sweep.knob
+        return {(point.path, point.launch): f"{knob} {point.shown}" for point in points}
 
 
 @dataclass(frozen=True, kw_only=True)

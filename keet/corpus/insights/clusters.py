@@ -122,7 +122,8 @@ def _rows(store: InsightSource, runs: RunTimeSql) -> list[_Row]:
         "SELECT id, device, kernel, arg_max(full_name, time), arg_max(path, time), "
         "arg_max(launches, time), sum(launches), list(sha256), max(time), "
         "arg_max(low, time), arg_max(likely, time), arg_max(high, time) FROM in_file "
-        r"GROUP BY id, device, kernel, regexp_replace(path, '[^/\\]*$', '')"
+        r"GROUP BY id, device, kernel, regexp_replace(path, '[^/\\]*$', '') "
+        "ORDER BY id, device, kernel, arg_max(path, time)"  # of equal savings
     )
     return [_row(row) for row in table.rows]
 

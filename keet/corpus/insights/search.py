@@ -66,7 +66,7 @@ def find_insights(
         notes.append(
             Sentence("{more:,.0f} more found; list more of each kind with --top N", more=more)
         )
-    numbers = numbers_in([insights, notes])
+    numbers = numbers_in(insights)
     return InsightsDocument(
         store=str(store.path),
         files=extent.files,

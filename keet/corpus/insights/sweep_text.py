@@ -18,7 +18,7 @@ from keet.corpus.insights.wording import (
     spoken,
 )
 from keet.corpus.insights.work import unchanged_work
-from keet.documents.insights import InsightDocument, LimiterChangeDocument
+from keet.documents.insights import InsightDocument
 from keet.evidence import Evidence, Sentence
 from keet.formatting import capitalized
 
@@ -91,7 +91,7 @@ class SweepWriter:
             word = "cheapest per unit of work"
         if not self._facts.is_number or not self._sweep.changes:
             return Sentence("{word} at {best}", word=word, best=best)
-        was, becomes = self._around(self._sweep.changes[0])
+        was, becomes = self._sweep.limiters_around(self._sweep.changes[0])
         form = "{word} at {best}; the limiter changes from {was} to {becomes}"
         return Sentence(form, word=word, best=best, was=was, becomes=becomes)
 
@@ -276,7 +276,7 @@ class SweepWriter:
     def _changes(self) -> Sentence:
         known, said = self._facts.values(), []
         for change in self._sweep.changes:
-            was, becomes = map(in_table_words, self._around(change))
+            was, becomes = map(in_table_words, self._sweep.limiters_around(change))
             said.append(
                 Sentence(
                     "from {was} to {becomes} between {after} and {until}",
@@ -287,11 +287,6 @@ class SweepWriter:
                 )
             )
         return Sentence("The limiter changes {said}.", said=joined(said))
-
-    def _around(self, change: LimiterChangeDocument) -> tuple[str, str]:
-        """The limiters before and after a change, in the words of the table."""
-        named = {point.shown: point.limiter or "" for point in self._sweep.points}
-        return named[change.after], named[change.until]
 
     def _limiter_of_each(self) -> Sentence:
         said = [

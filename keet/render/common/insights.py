@@ -13,7 +13,6 @@ if TYPE_CHECKING:
         ClusterKernelDocument,
         CurvePointDocument,
         InsightsDocument,
-        LimiterChangeDocument,
         SweepDocument,
     )
 
@@ -56,12 +55,6 @@ def time_text(value_us: float) -> str:
 def shown_file(kernel: ClusterKernelDocument) -> str:
     more = f" (slowest of {kernel.versions} versions)" if kernel.versions > 1 else ""
     return kernel.shown_path + more
-
-
-def limiters_around(sweep: SweepDocument, change: LimiterChangeDocument) -> tuple[str, str]:
-    """The limiters before and after a change, in the words of the table."""
-    named = {point.shown: point.limiter or "" for point in sweep.points}
-    return named.get(change.after, change.was), named.get(change.until, change.becomes)
 
 
 def unit_names(sweep: SweepDocument) -> list[str]:

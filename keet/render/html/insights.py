@@ -211,10 +211,11 @@ def _notes(document: InsightsDocument) -> Html | None:
 
 
 def _footer(document: InsightsDocument) -> Iterator[Html]:
-    grounding = document.grounding
-    checked = f"{grounding.verified:,} of {grounding.numbers:,} numbers in keet's texts"
-    if grounding.numbers:
-        yield element("p", f"{checked} were checked against the evidence on this page.")
+    if numbers := document.grounding.numbers:
+        about = (
+            f"All {numbers:,} numbers in keet's texts are printed from the evidence on this page."
+        )
+        yield element("p", about)
     if document.usage:
         model = document.author.removeprefix("model:")
         usage = UsageDocument(**document.usage.to_dict())

@@ -12,7 +12,7 @@ from string import ascii_uppercase
 
 from keet.documents.insights import LimiterChangeDocument, SweepDocument
 from keet.formatting import percent_text
-from keet.render.common.insights import compared, limiters_around, time_text, unit_names
+from keet.render.common.insights import compared, time_text, unit_names
 from keet.render.html.data_table import scrolling
 from keet.render.html.markup import Html, element, from_svg
 from keet.render.svg.insights_chart import ChartFrame, Standing, SweepChart
@@ -190,7 +190,7 @@ def _key(standing: Standing, words: str) -> Html:
 
 
 def _words(sweep: SweepDocument, change: LimiterChangeDocument) -> str:
-    was, becomes = limiters_around(sweep, change)
+    was, becomes = sweep.limiters_around(change)
     return f"was {was} and becomes {becomes}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from keet.documents.insights import (
     ChangeDocument,
@@ -222,10 +222,10 @@ def facts_fold(insight: InsightDocument, reports: CitedReports) -> Html | None:
         Column("where it comes from"),
         Column("id", first="ascending"),
     ]
-    places = _knob_values(insight)
+    at = {place: f" at {value}" for place, value in insight.knob_values().items()}
     rows = [
         [
-            Cell(one_line(fact.label + places.get((fact.path, fact.launch), ""))),
+            Cell(one_line(fact.label + at.get((fact.path, fact.launch), ""))),
             Cell(one_line(str(fact)), fact.value),
             Cell(_origin(fact, reports)),
             Cell(element("code", one_line(name), class_="break")),
@@ -239,14 +239,6 @@ def facts_fold(insight: InsightDocument, reports: CitedReports) -> Html | None:
         class_="fold",
         data_print=True,
     )
-
-
-def _knob_values(insight: InsightDocument) -> Mapping[tuple[str | None, int | None], str]:
-    """What tells the facts of one point of a sweep from those of the others."""
-    sweep = insight.sweep
-    if sweep is None:
-        return {}
-    return {(each.path, each.launch): f" at {sweep.knob} {each.shown}" for each in sweep.points}
 
 
 def _origin(fact: Fact, reports: CitedReports) -> Html:

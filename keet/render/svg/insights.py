@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from keet.documents.insights import InsightDocument, InsightsDocument, SweepDocument
-from keet.render.common.insights import limiters_around, summary_line
+from keet.render.common.insights import summary_line
 from keet.render.svg.insights_chart import ChartFrame, Standing, SweepChart
 from keet.render.svg.markup import cut, tag, text_of
 
@@ -104,5 +104,5 @@ def _changes(chart: SweepChart) -> Iterator[str]:
     for change in chart.sweep.changes:
         x = chart.after(change)
         yield tag("line", x1=x, x2=x, y1=chart.frame.head, y2=bottom, class_="change")
-        words = " → ".join(limiters_around(chart.sweep, change))
+        words = " → ".join(chart.sweep.limiters_around(change))
         yield tag("text", text_of(words), x=x, y=bottom + 30, class_="muted middle")

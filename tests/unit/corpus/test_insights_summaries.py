@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keet.agent.insights_summary import read_summary
-from keet.corpus.insights.summaries import insight_evidence, insight_text
+from keet.agent.insights_summary import insight_text, read_summary
 from keet.documents.insights import InsightDocument
 from keet.evidence import Prose
 from tests.insights_sets import insights_of, launch, make_set
@@ -40,7 +39,7 @@ def fact(insight: InsightDocument, label: str, value: float) -> str:
 
 
 def read(insight: InsightDocument, text: str) -> Prose:
-    return read_summary(list(insight_evidence(insight)), text)
+    return read_summary(insight, text)
 
 
 @pytest.mark.slow
