@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from evals.consistency.command_output import Printed
-from keet.verification.verdicts import CheckedNumber, ClaimVerdict
+from keet.documents.verify import ClaimVerdict
+from keet.verification.verdicts import CheckedNumber
 from keet.verification.verify import verify_text
 
 
@@ -43,7 +44,7 @@ class Checked(NamedTuple):
 
 def check(printed: Printed) -> Checked:
     found = verify_text(printed.text, printed.launches, known=printed.known, both_sides=True)
-    doubts: dict[ClaimVerdict, list[Doubt]] = {verdict: [] for verdict in ClaimVerdict}
+    doubts: dict[ClaimVerdict, list[Doubt]] = {verdict: [] for verdict in get_args(ClaimVerdict)}
     checks: list[CheckedNumber] = []
     for checked in found:
         said = " ".join(checked.sentence.text.split())
@@ -53,7 +54,7 @@ def check(printed: Printed) -> Checked:
                 Doubt(printed.form, printed.subject, each.number.text, each.reason, said)
             )
         for relation in checked.relations:
-            if relation.verdict is ClaimVerdict.CONTRADICTED:
+            if relation.verdict == "contradicted":
                 doubts[relation.verdict].append(
                     Doubt(printed.form, printed.subject, relation.text, relation.reason, said)
                 )
@@ -62,13 +63,13 @@ def check(printed: Printed) -> Checked:
         printed.form,
         printed.subject,
         len(checks),
-        len(doubts[ClaimVerdict.CONFIRMED]),
+        len(doubts["confirmed"]),
         *_by_metrics(printed, checks),
-        tuple(doubts[ClaimVerdict.CONTRADICTED]),
-        tuple(doubts[ClaimVerdict.NOT_FOUND]),
+        tuple(doubts["contradicted"]),
+        tuple(doubts["not_found"]),
         len(after),
-        after.count(ClaimVerdict.CONFIRMED),
-        after.count(ClaimVerdict.CONTRADICTED),
+        after.count("confirmed"),
+        after.count("contradicted"),
     )
 
 
@@ -77,9 +78,9 @@ def _by_metrics(printed: Printed, checks: Iterable[CheckedNumber]) -> tuple[int,
     them."""
     found = verify_text(printed.text, printed.launches, both_sides=True)
     alone = {each.number.start: each.verdict for checked in found for each in checked.checks}
-    confirmed = [each.number.start for each in checks if each.verdict is ClaimVerdict.CONFIRMED]
+    confirmed = [each.number.start for each in checks if each.verdict == "confirmed"]
     verdicts = [alone.get(start) for start in confirmed]
-    return verdicts.count(ClaimVerdict.CONFIRMED), verdicts.count(ClaimVerdict.CONTRADICTED)
+    return verdicts.count("confirmed"), verdicts.count("contradicted")
 
 
 def _changed_verdicts(printed: Printed, checks: Iterable[CheckedNumber]) -> list[ClaimVerdict]:
@@ -89,7 +90,7 @@ def _changed_verdicts(printed: Printed, checks: Iterable[CheckedNumber]) -> list
     for each in checks:
         number = each.number
         digit = re.search(r"\d", number.text)
-        if each.verdict is ClaimVerdict.CONFIRMED and digit and not number.bound:
+        if each.verdict == "confirmed" and digit and not number.bound:
             at = text.index(number.text[digit.start()], number.start)
             text = text[:at] + _another(text[at]) + text[at + 1 :]
             spots.add(number.start)

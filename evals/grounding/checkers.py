@@ -8,7 +8,8 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from evals.grounding.explanations import SampleExplanations
-from keet.verification.verdicts import CheckedNumber, ClaimVerdict, RelationCheck
+from keet.documents.verify import RelationDocument
+from keet.verification.verdicts import CheckedNumber
 from keet.verification.verify import verify_text
 
 
@@ -34,7 +35,7 @@ def verified(explained: SampleExplanations, texts: Sequence[str]) -> list[CheckR
     """All sentences in one call, one paragraph each, because paragraphs are checked
     independently."""
     ends = list(accumulate(len(text) + 2 for text in texts))
-    found: list[list[CheckedNumber | RelationCheck]] = [[] for _ in texts]
+    found: list[list[CheckedNumber | RelationDocument]] = [[] for _ in texts]
     at, launches = 0, explained.slow.profile.launches
     text, told = "\n\n".join(texts), [explained.told.launch]
     for sentence in verify_text(text, told, launches, explained.known):
@@ -44,10 +45,10 @@ def verified(explained: SampleExplanations, texts: Sequence[str]) -> list[CheckR
     return [_worst(checks) for checks in found]
 
 
-def _worst(checks: Iterable[CheckedNumber | RelationCheck]) -> CheckResult:
+def _worst(checks: Iterable[CheckedNumber | RelationDocument]) -> CheckResult:
     reasons = {check.verdict: check.reason for check in checks}
-    if ClaimVerdict.CONTRADICTED in reasons:
-        return CheckResult(Outcome.REFUTED, reasons[ClaimVerdict.CONTRADICTED])
-    if ClaimVerdict.NOT_FOUND in reasons:
-        return CheckResult(Outcome.DOUBTED, reasons[ClaimVerdict.NOT_FOUND])
+    if "contradicted" in reasons:
+        return CheckResult(Outcome.REFUTED, reasons["contradicted"])
+    if "not_found" in reasons:
+        return CheckResult(Outcome.DOUBTED, reasons["not_found"])
     return _PASSED if reasons else CheckResult(Outcome.PASSED, "no number was seen")

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keet.comparison.verify_values import computed_values
+from keet.documents.verify import ClaimVerdict
 from keet.ingest import read_profile
 from keet.profile import Profile
 from keet.verification.values.named_values import ComputedValues
-from keet.verification.verdicts import ClaimVerdict
 from keet.verification.verify import verify_text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -100,9 +100,9 @@ def _report(path: str) -> tuple[Profile, ComputedValues]:
 
 
 def _outcome(verdicts: Sequence[ClaimVerdict]) -> Outcome:
-    if ClaimVerdict.CONTRADICTED in verdicts:
+    if "contradicted" in verdicts:
         return Outcome.CONTRADICTED
-    if verdicts and all(verdict is ClaimVerdict.CONFIRMED for verdict in verdicts):
+    if verdicts and all(verdict == "confirmed" for verdict in verdicts):
         return Outcome.CONFIRMED
     return Outcome.UNCLEAR
 

@@ -19,7 +19,6 @@ from keet.render.markdown.context import context_text
 from keet.render.markdown.explain import explain_markdown
 from keet.render.terminal.console import to_text
 from keet.render.terminal.explain import explain_view
-from keet.verification.verdicts import ClaimVerdict
 from keet.verification.verify import verify_text
 
 _WIDTH = 80
@@ -80,7 +79,7 @@ def _verified(
     wrong = (
         Wrong(explained.name, check.number.text, check.reason)
         for check in checks
-        if check.verdict is ClaimVerdict.CONTRADICTED
+        if check.verdict == "contradicted"
     )
-    confirmed = sum(check.verdict is ClaimVerdict.CONFIRMED for check in checks)
+    confirmed = sum(check.verdict == "confirmed" for check in checks)
     return Checked(form, explained.name, len(checks), confirmed, tuple(wrong))

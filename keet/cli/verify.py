@@ -65,35 +65,23 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from keet.comparison.verify_values import computed_values
+    from keet.comparison.verify_values import verify_against
     from keet.ingest import read_profile
-    from keet.verification.verdicts import ClaimVerdict
-    from keet.verification.verify import verify_text
 
     text = _read(args.text)
     profiles = [read_profile(path, run_table=args.run_table) for path in _reports(args)]
     launches = [launch for profile in profiles for launch in selected_launches(profile, args)]
-    everything = [launch for profile in profiles for launch in profile.launches]
-    compares = len(profiles) > 1
-    known = computed_values(profiles)
-    found = verify_text(text, launches, everything, known, both_sides=compares)
-    for profile in profiles:
-        if profile.run:
-            from keet.verification.checks.run_check import with_run_checks
-
-            found = with_run_checks(found, profile)
+    verified = verify_against(profiles, text, launches, name=args.text)
     out = Destination(args, sys.stdout)
     if args.format == "json":
         from keet.documents.document import json_text
-        from keet.render.json.verify import verify_document
 
-        out.write(json_text(verify_document(profiles, args.text, found)))
+        out.write(json_text(verified))
     else:
         from keet.render.terminal.verify import verify_view
 
-        out.show(lambda _: verify_view(profiles[-1], found))
-    wrong = any(ClaimVerdict.CONTRADICTED in checked.verdicts for checked in found)
-    return ExitCode.CHECK_FAILED if wrong else ExitCode.DONE
+        out.show(lambda _: verify_view(verified))
+    return ExitCode.CHECK_FAILED if verified.is_wrong else ExitCode.DONE
 
 
 def _reports(args: Namespace) -> list[Path]:

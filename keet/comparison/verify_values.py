@@ -1,11 +1,16 @@
-"""The numbers that `keet diff` prints, as named values for `keet verify`."""
+"""`keet verify`: a text against one report, or against two and what `keet diff` prints of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from keet.analysis.capture.report_document import report_document
+from keet.documents.document import live
+from keet.documents.verify import RelationSummary, VerifyDocument, VerifySummary
 from keet.profile import Launch, Profile
 from keet.profile.names import file_name
 from keet.units import Quantity
@@ -17,6 +22,7 @@ from keet.verification.values.named_values import (
     values_in_texts,
     values_of_evidence,
 )
+from keet.verification.verdicts import CheckedSentence
 
 if TYPE_CHECKING:
     from keet.comparison.causes.attribution import Attribution
@@ -25,6 +31,65 @@ if TYPE_CHECKING:
 
 _COVERED = 0.5
 """Share of the words of an item that must be present: a table may wrap it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifiedText(VerifyDocument):
+    sentences: Sequence[CheckedSentence] = live()
+    """All of them, also those without a number."""
+
+    @property
+    def is_wrong(self) -> bool:
+        return bool(self.summary.contradicted or self.summary.relations.contradicted)
+
+
+def verify_against(  # noqa: PLR0913
+    profiles: Sequence[Profile],
+    text: str,
+    launches: Sequence[Launch],
+    *,
+    name: str = "text",
+    on_launch: OnLaunch = lambda *_: None,
+    before_sentence: Callable[[], None] | None = None,
+) -> VerifiedText:
+    """`profiles`: one report, or the two that the text compares. `launches`: those that it may be
+    about. `name`: of the text's file."""
+    from keet.verification.checks.run_check import with_run_checks
+    from keet.verification.verify import verify_text
+
+    both_sides = len(profiles) > 1
+    found = verify_text(
+        text,
+        launches,
+        [launch for profile in profiles for launch in profile.launches],
+        computed_values(profiles, on_launch=on_launch),
+        both_sides=both_sides,
+        before_sentence=before_sentence,
+    )
+    for profile in profiles:
+        found = with_run_checks(found, profile) if profile.run else found
+    checks = [check.within(each.sentence.text) for each in found for check in each.checks]
+    relations = [replace(r, sentence=each.sentence.text) for each in found for r in each.relations]
+    counts, related = (Counter(each.verdict for each in some) for some in (checks, relations))
+    return VerifiedText(
+        report=report_document(profiles[-1]),
+        before=report_document(profiles[0]) if both_sides else None,
+        text=name,
+        summary=VerifySummary(
+            numbers=len(checks),
+            confirmed=counts["confirmed"],
+            contradicted=counts["contradicted"],
+            not_found=counts["not_found"],
+            relations=RelationSummary(
+                confirmed=related["confirmed"],
+                contradicted=related["contradicted"],
+                not_found=related["not_found"],
+            ),
+        ),
+        checks=checks,
+        relations=relations,
+        sentences=found,
+    )
 
 
 def computed_values(

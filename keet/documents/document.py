@@ -47,6 +47,9 @@ class Document:
         "use_attribute_docstrings": True,
     }
 
+    described_by: ClassVar[type[Document] | None] = None
+    """Another document that has the same fields, with their descriptions."""
+
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """Of its fields in JSON."""

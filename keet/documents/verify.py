@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,7 +14,7 @@ from keet.documents.shared_types import (
     ReportDocument,
 )
 
-_Verdict = Literal["confirmed", "contradicted", "not_found"]
+ClaimVerdict = Literal["confirmed", "contradicted", "not_found"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +46,7 @@ class NumberCheck(Document):
     unit: str
     """Unit as keet writes it; empty if the text has none."""
     sentence: str
-    verdict: _Verdict
+    verdict: ClaimVerdict
     reason: str
     label: str | None
     """Label of the value that it was compared with."""
@@ -67,7 +68,7 @@ class RelationDocument(Document):
     """Position in the text, in characters."""
     end: int
     sentence: str
-    verdict: _Verdict
+    verdict: ClaimVerdict
     reason: str
 
 
@@ -83,5 +84,5 @@ class VerifyDocument(Document):
     text: str
     """The file that was checked; `-` is standard input."""
     summary: VerifySummary
-    checks: list[NumberCheck]
-    relations: list[RelationDocument]
+    checks: Sequence[NumberCheck]
+    relations: Sequence[RelationDocument]

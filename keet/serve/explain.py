@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from keet.documents.document import numbers_in
 from keet.documents.explain import GroundingDocument
-from keet.render.json.explain import launch_document, launch_json
+from keet.render.json.explain import launch_document
 from keet.render.json.report import device_document
 from keet.serve.arguments import ExplainArguments
 from keet.serve.name_patterns import selected_launches
@@ -113,11 +112,12 @@ def _program(program: ProgramExplanation) -> ProgramSummary:
 
 def _launch(explanation: Explanation, each: LaunchExplanation) -> dict[str, Any]:
     """A part of the object that `keet explain --format json` prints for the launch."""
-    whole = json.loads(launch_json(explanation, each))
+    whole: dict[str, Any] = launch_document(explanation, each).to_dict()
     units = whole["ceilings"][:_UNITS]
     cited = [unit["evidence"] for unit in units]
     cited += [id_ for finding in whole["findings"] for id_ in finding["evidence"]]
     evidence = whole["evidence"]
+    skipped: list[Any] = [{name: s[name] for name in NotChecked.names()} for s in whole["skipped"]]
     launch = ExplainedLaunchEntry(
         **{name: whole[name] for name in ("id", "kernel", "grid", "block", "duration")},
         **{name: whole["verdict"][name] for name in ("headline", "limiter", "reached_pct")},
@@ -127,7 +127,7 @@ def _launch(explanation: Explanation, each: LaunchExplanation) -> dict[str, Any]
         code=list(_code(each)),
         looks_good=[note["text"] for note in whole["healthy"]],
         remarks=list(_remarks(whole)),
-        not_checked=[NotChecked(check=s["check"], reason=s["reason"]) for s in whole["skipped"]],
+        not_checked=skipped,
         evidence={id_: evidence[id_] for id_ in dict.fromkeys(cited) if id_ in evidence},
     )
     return launch.to_dict()

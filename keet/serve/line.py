@@ -142,7 +142,7 @@ def _common(report: OpenReport, document: HotspotsLaunch) -> dict[str, Any]:
         "kernel": document.kernel,
         "samples": document.total if document.ranked_by == "samples" else None,
         "pointers": document.reuse or [],
-        "not_checked": [NotChecked(check=s.check, reason=s.reason) for s in document.skipped],
+        "not_checked": list(map(NotChecked.taken_from, document.skipped)),
     }
 
 

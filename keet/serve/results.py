@@ -2,30 +2,49 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, ClassVar, get_type_hints
 
 from keet.documents.cases import CaseDocument
 from keet.documents.diff import (
-    AttributionDocument,
     ChangeVerdictDocument,
     ComparabilityDocument,
     NextDocument,
+    PairDocument,
 )
-from keet.documents.document import Document
+from keet.documents.document import D, Document
 from keet.documents.explain import GroundingDocument, UnitDocument
 from keet.documents.finding import FindingDocument
 from keet.documents.hotspots import PointerDocument, SpotDocument
 from keet.documents.hotspots_line import AwaitedDocument, PurposeShare
 from keet.documents.metrics import MetricDocument
-from keet.documents.program import ProgramGainDocument
+from keet.documents.program import ProgramGainDocument, ProgramRowDocument
 from keet.documents.shared_types import (
     DeviceDocument,
     Dimensions,
     JsonNumber,
     JsonQuantity,
+    SkippedDocument,
 )
+from keet.documents.show import ShowLaunch
 from keet.documents.verify import NumberCheck, RelationDocument, VerifySummary
+
+
+def selects(kind: type[Document], names: str) -> Callable[[type[D]], type[D]]:
+    """Declares some fields of a document, for a result that has only these."""
+
+    def with_fields(chosen: type[D]) -> type[D]:
+        types = get_type_hints(kind, include_extras=True)
+        for each in fields(kind):  # type: ignore[arg-type]
+            if each.name in names.split():
+                chosen.__annotations__[each.name] = types[each.name]
+                if each.default is not MISSING:
+                    setattr(chosen, each.name, each.default)
+        chosen.described_by = kind
+        return dataclass(frozen=True, kw_only=True)(chosen)
+
+    return with_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,17 +77,9 @@ class ListedReport(Document):
     """ISO 8601, UTC"""
 
 
-@dataclass(frozen=True, kw_only=True)
+@selects(ShowLaunch, "id kernel grid block values run_share_pct")
 class ListedLaunch(Document):
-    id: int
-    """the value for `launch` of other tools"""
-    kernel: str
-    grid: Dimensions | None
-    block: Dimensions | None
-    values: dict[str, JsonQuantity]
-    """by catalog id; absent: not measured"""
-    run_share_pct: float | None = None
-    """per cent of the run's GPU time that it represents; null: unknown"""
+    """`id` is the value for `launch` of other tools."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,10 +122,8 @@ class TimeRow(Document):
     """0: these add up to the launch's time. 1: within the one before"""
 
 
-@dataclass(frozen=True, kw_only=True)
-class NotChecked(Document):
-    check: str
-    reason: str
+@selects(SkippedDocument, "check reason")
+class NotChecked(Document): ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,25 +165,12 @@ class ExplainedLaunchEntry(Document):
     means several launches."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@selects(
+    ProgramRowDocument,
+    "kernel representative count us_total us_median share first_finding headline gain library",
+)
 class ProgramLine(Document):
     """A group of similar launches."""
-
-    kernel: str
-    representative: int | None
-    """id of a typical launch; null: none"""
-    count: int
-    """launches; of the run, where it is known"""
-    us_total: float
-    """microseconds"""
-    us_median: float | None
-    share: float
-    """of the program's `us_total`, 0 to 1"""
-    first_finding: str | None
-    headline: str | None
-    gain: ProgramGainDocument | None
-    """times faster; null: not known"""
-    library: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,22 +244,12 @@ class MetricsToolResult(PagedToolResult):
     metrics: list[MetricDocument]
 
 
-@dataclass(frozen=True, kw_only=True)
+@selects(
+    PairDocument,
+    "before after kernel verdict limiter attribution fixed new remaining unknown",
+)
 class PairResult(Document):
-    before: list[int]
-    """ids of launches in `before`; empty: the kernel is new"""
-    after: list[int]
-    kernel: str
-    verdict: ChangeVerdictDocument
-    limiter: list[str] | None
-    """before and after; null: not analysed"""
-    attribution: list[AttributionDocument]
-    """reasons for the change, causes first"""
-    fixed: list[str]
-    """ids of findings"""
-    new: list[str]
-    remaining: list[str]
-    unknown: list[str]
+    """A kernel before and after."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,21 +289,9 @@ class VerifyToolResult(PagedToolResult):
     """numbers and comparisons; sentences with errors first"""
 
 
-@dataclass(frozen=True, kw_only=True)
+@selects(CaseDocument, "id finding lookalike archetype speedup hidden language title fix")
 class CaseRow(Document):
-    id: str
-    """the value for `case`"""
-    finding: str
-    lookalike: bool
-    """shows the symptom, but the fix gains less than 10 %"""
-    archetype: str
-    speedup: float
-    """measured speed-up of the fix"""
-    hidden: bool
-    """the kernel's source does not show the cause"""
-    language: Literal["cuda", "triton"]
-    title: str
-    fix: str
+    """`id` is the value for `case`."""
 
 
 @dataclass(frozen=True, kw_only=True)

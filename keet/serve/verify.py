@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from keet.serve.tool_call import ToolCall
 from keet.serve.tool_reply import ToolReply, page_fields, view_text, with_text
 
 if TYPE_CHECKING:
-    from keet.documents.verify import NumberCheck, RelationDocument, VerifyDocument
+    from keet.documents.verify import NumberCheck, RelationDocument
     from keet.verification.verdicts import CheckedSentence
 
 _CHECKS = 50
@@ -43,41 +42,49 @@ def verify(cache: ReportCache, asked: VerifyArguments, call: ToolCall) -> ToolRe
 
 
 def _verified(reports: Sequence[OpenReport], asked: VerifyArguments, call: ToolCall) -> ToolReply:
-    from keet.render.json.verify import verify_document
+    from keet.comparison.verify_values import verify_against
     from keet.render.terminal.verify import verify_view
-    from keet.verification.verdicts import ClaimVerdict
 
-    found = sorted(_found(reports, asked, call), key=_rank)
+    call.begin("checking the text")
     profiles = [report.profile for report in reports]
-    document = verify_document(profiles, "text", found)
-    checks = _by_sentence(document, found)
-    dumped = (_check(check, found[at]) for check, at in checks[asked.offset :])
-    page = page_of(dumped, len(checks), asked.offset, _CHECKS)
+    verified = verify_against(
+        profiles,
+        asked.text,
+        [n for each in profiles for n in selected_launches(each, asked.launch, asked.kernel)],
+        on_launch=call.steps("explaining launch"),
+        before_sentence=call.check,
+    )
+    # All checks of a sentence are on one page.
+    checks = [
+        (check, sentence)
+        for sentence in sorted(verified.sentences, key=_rank)
+        for check in sorted(sentence.all, key=_check_rank)
+    ]
+    entries = (_entry(*each) for each in checks[asked.offset :])
+    page = page_of(entries, len(checks), asked.offset, _CHECKS)
 
     def text_of(count: int) -> str:
-        on_page: dict[int, set[int]] = {}
-        for check, at in checks[asked.offset : asked.offset + count]:
-            on_page.setdefault(at, set()).add(check.start)
-        here = [_cropped(found[at], starts) for at, starts in on_page.items()]
-        advice = {ClaimVerdict(word): line for word, line in _ADVICE.items()}
-        return view_text(verify_view(profiles[-1], found, shown=here, advice=advice))
+        on_page: dict[CheckedSentence, set[int]] = {}
+        for check, sentence in checks[asked.offset : asked.offset + count]:
+            on_page.setdefault(sentence, set()).add(check.start)
+        here = [_cropped(sentence, starts) for sentence, starts in on_page.items()]
+        return view_text(verify_view(verified, shown=here, advice=_ADVICE))
 
     page, text, end = with_text(page, "check", text_of)
     result = VerifyToolResult(
         report=reports[-1].name,
         before=reports[0].name if len(reports) > 1 else None,
-        summary=document.summary,
-        wrong=any(ClaimVerdict.CONTRADICTED in checked.verdicts for checked in found),
+        summary=verified.summary,
+        wrong=verified.is_wrong,
         checks=page.entries,
         **page_fields(page),
     )
     return ToolReply(result, text, end)
 
 
-def _check(check: NumberCheck | RelationDocument, of: CheckedSentence) -> dict[str, Any]:
+def _entry(check: NumberCheck | RelationDocument, of: CheckedSentence) -> dict[str, Any]:
     """With the same part of its sentence as the text has."""
-    sentence = _cropped(of, {check.start}).sentence.text
-    return {**check.to_dict(), "sentence": sentence}
+    return {**check.to_dict(), "sentence": _cropped(of, {check.start}).sentence.text}
 
 
 def _cropped(checked: CheckedSentence, starts: set[int]) -> CheckedSentence:
@@ -85,10 +92,10 @@ def _cropped(checked: CheckedSentence, starts: set[int]) -> CheckedSentence:
     sentence = checked.sentence
     if len(sentence.text) <= _LONGEST_SENTENCE and len(checked.verdicts) <= _MOST_CHECKS:
         return checked
-    checks = tuple(each for each in checked.checks if each.number.start in starts)
+    checks = tuple(each for each in checked.checks if each.start in starts)
     relations = tuple(each for each in checked.relations if each.start in starts)
     first = max(min(starts) - sentence.start - _AROUND, 0)
-    last = max([each.number.end for each in checks] + [each.end for each in relations])
+    last = max(each.end for each in checked.all if each.start in starts)
     part = sentence.text[first : last - sentence.start + _AROUND]
     cropped = sentence._replace(text=part, start=sentence.start + first)
     return checked._replace(sentence=cropped, checks=checks, relations=relations)
@@ -96,49 +103,9 @@ def _cropped(checked: CheckedSentence, starts: set[int]) -> CheckedSentence:
 
 def _rank(checked: CheckedSentence) -> tuple[int, int]:
     """Sentences with something wrong first."""
-    worst = min(
-        (_WORST_FIRST.index(each.value) for each in checked.verdicts), default=len(_WORST_FIRST)
-    )
+    worst = min(map(_WORST_FIRST.index, checked.verdicts), default=len(_WORST_FIRST))
     return worst, checked.sentence.start
 
 
-def _by_sentence(
-    document: VerifyDocument, found: Sequence[CheckedSentence]
-) -> list[tuple[NumberCheck | RelationDocument, int]]:
-    """Each check with the index of its sentence, in the order of the sentences, so that the checks
-    of a sentence are on one page."""
-    starts = sorted((each.sentence.start, at) for at, each in enumerate(found))
-    every: list[NumberCheck | RelationDocument] = [*document.checks, *document.relations]
-    with_index = [
-        (check, starts[bisect_right(starts, (check.start, len(found))) - 1][1]) for check in every
-    ]
-    return sorted(
-        with_index, key=lambda each: (each[1], _WORST_FIRST.index(each[0].verdict), each[0].start)
-    )
-
-
-def _found(
-    reports: Sequence[OpenReport], asked: VerifyArguments, call: ToolCall
-) -> Sequence[CheckedSentence]:
-    from keet.comparison.verify_values import computed_values
-    from keet.verification.verify import verify_text
-
-    call.begin("checking the text")
-    profiles = [report.profile for report in reports]
-    launches = [
-        launch
-        for each in profiles
-        for launch in selected_launches(each, asked.launch, asked.kernel)
-    ]
-    everything = [launch for each in profiles for launch in each.launches]
-    known = computed_values(profiles, on_launch=call.steps("explaining launch"))
-    both = len(profiles) > 1
-    found = verify_text(
-        asked.text, launches, everything, known, both_sides=both, before_sentence=call.check
-    )
-    for profile in profiles:
-        if profile.run:
-            from keet.verification.checks.run_check import with_run_checks
-
-            found = with_run_checks(found, profile)
-    return list(found)
+def _check_rank(check: NumberCheck | RelationDocument) -> tuple[int, int]:
+    return _WORST_FIRST.index(check.verdict), check.start

@@ -2,51 +2,70 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+import math
 from typing import NamedTuple
 
+from keet.documents.verify import ClaimVerdict, NumberCheck, RelationDocument
 from keet.verification.text.numbers import TextNumber
 from keet.verification.text.sentences import SentenceSpan
 from keet.verification.values.report_values import ReportValue
 
 
-class ClaimVerdict(StrEnum):
-    CONFIRMED = "confirmed"
-    CONTRADICTED = "contradicted"
-    NOT_FOUND = "not_found"
-
-
-class CheckedNumber(NamedTuple):
+class CheckedNumber(NumberCheck):
     """One number of the text, and the verdict on it."""
 
     number: TextNumber
-    """With positions in the whole text."""
-    verdict: ClaimVerdict
+    """With positions in the whole text, after the whole sentence was checked."""
     report_value: ReportValue | None
     """What it was compared with."""
-    reason: str
 
+    def __init__(
+        self,
+        number: TextNumber,
+        verdict: ClaimVerdict,
+        report_value: ReportValue | None,
+        reason: str,
+        sentence: str = "",
+    ) -> None:
+        value = report_value or ReportValue(None, None, None, None)  # type: ignore[arg-type]
+        is_amount = number.shape is None and math.isfinite(number.value)
+        super().__init__(
+            text=number.text,
+            start=number.start,
+            end=number.end,
+            value=number.value if is_amount else None,
+            unit=number.unit,
+            sentence=sentence,
+            verdict=verdict,
+            reason=reason,
+            label=value.label,
+            metric=value.metric,
+            measured=value.quantity,
+            launch=value.launch,
+            line=value.line,
+        )
+        self.__dict__.update(number=number, report_value=report_value)
 
-class RelationCheck(NamedTuple):
-    """A comparison in the text (`exceeds`), and the verdict on it."""
+    def moved(self, by: int) -> CheckedNumber:
+        number = self.number._replace(start=self.start + by, end=self.end + by)
+        return CheckedNumber(number, self.verdict, self.report_value, self.reason)
 
-    text: str
-    start: int
-    """Position in the whole text."""
-    end: int
-    verdict: ClaimVerdict
-    reason: str
+    def within(self, sentence: str) -> CheckedNumber:
+        return CheckedNumber(self.number, self.verdict, self.report_value, self.reason, sentence)
 
 
 class CheckedSentence(NamedTuple):
     sentence: SentenceSpan
     checks: tuple[CheckedNumber, ...]
-    relations: tuple[RelationCheck, ...] = ()
+    relations: tuple[RelationDocument, ...] = ()
     is_quantified: bool = False
     """It is about several launches, which were checked together or not at all."""
 
     @property
+    def all(self) -> list[NumberCheck | RelationDocument]:
+        """Its numbers, then its comparisons."""
+        return [*self.checks, *self.relations]
+
+    @property
     def verdicts(self) -> list[ClaimVerdict]:
-        """Verdicts on its numbers, then on its comparisons."""
-        numbers = [check.verdict for check in self.checks]
-        return numbers + [relation.verdict for relation in self.relations]
+        return [each.verdict for each in self.all]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from keet.catalog import metric_named, metric_with_id
 from keet.profile import Launch
@@ -61,7 +62,7 @@ from keet.verification.values.named_values import (
     content_words,
 )
 from keet.verification.values.report_values import ReportValue, ReportValues, with_sum
-from keet.verification.verdicts import CheckedNumber, CheckedSentence, ClaimVerdict
+from keet.verification.verdicts import CheckedNumber, CheckedSentence
 
 _NO_WHOLE = (
     "time",
@@ -183,16 +184,16 @@ class _Verifier:
             if self._words.besides_numbers == _OTHERS:
                 checked = [self._or_computed(*each) for each in zip(governed, checked, strict=True)]
             found = sorted([*found, *checked], key=lambda check: check.number.start)
-        found += [CheckedNumber(number, ClaimVerdict.NOT_FOUND, None, _TOO_MANY) for number in left]
+        found += [CheckedNumber(number, "not_found", None, _TOO_MANY) for number in left]
         related = self._relations.check(sentence, claims, self._spoken_of)
         if scope is None:
             found, related = with_factors(found, related)
         else:
             related = relations_in_scope(related, scope)
-        checks = tuple(self._in_text(check, sentence) for check in found)
-        self._topics.leave(sentence)
         by = sentence.start
-        moved = (each._replace(start=each.start + by, end=each.end + by) for each in related)
+        checks = tuple(check.moved(by) for check in found)
+        self._topics.leave(sentence)
+        moved = (replace(each, start=each.start + by, end=each.end + by) for each in related)
         return CheckedSentence(sentence, checks, tuple(moved), scope is not None)
 
     @property
@@ -210,13 +211,6 @@ class _Verifier:
         first = bisect_left(self._numbers, sentence.start, key=lambda number: number.start)
         last = bisect_left(self._numbers, sentence.end, key=lambda number: number.start)
         return self._numbers[first:last]
-
-    def _in_text(self, check: CheckedNumber, sentence: SentenceSpan) -> CheckedNumber:
-        number = check.number
-        moved = number._replace(
-            start=number.start + sentence.start, end=number.end + sentence.start
-        )
-        return check._replace(number=moved)
 
     def _subjects(self, claim: Claim) -> tuple[Launch, ...]:
         """The launches that a claim is about; all selected ones if it names none."""
@@ -236,11 +230,11 @@ class _Verifier:
     def _check(self, claim: Claim, claims: Sequence[Claim]) -> CheckedNumber:
         """By the metric names in the text, then by what keet computes."""
         if claim.subject and not claim.subject.launches:
-            return CheckedNumber(claim.number, ClaimVerdict.NOT_FOUND, None, NO_SUCH_LAUNCH)
+            return CheckedNumber(claim.number, "not_found", None, NO_SUCH_LAUNCH)
         if claim.number.shape:
             return check_shape(claim, self._subjects(claim))
         if said := capacity(claim.sentence.text, claim.number):
-            return CheckedNumber(claim.number, ClaimVerdict.CONFIRMED, None, said)
+            return CheckedNumber(claim.number, "confirmed", None, said)
         found = self._by_names(claim, claims)
         refused = found.reason.startswith(NOT_CHECKED)
         if refused and not self._computed.quotes(claim.sentence.text):
@@ -248,25 +242,23 @@ class _Verifier:
         return self._or_computed(claim, found)
 
     def _or_computed(self, claim: Claim, found: CheckedNumber) -> CheckedNumber:
-        if found.verdict is ClaimVerdict.CONFIRMED or self._computed.is_empty:
+        if found.verdict == "confirmed" or self._computed.is_empty:
             return found
         around = self._words.around(claim.number, self._topics.rows_of(claim))
         # Below the title of a source line, the text is keet's own output, with short labels.
-        exact = found.verdict is ClaimVerdict.CONTRADICTED and names_tightly(claim)
+        exact = found.verdict == "contradicted" and names_tightly(claim)
         exact = exact and self._topics.place is None
         report_value = self._computed.find(
             claim.number, around, self._subjects(claim), self._named(claim), exact=exact
         )
         if report_value is None:
             return found
-        return CheckedNumber(claim.number, ClaimVerdict.CONFIRMED, report_value, str(report_value))
+        return CheckedNumber(claim.number, "confirmed", report_value, str(report_value))
 
     def _by_names(self, claim: Claim, claims: Sequence[Claim]) -> CheckedNumber:
         number = claim.number
         if (ratio := check_ratio(claim, self._facts, self._spoken_of)) is not None:
-            return CheckedNumber(
-                number, ClaimVerdict(ratio.verdict), ratio.report_value, ratio.reason
-            )
+            return CheckedNumber(number, ratio.verdict, ratio.report_value, ratio.reason)
         printed = self._printed.find(claim, self._subjects(claim))
         report_values = [*printed, *self._readings(claim, self._subjects(claim))]
         fitting = [
@@ -280,7 +272,7 @@ class _Verifier:
             return _fits_one(claim, report_values[0], fitting)
         if printed:
             reason = f"{printed[0]}; this label does not identify a single metric"
-            return CheckedNumber(number, ClaimVerdict.NOT_FOUND, None, reason)
+            return CheckedNumber(number, "not_found", None, reason)
         if not report_values:
             return self._wrong_unit(claim) or self._nothing(claim)
         return self._differs(claim, claims, report_values)
@@ -295,8 +287,8 @@ class _Verifier:
             reason = f"it is not clear which metric the text means; {report_values[0]}"
         else:
             why = explain_mistake(claim, claims, report_values, self._facts, self._everything)
-            return CheckedNumber(claim.number, ClaimVerdict.CONTRADICTED, report_values[0], why)
-        return CheckedNumber(claim.number, ClaimVerdict.NOT_FOUND, None, reason)
+            return CheckedNumber(claim.number, "contradicted", report_values[0], why)
+        return CheckedNumber(claim.number, "not_found", None, reason)
 
     def _readings_of(self, claim: Claim, launch: Launch) -> list[ReportValue]:
         return [*self._printed.find(claim, [launch]), *self._readings(claim, [launch])]
@@ -337,7 +329,7 @@ class _Verifier:
         for launch in self._subjects(claim):
             for report_value in self._facts.read(term.metric_ids, launch):
                 reason = f"{report_value}, in another unit than {claim.number.text}"
-                return CheckedNumber(claim.number, ClaimVerdict.CONTRADICTED, report_value, reason)
+                return CheckedNumber(claim.number, "contradicted", report_value, reason)
         return None
 
     def _nothing(self, claim: Claim) -> CheckedNumber:
@@ -347,14 +339,12 @@ class _Verifier:
             hint = f"; {alike.label} has this value" if alike else ""
             reason = f"the text does not say which metric this is{hint}"
         elif (unknown := _unknown_name(term)) and not self._known(unknown):
-            return CheckedNumber(
-                number, ClaimVerdict.CONTRADICTED, None, f"there is no metric {unknown}"
-            )
+            return CheckedNumber(number, "contradicted", None, f"there is no metric {unknown}")
         elif "samples_total" in term.metric_ids and number.unit == "%":
             reason = "the text does not say which source line or stall this is the share of"
         else:
             reason = f"the report has no {_label(term)}"
-        return CheckedNumber(number, ClaimVerdict.NOT_FOUND, None, reason)
+        return CheckedNumber(number, "not_found", None, reason)
 
     def _known(self, name: str) -> bool:
         return metric_named(name) is not None or any(
@@ -369,8 +359,8 @@ def _fits_one(
     part = claim.term is not None and claim.term.entry.part
     if part and claim.number.bound == "below" and likeliest.label not in {r.label for r in fitting}:
         reason = f"it is not clear which metric the text means; {likeliest}; {fitting[0]}"
-        return CheckedNumber(claim.number, ClaimVerdict.NOT_FOUND, None, reason)
-    return CheckedNumber(claim.number, ClaimVerdict.CONFIRMED, fitting[0], str(fitting[0]))
+        return CheckedNumber(claim.number, "not_found", None, reason)
+    return CheckedNumber(claim.number, "confirmed", fitting[0], str(fitting[0]))
 
 
 def _about_lines(ids: Sequence[str]) -> bool:

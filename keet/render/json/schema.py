@@ -63,10 +63,11 @@ class _Generator(GenerateJsonSchema):
     def dataclass_schema(self, schema: Any) -> Any:
         """Pydantic finds the docstrings of a class's own fields only."""
         found = super().dataclass_schema(schema)
-        for base in schema["cls"].__mro__[1:]:
+        kind, own = schema["cls"], found["properties"]
+        for base in (*kind.__mro__[1:], kind.described_by or Document):
             if base is not Document and issubclass(base, Document):
                 for name, each in schema_of(base)["properties"].items():
-                    found["properties"][name] = {**each, **found["properties"][name]}
+                    own.update({name: {**each, **own[name]}} if name in own else {})
         return found
 
 

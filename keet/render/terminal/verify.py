@@ -6,22 +6,21 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from keet.comparison.verify_values import VerifiedText
+from keet.documents.verify import RelationDocument
 from keet.formatting import count_noun
-from keet.profile import Profile
 from keet.render.terminal.layout import Group, Indented, Renderable, Table, Text
-from keet.verification.verdicts import CheckedNumber, CheckedSentence, ClaimVerdict, RelationCheck
+from keet.verification.verdicts import CheckedNumber, CheckedSentence
 
 _MARKS = {
-    ClaimVerdict.CONFIRMED: ("ok", "green"),
-    ClaimVerdict.CONTRADICTED: ("WRONG", "bold red"),
-    ClaimVerdict.NOT_FOUND: ("?", "yellow"),
+    "contradicted": ("WRONG", "bold red"),
+    "not_found": ("?", "yellow"),
+    "confirmed": ("ok", "green"),
 }
-_WORST = (ClaimVerdict.CONTRADICTED, ClaimVerdict.NOT_FOUND, ClaimVerdict.CONFIRMED)
-_NEXT: Mapping[ClaimVerdict, str] = {
-    ClaimVerdict.CONTRADICTED: (
-        "wrong: correct the text; keet metrics {report} PATTERN shows the values"
-    ),
-    ClaimVerdict.NOT_FOUND: (
+"""The worst first."""
+_NEXT: Mapping[str, str] = {
+    "contradicted": ("wrong: correct the text; keet metrics {report} PATTERN shows the values"),
+    "not_found": (
         "?: name the metric and the launch next to the number; keet show {report} lists what was "
         "not collected"
     ),
@@ -29,36 +28,35 @@ _NEXT: Mapping[ClaimVerdict, str] = {
 
 
 def verify_view(
-    profile: Profile,
-    found: Sequence[CheckedSentence],
+    verified: VerifiedText,
     *,
     shown: Sequence[CheckedSentence] | None = None,
-    advice: Mapping[ClaimVerdict, str] = _NEXT,
+    advice: Mapping[str, str] = _NEXT,
 ) -> Group:
     """Sentences without anything to check are left out.
 
     `shown`: the sentences of one page; counts are over all sentences. `advice`: what to do,
     depending on the result.
     """
-    sentences = found if shown is None else shown
+    sentences = verified.sentences if shown is None else shown
     parts: list[Renderable] = [_sentence(checked) for checked in sentences if checked.verdicts]
     if parts:
         parts.append("")
-    counts = Counter(check.verdict for checked in found for check in checked.checks)
-    related = Counter(each.verdict for checked in found for each in checked.relations)
+    counts = Counter[str](check.verdict for check in verified.checks)
+    related = Counter[str](each.verdict for each in verified.relations)
     parts.append(_summary(counts, related))
-    report = profile.provenance.file
+    report = verified.report.snapshot or verified.report.path
     parts += [
         Text(line.format(report=report), style="dim")
         for verdict, line in advice.items()
-        if counts[verdict] or (related[verdict] and verdict is ClaimVerdict.CONTRADICTED)
+        if counts[verdict] or (related[verdict] and verdict == "contradicted")
     ]
     return Group(*parts)
 
 
 def _sentence(checked: CheckedSentence) -> Table:
     """A mark, the sentence, and below it the remarks on its numbers."""
-    mark, style = _MARKS[next(verdict for verdict in _WORST if verdict in checked.verdicts)]
+    mark, style = _MARKS[next(verdict for verdict in _MARKS if verdict in checked.verdicts)]
     if mark == "ok" and checked.checks:
         mark = "numbers ok"  # the rest of the sentence was not checked
     table = Table.grid(padding=(0, 1))
@@ -82,19 +80,19 @@ def _marked(checked: CheckedSentence) -> Text:
     return text
 
 
-def _spans(checked: CheckedSentence) -> Iterator[tuple[int, int, ClaimVerdict]]:
+def _spans(checked: CheckedSentence) -> Iterator[tuple[int, int, str]]:
     """Positions in the sentence. A number inside a comparison gets the colour of the comparison."""
     by = checked.sentence.start
     for each in checked.relations:
         yield each.start - by, each.end - by, each.verdict
     for check in checked.checks:
         if not _belongs(check, checked.relations):
-            yield check.number.start - by, check.number.end - by, check.verdict
+            yield check.start - by, check.end - by, check.verdict
 
 
-def _belongs(check: CheckedNumber, relations: Sequence[RelationCheck]) -> bool:
+def _belongs(check: CheckedNumber, relations: Sequence[RelationDocument]) -> bool:
     """Whether the number is part of the comparison, as in `ten times higher than`."""
-    return any(each.start <= check.number.start < each.end for each in relations)
+    return any(each.start <= check.start < each.end for each in relations)
 
 
 def _flat(text: str) -> str:
@@ -103,14 +101,14 @@ def _flat(text: str) -> str:
 
 def _notes(checked: CheckedSentence) -> Iterator[Text]:
     numbers = [c for c in checked.checks if not _belongs(c, checked.relations)]
-    remarks = [(check.number.text, check.verdict, check.reason) for check in numbers]
+    remarks = [(check.text, check.verdict, check.reason) for check in numbers]
     remarks += [(each.text, each.verdict, each.reason) for each in checked.relations]
     for words, verdict, reason in remarks:
-        if verdict is not ClaimVerdict.CONFIRMED:
+        if verdict != "confirmed":
             yield Text.assemble((_flat(words), _MARKS[verdict][1]), f": {reason}")
 
 
-def _summary(numbers: Counter[ClaimVerdict], relations: Counter[ClaimVerdict]) -> Text:
+def _summary(numbers: Counter[str], relations: Counter[str]) -> Text:
     if not numbers and not relations:
         return Text("the text contains no number to check")
     lines = [_counted(numbers, "number", "not found")] if numbers else []
@@ -118,11 +116,11 @@ def _summary(numbers: Counter[ClaimVerdict], relations: Counter[ClaimVerdict]) -
     return Text("\n".join(lines), "bold")
 
 
-def _counted(counts: Counter[ClaimVerdict], noun: str, unknown: str) -> str:
+def _counted(counts: Counter[str], noun: str, unknown: str) -> str:
     total = counts.total()
     words = [
-        f"{counts[ClaimVerdict.CONFIRMED]:,} confirmed",
-        f"{counts[ClaimVerdict.CONTRADICTED]:,} contradicted",
-        f"{counts[ClaimVerdict.NOT_FOUND]:,} {unknown}",
+        f"{counts['confirmed']:,} confirmed",
+        f"{counts['contradicted']:,} contradicted",
+        f"{counts['not_found']:,} {unknown}",
     ]
     return f"{count_noun(total, noun)}: {', '.join(words)}"

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from keet.documents.verify import ClaimVerdict, RelationDocument
 from keet.profile import Launch
 from keet.verification.values.report_values import ReportValues
-from keet.verification.verdicts import ClaimVerdict, RelationCheck
 
 _UNIT = (
     r"(?:(?P<dram>DRAM|HBM|device[ -]memory|(?:global[ -])?memory[ -]bandwidth|bandwidth)"
@@ -50,7 +50,7 @@ _UNCLEAR = "not checked: how busy the units are does not decide it; `keet explai
 
 def limiter_checks(
     text: str, facts: ReportValues, spoken_of: Sequence[Launch]
-) -> Iterator[RelationCheck]:
+) -> Iterator[RelationDocument]:
     """One for each claim of a limiter in the sentence."""
     named = [launch for name in facts.launches.named_in(text) for launch in name.launches]
     launches = list(dict.fromkeys(named)) or spoken_of
@@ -60,16 +60,23 @@ def limiter_checks(
         if unit == "other" and _OCCUPANCY.search(text):
             continue  # `occupancy is limited by registers`: not the kernel
         verdict, reason = _judged(unit, facts, launches)
-        if verdict is not ClaimVerdict.NOT_FOUND and _NOT.search(text, 0, match.start()):
-            is_so = verdict is ClaimVerdict.CONTRADICTED
-            verdict = ClaimVerdict.CONFIRMED if is_so else ClaimVerdict.CONTRADICTED
-        yield RelationCheck(match[0], match.start(), match.end(), verdict, reason)
+        if verdict != "not_found" and _NOT.search(text, 0, match.start()):
+            is_so = verdict == "contradicted"
+            verdict = "confirmed" if is_so else "contradicted"
+        yield RelationDocument(
+            text=match[0],
+            start=match.start(),
+            end=match.end(),
+            sentence=text,
+            verdict=verdict,
+            reason=reason,
+        )
 
 
 def _judged(unit: str, facts: ReportValues, launches: Sequence[Launch]) -> tuple[ClaimVerdict, str]:
     found = {_verdict(unit, _shares(facts, launch)) for launch in launches}
-    if len(found) != 1 or ClaimVerdict.NOT_FOUND in found:
-        return ClaimVerdict.NOT_FOUND, _UNCLEAR
+    if len(found) != 1 or "not_found" in found:
+        return "not_found", _UNCLEAR
     shares = _shares(facts, launches[0])
     order = sorted(shares, key=lambda each: -shares[each])
     reason = ", ".join(f"{_SHARES[each][0]} {shares[each]:.4g}%" for each in order)
@@ -86,10 +93,10 @@ def _verdict(unit: str, shares: Mapping[str, float]) -> ClaimVerdict:
     own = [shares[each] for each in units if each in shares]
     rest = [each for each in shares if each not in units]
     if not own or not rest:
-        return ClaimVerdict.NOT_FOUND
+        return "not_found"
     if max(own) >= _LIMITS and max(own) > max(shares[each] for each in rest):
-        return ClaimVerdict.CONFIRMED
+        return "confirmed"
     # L1 may be over active cycles only, which is not comparable with the others.
     busiest = max((shares[each] for each in rest if each != "l1"), default=0.0)
     clear = busiest >= _BUSY and max(own) < busiest - _BEHIND
-    return ClaimVerdict.CONTRADICTED if clear else ClaimVerdict.NOT_FOUND
+    return "contradicted" if clear else "not_found"

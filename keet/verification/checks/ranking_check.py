@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from keet.catalog import stalls
+from keet.documents.verify import ClaimVerdict
 from keet.profile import Launch
 from keet.verification.text.clauses import qualified
 from keet.verification.text.metric_names import STALL_SHARE, Term, find_terms
 from keet.verification.text.metric_names_in_context import terms_in
 from keet.verification.text.relations import Relation
 from keet.verification.values.report_values import ReportValues
-from keet.verification.verdicts import ClaimVerdict
 
 _PIPES = ("FMA pipe", "ALU pipe", "FP64 pipe", "FP16 pipe", "tensor pipe", "LSU pipe", "XU pipe")
 _UNITS = ("DRAM throughput", "L2 throughput", "L1 throughput")
@@ -62,10 +62,8 @@ def check_ranking(
         return None
     else:
         is_so = False
-    verdict = (
-        ClaimVerdict.CONFIRMED if is_so is not relation.is_negated else ClaimVerdict.CONTRADICTED
-    )
-    return verdict, f"in order: {reason}"
+    is_right = is_so is not relation.is_negated
+    return "confirmed" if is_right else "contradicted", f"in order: {reason}"
 
 
 def _is_printed(facts: ReportValues) -> bool:

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
+from keet.documents.verify import RelationDocument
 from keet.units import Quantity
 from keet.verification.number_match import agrees, same_kind
 from keet.verification.values.report_values import ReportValue
-from keet.verification.verdicts import CheckedNumber, CheckedSentence, ClaimVerdict, RelationCheck
+from keet.verification.verdicts import CheckedNumber, CheckedSentence
 
 
 def with_shares(checks: list[CheckedNumber], text: str) -> list[CheckedNumber]:
     """Confirms shares of two other numbers: `8 of 32 MB (25 %)`, `94 % of the total`."""
-    known = [
-        c.report_value for c in checks if c.verdict is ClaimVerdict.CONFIRMED and c.report_value
-    ]
+    known = [c.report_value for c in checks if c.verdict == "confirmed" and c.report_value]
     return [_as_share(check, known, text) for check in checks]
 
 
 def _as_share(check: CheckedNumber, known: Sequence[ReportValue], text: str) -> CheckedNumber:
     number = check.number
-    if check.verdict is not ClaimVerdict.NOT_FOUND or number.unit != "%":
+    if check.verdict != "not_found" or number.unit != "%":
         return check
     behind = re.match(r"\s*(?:of\b|\))", text[number.end :])
     apposed = re.search(r"\bof\b.*,\s*(?:or\s+|i\.e\.\s+)?\Z", text[: number.start])
@@ -31,7 +31,7 @@ def _as_share(check: CheckedNumber, known: Sequence[ReportValue], text: str) -> 
         for whole in known:
             share = _share(part, whole)
             if share and agrees(number, share.quantity):
-                return CheckedNumber(number, ClaimVerdict.CONFIRMED, share, str(share))
+                return CheckedNumber(number, "confirmed", share, str(share))
     return check
 
 
@@ -45,31 +45,29 @@ def _share(part: ReportValue, whole: ReportValue) -> ReportValue | None:
 
 
 def with_factors(
-    checks: Sequence[CheckedNumber], relations: Sequence[RelationCheck]
-) -> tuple[list[CheckedNumber], list[RelationCheck]]:
+    checks: Sequence[CheckedNumber], relations: Sequence[RelationDocument]
+) -> tuple[list[CheckedNumber], list[RelationDocument]]:
     """A comparison and its factor (`36 times as much as`) get the same verdict."""
     related = [_of_number(relation, checks) for relation in relations]
     return [_of_relation(check, related) for check in checks], related
 
 
-def _of_relation(check: CheckedNumber, relations: Sequence[RelationCheck]) -> CheckedNumber:
+def _of_relation(check: CheckedNumber, relations: Sequence[RelationDocument]) -> CheckedNumber:
     """`36 times as much as`: the 36 gets the verdict of the comparison."""
     for each in relations:
         inside = each.start <= check.number.start < each.end
-        if inside and each.verdict is not ClaimVerdict.NOT_FOUND:
+        if inside and each.verdict != "not_found":
             return CheckedNumber(check.number, each.verdict, None, each.reason)
     return check
 
 
-def _of_number(relation: RelationCheck, checks: Sequence[CheckedNumber]) -> RelationCheck:
+def _of_number(relation: RelationDocument, checks: Sequence[CheckedNumber]) -> RelationDocument:
     """`looks up 1.6 times the sectors of`: a confirmed factor confirms the comparison."""
     for check in checks:
         inside = relation.start <= check.number.start < relation.end
-        known = (
-            check.verdict is ClaimVerdict.CONFIRMED and relation.verdict is ClaimVerdict.NOT_FOUND
-        )
+        known = check.verdict == "confirmed" and relation.verdict == "not_found"
         if inside and known and check.number.unit == "x":
-            return relation._replace(verdict=ClaimVerdict.CONFIRMED, reason=check.reason)
+            return replace(relation, verdict="confirmed", reason=check.reason)
     return relation
 
 
@@ -82,8 +80,8 @@ def without_unknown_sides(checked: CheckedSentence) -> CheckedSentence:
     if not _COMPARES.search(checked.sentence.text):
         return checked
     relations = tuple(
-        each._replace(verdict=ClaimVerdict.NOT_FOUND, reason=_OTHER_SIDE)
-        if each.verdict is ClaimVerdict.CONTRADICTED
+        replace(each, verdict="not_found", reason=_OTHER_SIDE)
+        if each.verdict == "contradicted"
         else each
         for each in checked.relations
     )
@@ -92,6 +90,6 @@ def without_unknown_sides(checked: CheckedSentence) -> CheckedSentence:
 
 
 def _unknown_side(check: CheckedNumber) -> CheckedNumber:
-    if check.verdict is not ClaimVerdict.CONTRADICTED:
+    if check.verdict != "contradicted":
         return check
-    return CheckedNumber(check.number, ClaimVerdict.NOT_FOUND, None, _OTHER_SIDE)
+    return CheckedNumber(check.number, "not_found", None, _OTHER_SIDE)

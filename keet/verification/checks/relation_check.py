@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
 
+from keet.documents.verify import ClaimVerdict, RelationDocument
 from keet.profile import Launch
 from keet.units import Quantity
 from keet.verification.checks.limiter_check import limiter_checks
@@ -30,7 +31,6 @@ from keet.verification.text.metric_names_in_context import terms_in
 from keet.verification.text.relations import Factor, Relation, find_relations
 from keet.verification.text.sentences import SentenceSpan
 from keet.verification.values.report_values import ReportValue, ReportValues
-from keet.verification.verdicts import ClaimVerdict, RelationCheck
 
 _NOT_THESE = re.compile(
     r"\b(?:would|could|might|may|should|can|if|expect\w*|estimat\w*|forecast|potential\w*|ideal\w*"
@@ -73,7 +73,7 @@ class RelationChecker:
 
     def check(
         self, sentence: SentenceSpan, claims: Sequence[Claim], spoken_of: Sequence[Launch]
-    ) -> list[RelationCheck]:
+    ) -> list[RelationDocument]:
         """`spoken_of`: the launches if the sentence names none. Positions are relative to the
         sentence."""
         text = sentence.text
@@ -87,19 +87,25 @@ class RelationChecker:
 
     def _one(
         self, relation: Relation, text: str, claims: Sequence[Claim], spoken_of: Sequence[Launch]
-    ) -> RelationCheck | None:
+    ) -> RelationDocument | None:
         if relation.kind in ("most", "least"):
             known = check_ranking(relation, text, self._facts, spoken_of)
         elif relation.kind == "unclear":
             known = None
         else:
             known = self._compare(relation, text, claims, spoken_of)
-        if known is None:
-            if not (claims or terms_in(text)):
-                return None  # the sentence is not about metrics
-            known = ClaimVerdict.NOT_FOUND, _NOT_UNDERSTOOD
+        if known is None and not (claims or terms_in(text)):
+            return None  # the sentence is not about metrics
+        verdict, reason = known or ("not_found", _NOT_UNDERSTOOD)
         said = text[relation.start : relation.end].strip()
-        return RelationCheck(said, relation.start, relation.start + len(said), *known)
+        return RelationDocument(
+            text=said,
+            start=relation.start,
+            end=relation.start + len(said),
+            sentence=text,
+            verdict=verdict,
+            reason=reason,
+        )
 
     def _compare(
         self, relation: Relation, text: str, claims: Sequence[Claim], spoken_of: Sequence[Launch]
@@ -238,8 +244,8 @@ def _judge(relation: Relation, pairs: Sequence[_Pair]) -> tuple[ClaimVerdict, st
     reason = "; ".join(map(str, pairs[0]))
     right = [each is not relation.is_negated for each in holds if each is not None]
     if right[0]:
-        return ClaimVerdict.CONFIRMED, reason
-    return None if any(right) else (ClaimVerdict.CONTRADICTED, reason)
+        return "confirmed", reason
+    return None if any(right) else ("contradicted", reason)
 
 
 def _surely_holds(relation: Relation, first: ReportValue, second: ReportValue) -> bool | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
+from keet.documents.verify import RelationDocument
 from keet.profile import Profile
 from keet.verification.number_match import agrees
 from keet.verification.text.clauses import NOT_MEASURED
@@ -14,7 +16,7 @@ from keet.verification.text.quantifiers import find_quantifiers
 from keet.verification.text.sentences import SentenceSpan
 from keet.verification.values.report_values import ReportValue
 from keet.verification.values.run_values import RunSubject, RunSubjects, RunValueKind, run_subjects
-from keet.verification.verdicts import CheckedNumber, CheckedSentence, ClaimVerdict, RelationCheck
+from keet.verification.verdicts import CheckedNumber, CheckedSentence
 
 _RUN = re.compile(
     r"\b(?:the|its|a|this)\s+(?:(?:plain|whole|before|after)\s+)?run\b(?!\s*-?time)|\b(?:plain|whole)\s+run\b"
@@ -164,10 +166,10 @@ class _RunChecker:
         subject = self._run if of_run else self._subject(text, start, end, named)
         report_values = self._readings(subject, kinds, text, (start, end), named)
         if fitting := next((r for r in report_values if agrees(number, r.quantity)), None):
-            return CheckedNumber(number, ClaimVerdict.CONFIRMED, fitting, str(fitting))
+            return CheckedNumber(number, "confirmed", fitting, str(fitting))
         # `groups of` is one of these words.
         if kinds != ("faults",) and NOT_MEASURED.search(_clause(text, start, end)):
-            return CheckedNumber(number, ClaimVerdict.NOT_FOUND, None, _MIGHT_BE)
+            return CheckedNumber(number, "not_found", None, _MIGHT_BE)
         return _contradicted(check, subject, kinds, text, end)
 
     def _check_quantified(
@@ -197,8 +199,8 @@ class _RunChecker:
             else:
                 right = [v for v in fitting if combined and v.label.startswith(_LABELS[combined])]
             if right:
-                return CheckedNumber(number, ClaimVerdict.CONFIRMED, right[0], str(right[0]))
-        return CheckedNumber(number, ClaimVerdict.NOT_FOUND, None, _SEVERAL)
+                return CheckedNumber(number, "confirmed", right[0], str(right[0]))
+        return CheckedNumber(number, "not_found", None, _SEVERAL)
 
     def _subject(
         self, text: str, start: int, end: int, named: Sequence[_Named]
@@ -258,10 +260,10 @@ class _RunChecker:
         return [value for value in found if value.label.startswith(labels)]
 
 
-def _unjudged(relation: RelationCheck) -> RelationCheck:
+def _unjudged(relation: RelationDocument) -> RelationDocument:
     """It was checked against times under replay, but the sentence is about the run."""
     reason = "not checked: the sentence is about the run"
-    return relation._replace(verdict=ClaimVerdict.NOT_FOUND, reason=reason)
+    return replace(relation, verdict="not_found", reason=reason)
 
 
 def _contradicted(
@@ -279,10 +281,10 @@ def _contradicted(
     clear = "share" not in kinds or _OF_RUN.match(text, end)
     if right and clear and not {"factor", "bytes"} & set(kinds):
         reason = "; ".join(dict.fromkeys(str(report_value) for report_value in right[:2]))
-        return CheckedNumber(check.number, ClaimVerdict.CONTRADICTED, right[0], reason)
-    if check.verdict is ClaimVerdict.CONTRADICTED or kinds[0] in ("total", "single"):
+        return CheckedNumber(check.number, "contradicted", right[0], reason)
+    if check.verdict == "contradicted" or kinds[0] in ("total", "single"):
         reason = "the sentence is about the run, and the run table has no such number"
-        return CheckedNumber(check.number, ClaimVerdict.NOT_FOUND, None, reason)
+        return CheckedNumber(check.number, "not_found", None, reason)
     return check
 
 

@@ -13,7 +13,7 @@ from keet.verification.text.claims import Claim
 from keet.verification.text.launch_names import LaunchName
 from keet.verification.text.numbers import TextNumber
 from keet.verification.values.report_values import ReportValue
-from keet.verification.verdicts import CheckedNumber, ClaimVerdict
+from keet.verification.verdicts import CheckedNumber
 
 _Readings = Callable[[Claim, Launch], Sequence[ReportValue]]
 _NEGATED = re.compile(r"\b(?:not|no|never|cannot|nor|hardly|without)\b|n['’]t\b", re.IGNORECASE)
@@ -38,13 +38,13 @@ def not_of_each(claim: Claim, values: Sequence[ReportValue]) -> CheckedNumber | 
         return None
     before = _AGAINST.sub("", claim.sentence.text[: number.start])
     if _NEGATED.search(_CLAUSE_END.split(before)[-1]):
-        return CheckedNumber(number, ClaimVerdict.NOT_FOUND, None, _NEGATION)
+        return CheckedNumber(number, "not_found", None, _NEGATION)
     likeliest = [value for value in values if value.label == values[0].label]
     others = [value for value in likeliest if not agrees_with_report(number, value)]
     if not others or len({value.launch for value in values}) == 1:
         return None
     reason = f"{NOT_CHECKED}it is not true of each launch; {others[0]}"
-    return CheckedNumber(number, ClaimVerdict.NOT_FOUND, None, reason)
+    return CheckedNumber(number, "not_found", None, reason)
 
 
 def of_same_launch(
@@ -62,7 +62,7 @@ def of_same_launch(
     groups: dict[LaunchName | None, list[Claim]] = {}
     named = {claim.subject for claim in claims if claim.subject}
     only = next(iter(named)) if len(named) == 1 else None
-    confirmed = {check.number for check in checks if check.verdict is ClaimVerdict.CONFIRMED}
+    confirmed = {check.number for check in checks if check.verdict == "confirmed"}
     for claim in claims:
         if claim.number in confirmed and claim.place is None:
             groups.setdefault(claim.subject or only, []).append(claim)
@@ -75,7 +75,7 @@ def of_same_launch(
             if wrong and (second or not _are_in_order(group, owners, launches)):
                 apart.update(claim.number for claim in group)
     return [
-        CheckedNumber(check.number, ClaimVerdict.NOT_FOUND, None, _NO_LAUNCH)
+        CheckedNumber(check.number, "not_found", None, _NO_LAUNCH)
         if check.number in apart
         else check
         for check in checks
@@ -110,7 +110,7 @@ def _are_swapped(
 
 def _owners(claim: Claim, launches: Sequence[Launch], readings: _Readings) -> set[Launch]:
     if claim.number.shape:
-        right = ClaimVerdict.CONFIRMED
+        right = "confirmed"
         return {each for each in launches if check_shape(claim, [each]).verdict is right}
     return {
         launch

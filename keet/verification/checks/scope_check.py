@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from keet.catalog import metric_named
+from keet.documents.verify import RelationDocument
 from keet.profile import Launch
 from keet.units import Quantity
 from keet.verification.checks.scope import Scope
@@ -16,7 +18,7 @@ from keet.verification.report_value_match import agrees_with_report
 from keet.verification.text.claims import Claim
 from keet.verification.text.numbers import TextNumber
 from keet.verification.values.report_values import ReportValue
-from keet.verification.verdicts import CheckedNumber, CheckedSentence, ClaimVerdict, RelationCheck
+from keet.verification.verdicts import CheckedNumber, CheckedSentence
 
 _Readings = Callable[[Claim, Launch], Sequence[ReportValue]]
 _LISTED = re.compile(r"\s*(?:,|,?\s*\b(?:and|or|to)\b|/|-|–)\s*")
@@ -43,7 +45,7 @@ class ScopeChecker:
 
     def checks(self, claims: Sequence[Claim]) -> list[CheckedNumber]:
         found = [self._check(claim) for claim in claims if not self._is_count(claim)]
-        right = all(check.verdict is ClaimVerdict.CONFIRMED for check in found)
+        right = all(check.verdict == "confirmed" for check in found)
         verdicts = {check.number: check for check in found}
         return [verdicts.get(c.number) or self._count(c, is_right=right) for c in claims]
 
@@ -57,7 +59,7 @@ class ScopeChecker:
         if self._scope.how == "unclear" or not is_right:
             return _unchecked(claim, _NOT_CHECKED)
         reason = f"{len(self._scope.sets[0])} launches"
-        return CheckedNumber(claim.number, ClaimVerdict.CONFIRMED, None, reason)
+        return CheckedNumber(claim.number, "confirmed", None, reason)
 
     def _check(self, claim: Claim) -> CheckedNumber:
         if self._scope.how == "unclear" or claim.place or claim.number.unit == "x":
@@ -117,7 +119,7 @@ class ScopeChecker:
             return _unchecked(claim, _EITHER)
         wrong = [r for r in likeliest if not agrees_with_report(claim.number, r)] or likeliest
         reason = "; ".join(map(str, wrong[:3]))
-        return CheckedNumber(claim.number, ClaimVerdict.CONTRADICTED, wrong[0], reason)
+        return CheckedNumber(claim.number, "contradicted", wrong[0], reason)
 
     def _holds(  # noqa: PLR0911
         self, claim: Claim, column: Sequence[ReportValue], *, strict: bool
@@ -161,14 +163,16 @@ class ScopeChecker:
             weighted = self._scope.how == "mean" and not _adds_up(column[0])
             if weighted or not claim.firm or _agrees(claim.number, value):
                 return _unchecked(claim, f"not checked: {value}")
-            return CheckedNumber(claim.number, ClaimVerdict.CONTRADICTED, value, str(value))
+            return CheckedNumber(claim.number, "contradicted", value, str(value))
         return _unchecked(claim, _NO_SUM)
 
 
-def relations_in_scope(relations: Iterable[RelationCheck], scope: Scope) -> list[RelationCheck]:
+def relations_in_scope(
+    relations: Iterable[RelationDocument], scope: Scope
+) -> list[RelationDocument]:
     """A ranking (`A is the slowest of all launches`) compares all launches already; `the slowest
     launch takes` chooses one. Other comparisons of several launches are not checked."""
-    found: list[RelationCheck] = []
+    found: list[RelationDocument] = []
     for each in relations:
         about = [
             q for q in scope.quantifiers if q.start < each.end + _RANKED and each.start <= q.end
@@ -176,19 +180,17 @@ def relations_in_scope(relations: Iterable[RelationCheck], scope: Scope) -> list
         if scope.how in ("longest", "shortest") and about:
             continue
         is_ranking = all(q.kind in ("longest", "shortest", "ranked") for q in scope.quantifiers)
-        unchecked = each._replace(verdict=ClaimVerdict.NOT_FOUND, reason=_NOT_CHECKED)
+        unchecked = replace(each, verdict="not_found", reason=_NOT_CHECKED)
         found.append(each if is_ranking and scope.quantifiers else unchecked)
     return found
 
 
 def unchecked_sentence(checked: CheckedSentence) -> CheckedSentence:
     checks = (
-        CheckedNumber(each.number, ClaimVerdict.NOT_FOUND, None, _NOT_CHECKED)
-        for each in checked.checks
+        CheckedNumber(each.number, "not_found", None, _NOT_CHECKED) for each in checked.checks
     )
     relations = (
-        each._replace(verdict=ClaimVerdict.NOT_FOUND, reason=_NOT_CHECKED)
-        for each in checked.relations
+        replace(each, verdict="not_found", reason=_NOT_CHECKED) for each in checked.relations
     )
     return checked._replace(checks=tuple(checks), relations=tuple(relations), is_quantified=True)
 
@@ -223,11 +225,11 @@ def _adds_up(value: ReportValue) -> bool:
 
 
 def _confirmed(claim: Claim, value: ReportValue) -> CheckedNumber:
-    return CheckedNumber(claim.number, ClaimVerdict.CONFIRMED, value, str(value))
+    return CheckedNumber(claim.number, "confirmed", value, str(value))
 
 
 def _unchecked(claim: Claim, reason: str) -> CheckedNumber:
-    return CheckedNumber(claim.number, ClaimVerdict.NOT_FOUND, None, reason)
+    return CheckedNumber(claim.number, "not_found", None, reason)
 
 
 def _lists(claims: Sequence[Claim]) -> Iterator[list[TextNumber]]:

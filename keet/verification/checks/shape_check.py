@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from keet.profile import Launch
 from keet.verification.text.claims import Claim
-from keet.verification.verdicts import CheckedNumber, ClaimVerdict
+from keet.verification.verdicts import CheckedNumber
 
 
 def check_shape(claim: Claim, launches: Sequence[Launch]) -> CheckedNumber:
@@ -24,15 +24,13 @@ def check_shape(claim: Claim, launches: Sequence[Launch]) -> CheckedNumber:
         for word in wanted[:1] or every:
             if shape := every[word]:
                 if _padded(number.shape or ()) == shape:
-                    return CheckedNumber(
-                        number, ClaimVerdict.CONFIRMED, None, f"the {word} of #{launch.id}"
-                    )
+                    return CheckedNumber(number, "confirmed", None, f"the {word} of #{launch.id}")
                 shapes[word] = shape
     if not wanted or not shapes:
-        return CheckedNumber(number, ClaimVerdict.NOT_FOUND, None, "no grid or block of that shape")
+        return CheckedNumber(number, "not_found", None, "no grid or block of that shape")
     word, right = next(iter(shapes.items()))
     said = "x".join(map(str, right)).removesuffix("x1")
-    return CheckedNumber(number, ClaimVerdict.CONTRADICTED, None, f"the {word} is {said}")
+    return CheckedNumber(number, "contradicted", None, f"the {word} is {said}")
 
 
 def _padded(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -17,8 +17,8 @@ from keet.evidence import Evidence
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.ingest import read_profile
-from keet.verification.grounding import check_grounding
 from tests.conftest import corpus_files, needs_corpus
+from tests.grounded import strays_in
 from tests.rows import each_row, mostly_slow
 
 Make = Callable[..., ToolInput]
@@ -80,8 +80,7 @@ def check(tool_input: ToolInput, answer: Answer, each: LaunchExplanation, name: 
     said = set(_NAME.findall(re.sub(r"`[^`\n]*`", "", answer.text)))
     assert said <= {piece.id for piece in answer.evidence}, name
     text = _NAME.sub("", answer.text)
-    grounding = check_grounding(text, known.values(), launch=each.launch)
-    assert not grounding.unsupported, (name, answer.text)
+    assert not strays_in(text, known.values(), each.launch), (name, answer.text)
 
 
 def check_all(tool_input: ToolInput, without: tuple[str, ...] = ()) -> None:
@@ -127,7 +126,7 @@ def test_every_metric_of_the_catalog_can_be_asked_for(tool_input_of: Make) -> No
     assert sum(not answer.abstained for answer in answers) > 300
     told = (answer.text for answer in answers if not answer.abstained)
     text = _NAME.sub("", "\n\n".join(told))
-    assert not check_grounding(text, tool_input.evidence(), launch=each.launch).unsupported
+    assert not strays_in(text, tool_input.evidence(), each.launch)
 
 
 @pytest.mark.parametrize("arguments", [{}, {"at": "0x0100"}, {"at": "slow.cu:7"}])

@@ -107,7 +107,7 @@ def test_a_number_without_words_needs_its_row() -> None:
 def verdicts(text: str, profile: Profile) -> dict[str, str]:
     found = verify_text(text, profile.launches, known=computed_values([profile]))
     checks: list[CheckedNumber] = [check for sentence in found for check in sentence.checks]
-    return {check.number.text: check.verdict.value for check in checks}
+    return {check.number.text: check.verdict for check in checks}
 
 
 @each_row(
@@ -179,10 +179,10 @@ def test_a_change_is_of_two_reports(flip: Profile) -> None:
     both = [*flip.launches, *fast.launches]
     text = "Registers Per Thread 16 → 26\nAchieved Occupancy 74.8% → 93.7%\n"
     found = verify_text(text, both, known=computed_values([flip, fast]))
-    assert {c.verdict.value for each in found for c in each.checks} == {"confirmed"}
+    assert {c.verdict for each in found for c in each.checks} == {"confirmed"}
     wrong = text.replace("26", "27")
     found = verify_text(wrong, both, known=computed_values([flip, fast]))
-    assert [c.verdict.value for each in found for c in each.checks].count("confirmed") == 3
+    assert [c.verdict for each in found for c in each.checks].count("confirmed") == 3
 
 
 # --- passages that claim nothing

@@ -43,8 +43,8 @@ def checked(text: str, profile: Profile) -> list[CheckedSentence]:
 )
 def test_limiters(claim: str, verdict: str, flip: Profile) -> None:
     found = checked(f"The kernel takes 1.02 ms and {claim}.", flip)
-    assert [each.verdict.value for each in found[0].relations] == [verdict]
-    assert [each.verdict.value for each in found[0].checks] == ["confirmed"]
+    assert [each.verdict for each in found[0].relations] == [verdict]
+    assert [each.verdict for each in found[0].checks] == ["confirmed"]
 
 
 @each_row(
@@ -59,7 +59,7 @@ LINE = "#0 flip slow.cu:7\n109 of 264 samples (41.3%); waiting: Long Scoreboard 
 
 
 def verdicts(text: str, profile: Profile) -> list[str]:
-    return [check.verdict.value for each in checked(text, profile) for check in each.checks]
+    return [check.verdict for each in checked(text, profile) for check in each.checks]
 
 
 def test_numbers_below_the_title_of_a_line_are_of_that_line(flip: Profile) -> None:

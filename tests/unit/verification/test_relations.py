@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from keet.documents.verify import RelationDocument
 from keet.profile import Profile
 from keet.verification.text.relations import find_relations
-from keet.verification.verdicts import RelationCheck
 from keet.verification.verify import verify_text
 from tests.rows import each_row
 
@@ -16,7 +16,7 @@ TOUR = "tour_full.ncu-rep"
 ProfileOf = Callable[[str], Profile]
 
 
-def relations(text: str, profile: Profile) -> list[RelationCheck]:
+def relations(text: str, profile: Profile) -> list[RelationDocument]:
     return [each for found in verify_text(text, profile.launches) for each in found.relations]
 
 
@@ -96,12 +96,12 @@ WRONG = [
 
 @each_row("text", RIGHT)
 def test_right(text: str, profile_of: ProfileOf) -> None:
-    assert [each.verdict.value for each in relations(text, profile_of(TOUR))] == ["confirmed"]
+    assert [each.verdict for each in relations(text, profile_of(TOUR))] == ["confirmed"]
 
 
 @each_row("text", WRONG)
 def test_wrong(text: str, profile_of: ProfileOf) -> None:
-    assert [each.verdict.value for each in relations(text, profile_of(TOUR))] == ["contradicted"]
+    assert [each.verdict for each in relations(text, profile_of(TOUR))] == ["contradicted"]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_wrong(text: str, profile_of: ProfileOf) -> None:
     ],
 )
 def test_what_is_not_understood_is_not_confirmed(text: str, profile_of: ProfileOf) -> None:
-    assert [each.verdict.value for each in relations(text, profile_of(TOUR))] == ["not_found"]
+    assert [each.verdict for each in relations(text, profile_of(TOUR))] == ["not_found"]
 
 
 def test_a_possibility_is_not_checked(profile_of: ProfileOf) -> None:
