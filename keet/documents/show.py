@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,11 +20,13 @@ from keet.documents.shared_types import (
 
 @dataclass(frozen=True, kw_only=True)
 class GapDocument(Document):
+    """Data that the report lacks and that keet would use."""
+
     id: str
     label: str
     gives: str
     """What it would show."""
-    launches: list[int]
+    launches: tuple[int, ...]
     """Ids of the launches that lack it."""
     unavailable: bool = False
     """True if ncu cannot collect it for this GPU or workload."""
@@ -32,6 +35,11 @@ class GapDocument(Document):
     ncu_flag: str | None = None
     compile_flag: str | None = None
     """The compiler option that the program needs."""
+
+    def is_lacked_by(self, launch: int) -> bool:
+        """Binary search: `launches` is sorted, and may have 100,000 entries."""
+        at = bisect_left(self.launches, launch)
+        return self.launches[at : at + 1] == (launch,)
 
 
 @dataclass(frozen=True, kw_only=True)

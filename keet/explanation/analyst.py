@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, overload
 
-from keet.analysis.capture.coverage import Coverage, Gap, find_coverage
+from keet.analysis.capture.coverage import Coverage, find_coverage
 from keet.analysis.capture.sampling import partial_sampling
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
@@ -18,6 +19,7 @@ from keet.diagnosis.diagnosis import (
     diagnose,
 )
 from keet.documents.shared_types import SkippedDocument as Skipped
+from keet.documents.show import GapDocument
 from keet.evidence import Evidence, Sentence
 from keet.explanation.account_notes import Note
 from keet.explanation.capture_hints import DEBUG_BUILD, NO_REMEDY, WHOLE_LAUNCH
@@ -291,9 +293,9 @@ def _without_code(view: LaunchView) -> list[Skipped]:
     return [Skipped("machine code", absent.reason, absent.remedy)] if absent else []
 
 
-def _skipped(gap: Gap, coverage: Coverage, view: LaunchView) -> Skipped:
+def _skipped(gap: GapDocument, coverage: Coverage, view: LaunchView) -> Skipped:
     if gap.id == "memory" and lone_figures(view):
-        gap = gap._replace(label=f"most {gap.label}")
+        gap = replace(gap, label=f"most {gap.label}")
     if gap.unavailable:
         return Skipped(gap.label, f"{gap.gives}: this GPU or workload has none", NO_REMEDY)
     remedy = coverage.command or coverage.obstacle or "profile again with: keet profile -- COMMAND"

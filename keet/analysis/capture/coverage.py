@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -11,33 +10,10 @@ from keet.analysis.capture.ncu_options import ncu_arguments
 from keet.analysis.capture.recapture import recapture_command
 from keet.analysis.kernel.language import Language, language_of
 from keet.catalog import Capability, capabilities, exists_on, metric_with_id
+from keet.documents.show import GapDocument
 from keet.evidence import Sentence
 from keet.profile import Launch, Profile, Workload
 from keet.profile.launch_iteration import iterate_launches
-
-
-class Gap(NamedTuple):
-    """Data that the report lacks and that keet would use."""
-
-    id: str
-    label: str
-    gives: str
-    """What keet can say with it."""
-    launches: tuple[int, ...]
-    """Which launches lack it."""
-    unavailable: bool = False
-    """Profiling again does not help: this GPU or kind of workload has no such data."""
-    section: str | None = None
-    """The ncu section to add."""
-    ncu_flag: str | None = None
-    """Another flag of ncu's to add."""
-    compile_flag: str | None = None
-    """What the program must be built with."""
-
-    def is_lacked_by(self, launch: int) -> bool:
-        """Binary search: `launches` is sorted, and may have 100,000 entries."""
-        at = bisect_left(self.launches, launch)
-        return self.launches[at : at + 1] == (launch,)
 
 
 class Coverage(NamedTuple):
@@ -45,7 +21,7 @@ class Coverage(NamedTuple):
 
     present: tuple[str, ...]
     """Labels of what every launch has."""
-    gaps: tuple[Gap, ...]
+    gaps: tuple[GapDocument, ...]
     command: str | None
     """The ncu command that would capture what is missing."""
     build_hint: str | None
@@ -87,7 +63,7 @@ def find_coverage(profile: Profile, launches: Sequence[Launch] | None = None) ->
     )
 
 
-def _command(profile: Profile, gaps: Iterable[Gap]) -> str:
+def _command(profile: Profile, gaps: Iterable[GapDocument]) -> str:
     return recapture_command(profile, [gap.ncu_flag for gap in gaps if gap.ncu_flag])
 
 
@@ -118,7 +94,7 @@ def _has_no_counter(launch: Launch, metric_ids: Iterable[str]) -> bool:
     return all(exists_on(name, launch.device.compute_capability) is False for name in names)
 
 
-def _can_be_captured(gap: Gap) -> bool:
+def _can_be_captured(gap: GapDocument) -> bool:
     return bool(gap.section or gap.ncu_flag)
 
 
@@ -155,18 +131,18 @@ class _Seen:
             if not launch.has_source_text:
                 self._without_text.append(launch)
 
-    def capabilities(self) -> tuple[list[str], list[Gap]]:
+    def capabilities(self) -> tuple[list[str], list[GapDocument]]:
         """Labels of what every launch has, and what some lack."""
         present = [c.label for c in capabilities().values() if not self._lacking[c.id]]
         return present, [self._gap(c) for c in capabilities().values() if self._lacking[c.id]]
 
-    def _gap(self, capability: Capability) -> Gap:
+    def _gap(self, capability: Capability) -> GapDocument:
         unavailable = self._is_unavailable(capability)
-        return Gap(
-            capability.id,
-            capability.label,
-            capability.gives,
-            _ids(self._lacking[capability.id]),
+        return GapDocument(
+            id=capability.id,
+            label=capability.label,
+            gives=capability.gives,
+            launches=_ids(self._lacking[capability.id]),
             unavailable=unavailable,
             section=None if unavailable else capability.section,
         )
@@ -183,16 +159,16 @@ class _Seen:
             or all(_has_no_counter(launch, capability.metrics) for launch in lacking)
         )
 
-    def source(self) -> tuple[list[str], list[Gap]]:
+    def source(self) -> tuple[list[str], list[GapDocument]]:
         """The same for source lines and source text."""
         present, gaps = [], []
         if self._without_lines:
             gaps.append(
-                Gap(
-                    "source_lines",
-                    "source lines",
-                    "which line of the source an instruction belongs to",
-                    _ids(self._without_lines),
+                GapDocument(
+                    id="source_lines",
+                    label="source lines",
+                    gives="which line of the source an instruction belongs to",
+                    launches=_ids(self._without_lines),
                     section="SourceCounters",
                     compile_flag=_line_flag(self._without_lines),
                 )
@@ -201,11 +177,11 @@ class _Seen:
             present.append("source lines")
         if self._without_text:
             gaps.append(
-                Gap(
-                    "source_text",
-                    "source text",
-                    "the code of each line, next to its numbers",
-                    _ids(self._without_text),
+                GapDocument(
+                    id="source_text",
+                    label="source text",
+                    gives="the code of each line, next to its numbers",
+                    launches=_ids(self._without_text),
                     ncu_flag="--import-source yes",
                 )
             )

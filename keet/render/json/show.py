@@ -10,7 +10,7 @@ from keet.documents.document import Streamed
 from keet.documents.shared_types import (
     RunDocument,
 )
-from keet.documents.show import GapDocument, ShowDocument, ShowLaunch
+from keet.documents.show import ShowDocument, ShowLaunch
 from keet.profile import Launch, Profile
 from keet.render.json.report import device_document, report_document
 
@@ -48,7 +48,7 @@ def show_stream(
         "devices": [device_document(device) for device in profile.devices],
         "launches": (_show_launch(profile, launch) for launch in launches),
         "holds": list(coverage.present),
-        "missing": [GapDocument.taken_from(gap) for gap in coverage.gaps],
+        "missing": list(coverage.gaps),
         "capture": coverage.command,
         "build": coverage.build_hint,
         "obstacle": coverage.obstacle,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from keet.analysis.capture.coverage import Coverage, Gap
+from keet.analysis.capture.coverage import Coverage
 from keet.analysis.capture.ncu_options import ncu_arguments
 from keet.analysis.capture.profile_notes import profile_notes
 from keet.analysis.capture.recapture import made_with
 from keet.analysis.hardware.ceilings import Ceilings
 from keet.analysis.ledger import LaunchLedger
+from keet.documents.show import GapDocument
 from keet.explanation.capture_hints import steps_before
 from keet.explanation.run_texts import whole_time
 from keet.formatting import count_noun, shape_text, share_text
@@ -274,7 +275,7 @@ _WORD = re.compile(
 """A word of a command: quoted text stays together, and an option keeps its value."""
 
 
-def _gap_line(gap: Gap) -> Text:
+def _gap_line(gap: GapDocument) -> Text:
     line = Text(gap.label)
     note = " (ncu has none for it here)" if gap.unavailable else ""
     line.append(f": {gap.gives}{note}", style="dim")

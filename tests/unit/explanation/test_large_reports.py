@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.capture.coverage import Gap
 from keet.comparison.compare import compare
 from keet.comparison.pairing.sides import Side, SideCapture
+from keet.documents.show import GapDocument
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation
 from keet.explanation.large_reports import fair_shares, launches_to_explain
@@ -252,7 +252,7 @@ def test_a_released_launch_is_read_again(profile_of: ProfileOf) -> None:
 
 @given(st.sets(st.integers(0, 40)), st.integers(-1, 41))
 def test_a_coverage_gap_lists_its_launches(lacking: set[int], launch: int) -> None:
-    gap = Gap("id", "label", "gives", tuple(sorted(lacking)))
+    gap = GapDocument(id="id", label="label", gives="gives", launches=tuple(sorted(lacking)))
     assert gap.is_lacked_by(launch) == (launch in lacking)
 
 
