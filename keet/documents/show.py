@@ -20,6 +20,8 @@ from keet.documents.shared_types import (
 
 @dataclass(frozen=True, kw_only=True)
 class GapDocument(Document):
+    """Data that the report lacks and that keet would use."""
+
     id: str
     label: str
     gives: str

@@ -35,6 +35,7 @@ from keet.analysis.sass.instructions.opcodes import Role
 from keet.analysis.sass.launch_shape import LaunchShape, launch_shape
 from keet.analysis.sass.polynomials.evaluation import Evaluation
 from keet.analysis.sass.signature import pointer_names, pointers
+from keet.evidence import Sentence, constant
 from keet.profile import Absent, Launch, Location
 
 
@@ -214,8 +215,11 @@ def machine_code(launch: Launch) -> MachineCode | Absent:
         return texts
     if len(texts) > MOST_INSTRUCTIONS:
         return Absent(
-            f"the kernel has {len(texts):,} instructions, and keet analyses up to "
-            f"{MOST_INSTRUCTIONS:,}",
+            Sentence(
+                "the kernel has {count} instructions, and keet analyses up to {most}",
+                count=constant(len(texts), "", "instructions of the kernel's code"),
+                most=constant(MOST_INSTRUCTIONS, "", "instructions that keet analyses"),
+            ),
             "look at single lines with: keet hotspots REPORT --by instruction",
         )
     table = InstructionTable(launch)

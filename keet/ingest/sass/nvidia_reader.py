@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from keet.errors import ReaderFailed
+from keet.evidence import Sentence
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.ingest.ncu_rep.session import device_from_metrics
 from keet.ingest.sass.reader_process import ReaderProcess, failed
@@ -143,9 +144,11 @@ def known_code(texts: Mapping[int, str]) -> Mapping[int, str] | Absent:
     known = {pc: text for pc, text in texts.items() if text != _UNKNOWN_CODE}
     if known:
         return known
+    words = "{package} {version} can't disassemble code of this GPU"
+    install = "install {package} {version}, which can disassemble Volta code"
     return Absent(
-        f"{PACKAGE} {installed_version()} can't disassemble code of this GPU",
-        f"install {PACKAGE} 2025.3.1, which can disassemble Volta code",
+        Sentence(words, package=PACKAGE, version=str(installed_version())),
+        Sentence(install, package=PACKAGE, version="2025.3.1"),
     )
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keet.errors import ReaderFailed
+from keet.evidence import Sentence, constant
 
 if TYPE_CHECKING:
     import subprocess
@@ -88,7 +89,8 @@ class ReaderProcess:
         if process is None or folder is None:
             raise failed(self._problem or "it was closed")
         if not self._wait(process):
-            raise failed(f"it did not answer within {self._seconds:.0f} s")
+            limit = constant(self._seconds, "s", "time limit of NVIDIA's reader")
+            raise failed(Sentence("it did not answer within {limit:.0f}", limit=limit))
         try:
             if process.returncode != 0:
                 messages = (Path(folder) / _MESSAGES).read_text("utf-8", errors="replace")
@@ -139,16 +141,18 @@ def _release(resources: _Resources) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _exit_reason(code: int, messages: str) -> str:
+def _exit_reason(code: int, messages: str) -> Sentence:
     if code < 0:
-        return f"it was killed by signal {-code}"
+        return Sentence("it was killed by signal {signal}", signal=str(-code))
     last = messages.strip().splitlines()[-1:]
-    return f"it failed with {last[0]!r}" if last else f"it failed with code {code}"
+    if last:
+        return Sentence("it failed with {message}", message=repr(last[0]))
+    return Sentence("it failed with code {code}", code=str(code))
 
 
 def failed(problem: str) -> ReaderFailed:
     return ReaderFailed(
         "ncu-report",
-        f"NVIDIA's reader gave no answer: {problem}",
+        Sentence("NVIDIA's reader gave no answer: {problem}", problem=problem),
         "the values are unaffected; for the code, open the report in Nsight Compute",
     )

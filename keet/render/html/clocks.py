@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from keet.evidence import Sentence, constant, report_number
 from keet.profile import Launch
 from keet.units import Quantity
 
@@ -25,20 +26,24 @@ def range_text(found: Iterable[Quantity | None]) -> str:
     return " to ".join(texts)
 
 
-def clock_warning(launches: Sequence[Launch]) -> str:
+def clock_warning(launches: Sequence[Launch]) -> Sentence:
     """Empty if the SM clocks are about the same, or not known."""
     found = [(launch, launch.get("sm_frequency")) for launch in launches]
     known = [(clock.value, launch) for launch, clock in found if clock and clock.value > 0]
     clocks = [clock for clock, _ in known]
     if not clocks or max(clocks) <= _ALIKE * min(clocks):
-        return ""
-    text = (
-        f"The SM clocks of these launches differ by a factor of {max(clocks) / min(clocks):.2f}: "
-        "their times can't be compared directly."
+        return Sentence()
+    factor = max(clocks) / min(clocks)
+    text = Sentence(
+        "The SM clocks of these launches differ by a factor of {factor:.2f}: their times can't be "
+        "compared directly.",
+        factor=report_number("sm_clock_factor", factor, "largest over smallest SM clock"),
     )
-    if any(0 < launch.rank_time < _SHORT_NS for _, launch in known):
-        text += (
-            " The clock is elapsed cycles over duration, which is not exact for launches of less "
-            "than about 10 us."
-        )
-    return text
+    if not any(0 < launch.rank_time < _SHORT_NS for _, launch in known):
+        return text
+    return Sentence(
+        "{text} The clock is elapsed cycles over duration, which is not exact for launches of less "
+        "than about {short}.",
+        text=text,
+        short=constant(_SHORT_NS, "ns", "duration of which the start of a launch is a part"),
+    )
