@@ -59,8 +59,6 @@ OWNERS = {
 }
 """The only places that may import a heavy package."""
 
-RESULTS = {"top", "query", "insights", "cases"}
-"""Commands whose result is a JSON document: every format may import its types."""
 EMBEDDED = {("html", "svg"): None, ("html", "markdown"): {"context"}}
 """(format, other format) to what it may import of it: None for everything, else the commands."""
 
@@ -208,14 +206,12 @@ def may_print_with(here: str, there: str) -> bool:
     own, other = format_and_command(here), format_and_command(there)
     if own is None or other is None or own[0] == other[0] or other[0] == "common":
         return True
-    if other[0] == "json" and other[1] in RESULTS:
-        return True
     commands = EMBEDDED.get((own[0], other[0]), set())
     return commands is None or other[1] in commands
 
 
 def format_and_command(module: str) -> tuple[str, str] | None:
-    """`keet.render.json.top` prints `top` in `json`. Other modules, and packages: None."""
+    """`keet.render.svg.top` prints `top` in `svg`. Other modules, and packages: None."""
     match module.split("."):
         case ["keet", "render", form, command, *_]:
             return form, command
@@ -228,7 +224,6 @@ def test_the_rule_for_formats_accepts_and_refuses_examples() -> None:
         ("keet.render.html.roofline", "keet.render.svg.roofline.roofline_svg"),
         ("keet.render.html.explain", "keet.render.markdown.context.context_text"),
         ("keet.render.svg.insights", "keet.documents.insights.SweepDocument"),
-        ("keet.render.common.top", "keet.render.json.top"),
         ("keet.cli.top", "keet.render.terminal.top"),
         ("keet.render.csv.top", "keet.catalog"),
     ]
@@ -236,10 +231,9 @@ def test_the_rule_for_formats_accepts_and_refuses_examples() -> None:
         ("keet.render.markdown.diff", "keet.render.terminal.diff"),
         ("keet.render.markdown.diff", "keet.render.terminal.diff.gate_verdict"),
         ("keet.render.common.diff", "keet.render.markdown.markup"),
-        ("keet.render.common.diff", "keet.render.json.diff"),
+        ("keet.render.common.diff", "keet.render.json.schema"),
         ("keet.render.svg.roofline", "keet.render.html.roofline"),
         ("keet.render.markdown.roofline", "keet.render.svg.roofline"),
-        ("keet.render.html.explain", "keet.render.json.explain"),
         ("keet.render.html.explain", "keet.render.markdown.explain"),
         ("keet.render.terminal.explain", "keet.render.markdown.context"),
     ]

@@ -109,7 +109,7 @@ def test_json_needs_no_pydantic_and_the_schema_does() -> None:
 def test_explain_as_json_loads_no_more_than_it_needs() -> None:
     (loaded,) = loaded_by(("explain", "--no-sass", "--no-model", REPORT, "--format", "json"))
     assert loaded.isdisjoint(NOT_FOR_A_REPORT_ALONE)
-    assert "keet.render.json.explain" in loaded
+    assert "keet.explanation.explain_document" in loaded
 
 
 @pytest.mark.slow

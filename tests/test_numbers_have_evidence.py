@@ -24,11 +24,11 @@ from keet.errors import IngestError
 from keet.evidence import Evidence, Reference, Sentence, constant
 from keet.evidence.free_numbers import number_in
 from keet.explanation.analyst import explain
+from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
 from keet.render.common.finding import all_fixed_text, forecast_of, new_remarks
-from keet.render.json.explain import explain_document
 from tests.conftest import REPORTS
 from tests.rows import each_row
 

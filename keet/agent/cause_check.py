@@ -8,13 +8,13 @@ from typing import NamedTuple, get_args
 
 from keet.agent.answer_schemas import RawCause, RawClaim, known_finding
 from keet.agent.vocabulary import Vocabulary
-from keet.analysis.place import Place
 from keet.analysis.time_model import TimeModel
 from keet.diagnosis.claims.claim import WorkClaim
 from keet.diagnosis.claims.evaluation import EvaluatedClaim, check_cause, evaluate_claims
 from keet.diagnosis.claims.ranking import RankedCause, rank_with_claims
 from keet.diagnosis.diagnosis import Diagnosis
 from keet.diagnosis.finding import Finding
+from keet.documents.finding import Place
 from keet.documents.model_explanation import CauseDocument
 from keet.evidence import Prose, Reference, Sentence
 from keet.explanation.explanation_types import LaunchExplanation
@@ -144,7 +144,7 @@ class CauseJudge:
             has_line = 1 <= line <= len(code_lines(text or ""))
             if has_line and file_name(path) == file_name(said.file):
                 sampled = self._each.view.sampled_places()
-                known = (place for place in sampled if place[:2] == (path, line))
+                known = (place for place in sampled if place.at == (path, line))
                 return next(known, Place(path, line, 0.0, "samples"))
         return None
 

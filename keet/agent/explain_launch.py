@@ -21,7 +21,7 @@ from keet.agent.source.build_facts import build_facts
 from keet.agent.source.source_listing import kernel_files, shown_source
 from keet.agent.toolbox import Toolbox
 from keet.agent.vocabulary import vocabulary
-from keet.analysis.place import Place
+from keet.documents.finding import Place
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formatting import shape_text
 from keet.profile import Launch

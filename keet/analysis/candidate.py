@@ -10,8 +10,8 @@ from keet.analysis.hardware.ceilings import MEMORY_UNITS
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import NOTABLE_PART
 from keet.analysis.parameters import Parameter
-from keet.analysis.place import Place
 from keet.analysis.time_model import INDIRECT, LEADS, Effect, TimeModel
+from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
 
 Basis = Literal["measured", "assumed", "suspected"]

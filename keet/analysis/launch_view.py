@@ -15,11 +15,12 @@ from keet.analysis.kernel.library import is_of_toolkit
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.limits import FEW, MAJORITY, NAMED_PART
 from keet.analysis.parameters import Parameter
-from keet.analysis.place import LeadingLines, Place
+from keet.analysis.place import LeadingLines
 from keet.analysis.source_lines.array_accesses import AccessKind, accesses
 from keet.analysis.source_lines.hotspots import InstructionTable, line_order
 from keet.analysis.source_lines.wait_labels import AT_BARRIERS, words_for
 from keet.catalog import all_names, stalls
+from keet.documents.finding import Place
 from keet.evidence import Evidence
 from keet.profile import SAMPLES_BY_REASON, Absent, Launch, Workload
 from keet.profile.launch import NO_COUNTS, Location

@@ -300,7 +300,7 @@ class ExplainResult(ApiResult):
 
     @cached_property
     def document(self) -> ExplainDocument:
-        from keet.render.json.explain import explain_document
+        from keet.explanation.explain_document import explain_document
 
         return explain_document(self.explanation)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Self
 
+from keet.analysis.capture.report_document import report_document
 from keet.analysis.roofline.launch_roofline import LaunchRoofline, find_roofline
 from keet.api.inputs import Kernel, Launches, Report, as_profile, selected_launches
 from keet.api.result import WIDTH, ApiResult, data_frame
@@ -13,7 +14,6 @@ from keet.documents.document import live
 from keet.documents.roofline import RooflineDocument
 from keet.formatting import count_noun
 from keet.profile import Profile
-from keet.render.json.report import report_document
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -98,7 +98,7 @@ def print_against(args: Namespace, explanation: Explanation, compared: Differenc
     elif args.format == "json":
         from keet.documents.diff import ExplainAgainstDocument
         from keet.documents.document import Streamed, json_pieces
-        from keet.render.json.explain import explain_fields
+        from keet.explanation.explain_document import explain_fields
 
         fields = chain(explain_fields(explanation), [("against", difference)])
         out.write_pieces(json_pieces(Streamed(ExplainAgainstDocument, fields)))
@@ -135,7 +135,7 @@ def _view(
 
 def _json(explanations: Sequence[Explanation], *, lines: bool) -> Iterator[str]:
     from keet.documents.document import json_pieces
-    from keet.render.json.explain import explain_stream
+    from keet.explanation.explain_document import explain_stream
 
     for each in explanations:
         yield from json_pieces(explain_stream(each), line=lines)

@@ -91,9 +91,9 @@ def run(args: Namespace) -> None:
     top = view_top(args) if args.format == "terminal" else top_of(args)
     found = _examined(spots, top, has_sass=has_sass)
     if args.format == "json":
+        from keet.analysis.capture.report_document import report_document
         from keet.documents.document import Streamed, json_pieces
         from keet.documents.hotspots import HotspotsDocument
-        from keet.render.json.report import report_document
 
         written = (_written(each, top, place) for each in found)
         fields = (("report", report_document(profile)), ("launches", written))

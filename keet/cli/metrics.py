@@ -67,9 +67,9 @@ def run(args: Namespace) -> None:
     tables = _tables(launches, args)
     out = Destination(args, sys.stdout)
     if args.format == "json":
+        from keet.analysis.capture.report_document import report_document
         from keet.documents.document import Streamed, json_pieces
         from keet.documents.metrics import MetricsDocument
-        from keet.render.json.report import report_document
 
         fields = (("report", report_document(profile)), ("launches", tables))
         out.write_pieces(json_pieces(Streamed(MetricsDocument, fields)))

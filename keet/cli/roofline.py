@@ -42,9 +42,9 @@ def run(args: Namespace) -> None:
     found = map(find_roofline, launches)
     out = Destination(args, sys.stdout)
     if args.format == "json":
+        from keet.analysis.capture.report_document import report_document
         from keet.documents.document import Streamed, json_pieces
         from keet.documents.roofline import RooflineDocument
-        from keet.render.json.report import report_document
 
         fields = (("report", report_document(profile)), ("launches", found))
         out.write_pieces(json_pieces(Streamed(RooflineDocument, fields)))

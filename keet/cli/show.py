@@ -69,16 +69,17 @@ def run(args: Namespace) -> None:
     listed = _listed(selected, args)
     out = Destination(args, sys.stdout)
     if args.format == "json":
+        from keet.analysis.capture.report_document import report_document
         from keet.documents.document import Streamed, json_pieces
+        from keet.documents.shared_types import DeviceDocument
         from keet.documents.show import ShowDocument
         from keet.profile.launch_iteration import iterate_launches
-        from keet.render.json.report import device_document, report_document
 
         written = iterate_launches(listed, "writing launches")
         run = _run_document(profile)
         fields = {
             "report": report_document(profile),
-            "devices": [device_document(device) for device in profile.devices],
+            "devices": [DeviceDocument.taken_from(device) for device in profile.devices],
             "launches": (shown_launch(profile, launch) for launch in written),
             "holds": list(coverage.present),
             "missing": list(coverage.gaps),

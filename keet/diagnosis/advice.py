@@ -10,9 +10,9 @@ from keet.analysis.facts.fact import Fact
 from keet.analysis.kernel.language import language_of
 from keet.analysis.kernel.library import launched_by
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.place import Place
 from keet.diagnosis.finding import HERE, Advice, Because, Finding
 from keet.diagnosis.language_terms import in_language
+from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
 from keet.findings import findings
 from keet.units import Quantity

@@ -17,12 +17,11 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.analysis.limits import MAJORITY, SAVED_PART
 from keet.analysis.parameters import Parameter
-from keet.analysis.place import Place
 from keet.analysis.time_model import BEYOND_SMS, WORTH, Effect, TimeModel, joined
-from keet.diagnosis.finding import Finding, Forecast
+from keet.diagnosis.finding import Finding
 from keet.diagnosis.forecast import RankedCandidate, expected_gain, forecast, possible_gain
 from keet.diagnosis.order import order_reason
-from keet.documents.finding import CauseCertainty
+from keet.documents.finding import CauseCertainty, Forecast, Place
 from keet.evidence import Sentence
 from keet.findings import findings
 from keet.profile import Launch

@@ -6,20 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from keet.analysis.place import Place
-from keet.documents.finding import CauseCertainty
+from keet.documents.finding import CauseCertainty, Forecast, Place
 from keet.evidence import Confidence, Evidence, Sentence
 from keet.findings import FindingSpec, findings
 from keet.formatting import capitalized
-
-
-class Forecast(NamedTuple):
-    """How many times faster, if this alone were fixed."""
-
-    low: float
-    likely: float
-    high: float
-
 
 _CONFIDENCES: Mapping[CauseCertainty, Confidence] = {
     "certain": "high",

@@ -20,7 +20,7 @@ from keet.analysis.kernel.called_code import called_part
 from keet.analysis.limits import LEAST_KERNEL_NS
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import BEYOND_SMS, BLOCK_STARTS, LEADS, LEAST_TIME, Effect, TimeModel
-from keet.diagnosis.finding import Forecast
+from keet.documents.finding import Forecast
 from keet.findings import findings
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from keet.documents.document import Document
 from keet.documents.explain import ExplainDocument, GroundingDocument
-from keet.documents.finding import ForecastDocument
+from keet.documents.finding import Forecast
 from keet.documents.shared_types import (
     KEET,
     DeviceDocument,
@@ -185,7 +185,7 @@ class NextDocument(Document):
     if a finding is next."""
     text: str
     action: str
-    forecast: ForecastDocument | None
+    forecast: Forecast | None
     """Forecast of the finding."""
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from keet.documents.document import LEFT_OUT, Document
-from keet.documents.finding import FindingDocument, ForecastDocument, MinorDocument
+from keet.documents.finding import FindingDocument, Forecast, MinorDocument
 from keet.documents.model_explanation import HypothesisDocument, ModelDocument, UsageDocument
 from keet.documents.program import ProgramDocument
 from keet.documents.shared_types import (
@@ -18,6 +18,7 @@ from keet.documents.shared_types import (
     FindingId,
     JsonNumber,
     JsonQuantity,
+    JsonSentence,
     Producer,
     ReportDocument,
     RunDocument,
@@ -40,19 +41,22 @@ class LaunchVerdict(Document):
     """keet's headline without the model; left out if `headline` is keet's own."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class HealthyDocument(Document):
+@dataclass(frozen=True)
+class Note(Document):
+    """A sentence about a launch."""
+
+    id: str
+    """`instruction_mix`, `l2_stage` or `bytes_moved`."""
+    text: JsonSentence
+    evidence: tuple[EvidenceId, ...]
+
+
+@dataclass(frozen=True)
+class HealthyNote(Note):
+    """What looks good."""
+
     id: FindingId
     """Id of the finding that does not apply."""
-    text: str
-    evidence: list[EvidenceId]
-
-
-@dataclass(frozen=True, kw_only=True)
-class NoteDocument(Document):
-    id: Literal["instruction_mix", "l2_stage", "bytes_moved"]
-    text: str
-    evidence: list[EvidenceId]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,15 +81,16 @@ class PartDocument(Document):
 class FigureDocument(Document):
     """A figure of the launch's head."""
 
-    id: Literal["arithmetic", "dram", "waves", "registers_per_thread", "blocks_per_sm"]
-    """`arithmetic`: the type of arithmetic that comes nearest to its peak."""
-    text: str
+    id: str
+    """`arithmetic` (the type of arithmetic that comes nearest to its peak), `dram`, `l2`,
+    `l2_hits`, `waves`, `registers_per_thread` or `blocks_per_sm`."""
+    text: JsonSentence
     value: float | None
     unit: str
     """For example `flop/s` or `byte/s`; empty for plain numbers."""
     share_pct: float | None
     """Per cent of the peak; null if it is not a rate."""
-    evidence: list[EvidenceId]
+    evidence: tuple[EvidenceId, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +113,7 @@ class ExplainLaunch(Document):
     block: Dimensions | None
     duration: JsonQuantity | None
     """Microseconds; null if not measured."""
-    figures: list[FigureDocument]
+    figures: tuple[FigureDocument, ...]
     """Rates with their shares of the peak, waves, registers per thread, and blocks that fit on an
     SM; those that the report has."""
     verdict: LaunchVerdict
@@ -117,7 +122,7 @@ class ExplainLaunch(Document):
     findings: list[FindingDocument]
     """Causes that gain 10 % or more if they are there, and are likely enough to report; the first
     saves most time."""
-    all_fixed: ForecastDocument | None
+    all_fixed: Forecast | None
     """If all findings were fixed; null where there are fewer than two."""
     order_reason: str | None
     """Why the first finding ranks before one that takes a larger part of the account; null if none
@@ -125,9 +130,9 @@ class ExplainLaunch(Document):
     minor: list[MinorDocument]
     """Causes that are expected to gain less."""
     account: list[PartDocument]
-    notes: list[NoteDocument]
+    notes: tuple[Note, ...]
     """What the account shows in addition to its parts."""
-    healthy: list[HealthyDocument]
+    healthy: tuple[HealthyNote, ...]
     skipped: list[SkippedDocument]
     machine_code: Literal["analysed", "not_needed", "absent", "off"] = "off"
     """`analysed`. `not_needed`: no check needed it. `absent`: `skipped` has the reason. `off`:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from keet.documents.document import LEFT_OUT, Document
 from keet.documents.shared_types import EvidenceId, FindingId
 from keet.evidence import Confidence
+from keet.profile.names import file_name
 
 CauseCertainty = Literal["certain", "likely", "possible"]
 """Whether the cause is there. `certain`: a counter that only this cause moves shows it. `likely`:
@@ -15,13 +18,21 @@ the account points at it, and one assumption is needed. `possible`: it needs a f
 lacks."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ForecastDocument(Document):
-    """Forecast: how many times faster the launch would be if only this finding were fixed."""
+@dataclass(frozen=True)
+class Forecast(Document):
+    """How many times faster it would be, if only this were fixed."""
 
     low: float
     likely: float
     high: float
+
+    def __iter__(self) -> Iterator[float]:
+        return iter((self.low, self.likely, self.high))
+
+    @property
+    def if_known(self) -> Forecast | None:
+        """None if it could not be computed."""
+        return self if all(map(math.isfinite, self)) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +61,10 @@ class NearestDocument(Document):
     """Two or three lines of its diff."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LocationDocument(Document):
+@dataclass(frozen=True)
+class Place(Document):
+    """A source line, and its share of a finding's effect."""
+
     file: str
     """The path that the compiler recorded."""
     line: int
@@ -59,8 +72,17 @@ class LocationDocument(Document):
     """Share of the whole effect, including the part without a source line, 0 to 1."""
     of: str
     """What the share is of, for example `excess sectors` or `samples`."""
-    unplaced: float
+    unplaced: float = 0.0
     """Share of that effect without a source line, 0 to 1."""
+
+    @property
+    def at(self) -> tuple[str, int]:
+        return self.file, self.line
+
+    @property
+    def where(self) -> str:
+        """`file.cu:31`, without the folders of the machine that compiled it."""
+        return f"{file_name(self.file)}:{self.line}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +95,7 @@ class MinorDocument(Document):
     and one assumption is needed. `possible`: it needs a fact that the report lacks."""
     title: str
     text: str
-    forecast: ForecastDocument | None
+    forecast: Forecast | None
     """If the cause is there. Null if it cannot be computed."""
     evidence: list[EvidenceId]
     """Ids in the launch's `evidence`."""
@@ -96,13 +118,13 @@ class FindingDocument(Document):
     title: str
     text: str
     action: str
-    forecast: ForecastDocument | None
+    forecast: Forecast | None
     """Null if it cannot be computed."""
     precedents: PrecedentsDocument | None
     """Null if no case was measured."""
     nearest_case: NearestDocument | None
     """Of the first finding; null for others, and if no case was measured."""
-    locations: list[LocationDocument]
+    locations: tuple[Place, ...]
     evidence: list[EvidenceId]
     """Ids in the launch's `evidence`."""
     why: str | None = LEFT_OUT

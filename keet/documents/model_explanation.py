@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from keet.documents.document import COMPUTED, Document, live
-from keet.documents.finding import ForecastDocument
+from keet.documents.finding import Forecast
 from keet.documents.shared_types import JsonProse, JsonQuantity, JsonSentence
 from keet.evidence import Prose, ids_of
 from keet.safe_text import flat
@@ -44,7 +44,7 @@ class ClaimDocument(Document):
     """Why the claim is not supported, or the claimed amounts."""
     gain: float | None
     """How many times faster the launch would be if the claim is true; null if not computed."""
-    forecast: ForecastDocument | None
+    forecast: Forecast | None
     """Null if the claim is not supported."""
     next_limiter: str | None
     """What limits the kernel after the fix."""

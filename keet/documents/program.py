@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from keet.documents.document import Document
+from keet.documents.finding import Forecast
 from keet.documents.shared_types import (
     Dimensions,
     EvidenceId,
@@ -14,15 +15,6 @@ from keet.documents.shared_types import (
 from keet.evidence import Confidence
 
 Kind = Literal["hand_over", "repeated_passes", "same_input", "tiny_launches", "clocks", "sweep"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProgramGainDocument(Document):
-    """How many times faster it would be if the first finding of each of its launches were fixed."""
-
-    low: float
-    likely: float
-    high: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +43,7 @@ class ProgramRowDocument(Document):
     first_finding: str | None
     """Id of the first finding of the representative launch."""
     headline: str | None
-    gain: ProgramGainDocument | None
+    gain: Forecast | None
     """Gain over the row's time; null if no gain is known."""
     library: str | None
     """For example `cuBLAS`, if the kernel is not the user's own code."""
@@ -85,7 +77,7 @@ class ProgramDocument(Document):
     """The row whose fix saves most time comes first; of equal ones, the longer."""
     us_total: float
     """Microseconds of all rows."""
-    gain: ProgramGainDocument | None
+    gain: Forecast | None
     """Gain over `us_total` if the first finding of each row's launch were fixed: the sum of the
     savings. Short launches count as merged into one per row. Null if no gain is known."""
     texts: tuple[str, ...]

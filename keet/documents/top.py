@@ -6,19 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from keet.documents.document import Document
+from keet.documents.finding import Forecast
 from keet.documents.shared_types import KEET, Producer
 
 Basis = Literal["run", "reports"]
 By = Literal["kernel", "finding", "file"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class GainDocument(Document):
-    """How many times faster the launches with the finding would be, all together."""
-
-    low: float
-    likely: float
-    high: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +45,7 @@ class OpportunityDocument(Document):
     """Id of the finding that would save the most; null if there is none."""
     finding_launches: int
     """Number of launches whose first finding it is."""
-    forecast: GainDocument | None
+    forecast: Forecast | None
     """For the launches whose time is `saved_of_us`; null if not computed."""
     saved_us: float | None
     """Part of `saved_of_us` that would be saved according to the likely forecast; null if not

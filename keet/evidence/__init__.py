@@ -8,6 +8,7 @@ from keet.evidence.evidence import (
     Confidence,
     Evidence,
     constant,
+    finite,
     report_number,
     slug_of,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "Sentence",
     "constant",
     "counted",
+    "finite",
     "ids_of",
     "printed",
     "report_number",

@@ -94,6 +94,11 @@ def report_number(name: str, value: Number, label: str, unit: str = "") -> Evide
     return Evidence(f"{name}#run", name, value, unit, label)
 
 
+def finite(number: Evidence | None) -> float | None:
+    """Its value; None for one that JSON does not have."""
+    return float(number.value) if number and math.isfinite(number.value) else None
+
+
 _FORMS: Mapping[str, Callable[[float], str]] = {
     "cell": percent_cell,
     "count": count_text,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from keet.analysis.account import Account
 from keet.analysis.hardware.ceilings import NEAR_PEAK, TIE
@@ -13,6 +13,7 @@ from keet.analysis.hardware.stages import UnitStage
 from keet.analysis.kernel.opcode_mix import PURPOSES
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import FEW, NAMED_PART
+from keet.documents.explain import Note
 from keet.evidence import Evidence, Sentence
 from keet.formatting import capitalized, uncapitalized
 from keet.profile import Location
@@ -26,15 +27,6 @@ _KINDS = 4
 _LINES = 2
 """Source lines named per purpose."""
 _BYTE_STAGES = ("l2_sectors", "l2_data_banks", "l2_fill_dram", "l2_to_sm")
-
-
-class Note(NamedTuple):
-    """A sentence about a launch, with its evidence."""
-
-    id: str
-    text: Sentence
-    evidence: tuple[Evidence, ...]
-    """Of the numbers in the text, in the order of the text."""
 
 
 def account_notes(view: LaunchView, account: Account) -> tuple[Note, ...]:

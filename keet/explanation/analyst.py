@@ -18,10 +18,10 @@ from keet.diagnosis.diagnosis import (
     cross_launch_findings,
     diagnose,
 )
+from keet.documents.explain import HealthyNote
 from keet.documents.shared_types import SkippedDocument as Skipped
 from keet.documents.show import GapDocument
 from keet.evidence import Evidence, Sentence
-from keet.explanation.account_notes import Note
 from keet.explanation.capture_hints import DEBUG_BUILD, NO_REMEDY, WHOLE_LAUNCH
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.headline import verdict_of
@@ -223,7 +223,7 @@ def _second_opinion(diagnosis: Diagnosis) -> Sentence | None:
 # --- what looks good, and what can't be judged
 
 
-def _healthy(view: LaunchView, found: set[str]) -> list[Note]:
+def _healthy(view: LaunchView, found: set[str]) -> list[HealthyNote]:
     by_frequency = sorted(findings().values(), key=lambda spec: spec.edit.usual)
     notes = [
         note
@@ -238,24 +238,24 @@ def _healthy(view: LaunchView, found: set[str]) -> list[Note]:
     return notes
 
 
-def _active_threads(view: LaunchView, threads: Evidence) -> Note:
+def _active_threads(view: LaunchView, threads: Evidence) -> HealthyNote:
     if round(threads.value, 1) == _WARP:
         text = Sentence("all {threads:.0f}s of a warp are active on average", threads=threads)
-        return Note("warp_divergence", text, (threads,))
+        return HealthyNote("warp_divergence", text, (threads,))
     every = view.ledger.derived("warp_size", Quantity(_WARP, ""), "threads of a warp")
     words = "{number:.1f} active threads per warp on average (of {every:.0f})"
     text = Sentence(words, number=threads._replace(unit=""), every=every)
-    return Note("warp_divergence", text, (threads, every))
+    return HealthyNote("warp_divergence", text, (threads, every))
 
 
-def _small_share(view: LaunchView, spec: FindingSpec, good: SmallShare) -> Note | None:
+def _small_share(view: LaunchView, spec: FindingSpec, good: SmallShare) -> HealthyNote | None:
     some, every = view.get(good.part), view.get(good.whole)
     if some is None or every is None:
         return None
     share = view.percent(f"{spec.id}_share", spec.label, some, every)
     if share is None or share.value > 100 * NOTABLE_PART or not _also_small(view.launch, good):
         return None
-    return Note(spec.id, Sentence(good.text, share=share), (share, some, every))
+    return HealthyNote(spec.id, Sentence(good.text, share=share), (share, some, every))
 
 
 def _also_small(launch: Launch, good: SmallShare) -> bool:

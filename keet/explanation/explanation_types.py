@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from keet.analysis.account import Account
 from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.launch_view import LaunchView
-from keet.diagnosis.finding import Finding, Forecast
+from keet.diagnosis.finding import Finding
+from keet.documents.explain import FigureDocument, HealthyNote, Note
+from keet.documents.finding import Forecast
 from keet.documents.shared_types import SkippedDocument as Skipped
 from keet.evidence import Evidence, Sentence
-from keet.explanation.account_notes import Note, account_notes
+from keet.explanation.account_notes import account_notes
 from keet.explanation.capture_hints import CaptureHints, capture_hints, whose
 from keet.explanation.headline import Verdict
-from keet.explanation.launch_figures import LaunchFigure, launch_figures
+from keet.explanation.launch_figures import launch_figures
 from keet.profile import Launch, Profile
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ class LaunchExplanation(NamedTuple):
     findings: tuple[Finding, ...]
     account: Account
     """Where the time goes; its parts add up."""
-    healthy: tuple[Note, ...]
+    healthy: tuple[HealthyNote, ...]
     """What looks good."""
     skipped: tuple[Skipped, ...]
     second_opinion: Sentence | None
@@ -64,7 +66,7 @@ class LaunchExplanation(NamedTuple):
         return tuple(self.view.ledger)
 
     @property
-    def figures(self) -> tuple[LaunchFigure, ...]:
+    def figures(self) -> tuple[FigureDocument, ...]:
         """Rates with their shares of the peak, waves, registers, blocks per SM."""
         return launch_figures(self.view)
 

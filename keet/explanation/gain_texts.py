@@ -5,7 +5,8 @@ from __future__ import annotations
 from keet.analysis.candidate import MAX_GAIN
 from keet.analysis.ledger import Ledger
 from keet.analysis.time_model import WORTH
-from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding, Forecast
+from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
+from keet.documents.finding import Forecast
 from keet.evidence import Evidence, Sentence, constant
 from keet.findings import findings
 from keet.units import Quantity

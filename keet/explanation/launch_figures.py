@@ -4,7 +4,6 @@ GPU. What the report does not have is left out."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.hardware.rates import per_second, positive
@@ -15,24 +14,14 @@ from keet.analysis.roofline.compute import compute_ceilings, loads_constants
 from keet.analysis.roofline.launch_roofline import SHOWN_WORK, lead_of
 from keet.analysis.roofline.memory import dram_ceiling
 from keet.analysis.view_cache import cached_per_view
-from keet.evidence import Evidence, Sentence
+from keet.documents.explain import FigureDocument
+from keet.evidence import Evidence, Sentence, finite
 from keet.profile import Absent, Workload
 from keet.units import Quantity
 
 
-class LaunchFigure(NamedTuple):
-    """One of them."""
-
-    id: str
-    """`arithmetic`, `dram`, `l2`, `l2_hits`, `waves`, `registers_per_thread`, `blocks_per_sm`."""
-    text: Sentence
-    value: Evidence
-    share: Evidence | None = None
-    """Per cent of the peak, for rates."""
-
-
 @cached_per_view
-def launch_figures(view: LaunchView) -> tuple[LaunchFigure, ...]:
+def launch_figures(view: LaunchView) -> tuple[FigureDocument, ...]:
     return (*_rates(view), *_filling(view))
 
 
@@ -41,7 +30,7 @@ def figures_text(view: LaunchView) -> Sentence:
     return Sentence(", ").join(figure.text for figure in launch_figures(view))
 
 
-def _rates(view: LaunchView) -> Iterator[LaunchFigure]:
+def _rates(view: LaunchView) -> Iterator[FigureDocument]:
     compute, _ = compute_ceilings(view.ledger, view.ceilings)
     lead = lead_of(compute, constants=loads_constants(view.ledger, view.ceilings))
     if lead is not None and lead.reached.value >= SHOWN_WORK:
@@ -53,16 +42,16 @@ def _rates(view: LaunchView) -> Iterator[LaunchFigure]:
 
 
 @cached_per_view
-def lone_figures(view: LaunchView) -> tuple[LaunchFigure, ...]:
+def lone_figures(view: LaunchView) -> tuple[FigureDocument, ...]:
     """Traffic of L2, of a report that has its counters alone, without any peak."""
     return () if view.ceilings.ranked else tuple(_lone_figures(view.ledger))
 
 
-def _lone_figures(ledger: LaunchLedger) -> Iterator[LaunchFigure]:
+def _lone_figures(ledger: LaunchLedger) -> Iterator[FigureDocument]:
     moved = positive(ledger.named("lts__t_bytes.sum", "L2 bytes"))
     rate = per_second(ledger, "lone.l2.rate", "L2 bytes per second", moved) if moved else None
     if rate is not None:
-        yield LaunchFigure("l2", Sentence("L2 {rate}", rate=rate), rate)
+        yield _made("l2", Sentence("L2 {rate}", rate=rate), rate)
     hit, missed = (
         ledger.named(f"lts__t_sectors_op_read_lookup_{found}.sum", f"L2 sectors read, {found}")
         for found in ("hit", "miss")
@@ -71,19 +60,17 @@ def _lone_figures(ledger: LaunchLedger) -> Iterator[LaunchFigure]:
         return
     share = Quantity(100 * hit.value / (hit.value + missed.value), "%")
     hits = ledger.derived("lone.l2.hits", share, "sectors read that hit in L2", hit, missed)
-    yield LaunchFigure("l2_hits", Sentence("{hits:.0f} of L2 reads hit", hits=hits), hits)
+    yield _made("l2_hits", Sentence("{hits:.0f} of L2 reads hit", hits=hits), hits)
 
 
-def _rate(name: str, ceiling: Ceiling) -> Iterator[LaunchFigure]:
+def _rate(name: str, ceiling: Ceiling) -> Iterator[FigureDocument]:
     rate, share = ceiling.achieved, ceiling.reached
     if rate is not None and rate.value > 0:
         form = "{unit} {rate} ({share:.0f} of peak)"
-        yield LaunchFigure(
-            name, Sentence(form, rate=rate, unit=ceiling.name, share=share), rate, share
-        )
+        yield _made(name, Sentence(form, rate=rate, unit=ceiling.name, share=share), rate, share)
 
 
-def _filling(view: LaunchView) -> Iterator[LaunchFigure]:
+def _filling(view: LaunchView) -> Iterator[FigureDocument]:
     """Empty for ranges and graphs, whose values are sums or maxima over several launches."""
     if view.launch.workload is not Workload.KERNEL:
         return
@@ -96,7 +83,7 @@ def _filling(view: LaunchView) -> Iterator[LaunchFigure]:
     if blocks is not None and blocks.given is not None:
         form = f"{{number:.0f}} {_blocks(blocks.given)} per SM ({{fit:.0f}} fit)"
         text = Sentence(form, number=blocks.given, fit=blocks.fit)
-        yield LaunchFigure("blocks_per_sm", text, blocks.given)
+        yield _made("blocks_per_sm", text, blocks.given)
     elif blocks is not None:
         form = f"{{number:.0f}} {_blocks(blocks.fit)} per SM"
         yield _figure("blocks_per_sm", form, blocks.fit)
@@ -106,5 +93,18 @@ def _blocks(number: Evidence) -> str:
     return "block" if number.value == 1 else "blocks"
 
 
-def _figure(name: str, form: str, value: Evidence) -> LaunchFigure:
-    return LaunchFigure(name, Sentence(form, number=value._replace(unit="")), value)
+def _made(
+    name: str, text: Sentence, value: Evidence, share: Evidence | None = None
+) -> FigureDocument:
+    return FigureDocument(
+        id=name,
+        text=text,
+        value=finite(value),
+        unit=value.unit,
+        share_pct=finite(share),
+        evidence=(value, share) if share else (value,),
+    )
+
+
+def _figure(name: str, form: str, value: Evidence) -> FigureDocument:
+    return _made(name, Sentence(form, number=value._replace(unit="")), value)

@@ -3,7 +3,6 @@ save, and which groups matter."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
@@ -13,7 +12,7 @@ from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.limits import NOTABLE_PART, SAVED_PART, SEVERAL, SIMILAR
 from keet.analysis.parameters import Parameter
 from keet.diagnosis.finding import Finding
-from keet.documents.program import ProgramGainDocument
+from keet.documents.finding import Forecast
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.findings import findings
 from keet.profile import Launch, RunPositions
@@ -130,10 +129,10 @@ class LaunchGroup:
         """
         found = self.finding
         is_open = found is None or found.has_open_gain or self.first.replay
-        if found is None or is_open or not all(map(math.isfinite, found.forecast)):
+        if found is None or is_open or not found.forecast.if_known:
             return 0.0
         forecast = self.first.all_fixed if every and self.first.all_fixed else found.forecast
-        part = 1 - 1 / max(1.0, forecast[bound])
+        part: float = 1 - 1 / max(1.0, [*forecast][bound])
         if found.does_more_work and self.stands_for:
             part *= 1 - 1 / max(1.0, self.stands_for)
         return self.time_ns * part
@@ -182,7 +181,7 @@ def answer_label(each: LaunchExplanation) -> str:
 
 def gain_of(
     groups: Sequence[LaunchGroup], total_ns: float, *, every: bool = False
-) -> ProgramGainDocument | None:
+) -> Forecast | None:
     """Times faster, if the first finding of each group were fixed and all else stayed; `every`: if
     all findings were."""
     saved = [sum(group.saved_ns(bound, every=every) for group in groups) for bound in range(3)]
@@ -192,7 +191,7 @@ def gain_of(
         low, likely, high = groups[0].first.findings[0].forecast  # exactly that of the finding
     else:
         low, likely, high = (total_ns / max(total_ns - each, total_ns * 1e-3) for each in saved)
-    return ProgramGainDocument(low=low, likely=likely, high=high)
+    return Forecast(low=low, likely=likely, high=high)
 
 
 def notable_saving(saved: float, total: float) -> float:

@@ -21,7 +21,8 @@ from keet.analysis.several_launches.cross_launch import CrossLaunch
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.finding import Finding
 from keet.documents.document import live
-from keet.documents.program import ProgramDocument, ProgramGainDocument, ProgramRowDocument
+from keet.documents.finding import Forecast
+from keet.documents.program import ProgramDocument, ProgramRowDocument
 from keet.evidence import Evidence, Sentence
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.headline import DEBUG_BUILD_TEXT
@@ -372,7 +373,7 @@ class _ProgramMaker:
 
     # --- sentences
 
-    def _sentences(self, total: Evidence, gain: ProgramGainDocument | None) -> Iterator[Sentence]:
+    def _sentences(self, total: Evidence, gain: Forecast | None) -> Iterator[Sentence]:
         if self._run is None:
             yield self._size(total)
         yield from self._debug_builds()
@@ -416,7 +417,7 @@ class _ProgramMaker:
                 look="looks" if count.value == 1 else "look",
             )
 
-    def _if_every(self, total: Evidence, first: ProgramGainDocument) -> Sentence:
+    def _if_every(self, total: Evidence, first: Forecast) -> Sentence:
         every = gain_of(self._sure_groups, float(total.value), every=True)
         # Rounded sums of several launches may be slightly below the first finding's gain.
         is_more = every is not None and every.likely > first.likely

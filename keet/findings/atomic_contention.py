@@ -18,7 +18,6 @@ from keet.analysis.memory_work import (
     less_shared,
     shared_atomics_by_data,
 )
-from keet.analysis.place import Place
 from keet.analysis.time_model import (
     ATOMIC_RATE,
     BLOCK_STARTS,
@@ -32,6 +31,7 @@ from keet.analysis.time_model import (
     atomic_rate,
     l2_cycles,
 )
+from keet.documents.finding import Place
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 from keet.units import Quantity

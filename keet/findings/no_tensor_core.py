@@ -17,8 +17,8 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LIKELY
 from keet.analysis.memory_work import less_shared
 from keet.analysis.parameters import Parameter
-from keet.analysis.place import Place
 from keet.analysis.time_model import Effect, TimeModel
+from keet.documents.finding import Place
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 

@@ -22,9 +22,9 @@ from keet.analysis.memory_work import (
     requested_bytes,
 )
 from keet.analysis.parameters import Parameter
-from keet.analysis.place import Place
 from keet.analysis.source_lines.array_accesses import is_gather
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
+from keet.documents.finding import Place
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, SmallShare, otherwise, when
 from keet.units import Quantity

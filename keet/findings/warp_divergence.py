@@ -24,7 +24,6 @@ from keet.analysis.kernel.uneven_trips import uneven_trips
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter
-from keet.analysis.place import Place
 from keet.analysis.time_model import (
     BLOCK_STARTS,
     INDIRECT,
@@ -34,6 +33,7 @@ from keet.analysis.time_model import (
     Effect,
     TimeModel,
 )
+from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 from keet.units import Quantity

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from keet.documents.document import numbers_in
 from keet.documents.explain import GroundingDocument
-from keet.render.json.explain import launch_document
-from keet.render.json.report import device_document
+from keet.documents.shared_types import DeviceDocument
+from keet.explanation.explain_document import launch_document
 from keet.serve.arguments import ExplainArguments
 from keet.serve.name_patterns import selected_launches
 from keet.serve.report_cache import ReportCache
@@ -68,7 +68,7 @@ def _reply(name: str, asked: ExplainArguments, explanation: Explanation) -> Tool
     here = [launch_document(explanation, each) for each in listed]
     result = ExplainToolResult(
         report=name,
-        device=device_document(shown[0].launch.device),
+        device=DeviceDocument.taken_from(shown[0].launch.device),
         program=_program(program) if program and not asked.offset else None,
         launches=page.entries,
         grounding=GroundingDocument.of(numbers_in(here)),

@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from keet.analysis.capture.report_document import report_document
 from keet.corpus.discovery import is_report_name, looks_like_report
+from keet.documents.shared_types import DeviceDocument
 from keet.documents.show import ShowLaunch
 from keet.errors import UsageError
 from keet.evidence import Sentence, constant, counted, printed
@@ -18,7 +20,6 @@ from keet.formatting import shapes_text
 from keet.ingest.input.files import printable_path
 from keet.profile import Launch, Profile
 from keet.profile.time_order import longest_first
-from keet.render.json.report import device_document, report_document
 from keet.serve.allowed_folders import AllowedFolders, quoted
 from keet.serve.arguments import ListReportsArguments
 from keet.serve.name_patterns import about_regexes, matcher, selected_launches
@@ -156,7 +157,7 @@ def _launches(roots: AllowedFolders, report: OpenReport, asked: ListReportsArgum
         path=report.name,
         format=about.format,
         launch_count=len(profile.launches),
-        devices=[device_document(device) for device in profile.devices],
+        devices=[DeviceDocument.taken_from(device) for device in profile.devices],
         ncu_version=about.ncu_version,
         created=about.created,
         holds=list(coverage.present),

@@ -15,11 +15,11 @@ from keet.documents.diff import (
 )
 from keet.documents.document import D, Document
 from keet.documents.explain import GroundingDocument, UnitDocument
-from keet.documents.finding import FindingDocument
+from keet.documents.finding import FindingDocument, Forecast
 from keet.documents.hotspots import PointerDocument, SpotDocument
 from keet.documents.hotspots_line import AwaitedDocument, PurposeShare
 from keet.documents.metrics import MetricDocument
-from keet.documents.program import ProgramGainDocument, ProgramRowDocument
+from keet.documents.program import ProgramRowDocument
 from keet.documents.shared_types import (
     DeviceDocument,
     Dimensions,
@@ -179,7 +179,7 @@ class ProgramSummary(Document):
 
     us_total: float
     """microseconds of all kernels"""
-    gain: ProgramGainDocument | None
+    gain: Forecast | None
     rows: list[ProgramLine]
     """kernels, the largest share first"""
     texts: list[str]

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.place import Place
 from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
 from keet.documents.document import json_line
+from keet.documents.finding import Place
 from keet.explanation.analyst import explain
+from keet.explanation.explain_document import explain_document, launch_document
 from keet.ingest import read_profile
 from keet.ingest.ncu_rep.instances import _whole_numbers, read_value
 from keet.profile import Launch
-from keet.render.json.explain import explain_document, launch_json
 from kernels_samples.samples import load_samples
 from tests.conftest import REPORTS
 from tests.rows import each_row
@@ -50,7 +50,7 @@ def test_a_single_launch_is_written_like_in_the_document(path: Path) -> None:
     profile = read_profile(path)
     explanation = explain(profile, profile.launches, 5)
     long = [json_line(launch) for launch in explain_document(explanation).launches]
-    assert [launch_json(explanation, each) for each in explanation.launches] == long
+    assert [json_line(launch_document(explanation, each)) for each in explanation.launches] == long
 
 
 def by_line(launch: Launch, of: str, cost: Callable[[Spot], int | None]) -> tuple[Place, ...]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from keet.analysis.ledger import Ledger
-from keet.analysis.place import Place
 from keet.diagnosis.finding import Finding
+from keet.documents.finding import Place
 from keet.explanation.account_rows import account_rows
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.gain_texts import forecast_text

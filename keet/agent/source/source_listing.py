@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from keet.agent.source.kernel_source import SourceExcerpt, excerpts_of, kernel_source, source_lines
-from keet.analysis.place import Place
+from keet.documents.finding import Place
 from keet.errors import one_line
 from keet.explanation.token_budget import count_tokens
 from keet.profile import Launch

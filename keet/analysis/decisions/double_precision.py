@@ -22,10 +22,10 @@ from keet.analysis.kernel.resident_warps import more_warps
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import global_accesses
 from keet.analysis.parameters import Parameter
-from keet.analysis.place import Place
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WORTH, Effect, TimeModel
 from keet.analysis.view_cache import cached_per_view
 from keet.catalog import throughputs
+from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
 from keet.units import Quantity
 

@@ -21,8 +21,8 @@ from keet.analysis.kernel.register_tiles import less_work_likelihood, loads_left
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import NOTABLE_PART
 from keet.analysis.parameters import Parameter
-from keet.analysis.place import Place
 from keet.analysis.time_model import SHARPNESS, Effect, TimeModel
+from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
 from keet.formatting import capitalized
 from keet.units import Quantity

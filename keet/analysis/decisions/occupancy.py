@@ -20,8 +20,8 @@ from keet.analysis.kernel.work_per_warp import WARP
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import POSSIBLE
 from keet.analysis.parameters import Parameter
-from keet.analysis.place import Place
 from keet.analysis.time_model import BLOCK_STARTS, Effect, TimeModel
+from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
 
 # None of the casebook's kernels with two equal limits got faster with more occupancy.

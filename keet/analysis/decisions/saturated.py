@@ -24,8 +24,8 @@ from keet.analysis.kernel.register_tiles import (
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter
-from keet.analysis.place import Place
 from keet.analysis.time_model import DEVICE_WIDE, INDIRECT, SHARPNESS, Effect, TimeModel
+from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
 from keet.formatting import capitalized
 from keet.units import Quantity

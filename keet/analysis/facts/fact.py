@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY
-from keet.analysis.place import Place
 from keet.analysis.view_cache import cached_per_view
+from keet.documents.finding import Place
 from keet.evidence import Evidence
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from keet.analysis.facts.fact import Answer, Fact, RaisedFinding, fact, if_most_
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, NEGLIGIBLE, READ_AGAIN, SIMILAR, WIDEST
 from keet.analysis.parameters import Parameter
-from keet.analysis.place import Place
 from keet.analysis.source_lines.array_accesses import ACCESS_BYTES, is_gather
 from keet.analysis.view_cache import cached_per_view
+from keet.documents.finding import Place
 
 if TYPE_CHECKING:
     from keet.analysis.sass.analyses.reuse import Access

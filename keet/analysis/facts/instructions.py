@@ -11,7 +11,7 @@ from keet.analysis.facts.fact import Answer, Fact, RaisedFinding, fact, if_most_
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, NOTABLE_PART
 from keet.analysis.parameters import Parameter
-from keet.analysis.place import Place
+from keet.documents.finding import Place
 from keet.evidence import Evidence
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from keet.comparison.timing.weighting import RunDoubt
 from keet.diagnosis.finding import Finding
 from keet.documents.diff import NextDocument
 from keet.documents.document import live
-from keet.documents.finding import ForecastDocument
 from keet.documents.whole_run import ReplayReasonDocument
 from keet.evidence import Evidence, Sentence
 from keet.explanation.gain_texts import forecast_text
@@ -106,7 +105,7 @@ def _step(best: _Candidate, whole: float | None, of: str, book: Ledger) -> NextS
         reason=None if finding else _likely(weighted)[0].id,
         text=text,
         action=action,
-        forecast=ForecastDocument(**finding.forecast._asdict()) if finding else None,
+        forecast=finding.forecast if finding else None,
         weighted=weighted,
         cause=finding,
         share=share,

@@ -25,16 +25,17 @@ def analyse_with_sass(path: str) -> Iterator[FileRows]:
 
 
 def _analyse(path: str, *, sass: bool) -> Iterator[FileRows]:
+    from keet.documents.document import json_line
     from keet.explanation.analyst import explain
+    from keet.explanation.explain_document import launch_document
     from keet.ingest import read_profile
-    from keet.render.json.explain import launch_json
 
     read = read_profile(path)
     # A snapshot names the report that it was made from; the store names the file that was read.
     named = read.provenance._replace(path=storable(path))
     profile = replace(read, provenance=named)
     explanation = explain(profile, profile.launches, _TOP, sass=sass, keep=False)
-    for rows in slices_of(explanation, lambda each: launch_json(explanation, each)):
+    for rows in slices_of(explanation, lambda each: json_line(launch_document(explanation, each))):
         yield rows._replace(
             table_problem=profile.run_problem,
             notes=named.notes,

@@ -25,14 +25,8 @@ from keet.corpus.batch.gone_files import is_gone
 from keet.corpus.store.reader import Store
 from keet.corpus.top.groups import GroupMember, TopGroup, find_leaders, find_members
 from keet.corpus.top.launch_filter import TIME_BASE, LaunchFilter, choose
-from keet.documents.top import (
-    By,
-    GainDocument,
-    GapExampleDocument,
-    GpuDocument,
-    OpportunityDocument,
-    TopDocument,
-)
+from keet.documents.finding import Forecast
+from keet.documents.top import By, GapExampleDocument, GpuDocument, OpportunityDocument, TopDocument
 
 DEFAULT_LIMIT = 10
 
@@ -197,12 +191,12 @@ def _saved(leader: TopGroup) -> float | None:
     return _rounded(max(0.0, leader.forecast_of_us - leader.likely_us))
 
 
-def _gain(leader: TopGroup) -> GainDocument | None:
+def _gain(leader: TopGroup) -> Forecast | None:
     times = (leader.slowest_us, leader.likely_us, leader.fastest_us)
     if not leader.forecast_of_us or not all(times):
         return None
     low, likely, high = (round(leader.forecast_of_us / each, 4) for each in times if each)
-    return GainDocument(low=low, likely=likely, high=high)
+    return Forecast(low=low, likely=likely, high=high)
 
 
 def _rounded(microseconds: float | None) -> float | None:

@@ -6,8 +6,8 @@ import math
 from typing import NamedTuple
 
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.place import Place
 from keet.analysis.time_model import MOST_REMOVED, Effect
+from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence, constant
 from keet.findings import ClaimKind, FindingSpec, findings
 from keet.units import Quantity

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from keet.analysis.account import Account
 from keet.analysis.candidate import Candidate
 from keet.analysis.hardware.ceilings import spoken_unit
-from keet.analysis.place import Place
 from keet.analysis.time_model import INDIRECT, WORTH, Effect, TimeModel, attainable, spoken_load
 from keet.catalog import stalls
 from keet.diagnosis.claims.byte_claims import byte_claim
@@ -24,10 +23,10 @@ from keet.diagnosis.claims.other_claims import (
     waiting_claim,
 )
 from keet.diagnosis.diagnosis import cause_certainty
-from keet.diagnosis.finding import LOWER_PRECISION, REDUNDANT_WORK, Forecast
+from keet.diagnosis.finding import LOWER_PRECISION, REDUNDANT_WORK
 from keet.diagnosis.forecast import chance, expected_gain, forecast, possible_gain
 from keet.documents.document import live
-from keet.documents.finding import CauseCertainty
+from keet.documents.finding import CauseCertainty, Forecast, Place
 from keet.documents.model_explanation import ClaimDocument
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, findings
@@ -50,7 +49,7 @@ class EvaluatedClaim(ClaimDocument):
 
     reason: Sentence
     gain: float | None = None
-    forecast: Forecast | None = None  # type: ignore[assignment]
+    forecast: Forecast | None = None
     next_limiter: str | None = None
     """As in a sentence: `the LSU pipe`, `waiting for ...`."""
     floor: Quantity | None = None
@@ -221,7 +220,7 @@ def _places(claim: WorkClaim, own: tuple[Place, ...]) -> tuple[Place, ...]:
     """The model's line, then keet's."""
     if claim.place is None:
         return own
-    return (claim.place, *(place for place in own if place[:2] != claim.place[:2]))
+    return (claim.place, *(place for place in own if place.at != claim.place.at))
 
 
 def _computed(

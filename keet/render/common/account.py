@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from keet.analysis.account import TimePart
 from keet.analysis.hardware.ceilings import Ceiling
-from keet.explanation.account_notes import Note
+from keet.documents.explain import Note
 from keet.explanation.busy_units import distinct_units
 from keet.explanation.explanation_types import LaunchExplanation
 

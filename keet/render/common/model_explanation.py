@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
 MARKS = {"confirmed": "✓", "refuted": "✗", "inconclusive": "?"}
 """Always printed with the word, because a terminal without these characters shows `?` for each."""
-BY_MODEL = "model, computed by keet"
-"""Author of the headline if it is a model's cause."""
 OWN_WORDS = "The numbers in the model's text come from the report; the words are the model's."
 _CHANGED = re.compile(r"(?:@@|[-+])")
 
@@ -250,15 +247,6 @@ def unchecked_text(count: int) -> str:
     those = "1 sentence" if count == 1 else f"{count} sentences"
     contain = "contains" if count == 1 else "contain"
     return f"{those} marked [unchecked] {contain} numbers or comparisons that keet could not check."
-
-
-def unchecked_lines(explanation: Explanation, *, always_named: bool = False) -> Iterator[str]:
-    """Unchecked sentences of all launches, one line each."""
-    named = always_named or len(explanation.launches) > 1
-    for each in explanation.launches:
-        for sentence in each.model_explanation.unchecked if each.model_explanation else ():
-            prefix = f"launch {each.launch.id}, " if named else ""
-            yield prefix + sentence.line
 
 
 def reason_text(reason: str) -> str:

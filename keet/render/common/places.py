@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keet.analysis.place import Place
+from keet.documents.finding import Place
 from keet.formatting import share_text
 
 _DECLARED = {"launches": "launched here", "shared arrays": "declared here"}

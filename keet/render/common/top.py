@@ -30,7 +30,8 @@ from keet.render.common.top_times import (
 )
 
 if TYPE_CHECKING:
-    from keet.documents.top import GainDocument, GpuDocument, OpportunityDocument, TopDocument
+    from keet.documents.finding import Forecast
+    from keet.documents.top import GpuDocument, OpportunityDocument, TopDocument
 
 _MOST_GPUS = 5
 """Maximum number of GPUs with a line above the list."""
@@ -177,7 +178,7 @@ def forecast_text(each: OpportunityDocument) -> str:
     return text.replace(" faster", "").replace(" in the same time", "")
 
 
-def forecast_range(each: OpportunityDocument, gain: GainDocument) -> Sentence:
+def forecast_range(each: OpportunityDocument, gain: Forecast) -> Sentence:
     bounds = [
         Evidence(f"forecast_{name}#store", f"forecast_{name}", value, "", "times faster")
         for name, value in (("low", gain.low), ("likely", gain.likely), ("high", gain.high))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.analysis.place import Place
 from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
+from keet.documents.finding import Place
 from keet.evidence import Evidence
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.profile import Absent
@@ -39,7 +39,7 @@ def _headline(each: LaunchExplanation) -> Content:
 
 
 def _by_model() -> Content:
-    from keet.render.common.model_explanation import BY_MODEL
+    from keet.explanation.explain_document import BY_MODEL
 
     return [" ", element("span", BY_MODEL, class_="badge")]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from keet.analysis.place import Place
 from keet.diagnosis.finding import Finding
+from keet.documents.finding import Place
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.render.common.finding import (
     certainty_of,

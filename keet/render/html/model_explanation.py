@@ -14,6 +14,7 @@ from keet.documents.model_explanation import (
     ModelExplanation,
 )
 from keet.evidence import Prose
+from keet.explanation.explain_document import unchecked_lines
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.render.common.model_explanation import (
     MARKS,
@@ -25,7 +26,6 @@ from keet.render.common.model_explanation import (
     objections_beyond,
     standing,
     title_of,
-    unchecked_lines,
     unchecked_text,
     usage_text,
 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from keet.analysis.place import Place
 from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
 from keet.diagnosis.finding import Finding
+from keet.documents.finding import Place
 from keet.errors import one_line
 from keet.evidence import Evidence
 from keet.explanation.account_rows import AccountRow, account_rows
@@ -288,7 +288,7 @@ def _constraints(each: LaunchExplanation) -> Iterator[TextPiece]:
     for number, text in enumerate((_shape(launch), _resources(launch), _occupancy(launch))):
         if text:
             yield TextPiece(_LIMITS, f"- {text}", group=f"limit {number}")
-    if rates := [figure.text for figure in each.figures if figure.share]:
+    if rates := [figure.text for figure in each.figures if figure.share_pct is not None]:
         yield TextPiece(_LIMITS, f"- Rates: {'; '.join(rates)}", group="limit 3")
     for note in each.healthy:
         yield TextPiece(_LIMITS, f"- Keep: {one_line(note.text)}", group="limit 4")

@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import cache
 
 from keet.analysis.capture.report_cautions import report_cautions
-from keet.analysis.place import Place
 from keet.diagnosis.finding import Finding
+from keet.documents.finding import Place
 from keet.explanation.capture_hints import caution_about
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_figures import figures_text

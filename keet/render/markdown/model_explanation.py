@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from keet.evidence import Evidence
+from keet.explanation.explain_document import BY_MODEL
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formatting import capitalized
 from keet.render.common.computations import computations, in_short
 from keet.render.common.model_explanation import (
-    BY_MODEL,
     MARKS,
     OWN_WORDS,
     causes_beyond,

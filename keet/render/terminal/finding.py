@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from keet.analysis.place import Place
 from keet.diagnosis.finding import Finding
+from keet.documents.finding import Place
 from keet.explanation.certainty import why_only_possible
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.render.common.finding import (

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from keet.documents.model_explanation import Authorship, EditDocument
 from keet.evidence import UNCHECKED, Prose, Sentence
+from keet.explanation.explain_document import BY_MODEL, unchecked_lines
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.render.common.model_explanation import (
-    BY_MODEL,
     OWN_WORDS,
     aim_of,
     edit_status,
     places_of,
-    unchecked_lines,
     unchecked_text,
     usage_text,
 )

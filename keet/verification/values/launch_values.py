@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.hardware.ceilings import spoken_unit
 from keet.analysis.kernel.opcode_mix import PURPOSES
-from keet.analysis.place import Place
 from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
 from keet.diagnosis.finding import Finding
+from keet.documents.finding import Place
 from keet.evidence import Evidence
 from keet.explanation.account_rows import rest_of, rows_of_any_size
 from keet.explanation.precedents import nearest_case, precedents_of

@@ -262,7 +262,7 @@ def test_an_objection_without_a_cause_of_its_own_moves_nothing() -> None:
 
 def test_json_and_text_agree() -> None:
     """The verdict of the document is the headline of the page, with the mark in both."""
-    from keet.render.json.explain import explain_document
+    from keet.explanation.explain_document import explain_document
 
     done = series(pipe(claim=HALF))
     author = Authorship("fake", usage(2, 0, 0, 0, "unknown", 0.0), None, None)

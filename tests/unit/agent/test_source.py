@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from keet.agent.source.constants import read_constants, source_literals
 from keet.agent.source.kernel_source import kernel_source
 from keet.agent.source.source_listing import kernel_files, shown_source
-from keet.analysis.place import Place
+from keet.documents.finding import Place
 from keet.explanation.token_budget import count_tokens
 from keet.ingest import read_profile
 from keet.profile import Launch

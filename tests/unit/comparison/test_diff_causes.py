@@ -24,7 +24,7 @@ from keet.analysis.ledger import Ledger
 from keet.comparison.causes.explained_pair import ExplainedPair, WeightedLaunch
 from keet.comparison.causes.finding_changes import changed_findings, outcome
 from keet.comparison.compare import Difference
-from keet.diagnosis.finding import Forecast
+from keet.documents.finding import Forecast
 from tests.rows import each_row
 
 

@@ -20,9 +20,10 @@ from keet.corpus.store.large_report import joined
 from keet.corpus.store.part_queue import PartQueue
 from keet.corpus.store.reader import open_store
 from keet.corpus.store.report_rows import rows_of, slices_of
+from keet.documents.document import json_line
 from keet.explanation.analyst import explain
+from keet.explanation.explain_document import launch_document
 from keet.ingest import read_profile
-from keet.render.json.explain import launch_json
 from tests.conftest import REPORTS
 from tests.unit.corpus import fake_analyses
 from tests.unit.corpus.fake_analyses import SLICES, sliced
@@ -33,9 +34,9 @@ from tests.unit.corpus.pool_in_process import PoolInProcess
 def test_slices_are_the_rows_of_the_report(most: int) -> None:
     profile = read_profile(REPORTS / "tour_full.ncu-rep")
     told = explain(profile, profile.launches, 5, sass=False)
-    found = list(slices_of(told, lambda each: launch_json(told, each), most))
+    found = list(slices_of(told, lambda each: json_line(launch_document(told, each)), most))
     assert [len(rows.launches) for rows in found] == {1: [1, 1, 1], 2: [2, 1]}.get(most, [3])
-    assert joined(found) == rows_of(told, lambda each: launch_json(told, each))
+    assert joined(found) == rows_of(told, lambda each: json_line(launch_document(told, each)))
 
 
 def test_a_report_without_launches_is_one_slice() -> None:

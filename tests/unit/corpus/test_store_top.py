@@ -13,7 +13,8 @@ from keet.corpus.store.part_writer import write_part
 from keet.corpus.store.reader import open_store
 from keet.corpus.store.report_rows import FileRows
 from keet.corpus.top.ranking import Selection, find_top
-from keet.documents.top import GainDocument, GpuDocument, OpportunityDocument, TopDocument
+from keet.documents.finding import Forecast
+from keet.documents.top import GpuDocument, OpportunityDocument, TopDocument
 from keet.errors import UsageError
 from keet.explanation.headline import DEBUG_BUILD_TEXT
 from keet.render.common.top import forecast_text, group_finding
@@ -48,7 +49,7 @@ def test_a_group(tmp_path: Path) -> None:
             compute_capability="9.0", sm_count=132, launches=2, untimed=0, time_us=400.0, share=1.0,
             limiter="L2", finding="narrow_access", finding_launches=2,
             # 100 us become 50, 300 become 100: 400 / 150.
-            forecast=GainDocument(low=1.0, likely=2.6667, high=4.0), saved_us=250.0, saved_share=0.625, not_judged=0,
+            forecast=Forecast(low=1.0, likely=2.6667, high=4.0), saved_us=250.0, saved_share=0.625, not_judged=0,
             path="p", launch=1, gone=True, basis="reports", run_launches=None, replay_gaps=0,
             saved_of_us=400.0, unknown_us=None, unlike_us=None, variant=None, debug_builds=0,
         ),

@@ -15,7 +15,8 @@ from keet.analysis.kernel.archetype import archetype_of
 from keet.analysis.launch_view import LaunchView
 from keet.diagnosis.advice import advice_for
 from keet.diagnosis.diagnosis import diagnose
-from keet.diagnosis.finding import Advice, Finding, Forecast
+from keet.diagnosis.finding import Advice, Finding
+from keet.documents.finding import Forecast
 from keet.errors import KeetError
 from keet.evidence import Sentence
 from keet.findings import findings

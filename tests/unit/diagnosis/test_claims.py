@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from keet.analysis.account import account_of
 from keet.analysis.candidate import MAX_GAIN
-from keet.analysis.place import Place
 from keet.analysis.time_model import Effect
 from keet.catalog import stalls
 from keet.diagnosis.claims.claim import WorkClaim
@@ -26,6 +25,7 @@ from keet.diagnosis.claims.evaluation import (
 )
 from keet.diagnosis.claims.ranking import RankedCause, rank_with_claims
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
+from keet.documents.finding import Place
 from keet.findings import FindingSpec, findings
 from keet.units import Quantity
 from tests.rows import each_row

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from keet.analysis.candidate import MAX_GAIN, Basis, Candidate
 from keet.analysis.limits import LEAST_KERNEL_NS
 from keet.analysis.time_model import Effect
-from keet.diagnosis.finding import Forecast
 from keet.diagnosis.forecast import (
     ABOVE,
     BELOW,
@@ -23,6 +22,7 @@ from keet.diagnosis.forecast import (
     forecast,
     possible_gain,
 )
+from keet.documents.finding import Forecast
 from keet.evidence import Sentence
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up, model_of

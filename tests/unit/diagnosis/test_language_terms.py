@@ -7,8 +7,9 @@ from typing import get_args
 from keet.analysis.kernel.language import Language, language_of
 from keet.analysis.launch_view import LaunchView
 from keet.diagnosis.advice import advice_for
-from keet.diagnosis.finding import Finding, Forecast
+from keet.diagnosis.finding import Finding
 from keet.diagnosis.language_terms import CPP, in_language
+from keet.documents.finding import Forecast
 from keet.evidence import Sentence
 from keet.findings import findings
 from keet.profile import KernelName, Launch

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from keet.analysis.ledger import Ledger
-from keet.diagnosis.finding import Finding, Forecast
+from keet.diagnosis.finding import Finding
+from keet.documents.finding import Forecast
 from keet.evidence import Evidence, Sentence, constant
 from keet.explanation.gain_texts import forecast_text, range_text
 from tests.rows import each_row

@@ -14,6 +14,7 @@ from keet.comparison.pairing.sides import Side, SideCapture
 from keet.documents.document import plain
 from keet.documents.show import GapDocument
 from keet.explanation.analyst import explain
+from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation
 from keet.explanation.large_reports import fair_shares, launches_to_explain
 from keet.explanation.program import ProgramCollector, ProgramExplanation, program_of
@@ -27,7 +28,6 @@ from keet.render.common.program import (
     shown_launches,
     whose_text,
 )
-from keet.render.json.explain import explain_document
 from keet.render.markdown.explain import explain_markdown
 from tests.many_launches import different, repeated
 

@@ -9,7 +9,8 @@ import pytest
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.diagnosis import diagnose
-from keet.diagnosis.finding import CauseCertainty, Finding, Forecast
+from keet.diagnosis.finding import Finding
+from keet.documents.finding import CauseCertainty, Forecast
 from keet.evidence import Sentence
 from keet.explanation.certainty import why_only_possible
 from keet.explanation.ncu_rules import judge_rule, precedes_findings, second_opinion

@@ -11,8 +11,9 @@ import pytest
 from keet.analysis.ledger import Ledger
 from keet.catalog.case_summaries import CASE_SUMMARIES, case_summaries
 from keet.catalog.precedents import PRECEDENTS, Precedents, precedents
-from keet.diagnosis.finding import Finding, Forecast
+from keet.diagnosis.finding import Finding
 from keet.documents.cases import CaseDocument, CaseStepDocument
+from keet.documents.finding import Forecast
 from keet.explanation import precedents as told
 from keet.explanation.analyst import explain
 from keet.explanation.casebook import casebook, summaries_text, telling_lines

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.diagnosis.finding import Finding, Forecast
+from keet.diagnosis.finding import Finding
+from keet.documents.finding import Forecast
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import (

@@ -12,7 +12,7 @@ from keet.analysis.ledger import Ledger
 from keet.analysis.memory_work import global_loads_part, global_part
 from keet.analysis.time_model import TimeModel
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
-from keet.diagnosis.finding import Forecast
+from keet.documents.finding import Forecast
 from keet.explanation.analyst import _healthy
 from keet.explanation.gain_texts import forecast_text
 from keet.explanation.headline import _headline, verdict_of

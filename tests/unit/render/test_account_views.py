@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from keet.explanation.analyst import explain
+from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation
 from keet.ingest import read_profile
-from keet.render.json.explain import explain_document
 from keet.render.markdown.context import context_text
 from keet.render.markdown.explain import explain_markdown
 from keet.render.terminal.console import to_text

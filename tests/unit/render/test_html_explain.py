@@ -9,7 +9,7 @@ from statistics import median
 
 import pytest
 
-from keet.diagnosis.finding import Forecast
+from keet.documents.finding import Forecast
 from keet.evidence import Evidence
 from keet.explanation.analyst import explain, with_first
 from keet.explanation.explanation_types import Explanation

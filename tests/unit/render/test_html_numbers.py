@@ -17,6 +17,7 @@ from keet.analysis.roofline.launch_roofline import find_roofline
 from keet.documents.explain import ExplainDocument
 from keet.documents.program import ProgramDocument
 from keet.explanation.analyst import explain
+from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation
 from keet.formatting import times_text
 from keet.ingest import read_profile
@@ -29,7 +30,6 @@ from keet.render.html.capture import capture_section
 from keet.render.html.explain import explain_page, reports_page
 from keet.render.html.roofline import roofline_figure
 from keet.render.html.rules import message_text
-from keet.render.json.explain import explain_document
 from tests.many_launches import repeated
 from tests.page_parts import links_in, page_tree, table_rows, value_of, with_class, words
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from keet.analysis.place import Place
 from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
 from keet.catalog import stalls
+from keet.documents.finding import Place
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.ingest import read_profile

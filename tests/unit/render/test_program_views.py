@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from evals.public_reports import MANUALLY_READ, NOT_FOUND
 from keet.explanation.analyst import explain
+from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation
 from keet.explanation.program import program_of
 from keet.ingest import read_profile
 from keet.profile import Profile
 from keet.render.common.detail import MOST_LINES, Detail, details_that_fit
 from keet.render.common.program import listed_rows
-from keet.render.json.explain import explain_document
 from keet.render.markdown.explain import explain_markdown
 from keet.render.terminal.console import to_text
 from keet.render.terminal.explain import explain_view

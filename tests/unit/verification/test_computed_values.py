@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.place import Place
 from keet.comparison.verify_values import computed_values
+from keet.documents.finding import Place
 from keet.explanation.analyst import explain
 from keet.explanation.precedents import precedents_of, precedents_text
 from keet.ingest import read_profile

@@ -1,0 +1,219 @@
+"""An explanation as its document: what JSON, the Python API and MCP give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from keet.analysis.account import TimePart
+from keet.analysis.capture.report_document import report_document
+from keet.diagnosis.finding import Finding
+from keet.documents.document import Streamed, numbers_in
+from keet.documents.explain import (
+    ExplainDocument,
+    ExplainLaunch,
+    GroundingDocument,
+    LaunchVerdict,
+    PartDocument,
+    UnitDocument,
+)
+from keet.documents.finding import (
+    FindingDocument,
+    MinorDocument,
+    NearestDocument,
+    PrecedentsDocument,
+)
+from keet.documents.shared_types import DeviceDocument
+from keet.evidence import finite
+from keet.explanation.certainty import why_only_possible
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
+from keet.explanation.precedents import nearest_case, precedents_of
+from keet.explanation.program import ProgramCollector
+
+BY_MODEL = "model, computed by keet"
+"""Author of the headline if it is a model's cause."""
+Fields = dict[str, Any]
+
+
+def explain_document(explanation: Explanation) -> ExplainDocument:
+    return explain_stream(explanation).document()
+
+
+def explain_stream(explanation: Explanation) -> Streamed[ExplainDocument]:
+    """The document, one launch after the other."""
+    return Streamed(ExplainDocument, explain_fields(explanation))
+
+
+def explain_fields(explanation: Explanation) -> Iterator[tuple[str, Any]]:
+    """Fields after the launches are computed when the launches have been written."""
+    profile, author = explanation.profile, explanation.author
+    if author:
+        some = any(each.model_explanation for each in explanation.launches)
+        yield "author", author.author if some else "analyst"
+    devices = [DeviceDocument.taken_from(device) for device in profile.devices]
+    yield "report", report_document(profile)
+    yield "device", devices[profile.devices.index(explanation.asked[0].device)]
+    yield "devices", devices
+    passed = ProgramCollector(explanation)
+    printed: list[int] = []
+    yield "launches", _launches(explanation, passed, printed)
+    run, program = explanation.whole_run, passed.program()
+    unchecked = unchecked_lines(explanation, always_named=True) if author else ()
+    numbers = sum(printed) + numbers_in([run, program])
+    yield "grounding", GroundingDocument.of(numbers, unchecked)
+    if author:
+        yield "usage", author.usage
+        yield "problem", author.problem
+        yield "transcript", author.transcript
+    if run:
+        yield "run", run
+    if program:
+        yield "program", program
+
+
+def unchecked_lines(explanation: Explanation, *, always_named: bool = False) -> Iterator[str]:
+    """A model's unchecked sentences about all launches, one line each."""
+    named = always_named or len(explanation.launches) > 1
+    for each in explanation.launches:
+        for sentence in each.model_explanation.unchecked if each.model_explanation else ():
+            prefix = f"launch {each.launch.id}, " if named else ""
+            yield prefix + sentence.line
+
+
+def _launches(
+    explanation: Explanation, passed: ProgramCollector, printed: list[int]
+) -> Iterator[ExplainLaunch]:
+    """Launches may be explained while they are written, so they are iterated once. `printed`: how
+    many numbers the sentences of each launch have."""
+    for each in passed:
+        document = launch_document(explanation, each)
+        printed.append(numbers_in(document))
+        yield document
+
+
+def launch_document(explanation: Explanation, each: LaunchExplanation) -> ExplainLaunch:
+    launch, duration = each.launch, each.launch.get("duration")
+    return ExplainLaunch(
+        id=launch.id,
+        kernel=launch.kernel,
+        kernel_full=launch.name.full,
+        device=explanation.profile.devices.index(launch.device),
+        grid=launch.grid,
+        block=launch.block,
+        duration=duration.to("us") if duration else None,
+        figures=each.figures,
+        verdict=_verdict(explanation, each),
+        ceilings=[
+            UnitDocument(unit=c.name, reached_pct=finite(c.reached), evidence=c.reached)
+            for c in each.ceilings
+        ],
+        findings=[
+            _finding(rank, finding, each, **_model_fields(explanation, each, finding))
+            for rank, finding in enumerate(each.findings, 1)
+        ],
+        all_fixed=each.all_fixed.if_known if each.all_fixed else None,
+        order_reason=each.order_reason,
+        minor=[_minor(finding) for finding in each.minor],
+        account=[_part(part) for part in each.account.parts],
+        notes=each.notes,
+        healthy=each.healthy,
+        skipped=list(each.skipped),
+        machine_code=each.view.code_state,
+        second_opinion=each.second_opinion,
+        evidence={piece.id: piece for piece in each.evidence},
+        **_by_model(explanation, each),
+        **_in_run(explanation, each),
+    )
+
+
+def _verdict(explanation: Explanation, each: LaunchExplanation) -> LaunchVerdict:
+    verdict, said = each.verdict, each.model_explanation
+    by: Fields = {"by": "keet"} if explanation.author else {}
+    if said and said.leads:
+        by = {"by": BY_MODEL, "analyst_headline": said.analyst_headline}
+    return LaunchVerdict(
+        limiter=verdict.limiter if verdict.reached else None,
+        reached_pct=finite(verdict.reached),
+        headline=verdict.headline,
+        **by,
+    )
+
+
+def _part(part: TimePart) -> PartDocument:
+    return PartDocument(
+        id=part.id,
+        part=part.label,
+        share=round(float(part.share.value) / 100, 6),
+        us=float(part.us.value) if part.us else None,
+        evidence=[part.share, *part.evidence],
+        children=[_part(child) for child in part.children],
+    )
+
+
+def _in_run(explanation: Explanation, each: LaunchExplanation) -> Fields:
+    if explanation.whole_run is None:
+        return {}
+    return {"in_run": each.in_run, "replay": each.replay}
+
+
+def _by_model(explanation: Explanation, each: LaunchExplanation) -> Fields:
+    if explanation.author is None:
+        return {}
+    said = each.model_explanation
+    return {"hypotheses": said.hypotheses if said else (), "model": said}
+
+
+def _model_fields(explanation: Explanation, each: LaunchExplanation, finding: Finding) -> Fields:
+    if explanation.author is None:
+        return {}
+    causes = each.model_explanation.causes if each.model_explanation else ()
+    why = " ".join(cause.text for cause in causes if cause.finding == finding.id)
+    return {"why": why or None, "origin": finding.origin}
+
+
+def _finding(
+    rank: int, finding: Finding, each: LaunchExplanation, **by_model: Any
+) -> FindingDocument:
+    precedents = precedents_of(finding)
+    reason = why_only_possible(finding, each.view, each.account) or None
+    return FindingDocument(
+        id=finding.id,
+        rank=rank,
+        cause_certainty=finding.cause_certainty,
+        certainty_reason=reason,
+        confidence=finding.confidence,
+        confidence_reason=reason,
+        title=finding.title,
+        text=finding.text,
+        action=finding.action,
+        forecast=finding.forecast.if_known,
+        precedents=PrecedentsDocument.taken_from(precedents) if precedents else None,
+        nearest_case=_nearest(finding, each),
+        locations=finding.places,
+        evidence=list(finding.evidence),
+        **by_model,
+    )
+
+
+def _nearest(finding: Finding, each: LaunchExplanation) -> NearestDocument | None:
+    case = nearest_case(finding, each)
+    if case is None:
+        return None
+    return NearestDocument(
+        id=case.id,
+        archetype=case.archetype,
+        language=case.language,  # type: ignore[arg-type]
+        gain=case.gain,
+        changes=list(case.changes),
+    )
+
+
+def _minor(finding: Finding) -> MinorDocument:
+    return MinorDocument(
+        id=finding.id,
+        cause_certainty=finding.cause_certainty,
+        title=finding.title,
+        text=finding.text,
+        forecast=finding.forecast.if_known,
+        evidence=list(finding.evidence),
+    )
