@@ -79,7 +79,7 @@ def diff(  # noqa: PLR0913 - the options of the command
     _check_tables(sides, times)
     difference = compare(*sides, guess=force or launches is not None)
     if not force:
-        check_comparable(difference, _OPTIONS, "force=True")
+        check_comparable(difference, "force=True", _OPTIONS)
     if gate is not None:
         difference = gate_difference(difference, float(gate), names)
     return DiffResult(difference)

@@ -27,8 +27,7 @@ from keet.cli.arguments import (
     view_top,
 )
 from keet.cli.quiet import loud_stderr
-from keet.errors import ExitCode, KeetError, NotComparable, UsageError, one_line
-from keet.formatting import count_noun
+from keet.errors import ExitCode, KeetError, UsageError, one_line
 from keet.safe_text import visible
 
 if TYPE_CHECKING:
@@ -162,6 +161,7 @@ def run(args: Namespace) -> int:
 def _run(args: Namespace) -> int:
     from keet.comparison.compare import compare
     from keet.comparison.gate import gate_difference
+    from keet.comparison.option_advice import check_comparable
 
     check_page(args, sys.stdout)
     if args.metric and args.gate is None:
@@ -169,7 +169,8 @@ def _run(args: Namespace) -> int:
     before, after = _sides(args)
     _check_times(before, after)
     difference = compare(before, after, guess=args.force or args.launch is not None)
-    _check(difference, args)
+    if not args.force:
+        check_comparable(difference, "--force")
     if args.gate is not None:
         difference = gate_difference(difference, args.gate, args.metric)
     _print(args, difference)
@@ -237,17 +238,6 @@ def _run_table(args: Namespace, which: int, reports: int) -> Path | None:
             "each table next to its report"
         )
     return found
-
-
-# --- whether it may be
-
-
-def _check(difference: Difference, args: Namespace) -> None:
-    forbidden = difference.forbidden
-    if forbidden and not args.force:
-        others = len(forbidden) - 1
-        more = f" (and {count_noun(others, 'more reason')})" if others else ""
-        raise NotComparable(f"{forbidden[0].text}{more}; to compare anyway: --force")
 
 
 # --- output

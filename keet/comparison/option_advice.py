@@ -21,14 +21,17 @@ _OF_DIFF = re.compile(r"(?<!keet diff )(--run-table-before|--times N:M|--launch 
 _WITH_DIFF = r"keet diff \1"
 
 
-def check_comparable(difference: Difference, options: Mapping[str, str], force: str) -> None:
-    """Raise if the sides are not comparable. `options`: the caller's names for options of `keet
-    diff`. `force`: how to compare anyway."""
+def check_comparable(
+    difference: Difference, force: str, options: Mapping[str, str] | None = None
+) -> None:
+    """Raise if the sides are not comparable. `force`: how to compare anyway. `options`: the
+    caller's names for options of `keet diff`; None: the same."""
     if not difference.forbidden:
         return
     first, *others = difference.forbidden
     more = f" (and {count_noun(len(others), 'more reason')})" if others else ""
-    raise NotComparable(f"{first.text_with(options)}{more}; to compare anyway: {force}")
+    text = first.text if options is None else first.text_with(options)
+    raise NotComparable(f"{text}{more}; to compare anyway: {force}")
 
 
 def name_keet_diff_options(found: Difference) -> Difference:

@@ -46,7 +46,7 @@ def _compare(
     guess = asked.force or asked.before_launch is not None
     difference = compare(*sides, guess=guess, on_launch=call.steps("explaining launch"))
     if not asked.force:
-        check_comparable(difference, _OPTIONS, "force")
+        check_comparable(difference, "force", _OPTIONS)
     return difference
 
 

@@ -21,7 +21,7 @@ _LEAST = 0.03
 """Smallest change of a line that is reported, as a share of the longer side's time."""
 SURE = 2.0
 """Standard deviations of sampling that a difference must exceed."""
-_NONE_SEEN = 3.0
+NONE_SEEN = 3.0
 """Rule of three: a line that none of n samples hit takes less than 3/n of the time, with 95 %
 confidence."""
 
@@ -84,7 +84,7 @@ class SideLines(NamedTuple):
     @property
     def unseen(self) -> float:
         """Nanoseconds that a line without a sample may take at most."""
-        return _NONE_SEEN * self.per_sample
+        return NONE_SEEN * self.per_sample
 
     def cost(self, location: Location) -> LineCost:
         """Of a line that exists. A line without a sample may have missed one by chance."""

@@ -97,7 +97,7 @@ def _step(best: _Candidate, whole: float | None, of: str, book: Ledger) -> NextS
         )
     else:
         action = f"{capitalized(_likely(weighted)[0].how_to_tell)}."
-        text = Sentence("{kernel}: {gap}", kernel=launch.kernel, gap=_gap_text(weighted))
+        text = Sentence("{kernel}: {gap}", kernel=launch.kernel, gap=_gap_text(weighted, book))
     return NextStep(
         launch=launch.id,
         kernel=launch.kernel,
@@ -144,14 +144,17 @@ def _likely(weighted: WeightedLaunch) -> tuple[ReplayReasonDocument, ...]:
     return tuple(reason for reason in reasons if reason.id != "concurrency")
 
 
-def _gap_text(weighted: WeightedLaunch) -> Sentence:
+def _gap_text(weighted: WeightedLaunch, book: Ledger) -> Sentence:
     """`116x as long in the run as under replay, likely because of managed or host memory`"""
     replay = weighted.explanation.replay
     if replay is None:
         raise ValueError("the replay of this launch is what happened in the run")
+    factor = Quantity(max(replay.ratio, 1 / replay.ratio), "x")
     return Sentence(
         "{factor:times} as long {where}, likely because of {reasons}",
-        factor=replay.evidence[-1],
+        factor=book.derived(
+            "gap of the next step", factor, "the longer of replay and run, over the other"
+        ),
         where="in the run as under replay" if replay.ratio > 1 else "under replay as in the run",
         reasons=" and ".join(REASON_NAMES[reason.id] for reason in _likely(weighted)),
     )

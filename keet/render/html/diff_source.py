@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.causes.line_changes import (
+    NONE_SEEN,
     NOTHING,
     SURE,
     LineCost,
@@ -15,6 +16,7 @@ from keet.comparison.causes.line_changes import (
     read_lines,
     sampled_time,
 )
+from keet.evidence import Reference, Sentence, constant
 from keet.formatting import percent_text, share_cell
 from keet.profile.launch import Location
 from keet.profile.names import file_name
@@ -101,23 +103,26 @@ def common_unit(wholes: Sequence[float]) -> str:
     return Quantity(min(filter(None, wholes), default=0.0), "ns").scaled_unit()
 
 
-def _few_samples(*sides: SideLines) -> str | None:
+def _few_samples(*sides: SideLines) -> Sentence | None:
     if min(side.samples for side in sides) >= _FEW:
         return None
-    counts = _of_both(f"{side.samples:,}" for side in sides)
-    errors = _of_both(sampled_time(_error(side)) for side in sides)
-    unseen = _of_both(sampled_time(side.unseen) for side in sides)
-    return (
-        f"Few samples: {counts}. By chance, the time of the hottest line may be off by up to about "
-        f"{errors} (two standard deviations), and by more where SMs run in step: their samples are "
-        f"then not independent. A line that no sample hit took below about {unseen} (rule of "
-        "three: 3/n of the time, of n samples, with 95 % confidence)."
+    return Sentence(
+        "Few samples: {counts}. By chance, the time of the hottest line may be off by up to about "
+        "{errors} (two standard deviations), and by more where SMs run in step: their samples are "
+        "then not independent. A line that no sample hit took below about {unseen} (rule of "
+        "three: {rule}/n of the time, of n samples, with {sure} % confidence).",
+        counts=_of_both(f"{side.samples:,}" for side in sides),
+        errors=_of_both(sampled_time(_error(side)) for side in sides),
+        unseen=_of_both(sampled_time(side.unseen) for side in sides),
+        rule=constant(NONE_SEEN, "", "samples that a line without a sample may have missed"),
+        sure=constant(95, "", "confidence of the rule of three in per cent"),
     )
 
 
-def _of_both(texts: Iterable[str]) -> str:
-    before, after = texts
-    return f"{before} before and {after} after"
+def _of_both(numbers: Iterable[str]) -> Sentence:
+    """Of the samples of both sides, which have no ledger."""
+    before, after = (Reference(each, ()) for each in numbers)
+    return Sentence.of((before, " before and ", after, " after"))
 
 
 def _error(side: SideLines) -> float:
