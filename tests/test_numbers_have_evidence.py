@@ -77,7 +77,7 @@ NOT_YET = {
     "RegressionDocument.text",
     "GateDocument.not_gated",
 }
-"""TODO: texts of documents that are not sentences yet. To be emptied."""
+"""Texts of documents that are not sentences yet: this table has to become empty."""
 
 
 class Text(NamedTuple):
