@@ -31,7 +31,11 @@ class PartialSampling(NamedTuple):
     """Share of the launch that the samples cover, 0 to 1."""
     remedy: str
 
-    def __str__(self) -> Sentence:
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def text(self) -> Sentence:
         return Sentence(
             "the samples cover only the first {share:.1f} of the launch (the buffer was full)",
             share=constant(100 * self.share, "%", "share of the launch with samples"),

@@ -78,7 +78,7 @@ def examined(
             skipped=[_skipped("hotspots", found), *skipped],
         )
     if found.partial:
-        partial = Absent(str(found.partial), found.partial.remedy)
+        partial = Absent(found.partial.text, found.partial.remedy)
         skipped.insert(0, _skipped("sampling", partial))
     texts = launch.disassembly if found.by == "instruction" else {}
     if isinstance(texts, Absent):

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 from keet.analysis.capture.profile_notes import profile_notes
 from keet.analysis.capture.report_cautions import report_cautions
 from keet.documents.shared_types import (
     DeviceDocument,
-    NonFinite,
     OriginDocument,
     ReportDocument,
 )
 from keet.profile import Device, Profile
-from keet.units import Number
 
 
 def report_document(profile: Profile) -> ReportDocument:
@@ -26,12 +22,3 @@ def report_document(profile: Profile) -> ReportDocument:
 
 def device_document(device: Device) -> DeviceDocument:
     return DeviceDocument.taken_from(device)
-
-
-def finite(value: Number) -> tuple[Number | None, NonFinite | None]:
-    """A number that JSON can represent, and the name of a value that it cannot (nan, inf)."""
-    if isinstance(value, int) or math.isfinite(value):
-        return value, None
-    if math.isnan(value):
-        return None, "nan"
-    return None, "inf" if value > 0 else "-inf"

@@ -116,7 +116,7 @@ def _launch_view(found: Examined, layout: _Layout, columns: str) -> _RowsView:
         )
     ]
     if found.partial:
-        text = Sentence("; ").join([str(found.partial), found.partial.remedy])
+        text = Sentence("; ").join([found.partial.text, found.partial.remedy])
         parts.append(Text(text, style="yellow"))
     if few := few_samples_text(found):
         parts.append(Text(few, style="yellow"))
