@@ -75,6 +75,8 @@ def examined(
             total=None,
             rows_total=0,
             rows=(),
+            instruction_mix=None,
+            reuse=None,
             skipped=[_skipped("hotspots", found), *skipped],
         )
     if found.partial:
