@@ -27,11 +27,11 @@ class StallDocument(Document):
 class SpotDocument(Placed, Document):
     file: str | None
     line: int | None
-    source: str | None = None
+    source: str | None
     """The text of the line, if the source is available."""
     address: int | None
     """Set if the row is a single instruction."""
-    sass: str | None = None
+    sass: str | None
     instructions: int
     """Number of machine instructions in the row."""
     share: float | None
@@ -50,9 +50,9 @@ class SpotDocument(Placed, Document):
     wavefronts_shared: int | None
     wavefronts_shared_excess: int | None
     """Wavefronts beyond those needed without bank conflicts."""
-    purposes: Sequence[PurposeShare] = ()
+    purposes: Sequence[PurposeShare]
     """Shares of the row's executed warp instructions; empty without a machine-code analysis."""
-    waits: Sequence[WaitDocument] = ()
+    waits: Sequence[WaitDocument]
     """Both ends of the row's waits; empty without a machine-code analysis."""
 
     @property
@@ -108,14 +108,14 @@ class HotspotsLaunch(Document):
     rows_total: int
     """Number of rows without the limit of --top."""
     rows: Sequence[SpotDocument]
-    instruction_mix: list[PurposeShare] | None = None
+    instruction_mix: list[PurposeShare] | None
     """What the launch's executed warp instructions are for; shares add up to 1. Null: see
     `skipped`."""
-    reuse: list[PointerDocument] | None = None
+    reuse: list[PointerDocument] | None
     """One row per pointer that is read, most bytes first. Null: see `skipped`."""
     line: LineDocument | None = None
     """With --line: everything about that line."""
-    skipped: Sequence[SkippedDocument] = ()
+    skipped: Sequence[SkippedDocument]
 
 
 @dataclass(frozen=True, kw_only=True)

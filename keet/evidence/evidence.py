@@ -84,8 +84,8 @@ class Evidence(NamedTuple):
 
 
 def constant(value: Number, unit: str, label: str) -> Evidence:
-    """A number that no report measures: a constant of the source or of an architecture. It has no
-    id, and is in no ledger."""
+    """A number that no report measures (a constant of the source or of an architecture), or a count
+    of a listing, whose document has no evidence. It has no id, and is in no ledger."""
     return Evidence("", slug_of(label), value, unit, label)
 
 

@@ -281,7 +281,7 @@ def _partial(view: LaunchView) -> list[Skipped]:
     """Warp samples that cover only a part of the launch: line ranks hold for that part only."""
     samples = view.launch.get("samples_total")
     partial = partial_sampling(view.launch, int(samples.value)) if samples else None
-    return [Skipped(WHOLE_LAUNCH, partial.text(view.ledger), partial.remedy)] if partial else []
+    return [Skipped(WHOLE_LAUNCH, partial.text_in(view.ledger), partial.remedy)] if partial else []
 
 
 def _without_code(view: LaunchView) -> list[Skipped]:

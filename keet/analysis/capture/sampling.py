@@ -34,7 +34,7 @@ class PartialSampling(NamedTuple):
     remedy: str
     launch: int
 
-    def text(self, ledger: Ledger) -> Sentence:
+    def text_in(self, ledger: Ledger) -> Sentence:
         """With the share as evidence in this ledger."""
         share = Quantity(100 * self.share, "%")
         return Sentence(
@@ -42,8 +42,9 @@ class PartialSampling(NamedTuple):
             share=ledger.derived("sampled_share", share, "part of the launch that samples cover"),
         )
 
-    def __str__(self) -> str:
-        return self.text(Ledger(str(self.launch)))
+    @property
+    def text(self) -> Sentence:
+        return self.text_in(Ledger(str(self.launch)))
 
 
 def partial_sampling(launch: Launch, samples: int) -> PartialSampling | None:

@@ -15,8 +15,14 @@ from typing import Literal, NamedTuple
 from keet.analysis.capture.sampling import PartialSampling, partial_sampling
 from keet.catalog import all_names, metric_with_id, stalls
 from keet.documents.document import live
-from keet.documents.hotspots import HotspotsLaunch, SpotDocument, StallDocument
-from keet.documents.hotspots_line import WaitDocument
+from keet.documents.hotspots import (
+    HotspotsLaunch,
+    PointerDocument,
+    SpotDocument,
+    StallDocument,
+)
+from keet.documents.hotspots_line import PurposeShare, WaitDocument
+from keet.documents.shared_types import SkippedDocument
 from keet.evidence import Evidence, slug_of
 from keet.profile import SAMPLES_BY_REASON, Absent, Launch, Location, Workload
 from keet.units import Number
@@ -54,8 +60,12 @@ class RowWait(WaitDocument):
 
 @dataclass(frozen=True, kw_only=True)
 class Spot(SpotDocument):
-    """A source line or an instruction with its costs. `None`: not collected."""
+    """A source line or an instruction with its costs. `None`: not collected. What has a default is
+    added by `keet hotspots`."""
 
+    source: str | None = None
+    sass: str | None = None
+    purposes: Sequence[PurposeShare] = ()
     waits: Sequence[RowWait] = ()
 
 
@@ -68,6 +78,9 @@ class Hotspots(HotspotsLaunch):
     """`executed` if there are no samples."""
     total: int
     rows: tuple[Spot, ...]
+    instruction_mix: list[PurposeShare] | None = None
+    reuse: list[PointerDocument] | None = None
+    skipped: Sequence[SkippedDocument] = ()
     launch: Launch = live()
     partial: PartialSampling | None = live()
     """Set if the samples cover only a part of the launch."""

@@ -75,10 +75,12 @@ def examined(
             total=None,
             rows_total=0,
             rows=(),
+            instruction_mix=None,
+            reuse=None,
             skipped=[_skipped("hotspots", found), *skipped],
         )
     if found.partial:
-        partial = Absent(str(found.partial), found.partial.remedy)
+        partial = Absent(found.partial.text, found.partial.remedy)
         skipped.insert(0, _skipped("sampling", partial))
     texts = launch.disassembly if found.by == "instruction" else {}
     if isinstance(texts, Absent):

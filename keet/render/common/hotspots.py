@@ -19,7 +19,7 @@ _FEW = 100
 """With fewer samples, a share of one half is off by ten percentage points or more by chance."""
 
 
-def launch_list(launches: Sequence[HotspotsLaunch]) -> Sentence:
+def launch_list(launches: Sequence[Launch | HotspotsLaunch]) -> Sentence:
     names = ", ".join(f"#{launch.id} {launch.kernel}" for launch in launches[:4])
     return with_more(names, len(launches) - 4)
 

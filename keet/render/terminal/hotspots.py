@@ -11,6 +11,7 @@ from keet.documents.hotspots import HotspotsLaunch
 from keet.documents.shared_types import SkippedDocument
 from keet.evidence import Sentence, constant, counted, printed
 from keet.formatting import share_cell
+from keet.profile import Launch
 from keet.profile.names import file_name
 from keet.render.common.hotspot_rows import Examined, first_wait
 from keet.render.common.hotspots import (
@@ -50,7 +51,7 @@ def hotspots_view(
     """`page_at`: position of the first printed row, for a tool with pages."""
     parts: list[Renderable] = []
     silent: dict[SkippedDocument, list[HotspotsLaunch]] = {}
-    opaque: dict[SkippedDocument, list[HotspotsLaunch]] = {}
+    opaque: dict[SkippedDocument, list[Launch]] = {}  # rows would need memory
     reasons: dict[str, None] = {}
     rows = slice(page_at or 0, (page_at or 0) + top)
     layout = _Layout(width, rows, is_page=page_at is not None)
@@ -60,7 +61,7 @@ def hotspots_view(
             silent.setdefault(each.skipped[0], []).append(each)
             continue
         if missing := each.opaque:
-            opaque.setdefault(missing, []).append(each)
+            opaque.setdefault(missing, []).append(each.launch)
         if parts:
             parts.append("")
         view = _launch_view(each, layout, columns)
@@ -75,7 +76,7 @@ def hotspots_view(
     return Group(*parts)
 
 
-def opaque_notes(opaque: Mapping[SkippedDocument, Sequence[HotspotsLaunch]]) -> list[Text]:
+def opaque_notes(opaque: Mapping[SkippedDocument, Sequence[Launch]]) -> list[Text]:
     """Why the machine code of some launches was not analysed."""
     return [
         Text(
@@ -116,7 +117,7 @@ def _launch_view(found: Examined, layout: _Layout, columns: str) -> _RowsView:
         )
     ]
     if found.partial:
-        text = Sentence("; ").join([str(found.partial), found.partial.remedy])
+        text = Sentence("; ").join([found.partial.text, found.partial.remedy])
         parts.append(Text(text, style="yellow"))
     if few := few_samples_text(found):
         parts.append(Text(few, style="yellow"))

@@ -40,14 +40,14 @@ def line_view(
     ranked = every if is_chosen else sorted(every, key=lambda each: -samples_at(each[1]))
     shown = ranked if is_chosen else ranked[:1]
     parts: list[Renderable] = []
-    opaque: dict[SkippedDocument, list[HotspotsLaunch]] = {}
+    opaque: dict[SkippedDocument, list[Launch]] = {}
     for launch, spots in shown:
         each = with_line(examined(launch, spots, has_sass=has_sass), place)
         if parts:
             parts.append("")
         parts += _launch_view(each, place, instructions)
         if isinstance(each, Examined) and (missing := each.opaque):
-            opaque.setdefault(missing, []).append(each)
+            opaque.setdefault(missing, []).append(launch)
     if others := other_launches(ranked[len(shown) :], "show one with --launch N"):
         parts += ["", Text(others, style="dim")]
     parts += opaque_notes(opaque)

@@ -11,6 +11,7 @@ from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.sass.instructions.instruction import parse
 from keet.analysis.source_lines.hotspots import Spot
 from keet.catalog import stalls
+from keet.evidence import Sentence, counted
 from keet.formatting import share_cell
 from keet.profile import Absent
 from keet.render.common.excerpt import around
@@ -190,8 +191,12 @@ class _Instructions:
             ]
             yield awaited_fact(self._data, listed, "instructions")
         if spot.executed is not None:
-            noun = "time" if spot.executed == 1 else "times"
-            yield "Executed", f"{spot.executed:,} {noun} (warp instructions){threads_text(spot)}"
+            text = Sentence(
+                "{times} (warp instructions){threads}",
+                times=counted(spot.executed, "time"),
+                threads=threads_text(spot),
+            )
+            yield "Executed", text
         for each in self._data.row(spot).purposes:
             yield "Purpose", one_line(each.purpose)
         yield from traffic_facts(spot)

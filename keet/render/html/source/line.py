@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.source_lines.hotspots import Spot
 from keet.catalog import stalls
-from keet.formatting import count_noun, share_cell, share_text
+from keet.evidence import Sentence, constant, counted, printed
+from keet.formatting import share_cell
 from keet.profile import Absent
 from keet.render.common.hotspot_rows import first_wait
 from keet.render.common.machine_code import line_text, mix_text, size_text
@@ -63,8 +64,14 @@ def cost_facts(data: SourceData, spot: Spot) -> Iterator[Fact]:
     """Samples, and what their warps wait for."""
     found = data.found
     if spot.samples is not None and found.ranked_by == "samples":
-        share = f" ({share_cell(spot.samples / found.total)})" if found.total else ""
-        yield "Samples", f"{spot.samples:,} of the {found.total:,} samples of this launch{share}"
+        share = printed(share_cell(spot.samples / found.total)) if found.total else ""
+        text = Sentence(
+            "{samples:,d} of the {total:,d} samples of this launch{share}",
+            samples=constant(spot.samples, "", "samples of the row"),
+            total=found.number("all samples", found.total),
+            share=Sentence(" ({share})", share=share) if share else "",
+        )
+        yield "Samples", text
     else:
         yield "Samples", "The report has no warp samples."
     if spot.stalls:
@@ -84,20 +91,22 @@ def _reasons(data: SourceData, spot: Spot) -> Iterator[Html]:
             swatch(group_of(reason)),
             " ",
             element("b", reason_text(spot, reason)),
-            None if is_shared else f" ({_samples(counts[reason])})",
+            None
+            if is_shared
+            else Sentence(" ({samples})", samples=counted(counts[reason], "sample")),
             data.linked_awaits(first_wait(waits, reason), spot),
             element("span", f": {words}", class_="muted") if rank < _IN_WORDS else None,
         )
     rest = [*counts.values()][_REASONS:]
     if rest and spot.samples:
         count = sum(rest)
-        share = share_of_all(count / spot.samples) if is_shared else _samples(count)
-        noun = "reason" if len(rest) == 1 else "reasons"
-        yield element("li", f"{share} for {len(rest)} other {noun}")
-
-
-def _samples(count: int) -> str:
-    return count_noun(count, "sample")
+        share = printed(share_of_all(count / spot.samples))
+        text = Sentence(
+            "{share} for {reasons}",
+            share=share if is_shared else counted(count, "sample"),
+            reasons=counted(len(rest), "other reason"),
+        )
+        yield element("li", text)
 
 
 def _findings(data: SourceData, mentions: Sequence[Mention]) -> Iterator[Fact]:
@@ -123,26 +132,41 @@ def _awaited(data: SourceData, facts: LineFacts | None) -> Iterator[Fact]:
 
 
 def awaited_fact(data: SourceData, listed: Sequence[tuple[Content, str, int]], rows: str) -> Fact:
-    known = stalls()
-    total = sum(samples for _, _, samples in listed)
-    of_all = (
-        f" ({share_cell(total / data.found.total)})" if data.found.ranked_by == "samples" else ""
-    )
-    noun, verb = ("sample", "waits") if total == 1 else ("samples", "wait")
+    found, total = data.found, sum(samples for _, _, samples in listed)
     named = [
-        [link, f" {samples:,} ({known[reason].label})"]
+        [
+            link,
+            Sentence(
+                " {samples:,d} ({reason})",
+                samples=constant(samples, "", "samples"),
+                reason=stalls()[reason].label,
+            ),
+        ]
         for link, reason, samples in listed[:_AWAITED]
     ]
+    share = printed(share_cell(total / found.total))
+    head = Sentence(
+        "{samples}{share} at other {rows} {wait} for this one: ",
+        samples=counted(total, "sample"),
+        share=Sentence(" ({share})", share=share) if found.ranked_by == "samples" else "",
+        rows=rows,
+        wait="waits" if total == 1 else "wait",
+    )
     more = ", …" if len(listed) > _AWAITED else ""
-    head = f"{total:,} {noun}{of_all} at other {rows} {verb} for this one: "
     return "Waited for by", [head, joined(named, ", "), more]
 
 
 def _executions(spot: Spot, facts: LineFacts | None) -> Iterator[Fact]:
     if spot.executed is None:
         return
-    share = f" ({share_cell(facts.executed_share)} of all)" if facts else ""
-    yield "Executed", [f"{spot.executed:,} warp instructions{share}", threads_text(spot)]
+    executed = Sentence(
+        "{executed:,d} warp instructions",
+        executed=constant(spot.executed, "", "executed warp instructions"),
+    )
+    if facts:
+        share = printed(share_cell(facts.executed_share))
+        executed = Sentence("{executed} ({share} of all)", executed=executed, share=share)
+    yield "Executed", [executed, threads_text(spot)]
     if facts and facts.purposes:
         yield "Instruction mix", mix_text(facts.purposes)
 
@@ -151,7 +175,11 @@ def threads_text(spot: Spot) -> str:
     if not spot.executed or spot.threads_executed is None:
         return ""
     threads = spot.threads_executed / spot.executed
-    return f"; {threads:.1f} of {_WARP} threads active on average"
+    return Sentence(
+        "; {threads} of {warp:d} threads active on average",
+        threads=printed(f"{threads:.1f}"),
+        warp=constant(_WARP, "", "threads of a warp"),
+    )
 
 
 def traffic_facts(spot: Spot) -> Iterator[Fact]:
@@ -165,9 +193,12 @@ def traffic_facts(spot: Spot) -> Iterator[Fact]:
         yield "Shared memory", _ideal(actual, excess, "wavefronts")
 
 
-def _amount(count: int, noun: str) -> str:
-    size = f" ({size_text(count * SECTOR)})" if noun.startswith("sectors") else ""
-    return f"{count:,} {noun}{size}"
+def _amount(count: int, noun: str) -> Sentence:
+    amount = constant(count, "", noun)
+    told = Sentence("{amount:,d} {noun}", amount=amount, noun=noun)
+    if not noun.startswith("sectors"):
+        return told
+    return Sentence("{told} ({size})", told=told, size=size_text(count * SECTOR))
 
 
 _TOUCHED = "sectors touched, before hits in L1"
@@ -179,10 +210,12 @@ def _ideal(actual: int, excess: int | None, noun: str) -> Content:
     if excess is None:
         return told
     if not excess:
-        return f"{told}, none in excess"
+        return Sentence("{told}, none in excess", told=told)
     needed = _amount(actual - excess, noun.partition(" ")[0])
-    marked = element("b", f"{share_text(excess / actual)} in excess", class_="warn")
-    return [f"{told}, ", marked, f": ideal accesses would take {needed}"]
+    share = constant(100 * (excess / actual), "%", f"{noun} in excess")
+    marked = element("b", Sentence("{share:.0f} in excess", share=share), class_="warn")
+    ideal = Sentence(": ideal accesses would take {needed}", needed=needed)
+    return [Sentence("{told}, ", told=told), marked, ideal]
 
 
 def _sentences(data: SourceData, facts: LineFacts | None) -> Iterator[Fact]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
+from keet.evidence import Sentence, counted
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formatting import capitalized, count_noun
 from keet.profile import Absent, Location
@@ -146,7 +147,8 @@ def _row_link(data: SourceData, line: Location | None, address: int | None) -> C
 def _warnings(found: Hotspots) -> Iterator[str]:
     """Why the shares may be misleading."""
     if found.partial:
-        yield f"{capitalized(str(found.partial))}; {found.partial.remedy}."
+        text, remedy = found.partial.text.capitalized(), found.partial.remedy
+        yield Sentence("{text}; {remedy}.", text=text, remedy=remedy)
     if few := few_samples(found):
         yield few
     if found.ranked_by != "samples":
@@ -161,10 +163,11 @@ def few_samples(found: Hotspots) -> str | None:
     points = round(100 * chance_error(leading, found.total))
     if not points:
         return None
-    return (
-        f"Only {found.total:,} samples: the share of the hottest row may be off by up to about "
-        f"{count_noun(points, 'percentage point')} by chance, more if samples of "
-        "different SMs are not independent."
+    return Sentence(
+        "Only {total:,d} samples: the share of the hottest row may be off by up to about {points} "
+        "by chance, more if samples of different SMs are not independent.",
+        total=found.number("all samples", found.total),
+        points=counted(found.number("error of the hottest share", points), "percentage point"),
     )
 
 
