@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from keet.documents.explain import GroundingDocument
+from keet.evidence import Sentence, constant
 from keet.render.json.explain import launch_document
 from keet.render.json.program import program_document
 from keet.render.json.report import device_document
@@ -95,12 +96,13 @@ def _notes(explanation: Explanation) -> Iterator[str]:
 def _hidden(rest: int) -> list[str]:
     if rest <= 0:
         return []
-    if rest == 1:
-        return ["1 launch takes little time or repeats another: not listed; name it with launch."]
-    return [
-        f"{rest:,} launches take little time or repeat others: not listed; name one with launch, "
-        "or several with kernel."
-    ]
+    text = "{rest} launch takes little time or repeats another: not listed; name it with launch."
+    if rest > 1:
+        text = (
+            "{rest} launches take little time or repeat others: not listed; name one with launch, "
+            "or several with kernel."
+        )
+    return [Sentence(text, rest=constant(rest, "", "launches"))]
 
 
 def _program(program: ProgramExplanation) -> ProgramSummary:

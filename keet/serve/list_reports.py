@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from keet.corpus.discovery import is_report_name, looks_like_report
 from keet.documents.show import ShowLaunch
 from keet.errors import UsageError
+from keet.evidence import Sentence, constant
 from keet.explanation.capture_hints import caution_about
 from keet.formatting import count_noun, shapes_text
 from keet.ingest.input.files import printable_path
@@ -113,8 +114,11 @@ class _Walk:
                 self._looked += len(names)
                 if self._looked > _MOST_FILES:
                     self.notes.append(
-                        f"Only the first {_MOST_FILES:,} files were examined: start the server "
-                        "with a smaller folder."
+                        Sentence(
+                            "Only the first {most} files were examined: start the server with a "
+                            "smaller folder.",
+                            most=constant(_MOST_FILES, "", "files"),
+                        )
                     )
                     return
 
