@@ -36,6 +36,7 @@ _TOKEN = re.compile(rf"\s*(?:(?P<number>{_THOUSANDS}{_REST}", re.ASCII)
 _TOKEN_IN_BRACKETS = re.compile(rf"\s*(?:(?P<number>{_REST}", re.ASCII)
 """Inside calls, a comma separates arguments: `min(16,128)`."""
 _SAME = {"≈": "~", "~=": "~", "≥": ">=", "≤": "<=", "×": "*", "÷": "/"}
+_BINDS = {"<<": 0, "+": 1, "-": 1, "*": 2, "/": 2}
 COMPARISONS = (">", "<", ">=", "<=", "==", "!=", "~")
 UNITS = {
     "B": "byte", "KB": "Kbyte", "kB": "Kbyte", "MB": "Mbyte", "GB": "Gbyte", "TB": "Tbyte",
@@ -82,35 +83,27 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
 
 
 class _Parser:
-    """Recursive descent; one method per level of precedence."""
+    """Recursive descent, with the precedence of Python."""
 
     def __init__(self, tokens: list[tuple[str, str]]) -> None:
         self._tokens = tokens
         self._at = self._depth = 0
 
     def whole(self) -> Node:
-        left = self._shift()
+        left = self._binary()
         if (operator := self._next()) in COMPARISONS:
             self._at += 1
-            left = Node(operator, "", (left, self._shift()))
+            left = Node(operator, "", (left, self._binary()))
         if self._at < len(self._tokens):
             raise ValueProblem(f"`{self._tokens[self._at][1]}` is not expected there")
         return left
 
-    def _shift(self) -> Node:
-        return self._chain(("<<",), self._sum)
-
-    def _sum(self) -> Node:
-        return self._chain(("+", "-"), self._product)
-
-    def _product(self) -> Node:
-        return self._chain(("*", "/"), self._signed)
-
-    def _chain(self, operators: tuple[str, ...], inner: Callable[[], Node]) -> Node:
-        left = inner()
-        while (operator := self._next()) in operators:
+    def _binary(self, least: int = 0) -> Node:
+        """Of operators that bind at least that tightly."""
+        left = self._signed()
+        while (binds := _BINDS.get(operator := self._next(), -1)) >= least:
             self._at += 1
-            left = Node(operator, "", (left, inner()))
+            left = Node(operator, "", (left, self._binary(binds + 1)))
         return left
 
     def _signed(self) -> Node:
@@ -139,7 +132,7 @@ class _Parser:
             return self._call(text) if self._next() == "(" else Node("name", text)
         if text != "(":
             raise ValueProblem(f"`{text}` is not expected there")
-        inner = self._deeper(self._shift)
+        inner = self._deeper(self._binary)
         self._close()
         return Node("()", "", (inner,))
 
@@ -152,10 +145,10 @@ class _Parser:
 
     def _call(self, name: str) -> Node:
         self._at += 1
-        parts = [self._deeper(self._shift)]
+        parts = [self._deeper(self._binary)]
         while self._next() == ",":
             self._at += 1
-            parts.append(self._deeper(self._shift))
+            parts.append(self._deeper(self._binary))
         self._close()
         return Node("call", name, tuple(parts))
 

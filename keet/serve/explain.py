@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from keet.documents.document import numbers_in
 from keet.documents.explain import GroundingDocument
 from keet.documents.shared_types import DeviceDocument
+from keet.evidence import Sentence, constant
 from keet.explanation.explain_document import launch_document
 from keet.serve.arguments import ExplainArguments
 from keet.serve.name_patterns import selected_launches
@@ -93,12 +94,13 @@ def _notes(explanation: Explanation) -> Iterator[str]:
 def _hidden(rest: int) -> list[str]:
     if rest <= 0:
         return []
-    if rest == 1:
-        return ["1 launch takes little time or repeats another: not listed; name it with launch."]
-    return [
-        f"{rest:,} launches take little time or repeat others: not listed; name one with launch, "
-        "or several with kernel."
-    ]
+    text = "{rest} launch takes little time or repeats another: not listed; name it with launch."
+    if rest > 1:
+        text = (
+            "{rest} launches take little time or repeat others: not listed; name one with launch, "
+            "or several with kernel."
+        )
+    return [Sentence(text, rest=constant(rest, "", "launches"))]
 
 
 def _program(program: ProgramExplanation) -> ProgramSummary:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from keet.catalog import metric_named, metric_with_id
+from keet.evidence import Sentence, constant
 from keet.profile import Launch
 from keet.progress import counted
 from keet.verification.checks.limiter_check import UNIT_SHARES
@@ -82,9 +83,13 @@ _SHARE_OF = re.compile(r"\s*of\s+(?:(?:the|all|its)\s+)?(\w+(?:\s\w+)?)")
 
 _OTHERS = content_words("others")
 """The only word of a row of the program view of `keet explain`: the sum of the smaller rows."""
+_UNCLEAR = "it is not clear which metric the text means"
 _MOST_NUMBERS = 64
 """Numbers per sentence: the time to check each grows with their count."""
-_TOO_MANY = f"not checked: more than {_MOST_NUMBERS} numbers in one sentence; split it"
+_TOO_MANY = Sentence(
+    "not checked: more than {most} numbers in one sentence; split it",
+    most=constant(_MOST_NUMBERS, "", "numbers"),
+)
 
 
 def verify_text(  # noqa: PLR0913
@@ -271,7 +276,8 @@ class _Verifier:
         if fitting and not (number.bound and is_hypothetical(claim)):
             return _fits_one(claim, report_values[0], fitting)
         if printed:
-            reason = f"{printed[0]}; this label does not identify a single metric"
+            text = "{value}; this label does not identify a single metric"
+            reason = Sentence(text, value=str(printed[0]))
             return CheckedNumber(number, "not_found", None, reason)
         if not report_values:
             return self._wrong_unit(claim) or self._nothing(claim)
@@ -284,7 +290,7 @@ class _Verifier:
         if is_hypothetical(claim):
             reason = "the text states a possibility, not a measurement"
         elif not claim.firm and claim.place is None:
-            reason = f"it is not clear which metric the text means; {report_values[0]}"
+            reason = Sentence("; ").join([_UNCLEAR, str(report_values[0])])
         else:
             why = explain_mistake(claim, claims, report_values, self._facts, self._everything)
             return CheckedNumber(claim.number, "contradicted", report_values[0], why)
@@ -328,7 +334,8 @@ class _Verifier:
             return None
         for launch in self._subjects(claim):
             for report_value in self._facts.read(term.metric_ids, launch):
-                reason = f"{report_value}, in another unit than {claim.number.text}"
+                text = "{value}, in another unit than {said}"
+                reason = Sentence(text, value=str(report_value), said=claim.number.text)
                 return CheckedNumber(claim.number, "contradicted", report_value, reason)
         return None
 
@@ -358,7 +365,7 @@ def _fits_one(
     """`L1 is under 10 %` must be true for L1, not just for one of its stages."""
     part = claim.term is not None and claim.term.entry.part
     if part and claim.number.bound == "below" and likeliest.label not in {r.label for r in fitting}:
-        reason = f"it is not clear which metric the text means; {likeliest}; {fitting[0]}"
+        reason = Sentence("; ").join([_UNCLEAR, str(likeliest), str(fitting[0])])
         return CheckedNumber(claim.number, "not_found", None, reason)
     return CheckedNumber(claim.number, "confirmed", fitting[0], str(fitting[0]))
 

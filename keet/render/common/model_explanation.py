@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from keet.evidence import Evidence, Prose, Sentence
+from keet.evidence import Evidence, Prose, Sentence, constant
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.findings import findings
 from keet.formatting import capitalized
@@ -243,10 +243,14 @@ def model_explanations(explanation: Explanation) -> list[ModelExplanation]:
     return [each.model_explanation for each in explanation.launches if each.model_explanation]
 
 
-def unchecked_text(count: int) -> str:
-    those = "1 sentence" if count == 1 else f"{count} sentences"
-    contain = "contains" if count == 1 else "contain"
-    return f"{those} marked [unchecked] {contain} numbers or comparisons that keet could not check."
+def unchecked_text(count: int) -> Sentence:
+    return Sentence(
+        "{count} {those} numbers or comparisons that keet could not check.",
+        count=constant(count, "", "sentences"),
+        those="sentence marked [unchecked] contains"
+        if count == 1
+        else "sentences marked [unchecked] contain",
+    )
 
 
 def reason_text(reason: str) -> str:
@@ -254,32 +258,45 @@ def reason_text(reason: str) -> str:
     return flat(reason.partition(";")[0])
 
 
-def usage_text(author: Authorship) -> str:
+def usage_text(author: Authorship) -> Sentence:
     """`openai:gpt-5: 3 calls (1 more from the cache), 8,214 tokens in, 1,022 out, $0.021, 12 s`"""
     usage = author.usage
-    parts = [_calls(usage), *_tokens(usage), *_price(usage), f"{usage.seconds:,.0f} s"]
-    return f"{flat(author.model)}: {', '.join(parts)}"
+    seconds = Sentence("{s}", s=constant(round(usage.seconds), "s", "time"))
+    parts = [_calls(usage), *_tokens(usage), *_price(usage), seconds]
+    return Sentence("{model}: {parts}", model=flat(author.model), parts=Sentence(", ").join(parts))
 
 
-def _calls(usage: UsageDocument) -> str:
+def _calls(usage: UsageDocument) -> Sentence:
+    cached = constant(usage.cached, "", "replies from the cache")
     if usage.cached and not usage.calls:
-        return f"no call ({usage.cached:,} from the cache)"
-    calls = f"{usage.calls:,} {'call' if usage.calls == 1 else 'calls'}"
-    return f"{calls} ({usage.cached:,} more from the cache)" if usage.cached else calls
+        return Sentence("no call ({cached} from the cache)", cached=cached)
+    calls, noun = constant(usage.calls, "", "calls"), "call" if usage.calls == 1 else "calls"
+    more = Sentence(" ({cached} more from the cache)", cached=cached) if usage.cached else ""
+    return Sentence("{calls} {noun}{more}", calls=calls, noun=noun, more=more)
 
 
-def _tokens(usage: UsageDocument) -> list[str]:
+def _tokens(usage: UsageDocument) -> list[Sentence]:
     if not (usage.calls or usage.input_tokens or usage.output_tokens):
         return []
+    into, out = (constant(n, "", "tokens") for n in (usage.input_tokens, usage.output_tokens))
     about, whose = ("about ", " (counted by keet)") if usage.estimated else ("", "")
-    return [f"{about}{usage.input_tokens:,} tokens in", f"{usage.output_tokens:,} out{whose}"]
+    return [
+        Sentence("{about}{into} tokens in", about=about, into=into),
+        Sentence("{out} out{whose}", out=out, whose=whose),
+    ]
 
 
-def _price(usage: UsageDocument) -> list[str]:
+def _price(usage: UsageDocument) -> list[Sentence]:
     """Empty if no call was made."""
     if not isinstance(usage.cost, float | int):
-        return ["price unknown"] if usage.calls else []
-    if 0 < usage.cost < 0.0001:
-        return ["under $0.0001"]
-    digits = f"{usage.cost:.2f}" if usage.cost >= 1 or not usage.cost else f"{usage.cost:.2g}"
-    return [f"${digits}"]
+        return [Sentence("price unknown")] if usage.calls else []
+    is_tiny = 0 < usage.cost < _TINY
+    cost = constant(_TINY if is_tiny else usage.cost, "", "US dollars")
+    if is_tiny:
+        return [Sentence("under ${cost:.4f}", cost=cost)]
+    in_cents = usage.cost >= 1 or not usage.cost
+    return [Sentence("${cost:.2f}" if in_cents else "${cost:.2g}", cost=cost)]
+
+
+_TINY = 0.0001
+"""US dollars: less is not counted."""

@@ -56,7 +56,7 @@ class CostedSource:
         if isinstance(self._found, Absent):
             return []
         partial = self._found.partial
-        notes = [f"{partial}; {partial.remedy}"] if partial else []
+        notes = [f"{partial.text}; {partial.remedy}"] if partial else []
         if self._spots and not self._text:
             notes.append("The text of the source is not in the report: --source DIR finds it")
         return notes

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from keet.documents.verify import ClaimVerdict, RelationDocument
+from keet.evidence import Sentence, constant
 from keet.profile import Launch
 from keet.verification.values.report_values import ReportValues
 
@@ -79,8 +80,12 @@ def _judged(unit: str, facts: ReportValues, launches: Sequence[Launch]) -> tuple
         return "not_found", _UNCLEAR
     shares = _shares(facts, launches[0])
     order = sorted(shares, key=lambda each: -shares[each])
-    reason = ", ".join(f"{_SHARES[each][0]} {shares[each]:.4g}%" for each in order)
-    return found.pop(), f"busy, in order: {reason}"
+    words = [
+        Sentence("{unit} {share:.4g}%", unit=label, share=constant(shares[each], "", label))
+        for each in order
+        for label in _SHARES[each][:1]
+    ]
+    return found.pop(), Sentence("busy, in order: {units}", units=Sentence(", ").join(words))
 
 
 def _shares(facts: ReportValues, launch: Launch) -> Mapping[str, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from keet.catalog import metrics
+from keet.evidence import Sentence, constant
 from keet.profile import Launch
 from keet.profile.launch_iteration import MAX_DECODED
 from keet.verification.number_match import agrees, amounts
@@ -25,7 +26,7 @@ def explain_mistake(
     launches: Sequence[Launch],
 ) -> str:
     """The right value, and where the wrong one may come from."""
-    right = "; ".join(
+    right = Sentence("; ").join(
         dict.fromkeys(map(str, report_values[: 1 if claim.term and claim.term.entry.part else 3]))
     )
     number = claim.number
@@ -38,7 +39,7 @@ def explain_mistake(
         _rounded(number, report_values[0]),
     ):
         if guess:
-            return f"{right}; {guess}"
+            return Sentence("; ").join([right, guess])
     return right
 
 
@@ -86,7 +87,7 @@ def _power(number: TextNumber, report_value: ReportValue) -> str | None:
         for factor in (1e3, 1e-3, 1e6, 1e-6, 1e9, 1e-9, 100.0, 0.01):
             if abs(value * factor - report_value.quantity.value) <= half * factor and value:
                 size = round(max(factor, 1 / factor))
-                return f"wrong by a factor of {size:,}"
+                return Sentence("wrong by a factor of {n}", n=constant(size, "", "factor"))
     return None
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from keet.catalog import stalls
 from keet.documents.verify import ClaimVerdict
+from keet.evidence import Sentence, constant
 from keet.profile import Launch
 from keet.verification.text.clauses import qualified
 from keet.verification.text.metric_names import STALL_SHARE, Term, find_terms
@@ -55,7 +56,11 @@ def check_ranking(
     sign = 1 if relation.kind == "most" else -1
     order = sorted(ranked.values, key=lambda name: -sign * ranked.values[name])
     best = next(name for name in order if name not in ranked.unsure or name == ranked.said)
-    reason = ", ".join(f"{name} {ranked.values[name]:.4g}" for name in order[:3])
+    words = [
+        Sentence("{name} {n:.4g}", name=name, n=constant(ranked.values[name], "", name))
+        for name in order[:3]
+    ]
+    reason = Sentence("in order: {words}", words=Sentence(", ").join(words))
     if ranked.said == order[0] or ranked.values[ranked.said] == ranked.values[order[0]]:
         is_so = True
     elif ranked.said == best or (_is_close(ranked, order[0]) and _is_printed(facts)):
@@ -63,7 +68,7 @@ def check_ranking(
     else:
         is_so = False
     is_right = is_so is not relation.is_negated
-    return "confirmed" if is_right else "contradicted", f"in order: {reason}"
+    return "confirmed" if is_right else "contradicted", reason
 
 
 def _is_printed(facts: ReportValues) -> bool:

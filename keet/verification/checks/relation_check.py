@@ -13,6 +13,7 @@ from itertools import product
 from typing import NamedTuple
 
 from keet.documents.verify import ClaimVerdict, RelationDocument
+from keet.evidence import Sentence
 from keet.profile import Launch
 from keet.units import Quantity
 from keet.verification.checks.limiter_check import limiter_checks
@@ -241,7 +242,7 @@ def _judge(relation: Relation, pairs: Sequence[_Pair]) -> tuple[ClaimVerdict, st
     holds = [_surely_holds(relation, a, b) for a, b in pairs]
     if not pairs or holds[0] is None:
         return None
-    reason = "; ".join(map(str, pairs[0]))
+    reason = Sentence("; ").join(map(str, pairs[0]))
     right = [each is not relation.is_negated for each in holds if each is not None]
     if right[0]:
         return "confirmed", reason

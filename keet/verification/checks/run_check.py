@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from keet.documents.verify import RelationDocument
+from keet.evidence import Sentence
 from keet.profile import Profile
 from keet.verification.number_match import agrees
 from keet.verification.text.clauses import NOT_MEASURED
@@ -280,11 +281,11 @@ def _contradicted(
     ]
     clear = "share" not in kinds or _OF_RUN.match(text, end)
     if right and clear and not {"factor", "bytes"} & set(kinds):
-        reason = "; ".join(dict.fromkeys(str(report_value) for report_value in right[:2]))
+        reason = Sentence("; ").join(dict.fromkeys(str(report_value) for report_value in right[:2]))
         return CheckedNumber(check.number, "contradicted", right[0], reason)
     if check.verdict == "contradicted" or kinds[0] in ("total", "single"):
-        reason = "the sentence is about the run, and the run table has no such number"
-        return CheckedNumber(check.number, "not_found", None, reason)
+        missing = "the sentence is about the run, and the run table has no such number"
+        return CheckedNumber(check.number, "not_found", None, missing)
     return check
 
 

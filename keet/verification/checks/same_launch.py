@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence, Set
 from itertools import pairwise
 
+from keet.evidence import Sentence
 from keet.profile import Launch
 from keet.verification.checks.shape_check import check_shape
 from keet.verification.report_value_match import agrees_with_report
@@ -43,7 +44,7 @@ def not_of_each(claim: Claim, values: Sequence[ReportValue]) -> CheckedNumber | 
     others = [value for value in likeliest if not agrees_with_report(number, value)]
     if not others or len({value.launch for value in values}) == 1:
         return None
-    reason = f"{NOT_CHECKED}it is not true of each launch; {others[0]}"
+    reason = Sentence("; ").join([f"{NOT_CHECKED}it is not true of each launch", str(others[0])])
     return CheckedNumber(number, "not_found", None, reason)
 
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from keet.catalog import metric_named
 from keet.documents.verify import RelationDocument
+from keet.evidence import Sentence, constant
 from keet.profile import Launch
 from keet.units import Quantity
 from keet.verification.checks.scope import Scope
@@ -58,7 +59,8 @@ class ScopeChecker:
         """A wrong count leaves no set of launches, so the scope of the sentence is unclear."""
         if self._scope.how == "unclear" or not is_right:
             return _unchecked(claim, _NOT_CHECKED)
-        reason = f"{len(self._scope.sets[0])} launches"
+        count = constant(len(self._scope.sets[0]), "", "launches")
+        reason = Sentence("{count} launches", count=count)
         return CheckedNumber(claim.number, "confirmed", None, reason)
 
     def _check(self, claim: Claim) -> CheckedNumber:
@@ -114,11 +116,17 @@ class ScopeChecker:
         if self._holds(claim, likeliest, strict=True):
             return _confirmed(claim, _witness(claim, likeliest))
         if any(self._holds(claim, column, strict=False) for column in columns) or not claim.firm:
-            return _unchecked(claim, f"not checked: {'; '.join(map(str, likeliest[:3]))}")
+            return _unchecked(
+                claim,
+                Sentence(
+                    "not checked: {values}",
+                    values=Sentence("; ").join(map(str, likeliest[:3])),
+                ),
+            )
         if self._scope.how == "all" and _agrees(claim.number, _sum(likeliest)):
             return _unchecked(claim, _EITHER)
         wrong = [r for r in likeliest if not agrees_with_report(claim.number, r)] or likeliest
-        reason = "; ".join(map(str, wrong[:3]))
+        reason = Sentence("; ").join(map(str, wrong[:3]))
         return CheckedNumber(claim.number, "contradicted", wrong[0], reason)
 
     def _holds(  # noqa: PLR0911
@@ -162,7 +170,7 @@ class ScopeChecker:
                 return _confirmed(claim, value)
             weighted = self._scope.how == "mean" and not _adds_up(column[0])
             if weighted or not claim.firm or _agrees(claim.number, value):
-                return _unchecked(claim, f"not checked: {value}")
+                return _unchecked(claim, Sentence("not checked: {value}", value=str(value)))
             return CheckedNumber(claim.number, "contradicted", value, str(value))
         return _unchecked(claim, _NO_SUM)
 

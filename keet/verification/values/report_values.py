@@ -12,8 +12,9 @@ from typing import NamedTuple
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.source_lines.hotspots import Grouping, Hotspots, Spot, find_hotspots
 from keet.catalog import metric_named, metric_with_id, stalls
+from keet.evidence import Sentence, constant
 from keet.profile import Absent, Launch
-from keet.units import Number, Quantity, format_number
+from keet.units import Number, Quantity
 from keet.verification.text.launch_names import launch_lookup
 from keet.verification.text.metric_names import (
     DRAM_TRAFFIC,
@@ -62,15 +63,17 @@ class ReportValue(NamedTuple):
     rounding: float = 0.0
     """Error of the quantity: exports contain rounded numbers."""
 
-    def __str__(self) -> str:
+    def __str__(self) -> Sentence:
         whose = self.line or (f"#{self.launch}" if self.launch is not None else "")
-        return f"{self.label}{' of ' * bool(whose)}{whose} is {self.value}"
-
-    @property
-    def value(self) -> str:
-        if self.quantity.unit == "x":
-            return f"{format_number(self.quantity.value)}x"
-        return str(self.quantity)
+        unit = "" if self.quantity.unit == "x" else self.quantity.unit
+        return Sentence(
+            "{label}{of}{whose} is {value}{x}",
+            label=self.label,
+            of=" of " * bool(whose),
+            whose=whose,
+            value=constant(self.quantity.value, unit, self.label),
+            x="x" * (self.quantity.unit == "x"),
+        )
 
 
 class ReportValues:
