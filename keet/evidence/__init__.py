@@ -9,11 +9,12 @@ from keet.evidence.evidence import (
     Evidence,
     constant,
     finite,
+    of_quantity,
     report_number,
     slug_of,
 )
 from keet.evidence.prose import UNCHECKED, Prose, ids_of
-from keet.evidence.sentence import Reference, Sentence, counted, printed
+from keet.evidence.sentence import Reference, Sentence, counted
 
 __all__ = [
     "MEASURED_SPEEDUPS",
@@ -27,7 +28,7 @@ __all__ = [
     "counted",
     "finite",
     "ids_of",
-    "printed",
+    "of_quantity",
     "report_number",
     "slug_of",
 ]

@@ -83,6 +83,11 @@ class Evidence(NamedTuple):
         return f"{_rounded(self.value, spec)} {self.unit}".rstrip()
 
 
+def of_quantity(quantity: Quantity, label: str) -> Evidence:
+    """A quantity of a document, to be printed in a sentence."""
+    return constant(quantity.value, quantity.unit, label)
+
+
 def constant(value: Number, unit: str, label: str) -> Evidence:
     """A number that no report measures (a constant of the source or of an architecture), or a count
     of a listing, whose document has no evidence. It has no id, and is in no ledger."""

@@ -126,11 +126,6 @@ def counted(number: Evidence | int, noun: str, plural: str = "") -> Sentence:
     return Sentence("{number:,d} {word}", number=number._replace(unit=""), word=word)
 
 
-def printed(text: str, *evidence: Evidence) -> Sentence:
-    """A number in a form that `Evidence` does not have: `4.0x`, `<0.1%`."""
-    return Sentence.of([Reference(text, tuple(each.id for each in evidence if each.id))])
-
-
 def _filled(template: str, values: Mapping[str, Evidence | str]) -> Iterator[str | Reference]:
     for words, name, form in _parsed(template):
         if words:

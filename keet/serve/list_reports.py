@@ -14,7 +14,7 @@ from keet.corpus.discovery import is_report_name, looks_like_report
 from keet.documents.shared_types import DeviceDocument
 from keet.documents.show import ShowLaunch
 from keet.errors import UsageError
-from keet.evidence import Sentence, constant, counted, printed
+from keet.evidence import Sentence, constant, counted, of_quantity
 from keet.explanation.capture_hints import caution_about
 from keet.formatting import shapes_text
 from keet.ingest.input.files import printable_path
@@ -202,7 +202,7 @@ def _launches_text(profile: Profile, summary: ReportSummary, launches: Sequence[
 
 def _launch_text(launch: ShowLaunch) -> Sentence:
     known = [
-        Sentence("{label} {value}", label=label, value=printed(str(launch.values[name])))
+        Sentence("{label} {value}", label=label, value=of_quantity(launch.values[name], label))
         for name, label in _SHORT.items()
         if name in launch.values
     ]

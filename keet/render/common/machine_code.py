@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from keet.analysis.kernel.opcode_mix import PURPOSES
 from keet.analysis.source_lines.hotspots import RowWait
 from keet.documents.hotspots_line import PurposeShare
-from keet.evidence import Sentence, constant, printed
-from keet.formatting import times_text
+from keet.evidence import Sentence, constant
 from keet.profile import Launch, Location
 from keet.profile.names import file_name
 
@@ -121,7 +120,9 @@ def distinct_bytes_text(distinct: int | None, basis: str | None, why_unknown: st
 
 def times_read_text(requested: int | None, distinct: int | None) -> Sentence:
     """How often each byte is requested; empty if that is not known."""
-    return printed(times_text(requested / distinct)) if distinct and requested else Sentence()
+    if not distinct or not requested:
+        return Sentence()
+    return Sentence("{times:times}", times=constant(requested / distinct, "x", "times read"))
 
 
 _PRODUCT = re.compile(r"(?<=[\w)\]]) (?=[\w(\[])")

@@ -52,7 +52,7 @@ def _launch(each: WeightedLaunch, word: str) -> Html:
         element("thead", element("tr", _headings(found, timed=timed))),
         element("tbody", _rows(each, found, timed=timed)),
     )
-    notes = [found.partial.text] if found.partial else []
+    notes: list[str] = [found.partial.text] if found.partial else []
     notes += hotspots_notes(launch, found, source_lines(launch))
     said = [element("p", one_line(note), class_="muted") for note in notes]
     return element("div", heading, scrolling(f"Hottest {word}: {kernel}", table), said)

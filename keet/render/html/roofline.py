@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from keet.analysis.roofline.launch_roofline import LaunchRoofline, find_roofline
 from keet.documents.roofline import CeilingDocument, RooflineLaunch
-from keet.evidence import Sentence, constant, printed
+from keet.evidence import Sentence, constant
 from keet.formatting import capitalized
 from keet.profile import Launch
 from keet.render.common.roofline import absences
@@ -78,7 +78,7 @@ def _subtitle(device: str, launches: Sequence[Launch], shown: int) -> str:
     """The GPU, the number of launches, and their SM clock as the rest of the page has it."""
     words = [device, workload_count(launches)]
     if clocks := range_text(launch.get("sm_frequency") for launch in launches):
-        words.append(Sentence("SM clock {clocks}", clocks=printed(clocks)))
+        words.append(Sentence("SM clock {clocks}", clocks=clocks))
     if shown < len(launches):
         most = constant(shown, "", "launches on one chart")
         words.append(Sentence("the {most:d} longest are shown", most=most))
@@ -99,7 +99,7 @@ def _clock_note(rooflines: Sequence[LaunchRoofline]) -> str:
         "Peaks of arithmetic are those at {clocks}, as in Nsight Compute's chart: cycles of the "
         "SMs over duration. The SM clock above is cycles of the GPCs over the same duration. The "
         "two counts differ, most likely because they are of different replay passes.",
-        clocks=printed(range_text(others)),
+        clocks=range_text(others),
     )
 
 
@@ -155,8 +155,8 @@ class _PageTitles(Titles):
         lines = [f"#{roofline.id} {roofline.kernel}", rate_words(roofline)]
         lines += [
             Sentence(
-                "{value} operations per {level} byte",
-                value=printed(format_number(entry.value), entry.evidence[0]),
+                "{value:number} operations per {level} byte",
+                value=entry.evidence[0],
                 level=LEVEL_NAMES[entry.level],
             )
             for entry in roofline.lead_intensities()
@@ -177,7 +177,7 @@ class _PageTitles(Titles):
         reached = Sentence(
             "{reached:.0f} reached by {launch}", reached=best.reached, launch=f"#{roofline.id}"
         )
-        told = Sentence("{name}: peak {peak}", name=name, peak=printed(peak))
+        told = Sentence("{name}: peak {peak}", name=name, peak=peak)
         return [told, f"Source of the peak: {best.source}", reached]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from keet.analysis.roofline.launch_roofline import LaunchRoofline
 from keet.documents.roofline import RooflineLaunch
-from keet.evidence import Sentence, constant, counted, printed
+from keet.evidence import Sentence, constant, counted
 from keet.profile import Launch
 from keet.profile.time_order import longest_first
 from keet.render.common.device import describe_device
@@ -135,8 +135,9 @@ def subtitle(device: str, rooflines: Sequence[RooflineLaunch], left_out: int) ->
     clocks = [float(r.sm_clock.value) / 1e9 for r in rooflines if r.sm_clock]
     words = [device, counted(len(rooflines), "launch")]
     if clocks:
-        ends = dict.fromkeys(f"{clock:.2f}" for clock in (min(clocks), max(clocks)))
-        clock = Sentence(" to ").join(map(printed, ends))
+        ends = (constant(clock, "", "SM clock") for clock in (min(clocks), max(clocks)))
+        told = dict.fromkeys(Sentence("{clock:.2f}", clock=each) for each in ends)
+        clock = Sentence(" to ").join(told)
         words.append(Sentence("SM clock {clock} GHz", clock=clock))
     if left_out:
         most = constant(_MOST, "", "launches on one chart")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from keet.analysis.roofline.launch_roofline import SHOWN_WORK
 from keet.documents.roofline import CeilingDocument, RooflineLaunch
-from keet.evidence import Sentence, printed
+from keet.evidence import Sentence
 from keet.render.svg.markup import Axis, Box, OccupiedArea, span, spread, tag, text_of, text_width
 from keet.units import Quantity
 
@@ -87,10 +87,10 @@ def rate_words(roofline: RooflineLaunch) -> Sentence:
     unit = lead.peak.scaled_unit()
     achieved, peak = lead.achieved.to(unit), lead.peak.to(unit)
     return Sentence(
-        "{name} {achieved} of {peak} {unit}",
+        "{name} {achieved:.3g} of {peak:.3g} {unit}",
         name=lead.label,
-        achieved=printed(f"{achieved.value:.3g}", lead.evidence[1]),
-        peak=printed(f"{peak.value:.3g}", lead.evidence[2]),
+        achieved=lead.evidence[1]._replace(value=achieved.value, unit=""),
+        peak=lead.evidence[2]._replace(value=peak.value, unit=""),
         unit=achieved.parts()[1],
     )
 

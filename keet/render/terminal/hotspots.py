@@ -9,7 +9,7 @@ from keet.analysis.sass.instructions.instruction import parse
 from keet.analysis.source_lines.hotspots import Hotspots, Spot
 from keet.documents.hotspots import HotspotsLaunch
 from keet.documents.shared_types import SkippedDocument
-from keet.evidence import Sentence, constant, counted, printed
+from keet.evidence import Sentence, constant, counted
 from keet.formatting import share_cell
 from keet.profile import Launch
 from keet.profile.names import file_name
@@ -143,9 +143,9 @@ def _left_out(found: Hotspots, shown: int) -> list[Renderable]:
         return []
     share = sum(spot.share or 0.0 for spot in found.rows[shown:])
     text = Sentence(
-        "{more} ({rest} of {whole}): {option}",
+        "{more} ({rest:cell} of {whole}): {option}",
         more=counted(left, "more line" if found.by == "line" else "more instruction"),
-        rest=printed(share_cell(share), found.number("share of the rest", 100 * share, "%")),
+        rest=found.number("share of the rest", 100 * share, "%"),
         whole="samples" if found.ranked_by == "samples" else "executed instructions",
         option=f"--top {len(found.rows)}",
     )

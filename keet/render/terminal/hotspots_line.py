@@ -9,8 +9,7 @@ from keet.analysis.source_lines.hotspots import Hotspots
 from keet.catalog import stalls
 from keet.documents.hotspots import HotspotsLaunch
 from keet.documents.shared_types import SkippedDocument
-from keet.evidence import Sentence, constant, counted, printed
-from keet.formatting import share_cell
+from keet.evidence import Sentence, constant, counted
 from keet.profile import Absent, Launch, Location
 from keet.render.common.hotspot_rows import Examined, examined
 from keet.render.common.hotspots import waiting_for, with_more
@@ -115,10 +114,10 @@ def _summary(found: Hotspots, facts: LineFacts | None) -> list[Renderable]:
     if found.ranked_by == "samples":
         share = found.number("share of the line", 100 * (samples / found.total), "%")
         first = Sentence(
-            "{samples:,d} of {total:,d} samples ({share})",
+            "{samples:,d} of {total:,d} samples ({share:cell})",
             samples=found.number("samples of the line", samples),
             total=found.number("all samples", found.total),
-            share=printed(share_cell(samples / found.total), share),
+            share=share,
         )
     if len(found.rows) == 1 and (waiting := waiting_for(found.rows[0])):
         first = Sentence("{first}; waiting: {waiting}", first=first, waiting=waiting)
@@ -128,9 +127,9 @@ def _summary(found: Hotspots, facts: LineFacts | None) -> list[Renderable]:
     )
     if facts is not None:
         second = Sentence(
-            "{executed} ({share} of all)",
+            "{executed} ({share:cell} of all)",
             executed=second,
-            share=printed(share_cell(facts.executed_share)),
+            share=constant(100 * facts.executed_share, "%", "share of the instructions"),
         )
         if mix := purposes_text(facts.purposes, 4):
             second = Sentence("{executed}: {mix}", executed=second, mix=mix)
@@ -150,11 +149,11 @@ def _awaited(facts: LineFacts, found: Hotspots) -> list[Renderable]:
         for each in facts.waited_for_by[:_AWAITED]
     ]
     total = sum(each.samples for each in facts.waited_for_by)
-    share = printed(share_cell(total / found.total))
+    share = constant(100 * (total / found.total), "%", "share of the samples")
     text = Sentence(
         "{samples}{share} at other lines {wait} for this line: {listed}{more}",
         samples=counted(found.number("samples that wait for the line", total), "sample"),
-        share=Sentence(" ({share})", share=share) if found.ranked_by == "samples" else "",
+        share=Sentence(" ({share:cell})", share=share) if found.ranked_by == "samples" else "",
         wait="waits" if total == 1 else "wait",
         listed=Sentence(", ").join(listed),
         more=", …" if len(facts.waited_for_by) > _AWAITED else "",

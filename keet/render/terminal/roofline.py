@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from keet.analysis.hardware.ceilings import TIE
 from keet.analysis.roofline.launch_roofline import SHOWN_WORK, LaunchRoofline
 from keet.documents.roofline import CeilingDocument, RooflineLaunch
-from keet.evidence import Sentence, constant, printed
+from keet.evidence import Sentence, constant, of_quantity
 from keet.render.common.device import describe_device
 from keet.render.common.roofline import absences
 from keet.render.terminal.layout import Group, Renderable, Table, Text
@@ -48,9 +48,9 @@ def _launch_view(roofline: LaunchRoofline, width: int) -> list[Renderable]:
     heading = Text.assemble((f"#{roofline.id} {roofline.kernel}", "bold"))
     facts = [describe_device(roofline.launch.device)]
     if roofline.duration:
-        facts.append(printed(str(roofline.duration)))
+        facts.append(Sentence("{took}", took=of_quantity(roofline.duration, "duration")))
     if clock := roofline.sm_clock:
-        facts.append(Sentence("SM clock {clock}", clock=printed(str(clock))))
+        facts.append(Sentence("SM clock {clock}", clock=of_quantity(clock, "SM clock")))
     parts: list[Renderable] = [heading, Text(Sentence(", ").join(facts), style="dim")]
     if roofline.ceilings:
         parts.append(_table(roofline, width))

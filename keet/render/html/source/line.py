@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.source_lines.hotspots import Spot
 from keet.catalog import stalls
-from keet.evidence import Sentence, constant, counted, printed
-from keet.formatting import share_cell
+from keet.evidence import Evidence, Sentence, constant, counted
 from keet.profile import Absent
 from keet.render.common.hotspot_rows import first_wait
 from keet.render.common.machine_code import line_text, mix_text, size_text
@@ -60,16 +59,21 @@ def facts_list(told: Iterable[Fact]) -> Html:
     return element("dl", pairs, class_="facts")
 
 
+def _percent(share: float) -> Evidence:
+    """A share from 0 to 1."""
+    return constant(100 * share, "%", "share of the launch")
+
+
 def cost_facts(data: SourceData, spot: Spot) -> Iterator[Fact]:
     """Samples, and what their warps wait for."""
     found = data.found
     if spot.samples is not None and found.ranked_by == "samples":
-        share = printed(share_cell(spot.samples / found.total)) if found.total else ""
+        share = _percent(spot.samples / found.total) if found.total else None
         text = Sentence(
             "{samples:,d} of the {total:,d} samples of this launch{share}",
             samples=constant(spot.samples, "", "samples of the row"),
             total=found.number("all samples", found.total),
-            share=Sentence(" ({share})", share=share) if share else "",
+            share=Sentence(" ({share:cell})", share=share) if share else "",
         )
         yield "Samples", text
     else:
@@ -100,7 +104,7 @@ def _reasons(data: SourceData, spot: Spot) -> Iterator[Html]:
     rest = [*counts.values()][_REASONS:]
     if rest and spot.samples:
         count = sum(rest)
-        share = printed(share_of_all(count / spot.samples))
+        share = Sentence("{share}", share=share_of_all(count / spot.samples))
         text = Sentence(
             "{share} for {reasons}",
             share=share if is_shared else counted(count, "sample"),
@@ -144,11 +148,11 @@ def awaited_fact(data: SourceData, listed: Sequence[tuple[Content, str, int]], r
         ]
         for link, reason, samples in listed[:_AWAITED]
     ]
-    share = printed(share_cell(total / found.total))
+    share = _percent(total / found.total)
     head = Sentence(
         "{samples}{share} at other {rows} {wait} for this one: ",
         samples=counted(total, "sample"),
-        share=Sentence(" ({share})", share=share) if found.ranked_by == "samples" else "",
+        share=Sentence(" ({share:cell})", share=share) if found.ranked_by == "samples" else "",
         rows=rows,
         wait="waits" if total == 1 else "wait",
     )
@@ -164,8 +168,8 @@ def _executions(spot: Spot, facts: LineFacts | None) -> Iterator[Fact]:
         executed=constant(spot.executed, "", "executed warp instructions"),
     )
     if facts:
-        share = printed(share_cell(facts.executed_share))
-        executed = Sentence("{executed} ({share} of all)", executed=executed, share=share)
+        share = _percent(facts.executed_share)
+        executed = Sentence("{executed} ({share:cell} of all)", executed=executed, share=share)
     yield "Executed", [executed, threads_text(spot)]
     if facts and facts.purposes:
         yield "Instruction mix", mix_text(facts.purposes)
@@ -176,8 +180,8 @@ def threads_text(spot: Spot) -> str:
         return ""
     threads = spot.threads_executed / spot.executed
     return Sentence(
-        "; {threads} of {warp:d} threads active on average",
-        threads=printed(f"{threads:.1f}"),
+        "; {threads:.1f} of {warp:d} threads active on average",
+        threads=constant(threads, "", "active threads"),
         warp=constant(_WARP, "", "threads of a warp"),
     )
 
