@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.documents.document import (
+    COMPUTED,
     LEFT_OUT,
     Document,
     Streamed,
@@ -24,7 +25,7 @@ from keet.documents.document import (
     numbers_in,
     plain,
 )
-from keet.evidence import Evidence, Sentence
+from keet.evidence import Evidence, Prose, Sentence
 from keet.render.json.schema import schema_of
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
@@ -107,6 +108,39 @@ def test_live_fields_are_not_in_json() -> None:
     assert launch.view == [1]
     assert launch.to_dict() == {"id": 1, "share": 0.5}
     assert "view" not in repr(launch)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted(Document):
+    kernels: tuple[str, ...]
+    count: int = COMPUTED
+    """How many kernels."""
+
+    def __post_init__(self) -> None:
+        self.__dict__["count"] = len(self.kernels)
+
+
+def test_computed_fields_are_always_there() -> None:
+    counted = Counted(kernels=("a", "b"))
+    assert counted.to_dict() == {"kernels": ["a", "b"], "count": 2}
+    assert replace(counted, kernels=("a",)).count == 1
+    schema = schema_of(Counted)
+    assert set(schema["required"]) == {"kernels", "count"}
+    count = {"description": "How many kernels.", "title": "Count", "type": "integer"}
+    assert schema["properties"]["count"] == count
+
+
+@given(st.text())
+def test_half_a_surrogate_pair_is_written_as_an_escape(text: str) -> None:
+    text = f"{text}\ud800\u00e9"
+    written = json_text({"a": text}).encode()
+    assert json.loads(written)["a"] == text.encode("utf-8", "backslashreplace").decode()
+
+
+def test_numbers_of_unchecked_sentences_do_not_count() -> None:
+    share = Evidence("share#0", "share", 0.5, "", "share")
+    said = Sentence("It is {share}.", share=share)
+    assert numbers_in(Prose([said, Sentence.of(said.parts, "a problem")])) == 1
 
 
 def test_numbers_are_counted_in_sentences_only() -> None:
