@@ -58,7 +58,7 @@ def commands() -> Iterator[list[str]]:
         yield ["explain", "--no-model", fast, "--against", slow]
     for one, other in itertools.pairwise(runs):
         yield ["diff", str(one), str(other), "--force"]
-    yield from (["cases"], ["finding"], ["cases", "--finding", "uncoalesced_global"])
+    yield from (["cases"], ["finding"])
 
 
 def _sample(name: str, which: str) -> str:

@@ -57,28 +57,6 @@ NAMES = {
 }
 """Fields with digits that are not texts, and what they are."""
 
-NOT_YET = {
-    # The run, and the program as a whole.
-    "RunDocument.text",
-    "RunDocument.notes",
-    "SkippedKernelDocument.reason",
-    "InRunDocument.text",
-    "InRunDocument.unlike",
-    "ReplayDocument.text",
-    "ReplayReasonDocument.text",
-    "ReplayReasonDocument.how_to_tell",
-    "ProgramDocument.texts",
-    # Diff.
-    "ReasonDocument.text",
-    "ChangeVerdictDocument.headline",
-    "AttributionDocument.what",
-    "NextDocument.text",
-    "NextDocument.action",
-    "RegressionDocument.text",
-    "GateDocument.not_gated",
-}
-"""Texts of documents that are not sentences yet: this table has to become empty."""
-
 
 class Text(NamedTuple):
     """A text, and the field that has it: `FindingDocument.text`."""
@@ -124,12 +102,15 @@ def problems_of(
                 yield f"{field}: the words of {text!r} state {number}"
             continue
         is_name = field.rpartition(".")[2] in NAMES
-        if not is_name and field not in NOT_YET and (number := number_in(_without(text, names))):
+        if not is_name and (number := number_in(_without(text, names))):
             yield f"{field}: {text!r} states {number}, and is not a sentence"
 
 
-_NAMED = re.compile(r"`[^`]*`|\"[^\"]*\"|(?<=finding )\d+|#\d+|\b0x[0-9a-f]+|[\w.+-]+\.\w+:\d+")
-"""Source code, quotations, ranks of findings, launches, addresses, source lines."""
+_NAMED = re.compile(
+    r"`[^`]*`|\"[^\"]*\"|(?<=finding )\d+|#\d+|\b0x[0-9a-f]+|[\w.+-]+\.\w+:\d+|\bcmath:\d+"
+)
+"""Source code, quotations, ranks of findings, launches, addresses, source lines (one of a header
+without a suffix)."""
 
 
 def _words(text: Sentence, names: Iterable[str]) -> str:
@@ -273,14 +254,4 @@ def test_a_template_with_a_number_of_its_own_is_refused(template: str) -> None:
 
 
 def test_no_text_of_a_document_is_taken_for_a_name() -> None:
-    """The names above are fields of documents, and none of them is one for texts."""
     assert {"text", "headline", "action", "reason", "notes", "title"}.isdisjoint(NAMES)
-    assert {name.partition(".")[0] for name in NOT_YET} <= {
-        kind.__name__ for kind in _subclasses(Document)
-    }
-
-
-def _subclasses(kind: type) -> Iterator[type]:
-    for each in kind.__subclasses__():
-        yield each
-        yield from _subclasses(each)

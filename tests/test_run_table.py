@@ -137,7 +137,7 @@ table that was given).
 """
         in result.out
     )
-    footer = "All measured numbers in these texts match the report and the run table; gains"
+    footer = "All measured numbers in these texts come from the report and the run table; gains"
     assert footer in " ".join(result.out.split())
 
 

@@ -105,10 +105,11 @@ def _access_item(
     listed = ", ".join(f"{each}" for each in constants[:_CONSTANTS])
     last = f", … {constants[-1]}" if len(constants) > _CONSTANTS else ""
     return label, Sentence(
-        "and {more:d} more: {pointer} + {form}\n{size}",
+        "and {more:d} more: {pointer} + {form} + [{offsets}]\n{size}",
         more=constant(len(own) - 1, "", "more accesses"),
         pointer=pointer,
-        form=f"{words.text(varying)} + [{listed}{last}]",
+        form=words.text(varying),
+        offsets=listed + last,
         size=_size_text(own),
     )
 

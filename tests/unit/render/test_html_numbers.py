@@ -133,7 +133,7 @@ def test_a_gain_that_is_no_finding_is_not_printed() -> None:
     shown = {}
     for likely in (1.0, 1.02, 1.09, 1.1):
         (each,) = explained(FLIP).launches
-        forecast = each.findings[0].forecast._replace(low=1.0, likely=likely)
+        forecast = replace(each.findings[0].forecast, low=1.0, likely=likely)
         changed = each._replace(findings=(replace(each.findings[0], forecast=forecast),))
         page = page_tree(reports_page([explained(FLIP)._replace(launches=(changed,))]))
         (row,) = table_rows(with_id(page, "reports"))

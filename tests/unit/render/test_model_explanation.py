@@ -328,7 +328,7 @@ def test_place_without_samples_has_no_share() -> None:
     explanation = column_physics()
     (each,) = explanation.launches
     first = each.findings[0]
-    place = first.places[0]._replace(share=0.0)
+    place = replace(first.places[0], share=0.0)
     each = each._replace(findings=(replace(first, places=(place,)), *each.findings[1:]))
     explanation = explanation._replace(launches=(each,))
     assert "\n   slow.cu:96  drops" in terminal(explanation)

@@ -216,7 +216,7 @@ def test_table_and_finding_print_one_gain(profile_of: ProfileOf) -> None:
         first = row.first
         if first and row.finding and row.finding.id != "launch_bound":
             assert row.gain is not None
-            assert (row.gain.low, row.gain.likely, row.gain.high) == row.finding.forecast
+            assert row.gain == row.finding.forecast
 
 
 def test_why_a_cause_is_only_possible_is_printed_once(profile_of: ProfileOf) -> None:
