@@ -335,7 +335,7 @@ def _longest_after(difference: Difference) -> WeightedLaunch | None:
 
 def texts_of(difference: Difference) -> Iterator[str]:
     """The printed sentences about the difference; those about one launch are the explanation's."""
-    yield Sentence(" ").join(filter(None, headline_parts(difference)))
+    yield from filter(None, headline_parts(difference))
     texts = (basis_text(difference), span_text(difference), not_profiled_text(difference))
     yield from filter(None, (*texts, unprofiled_text(difference)))
     if step := difference.next:

@@ -20,11 +20,9 @@ _SEVERITY = {"forbids": "Not comparable", "weakens": "Less certain", "note": "No
 
 
 def verified_text(difference: Difference) -> str:
-    """`12 of 12 numbers verified against the reports`"""
-    checked = difference.grounding
-    run = difference.verdict.basis == "run"
-    sources = "the reports and run tables" if run else "the reports"
-    return f"{checked.verified} of {checked.numbers} numbers verified against {sources}"
+    """What is true of the numbers in all texts: sentences print them from evidence only."""
+    tables = " and run tables" if difference.verdict.basis == "run" else ""
+    return f"All measured numbers in these texts come from the reports{tables}"
 
 
 def is_alone(difference: Difference) -> bool:

@@ -18,7 +18,7 @@ from keet.comparison.sentences import (
     span_text,
     unprofiled_text,
 )
-from keet.formatting import capitalized
+from keet.formatting import capitalized, uncapitalized
 from keet.profile.names import file_name
 from keet.render.common.diff import (
     caveat_text,
@@ -125,7 +125,7 @@ class _DiffParts:
         )
 
     def closing(self) -> Iterator[str]:
-        yield f"keet {__version__}: {verified_text(self._difference)}."
+        yield f"keet {__version__}: {uncapitalized(verified_text(self._difference))}."
 
     def _reports(self) -> Html:
         return element(

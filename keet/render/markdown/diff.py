@@ -16,7 +16,7 @@ from keet.comparison.sentences import (
     span_text,
     unprofiled_text,
 )
-from keet.formatting import share_cell
+from keet.formatting import share_cell, uncapitalized
 from keet.render.common.device import describe_device
 from keet.render.common.diff import (
     caveat_text,
@@ -135,7 +135,7 @@ def _closing(difference: Difference) -> Iterator[str]:
     if step and difference.verdict.word != "unchanged":
         yield f"**Next**: {prose(step.text)}. {prose(step.action)}"
     yield (
-        f"<sub>keet {__version__}: {verified_text(difference)}. Percentages before an item are "
+        f"<sub>keet {__version__}: {uncapitalized(verified_text(difference))}. Percentages before an item are "
         "shares of the time saved or lost; those for causes are estimates, each taken on its own. "
         "A negative one worked against the change.</sub>"
     )
