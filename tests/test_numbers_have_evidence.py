@@ -22,7 +22,7 @@ from keet.catalog.case_summaries import case_summaries
 from keet.documents.document import LEFT_OUT, Document
 from keet.errors import IngestError
 from keet.evidence import Evidence, Reference, Sentence, constant
-from keet.evidence.free_numbers import number_in
+from keet.evidence.digits import number_in
 from keet.explanation.analyst import explain
 from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation, LaunchExplanation

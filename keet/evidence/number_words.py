@@ -82,36 +82,3 @@ SPEED = re.compile(
     re.IGNORECASE,
 )
 """Speed-ups: only keet forecasts them."""
-
-# --- names with digits
-
-KNOWN_NAME = re.compile(
-    r"L[0-3]|L1D|L1TEX|(?:FP|BF|TF|INT|UINT|F|S|U|B)(?:4|8|16|19|32|64|128)|E[45]M[23]|HBM[23]?e?|"
-    r"P[0-7]|[AH]100|H200|H20|H800|B[123]00|GB[123]00|GH200|V100|P100|A10|A30|A40|L4|L40S?|T4|"
-    r"(?:sm_?|SM|compute_)(?:5[023]|6[012]|7[025]|8[0679]|9[0]|10[013]|110|12[01])[af]?|"
-    r"(?:float|double|half|u?int|u?long|u?short|u?char|bool|__half|longlong)[1-4]|"
-    r"u?int(?:8|16|32|64|128)(?:_t)?|b?float(?:8|16|32|64)|nv_bfloat16|bfloat16|bfloat162|"
-    r"O[0-3]|log2f?|log10f?|log1pf?|exp2f?|exp10f?|expm1f?|atan2f?|ex2|lg2|x86|sha256|"
-    r"F2F|F2I|I2F|I2I|F2FP|I2FP|R2P|P2R|S2R|S2UR|R2UR|CS2R|B2R|I2IP|IADD3|LOP3|LEA3|UIADD3|ULOP3|"
-    r"FADD2|FFMA2|HADD2|HMUL2|HFMA2|HMNMX2|HSETP2|HSET2|VIADD3|IMAD3|"
-    r"tcgen05|dp[24]a|v(?:add|maxu)[24]|CUBLAS_COMPUTE_32F_FAST_TF32",
-    re.ASCII,
-)
-WIDTHS = frozenset({"8", "16", "32", "64", "128", "256", "884", "1688", "16816", "16832"})
-"""After a dot in an instruction: `LDG.E.128`, `HMMA.16816.F32`."""
-SIZED = re.compile(
-    r"(?<![\w.])(?:(?:4|8|16|32|64|128|256)[- ]bit\b|(?:1|2|4|8|16|32|64|128)-byte(?= (?:aligned|"
-    r"alignment|sectors?|lines?|cache lines?|loads?|stores?|words?|elements?|vectors?|"
-    r"access(?:es)?|transactions?|segments?|boundar\w+))|[1-4]-?D\b)",
-    re.IGNORECASE,
-)
-"""Terms: 128-bit loads, 32-byte sectors, a 2-D grid."""
-PLACE = re.compile(
-    r"(?<![\w./+-])(?P<file>[\w./+-]*\w\.[A-Za-z]\w{0,9}):(?P<line>\d+)"
-    r"(?P<more>(?:\s?[-–]\s?:?\d+\b(?![.,]?\d))?(?:(?:, ?| and | or ):\d+)*)|"
-    r"\blines?\s+(?P<lines>\d+"
-    r"(?:(?:\s?[-–]\s?|, (?:and )?| (?:and|to|or|through) )(?:line )?\d+\b(?![.,]\d))*)",
-    re.IGNORECASE,
-)
-LISTED = re.compile(r"\s*\(?(\d{1,2})[.)]\s")
-SOURCE_FILE = re.compile(r"\.(?:cuh?|h|hh|hpp|cpp|cxx|cc|c|inl|inc|py|ptx|sass|f90)$", re.I)

@@ -153,7 +153,7 @@ def _parsed(template: str) -> tuple[tuple[str, str | None, str], ...]:
     pieces = tuple((words, name, form or "") for words, name, form, _ in parsed)
     words = "{}".join(words for words, _, _ in pieces)
     if _MAY_BE_NUMBER.search(words):
-        from keet.evidence.free_numbers import number_in
+        from keet.evidence.digits import number_in
 
         if number := number_in(words):
             raise ValueError(f"{template!r} states {number}: print numbers from evidence")

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from keet.evidence import Prose, Reference, Sentence
+from keet.evidence.digits import LISTED, PLACE
 from keet.evidence.free_numbers import Allowed, free_number
-from keet.evidence.number_words import LISTED, PLACE
 from keet.prose.expressions import (
     EvaluatedExpression,
     NamedValue,

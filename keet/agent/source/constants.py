@@ -70,11 +70,6 @@ def source_constants(launch: Launch) -> Mapping[str, Constant]:
     return read_constants(launch).known
 
 
-def ambiguous_constants(launch: Launch) -> Mapping[str, str]:
-    """Names that a reader might take for constants, and why keet gives them no value."""
-    return read_constants(launch).ambiguous
-
-
 def source_literals(launch: Launch) -> set[float]:
     """Every integer and decimal literal of the kernel's files, also those inside expressions."""
     found: set[float] = set()

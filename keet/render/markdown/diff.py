@@ -134,8 +134,9 @@ def _closing(difference: Difference) -> Iterator[str]:
         yield f"{prose(share)}."
     if step and difference.verdict.word != "unchanged":
         yield f"**Next**: {prose(step.text)}. {prose(step.action)}"
+    verified = uncapitalized(verified_text(difference))
     yield (
-        f"<sub>keet {__version__}: {uncapitalized(verified_text(difference))}. Percentages before an item are "
+        f"<sub>keet {__version__}: {verified}. Percentages before an item are "
         "shares of the time saved or lost; those for causes are estimates, each taken on its own. "
         "A negative one worked against the change.</sub>"
     )

@@ -149,11 +149,6 @@ class ReportValues:
             times = [found.value for x in self.launches if (found := x.get("duration"))]
         return Quantity(sum(times), "ns") if len(times) > 1 else None
 
-    @cached_property
-    def total_rounding(self) -> float:
-        """Error of the total time."""
-        return sum(r.rounding for x in self.launches for r in self._cached("duration", x)[:1])
-
     def spot(self, launch: Launch, place: TextPlace) -> Spot | None:
         """The hotspot row of a place; `None` if it has no samples."""
         hotspots = self.hotspots(launch, _grouping(place))

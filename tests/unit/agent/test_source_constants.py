@@ -9,7 +9,6 @@ import pytest
 from keet.agent.source.constant_expressions import MacroFunction, NotConstantError, Scope, evaluate
 from keet.agent.source.constants import (
     Constant,
-    ambiguous_constants,
     read_constants,
     source_constants,
     source_literals,
@@ -139,14 +138,14 @@ def test_a_parameter_with_two_arguments_is_ambiguous() -> None:
     text = f"{KERNEL}int main() {{ float* x; k<<<1, 1>>>(x, 16); k<<<1, 1>>>(x, 32); }}\n"
     launch = launch_of(text, "k")
     assert "n" not in source_constants(launch)
-    assert "16 at k.cu:2" in ambiguous_constants(launch)["n"]
+    assert "16 at k.cu:2" in read_constants(launch).ambiguous["n"]
 
 
 def test_a_parameter_that_the_kernel_changes_is_ambiguous() -> None:
     text = (
         "__global__ void k(float* x, int n) { n /= 2; }\nvoid f(float* x) { k<<<1, 1>>>(x, 16); }\n"
     )
-    assert "n" in ambiguous_constants(launch_of(text, "k"))
+    assert "n" in read_constants(launch_of(text, "k")).ambiguous
 
 
 def test_variables_of_unrelated_functions_do_not_matter() -> None:
@@ -192,7 +191,7 @@ def test_a_default_that_the_build_may_override_is_assumed() -> None:
 
 def test_branches_that_define_different_values_are_ambiguous() -> None:
     text = f"#ifdef BIG\n#define N 64\n#else\n#define N 32\n#endif\n{KERNEL}"
-    assert "several values" in ambiguous_constants(launch_of(text, "k"))["N"]
+    assert "several values" in read_constants(launch_of(text, "k")).ambiguous["N"]
 
 
 def test_python_constants_and_keywords_of_the_launch() -> None:

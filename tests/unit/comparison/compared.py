@@ -17,7 +17,7 @@ from keet.comparison.pairing.sides import KernelGroup, Side, SideCapture, groups
 from keet.comparison.result import Gate
 from keet.comparison.sentences import texts_of
 from keet.evidence import Sentence
-from keet.evidence.free_numbers import number_in
+from keet.evidence.digits import number_in
 from keet.ingest import read_profile
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import (

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from keet.analysis.hardware.ceilings import spoken_unit
 from keet.catalog import stalls
 from keet.evidence import Evidence, Reference, Sentence, constant, counted
-from keet.evidence.free_numbers import number_in
+from keet.evidence.digits import number_in
 from keet.explanation.analyst import explain
 from keet.findings import findings
 from keet.ingest import read_profile

@@ -9,7 +9,7 @@ from keet.analysis.sass import MachineCode
 from keet.analysis.sass.analyses.widths import lane_stride
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.launch_shape import launch_shape
-from keet.analysis.sass.lines import caused_samples, line_mix, line_waits, positions_of
+from keet.analysis.sass.lines import line_mix, positions_of
 from keet.profile import Location
 
 STALLS = ("long_scoreboard", "short_scoreboard", "wait", "drain", "barrier", "lg_throttle", "odd")
@@ -82,7 +82,6 @@ def analysed(code: MachineCode) -> MachineCode:
     assert sum(n for row in line_mix(code).values() for _, n in row) == sum(
         code.program.counts[each] for each in code.program.ran
     )
-    caused_samples(line_waits(code))
     positions_of(code, Location("k.cu", 1))
     for loop_ in code.program.flow.loops:
         assert loop_.depth >= 1
