@@ -68,7 +68,7 @@ def test_help_and_show_load_less() -> None:
 
 
 NOT_FOR_A_REPORT_ALONE = (
-    "keet.documents.model_explanation",
+    "keet.prose.reading",
     "keet.verification.text.sentences",
     "keet.explanation.whole_run",
     "keet.explanation.launch_in_run",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from keet.api.inputs import positive
 from keet.api.result import WIDTH, ApiResult, Table, data_frame
+from keet.documents.document import live
 from keet.documents.explain import ExplainLaunch
 from keet.documents.finding import FindingDocument
 from keet.formatting import count_noun
@@ -51,7 +52,7 @@ class LaunchFinding(FindingDocument):
     'slow.cu:7'
     """
 
-    launch: ExplainedLaunch
+    launch: ExplainedLaunch = live()
 
     def __init__(self, launch: ExplainedLaunch, document: FindingDocument) -> None:
         self.__dict__.update(vars(document), launch=launch)
@@ -191,8 +192,8 @@ class ExplainedLaunch(ExplainLaunch):
     1.02 ms
     """
 
-    document: ExplainLaunch
-    explained: LaunchExplanation
+    document: ExplainLaunch = live()
+    explained: LaunchExplanation = live()
     findings: FindingTable  # type: ignore[assignment]
     account: AccountTable  # type: ignore[assignment]
     """Where its time goes: parts that add up."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Self
 
@@ -52,7 +51,6 @@ def roofline(
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class RooflineResult(ApiResult, RooflineDocument):
     """Launches against their ceilings. `print(result)` prints what `keet roofline` prints.
 

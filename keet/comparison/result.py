@@ -6,7 +6,6 @@ They are the documents of `keet diff --format json`, with what pages and the gat
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from keet.analysis.ledger import Ledger
 from keet.comparison.causes.account_changes import PartChange
@@ -31,7 +30,6 @@ from keet.documents.document import live
 from keet.evidence import Evidence, Sentence
 
 
-@dataclass(frozen=True, kw_only=True)
 class PairDifference(PairDocument):
     """Kernels that do the same work, before and after."""
 
@@ -68,7 +66,6 @@ class PairDifference(PairDocument):
         yield from (piece for each in self.attribution for piece in each.evidence)
 
 
-@dataclass(frozen=True, kw_only=True)
 class TimeChange(TimesDocument):
     """A time of both runs."""
 
@@ -77,7 +74,6 @@ class TimeChange(TimesDocument):
     """How many times as long the longer one is."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Regression(RegressionDocument):
     """Something that got worse by more than is allowed."""
 
@@ -85,7 +81,6 @@ class Regression(RegressionDocument):
     """`text` without the kernel and the metric."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Gate(GateDocument):
     """The limit and the result."""
 
@@ -97,7 +92,6 @@ class Gate(GateDocument):
     """Kernels on one side only: they count only in the total."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Difference(DiffDocument):
     """Everything that is known about the difference of two sides."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -33,7 +33,6 @@ _COVERED = 0.5
 """Share of the words of an item that must be present: a table may wrap it."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class VerifiedText(VerifyDocument):
     sentences: Sequence[CheckedSentence] = live()
     """All of them, also those without a number."""

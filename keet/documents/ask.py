@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from keet.documents.document import Document
@@ -17,7 +16,6 @@ from keet.documents.shared_types import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
 class CitedNumberDocument(NumberDocument):
     report: int | None
     """Index into `reports`; null if the number belongs to several launches."""
@@ -26,7 +24,6 @@ class CitedNumberDocument(NumberDocument):
     kernel: str | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class AskDocument(Document):
     """`keet ask --format json`"""
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from keet.documents.document import LEFT_OUT, Document
 from keet.documents.shared_types import KEET, Producer
 
 
-@dataclass(frozen=True, kw_only=True)
 class CaseStepDocument(Document):
     """The effect of fixing one of several causes alone."""
 
@@ -19,7 +17,6 @@ class CaseStepDocument(Document):
     why: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class MovedDocument(Document):
     """The counter that shows that the fixed code no longer has the cause."""
 
@@ -29,7 +26,6 @@ class MovedDocument(Document):
     after: float | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class CaseDocument(Document):
     id: str
     family: str
@@ -95,7 +91,6 @@ class CaseDocument(Document):
         return next(alone, self.speedup)
 
 
-@dataclass(frozen=True, kw_only=True)
 class CasesDocument(Document):
     """`keet cases --format json`"""
 

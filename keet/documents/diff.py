@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from keet.documents.document import Document
@@ -29,7 +28,6 @@ Basis = Literal["run", "reports", "per_launch"]
 Measure = Literal["busy", "durations"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class SideDocument(ReportDocument):
     """The first report of a side. Further reports of the side only measure the noise."""
 
@@ -39,7 +37,6 @@ class SideDocument(ReportDocument):
     """Launches of the program per launch in the report (--times)."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReasonDocument(Document):
     id: str
     """For example `device`, `problem_size` or `cache_control`."""
@@ -47,14 +44,12 @@ class ReasonDocument(Document):
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class ComparabilityDocument(Document):
     ok: bool
     """False if the reports are compared only because of --force."""
     notes: Sequence[ReasonDocument]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ChangeVerdictDocument(Document):
     word: VerdictWord
     speedup: float | None
@@ -76,7 +71,6 @@ class ChangeVerdictDocument(Document):
     after: JsonQuantity | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlaceDocument(Document):
     file: str
     line: int
@@ -85,7 +79,6 @@ class PlaceDocument(Document):
 JsonLocation = Annotated[Location, WrittenAs(PlaceDocument)]
 
 
-@dataclass(frozen=True, kw_only=True)
 class AttributionDocument(Document):
     kind: AttributionKind
     what: str
@@ -104,7 +97,6 @@ class AttributionDocument(Document):
     evidence: list[EvidenceId]
 
 
-@dataclass(frozen=True, kw_only=True)
 class PartChangeDocument(Document):
     """A part of a pair's time, before and after. The outermost parts add up to the time of the
     pair, and children add up to their parent."""
@@ -129,7 +121,6 @@ class PartChangeDocument(Document):
     children: Sequence[PartChangeDocument]
 
 
-@dataclass(frozen=True, kw_only=True)
 class LaunchCountsDocument(Document):
     """Number of launches whose times a pair covers: launches of the runs if `basis` is `run`, else
     launches of the reports multiplied by `times`. A fraction if several profiled launches represent
@@ -140,14 +131,12 @@ class LaunchCountsDocument(Document):
     after: int | float | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class TimesDocument(Document):
     before: JsonQuantity
     """Microseconds."""
     after: JsonQuantity
 
 
-@dataclass(frozen=True, kw_only=True)
 class PairDocument(Document):
     before: list[int]
     """Ids of launches in the report before; empty if the kernel is new."""
@@ -174,7 +163,6 @@ class PairDocument(Document):
     metrics."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class NextDocument(Document):
     launch: int
     kernel: str
@@ -189,7 +177,6 @@ class NextDocument(Document):
     """Forecast of the finding."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class RegressionDocument(Document):
     kernel: str | None
     """Null for all kernels together."""
@@ -202,7 +189,6 @@ class RegressionDocument(Document):
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class GateDocument(Document):
     percent: float
     failed: bool
@@ -216,7 +202,6 @@ class GateDocument(Document):
     """Sentences that say what was not gated and why."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class DiffDocument(Document):
     """`keet diff --format json`"""
 
@@ -245,7 +230,6 @@ class DiffDocument(Document):
     means a launch of one side, `#diff` both sides."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ExplainAgainstDocument(ExplainDocument):
     """`keet explain REPORT --against BEFORE --format json`"""
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from keet.documents.document import Document
 from keet.documents.shared_types import KEET, Producer
 
 
-@dataclass(frozen=True)
-class CheckDocument(Document):
+class CheckDocument(Document, kw_only=False):
     """The result of one check."""
 
     name: str
@@ -21,7 +19,6 @@ class CheckDocument(Document):
     remedy: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class DoctorDocument(Document):
     """`keet doctor --format json`"""
 

@@ -1,6 +1,6 @@
 """`Document`, the base of all results, and how they are written as JSON.
 
-A document is a frozen dataclass with the fields of its JSON, in their order. Descriptions are the
+A document is a dataclass with the fields of its JSON, in their order. Descriptions are the
 docstrings of the fields. An analysis that needs more than JSON has (the launch, its ledger) derives
 a class and adds `live` fields.
 """
@@ -11,9 +11,9 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import MISSING, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar, dataclass_transform
 
 from keet.evidence import Evidence, Prose, Sentence
 from keet.units import Quantity
@@ -39,8 +39,21 @@ COMPUTED: Any = _Unset("COMPUTED")
 """The default of a field that the document computes from its other fields (`__post_init__`)."""
 
 
+_LIVE = "live"
+
+
+def live(**options: Any) -> Any:
+    """A field that JSON does not have, such as the launch of the report that a result is about."""
+    return field(metadata={_LIVE: True}, repr=False, **options)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field, live))
 class Document:
-    """Base class of results, which are dataclasses."""
+    """Base class of results: makes each of them a dataclass, with fields by name (`kw_only=False`:
+    also by position). To mypy they are frozen. Only the constructor is made for each class: making
+    the other methods, too, would take a tenth of the time of `keet explain`."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {
         "extra": "forbid",
@@ -49,6 +62,19 @@ class Document:
 
     described_by: ClassVar[type[Document] | None] = None
     """Another document that has the same fields, with their descriptions."""
+
+    def __init_subclass__(cls, *, kw_only: bool = True) -> None:
+        dataclass(kw_only=kw_only, eq=False, repr=False)(cls)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(vars(self).values()))
+
+    def __repr__(self) -> str:
+        shown = (f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.repr)
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -68,15 +94,7 @@ class Document:
 
 @cache
 def _names(kind: type[Document]) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(kind) if not f.metadata.get(_LIVE))  # type: ignore[arg-type]
-
-
-_LIVE = "live"
-
-
-def live(**options: Any) -> Any:
-    """A field that JSON does not have, such as the launch of the report that a result is about."""
-    return field(metadata={_LIVE: True}, repr=False, **options)
+    return tuple(f.name for f in fields(kind) if not f.metadata.get(_LIVE))
 
 
 D = TypeVar("D", bound=Document)
@@ -163,7 +181,7 @@ class Streamed(Generic[D]):
 
     def fields(self) -> Iterator[tuple[str, Any]]:
         """With defaults. Raises TypeError if names are wrong or out of order."""
-        declared = iter(fields(self.kind))  # type: ignore[arg-type]
+        declared = iter(fields(self.kind))
         for name, value in self._given:
             for each in declared:
                 if each.name == name:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from keet.documents.document import LEFT_OUT, Document
@@ -27,7 +27,6 @@ from keet.documents.shared_types import (
 from keet.documents.whole_run import InRunDocument, ReplayDocument
 
 
-@dataclass(frozen=True, kw_only=True)
 class LaunchVerdict(Document):
     limiter: str | None
     """The unit nearest to its peak, ties joined by `+`. `latency` if no unit is near its peak. Null
@@ -41,8 +40,7 @@ class LaunchVerdict(Document):
     """keet's headline without the model; left out if `headline` is keet's own."""
 
 
-@dataclass(frozen=True)
-class Note(Document):
+class Note(Document, kw_only=False):
     """A sentence about a launch."""
 
     id: str
@@ -51,15 +49,13 @@ class Note(Document):
     evidence: tuple[EvidenceId, ...]
 
 
-@dataclass(frozen=True)
-class HealthyNote(Note):
+class HealthyNote(Note, kw_only=False):
     """What looks good."""
 
     id: FindingId
     """Id of the finding that does not apply."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class PartDocument(Document):
     """A part of the launch's time. The parts of a launch add up, and so do the children of each
     part."""
@@ -77,7 +73,6 @@ class PartDocument(Document):
     children: list[PartDocument]
 
 
-@dataclass(frozen=True, kw_only=True)
 class FigureDocument(Document):
     """A figure of the launch's head."""
 
@@ -93,7 +88,6 @@ class FigureDocument(Document):
     evidence: tuple[EvidenceId, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
 class UnitDocument(Document):
     unit: str
     """For example `DRAM`, `L2` or `FMA`."""
@@ -102,7 +96,6 @@ class UnitDocument(Document):
     evidence: EvidenceId
 
 
-@dataclass(frozen=True, kw_only=True)
 class ExplainLaunch(Document):
     id: int
     kernel: str
@@ -152,7 +145,6 @@ class ExplainLaunch(Document):
     """Null if the replay took about as long as the launch in the run."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class GroundingDocument(Document):
     numbers: int
     """Numbers in all sentences, including a model's checked ones."""
@@ -167,7 +159,6 @@ class GroundingDocument(Document):
         return cls(numbers=numbers, verified=numbers, unchecked=list(unchecked))
 
 
-@dataclass(frozen=True, kw_only=True)
 class ExplainDocument(Document):
     """`keet explain --format json`"""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from keet.documents.document import LEFT_OUT, Document
@@ -18,8 +17,7 @@ the account points at it, and one assumption is needed. `possible`: it needs a f
 lacks."""
 
 
-@dataclass(frozen=True)
-class Forecast(Document):
+class Forecast(Document, kw_only=False):
     """How many times faster it would be, if only this were fixed."""
 
     low: float
@@ -35,7 +33,6 @@ class Forecast(Document):
         return self if all(map(math.isfinite, self)) else None
 
 
-@dataclass(frozen=True, kw_only=True)
 class PrecedentsDocument(Document):
     """How many times faster measured cases of this finding became: `keet cases --finding ID`."""
 
@@ -47,7 +44,6 @@ class PrecedentsDocument(Document):
     """Cases with the same symptom where the fix gained less than 10 %; not counted in `cases`."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class NearestDocument(Document):
     """The measured case that is most like the launch: `keet cases ID` shows it in full."""
 
@@ -61,8 +57,7 @@ class NearestDocument(Document):
     """Two or three lines of its diff."""
 
 
-@dataclass(frozen=True)
-class Place(Document):
+class Place(Document, kw_only=False):
     """A source line, and its share of a finding's effect."""
 
     file: str
@@ -85,7 +80,6 @@ class Place(Document):
         return f"{file_name(self.file)}:{self.line}"
 
 
-@dataclass(frozen=True, kw_only=True)
 class MinorDocument(Document):
     """A cause that is not expected to gain 10 %."""
 
@@ -101,7 +95,6 @@ class MinorDocument(Document):
     """Ids in the launch's `evidence`."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class FindingDocument(Document):
     id: FindingId
     rank: int

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from keet.documents.document import Document
@@ -10,7 +9,6 @@ from keet.documents.finding import PrecedentsDocument
 from keet.documents.shared_types import KEET, FindingId, Producer
 
 
-@dataclass(frozen=True, kw_only=True)
 class ParameterDocument(Document):
     """A constant that the forecast of the finding depends on."""
 
@@ -22,7 +20,6 @@ class ParameterDocument(Document):
     keet's authors."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class SimilarDocument(Document):
     id: FindingId
     label: str
@@ -30,7 +27,6 @@ class SimilarDocument(Document):
     """How to distinguish the two findings."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class RemedyDocument(Document):
     name: str
     condition: str
@@ -42,7 +38,6 @@ class RemedyDocument(Document):
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class CaseReferenceDocument(Document):
     """A measured case: `keet cases ID` shows it in full."""
 
@@ -53,7 +48,6 @@ class CaseReferenceDocument(Document):
     """Speed-up from fixing this cause alone."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class FindingReferenceDocument(Document):
     id: FindingId
     label: str
@@ -77,7 +71,6 @@ class FindingReferenceDocument(Document):
     """Cases with the symptom where the fix gained less than 10 %, at most 3."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class FindingsDocument(Document):
     """`keet finding --format json`: all findings, or the one that was named."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from keet.documents.document import Document
@@ -17,13 +16,11 @@ from keet.documents.shared_types import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
 class StallDocument(Document):
     reason: str
     samples: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class SpotDocument(Placed, Document):
     file: str | None
     line: int | None
@@ -66,7 +63,6 @@ class SpotDocument(Placed, Document):
         return {s.reason: s.samples / whole for s in self.stalls} if whole else {}
 
 
-@dataclass(frozen=True, kw_only=True)
 class PointerDocument(Document):
     """The data that is read through one pointer argument."""
 
@@ -95,7 +91,6 @@ class PointerDocument(Document):
     """Why `distinct_bytes_at_most` is null."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class HotspotsLaunch(Document):
     id: int
     kernel: str
@@ -118,7 +113,6 @@ class HotspotsLaunch(Document):
     skipped: Sequence[SkippedDocument]
 
 
-@dataclass(frozen=True, kw_only=True)
 class HotspotsDocument(Document):
     """`keet hotspots --format json`"""
 

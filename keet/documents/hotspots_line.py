@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from keet.documents.document import Document
@@ -27,14 +26,12 @@ class Placed:
         return None if self.file is None or self.line is None else Location(self.file, self.line)
 
 
-@dataclass(frozen=True, kw_only=True)
 class PurposeShare(Document):
     purpose: PurposeName
     share: float
     """Share of the executed warp instructions, 0 to 1."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class WaitDocument(Document):
     """Samples with the same stall reason that wait for instructions of the same line."""
 
@@ -49,12 +46,10 @@ class WaitDocument(Document):
     instruction's own queue, pipe or fetch is busy."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class InstructionWait(WaitDocument):
     producer_address: int | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class LineInstruction(Document):
     address: int
     offset: str
@@ -65,7 +60,6 @@ class LineInstruction(Document):
     waits: Sequence[InstructionWait]
 
 
-@dataclass(frozen=True, kw_only=True)
 class AwaitedDocument(Placed, Document):
     file: str | None
     line: int | None
@@ -73,7 +67,6 @@ class AwaitedDocument(Placed, Document):
     samples: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class AccessDocument(Document):
     address: int
     kind: Literal["load", "store", "atomic", "copy"]
@@ -92,7 +85,6 @@ class AccessDocument(Document):
     """True for a gather: the address depends on loaded data."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class MergeDocument(Document):
     addresses: list[int]
     """Addresses of a thread's accesses to consecutive bytes."""
@@ -104,7 +96,6 @@ class MergeDocument(Document):
     """True if the merged access is aligned, provided that the pointer is; null if not known."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class AtomicDocument(Document):
     address: int
     memory: Literal["global", "shared"]
@@ -113,7 +104,6 @@ class AtomicDocument(Document):
     has_result: bool
 
 
-@dataclass(frozen=True, kw_only=True)
 class LoopDocument(Placed, Document):
     name: str
     """Name of the loop, as in address forms."""
@@ -140,7 +130,6 @@ class LoopDocument(Placed, Document):
     recurrence_loads: int | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class InvariantDocument(Document):
     loop: str
     addresses: list[int]
@@ -150,7 +139,6 @@ class InvariantDocument(Document):
     loads: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class RoutineDocument(Placed, Document):
     file: str | None
     line: int | None
@@ -159,7 +147,6 @@ class RoutineDocument(Placed, Document):
     samples: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class LineDocument(Document):
     file: str
     line: int

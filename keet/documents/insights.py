@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from keet.documents.document import Document, plain
@@ -15,7 +14,6 @@ Work = Literal["same", "varies", "unknown"]
 Basis = Literal["run", "reports"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class FactDocument(Document):
     """A number in a text."""
 
@@ -80,7 +78,6 @@ def shown_value(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:g}" if value < 1e6 else f"{value:.0f}"
 
 
-@dataclass(frozen=True, kw_only=True)
 class CurvePointDocument(Document):
     value: float | str
     """Value of the knob."""
@@ -102,7 +99,6 @@ class CurvePointDocument(Document):
     """True if it is not slower than the best point beyond noise."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class LimiterChangeDocument(Document):
     after: str
     """The last value of the knob before the change."""
@@ -112,7 +108,6 @@ class LimiterChangeDocument(Document):
     becomes: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class LeftOutDocument(Document):
     value: float
     shown: str
@@ -121,7 +116,6 @@ class LeftOutDocument(Document):
     """What else differs in that file."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class SweepDocument(Document):
     """One kernel measured at several values of one parameter (the knob)."""
 
@@ -151,7 +145,6 @@ class SweepDocument(Document):
         return named[change.after], named[change.until]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ClusterKernelDocument(Document):
     kernel: str
     path: str
@@ -170,7 +163,6 @@ class ClusterKernelDocument(Document):
     saved_high_us: float
 
 
-@dataclass(frozen=True, kw_only=True)
 class ClusterDocument(Document):
     """Kernels of one GPU with the same finding."""
 
@@ -203,7 +195,6 @@ class ClusterDocument(Document):
     `reports`: the profiled launches."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class MovedDocument(Document):
     metric: str
     """Id of the metric in keet's catalog."""
@@ -213,7 +204,6 @@ class MovedDocument(Document):
     here: float
 
 
-@dataclass(frozen=True, kw_only=True)
 class OutlierDocument(Document):
     path: str
     launch: int
@@ -223,7 +213,6 @@ class OutlierDocument(Document):
     moved: list[MovedDocument]
 
 
-@dataclass(frozen=True, kw_only=True)
 class OutliersDocument(Document):
     """Launches that take much longer than others of the same kernel and shape in their file."""
 
@@ -240,7 +229,6 @@ class OutliersDocument(Document):
     found: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class DatedDocument(Document):
     path: str
     launch: int
@@ -249,7 +237,6 @@ class DatedDocument(Document):
     time_us: float
 
 
-@dataclass(frozen=True, kw_only=True)
 class ChangeDocument(Document):
     """From some file on, a kernel takes a different time."""
 
@@ -271,13 +258,11 @@ class ChangeDocument(Document):
     """Versions of driver, CUDA and ncu that changed at the same file."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class UncheckedSentenceDocument(Document):
     text: str
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class WrittenDocument(Document):
     """A model's text; keet printed its numbers from the facts of this insight."""
 
@@ -287,7 +272,6 @@ class WrittenDocument(Document):
     """Sentences with a number that does not refer to a fact."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class InsightDocument(Document):
     id: str
     kind: Literal["sweep", "cluster", "outliers", "change"]
@@ -312,7 +296,6 @@ class InsightDocument(Document):
         return {(point.path, point.launch): f"{knob} {point.shown}" for point in points}
 
 
-@dataclass(frozen=True, kw_only=True)
 class InsightsGroundingDocument(Document):
     numbers: int
     """Numbers in all of keet's own texts."""
@@ -320,7 +303,6 @@ class InsightsGroundingDocument(Document):
     stray: list[str]
 
 
-@dataclass(frozen=True, kw_only=True)
 class InsightsUsageDocument(Document):
     calls: int
     cached: int
@@ -332,7 +314,6 @@ class InsightsUsageDocument(Document):
     estimated: bool
 
 
-@dataclass(frozen=True, kw_only=True)
 class InsightsDocument(Document):
     """`keet insights --format json`"""
 

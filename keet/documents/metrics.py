@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from keet.documents.document import Document
@@ -10,14 +9,12 @@ from keet.documents.shared_types import KEET, NonFinite, Producer, ReportDocumen
 from keet.units import Number, Quantity
 
 
-@dataclass(frozen=True, kw_only=True)
 class PointDocument(Document):
     at: int | str
     """What the value belongs to, for example a register count, a number of bytes or an opcode."""
     value: Number | str | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class MetricDocument(Document):
     name: str
     """ncu's name of the metric."""
@@ -42,14 +39,12 @@ class MetricDocument(Document):
         return None if value is None or isinstance(value, str) else Quantity(value, self.unit)
 
 
-@dataclass(frozen=True, kw_only=True)
 class MetricsLaunch(Document):
     id: int
     kernel: str
     metrics: list[MetricDocument]
 
 
-@dataclass(frozen=True, kw_only=True)
 class MetricsDocument(Document):
     """`keet metrics --format json`"""
 

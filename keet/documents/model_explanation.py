@@ -7,7 +7,7 @@ numbers keet could not resolve. The ids of the numbers are in `evidence` beside 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from keet.documents.document import COMPUTED, Document, live
@@ -17,7 +17,6 @@ from keet.evidence import Prose, ids_of
 from keet.safe_text import flat
 
 
-@dataclass(frozen=True, kw_only=True)
 class HypothesisDocument(Document):
     """Stated from the source before the model saw any numbers, then judged by the numbers."""
 
@@ -34,7 +33,6 @@ class HypothesisDocument(Document):
             self.__dict__["evidence"] = ids_of((self.text, self.reason))
 
 
-@dataclass(frozen=True, kw_only=True)
 class ClaimDocument(Document):
     """What keet computed from the amount of work that, according to a model, is needed."""
 
@@ -52,7 +50,6 @@ class ClaimDocument(Document):
     """The shortest time in which the work can be done."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class CauseDocument(Document):
     """Why the code behaves as measured; or, among objections, what is wrong with a finding."""
 
@@ -77,7 +74,6 @@ class CauseDocument(Document):
             self.__dict__["evidence"] = ids_of((self.text, *self.because))
 
 
-@dataclass(frozen=True, kw_only=True)
 class EditDocument(Document):
     """A change to the code that a model proposes."""
 
@@ -109,7 +105,6 @@ class EditDocument(Document):
             self.__dict__["evidence"] = ids_of((self.what, self.risk, self.check))
 
 
-@dataclass(frozen=True, kw_only=True)
 class UncheckedDocument(Document):
     """A sentence whose numbers keet could not resolve. It is printed with a mark."""
 
@@ -134,7 +129,6 @@ def unchecked_in(texts: Iterable[tuple[str, Prose]]) -> tuple[UncheckedDocument,
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class ModelDocument(Document):
     """A model's statements about a launch. Texts are empty if it made none."""
 
@@ -161,7 +155,6 @@ class ModelDocument(Document):
     """Sentences, facts and edits that were returned for correction."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ModelExplanation(ModelDocument):
     """With what JSON has elsewhere in the launch."""
 
@@ -211,7 +204,6 @@ class ModelExplanation(ModelDocument):
         return replace(self, causes=marked(self.causes), objections=marked(self.objections))
 
 
-@dataclass(frozen=True, kw_only=True)
 class UsageDocument(Document):
     """Requests to a model. keet's own analysis makes none."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from keet.documents.document import Document
@@ -17,7 +16,6 @@ from keet.evidence import Confidence
 Kind = Literal["hand_over", "repeated_passes", "same_input", "tiny_launches", "clocks", "sweep"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ProgramRowDocument(Document):
     """A group of identical launches; if the run is known, a kernel of the run in all its shapes."""
 
@@ -49,7 +47,6 @@ class ProgramRowDocument(Document):
     """For example `cuBLAS`, if the kernel is not the user's own code."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class CrossLaunchDocument(Document):
     """What several launches show together."""
 
@@ -69,7 +66,6 @@ class CrossLaunchDocument(Document):
     """Ids in the program's `evidence`."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ProgramDocument(Document):
     """Several launches, or a whole run, summarised before the single launches."""
 

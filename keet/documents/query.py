@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from keet.documents.document import Document
 from keet.documents.shared_types import KEET, Producer
 
 
-@dataclass(frozen=True, kw_only=True)
 class QueryColumn(Document):
     name: str
     type: str
     """Type of the column, as duckdb names it."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class QueryDocument(Document):
     """`keet query --format json`"""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from keet.documents.document import Document
@@ -18,14 +17,12 @@ from keet.documents.shared_types import (
 from keet.evidence import Evidence
 
 
-@dataclass(frozen=True, kw_only=True)
 class BusiestDocument(Document):
     part: str
     busy_pct: float
     evidence: EvidenceId
 
 
-@dataclass(frozen=True, kw_only=True)
 class CeilingDocument(Document):
     id: str
     """For example `fp32`, `tensor_bf16` or `dram`."""
@@ -53,7 +50,6 @@ class CeilingDocument(Document):
         return max(0.0, self.reached_pct / 100)
 
 
-@dataclass(frozen=True, kw_only=True)
 class IntensityDocument(Document):
     arithmetic: str
     """Id of the compute ceiling."""
@@ -75,7 +71,6 @@ class IntensityDocument(Document):
         return self.value < self.ridge
 
 
-@dataclass(frozen=True, kw_only=True)
 class RooflineLaunch(Document):
     id: int
     kernel: str
@@ -119,7 +114,6 @@ class RooflineLaunch(Document):
         return any(each.check == ceiling_id for each in self.skipped)
 
 
-@dataclass(frozen=True, kw_only=True)
 class RooflineDocument(Document):
     """`keet roofline --format json`"""
 

@@ -6,7 +6,7 @@ document increases its version.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, Literal
 
 from keet.documents.document import LEFT_OUT, Document
@@ -31,7 +31,6 @@ NonFinite = Literal["nan", "inf", "-inf"]
 """Values that ncu reports and JSON cannot represent: their value is null."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Producer(Document):
     name: Literal["keet"] = "keet"
     version: str = __version__
@@ -40,7 +39,6 @@ class Producer(Document):
 KEET = Producer()
 
 
-@dataclass(frozen=True, kw_only=True)
 class QuantityDocument(Document):
     value: Number | None
     """Null if the number is not finite: see `nonfinite`."""
@@ -48,7 +46,6 @@ class QuantityDocument(Document):
     nonfinite: NonFinite | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class NumberDocument(Document):
     """One number that a text may cite."""
 
@@ -83,7 +80,6 @@ JsonSentence = Annotated[Sentence, WrittenAs(str)]
 JsonProse = Annotated[Prose, WrittenAs(str)]
 
 
-@dataclass(frozen=True, kw_only=True)
 class SourcePlace(Document):
     file: str
     line: int
@@ -92,14 +88,12 @@ class SourcePlace(Document):
 JsonLocation = Annotated[Location, WrittenAs(SourcePlace)]
 
 
-@dataclass(frozen=True, kw_only=True)
 class OriginDocument(Document):
     size: int
     """Bytes."""
     sha256: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReportDocument(Document):
     path: str
     """Of a snapshot: of the report that it was made from, as the snapshot states."""
@@ -127,7 +121,6 @@ class ReportDocument(Document):
     """Numbers of the notes, by id; left out if they have none."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class DeviceDocument(Document):
     name: str | None
     compute_capability: str | None
@@ -136,7 +129,6 @@ class DeviceDocument(Document):
     """Index of the GPU in its machine, if recorded."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunKernelDocument(Document):
     """One kernel of the run, in all its launch shapes."""
 
@@ -158,7 +150,6 @@ class RunKernelDocument(Document):
     """Ids in the run's `evidence`."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class SkippedKernelDocument(Document):
     """A kernel that was selected for profiling but could not be profiled."""
 
@@ -167,7 +158,6 @@ class SkippedKernelDocument(Document):
     remedy: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class MigrationsDocument(Document):
     """Data that managed memory moved between host and GPU, over the whole run."""
 
@@ -177,7 +167,6 @@ class MigrationsDocument(Document):
     """Groups of page faults caused by kernels."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunDocument(Document):
     """A run of the whole program without a profiler."""
 
@@ -219,8 +208,7 @@ class RunDocument(Document):
     `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run` means several launches."""
 
 
-@dataclass(frozen=True)
-class SkippedDocument(Document):
+class SkippedDocument(Document, kw_only=False):
     """A check that could not be made."""
 
     check: str

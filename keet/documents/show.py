@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
 from typing import Literal
 
 from keet.documents.document import LEFT_OUT, Document
@@ -18,7 +17,6 @@ from keet.documents.shared_types import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
 class GapDocument(Document):
     """Data that the report lacks and that keet would use."""
 
@@ -42,7 +40,6 @@ class GapDocument(Document):
         return self.launches[at : at + 1] == (launch,)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ShowLaunch(Document):
     id: int
     kernel: str
@@ -73,7 +70,6 @@ class ShowLaunch(Document):
     """Number of launches in the run that this one represents."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ShowDocument(Document):
     """`keet show --format json`"""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from keet.documents.document import Document
@@ -13,7 +12,6 @@ Basis = Literal["run", "reports"]
 By = Literal["kernel", "finding", "file"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class OpportunityDocument(Document):
     rank: int
     """Starts at 1. Groups of basis `run` come first; then by `saved_us` plus `unknown_us`, as a
@@ -84,7 +82,6 @@ class OpportunityDocument(Document):
     """Launches of debug code (-G), which has no findings: keet estimates no gains of it."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class GapExampleDocument(Document):
     """The launch that represents the most time, among those with a replay gap."""
 
@@ -93,7 +90,6 @@ class GapExampleDocument(Document):
     """Id of the launch in that report."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class GpuDocument(Document):
     """The selected launches on one GPU, with one basis."""
 
@@ -129,7 +125,6 @@ class GpuDocument(Document):
     sums of durations, not GPU time."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class TopDocument(Document):
     """`keet top --format json`"""
 

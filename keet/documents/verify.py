@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from keet.documents.document import Document
@@ -17,7 +16,6 @@ from keet.documents.shared_types import (
 ClaimVerdict = Literal["confirmed", "contradicted", "not_found"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class RelationSummary(Document):
     confirmed: int
     contradicted: int
@@ -25,7 +23,6 @@ class RelationSummary(Document):
     """keet does not know what is compared, or does not have the values."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class VerifySummary(Document):
     numbers: int
     confirmed: int
@@ -34,7 +31,6 @@ class VerifySummary(Document):
     relations: RelationSummary
 
 
-@dataclass(frozen=True, kw_only=True)
 class NumberCheck(Document):
     text: str
     """The number as written, with its unit."""
@@ -58,7 +54,6 @@ class NumberCheck(Document):
     """For example file.cu:31, if it belongs to a source line."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class RelationDocument(Document):
     """A comparison in the text (`exceeds`, `is the highest`), or a claim about the limiter (`is
     DRAM bound`)."""
@@ -72,7 +67,6 @@ class RelationDocument(Document):
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class VerifyDocument(Document):
     """`keet verify --format json`"""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from keet.documents.document import Document
@@ -10,7 +9,6 @@ from keet.documents.shared_types import EvidenceId, JsonQuantity
 from keet.profile.run_table import KnownBy
 
 
-@dataclass(frozen=True, kw_only=True)
 class InRunDocument(Document):
     """The launches of the run that a launch of the report represents."""
 
@@ -43,7 +41,6 @@ ReasonId = Literal["managed_or_host_memory", "cold_caches", "clocks", "concurren
 ReasonStatus = Literal["likely", "possible", "ruled_out"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReplayReasonDocument(Document):
     id: ReasonId
     status: ReasonStatus
@@ -54,7 +51,6 @@ class ReplayReasonDocument(Document):
     """Ids in the launch's `evidence`."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReplayDocument(Document):
     """The replay of a launch took much longer or shorter than the launch in the run, so the
     findings explain the replay."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from keet.analysis.capture.report_document import report_document
@@ -17,12 +16,10 @@ if TYPE_CHECKING:
     from keet.explanation.explanation_types import Explanation
 
 
-@dataclass(frozen=True, kw_only=True)
 class CitedNumber(CitedNumberDocument):
     number: Evidence = live()
 
 
-@dataclass(frozen=True, kw_only=True)
 class AnsweredQuestion(AskDocument):
     """With what pages print of the reports."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY
@@ -38,7 +37,6 @@ _WHOSE: Mapping[KnownBy, str] = {
 _NOT_TOLD_APART = " (the table does not tell the launches of this kernel apart)"
 
 
-@dataclass(frozen=True, kw_only=True)
 class LaunchInRun(InRunDocument):
     """The launches of the run that one profiled launch represents."""
 
@@ -48,7 +46,6 @@ class LaunchInRun(InRunDocument):
     """`plain_duration`, in nanoseconds."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReplayDiffers(ReplayDocument):
     """The replay of a launch took much longer or shorter than the launch in the run."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from keet.explanation.whole_run import KernelRow, WholeRun
 
 
-@dataclass(frozen=True, kw_only=True)
 class ProgramRow(ProgramRowDocument):
     """One kernel with one shape; in a run, one kernel with all its shapes."""
 
@@ -112,7 +111,6 @@ def _program_row(
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class ProgramExplanation(ProgramDocument):
     """The launches of a report, or of the run that they belong to, taken together."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from keet.analysis.ledger import Ledger
@@ -39,7 +38,6 @@ _SEVERAL: Mapping[Workload, str] = {
 """Workloads that contain several kernels."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class KernelRow(RunKernelDocument):
     """One kernel in all its launch shapes, or several kernels together."""
 
@@ -49,7 +47,6 @@ class KernelRow(RunKernelDocument):
     """The kernels, if the row combines several."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class WholeRun(RunDocument):
     """What the program spent its GPU time on."""
 

@@ -36,18 +36,18 @@ def selects(kind: type[Document], names: str) -> Callable[[type[D]], type[D]]:
 
     def with_fields(chosen: type[D]) -> type[D]:
         types = get_type_hints(kind, include_extras=True)
-        for each in fields(kind):  # type: ignore[arg-type]
+        for each in fields(kind):
             if each.name in names.split():
                 chosen.__annotations__[each.name] = types[each.name]
                 if each.default is not MISSING:
                     setattr(chosen, each.name, each.default)
         chosen.described_by = kind
-        return dataclass(frozen=True, kw_only=True)(chosen)
+        del chosen.__init__  # it was made without these fields
+        return dataclass(kw_only=True, eq=False, repr=False)(chosen)
 
     return with_fields
 
 
-@dataclass(frozen=True, kw_only=True)
 class ToolResult(Document):
     paged: ClassVar[str | None] = None
     """The field that has the entries of a page."""
@@ -55,7 +55,6 @@ class ToolResult(Document):
     """notes on this result, and what was cut"""
 
 
-@dataclass(frozen=True, kw_only=True)
 class PagedToolResult(ToolResult):
     total: int
     """entries on all pages"""
@@ -67,7 +66,6 @@ class PagedToolResult(ToolResult):
     """`offset` of the next page; null: this is the last"""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ListedReport(Document):
     path: str
     """the name that other tools accept as `report`"""
@@ -82,7 +80,6 @@ class ListedLaunch(Document):
     """`id` is the value for `launch` of other tools."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReportSummary(Document):
     path: str
     format: str
@@ -100,7 +97,6 @@ class ReportSummary(Document):
     """what to compile with first"""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ListReportsToolResult(PagedToolResult):
     paged: ClassVar[str | None] = "entries"
     folders: list[str]
@@ -111,7 +107,6 @@ class ListReportsToolResult(PagedToolResult):
     """reports; or launches of `report`, longest first"""
 
 
-@dataclass(frozen=True, kw_only=True)
 class TimeRow(Document):
     part: str
     share: float
@@ -126,14 +121,12 @@ class TimeRow(Document):
 class NotChecked(Document): ...
 
 
-@dataclass(frozen=True, kw_only=True)
 class CodeLine(Document):
     file: str
     line: int
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class ExplainedLaunchEntry(Document):
     id: int
     kernel: str
@@ -173,7 +166,6 @@ class ProgramLine(Document):
     """A group of similar launches."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ProgramSummary(Document):
     """All launches together, or the whole run if its run table is beside the report."""
 
@@ -185,7 +177,6 @@ class ProgramSummary(Document):
     texts: list[str]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ExplainToolResult(PagedToolResult):
     paged: ClassVar[str | None] = "launches"
     report: str
@@ -197,7 +188,6 @@ class ExplainToolResult(PagedToolResult):
     """numbers of the texts that were checked"""
 
 
-@dataclass(frozen=True, kw_only=True)
 class LineSummary(Document):
     """One source line."""
 
@@ -216,7 +206,6 @@ class LineSummary(Document):
     """around the line, outermost first"""
 
 
-@dataclass(frozen=True, kw_only=True)
 class LineToolResult(PagedToolResult):
     paged: ClassVar[str | None] = "entries"
     report: str
@@ -235,7 +224,6 @@ class LineToolResult(PagedToolResult):
     not_checked: list[NotChecked]
 
 
-@dataclass(frozen=True, kw_only=True)
 class MetricsToolResult(PagedToolResult):
     paged: ClassVar[str | None] = "metrics"
     report: str
@@ -252,7 +240,6 @@ class PairResult(Document):
     """A kernel before and after."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class DiffToolResult(PagedToolResult):
     paged: ClassVar[str | None] = "pairs"
     before: str
@@ -267,7 +254,6 @@ class DiffToolResult(PagedToolResult):
     grounding: GroundingDocument
 
 
-@dataclass(frozen=True, kw_only=True)
 class ContextToolResult(ToolResult):
     report: str
     launch: int
@@ -277,7 +263,6 @@ class ContextToolResult(ToolResult):
     context: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class VerifyToolResult(PagedToolResult):
     paged: ClassVar[str | None] = "checks"
     report: str
@@ -294,7 +279,6 @@ class CaseRow(Document):
     """`id` is the value for `case`."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class CasesToolResult(PagedToolResult):
     paged: ClassVar[str | None] = "cases"
     cases: list[CaseRow]

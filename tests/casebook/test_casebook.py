@@ -92,7 +92,7 @@ def test_the_index_has_every_case_and_its_diff() -> None:
         entry = entries[case.id]
         assert entry.diff == case.diff
         assert entry.diff, f"{diff_key(case)}: the two sides have the same code"
-        assert entry.lines == tuple(case.lines)
+        assert entry.lines == list(case.lines)
         assert (entry.before_us, entry.after_us) == (case.before.median_us, case.after.median_us)
 
 

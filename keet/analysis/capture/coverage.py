@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from keet.analysis.capture.ncu_options import ncu_arguments
@@ -211,7 +210,6 @@ _SHOWN_VALUES = (
 """Catalog ids of the values that `keet show` has for each launch."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ShownLaunch(ShowLaunch):
     """A launch in `keet show`."""
 

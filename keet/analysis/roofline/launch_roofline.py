@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from keet.analysis.decisions.rooflines import AT_CEILING
 from keet.analysis.hardware.ceilings import HOST_LINK, NEAR_PEAK, Ceiling, Ceilings, nearest
@@ -39,7 +38,6 @@ _UNCOUNTED = ("xu", "alu", "lsu", "adu", "cbu", "uniform", "tex", "issue_slots",
 SHOWN_WORK = Parameter(0.05, "percent of a peak from which arithmetic gets a bar", "judgement")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class LaunchRoofline(RooflineLaunch):
     """One launch against its ceilings."""
 

@@ -10,7 +10,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from keet.analysis.ledger import Ledger
@@ -51,7 +51,6 @@ _NAMED = 4
 """Launches that a text names."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class CrossLaunch(CrossLaunchDocument):
     """A finding about several launches together."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -52,13 +51,11 @@ _OF_SEVERAL = Absent(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
 class RowWait(WaitDocument):
     producer_position: int | None = live()
     """`None`: it waits for its own unit, or the producer is not known."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Spot(SpotDocument):
     """A source line or an instruction with its costs. `None`: not collected. What has a default is
     added by `keet hotspots`."""
@@ -69,7 +66,6 @@ class Spot(SpotDocument):
     waits: Sequence[RowWait] = ()
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Hotspots(HotspotsLaunch):
     """The code of one launch, most expensive first."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from keet.analysis.account import UNKNOWN, TimePart
@@ -35,7 +34,6 @@ _COARSE = {
 _WITHIN = {_IDLE: "SMs idle", _ISSUING: "issuing instructions", _WAITING: "waiting"}
 
 
-@dataclass(frozen=True, kw_only=True)
 class PartChange(PartChangeDocument):
     """A part of the time, before and after."""
 

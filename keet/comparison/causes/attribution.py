@@ -8,7 +8,7 @@ difference in time; a negative share changed in the opposite direction.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from keet.comparison.causes.account_changes import PartChange, leading_parts
 from keet.comparison.causes.explained_pair import ExplainedPair
@@ -47,7 +47,6 @@ run may find in L2 what each replay reads from DRAM."""
 _WITH_CACHES = ("dram_bytes_read", "dram_bytes_written")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Attribution(AttributionDocument):
     """One thing that accounts for the difference."""
 

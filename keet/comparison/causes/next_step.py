@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from keet.analysis.ledger import Ledger
@@ -34,7 +33,6 @@ _DOUBTS: dict[RunDoubt, str] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
 class NextStep(NextDocument):
     """The costliest remaining finding, or the likely reason why the replay differs from the run."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from keet.documents.diff import ReasonDocument, Severity
@@ -21,7 +21,6 @@ class CaveatAdvice(NamedTuple):
     option: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class Caveat(ReasonDocument):
     """Something besides the program that makes two sides differ.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from keet.analysis.account import Account
@@ -43,7 +43,6 @@ _BY_KIND: Mapping[str, Callable[[WorkClaim, TimeModel], ClaimEffect]] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
 class EvaluatedClaim(ClaimDocument):
     """A claim and what keet computed for it."""
 

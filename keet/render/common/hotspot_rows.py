@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.source_lines.hotspots import Grouping, Hotspots, RowWait, Spot
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from keet.analysis.sass.analyses.reuse import Access, PointerReuse
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Examined(Hotspots):
     """The code of one launch in `keet hotspots`, with the analysis of its machine code."""
 

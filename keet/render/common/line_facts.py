@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -38,25 +38,21 @@ from keet.render.common.machine_code import FormWords, function_start
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, kw_only=True)
 class LineWait(InstructionWait):
     producers: Sequence[int] = live()
     """Positions in the code."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class InstructionFacts(LineInstruction):
     waits: Sequence[LineWait]
     """Most samples first. Samples of issuing warps are left out, but `samples` has them."""
     position: int = live()
 
 
-@dataclass(frozen=True, kw_only=True)
 class LineAccess(AccessDocument):
     access: Access = live()
 
 
-@dataclass(frozen=True, kw_only=True)
 class LineLoop(LoopDocument):
     """Around the instructions of the line, with the line of the loop's first instruction."""
 
@@ -64,7 +60,6 @@ class LineLoop(LoopDocument):
     """`None` for a loop that ran once per entry."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class LineFacts(LineDocument):
     instructions: Sequence[InstructionFacts]
     accesses: Sequence[LineAccess]

@@ -106,11 +106,12 @@ def test_the_next_step_never_saves_more_than_its_launches_took(
     after = _flip((launches, 1020.0, True), (others, us, False))
     step = difference(_flip((launches, 2000.0, True)), after).next
     assert step
-    assert step.whole
     if step.weighted.doubt is None:
+        whole = launches * 1020 + others * us
         alike = launches * 1020 + (others * us if 510 <= us <= 2040 else 0)
-        assert step.saved <= 1000 * alike * (1 + 1e-9)
-        assert alike * 1000 >= 0.5 * step.whole * (1 - 1e-9)
+        assert step.share
+        assert step.share.value <= 100 * alike / whole * (1 + 1e-9)
+        assert alike >= 0.5 * whole * (1 - 1e-9)
 
 
 # --- one time for all launches of a kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -48,7 +48,6 @@ class Pair(NamedTuple):
     high: float
 
 
-@dataclass(frozen=True, kw_only=True)
 class Launch(Document):
     id: int
     share: float
@@ -57,7 +56,6 @@ class Launch(Document):
     why: str | None = LEFT_OUT
 
 
-@dataclass(frozen=True, kw_only=True)
 class Report(Document):
     """Has everything."""
 
@@ -68,7 +66,6 @@ class Report(Document):
     notes: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, kw_only=True)
 class LongerLaunch(Launch):
     more: int
 
@@ -98,7 +95,6 @@ def test_fields_are_in_the_order_of_the_declaration() -> None:
     assert Launch.taken_from(longer) == Launch(id=2, share=0.5)
 
 
-@dataclass(frozen=True, kw_only=True)
 class LiveLaunch(Launch):
     view: object = live()
 
@@ -110,7 +106,6 @@ def test_live_fields_are_not_in_json() -> None:
     assert "view" not in repr(launch)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Counted(Document):
     kernels: tuple[str, ...]
     count: int = COMPUTED
