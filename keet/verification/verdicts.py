@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from keet.documents.document import live
 from keet.documents.verify import ClaimVerdict, NumberCheck, RelationDocument
 from keet.verification.text.numbers import TextNumber
 from keet.verification.text.sentences import SentenceSpan
@@ -14,9 +15,9 @@ from keet.verification.values.report_values import ReportValue
 class CheckedNumber(NumberCheck):
     """One number of the text, and the verdict on it."""
 
-    number: TextNumber
+    number: TextNumber = live()
     """With positions in the whole text, after the whole sentence was checked."""
-    report_value: ReportValue | None
+    report_value: ReportValue | None = live()
     """What it was compared with."""
 
     def __init__(
