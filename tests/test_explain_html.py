@@ -29,6 +29,7 @@ def page_of(keet: Keet, *arguments: object, code: int = 0) -> PageParts:
     return page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments", [(FLIP,), (ZOO,), (ZOO, "--all"), (BARE,), (ZOO, "--launch", "4")]
 )

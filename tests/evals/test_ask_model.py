@@ -88,6 +88,7 @@ def test_tokens_that_the_server_does_not_count_are_not_recorded(folder: RunFolde
     assert folder.answers[0].output_tokens is None
 
 
+@pytest.mark.slow
 def test_asking_resumes_after_an_interruption(folder: RunFolder) -> None:
     assert ask(folder, say("x"), say("y"), limit=2)[0] == Asked(2, 2)
     with pytest.raises(KeyboardInterrupt):

@@ -356,6 +356,7 @@ def test_a_home_or_a_top_folder_is_not_a_project(
     assert project_of(Path("/srv/me/project/src/k.cu")) == Path("/srv/me/project")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["/r/a`id`b.cu", '/r/a";id;".cu', "/r/$(id).cu", "/r/a\nb.cu"])
 def test_names_that_a_shell_would_interpret_are_not_compiled(
     name: str, confinement: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -491,6 +492,7 @@ def test_python_kernels_are_parsed_only() -> None:
     assert compile_edit(deep, nested, "f").outcome == "fails"
 
 
+@pytest.mark.slow
 def test_a_hanging_compiler_is_killed_with_its_children(
     confinement: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -513,6 +515,7 @@ def test_a_hanging_compiler_is_killed_with_its_children(
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_a_compiler_ends_with_keet(
     confinement: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -164,6 +164,7 @@ HONEST = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", HONEST, ids=lambda path: path.name)
 def test_honest_texts_contain_no_key(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also with values that are words, as other programs set them."""

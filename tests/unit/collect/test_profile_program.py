@@ -137,6 +137,7 @@ def test_a_kernel_that_can_not_be_replayed(bench: Bench) -> None:
     assert [each.kernel for each in run.skipped] == ["wait_for_host"]
 
 
+@pytest.mark.slow
 def test_only_kernels_that_can_not_be_replayed(bench: Bench) -> None:
     """There is no report, and the table of the run is kept."""
     hangs = '==PROF== Profiling "1:7:_Z13wait_for_hostPViPf:2": 0%..'

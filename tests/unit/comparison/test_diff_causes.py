@@ -49,6 +49,7 @@ def test_planted_findings_of_the_samples_are_fixed(name: str, finding: str) -> N
     assert finding in _fates(sample_difference(name, swapped=True))["new"]
 
 
+@pytest.mark.slow
 @each_row("name", [name for name in NAMES if is_healthy(name)])
 def test_healthy_samples_have_nothing_fixed(name: str) -> None:
     found = _fates(sample_difference(name))

@@ -151,6 +151,7 @@ def test_each_file_has_one_version_at_most() -> None:
     assert list(file_pairs(one, other)) == list(file_pairs(other, one)) == [("a.cu", "a.cu")]
 
 
+@pytest.mark.slow
 def test_without_samples_or_texts_there_are_no_lines() -> None:
     (pair,) = sample_difference("mechanism_rates").pairs
     assert isinstance(changed_lines(*pair.weighted), str)

@@ -73,6 +73,7 @@ class Clock:
         """No time passes."""
 
 
+@pytest.mark.slow
 def test_a_file_over_the_time_limit_does_not_affect_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,6 +107,7 @@ def test_a_file_is_retried_after_a_crash(tmp_path: Path) -> None:
     assert all(isinstance(answer.result, Analysed) for answer in found.values())
 
 
+@pytest.mark.slow
 def test_unreadable_answers_do_not_stop_the_batch(tmp_path: Path) -> None:
     with Pool(fake_analyses.of_another_version, 1) as pool:
         found = answers(pool, tasks(tmp_path, "fine"))

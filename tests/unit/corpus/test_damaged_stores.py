@@ -169,6 +169,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("table", "kind"), CASES)
 def test_a_damaged_table(
     table: str,
@@ -192,6 +193,7 @@ def test_a_damaged_table(
     check_mended(out, tree, batch, part.name, whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("table", "kind"), [case for case in CASES if case.values[1] in VISIBLE])
 def test_a_damaged_table_without_checksums(
     table: str, kind: str, out: Path, tree: Path, batch: Keet, whole: list[list[tuple[Any, ...]]]
@@ -224,6 +226,7 @@ def test_a_damaged_folder_of_a_part(
     check_mended(out, tree, batch, part.name, whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [b"", b"\xff\x00", b"[" * 9000, b"[]", b'{"launches": 5}'])
 def test_damaged_checksums_count_as_none(text: bytes, out: Path, whole: list[Any]) -> None:
     part = part_folders(out)[0]
@@ -233,6 +236,7 @@ def test_damaged_checksums_count_as_none(text: bytes, out: Path, whole: list[Any
     assert set(json.loads((part / CHECKSUMS).read_text())) == set(TABLES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [

@@ -44,6 +44,7 @@ def test_the_samples_have_two_sweeps_and_no_other(samples: InsightsDocument) -> 
     assert not of_kind(samples, "outliers")
 
 
+@pytest.mark.slow
 def test_pair_reduce_has_its_best_point_and_its_changes_of_limiter(
     samples: InsightsDocument,
 ) -> None:

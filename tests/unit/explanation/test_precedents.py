@@ -33,6 +33,7 @@ def test_precedents_match_the_case_index() -> None:
     assert PRECEDENTS.read_text(encoding="utf-8") == file_text(casebook()), command
 
 
+@pytest.mark.slow
 def test_summaries_match_the_case_index() -> None:
     command = "run: python -m kernels_samples.casebook.index"
     assert CASE_SUMMARIES.read_text(encoding="utf-8") == summaries_text(casebook()), command

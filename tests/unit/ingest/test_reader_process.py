@@ -102,6 +102,7 @@ def test_the_time_limit_counts_from_the_start(start, monkeypatch: pytest.MonkeyP
     wait_until_gone(pid)
 
 
+@pytest.mark.slow
 def test_a_child_whose_answer_is_never_requested_is_ended(start) -> None:
     running = start(SLOW)
     pid = pid_of(running)
