@@ -18,6 +18,7 @@ import pytest
 import keet
 from evals.public_reports import CORPUS, MANUALLY_READ, reports_in
 from keet.analysis.capture.recapture import kernel_command
+from keet.analysis.roofline.launch_roofline import find_roofline
 from keet.catalog.case_summaries import case_summaries
 from keet.documents.diff import DiffDocument
 from keet.documents.document import LEFT_OUT, Document
@@ -111,9 +112,10 @@ def problems_of(
 
 _NAMED = re.compile(
     r"`[^`]*`|\"[^\"]*\"|(?<=finding )\d+|#\d+|\b0x[0-9a-f]+|[\w.+-]+\.\w+:\d+|\bcmath:\d+"
+    r"|\w+__[\w.]+"
 )
 """Source code, quotations, ranks of findings, launches, addresses, source lines (one of a header
-without a suffix)."""
+without a suffix), metrics."""
 
 
 def _words(text: Sentence, names: Iterable[str]) -> str:
@@ -188,7 +190,15 @@ def problems_of_report(report: Path) -> list[str]:
         profile = read_profile(report)
     except IngestError:
         pytest.skip("not a report")
-    return [*problems_of_explain(explain(profile, profile.launches, 5))]
+    names = {*names_in(profile)} - {""}
+    rooflines = [find_roofline(launch) for launch in profile.launches[:_ROOFLINES]]
+    return [
+        *problems_of_explain(explain(profile, profile.launches, 5)),
+        *(p for each in rooflines for p in problems_of(texts_in(each), each.evidence, names)),
+    ]
+
+
+_ROOFLINES = 10
 
 
 @each_row("report", SAMPLES, ids=lambda path: path.parent.name, few=12)

@@ -73,7 +73,8 @@ class Document:
         return hash(tuple(vars(self).values()))
 
     def __repr__(self) -> str:
-        shown = (f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.repr)
+        values = ((each.name, getattr(self, each.name)) for each in fields(self) if each.repr)
+        shown = (f"{name}={value!r}" for name, value in values if value is not LEFT_OUT)
         return f"{type(self).__name__}({', '.join(shown)})"
 
     @classmethod

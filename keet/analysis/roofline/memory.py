@@ -18,7 +18,7 @@ from keet.analysis.hardware.stages import UnitStage, measured_stages
 from keet.analysis.ledger import LaunchLedger
 from keet.catalog import gpu_named, metrics
 from keet.catalog.availability import exists_on
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Sentence, constant
 from keet.profile import Absent
 from keet.units import Quantity
 
@@ -197,8 +197,11 @@ def _peak_by_share(
     peak = ledger.derived(
         "roofline.l2.peak", Quantity(rate * part, "byte/s"), "L2 peak", sectors, share, duration
     )
-    of_lookups = "" if part == 1 else ", of which SMs can use 2 in 3"
-    return Peak(peak, f"report: sectors / share of peak{of_lookups}")
+    usable, every = (constant(n, "", "lookups of sectors") for n in (2, 3))
+    words = Sentence(", of which SMs can use {some:d} in {all:d}", some=usable, all=every)
+    of_lookups = "" if part == 1 else words
+    source = Sentence("report: sectors / share of peak{of_lookups}", of_lookups=of_lookups)
+    return Peak(peak, source)
 
 
 # --- L1 and shared memory
@@ -267,7 +270,8 @@ def _lines(
         return Absent("the SM clock was not measured", "profile with: ncu --section SpeedOfLight")
     rate = Quantity(LINE * sms.value * speed.value, "byte/s")
     peak = ledger.derived(f"roofline.{level}.peak", rate, f"{LABELS[level]} peak", sms, speed)
-    source = "128 bytes per cycle and SM x SM clock"
+    line = constant(LINE, "", "bytes that the path carries in a cycle")
+    source = Sentence("{line:d} bytes per cycle and SM x SM clock", line=line)
     return _level(ledger, units, level, achieved, Peak(peak, source))
 
 
