@@ -51,7 +51,7 @@ def live(**options: Any) -> Any:
 class Document:
     """Base class of results: makes each of them a dataclass, with fields by name (`kw_only=False`:
     also by position). To mypy they are frozen. Only the constructor is made for each class: making
-    the other methods, too, would take a tenth of the time of `keet explain`."""
+    the other methods, too, would take a fifth of the time of `keet explain`."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 

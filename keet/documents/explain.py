@@ -22,7 +22,7 @@ from keet.documents.shared_types import (
     Producer,
     ReportDocument,
     RunDocument,
-    SkippedDocument,
+    Skipped,
 )
 from keet.documents.whole_run import InRunDocument, ReplayDocument
 
@@ -126,7 +126,7 @@ class ExplainLaunch(Document):
     notes: tuple[Note, ...]
     """What the account shows in addition to its parts."""
     healthy: tuple[HealthyNote, ...]
-    skipped: list[SkippedDocument]
+    skipped: list[Skipped]
     machine_code: Literal["analysed", "not_needed", "absent", "off"] = "off"
     """`analysed`. `not_needed`: no check needed it. `absent`: `skipped` has the reason. `off`:
     switched off, or not one of the longest launches."""

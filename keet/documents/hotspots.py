@@ -12,7 +12,7 @@ from keet.documents.shared_types import (
     JsonLocation,
     Producer,
     ReportDocument,
-    SkippedDocument,
+    Skipped,
 )
 
 
@@ -110,7 +110,7 @@ class HotspotsLaunch(Document):
     """One row per pointer that is read, most bytes first. Null: see `skipped`."""
     line: LineDocument | None = None
     """With --line: everything about that line."""
-    skipped: Sequence[SkippedDocument]
+    skipped: Sequence[Skipped]
 
 
 class HotspotsDocument(Document):

@@ -12,7 +12,7 @@ from keet.documents.shared_types import (
     JsonQuantity,
     Producer,
     ReportDocument,
-    SkippedDocument,
+    Skipped,
 )
 from keet.evidence import Evidence
 
@@ -86,7 +86,7 @@ class RooflineLaunch(Document):
     """The busiest unit whose work is neither operations nor bytes."""
     reading: str
     notes: list[str]
-    skipped: list[SkippedDocument]
+    skipped: list[Skipped]
     evidence: dict[str, JsonNumber]
     """Numbers by id. An id consists of the metric, the source line if there is one, and the launch:
     `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run` means several launches."""

@@ -208,7 +208,7 @@ class RunDocument(Document):
     `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run` means several launches."""
 
 
-class SkippedDocument(Document, kw_only=False):
+class Skipped(Document, kw_only=False):
     """A check that could not be made."""
 
     check: str

@@ -19,7 +19,7 @@ from keet.diagnosis.diagnosis import (
     diagnose,
 )
 from keet.documents.explain import HealthyNote
-from keet.documents.shared_types import SkippedDocument as Skipped
+from keet.documents.shared_types import Skipped
 from keet.documents.show import GapDocument
 from keet.evidence import Evidence, Sentence
 from keet.explanation.capture_hints import DEBUG_BUILD, NO_REMEDY, WHOLE_LAUNCH

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from keet.documents.shared_types import SkippedDocument as Skipped
+from keet.documents.shared_types import Skipped
 from keet.evidence import Sentence, report_number, slug_of
 from keet.masking.mask import MARK
 

@@ -59,7 +59,9 @@ def explain_fields(explanation: Explanation) -> Iterator[tuple[str, Any]]:
     yield "launches", _launches(explanation, passed, printed)
     run, program = explanation.whole_run, passed.program()
     unchecked = unchecked_lines(explanation, always_named=True) if author else ()
-    numbers = sum(printed) + numbers_in([run, program])
+    # The program's rows repeat headlines of launches.
+    together = [program.texts, program.cross_launch] if program else []
+    numbers = sum(printed) + numbers_in([run, *together])
     yield "grounding", GroundingDocument.of(numbers, unchecked)
     if author:
         yield "usage", author.usage

@@ -11,7 +11,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.diagnosis.finding import Finding
 from keet.documents.explain import FigureDocument, HealthyNote, Note
 from keet.documents.finding import Forecast
-from keet.documents.shared_types import SkippedDocument as Skipped
+from keet.documents.shared_types import Skipped
 from keet.evidence import Evidence, Sentence
 from keet.explanation.account_notes import account_notes
 from keet.explanation.capture_hints import CaptureHints, capture_hints, whose

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from keet.documents.document import numbers_in
-from keet.documents.explain import GroundingDocument
+from keet.documents.explain import ExplainLaunch, GroundingDocument
 from keet.documents.shared_types import DeviceDocument
 from keet.evidence import Sentence, constant
 from keet.explanation.explain_document import launch_document
@@ -56,8 +56,14 @@ def _reply(name: str, asked: ExplainArguments, explanation: Explanation) -> Tool
     program = program_of(explanation)
     everything = asked.launch is not None or asked.kernel is not None
     shown = shown_launches(explanation, program, everything=everything)
-    rows = (_launch(explanation, each) for each in shown[asked.offset :])
-    page = page_of(rows, len(shown), asked.offset, _PER_PAGE)
+    made: list[ExplainLaunch] = []
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for each in shown[asked.offset :]:
+            made.append(launch_document(explanation, each))
+            yield _launch(made[-1], each)
+
+    page = page_of(rows(), len(shown), asked.offset, _PER_PAGE)
 
     def text_of(count: int) -> str:
         here = shown[asked.offset : asked.offset + count]
@@ -65,14 +71,12 @@ def _reply(name: str, asked: ExplainArguments, explanation: Explanation) -> Tool
 
     page, text, end = with_text(page, "launch", text_of, "launches")
     hidden = _hidden(len(explanation.asked) - len(shown))
-    listed = shown[asked.offset : asked.offset + len(page.entries)]
-    here = [launch_document(explanation, each) for each in listed]
     result = ExplainToolResult(
         report=name,
         device=DeviceDocument.taken_from(shown[0].launch.device),
         program=_program(program) if program and not asked.offset else None,
         launches=page.entries,
-        grounding=GroundingDocument.of(numbers_in(here)),
+        grounding=GroundingDocument.of(numbers_in(made[: len(page.entries)])),
         **page_fields(page, [*_notes(explanation), *hidden]),
     )
     return ToolReply(result, text, "\n".join(filter(None, [end, *hidden])))
@@ -112,9 +116,9 @@ def _program(program: ProgramExplanation) -> ProgramSummary:
     )
 
 
-def _launch(explanation: Explanation, each: LaunchExplanation) -> dict[str, Any]:
+def _launch(document: ExplainLaunch, each: LaunchExplanation) -> dict[str, Any]:
     """A part of the object that `keet explain --format json` prints for the launch."""
-    whole: dict[str, Any] = launch_document(explanation, each).to_dict()
+    whole = document.to_dict()
     units = whole["ceilings"][:_UNITS]
     cited = [unit["evidence"] for unit in units]
     cited += [id_ for finding in whole["findings"] for id_ in finding["evidence"]]

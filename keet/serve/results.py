@@ -25,7 +25,7 @@ from keet.documents.shared_types import (
     Dimensions,
     JsonNumber,
     JsonQuantity,
-    SkippedDocument,
+    Skipped,
 )
 from keet.documents.show import ShowLaunch
 from keet.documents.verify import NumberCheck, RelationDocument, VerifySummary
@@ -117,7 +117,7 @@ class TimeRow(Document):
     """0: these add up to the launch's time. 1: within the one before"""
 
 
-@selects(SkippedDocument, "check reason")
+@selects(Skipped, "check reason")
 class NotChecked(Document): ...
 
 

@@ -27,7 +27,7 @@ from keet.documents.roofline import (
     IntensityDocument,
     RooflineLaunch,
 )
-from keet.documents.shared_types import SkippedDocument
+from keet.documents.shared_types import Skipped
 from keet.evidence import Sentence, constant
 from keet.formatting import uncapitalized
 from keet.profile import Absent, Launch
@@ -90,7 +90,7 @@ def find_roofline(launch: Launch, ledger: LaunchLedger | None = None) -> LaunchR
         reading=Sentence(" ").join(sentences),
         notes=list(_notes(ledger, compute, memory, constants=constants)),
         skipped=[
-            SkippedDocument(check=check, reason=why.reason, remedy=why.remedy)
+            Skipped(check=check, reason=why.reason, remedy=why.remedy)
             for check, why in absent.items()
         ],
         evidence={entry.id: entry for entry in ledger},

@@ -21,7 +21,7 @@ from keet.documents.hotspots import (
     StallDocument,
 )
 from keet.documents.hotspots_line import PurposeShare, WaitDocument
-from keet.documents.shared_types import SkippedDocument
+from keet.documents.shared_types import Skipped
 from keet.evidence import Evidence, slug_of
 from keet.profile import SAMPLES_BY_REASON, Absent, Launch, Location, Workload
 from keet.units import Number
@@ -76,7 +76,7 @@ class Hotspots(HotspotsLaunch):
     rows: tuple[Spot, ...]
     instruction_mix: list[PurposeShare] | None = None
     reuse: list[PointerDocument] | None = None
-    skipped: Sequence[SkippedDocument] = ()
+    skipped: Sequence[Skipped] = ()
     launch: Launch = live()
     partial: PartialSampling | None = live()
     """Set if the samples cover only a part of the launch."""

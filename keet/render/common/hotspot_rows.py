@@ -16,7 +16,7 @@ from keet.catalog import stalls
 from keet.documents.document import live
 from keet.documents.hotspots import HotspotsLaunch, PointerDocument
 from keet.documents.hotspots_line import PurposeShare
-from keet.documents.shared_types import SkippedDocument
+from keet.documents.shared_types import Skipped
 from keet.profile import Absent, Launch, Location
 from keet.render.common.source_text import source_line, source_lines
 
@@ -34,7 +34,7 @@ class Examined(Hotspots):
     """None: switched off, or not possible."""
 
     @property
-    def opaque(self) -> SkippedDocument | None:
+    def opaque(self) -> Skipped | None:
         """Why the machine code is not shown, unless that was asked for."""
         found = {each.check: each for each in self.skipped}
         missing = found.get("machine_code")
@@ -45,7 +45,7 @@ _NOT_COUNTED = Absent(
     "the report does not say how often each instruction was executed",
     "profile again with: ncu --section SourceCounters --import-source yes",
 )
-_SWITCHED_OFF = SkippedDocument(
+_SWITCHED_OFF = Skipped(
     check="machine_code", reason="switched off with --no-sass", remedy="leave out --no-sass"
 )
 
@@ -105,8 +105,8 @@ def examined(
     return Examined(**{**vars(found), **added}, code=code)
 
 
-def _skipped(check: str, absent: Absent) -> SkippedDocument:
-    return SkippedDocument(check=check, reason=absent.reason, remedy=absent.remedy)
+def _skipped(check: str, absent: Absent) -> Skipped:
+    return Skipped(check=check, reason=absent.reason, remedy=absent.remedy)
 
 
 RowKey = Location | int | None

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from keet.analysis.sass.instructions.instruction import parse
 from keet.analysis.source_lines.hotspots import Hotspots, Spot
 from keet.documents.hotspots import HotspotsLaunch
-from keet.documents.shared_types import SkippedDocument
+from keet.documents.shared_types import Skipped
 from keet.evidence import Sentence, constant, counted
 from keet.formatting import share_cell
 from keet.profile import Launch
@@ -50,8 +50,8 @@ def hotspots_view(
 ) -> Group:
     """`page_at`: position of the first printed row, for a tool with pages."""
     parts: list[Renderable] = []
-    silent: dict[SkippedDocument, list[HotspotsLaunch]] = {}
-    opaque: dict[SkippedDocument, list[Launch]] = {}  # rows would need memory
+    silent: dict[Skipped, list[HotspotsLaunch]] = {}
+    opaque: dict[Skipped, list[Launch]] = {}  # rows would need memory
     reasons: dict[str, None] = {}
     rows = slice(page_at or 0, (page_at or 0) + top)
     layout = _Layout(width, rows, is_page=page_at is not None)
@@ -76,7 +76,7 @@ def hotspots_view(
     return Group(*parts)
 
 
-def opaque_notes(opaque: Mapping[SkippedDocument, Sequence[Launch]]) -> list[Text]:
+def opaque_notes(opaque: Mapping[Skipped, Sequence[Launch]]) -> list[Text]:
     """Why the machine code of some launches was not analysed."""
     return [
         Text(

@@ -8,7 +8,7 @@ from keet.analysis.sass import MachineCode
 from keet.analysis.source_lines.hotspots import Hotspots
 from keet.catalog import stalls
 from keet.documents.hotspots import HotspotsLaunch
-from keet.documents.shared_types import SkippedDocument
+from keet.documents.shared_types import Skipped
 from keet.evidence import Sentence, constant, counted
 from keet.profile import Absent, Launch, Location
 from keet.render.common.hotspot_rows import Examined, examined
@@ -39,7 +39,7 @@ def line_view(
     ranked = every if is_chosen else sorted(every, key=lambda each: -samples_at(each[1]))
     shown = ranked if is_chosen else ranked[:1]
     parts: list[Renderable] = []
-    opaque: dict[SkippedDocument, list[Launch]] = {}
+    opaque: dict[Skipped, list[Launch]] = {}
     for launch, spots in shown:
         each = with_line(examined(launch, spots, has_sass=has_sass), place)
         if parts:

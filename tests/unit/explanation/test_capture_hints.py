@@ -3,7 +3,7 @@
 import pytest
 
 from keet.analysis.capture.coverage import find_coverage
-from keet.documents.shared_types import SkippedDocument as Skipped
+from keet.documents.shared_types import Skipped
 from keet.explanation.analyst import explain
 from keet.explanation.capture_hints import WHOLE_LAUNCH, capture_hints
 from keet.ingest import read_profile

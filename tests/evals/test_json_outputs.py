@@ -1,0 +1,27 @@
+"""The comparison of two versions' JSON: what differs is found and named by its path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evals.json_outputs import _differences
+
+OLD = {"launches": [{"id": 0, "share": 1.0, "evidence": {"a#0": {"value": 1}}}], "note": "x"}
+
+
+@pytest.mark.parametrize(
+    ("new", "paths"),
+    [
+        (OLD, []),
+        ({**OLD, "note": "y"}, [".note"]),
+        ({**OLD, "more": None}, [".more"]),
+        ({"launches": OLD["launches"]}, [".note"]),
+        ({**OLD, "launches": []}, [".launches"]),
+        ({**OLD, "launches": [{"id": 0, "share": 1, "evidence": {"a#0": {"value": 2}}}]},
+         [".launches[0].evidence.ID.value"]),
+    ],
+)  # fmt: skip
+def test_differences(new: Any, paths: list[str]) -> None:
+    assert [path for path, _ in _differences(OLD, new)] == paths
