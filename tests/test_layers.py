@@ -30,6 +30,8 @@ LAYERS = [
     {"verification"},
     {"comparison"},
     {"keet_tools"},
+    {"pages"},
+    {"formats"},
     {"agent", "render", "collect"},
     {"corpus"},
     {"api"},
@@ -48,7 +50,7 @@ OWNERS = {
     "langchain_core": {"keet/agent/"},
     "langchain_openai": {"keet/agent/"},
     "openai": {"keet/agent/"},
-    "rich": {"keet/render/terminal/highlighted.py"},
+    "rich": {"keet/formats/terminal.py", "keet/render/terminal/highlighted.py"},
     "duckdb": {"keet/corpus/"},
     "distributed": {"keet/corpus/"},
     "mcp": {"keet/serve/"},
@@ -220,7 +222,7 @@ def format_and_command(module: str) -> tuple[str, str] | None:
 
 def test_the_rule_for_formats_accepts_and_refuses_examples() -> None:
     allowed = [
-        ("keet.render.html.diff", "keet.render.common.diff"),
+        ("keet.render.html.diff", "keet.pages.diff"),
         ("keet.render.html.roofline", "keet.render.svg.roofline.roofline_svg"),
         ("keet.render.html.explain", "keet.render.markdown.context.context_text"),
         ("keet.render.svg.insights", "keet.documents.insights.SweepDocument"),
@@ -228,10 +230,6 @@ def test_the_rule_for_formats_accepts_and_refuses_examples() -> None:
         ("keet.render.csv.top", "keet.catalog"),
     ]
     forbidden = [
-        ("keet.render.markdown.diff", "keet.render.terminal.diff"),
-        ("keet.render.markdown.diff", "keet.render.terminal.diff.gate_verdict"),
-        ("keet.render.common.diff", "keet.render.markdown.markup"),
-        ("keet.render.common.diff", "keet.render.json.schema"),
         ("keet.render.svg.roofline", "keet.render.html.roofline"),
         ("keet.render.markdown.roofline", "keet.render.svg.roofline"),
         ("keet.render.html.explain", "keet.render.markdown.explain"),

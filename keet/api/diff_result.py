@@ -168,16 +168,19 @@ class DiffResult(ApiResult):
         return f"<DiffResult {names}: {change}, {kernels}{gate}>"
 
     def to_text(self, width: int = WIDTH, *, top: int = 5) -> str:
-        from keet.render.terminal.console import to_text
-        from keet.render.terminal.diff import diff_view
+        from keet.formats import page_text
+        from keet.pages.diff import diff_page
 
-        return to_text(diff_view(self.difference, top, width), width)
+        return page_text(lambda reader: diff_page(self.difference, reader, top), "terminal", width)
 
     def to_markdown(self, *, top: int = 5) -> str:
         """As `keet diff --format markdown`. `top`: kernels described in full."""
-        from keet.render.markdown.diff import diff_markdown
+        from keet.formats import page_text
+        from keet.pages.diff import diff_page
 
-        return visible(diff_markdown(self.difference, top))
+        return visible(
+            page_text(lambda reader: diff_page(self.difference, reader, top), "markdown")
+        )
 
     def to_html(self, *, top: int = 5) -> str:
         """The page of `keet diff --format html`: one file without external resources."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from keet.errors import KeetError
 from keet.formatting import count_noun, shape_text, share_text
+from keet.pages.device import describe_device
 from keet.profile import Launch, Profile
-from keet.render.common.device import describe_device
 from keet.render.html.markup import Content, Html, element, fragment
 from keet.render.html.prose import prose
 from keet.safe_text import visible
@@ -107,7 +107,7 @@ def account_html(parts: Sequence[tuple[str, int, float, float | None]]) -> str:
 
 
 def diff_html(difference: Difference) -> str:
-    from keet.render.common.diff import caveat_text, side_name, time_headings
+    from keet.pages.diff import caveat_text, side_name, time_headings
 
     names = tuple(map(side_name, difference.sides))
     step, gate = difference.next, difference.gate
@@ -249,7 +249,7 @@ def _time_table(each: LaunchExplanation) -> Html | None:
 
 
 def _pair_cells(pair: PairDifference) -> tuple[Content, ...]:
-    from keet.render.common.diff import change_of, finding_words, main_reasons, shown_times
+    from keet.pages.diff import change_of, finding_words, main_reasons, shown_times
 
     reasons = "; ".join(each.what for each in main_reasons(pair))
     became = "; ".join(f"{word}: {labels}" for word, labels in finding_words(pair))

@@ -18,6 +18,7 @@ from keet.profile import Launch, Profile
 from keet.profile.selection import select_launches
 
 if TYPE_CHECKING:
+    from keet.pages.blocks import Format, Page, Reader
     from keet.render.terminal.layout import Renderable
 
 
@@ -239,6 +240,22 @@ class Destination:
         with output_errors(self._path), replacing_text(self._path) as write:
             for piece in pieces:
                 write(piece)
+
+    def show_page(self, make: Callable[[Reader], Page], form: Format = "terminal") -> None:
+        """Print a page. For the terminal it is made for its width."""
+        if form != "terminal":
+            from keet.formats import page_text
+
+            self.write(page_text(make, form))
+            return
+        from keet.formats import terminal
+
+        if self._path is None and terminal.is_terminal(self._stdout):
+            terminal.print_page(make, self._stdout)
+            return
+        # Files and pipes get no trailing spaces.
+        width = terminal.terminal_width(self._stdout if self._path is None else io.StringIO())
+        self.write_pieces(terminal.plain_lines(make(terminal.reader(width)).blocks, width))
 
     def show(self, view: Callable[[int], Renderable]) -> None:
         """Print a view, which is called with the width to lay it out for."""

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +33,7 @@ from keet.safe_text import visible
 if TYPE_CHECKING:
     from keet.comparison.compare import Difference
     from keet.comparison.pairing.sides import Side
+    from keet.pages.blocks import Page, Reader
 
 EXAMPLES = """\
 examples:
@@ -250,10 +251,6 @@ def _print(args: Namespace, difference: Difference) -> None:
 
         shown = replace(difference, pairs=difference.pairs[: top_of(args)])
         out.write(json_text(shown))
-    elif args.format == "markdown":
-        from keet.render.markdown.diff import diff_markdown
-
-        out.write(diff_markdown(difference, view_top(args)))
     elif args.format == "html":
         from keet.render.html.diff import diff_page
 
@@ -261,18 +258,22 @@ def _print(args: Namespace, difference: Difference) -> None:
     elif args.format == "github":
         _print_github(out, args, difference)
     else:
-        from keet.render.terminal.diff import diff_view
+        out.show_page(_page(args, difference), args.format)
 
-        out.show(lambda width: diff_view(difference, view_top(args), width))
+
+def _page(args: Namespace, difference: Difference) -> Callable[[Reader], Page]:
+    from keet.pages.diff import diff_page
+
+    return lambda reader: diff_page(difference, reader, view_top(args))
 
 
 def _print_github(out: Destination, args: Namespace, difference: Difference) -> None:
     """Annotations for the log; the summary where GitHub shows one, and to FILE or the log."""
+    from keet.formats import page_text
     from keet.render.github.diff import github_annotations
-    from keet.render.markdown.diff import diff_markdown
 
     sys.stdout.writelines(f"{line}\n" for line in github_annotations(difference))
-    summary = diff_markdown(difference, view_top(args))
+    summary = page_text(_page(args, difference), "markdown")
     if page := os.environ.get("GITHUB_STEP_SUMMARY"):
         try:
             with Path(page).open("a", encoding="utf-8") as file:

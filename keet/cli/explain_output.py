@@ -103,10 +103,15 @@ def print_against(args: Namespace, explanation: Explanation, compared: Differenc
         fields = chain(explain_fields(explanation), [("against", difference)])
         out.write_pieces(json_pieces(Streamed(ExplainAgainstDocument, fields)))
     elif args.format == "markdown":
-        from keet.render.markdown.diff import diff_markdown
+        from keet.formats import page_text
+        from keet.pages.diff import diff_page
         from keet.render.markdown.explain import explain_markdown
 
-        changed = diff_markdown(difference, CHANGED_KERNELS) if difference else ""
+        changed = ""
+        if difference:
+            changed = page_text(
+                lambda reader: diff_page(difference, reader, CHANGED_KERNELS), "markdown"
+            )
         explained = explain_markdown(explanation, **_how_much(args))
         out.write("\n".join(filter(None, (explained, changed))))
     else:
@@ -123,13 +128,15 @@ def _how_much(args: Namespace) -> dict[str, bool]:
 def _view(
     args: Namespace, explanation: Explanation, difference: Difference | None, width: int
 ) -> Renderable:
-    from keet.render.terminal.diff import diff_view
+    from keet.formats import terminal
+    from keet.pages.diff import diff_page
     from keet.render.terminal.explain import explain_view
     from keet.render.terminal.layout import Group
 
     parts: list[Renderable] = [explain_view(explanation, width, **_how_much(args))]
     if difference:
-        parts += ["", diff_view(difference, CHANGED_KERNELS, width)]
+        page = diff_page(difference, terminal.reader(width), CHANGED_KERNELS)
+        parts += ["", *terminal.terminal_text(page.blocks, width).splitlines()]
     return Group(*parts)
 
 

@@ -59,13 +59,15 @@ def _side(report: OpenReport, launch: int | None, asked: DiffArguments) -> Side:
 
 
 def _reply(difference: Difference, before: str, after: str, offset: int) -> ToolReply:
-    from keet.render.markdown.diff import diff_markdown
+    from keet.formats import page_text
+    from keet.pages.diff import diff_page
 
     pairs = (_pair(pair) for pair in difference.pairs[offset:])
     page = page_of(pairs, len(difference.pairs), offset, _PAIRS)
 
     def text_of(count: int) -> str:
-        return diff_markdown(difference, _IN_FULL, difference.pairs[offset : offset + count])
+        shown = difference.pairs[offset : offset + count]
+        return page_text(lambda reader: diff_page(difference, reader, _IN_FULL, shown), "markdown")
 
     page, text, end = with_text(page, "kernel", text_of)
     here = difference.pairs[offset : offset + len(page.entries)]

@@ -181,7 +181,7 @@ def _launches(roots: AllowedFolders, report: OpenReport, asked: ListReportsArgum
 
 
 def _launches_text(profile: Profile, summary: ReportSummary, launches: Sequence[ShowLaunch]) -> str:
-    from keet.render.common.device import describe_device
+    from keet.pages.device import describe_device
 
     devices = ", ".join(describe_device(device) for device in profile.devices)
     heading = Sentence(

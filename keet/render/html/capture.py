@@ -9,8 +9,8 @@ from keet.analysis.capture.profile_notes import profile_notes
 from keet.analysis.capture.recapture import made_with
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.ingest.ncu_rep.completeness import uncertain_count
+from keet.pages.device import describe_device
 from keet.profile import Launch, Origin, Profile, Provenance
-from keet.render.common.device import describe_device
 from keet.render.common.program import whose_text, without_code_text
 from keet.render.html.anchors import Anchors
 from keet.render.html.clocks import clock_warning, range_text

@@ -19,8 +19,7 @@ from keet.comparison.sentences import (
     unprofiled_text,
 )
 from keet.formatting import capitalized, uncapitalized
-from keet.profile.names import file_name
-from keet.render.common.diff import (
+from keet.pages.diff import (
     caveat_text,
     change_of,
     gate_notes,
@@ -33,6 +32,7 @@ from keet.render.common.diff import (
     time_headings,
     verified_text,
 )
+from keet.profile.names import file_name
 from keet.render.html.anchors import Anchors
 from keet.render.html.data_table import scrolling
 from keet.render.html.diff_captures import captures

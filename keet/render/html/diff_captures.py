@@ -8,8 +8,8 @@ from keet.analysis.source_lines.hotspots import find_hotspots
 from keet.comparison.pairing.sides import Side
 from keet.comparison.result import Difference, PairDifference
 from keet.formatting import shape_text
+from keet.pages.device import describe_device
 from keet.profile import Absent, Launch
-from keet.render.common.device import describe_device
 from keet.render.html.capture import captured_text
 from keet.render.html.data_table import scrolling
 from keet.render.html.markup import Html, element, fragment, joined

@@ -15,8 +15,8 @@ from keet.evidence import Evidence
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.findings import findings
 from keet.formatting import times_text
+from keet.pages.diff import is_alone
 from keet.profile.launch import Location
-from keet.render.common.diff import is_alone
 from keet.render.common.finding import forecast_of
 from keet.render.html.anchors import Anchors
 from keet.render.html.diff_accounts import both_accounts

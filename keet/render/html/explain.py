@@ -12,9 +12,9 @@ from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup
 from keet.explanation.program import program_of
 from keet.formatting import times_text
+from keet.pages.device import describe_device
 from keet.profile import Launch, Profile
 from keet.profile.names import file_name
-from keet.render.common.device import describe_device
 from keet.render.common.program import gain_text, shown_launches, verified_text
 from keet.render.common.workload import workload_count
 from keet.render.html.anchors import Anchors

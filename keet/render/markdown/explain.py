@@ -15,6 +15,7 @@ from keet.explanation.launch_figures import figures_text
 from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.program import ProgramExplanation, program_of
 from keet.formatting import shape_parts
+from keet.pages.device import describe_device
 from keet.render.common.detail import (
     FINDINGS,
     MOST_LINES,
@@ -24,7 +25,6 @@ from keet.render.common.detail import (
     details_that_fit,
     plans_of,
 )
-from keet.render.common.device import describe_device
 from keet.render.common.excerpt import around, indentation, language, runs
 from keet.render.common.finding import (
     all_fixed_text,

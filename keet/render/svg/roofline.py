@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from keet.analysis.roofline.launch_roofline import LaunchRoofline
 from keet.documents.roofline import RooflineLaunch
 from keet.evidence import Sentence, constant, counted
+from keet.pages.device import describe_device
 from keet.profile import Launch
 from keet.profile.time_order import longest_first
-from keet.render.common.device import describe_device
 from keet.render.svg.markup import cut, tag, text_of
 from keet.render.svg.roofline_plot import HEIGHT as PLOT_HEIGHT
 from keet.render.svg.roofline_plot import LEVEL_NAMES, SHAPES, WIDTH, Plot, rate_words

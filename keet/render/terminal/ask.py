@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.explanation.answered_question import AnsweredQuestion, CitedNumber
+from keet.pages.device import describe_device
 from keet.render.common.answer import Block, Line, blocks_of
 from keet.render.common.computations import computation_lines, in_short
-from keet.render.common.device import describe_device
 from keet.render.terminal.code_block import code_block
 from keet.render.terminal.finding import indented
 from keet.render.terminal.layout import Group, Renderable, Table, Text

@@ -10,8 +10,8 @@ from keet.explanation.launch_figures import figures_text
 from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.program import ProgramExplanation, program_of
 from keet.formatting import shape_parts
+from keet.pages.device import describe_device
 from keet.render.common.detail import FINDINGS, MOST_LINES, NAMED, PLACES, Detail, details_that_fit
-from keet.render.common.device import describe_device
 from keet.render.common.finding import all_fixed_text
 from keet.render.common.program import (
     finding_text,

@@ -18,8 +18,8 @@ from keet.explanation.run_texts import whole_time
 from keet.formatting import shape_text
 from keet.ingest.ncu_rep.completeness import uncertain_count
 from keet.masking.mask import masked_names
+from keet.pages.device import describe_device
 from keet.profile import Profile
-from keet.render.common.device import describe_device
 from keet.render.terminal.layout import Group, Renderable, Table, Text
 from keet.units import Quantity, format_number
 

@@ -18,10 +18,10 @@ from keet.comparison.compare import Difference, compare
 from keet.comparison.pairing.sides import Side, SideCapture
 from keet.comparison.sentences import headline_parts
 from keet.ingest import read_profile
+from keet.pages.diff import finding_words, main_reasons
 from keet.profile import Launch, Profile
 from keet.profile.launch import Location
 from keet.profile.names import KernelName
-from keet.render.common.diff import finding_words, main_reasons
 from keet.render.html.anchors import Anchors
 from keet.render.html.diff import diff_page, diff_section
 from keet.render.html.diff_accounts import both_accounts

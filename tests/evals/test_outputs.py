@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evals.json_outputs import _differences
+from evals.outputs import _differences
 
 OLD = {"launches": [{"id": 0, "share": 1.0, "evidence": {"a#0": {"value": 1}}}], "note": "x"}
 

@@ -1,7 +1,8 @@
-"""Compares the JSON of two versions of keet over samples, casebook and public reports.
+"""Compares what two versions of keet print over samples, casebook and public reports.
 
-    python -m evals.json_outputs save FOLDER       # with the version that is imported
-    python -m evals.json_outputs compare OLD NEW   # keys and values that differ, by their path
+    python -m evals.outputs save FOLDER [FORMAT]   # with the version that is imported; else JSON
+    python -m evals.outputs compare OLD NEW        # keys and values that differ, by their path
+    python -m evals.outputs lines OLD NEW          # for pages: the lines that differ
 
 Numbers that are equal are equal however they are written (`1`, `1.0`). A rewrite of results has to
 show no difference, or those that it wants.
@@ -10,6 +11,7 @@ show no difference, or those that it wants.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import io
 import itertools
 import json
@@ -65,13 +67,13 @@ def _sample(name: str, which: str) -> str:
     return str(next((ROOT / "kernels_samples" / name).glob(f"{which}.ncu-rep*")))
 
 
-def save(folder: Path) -> None:
+def save(folder: Path, form: str = "json") -> None:
     """One file per command, which is written whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     for number, command in enumerate(commands()):
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            status = main([*command, "--format", "json"])
+            status = main([*command, "--format", form])
         text = json.dumps([_short(command), status, _short(out.getvalue()), _short(err.getvalue())])
         (folder / f"{number:04}.json.xz").write_bytes(lzma.compress(text.encode(), preset=0))
 
@@ -99,6 +101,25 @@ def compare(old: Path, new: Path) -> int:
         lines.append(f"{len(found):6} {path}   e.g. {found[0][:400]}")
     sys.stdout.write("\n".join([*lines, ""]))
     return 1 if differences else 0
+
+
+def compare_lines(old: Path, new: Path) -> None:
+    """A unified diff of each output that changed, after the command."""
+    before, after = (
+        {tuple(each[0]): each[1:] for each in map(_read, sorted(folder.glob("*.xz")))}
+        for folder in (old, new)
+    )
+    for command in before:
+        if before[command] != after.get(command):
+            one, other = (
+                "".join(map(str, side.get(command, ["", "", ""]))).splitlines()
+                for side in (before, after)
+            )
+            sys.stdout.write(f"=== {' '.join(command)}\n")
+            for line in itertools.islice(
+                difflib.unified_diff(one, other, n=0, lineterm=""), 2, None
+            ):
+                sys.stdout.write(f"{line[:300]}\n")
 
 
 def _read(path: Path) -> Any:
@@ -132,8 +153,10 @@ def _differences(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, str]
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["save", folder]:
-            save(Path(folder))
+        case ["save", folder, *form]:
+            save(Path(folder), *form)
+        case ["lines", old, new]:
+            compare_lines(Path(old), Path(new))
         case ["compare", old, new]:
             sys.exit(compare(Path(old), Path(new)))
         case _:

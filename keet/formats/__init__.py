@@ -1,0 +1,22 @@
+"""How pages look: one renderer of all blocks per format, and the formats for programs.
+
+`terminal` (by the package rich), `markdown` and `html` render the blocks of `keet.pages`. `csv`,
+`github`, `schema` and `svg` write what is no page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from keet.pages.blocks import Format, Page, Reader
+
+
+def page_text(make: Callable[[Reader], Page], form: Format, width: int = 120) -> str:
+    """A page as text, for a file, a tool or a notebook. `width`: of a terminal."""
+    if form == "markdown":
+        from keet.formats import markdown
+
+        return markdown.markdown(make(markdown.reader()).blocks)
+    from keet.formats import terminal
+
+    return terminal.terminal_text(make(terminal.reader(width)).blocks, width)

@@ -1,0 +1,359 @@
+"""Blocks in a terminal, laid out by the package rich. Where rich is not installed, the text of the
+Markdown renderer takes its place.
+
+Only this module decides width and colour.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Literal, TextIO
+
+from keet.pages import blocks
+from keet.pages.blocks import Block, Cell, Look, Page, Reader, Span, Words, spans
+from keet.safe_text import one_line, terminal_stream
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+_PIPED_WIDTH = 120
+"""Wide enough that `grep` finds text on one line, narrow enough for a pager."""
+_STYLES = {
+    "strong": "bold",
+    "verdict": "bold",
+    "muted": "dim",
+    "italic": "italic",
+    "underline": "underline",
+    "good": "green",
+    "bad": "red",
+    "warn": "yellow",
+    "label": "cyan",
+    "name": "bold",
+    "place": "cyan",
+    "code": "",
+    "model": "bold magenta",
+    "plain": "not bold",
+}
+_NAME_WIDTH = 8
+"""Columns of the name of a list."""
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "dim"}
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+_WORD = re.compile(
+    r"""--(?:section|set|import-source)\ \S+ | (?: "[^"]*" | '[^']*' | [^\s"'] )+ | \S+""",
+    re.VERBOSE,
+)
+"""A word of a command: quoted text stays together, and an option keeps its value."""
+
+
+def terminal_width(file: TextIO) -> int:
+    """COLUMNS if it is set, else the width of the terminal, else `_PIPED_WIDTH` for a pipe."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdigit() and columns[0] != "0" and len(columns) <= 4:
+        return int(columns)
+    if not file.isatty():
+        return _PIPED_WIDTH
+    import shutil  # imports compression libraries that nothing else here needs
+
+    return shutil.get_terminal_size().columns
+
+
+def is_terminal(file: TextIO) -> bool:
+    """By the environment variables of force-color.org, else by the stream."""
+    compatible = os.environ.get("TTY_COMPATIBLE")
+    if compatible in ("0", "1"):
+        return compatible == "1"
+    forced = os.environ.get("FORCE_COLOR")
+    return file.isatty() if forced is None else forced != ""
+
+
+def reader(width: int) -> Reader:
+    return Reader("terminal", width, lines=lambda shown: line_count(shown, width))
+
+
+def print_page(make: Callable[[Reader], Page], file: TextIO) -> None:
+    """On a terminal, with its width and colours."""
+    stream = terminal_stream(file)
+    is_dumb = os.environ.get("TERM", "").lower() in ("dumb", "unknown")
+    width = 80 if is_dumb else terminal_width(stream)
+    page = make(reader(width))
+    try:
+        from rich.console import Console
+    except ImportError:
+        stream.writelines(plain_lines(page.blocks, width))
+    else:
+        console = Console(
+            file=stream,
+            width=width,
+            force_terminal=True,
+            highlight=False,
+            markup=False,
+            emoji=False,
+        )
+        for part in _parts(page.blocks, width):
+            console.print(part)
+    stream.flush()
+
+
+def plain_lines(page: Sequence[Block], width: int) -> Iterator[str]:
+    """The lines that a terminal of that width would show, without colour and trailing blanks, for
+    files and pipes."""
+    try:
+        import rich.console  # noqa: F401
+    except ImportError:
+        from keet.formats.markdown import markdown
+
+        yield from markdown(page).splitlines(keepends=True)
+        return
+    console = _plain_console(width)
+    for part in _parts(page, width):
+        for line in console.render_lines(part, pad=False):
+            yield "".join(one_line(segment.text) for segment in line).rstrip() + "\n"
+
+
+def terminal_text(page: Sequence[Block], width: int) -> str:
+    """The lines of `plain_lines` as one text."""
+    return "".join(plain_lines(page, width)) or "\n"
+
+
+def line_count(page: Sequence[Block], width: int) -> int:
+    """Number of lines of blocks that are printed one below the other."""
+    return sum(1 for _ in plain_lines(page, width))
+
+
+def _plain_console(width: int) -> Console:
+    from io import StringIO
+
+    from rich.console import Console
+
+    return Console(
+        file=StringIO(), width=width, color_system=None, highlight=False, markup=False, emoji=False
+    )
+
+
+def _parts(page: Iterable[Block], width: int) -> Iterator[RenderableType]:
+    for block in page:
+        if not block.only or "terminal" in block.only:
+            yield from _RENDERERS[_kind(block)](block, width)
+
+
+def _kind(block: Block) -> type[Block]:
+    return next(kind for kind in type(block).__mro__ if kind in _RENDERERS)
+
+
+def _style(look: Look) -> str:
+    return " ".join(filter(None, (_STYLES[word] for word in look.split())))
+
+
+def _text(words: Words, look: Look = "", *, is_unbroken: bool = False) -> Text:
+    """Control characters are shown as escapes."""
+    from rich.text import Text
+
+    text = Text(style=_style(look))
+    if is_unbroken:
+        text.no_wrap, text.overflow = True, "ignore"
+    for span in spans(words):
+        text.append(_harmless(span.text), _style(span.look))
+    return text
+
+
+def _harmless(text: str) -> str:
+    return text if text.isprintable() else "\n".join(map(one_line, text.split("\n")))
+
+
+def _indented(content: RenderableType, indent: int) -> RenderableType:
+    if not indent:
+        return content
+    from rich.padding import Padding
+
+    return Padding(content, (0, 0, 0, indent), expand=False)
+
+
+def _grid(columns: str = "", gap: int = 1) -> Table:
+    """Without headings; `columns`: `l` or `r` for each column that is aligned left or right."""
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, gap))
+    for column in columns:
+        grid.add_column(justify="right" if column == "r" else "left", no_wrap=True)
+    return grid
+
+
+# --- one function per kind of block
+
+
+def _gap(_: blocks.Gap, __: int) -> Iterator[RenderableType]:
+    yield ""
+
+
+def _heading(block: blocks.Heading, _: int) -> Iterator[RenderableType]:
+    yield _indented(_text(block.words, block.look), block.indent)
+
+
+def _paragraph(block: blocks.Text, _: int) -> Iterator[RenderableType]:
+    text = _text(block.words, block.look, is_unbroken=block.is_unbroken)
+    if block.mark:
+        grid = _grid("l", gap=0)
+        grid.add_column(overflow="fold")
+        grid.add_row(_text(block.mark), text)
+        yield _indented(grid, block.indent)
+    elif block.is_unbroken and block.indent:
+        from rich.text import Text
+
+        before = Text(" " * block.indent, no_wrap=True, overflow="ignore")
+        yield before.append_text(text)
+    else:
+        yield _indented(text, block.indent)
+
+
+def _notice(block: blocks.Notice, _: int) -> Iterator[RenderableType]:
+    yield _indented(_text(block.words, block.look), block.indent)
+
+
+def _foot(block: blocks.Foot, _: int) -> Iterator[RenderableType]:
+    yield _text(block.words, "muted")
+
+
+def _items(block: blocks.Items, _: int) -> Iterator[RenderableType]:
+    grid = _grid()
+    if block.name:
+        grid.add_column(width=_NAME_WIDTH, justify="right", style=_style("label"))
+    if any(item.label for item in block.items):
+        justify: Literal["left", "right"] = "right" if block.is_right else "left"
+        grid.add_column(width=block.label_width, justify=justify, no_wrap=True)
+    elif block.mark:
+        grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for number, item in enumerate(block.items):
+        name = [block.name if not number else ""] if block.name else []
+        before = [_text(item.label)] if any(i.label for i in block.items) else [_text(block.mark)]
+        words = _indented(_text(item.words), 2 * item.depth)
+        grid.add_row(*name, *(before if len(grid.columns) > len(name) + 1 else []), words)
+    yield _indented(grid, block.indent)
+
+
+def _table(block: blocks.Table, width: int) -> Iterator[RenderableType]:
+    from rich import box
+    from rich.table import Table
+
+    shown = [at for at, column in enumerate(block.columns) if width >= column.wide]
+    table = Table(
+        box=box.SIMPLE_HEAD if block.is_ruled else None,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1) if block.is_ruled else (0, block.gap),
+        show_header=block.has_heading,
+        header_style="bold" if block.is_ruled else "dim",
+        caption=_text(block.caption, "muted italic") if block.caption else None,
+    )
+    for at in shown:
+        column = block.columns[at]
+        table.add_column(
+            _text(column.name),
+            justify="right" if column.is_number else "left",
+            style=_style(column.look),
+            no_wrap=column.is_number or column.is_unbroken,
+            overflow=column.overflow,
+            min_width=column.least,
+            max_width=column.most,
+        )
+    for row in block.rows:
+        table.add_row(*(_cell(row[at]) for at in shown if at < len(row)))
+    yield _indented(table, block.indent)
+
+
+def _cell(cell: Words | Cell) -> Text:
+    if not isinstance(cell, Cell):
+        return _text(cell)
+    below = Span(f"\n{blocks.plain(cell.below)}", "muted plain") if cell.below else ""
+    return _text((cell.words, below))
+
+
+def _bars(block: blocks.Bars, _: int) -> Iterator[RenderableType]:
+    has_marks = any(bar.mark for bar in block.bars)
+    grid = _grid("lrlr" if has_marks else "rlr")
+    grid.add_column(overflow="fold")
+    for bar in block.bars:
+        inner = bool(bar.depth)
+        drawn = _drawn(bar.share, block.length, "blue" if inner else "cyan")
+        label = _text(("  " * bar.depth, bar.label), "muted" if inner else "")
+        amount = _text(bar.amount, "" if inner else "strong")
+        mark = [_text(bar.mark)] if has_marks else []
+        grid.add_row(*mark, amount, drawn, _text(bar.aside), label)
+    yield _indented(grid, block.indent)
+
+
+def _drawn(share: float, length: int, style: str) -> Text:
+    from rich.text import Text
+
+    full = min(length, round(length * min(max(share, 0.0), 1.0)))
+    return Text.assemble(("█" * full, style), ("░" * (length - full), "dim"))
+
+
+def _code(block: blocks.Code, _: int) -> Iterator[RenderableType]:
+    """Behind a vertical bar, so that its end is visible whatever the code contains."""
+    from rich.text import Text
+
+    grid = _grid("r" * any(block.numbers) + "l" * block.has_bar)
+    grid.add_column(overflow="fold")
+    # Printing one more line is as short as a note that there is one.
+    is_cut = block.most is not None and len(block.lines) > block.most + 1
+    shown = block.lines[: block.most] if is_cut else block.lines
+    styles = _DIFF_STYLES if block.language == "diff" else {}
+    bar = [Text("│", "dim")] if block.has_bar else []
+    for at, line in enumerate(shown):
+        code = Text(one_line(line.expandtabs(4)), styles.get(line[:1], ""))
+        if block.most is not None:
+            code.no_wrap, code.overflow = True, "ellipsis"
+        number = [Text(block.numbers[at], "dim")] if any(block.numbers) else []
+        grid.add_row(*number, *bar, code)
+    if is_cut:
+        rest = f"... {len(block.lines) - len(shown)} more lines: {block.rest}"
+        grid.add_row(*([""] if any(block.numbers) else []), *bar, Text(rest, "dim"))
+    yield _indented(grid, block.indent)
+
+
+def _command(block: blocks.Command, width: int) -> Iterator[RenderableType]:
+    """Broken where a shell continues it. A word longer than the terminal is not wrapped by keet, so
+    that it can be copied."""
+    line = " "
+    for word in _WORD.findall(one_line(block.command)):
+        if len(line) + 1 + len(word) > width - 2 and line.strip():
+            yield _text(f"{line} \\", "place", is_unbroken=True)
+            line = "     "
+        line += f" {word}"
+    yield _text(line, "place", is_unbroken=True)
+
+
+def _fold(block: blocks.Fold, width: int) -> Iterator[RenderableType]:
+    for part in _parts(block.blocks, width):
+        yield _indented(part, block.indent)
+
+
+def _part(block: blocks.Part, width: int) -> Iterator[RenderableType]:
+    for part in _parts(block.blocks, width - block.indent):
+        yield _indented(part, block.indent)
+
+
+def _figure(block: blocks.Figure, width: int) -> Iterator[RenderableType]:
+    yield from _parts(block.short, width)
+
+
+_RENDERERS: dict[type[Block], Callable[..., Iterator[RenderableType]]] = {
+    blocks.Gap: _gap,
+    blocks.Heading: _heading,
+    blocks.Text: _paragraph,
+    blocks.Notice: _notice,
+    blocks.Foot: _foot,
+    blocks.Items: _items,
+    blocks.Table: _table,
+    blocks.Bars: _bars,
+    blocks.Code: _code,
+    blocks.Command: _command,
+    blocks.Fold: _fold,
+    blocks.Part: _part,
+    blocks.Figure: _figure,
+}

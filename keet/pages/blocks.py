@@ -1,0 +1,266 @@
+"""The parts that pages are made of. A page yields them; `keet.formats` has a renderer per format.
+
+Texts are `Words`: strings, and spans with a look. A string of keet may have names in backticks,
+which Markdown and HTML show as code. Renderers escape all of it, whatever names are in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Literal, NamedTuple, TypeAlias, dataclass_transform
+
+Format = Literal["terminal", "markdown", "html"]
+Look: TypeAlias = str
+"""How a text stands out, as words separated by blanks: `strong`, `muted`, `italic`, `underline`,
+`good`, `bad`, `warn`, `verdict` (Markdown has a coloured dot before it), `label` (the name of a
+row), `name` (of a kernel or file), `place` (in the source), `code`, `model` (what a model wrote),
+`plain` (not as the text around it)."""
+
+
+class Span(NamedTuple):
+    text: str
+    look: Look = ""
+    to: str = ""
+    """Anchor on the page that it leads to, in HTML."""
+
+
+Words: TypeAlias = "str | Span | Sequence[Words]"
+
+
+def spans(words: Words) -> Iterator[Span]:
+    """The spans one after the other, without empty ones."""
+    if isinstance(words, Span):
+        if words.text:
+            yield words
+    elif isinstance(words, str):
+        if words:
+            yield Span(words)
+    else:
+        for part in words:
+            yield from spans(part)
+
+
+def joined(parts: Iterable[Words], between: Words) -> list[Words]:
+    """The parts with something between them; empty ones are left out."""
+    found: list[Words] = []
+    for part in filter(None, parts):
+        found += [between, part] if found else [part]
+    return found
+
+
+def plain(words: Words) -> str:
+    return "".join(span.text for span in spans(words))
+
+
+@dataclass_transform(field_specifiers=(field,))
+@dataclass(eq=False, repr=False)
+class Block:
+    """A part of a page: each kind is a dataclass."""
+
+    only: tuple[Format, ...] = field(default=(), kw_only=True)
+    """The formats that show it, if not all."""
+    indent: int = field(default=0, kw_only=True)
+    """Blanks before its lines, in a terminal."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(eq=False, repr=False)(cls)  # all of its methods would take four times as long
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = [
+            f"{each.name}={value!r}"
+            for each in fields(self)
+            if (value := getattr(self, each.name)) != each.default
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class Gap(Block):
+    """An empty line in a terminal; other formats have their own space between blocks."""
+
+
+class Heading(Block):
+    words: Words
+    level: int = 1
+    look: Look = "strong"
+    mark: str = ""
+    """Before the words in Markdown and HTML, where they stand among texts of others."""
+    anchor: str = ""
+
+
+class Text(Block):
+    """A paragraph."""
+
+    words: Words
+    look: Look = ""
+    is_unbroken: bool = False
+    """To be copied: the terminal may wrap it, but keet does not."""
+    mark: str = ""
+    """Before the words, with the lines hanging behind it in a terminal."""
+
+
+class Notice(Block):
+    """A remark that readers must not miss: quoted in Markdown."""
+
+    words: Words
+    look: Look = "warn"
+
+
+class Foot(Block):
+    """What is true of the whole page, at its end in small letters."""
+
+    words: Words
+
+
+class Item(NamedTuple):
+    words: Words
+    label: Words = ""
+    """Its name or amount, before the words; in a terminal a column of its own."""
+    depth: int = 0
+
+
+class Items(Block):
+    """A list. In a terminal: bullets, or a column of labels if the items have labels."""
+
+    items: Sequence[Item]
+    name: str = ""
+    """What the items are; in a terminal left of the first one."""
+    mark: str = "•"
+    label_width: int | None = None
+    """Columns of the labels in a terminal; None: as wide as they are."""
+    is_right: bool = False
+    """Whether labels are aligned at the right, in a terminal."""
+
+
+class Column(NamedTuple):
+    name: str
+    is_number: bool = False
+    look: Look = ""
+    wide: int = 0
+    """Columns of a terminal from which on it is shown. Markdown counts as 120, HTML has all."""
+    is_unbroken: bool = False
+    """Never wrapped. Numbers never are."""
+    least: int | None = None
+    most: int | None = None
+    """Characters in a terminal."""
+    overflow: Literal["fold", "ellipsis"] = "fold"
+
+
+class Cell(NamedTuple):
+    words: Words
+    below: Words = ""
+    """A second line, muted; in Markdown in brackets."""
+    value: float | str | None = None
+    """What HTML sorts by, if not the text."""
+
+
+class Table(Block):
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Words | Cell]]
+    caption: str = ""
+    """Below the table: what was left out."""
+    name: str = ""
+    """What the table is, for screen readers."""
+    is_ruled: bool = True
+    """With a line below the headings, in a terminal."""
+    has_heading: bool = True
+    gap: int = 2
+    """Blanks between columns in a terminal, if it is not ruled."""
+
+
+class Bar(NamedTuple):
+    share: float
+    """From 0 to 1."""
+    amount: Words
+    """The share as a text."""
+    label: Words
+    aside: Words = ""
+    """Between bar and label: a time."""
+    depth: int = 0
+    mark: str = ""
+
+
+class Bars(Block):
+    """Shares with a bar each; a list in Markdown."""
+
+    bars: Sequence[Bar]
+    length: int = 24
+    """Characters of a whole bar in a terminal."""
+    name: str = ""
+
+
+class Code(Block):
+    lines: Sequence[str]
+    language: str = ""
+    """As Markdown names it: `cuda`, `diff`, `sh`."""
+    numbers: Sequence[str] = ()
+    """Line numbers, or whatever else is before the lines."""
+    most: int | None = None
+    """Lines in a terminal; then long lines are cut at its edge instead of folded."""
+    rest: str = ""
+    """Where the other lines are."""
+    has_bar: bool = True
+    """A vertical bar before the lines in a terminal, so that its end is visible."""
+
+
+class Command(Block):
+    """A command on lines of its own, so that it can be copied."""
+
+    command: str
+
+
+class Fold(Block):
+    """Details behind a summary. A terminal prints the details only."""
+
+    summary: Words
+    blocks: Sequence[Block]
+    is_open: bool = False
+
+
+class Part(Block):
+    """Blocks that belong together: a launch, a finding, a pair."""
+
+    blocks: Sequence[Block]
+    kind: str = ""
+    """The class of its element in HTML."""
+    anchor: str = ""
+
+
+class Figure(Block):
+    """A large part that only HTML draws, by a module of its own. Other formats print `short`."""
+
+    short: Sequence[Block] = field(default=(), kw_only=True)
+
+
+class Page(Block):
+    """What a command prints. `title`: what browsers show in tabs."""
+
+    blocks: Sequence[Block]
+    title: str = "keet"
+    name: str = ""
+    """In the bar of an HTML page."""
+    links: Sequence[tuple[str, str]] = ()
+    """Anchors and words of the bar."""
+
+
+class Reader(NamedTuple):
+    """For whom a page is made: pages may show less where there is less room."""
+
+    format: Format = "terminal"
+    width: int = 120
+    """Columns of the terminal; large for HTML."""
+    rows: int | None = 400
+    """Rows of a table at most; None: all."""
+    lines: Callable[[Sequence[Block]], int] = len
+    """How many lines blocks take in this format."""
+
+
+def limited(rows: Sequence[object], reader: Reader, how: str) -> str:
+    """The caption of a table with too many rows: how many there are, and how to get all of them."""
+    left = len(rows) - reader.rows if reader.rows is not None else 0
+    return f"and {left:,} more: {how}" if left > 0 else ""
