@@ -6,7 +6,7 @@ import json
 from typing import TypeVar
 
 from keet.documents.document import Document
-from keet.render.json.schema import DOCUMENTS, adapter
+from keet.formats.schema import DOCUMENTS, adapter
 
 D = TypeVar("D", bound=Document)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keet.cli import COMMANDS
-from keet.render.json.schema import DOCUMENTS
+from keet.formats.schema import DOCUMENTS
 from keet.serve.tools import TOOLS
 from tests import encode
 from tests.conftest import REPORTS, TESTS, Keet

@@ -12,8 +12,8 @@ from keet.cli.arguments import Destination
 from keet.documents.document import json_line, json_pieces, json_text
 from keet.explanation.analyst import explain
 from keet.explanation.explain_document import explain_document, explain_stream, launch_document
+from keet.formats.schema import DOCUMENTS
 from keet.ingest import read_profile
-from keet.render.json.schema import DOCUMENTS
 from tests.conftest import REPORTS, TESTS, Keet
 from tests.json_documents import check_document, check_text
 from tests.rows import each_row

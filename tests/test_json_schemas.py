@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keet.cli import COMMANDS, make_parser
-from keet.render.json.schema import DOCUMENTS
+from keet.formats.schema import DOCUMENTS
 from tests.conftest import Keet
 from tests.json_documents import check_document
 

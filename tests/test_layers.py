@@ -31,8 +31,9 @@ LAYERS = [
     {"comparison"},
     {"keet_tools"},
     {"pages"},
+    {"render"},
     {"formats"},
-    {"agent", "render", "collect"},
+    {"agent", "collect"},
     {"corpus"},
     {"api"},
     {"serve"},
@@ -60,9 +61,6 @@ OWNERS = {
     "pandas": {"keet/profile/frames.py", "keet/profile/profile.py", "keet/corpus/", "keet/api/"},
 }
 """The only places that may import a heavy package."""
-
-EMBEDDED = {("html", "svg"): None, ("html", "markdown"): {"context"}}
-"""(format, other format) to what it may import of it: None for everything, else the commands."""
 
 
 def modules() -> list[Path]:
@@ -102,7 +100,6 @@ def test_imports_follow_the_rules(path: Path) -> None:
     modules = list(imported(path))
     check_imports_only_lower_layers(path, modules)
     check_heavy_packages_have_one_owner(path, modules)
-    check_formats_are_separate(module_of(path), modules)
     check_sass_folders_are_in_order(module_of(path), modules)
 
 
@@ -197,61 +194,10 @@ def targets(tree: ast.Module, known: Collection[str]) -> Iterator[str]:
                 yield from [each for each in (module, node.module) if each in known][:1]
 
 
-def check_formats_are_separate(here: str, modules: list[str]) -> None:
-    wrong = [module for module in modules if not may_print_with(here, module)]
-    assert not wrong, f"{here} imports {wrong[0]}: see keet/render/__init__.py"
-
-
-def may_print_with(here: str, there: str) -> bool:
-    """The rule of keet/render/__init__.py: a format imports itself and `common`, which imports no
-    format."""
-    own, other = format_and_command(here), format_and_command(there)
-    if own is None or other is None or own[0] == other[0] or other[0] == "common":
-        return True
-    commands = EMBEDDED.get((own[0], other[0]), set())
-    return commands is None or other[1] in commands
-
-
-def format_and_command(module: str) -> tuple[str, str] | None:
-    """`keet.render.svg.top` prints `top` in `svg`. Other modules, and packages: None."""
-    match module.split("."):
-        case ["keet", "render", form, command, *_]:
-            return form, command
-    return None
-
-
-def test_the_rule_for_formats_accepts_and_refuses_examples() -> None:
-    allowed = [
-        ("keet.render.html.diff", "keet.pages.diff"),
-        ("keet.render.html.roofline", "keet.render.svg.roofline.roofline_svg"),
-        ("keet.render.html.explain", "keet.render.markdown.context.context_text"),
-        ("keet.render.svg.insights", "keet.documents.insights.SweepDocument"),
-        ("keet.cli.top", "keet.render.terminal.top"),
-        ("keet.render.csv.top", "keet.catalog"),
-    ]
-    forbidden = [
-        ("keet.render.svg.roofline", "keet.render.html.roofline"),
-        ("keet.render.markdown.roofline", "keet.render.svg.roofline"),
-        ("keet.render.html.explain", "keet.render.markdown.explain"),
-        ("keet.render.terminal.explain", "keet.render.markdown.context"),
-    ]
-    assert [pair for pair in allowed if not may_print_with(*pair)] == []
-    assert [pair for pair in forbidden if may_print_with(*pair)] == []
-
-
-def test_every_format_is_a_package_with_a_docstring() -> None:
-    """Modules of render are in the folder of their format."""
-    render = ROOT / "keet" / "render"
-    assert [path.name for path in render.glob("*.py")] == ["__init__.py"]
-    folders = [path for path in render.iterdir() if any(path.glob("*.py"))]
-    for folder in folders:
-        assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8"))), folder
-
-
-def test_render_common_loads_neither_rich_nor_pydantic() -> None:
+def test_pages_load_neither_rich_nor_pydantic() -> None:
     """Markdown must not load rich, and the terminal must not load pydantic."""
-    common = [module_of(path) for path in (ROOT / "keet" / "render" / "common").glob("*.py")]
-    probe = f"import sys, {', '.join(common)}; print({{'rich', 'pydantic'}} & {{*sys.modules}})"
+    pages = [module_of(path) for path in (ROOT / "keet" / "pages").glob("*.py")]
+    probe = f"import sys, {', '.join(pages)}; print({{'rich', 'pydantic'}} & {{*sys.modules}})"
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 

@@ -14,7 +14,7 @@ from evals.optimize.metrics import geometric_mean
 from evals.optimize.summary import ALL, ConditionSummary
 from evals.report.documents import OptimizeReport, SampleDocument
 from evals.runs import CONDITIONS, Condition
-from keet.render.svg.markup import Axis, cut, tag, text_of, text_width
+from keet.formats.svg.markup import Axis, cut, tag, text_of, text_width
 
 _WIDTH, _LEFT, _RIGHT = 860.0, 190.0, 730.0
 _HEAD, _LEGEND, _MEAN, _ROW, _GROUP, _FOOT = 46.0, 30.0, 24.0, 20.0, 26.0, 44.0

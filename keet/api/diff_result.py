@@ -184,7 +184,7 @@ class DiffResult(ApiResult):
 
     def to_html(self, *, top: int = 5) -> str:
         """The page of `keet diff --format html`: one file without external resources."""
-        from keet.render.html.diff import diff_page
+        from keet.formats.html.diff import diff_page
 
         return diff_page(self.difference, top)
 

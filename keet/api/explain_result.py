@@ -361,7 +361,7 @@ class ExplainResult(ApiResult):
 
     def to_html(self, *, everything: bool | None = None) -> str:
         """The page of `keet explain --format html`: one file without external resources."""
-        from keet.render.html.explain import explain_page
+        from keet.formats.html.explain import explain_page
 
         everything = self._everything if everything is None else everything
         return explain_page(self.explanation, everything=everything)

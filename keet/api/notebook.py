@@ -12,11 +12,11 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from keet.errors import KeetError
+from keet.formats.html.markup import Content, Html, element, fragment
+from keet.formats.html.prose import prose
 from keet.formatting import count_noun, shape_text, share_text
 from keet.pages.device import describe_device
 from keet.profile import Launch, Profile
-from keet.render.html.markup import Content, Html, element, fragment
-from keet.render.html.prose import prose
 from keet.safe_text import visible
 from keet.units import Quantity
 
@@ -127,7 +127,7 @@ def diff_html(difference: Difference) -> str:
 
 
 def roofline_html(rooflines: Sequence[LaunchRoofline]) -> str:
-    from keet.render.svg.roofline import roofline_svg
+    from keet.formats.svg.roofline import roofline_svg
 
     shown = rooflines[:_ROWS]
     words = [element("p", element("b", f"#{r.id} {r.kernel}"), f": {r.reading}") for r in shown]

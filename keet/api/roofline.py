@@ -85,7 +85,7 @@ class RooflineResult(ApiResult, RooflineDocument):
 
     def to_svg(self) -> str:
         """The chart of `keet roofline --format svg`."""
-        from keet.render.svg.roofline import roofline_svg
+        from keet.formats.svg.roofline import roofline_svg
 
         return roofline_svg(self.launches)
 

@@ -153,7 +153,7 @@ def run(args: Namespace) -> int:
         return _run(args)
     except KeetError as problem:
         if args.format == "github":  # the log shows no more than this of a failed step
-            from keet.render.github.diff import github_error
+            from keet.formats.github import github_error
 
             sys.stdout.write(f"{github_error(str(problem))}\n")
         raise
@@ -252,7 +252,7 @@ def _print(args: Namespace, difference: Difference) -> None:
         shown = replace(difference, pairs=difference.pairs[: top_of(args)])
         out.write(json_text(shown))
     elif args.format == "html":
-        from keet.render.html.diff import diff_page
+        from keet.formats.html.diff import diff_page
 
         out.write(diff_page(difference, view_top(args)))
     elif args.format == "github":
@@ -270,7 +270,7 @@ def _page(args: Namespace, difference: Difference) -> Callable[[Reader], Page]:
 def _print_github(out: Destination, args: Namespace, difference: Difference) -> None:
     """Annotations for the log; the summary where GitHub shows one, and to FILE or the log."""
     from keet.formats import page_text
-    from keet.render.github.diff import github_annotations
+    from keet.formats.github import github_annotations
 
     sys.stdout.writelines(f"{line}\n" for line in github_annotations(difference))
     summary = page_text(_page(args, difference), "markdown")

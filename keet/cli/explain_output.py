@@ -77,7 +77,7 @@ def _page(
     *,
     several: bool,
 ) -> str:
-    from keet.render.html.explain import explain_page, reports_page
+    from keet.formats.html.explain import explain_page, reports_page
 
     everything = _how_much(args)["everything"]
     if not several:
@@ -90,7 +90,7 @@ def print_against(args: Namespace, explanation: Explanation, compared: Differenc
     out = Destination(args, sys.stdout)
     difference = None if compared.forbidden else compared
     if args.format == "html":
-        from keet.render.html.explain import Compared, explain_page
+        from keet.formats.html.explain import Compared, explain_page
 
         everything = _how_much(args)["everything"]
         changes = Compared(compared, CHANGED_KERNELS)

@@ -137,11 +137,11 @@ def _print(args: Namespace, document: InsightsDocument) -> None:
 
         out.write(insights_markdown(document))
     elif args.format == "svg":
-        from keet.render.svg.insights import insights_svg
+        from keet.formats.svg.insights import insights_svg
 
         out.write(insights_svg(document))
     elif args.format == "html":
-        from keet.render.html.insights import insights_page
+        from keet.formats.html.insights import insights_page
 
         out.write(insights_page(document))
     else:

@@ -74,7 +74,7 @@ def run(args: Namespace) -> None:
         fields = (("report", report_document(profile)), ("launches", tables))
         out.write_pieces(json_pieces(Streamed(MetricsDocument, fields)))
     elif args.format == "csv":
-        from keet.render.csv.metrics import metrics_csv
+        from keet.formats.csv.metrics import metrics_csv
 
         out.write_pieces(metrics_csv(tables))
     elif args.format == "parquet":

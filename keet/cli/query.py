@@ -95,7 +95,7 @@ def _sql_from_stdin() -> str:
 
 
 def _answer(store: Store, args: Namespace) -> None:
-    from keet.render.csv.query import query_csv
+    from keet.formats.csv.query import query_csv
     from keet.render.terminal.query import query_view
 
     stream = store.stream(args.sql)
@@ -122,7 +122,7 @@ def _write_parquet(store: Store, args: Namespace) -> None:
 
 def _list_columns(args: Namespace, version: int) -> None:
     from keet.corpus.store.views import described_views
-    from keet.render.csv.query import query_csv
+    from keet.formats.csv.query import query_csv
     from keet.render.terminal.query import views_view
 
     views = described_views(version)

@@ -51,7 +51,7 @@ def run(args: Namespace) -> None:
         return
     rooflines = list(found)
     if args.format == "svg":
-        from keet.render.svg.roofline import roofline_svg
+        from keet.formats.svg.roofline import roofline_svg
 
         out.write(roofline_svg(rooflines))
     else:

@@ -31,7 +31,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
-    from keet.render.json.schema import schema_of
+    from keet.formats.schema import schema_of
 
     known = schema_documents()
     if args.command is None:
@@ -45,7 +45,7 @@ def run(args: Namespace) -> None:
 
 def schema_documents() -> dict[str, type[Document]]:
     """The types of all JSON outputs, by name."""
-    from keet.render.json.schema import DOCUMENTS
+    from keet.formats.schema import DOCUMENTS
     from keet.serve.tools import TOOLS
 
     return {**DOCUMENTS, **{f"mcp-{name}": tool.result for name, tool in TOOLS.items()}}

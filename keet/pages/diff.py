@@ -85,12 +85,13 @@ def diff_page(
 def _blocks(
     difference: Difference, top: int, shown: Sequence[PairDifference] | None
 ) -> Iterator[Block]:
-    verdict, remedy = headline_parts(difference)
+    words: Words
+    words, remedy = headline_parts(difference)
     look = _LOOKS[difference.verdict.word]
     if gate := difference.gate:  # its result comes first
-        verdict = f"{gate.verdict}; {verdict}"
+        words = (gate.verdict, "; ", words)
         look = "verdict bad" if gate.failed else "verdict good"
-    yield Heading(verdict, look=look, mark="keet:")
+    yield Heading(words, look=look, mark="keet:")
     devices = {d: None for run in difference.sides[1].captures for d in run.profile.devices}
     sides = joined((Span(side_name(side), "name") for side in difference.sides), " → ")
     yield Text((sides, f" on {', '.join(map(describe_device, devices))}"))

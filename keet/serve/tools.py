@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
-from keet.render.json.schema import schema_of
+from keet.formats.schema import schema_of
 from keet.serve import arguments, results
 from keet.serve.cases import cases
 from keet.serve.context import context

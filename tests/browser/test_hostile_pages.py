@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from keet.cli import main
-from keet.render.html.markup import ATTRIBUTES, ELEMENTS
+from keet.formats.html.markup import ATTRIBUTES, ELEMENTS
 from tests.browser.driver import Browser, Opened
 from tests.browser.sample_pages import SAMPLES, one_launch, written
 from tests.conftest import REPORTS

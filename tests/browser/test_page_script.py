@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from keet.render.html.markup import Html, element
-from keet.render.html.page import bar, page
+from keet.formats.html.markup import Html, element
+from keet.formats.html.page import bar, page
 from tests.browser.driver import Browser, Opened
 from tests.browser.sample_pages import one_launch
 

@@ -26,7 +26,7 @@ from keet.documents.document import (
     plain,
 )
 from keet.evidence import Evidence, Prose, Sentence
-from keet.render.json.schema import schema_of
+from keet.formats.schema import schema_of
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 VALUES = st.recursive(

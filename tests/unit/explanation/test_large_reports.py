@@ -153,7 +153,7 @@ def test_a_difference_within_a_sample_says_that_it_is_a_sample() -> None:
 
 
 def test_a_page_lists_what_is_not_explained() -> None:
-    from keet.render.html.explain import explain_page
+    from keet.formats.html.explain import explain_page
 
     page = explain_page(view_of(_thirty(), most=9))
     assert "All 10 launches of this kernel and shape" in page

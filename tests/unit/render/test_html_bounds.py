@@ -15,18 +15,18 @@ from keet.comparison.causes.line_changes import LineCost, SideLines, match_lines
 from keet.comparison.pairing import code_similarity
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
+from keet.formats.html import explain as explain_module
+from keet.formats.html import roofline
+from keet.formats.html.anchors import Anchors
+from keet.formats.html.diff_rows import paired_files
+from keet.formats.html.explain import explain_page
+from keet.formats.html.launch import LaunchParts, brief_entry
+from keet.formats.html.source import comments, panels
+from keet.formats.html.source.listing import Listing, source_listing
+from keet.formats.html.source.shown_lines import FileLines, extents_within
 from keet.ingest import read_profile
 from keet.profile import Location
 from keet.render.common.machine_code import function_start
-from keet.render.html import explain as explain_module
-from keet.render.html import roofline
-from keet.render.html.anchors import Anchors
-from keet.render.html.diff_rows import paired_files
-from keet.render.html.explain import explain_page
-from keet.render.html.launch import LaunchParts, brief_entry
-from keet.render.html.source import comments, panels
-from keet.render.html.source.listing import Listing, source_listing
-from keet.render.html.source.shown_lines import FileLines, extents_within
 from keet.safe_text import bounded_lines, line_at
 from tests.many_launches import different
 from tests.page_parts import PageParts, broken_links

@@ -17,15 +17,10 @@ from keet.comparison.causes.line_changes import LineCost, SideLines, read_lines
 from keet.comparison.compare import Difference, compare
 from keet.comparison.pairing.sides import Side, SideCapture
 from keet.comparison.sentences import headline_parts
-from keet.ingest import read_profile
-from keet.pages.diff import finding_words, main_reasons
-from keet.profile import Launch, Profile
-from keet.profile.launch import Location
-from keet.profile.names import KernelName
-from keet.render.html.anchors import Anchors
-from keet.render.html.diff import diff_page, diff_section
-from keet.render.html.diff_accounts import both_accounts
-from keet.render.html.diff_rows import (
+from keet.formats.html.anchors import Anchors
+from keet.formats.html.diff import diff_page, diff_section
+from keet.formats.html.diff_accounts import both_accounts
+from keet.formats.html.diff_rows import (
     HOT,
     AlignedRow,
     FilePair,
@@ -33,7 +28,12 @@ from keet.render.html.diff_rows import (
     paired_files,
     stretches,
 )
-from keet.render.html.diff_source import _few_samples, _listing, _Names, source_sides
+from keet.formats.html.diff_source import _few_samples, _listing, _Names, source_sides
+from keet.ingest import read_profile
+from keet.pages.diff import finding_words, main_reasons
+from keet.profile import Launch, Profile
+from keet.profile.launch import Location
+from keet.profile.names import KernelName
 from tests.conftest import REPORTS
 from tests.kept_reports import sample_report
 from tests.many_launches import DURATION, copied
@@ -297,7 +297,7 @@ def test_lines_of_a_part_of_the_launch_have_shares_and_no_times(
         found = read_lines(launches)
         return found if isinstance(found, str) else found._replace(sampled=False)
 
-    monkeypatch.setattr("keet.render.html.diff_source.read_lines", partly)
+    monkeypatch.setattr("keet.formats.html.diff_source.read_lines", partly)
     html = source_sides(*difference("matrix_flip").pairs[0].weighted, Anchors("x")).html
     assert "No times: a side was not sampled for the whole launch." in html
     assert re.search(r">41%</span>", html)

@@ -16,9 +16,9 @@ from keet.comparison.causes.line_changes import SideLines, match_lines, read_lin
 from keet.comparison.compare import Difference, compare
 from keet.comparison.pairing.sides import Side, SideCapture
 from keet.documents.diff import PairDocument
+from keet.formats.html.diff import diff_page
 from keet.ingest import read_profile
 from keet.profile import Location
-from keet.render.html.diff import diff_page
 from keet.units import Quantity
 from tests.conftest import REPORTS
 from tests.kept_reports import sample_report
@@ -68,7 +68,7 @@ def test_kernels_are_sorted_by_the_times_of_the_document() -> None:
 def test_where_there_are_many_kernels_the_longest_are_listed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("keet.render.html.diff._ROWS", 2)
+    monkeypatch.setattr("keet.formats.html.diff._ROWS", 2)
     pairs = difference("pipeline").pairs
     longest = sorted(pairs, key=lambda pair: -max(time or 0.0 for time in _times(pair)))
     rows = _kernels(page_tree(diff_page(difference("pipeline"), 5)))

@@ -15,16 +15,16 @@ from keet.explanation.analyst import explain, with_first
 from keet.explanation.explanation_types import Explanation
 from keet.explanation.ncu_rules import second_opinion
 from keet.explanation.program import program_of
+from keet.formats.html.anchors import Anchors
+from keet.formats.html.evidence import evidence_fold, with_sources
+from keet.formats.html.explain import explain_page, reports_page
+from keet.formats.html.explain_listings import listing_owners, page_room, shared_room
+from keet.formats.html.finding import Lines
+from keet.formats.html.launch import LaunchParts, launch_section
+from keet.formats.html.program import members_fold
+from keet.formats.html.rules import message_text, rules_section
 from keet.ingest import read_profile
 from keet.profile.rules import RuleKind, RuleResult, SpeedupEstimate, SpeedupScope
-from keet.render.html.anchors import Anchors
-from keet.render.html.evidence import evidence_fold, with_sources
-from keet.render.html.explain import explain_page, reports_page
-from keet.render.html.explain_listings import listing_owners, page_room, shared_room
-from keet.render.html.finding import Lines
-from keet.render.html.launch import LaunchParts, launch_section
-from keet.render.html.program import members_fold
-from keet.render.html.rules import message_text, rules_section
 from keet.units import Quantity
 from tests.kept_reports import sample_report
 from tests.many_launches import repeated

@@ -17,9 +17,7 @@ from keet.analysis.roofline.launch_roofline import find_roofline
 from keet.explanation.account_rows import account_rows
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.ingest import read_profile
-from keet.profile import Profile
-from keet.render.html.account import (
+from keet.formats.html.account import (
     OTHER,
     Segment,
     account_bar,
@@ -28,19 +26,21 @@ from keet.render.html.account import (
     kind_of,
     segments_of,
 )
-from keet.render.html.anchors import Anchors
-from keet.render.html.markup import Html
-from keet.render.html.page import page
-from keet.render.html.roofline import roofline_figure
-from keet.render.svg.markup import text_width
-from keet.render.svg.roofline_plot import NARROW, Plot
+from keet.formats.html.anchors import Anchors
+from keet.formats.html.markup import Html
+from keet.formats.html.page import page
+from keet.formats.html.roofline import roofline_figure
+from keet.formats.svg.markup import text_width
+from keet.formats.svg.roofline_plot import NARROW, Plot
+from keet.ingest import read_profile
+from keet.profile import Profile
 from tests.conftest import REPORTS
 from tests.kept_reports import sample_report
 from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")
 EVERY = sorted(path.parent.name for path in SAMPLES.glob("*/slow.ncu-rep*"))
-STYLE = Path("keet/render/html/assets/charts.css").read_text(encoding="ascii")
+STYLE = Path("keet/formats/html/assets/charts.css").read_text(encoding="ascii")
 
 
 @cache

@@ -16,10 +16,10 @@ from keet.documents.insights import (
     UncheckedSentenceDocument,
     WrittenDocument,
 )
+from keet.formats.html.insights import insights_page
+from keet.formats.html.insights_figure import letter
+from keet.formats.html.insights_reports import distinct_names
 from keet.render.common.insights import ADDS, NO_SWEEP, NOTHING, time_text
-from keet.render.html.insights import insights_page
-from keet.render.html.insights_figure import letter
-from keet.render.html.insights_reports import distinct_names
 from keet.safe_text import one_line
 from tests.insights_sets import finding, insights_of, launch, make_set, night, reports_in
 from tests.page_parts import page_tree, table_rows, value_of, with_class, words

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.render.html.anchors import Anchors
-from keet.render.html.markup import ELEMENTS, Html, element, fragment, joined
-from keet.render.html.page import STYLES, page
+from keet.formats.html.anchors import Anchors
+from keet.formats.html.markup import ELEMENTS, Html, element, fragment, joined
+from keet.formats.html.page import STYLES, page
 
 ANY_TEXT = st.text(max_size=60) | st.sampled_from(
     [
@@ -123,7 +123,7 @@ def test_control_characters_are_visible() -> None:
 
 
 def test_every_style_is_part_of_the_page() -> None:
-    import keet.render.html.page as module
+    import keet.formats.html.page as module
 
     stored = {path.stem for path in module._ASSETS.glob("*.css")}
     assert stored == set(STYLES)

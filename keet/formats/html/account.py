@@ -1,0 +1,364 @@
+"""Where the time of a launch goes: a bar that adds up, the same as a table, and the busiest units.
+
+Sizes are percentages, so that the bar fills the width that there is. The style sheet decides which
+labels fit, from the width that each one needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from keet.analysis.account import UNKNOWN
+from keet.analysis.hardware.ceilings import NEAR_PEAK, Ceiling
+from keet.evidence import Evidence
+from keet.explanation.account_rows import AccountRow, account_rows, time_text
+from keet.explanation.explanation_types import LaunchExplanation
+from keet.formats.html.markup import NOTHING, Html, element, fragment
+from keet.formats.svg.markup import text_width
+from keet.formatting import capitalized, percent_text
+from keet.render.common.account import busiest_units, evidence_text, with_depth
+from keet.render.common.workload import workload_noun
+
+_MOST_ROWS = 16
+"""Rows of the table. A judgement: all parts of 3 % and more of the launches looked at fit."""
+_ROW = 34
+"""Least height in pixels: large enough to be touched."""
+_FONT, _PADDING = 12, 14
+"""Pixels of a label: the size of its letters, and what is kept free beside it."""
+_STEPS = (280, 340, 420, 520, 640, 800, 1000, 1300)
+"""Widths of the bar, in pixels, from which labels appear: `.from-N` and `.until-N` of the style."""
+_LEAST = 0.05
+"""Percent of the time. Less is not visible, and may come from rounding of sums."""
+
+
+class Segment(NamedTuple):
+    """A part of a bar."""
+
+    label: str
+    """Printed in the bar where there is room. Empty: never."""
+    share: float
+    """Per cent of the whole time."""
+    time: str
+    kind: str
+    """What it is: see `kind_of`."""
+    tooltip: str
+    within: tuple[Segment, ...] = ()
+    """What it consists of: a second row, below it."""
+
+
+_KINDS: Mapping[str, str] = {
+    "issuing.lanes_off": "lost",
+    "issuing.value": "work",
+    "issuing.memory": "work",
+    "issuing.instructions": "work",
+    "issuing.rest": "overhead",
+    "issuing.address": "overhead",
+    "issuing.control": "overhead",
+    "issuing.conversion": "overhead",
+    "issuing.move": "overhead",
+    "issuing.sync": "overhead",
+    "issuing.integer": "overhead",
+    "issuing": "work",
+    "waiting.busy.dram": "dram",
+    "waiting.busy.l2": "l2",
+    "waiting.busy.hot_l2_slice": "l2",
+    "waiting.busy.l1": "l1",
+    "waiting.busy.lsu": "l1",
+    "waiting.busy.host_link": "host",
+    "waiting.busy.nvlink": "host",
+    "waiting.busy": "pipe",
+    "waiting.latency": "latency",
+    "waiting.barrier": "sync",
+    "waiting.membar": "sync",
+    "waiting.sleeping": "sync",
+    "waiting.branch": "fetch",
+    "waiting.fetch": "fetch",
+    "waiting": "waiting",
+    "active": "waiting",
+    "idle": "idle",
+    "launch": "launch",
+}
+"""Part ids, or how they begin, and the kinds that charts.css has a colour for. The first that fits
+applies."""
+OTHER = "rest"
+"""The kind of several small parts together, and of parts that are not in the table."""
+_SMALLER = "smaller parts"
+_PRINTED = 0.5
+"""Percent of the time. Less would be printed as 0 %."""
+
+
+@lru_cache(maxsize=256)
+def kind_of(part_id: str) -> str:
+    """`dram` for `waiting.busy.dram`: the same kind has the same colour in all charts."""
+    if part_id.rpartition(".")[2] == UNKNOWN:
+        return UNKNOWN
+    known = f"{part_id.replace('active.busy', 'waiting.busy', 1)}."
+    return next((kind for begin, kind in _KINDS.items() if known.startswith(f"{begin}.")), OTHER)
+
+
+# --- the bar
+
+
+def account_bar(segments: Sequence[Segment], *, length: float = 100.0, name: str) -> Html:
+    """The parts side by side, with the parts inside them in a second row.
+
+    `length`: of the bar, in per cent of its place, so that bars of several times can be compared.
+    `name`: what the whole bar is, for readers who do not see it.
+    """
+    depth = 2 if any(segment.within for segment in segments) else 1
+    marks: list[Html] = []
+    for start, segment in _placed(segments, 0.0):
+        rows = 1 if segment.within else depth
+        marks += _mark(segment, start, length, (0, rows))
+        for inner_start, inner in _placed(segment.within, start):
+            marks += _mark(inner, inner_start, length, (1, 1))
+    drawing = element(
+        "svg", marks, class_="account-bar", width="100%", height=depth * _ROW, role="img",
+        aria_label=name,
+    )  # fmt: skip
+    return element("div", drawing, class_="account-scale")
+
+
+def _placed(segments: Sequence[Segment], start: float) -> Iterator[tuple[float, Segment]]:
+    for segment in segments:
+        yield start, segment
+        start += segment.share
+
+
+def _mark(segment: Segment, start: float, length: float, rows: tuple[int, int]) -> Iterator[Html]:
+    """`rows`: the first one, and how many."""
+    x, width = (f"{value * length / 100:.3f}%" for value in (start, segment.share))
+    y, height = (_ROW * row for row in rows)
+    middle = y + height / 2
+    title = element("title", segment.tooltip) if segment.tooltip else None
+    yield element(
+        "rect", title, class_=f"part k-{segment.kind}", x=x, y=y, width=width, height=height
+    )
+    if segment.kind == UNKNOWN:
+        end = f"{(start + segment.share) * length / 100:.3f}%"
+        yield element("line", class_="hatch", x1=x, x2=end, y1=middle, y2=middle)
+    if words := list(_labels(segment, length)):
+        yield element("svg", words, x=x, y=y, width=width, height=height)
+
+
+def _labels(segment: Segment, length: float) -> Iterator[Html]:
+    """The share, and with the label behind it from the width on at which that fits."""
+    if not segment.label or segment.share <= 0 or length <= 0:
+        return
+    share = percent_text(segment.share)
+    words = f"{share} {segment.label}"
+    alone, whole = (_first_step(each, segment, length) for each in (share, words))
+    place = {"x": 7, "y": "50%", "dominant_baseline": "central"}
+    if alone is not None and alone != whole:
+        until = f" until-{whole}" if whole is not None else ""
+        yield element("text", share, class_=f"from-{alone}{until}", **place)
+    if whole is not None:
+        yield element("text", words, class_=f"from-{whole}", **place)
+
+
+def _first_step(words: str, segment: Segment, length: float) -> int | None:
+    """None: it fits on no bar."""
+    needed = (text_width(words, _FONT) + _PADDING) / (segment.share / 100 * length / 100)
+    return next((step for step, width in enumerate(_STEPS) if width >= needed), None)
+
+
+# --- of a launch
+
+
+def account_figure(each: LaunchExplanation) -> Html:
+    """The bar, its table, and the busiest units; empty for a launch without an account."""
+    if each.verdict.not_judged:
+        return NOTHING
+    rows = account_rows(each.view, each.account, _MOST_ROWS)
+    noun = workload_noun(each.launch)
+    parts = [_table(each, rows, noun)] if rows else []
+    units = list(_units(each))
+    beside = element("div", parts, units, class_="account-columns")
+    return element(
+        "div",
+        _bar(rows, noun) if rows else None,
+        element("div", beside, class_="account-scale"),
+        class_="account",
+    )
+
+
+def account_parts(each: LaunchExplanation) -> Html | None:
+    """Every part with its evidence: a wide table, closed at first. None where there is none."""
+    if each.verdict.not_judged or not each.account.parts:
+        return None
+    return _tree(each)
+
+
+def _bar(rows: Sequence[AccountRow], noun: str) -> Html:
+    name = f"Time of the {noun} by what it is spent on; the table below has the same numbers"
+    return account_bar(segments_of(rows), name=name)
+
+
+def segments_of(rows: Sequence[AccountRow]) -> list[Segment]:
+    """Rows inside others become their second row. The last entry of each sums up what is too small
+    for a row, so that everything adds up."""
+    found: list[tuple[AccountRow, list[Segment]]] = []
+    for row in rows:
+        if row.depth:
+            found[-1][1].append(_segment(row))
+        else:
+            found.append((row, []))
+    outer = [_segment(row, _closed(within, float(row.share.value))) for row, within in found]
+    return _closed(outer, 100.0)
+
+
+def _segment(row: AccountRow, within: Sequence[Segment] = ()) -> Segment:
+    time, share = row.time, float(row.share.value)
+    took = f", {time}" if time else ""
+    tooltip = f"{row.label}\n{row.share:.1f} of the time{took}"
+    return Segment(row.label, share, time, row_kind(row), tooltip, tuple(within))
+
+
+def row_kind(row: AccountRow) -> str:
+    return kind_of(row.parts[0].id) if len(row.parts) == 1 else OTHER
+
+
+def _closed(segments: list[Segment], whole: float) -> list[Segment]:
+    left = whole - sum(segment.share for segment in segments)
+    if not segments or left < _LEAST:
+        return segments
+    return [*segments, Segment("", left, "", OTHER, _SMALLER)]
+
+
+def swatch(kind: str) -> Html:
+    """The colour of a kind, before its name."""
+    return element("span", class_=f"swatch k-{kind}", aria_hidden="true")
+
+
+class _TableRow(NamedTuple):
+    label: str
+    share: Evidence
+    time: str
+    kind: str
+    is_within: bool
+
+
+def _table_rows(rows: Sequence[AccountRow]) -> Iterator[_TableRow]:
+    """Includes a row for what is too small, so that the rows inside a part add up to it."""
+    for place, row in enumerate(rows):
+        yield _TableRow(row.label, row.share, row.time, row_kind(row), bool(row.depth))
+        is_last = place + 1 == len(rows) or not rows[place + 1].depth
+        if row.depth and is_last:
+            outer = max(n for n in range(place) if not rows[n].depth)
+            yield from _rest_of(rows[outer], rows[outer + 1 : place + 1])
+
+
+def _rest_of(outer: AccountRow, within: Sequence[AccountRow]) -> Iterator[_TableRow]:
+    whole = float(outer.share.value)
+    left = whole - sum(float(row.share.value) for row in within)
+    if left < _PRINTED:
+        return
+    us = outer.us._replace(value=float(outer.us.value) * left / whole) if outer.us else None
+    share = outer.share._replace(value=left)
+    yield _TableRow(_SMALLER, share, time_text(us), OTHER, is_within=True)
+
+
+def _table(each: LaunchExplanation, rows: Sequence[AccountRow], noun: str) -> Html:
+    heads = (("Part", None), ("Share", "number"), ("Time", "number"))
+    duration = each.launch.get("duration")
+    whole = (f"Whole {noun}", "100%", str(duration) if duration else "")
+    table = element(
+        "table",
+        element("thead", element("tr", [_head(*head) for head in heads])),
+        element("tbody", [_row(row) for row in _table_rows(rows)]),
+        element("tfoot", _cells(element("th", whole[0], scope="row"), *whole[1:])),
+        class_="account-table",
+    )
+    said = (
+        f"Bold rows add up to the whole {noun}; rows below one are what it consists of. Shares are "
+        "rounded."
+    )
+    return element("div", table, element("p", element("small", said, class_="muted")))
+
+
+def _head(name: str, kind: str | None) -> Html:
+    return element("th", name, scope="col", class_=kind)
+
+
+def _row(row: _TableRow) -> Html:
+    look = "within" if row.is_within else None
+    name = element("th", swatch(row.kind), row.label, scope="row", class_=look)
+    return _cells(name, f"{row.share:.0f}", row.time, class_=look)
+
+
+def _cells(name: Html, *numbers: str, class_: str | None = None) -> Html:
+    cells = [element("td", number, class_="number") for number in numbers]
+    return element("tr", name, cells, class_=class_)
+
+
+def _tree(each: LaunchExplanation) -> Html:
+    """Every part, with the evidence ids of its share and of the numbers it was computed from."""
+    rows = [
+        element(
+            "tr",
+            element("th", swatch(kind_of(part.id)), part.label, scope="row", class_=_depth(depth)),
+            element("td", f"{part.share:.1f}", class_="number"),
+            element("td", time_text(part.us), class_="number"),
+            element("td", element("code", evidence_text(part), class_="break")),
+        )
+        for part, depth in with_depth(each.account.parts)
+    ]
+    heads = [_head("Part", None), _head("Share", "number"), _head("Time", "number")]
+    table = element(
+        "table",
+        element("thead", element("tr", heads, _head("Number, and what it is computed from", None))),
+        element("tbody", rows),
+        class_="account-table",
+    )
+    box = element(
+        "div", table, class_="scroll", tabindex="0", role="region",
+        aria_label="Every part of the time",
+    )  # fmt: skip
+    summary = element("summary", "Every part, and how it is known")
+    return element("details", summary, box, class_="fold", data_print=True)
+
+
+def _depth(depth: int) -> str | None:
+    return f"within within-{depth}" if depth else None
+
+
+# --- the busiest units
+
+
+def _units(each: LaunchExplanation) -> Iterator[Html]:
+    if units := busiest_units(each):
+        title = element("p", "Units, share of peak", class_="units-title")
+        rows = [_unit(ceiling) for ceiling in units]
+        yield element("div", title, element("div", rows, class_="units"))
+
+
+def _unit(ceiling: Ceiling) -> Html:
+    name = ceiling.spoken.removeprefix("the ").partition(" (")[0]
+    stage = _stage(ceiling)
+    return fragment(
+        element("span", capitalized(name)),
+        share_bar(ceiling.share, "near" if ceiling.reached.value >= NEAR_PEAK else ""),
+        element("span", f"{ceiling.reached:.0f}", class_="number"),
+        element("small", f"busiest stage: {stage}", class_="muted") if stage else None,
+    )
+
+
+def _stage(ceiling: Ceiling) -> str:
+    """Of a memory level, which has several; a stage that is only inferred is not named."""
+    stage = ceiling.stage
+    if stage is None or stage.inferred or ceiling.kind != "memory":
+        return ""
+    return "" if ceiling.name in (stage.label, "LSU") else stage.label
+
+
+def share_bar(share: float, kind: str = "") -> Html:
+    """A small bar of a share from 0 to 1, beside its number; more is drawn as all of it."""
+    width = f"{100 * min(max(share, 0.0), 1.0):.2f}%"
+    return element(
+        "svg",
+        element("rect", width="100%", height=12, rx=2, class_="track"),
+        element("rect", width=width, height=12, rx=2, class_=f"fill {kind}".rstrip()),
+        class_="share-bar", width="100%", height=12, aria_hidden="true",
+    )  # fmt: skip

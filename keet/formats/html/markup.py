@@ -1,0 +1,133 @@
+"""HTML that is escaped by construction.
+
+`element` escapes all text that it is given; only `Html`, which it returns itself, is taken as
+markup. Names of elements and attributes come from fixed lists: none of them runs code, loads
+anything or leaves the page. Joining or formatting `Html` gives plain text again, so a mistake shows
+as visible markup on the page and never as markup from a report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TypeAlias, final
+
+_TEXT_ELEMENTS = """a abbr article aside b br button code dd del details div dl dt em figcaption
+figure footer h1 h2 h3 h4 h5 header i ins li main mark nav ol p pre s section small span strong sub
+summary sup table tbody td tfoot th thead tr ul"""
+_SVG_ELEMENTS = "svg g rect line path circle polygon polyline text tspan title desc"
+ELEMENTS = frozenset(f"{_TEXT_ELEMENTS} {_SVG_ELEMENTS}".split())
+_EMPTY_ELEMENTS = frozenset(("br",))
+_TAGS = {name: (f"<{name}", "" if name in _EMPTY_ELEMENTS else f"</{name}>") for name in ELEMENTS}
+"""The first and the last part of each tag."""
+_TEXT_ATTRIBUTES = """class id href title lang hidden open role tabindex scope colspan rowspan
+headers type start"""
+_SVG_ATTRIBUTES = """x y x1 x2 y1 y2 width height cx cy r rx ry d dx dy points viewBox
+preserveAspectRatio transform overflow text-anchor dominant-baseline"""
+ATTRIBUTES = frozenset(f"{_TEXT_ATTRIBUTES} {_SVG_ATTRIBUTES}".split())
+"""Besides `data-…` and `aria-…`. Neither `style` nor any `on…`: the page's policy forbids both."""
+
+
+@final
+class Html(str):
+    """Markup. Make it with `element` and `fragment`, never from text of a report."""
+
+    __slots__ = ()
+
+
+Content: TypeAlias = "str | Iterable[Content] | None"
+"""What an element may hold: markup, text (which is escaped), nothing, or several of these."""
+
+NOTHING = Html()
+
+
+def escaped(text: str) -> str:
+    """Text escaped for an element or a quoted attribute."""
+    for character, name in _NAMES:
+        if character in text:  # a third of the time that replacing nothing takes
+            text = text.replace(character, name)
+    return text
+
+
+_NAMES = (
+    ("&", "&amp;"),  # first: the others bring some
+    ("<", "&lt;"),
+    (">", "&gt;"),
+    ('"', "&quot;"),
+    ("'", "&#39;"),
+    # A parser of HTML turns CR LF into LF; a patch that is copied from the page must keep it.
+    ("\r", "&#13;"),
+)
+
+
+def element(name: str, *content: Content, **attributes: object) -> Html:
+    """An element. `class_` stands for `class`, `data_value` for `data-value`; an attribute that is
+    `None` or `False` is left out, one that is `True` has no value."""
+    if name not in _TAGS:
+        raise ValueError(f"{name!r} is not an element of keet's pages")
+    opening, closing = _TAGS[name]
+    parts = [opening]
+    for key, value in attributes.items():
+        parts.append(_written(key, value) if type(value) is str else _attribute(key, value))
+    parts.append(">")
+    if closing:
+        _add(parts, content)
+        parts.append(closing)
+    return Html("".join(parts))
+
+
+def fragment(*content: Content) -> Html:
+    """Several pieces one after the other, text among them escaped."""
+    parts: list[str] = []
+    _add(parts, content)
+    return Html("".join(parts))
+
+
+def joined(pieces: Iterable[Content], between: Content) -> Html:
+    """The pieces with something between them."""
+    return Html(fragment(between).join([fragment(piece) for piece in pieces]))
+
+
+def from_svg(drawing: str) -> Html:
+    """A drawing of `keet.formats.svg`, whose `tag` and `text_of` escape what they are given."""
+    return Html(drawing)
+
+
+def _add(parts: list[str], content: Iterable[Content]) -> None:
+    for each in content:
+        if type(each) is Html:
+            parts.append(each)
+        elif isinstance(each, str):
+            parts.append(each if each.isalnum() else escaped(each))
+        elif each is not None:
+            _add(parts, each)
+
+
+def _attribute(key: str, value: object) -> str:
+    if isinstance(value, str):
+        return _written(key, value)
+    if value is None or value is False:
+        return ""
+    name = _attribute_name(key)
+    if value is True:
+        return f" {name}"
+    # Coordinates need four digits. What is sorted by (data-value) keeps all of them.
+    is_rounded = isinstance(value, float) and not name.startswith("data-")
+    return _written(key, f"{value:.4g}" if is_rounded else str(value))
+
+
+@lru_cache(maxsize=1024)
+def _written(key: str, text: str) -> str:
+    """Kept: most attributes of a page are one of a few classes."""
+    name = _attribute_name(key)
+    if name == "href" and not text.startswith("#"):
+        raise ValueError("links of a page stay on the page")
+    return f' {name}="{escaped(text)}"'
+
+
+@lru_cache(maxsize=256)
+def _attribute_name(key: str) -> str:
+    name = key.rstrip("_").replace("_", "-")
+    if name not in ATTRIBUTES and not name.startswith(("data-", "aria-")):
+        raise ValueError(f"{name!r} is not an attribute of keet's pages")
+    return name

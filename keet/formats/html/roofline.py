@@ -1,0 +1,274 @@
+"""The roofline of launches: the drawing of `keet roofline --format svg`, with a tooltip for each
+mark and roof, and the same as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from keet.analysis.roofline.launch_roofline import LaunchRoofline, find_roofline
+from keet.documents.roofline import CeilingDocument, RooflineLaunch
+from keet.evidence import Sentence, constant
+from keet.formats.html.account import share_bar
+from keet.formats.html.anchors import Anchors
+from keet.formats.html.clocks import range_text
+from keet.formats.html.markup import Content, Html, element, from_svg
+from keet.formats.svg.roofline import EMPTY, by_device, longest
+from keet.formats.svg.roofline_plot import (
+    LEVEL_NAMES,
+    NARROW,
+    SHAPES,
+    LaunchMarks,
+    Plot,
+    Roof,
+    Titles,
+    rate_words,
+)
+from keet.formatting import capitalized
+from keet.profile import Launch
+from keet.render.common.roofline import absences
+from keet.render.common.workload import workload_count
+from keet.safe_text import one_line
+from keet.units import format_number
+
+
+def roofline_figure(
+    launches: Sequence[Launch], anchors: Anchors, linked: Collection[int] = ()
+) -> Html:
+    """One chart per GPU, and what the report lacks.
+
+    `linked`: launches that have a place of their own on the page, which the table links to.
+    """
+    links = {launch: f"#{anchors.launch(launch)}" for launch in linked}
+    groups = by_device(launches)
+    shown = {device: list(map(find_roofline, longest(own))) for device, own in groups.items()}
+    charts = [_chart(device, own, shown[device], links) for device, own in groups.items()]
+    rooflines = [roofline for own in shown.values() for roofline in own]
+    missing = [*map(capitalized, absences(rooflines))]
+    told = [_clock_note(rooflines), *(f"{text}." for text in missing)]
+    notes = [element("p", element("small", text), class_="muted") for text in told if text]
+    return element("div", charts, notes, class_="roofline")
+
+
+def _chart(
+    device: str,
+    launches: Sequence[Launch],
+    shown: Sequence[LaunchRoofline],
+    links: Mapping[int, str],
+) -> Html:
+    """`launches`: all launches on this GPU, of which some are shown."""
+    plot = Plot(shown, _PageTitles(shown))
+    words = _subtitle(device, launches, len(shown))
+    if plot.is_empty or not plot.rows:
+        text = f"{EMPTY}." if plot.is_empty else _NO_MARKS
+        cut = element("p", words, class_="muted") if len(shown) < len(launches) else None
+        figure: Content = [element("p", text, class_="note"), cut]
+    else:
+        figure = list(_drawings(plot, words))
+    return element("figure", figure, _readings(shown), _table(shown, links))
+
+
+_NO_MARKS = (
+    "No chart: nothing that these launches compute is counted as arithmetic. The table tells how "
+    "near each came to the bandwidth of a memory."
+)
+_SAME_CLOCK = 0.01
+
+
+def _subtitle(device: str, launches: Sequence[Launch], shown: int) -> str:
+    """The GPU, the number of launches, and their SM clock as the rest of the page has it."""
+    words = [device, workload_count(launches)]
+    if clocks := range_text(launch.get("sm_frequency") for launch in launches):
+        words.append(Sentence("SM clock {clocks}", clocks=clocks))
+    if shown < len(launches):
+        most = constant(shown, "", "launches on one chart")
+        words.append(Sentence("the {most:d} longest are shown", most=most))
+    return Sentence(", ").join(words)
+
+
+def _clock_note(rooflines: Sequence[LaunchRoofline]) -> str:
+    """A note if peaks were computed at another clock than the one on the page."""
+    others = [
+        each.sm_clock
+        for each in rooflines
+        if each.sm_clock and (clock := each.launch.get("sm_frequency")) and clock.value > 0
+        if abs(each.sm_clock.value / clock.value - 1) > _SAME_CLOCK
+    ]
+    if not others:
+        return ""
+    return Sentence(
+        "Peaks of arithmetic are those at {clocks}, as in Nsight Compute's chart: cycles of the "
+        "SMs over duration. The SM clock above is cycles of the GPCs over the same duration. The "
+        "two counts differ, most likely because they are of different replay passes.",
+        clocks=range_text(others),
+    )
+
+
+def _drawings(plot: Plot, words: str) -> Iterator[Html]:
+    """One for wide screens and one for phones; the style sheet shows the one that fits."""
+    yield element("p", words, _legend(plot), class_="muted marks")
+    narrow = Plot(plot.rooflines, plot.titles, NARROW)
+    for name, each in (("wide", plot), ("narrow", narrow)):
+        width, height = each.frame.width, each.frame.height
+        yield element(
+            "svg", from_svg(each.draw()), class_=name, viewBox=f"0 0 {width} {height}", role="img",
+            aria_label=f"Roofline: {words}. The table below has the same numbers.",
+        )  # fmt: skip
+
+
+def _legend(plot: Plot) -> Content:
+    """Which mark stands for which level: by shape as well as by colour."""
+    drawn = {level for row in plot.rows for level in row.points}
+    names = {level: label for level, label in LEVEL_NAMES.items() if level in drawn}
+    if not names:
+        return None
+    return [element("span", "Marks, at the bytes of:"), *(_key(*pair) for pair in names.items())]
+
+
+def _key(level: str, label: str) -> Html:
+    mark = element(
+        "svg", from_svg(SHAPES[level](7.0, 7.0, 5.0)), width=14, height=14, aria_hidden="true"
+    )
+    return element("span", mark, label, class_="mark-key")
+
+
+def _readings(rooflines: Sequence[RooflineLaunch]) -> Content:
+    """For a single launch, in words: they say more than the table."""
+    if len(rooflines) > 1:
+        return None
+    return [
+        [element("p", each.reading), [element("p", f"Note: {note}.") for note in each.notes]]
+        for each in rooflines
+    ]
+
+
+# --- what marks say
+
+
+class _PageTitles(Titles):
+    reach = True
+
+    def __init__(self, rooflines: Sequence[RooflineLaunch]) -> None:
+        self._rooflines = rooflines
+
+    def launch(self, row: LaunchMarks) -> list[str]:
+        roofline = row.roofline
+        lines = [f"#{roofline.id} {roofline.kernel}", rate_words(roofline)]
+        lines += [
+            Sentence(
+                "{value:number} operations per {level} byte",
+                value=entry.evidence[0],
+                level=LEVEL_NAMES[entry.level],
+            )
+            for entry in roofline.lead_intensities()
+            if entry.level in row.points
+        ]
+        return [*lines, *_nearest_line(roofline)]
+
+    def roof(self, roof: Roof) -> list[str]:
+        """Its peak, the source of the peak, and the launch that came nearest to it."""
+        known = [
+            (ceiling, roofline)
+            for roofline in self._rooflines
+            for ceiling in roofline.ceilings
+            if ceiling.id in roof.ids and ceiling.peak
+        ]
+        name, _, peak = roof.label.partition("|")
+        best, roofline = max(known, key=lambda pair: pair[0].share)
+        reached = Sentence(
+            "{reached:.0f} reached by {launch}", reached=best.reached, launch=f"#{roofline.id}"
+        )
+        told = Sentence("{name}: peak {peak}", name=name, peak=peak)
+        return [told, f"Source of the peak: {best.source}", reached]
+
+
+def _nearest_line(roofline: RooflineLaunch) -> Iterator[str]:
+    if roofline.nearest:
+        reached = [
+            Sentence("{name} {reached:.0f}", name=each.label, reached=each.reached)
+            for each in roofline.nearest_ceilings
+        ]
+        text = "Nearest ceiling: {reached} of peak"
+        yield Sentence(text, reached=Sentence(", ").join(reached))
+
+
+# --- the table
+
+
+def _table(rooflines: Sequence[RooflineLaunch], links: Mapping[int, str]) -> Html:
+    heads = ("#", "Kernel", "Time", "Arithmetic", "Per DRAM byte", "Nearest ceiling")
+    numbers = {"#", "Time", "Per DRAM byte"}
+    head = [
+        element("th", name, scope="col", class_="number" if name in numbers else None)
+        for name in heads
+    ]
+    table = element(
+        "table",
+        element("thead", element("tr", head)),
+        element("tbody", [_row(roofline, links) for roofline in rooflines]),
+        data_sortable=len(rooflines) > 1,
+    )
+    return element(
+        "div",
+        table,
+        class_="scroll",
+        tabindex="0",
+        role="region",
+        aria_label="Roofline as a table",
+    )
+
+
+def _row(roofline: RooflineLaunch, links: Mapping[int, str]) -> Html:
+    lead = roofline.lead_ceiling
+    duration = roofline.duration
+    at_dram = next((e for e in roofline.lead_intensities() if e.level == "dram"), None)
+    name = element("code", one_line(roofline.kernel))
+    link = links.get(roofline.id)
+    share = lead.share if lead else ""
+    return element(
+        "tr",
+        _number(str(roofline.id), roofline.id),
+        element("td", element("a", name, href=link) if link else name),
+        _number(str(duration) if duration else "-", duration.value if duration else ""),
+        element("td", rate_words(roofline), data_value=share),
+        _number(
+            format_number(at_dram.value) if at_dram else "-",
+            at_dram.value if at_dram else "",
+        ),
+        _nearest(roofline),
+    )
+
+
+def _number(text: str, value: object) -> Html:
+    return element("td", text, class_="number", data_value=_exact(value))
+
+
+def _exact(value: object) -> str:
+    """`element` would round floats."""
+    return str(value)
+
+
+def _nearest(roofline: RooflineLaunch) -> Html:
+    if not roofline.nearest:
+        words = "none: nothing done" if roofline.ceilings else "not measured"
+        return element("td", words, class_="muted", data_value="")
+    nearest = roofline.nearest_ceilings
+    first, labels = nearest[0], ", ".join(ceiling.label for ceiling in nearest)
+    text = Sentence(
+        "{reached:.0f} {labels}{by_bytes}",
+        reached=first.reached,
+        labels=labels,
+        by_bytes=_by_bytes(nearest),
+    )
+    words = element("span", text)
+    shown = element("div", share_bar(first.share), words, class_="nearest")
+    return element("td", shown, data_value=first.share)
+
+
+def _by_bytes(nearest: Sequence[CeilingDocument]) -> str:
+    """A note if a stage of the memory is busier than its bytes suggest."""
+    stages = (ceiling.busiest for ceiling in nearest if ceiling.kind == "memory")
+    busiest = max(filter(None, stages), key=lambda stage: stage.busy_pct, default=None)
+    if busiest is None:
+        return ""
+    part, busy = busiest.part, busiest.evidence
+    return Sentence(" by bytes; {part} is {busy:.0f} busy", part=part, busy=busy)

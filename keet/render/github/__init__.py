@@ -1,1 +1,0 @@
-"""Annotations for the lines of a pull request on GitHub."""

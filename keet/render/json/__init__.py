@@ -1,1 +1,0 @@
-"""JSON Schemas of the documents. The documents themselves write JSON: see keet/documents."""
