@@ -22,7 +22,8 @@ class Span(NamedTuple):
     text: str
     look: Look = ""
     to: str = ""
-    """Anchor on the page that it leads to, in HTML."""
+    """Anchor on the page that it leads to, in HTML; in Markdown only a name is a link, and only
+    to a file (`x.md`)."""
 
 
 Words: TypeAlias = "str | Span | Sequence[Words]"
