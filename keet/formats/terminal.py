@@ -308,7 +308,7 @@ def _code(block: blocks.Code, _: int) -> Iterator[RenderableType]:
         code = Text(one_line(line.expandtabs(4)), styles.get(line[:1], ""))
         if block.most is not None:
             code.no_wrap, code.overflow = True, "ellipsis"
-        number = [Text(block.numbers[at], "dim")] if any(block.numbers) else []
+        number = [_text(block.numbers[at], "muted")] if any(block.numbers) else []
         grid.add_row(*number, *bar, code)
     if is_cut:
         rest = f"... {len(block.lines) - len(shown)} more lines: {block.rest}"
