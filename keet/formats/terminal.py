@@ -145,7 +145,7 @@ def _kind(block: Block) -> type[Block]:
 
 
 def _style(look: Look) -> str:
-    return " ".join(filter(None, (_STYLES[word] for word in look.split())))
+    return " ".join(filter(None, (_STYLES.get(word) for word in look.split())))
 
 
 def _text(words: Words, look: Look = "", *, is_unbroken: bool = False) -> Text:
@@ -260,7 +260,7 @@ def _table(block: blocks.Table, width: int) -> Iterator[RenderableType]:
             min_width=column.least,
             max_width=column.most,
         )
-    for row in block.rows:
+    for row in (*block.rows, *block.last):
         table.add_row(*(_cell(row[at]) for at in shown if at < len(row)))
     yield _indented(table, block.indent)
 
