@@ -46,12 +46,12 @@ def cases_page(
     of: Sequence[CaseDocument] | None = None,
     in_full: str = "keet cases CASE",
 ) -> Page:
-    """Grouped by finding. An id is never wrapped, so that it can be copied.
+    """Grouped by finding. An id is wrapped only where the numbers have no room otherwise.
 
     `of`: all cases, if the entries are only a page of them. `in_full`: how to see one case in full.
     """
     columns = [
-        Column("case", is_unbroken=True, least=min(54, reader.width - 30)),
+        Column("case", least=min(54, reader.width - 30)),
         Column("speed-up", is_number=True),
         Column("before", is_number=True),
         Column("after", is_number=True, wide=_WIDE),

@@ -92,7 +92,7 @@ def _finding(reference: FindingReferenceDocument, link: str) -> Iterator[Block]:
     yield from _cases(reference.best_cases, examples)
     yield from _cases(reference.lookalike_cases, _LOOKALIKES)
     if reference.precedents is not None:
-        yield Text(f"All: `keet cases --finding {reference.id}`", "muted", indent=2)
+        yield Text(("All: ", Span(f"keet cases --finding {reference.id}", "code")), "muted", indent=2)
     yield from (Gap(), Heading("How it is judged", 2))
     form = "It is reported where fixing it could gain {gain:.0f} or more."
     if reference.family == "healthy":
