@@ -13,7 +13,8 @@ _LOOKS = {"ok": "good", "missing": "warn", "broken": "bad"}
 def doctor_page(checks: Sequence[CheckDocument]) -> Page:
     rows = []
     for check in checks:
-        word, look = check.status, _LOOKS[check.status]
+        word: str = check.status
+        look = _LOOKS[word]
         if check.name == "model" and check.status == "missing":
             word = "not set"  # a setting, not a part of keet
         if check.status != "ok" and check.needed:

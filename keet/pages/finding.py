@@ -68,7 +68,7 @@ def finding_page(reference: FindingReferenceDocument, link: str = "") -> Page:
 
 
 def _finding(reference: FindingReferenceDocument, link: str) -> Iterator[Block]:
-    yield Heading((Span(capitalized(reference.label)), Span(f"  {reference.id}", "place plain")))
+    yield Heading((capitalized(reference.label), " (", Span(reference.id, "place plain"), ")"))
     yield Text(reference.meaning)
     yield from (Gap(), Heading("How to fix it", 2))
     *special, general = reference.remedies
@@ -92,7 +92,9 @@ def _finding(reference: FindingReferenceDocument, link: str) -> Iterator[Block]:
     yield from _cases(reference.best_cases, examples)
     yield from _cases(reference.lookalike_cases, _LOOKALIKES)
     if reference.precedents is not None:
-        yield Text(("All: ", Span(f"keet cases --finding {reference.id}", "code")), "muted", indent=2)
+        yield Text(
+            ("All: ", Span(f"keet cases --finding {reference.id}", "code")), "muted", indent=2
+        )
     yield from (Gap(), Heading("How it is judged", 2))
     form = "It is reported where fixing it could gain {gain:.0f} or more."
     if reference.family == "healthy":

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from keet.comparison.verify_values import VerifiedText
+from keet.documents.verify import RelationDocument
 from keet.formatting import count_noun
 from keet.pages.blocks import Block, Gap, Item, Items, Page, Span, Text, Words
 from keet.verification.verdicts import CheckedNumber, CheckedSentence
@@ -67,7 +68,7 @@ def _sentence(checked: CheckedSentence) -> Iterator[Item]:
         mark = "numbers ok"  # the rest of the sentence was not checked
     # A number inside a comparison, as in `ten times higher than`, is judged with the comparison.
     alone = [check for check in checked.checks if not _is_inside(check, checked)]
-    found = [*checked.relations, *alone]
+    found: list[CheckedNumber | RelationDocument] = [*alone, *checked.relations]
     begin, text, position = checked.sentence.start, checked.sentence.text, 0
     words: list[Words] = []
     for start, end, verdict in sorted((e.start - begin, e.end - begin, e.verdict) for e in found):
@@ -76,7 +77,7 @@ def _sentence(checked: CheckedSentence) -> Iterator[Item]:
             words.append(Span(_flat(text[start:end]), _MARKS[verdict][1]))
             position = end
     yield Item((*words, _flat(text[position:])), Span(mark, look))
-    for each in (*alone, *checked.relations):
+    for each in found:
         if each.verdict != "confirmed":
             name = Span(_flat(each.text), _MARKS[each.verdict][1])
             yield Item((name, f": {each.reason}"), depth=1)

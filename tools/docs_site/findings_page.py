@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -37,7 +38,8 @@ def pages() -> dict[str, str]:
 
 def _page(finding: str) -> str:
     page = _markdown(lambda _: finding_page(finding_reference(finding), "{}.md"))
-    title, _, rest = page.partition("\n")
+    # The title of a file has one mark less than that of a text among others.
+    title, _, rest = re.sub(r"^#(?=#)", "", page, flags=re.MULTILINE).partition("\n")
     source = f"Part of [Findings](../findings.md), generated from `keet/findings/{finding}.py`."
     return f"{title}\n\n{source}\n{rest}"
 

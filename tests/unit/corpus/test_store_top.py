@@ -17,7 +17,7 @@ from keet.documents.finding import Forecast
 from keet.documents.top import GpuDocument, OpportunityDocument, TopDocument
 from keet.errors import UsageError
 from keet.explanation.headline import DEBUG_BUILD_TEXT
-from keet.render.common.top import forecast_text, group_finding
+from keet.pages.top import forecast_text, group_finding
 from tests.unit.corpus.store_rows import finding_row, launch_row, record
 
 PLAIN = {
