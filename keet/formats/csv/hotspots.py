@@ -8,9 +8,9 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from keet.analysis.source_lines.code_names import line_text
 from keet.documents.hotspots import HotspotsLaunch, SpotDocument
 from keet.profile import Location
-from keet.render.common.machine_code import line_text
 
 CSV_HEADER = (
     "launch",

@@ -7,8 +7,8 @@ import io
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
+from keet.analysis.metric_table import HEADER, long_rows
 from keet.documents.metrics import MetricsLaunch
-from keet.render.common.metrics import HEADER, long_rows
 
 
 def metrics_csv(launches: Iterable[MetricsLaunch]) -> Iterator[str]:

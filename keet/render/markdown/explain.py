@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 from keet.analysis.capture.report_cautions import report_cautions
+from keet.analysis.source_lines.examined import source_lines
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
 from keet.explanation.capture_hints import caution_about
@@ -44,7 +45,6 @@ from keet.render.common.program import (
     verified_text,
     whose_text,
 )
-from keet.render.common.source_text import source_lines
 from keet.render.common.whole_run import stands_for
 from keet.render.markdown.account import account_line_markdown, account_markdown
 from keet.render.markdown.markup import code, fence, prose, unlinked

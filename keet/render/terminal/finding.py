@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from keet.analysis.source_lines.examined import source_lines
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
 from keet.explanation.certainty import why_only_possible
@@ -16,7 +17,6 @@ from keet.render.common.finding import (
     new_remarks,
 )
 from keet.render.common.places import place_shares, unplaced_shares
-from keet.render.common.source_text import source_lines
 from keet.render.terminal.layout import Indented, Renderable, Text
 
 INDENT = 3

@@ -9,7 +9,7 @@ from keet.analysis.roofline.launch_roofline import SHOWN_WORK, LaunchRoofline
 from keet.documents.roofline import CeilingDocument, RooflineLaunch
 from keet.evidence import Sentence, constant, of_quantity
 from keet.pages.device import describe_device
-from keet.render.common.roofline import absences
+from keet.pages.roofline import absences
 from keet.render.terminal.layout import Group, Renderable, Table, Text
 from keet.units import Quantity, format_number
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from keet.analysis.roofline.launch_roofline import find_roofline
+from keet.analysis.source_lines.examined import source_lines
 from keet.documents.explain import ExplainDocument
 from keet.documents.program import ProgramDocument
 from keet.explanation.analyst import explain
@@ -29,7 +30,6 @@ from keet.ingest import read_profile
 from keet.profile import KernelRun, Launch, RunTable
 from keet.profile.rules import SpeedupScope
 from keet.profile.run_table import ProfiledLaunch
-from keet.render.common.source_text import source_lines
 from tests.many_launches import repeated
 from tests.page_parts import links_in, page_tree, table_rows, value_of, with_class, words
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
+from keet.analysis.source_lines.examined import source_lines
 from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
 from keet.catalog import stalls
 from keet.explanation.analyst import explain
@@ -24,7 +25,6 @@ from keet.formats.html.source.row import compact
 from keet.formats.html.source.stalls import LABELS, group_of, parts, stall_bar
 from keet.ingest import read_profile
 from keet.profile import Absent
-from keet.render.common.source_text import source_lines
 from keet.safe_text import code_lines
 
 SAMPLES = Path("kernels_samples")
