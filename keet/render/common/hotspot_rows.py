@@ -17,8 +17,8 @@ from keet.documents.document import live
 from keet.documents.hotspots import HotspotsLaunch, PointerDocument
 from keet.documents.hotspots_line import PurposeShare
 from keet.documents.shared_types import Skipped
+from keet.pages.source_text import source_line, source_lines
 from keet.profile import Absent, Launch, Location
-from keet.render.common.source_text import source_line, source_lines
 
 if TYPE_CHECKING:
     from keet.analysis.sass import MachineCode

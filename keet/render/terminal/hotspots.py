@@ -11,6 +11,7 @@ from keet.documents.hotspots import HotspotsLaunch
 from keet.documents.shared_types import Skipped
 from keet.evidence import Sentence, constant, counted
 from keet.formatting import share_cell
+from keet.pages.source_text import source_lines
 from keet.profile import Launch
 from keet.profile.names import file_name
 from keet.render.common.hotspot_rows import Examined, first_wait
@@ -29,7 +30,6 @@ from keet.render.common.machine_code import (
     sass_text,
     waits_for,
 )
-from keet.render.common.source_text import source_lines
 from keet.render.terminal.hotspots_code import (
     mix_lines,
     pointer_table,

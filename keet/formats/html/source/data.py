@@ -14,6 +14,7 @@ from keet.formats.html.anchors import Anchors
 from keet.formats.html.markup import Content, Html, element
 from keet.formats.html.source.shown_lines import FileLines, ShownLines, extents_of
 from keet.formatting import share_text
+from keet.pages.source_text import source_lines
 from keet.profile import Absent, Location
 from keet.profile.names import file_name
 from keet.render.common.hotspot_rows import NO_CODE, RowCode, code_by_row, row_key
@@ -24,7 +25,6 @@ from keet.render.common.machine_code import (
     waits_for,
 )
 from keet.render.common.places import place_shares
-from keet.render.common.source_text import source_lines
 from keet.safe_text import one_line, shortened
 
 if TYPE_CHECKING:

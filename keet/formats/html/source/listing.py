@@ -18,10 +18,10 @@ from keet.formats.html.source.row import cells, opening_row, share_text
 from keet.formats.html.source.shown_lines import OF_ID, extents_within
 from keet.formats.html.source.stalls import legend
 from keet.formatting import capitalized, count_noun
+from keet.pages.source_text import source_line
 from keet.profile import Absent, Location
 from keet.render.common.hotspot_rows import first_wait
 from keet.render.common.hotspots import chance_error, hotspots_notes, hotspots_summary
-from keet.render.common.source_text import source_line
 
 _HOTTEST = 5
 _LEAST = 0.01
