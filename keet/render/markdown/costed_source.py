@@ -11,9 +11,9 @@ from keet.analysis.source_lines.hotspots import Hotspots, Spot
 from keet.documents.finding import Place
 from keet.formatting import share_cell
 from keet.pages.hotspots import waiting_for
+from keet.pages.source_text import around, indentation, language
 from keet.profile import Absent, Launch
 from keet.profile.names import file_name
-from keet.render.common.excerpt import around, indentation, language
 from keet.render.markdown.markup import fence
 
 _HOTTEST = 10

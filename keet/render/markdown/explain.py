@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import cache
 
 from keet.analysis.capture.report_cautions import report_cautions
-from keet.analysis.source_lines.examined import source_lines
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
 from keet.explanation.capture_hints import caution_about
@@ -17,6 +16,7 @@ from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.program import ProgramExplanation, program_of
 from keet.formatting import shape_parts
 from keet.pages.device import describe_device
+from keet.pages.source_text import around, indentation, language, runs, source_lines
 from keet.render.common.detail import (
     FINDINGS,
     MOST_LINES,
@@ -26,7 +26,6 @@ from keet.render.common.detail import (
     details_that_fit,
     plans_of,
 )
-from keet.render.common.excerpt import around, indentation, language, runs
 from keet.render.common.finding import (
     all_fixed_text,
     certainty_of,

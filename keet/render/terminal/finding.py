@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from keet.analysis.source_lines.examined import source_lines
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
 from keet.explanation.certainty import why_only_possible
 from keet.explanation.explanation_types import LaunchExplanation
+from keet.pages.source_text import source_lines
 from keet.render.common.finding import (
     certainty_of,
     forecast_of,

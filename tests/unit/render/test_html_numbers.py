@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from keet.analysis.roofline.launch_roofline import find_roofline
-from keet.analysis.source_lines.examined import source_lines
 from keet.documents.explain import ExplainDocument
 from keet.documents.program import ProgramDocument
 from keet.explanation.analyst import explain
@@ -27,6 +26,7 @@ from keet.formats.html.roofline import roofline_figure
 from keet.formats.html.rules import message_text
 from keet.formatting import times_text
 from keet.ingest import read_profile
+from keet.pages.source_text import source_lines
 from keet.profile import KernelRun, Launch, RunTable
 from keet.profile.rules import SpeedupScope
 from keet.profile.run_table import ProfiledLaunch

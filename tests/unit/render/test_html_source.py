@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import pytest
 
-from keet.analysis.source_lines.examined import source_lines
 from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
 from keet.catalog import stalls
 from keet.explanation.analyst import explain
@@ -24,6 +23,7 @@ from keet.formats.html.source.listing import Listing, source_listing
 from keet.formats.html.source.row import compact
 from keet.formats.html.source.stalls import LABELS, group_of, parts, stall_bar
 from keet.ingest import read_profile
+from keet.pages.source_text import source_lines
 from keet.profile import Absent
 from keet.safe_text import code_lines
 
