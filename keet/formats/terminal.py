@@ -245,6 +245,7 @@ def _table(block: blocks.Table, width: int) -> Iterator[RenderableType]:
         show_edge=False,
         pad_edge=False,
         padding=(0, 1) if block.is_ruled else (0, block.gap),
+        collapse_padding=not block.is_ruled,
         show_header=block.has_heading,
         header_style="bold" if block.is_ruled else "dim",
         caption=_text(block.caption, "muted italic") if block.caption else None,
