@@ -99,7 +99,7 @@ def run(args: Namespace) -> None:
         fields = (("report", report_document(profile)), ("launches", written))
         out.write_pieces(json_pieces(Streamed(HotspotsDocument, fields)))
     elif args.format == "csv":
-        from keet.formats.csv.hotspots import hotspots_csv
+        from keet.formats.csv import hotspots_csv
 
         out.write_pieces(hotspots_csv(found, top))
     else:

@@ -94,7 +94,7 @@ def print_page(make: Callable[[Reader], Page], file: TextIO) -> None:
             emoji=False,
         )
         for part in _parts(page.blocks, width):
-            console.print(part)
+            console.print(part, crop=False)
     stream.flush()
 
 
@@ -108,9 +108,11 @@ def plain_lines(page: Sequence[Block], width: int) -> Iterator[str]:
 
         yield from markdown(page).splitlines(keepends=True)
         return
+    from rich.segment import Segment
+
     console = _plain_console(width)
     for part in _parts(page, width):
-        for line in console.render_lines(part, pad=False):
+        for line in Segment.split_lines(console.render(part)):
             yield "".join(one_line(segment.text) for segment in line).rstrip() + "\n"
 
 
