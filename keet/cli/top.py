@@ -92,7 +92,7 @@ def _print(args: Namespace, out: Destination, document: TopDocument) -> None:
 
         out.write(json_text(document))
     elif args.format == "csv":
-        from keet.formats.csv.top import top_csv
+        from keet.formats.csv import top_csv
 
         out.write(top_csv(document))
     else:

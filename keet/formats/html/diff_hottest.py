@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from keet.analysis.source_lines.code_names import function_start
+from keet.analysis.source_lines.examined import source_line, source_lines
 from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
 from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.formats.html.data_table import scrolling
 from keet.formats.html.markup import Html, element, fragment
 from keet.formatting import share_cell
+from keet.pages.hotspots import hotspots_notes, waiting_for
 from keet.profile import Absent
 from keet.profile.names import file_name
-from keet.render.common.hotspots import hotspots_notes, waiting_for
-from keet.render.common.machine_code import function_start
-from keet.render.common.source_text import source_line, source_lines
 from keet.safe_text import one_line, shortened
 from keet.units import Quantity
 

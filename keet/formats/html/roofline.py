@@ -24,9 +24,9 @@ from keet.formats.svg.roofline_plot import (
     rate_words,
 )
 from keet.formatting import capitalized
+from keet.pages.device import workload_count
+from keet.pages.roofline import absences
 from keet.profile import Launch
-from keet.render.common.roofline import absences
-from keet.render.common.workload import workload_count
 from keet.safe_text import one_line
 from keet.units import format_number
 

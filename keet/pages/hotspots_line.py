@@ -8,6 +8,9 @@ from keet.analysis.sass import MachineCode
 from keet.analysis.sass.analyses.loop_chains import LoopChains
 from keet.analysis.sass.analyses.reuse import LOADED, SEVERAL, Access, at_most
 from keet.analysis.sass.polynomials.polynomial import Polynomial
+from keet.analysis.source_lines.code_names import FormWords, Offset, line_text
+from keet.analysis.source_lines.examined import why_unbounded
+from keet.analysis.source_lines.line_facts import LineFacts, LineLoop, known_stride
 from keet.documents.hotspots_line import (
     AtomicDocument,
     InvariantDocument,
@@ -16,9 +19,7 @@ from keet.documents.hotspots_line import (
     RoutineDocument,
 )
 from keet.evidence import Sentence, constant, counted
-from keet.render.common.hotspot_rows import why_unbounded
-from keet.render.common.line_facts import LineFacts, LineLoop, known_stride
-from keet.render.common.machine_code import FormWords, Offset, distinct_text, line_text, size_text
+from keet.pages.hotspots import distinct_text, size_text
 
 _ACCESSES = 12
 _CONSTANTS = 4
