@@ -219,6 +219,7 @@ class Code(Block):
     """A vertical bar before the lines in a terminal, so that its end is visible."""
     copied: str = ""
     """Words of the button that copies it, in HTML."""
+    anchor: str = ""
 
 
 class Command(Block):

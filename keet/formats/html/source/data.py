@@ -12,10 +12,10 @@ from keet.analysis.source_lines.examined import NO_CODE, RowCode, code_by_row, r
 from keet.analysis.source_lines.hotspots import Hotspots, InstructionTable, RowWait, Spot
 from keet.diagnosis.finding import Finding
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.markup import Content, Html, element
 from keet.formats.html.source.shown_lines import FileLines, ShownLines, extents_of
 from keet.formatting import share_text
+from keet.pages.anchors import Anchors
 from keet.pages.hotspots import waits_for
 from keet.profile import Absent, Location
 from keet.profile.names import file_name
