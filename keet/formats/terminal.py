@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from keet.pages import blocks
@@ -263,16 +264,20 @@ def _table(block: blocks.Table, width: int) -> Iterator[RenderableType]:
             min_width=column.least,
             max_width=column.most,
         )
+        if column.bar:
+            table.add_column(no_wrap=True)
     for row in (*block.rows, *block.last):
-        table.add_row(*(_cell(row[at]) for at in shown if at < len(row)))
+        cells = (_cells(row[at], block.columns[at].bar) for at in shown if at < len(row))
+        table.add_row(*chain.from_iterable(cells))
     yield _indented(table, block.indent)
 
 
-def _cell(cell: Words | Cell) -> Text:
-    if not isinstance(cell, Cell):
-        return _text(cell)
-    below = Span(f"\n{blocks.plain(cell.below)}", "muted plain") if cell.below else ""
-    return _text((cell.words, below))
+def _cells(cell: Words | Cell, bar: int) -> Iterator[Text]:
+    """The cell, and the bar that follows it."""
+    words, below, _, share = cell if isinstance(cell, Cell) else Cell(cell)
+    yield _text((words, Span(f"\n{blocks.plain(below)}", "muted plain") if below else ""))
+    if bar:
+        yield _drawn(share, bar, "cyan") if share is not None else _text("")
 
 
 def _bars(block: blocks.Bars, _: int) -> Iterator[RenderableType]:
