@@ -74,6 +74,7 @@ _HISTORY = 60
 _WIDE = 110
 _ONLY_HTML = 1_000
 """Columns of a terminal: none is as wide, and Markdown is not."""
+_MARKS = {"best": "● ", "as good": "○ "}
 _LEVELS = "▁▂▃▄▅▆▇█"
 
 
@@ -223,7 +224,6 @@ def _points(sweep: SweepDocument, reports: CitedReports, reader: Reader) -> Tabl
     if sweep.work_unit:
         times.append(Column(f"per {sweep.work_unit}", is_number=True, bar=bar))
     columns = [
-        Column(""),
         Column(sweep.knob, is_number=not is_text, look="label"),
         *times,
         *(Column(unit, is_number=True) for unit in units),
@@ -232,14 +232,14 @@ def _points(sweep: SweepDocument, reports: CitedReports, reader: Reader) -> Tabl
     ]
     rows: list[list[Words | Cell]] = []
     for i, point in enumerate(sweep.points):
-        mark = mark_of(sweep, i)
+        name = mark_of(sweep, i)
+        mark = Span(_MARKS.get(name, "  " if is_text else ""), "good", tip=name)
         costs = [point.time_us, *([compared(point)] if sweep.work_unit else [])]
         shares = [point.units.get(unit) for unit in units]
         several = Span(f" (median of {point.files:,} files)", "muted") if point.files > 1 else ""
         rows.append(
             [
-                Span({"best": "●", "as good": "○"}.get(mark, ""), tip=mark),
-                Cell(point.shown, value=point.value),
+                Cell((mark, point.shown), value=point.value),
                 *(Cell(time_text(cost), value=cost, share=cost / longest) for cost in costs),
                 *("–" if s is None else Cell(percent_text(s), value=s) for s in shares),
                 point.limiter or "not known",
