@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from keet.analysis.capture.report_cautions import report_cautions
@@ -37,7 +38,6 @@ from keet.render.terminal.finding import (
 from keet.render.terminal.layout import Group, Renderable, Text
 from keet.render.terminal.line_count import line_count
 from keet.render.terminal.program import program_view
-from keet.render.terminal.show import command_view
 from keet.render.terminal.whole_run import replay_view, unlike_view
 
 _SCREEN, _COLUMNS = 45, 100
@@ -272,3 +272,31 @@ def _not_checked(explanation: Explanation, width: int) -> Iterator[Renderable]:
 def _without_code(explanation: Explanation, shown: Sequence[LaunchExplanation]) -> list[Renderable]:
     text = without_code_text(explanation, shown)
     return [Text(text, style="dim")] if text else []
+
+
+def command_view(command: str, width: int) -> list[Renderable]:
+    """A command on separate lines, so that it can be copied."""
+    # A word longer than the terminal is not wrapped by keet, so that it can be copied.
+    return [
+        Text(line, style="cyan", no_wrap=True, overflow="ignore")
+        for line in _shell_lines(command, width)
+    ]
+
+
+def _shell_lines(command: str, width: int) -> list[str]:
+    """Breaks a long command at places where a shell continues it, so that it can be copied."""
+    lines: list[str] = []
+    line = " "
+    for word in _WORD.findall(command):
+        if len(line) + 1 + len(word) > width - 2 and line.strip():
+            lines.append(f"{line} \\")
+            line = "     "
+        line += f" {word}"
+    return [*lines, line]
+
+
+_WORD = re.compile(
+    r"""--(?:section|set|import-source)\ \S+ | (?: "[^"]*" | '[^']*' | [^\s"'] )+ | \S+""",
+    re.VERBOSE,
+)
+"""A word of a command: quoted text stays together, and an option keeps its value."""
