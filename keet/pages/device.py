@@ -1,4 +1,4 @@
-"""A GPU in a few words: its name, compute capability and number of SMs."""
+"""A GPU, and the time of a capture, in a few words."""
 
 from __future__ import annotations
 
@@ -13,3 +13,8 @@ def describe_device(device: Device) -> str:
     ]
     known = ", ".join(part for part in details if part)
     return f"{name} ({known})" if known else name
+
+
+def captured_text(created: str) -> str:
+    """`2026-11-15 08:50 UTC`."""
+    return f"{created[:16].replace('T', ' ')} UTC"
