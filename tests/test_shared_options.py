@@ -12,7 +12,7 @@ import pytest
 
 from keet.cli import COMMANDS, hints, make_parser
 from keet.cli.explain_model import NO_MODEL
-from keet.cli.quiet import QuietStream, loud_stderr, quiet_stderr
+from keet.cli.stderr import QuietStream, loud_stderr, quiet_stderr
 from keet.files import cache_folder
 from tests.conftest import REPORTS, Keet, Result
 from tests.rows import each_row

@@ -25,7 +25,7 @@ from keet.cli.model_options import (
     check_files,
     model_options,
 )
-from keet.cli.stderr_lines import print_problem, print_progress
+from keet.cli.stderr import print_problem, print_progress
 from keet.errors import ExitCode, NotAvailable, UsageError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import positive
-from keet.cli.stderr_lines import print_problem, print_progress
+from keet.cli.stderr import print_problem, print_progress
 from keet.errors import ExitCode, UsageError
 from keet.formatting import count_noun
 

@@ -26,7 +26,7 @@ from keet.cli.arguments import (
     top_of,
     view_top,
 )
-from keet.cli.quiet import loud_stderr
+from keet.cli.stderr import loud_stderr
 from keet.errors import ExitCode, KeetError, UsageError, one_line
 from keet.safe_text import visible
 

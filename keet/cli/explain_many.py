@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from keet.cli.arguments import reports_in, selected_launches, top_of
 from keet.cli.explain_model import NO_MODEL, add_model_statements, model_exit_code
 from keet.cli.explain_output import explained_part, print_explanation
-from keet.cli.hints import tell_once
-from keet.cli.stderr_lines import print_problem, print_progress
+from keet.cli.stderr import print_problem, print_progress, tell_once
 from keet.errors import ExitCode, IngestError, UsageError
 from keet.formatting import count_noun
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import same_file
-from keet.cli.stderr_lines import print_problem, print_progress
+from keet.cli.stderr import print_problem, print_progress
 from keet.errors import ExitCode, UsageError
 from keet.files import replacing
 

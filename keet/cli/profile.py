@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import pattern, positive
-from keet.cli.quiet import loud_stderr
+from keet.cli.stderr import loud_stderr
 from keet.errors import IngestError, UsageError, one_line
 from keet.optional_packages import install_command
 
