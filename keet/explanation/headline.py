@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from keet.analysis.capture.report_cautions import has_only_shape
+from keet.analysis.capture.report_document import has_only_shape
 from keet.analysis.decisions.rooflines import AT_CEILING, issue_limited, reached_share
 from keet.analysis.decisions.saturated import while_active
 from keet.analysis.facts.waits import warps_sleep

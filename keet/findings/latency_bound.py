@@ -17,10 +17,9 @@ from keet.analysis.kernel.called_code import called_share
 from keet.analysis.kernel.register_tiles import mostly_hits
 from keet.analysis.kernel.resident_warps import few_warps
 from keet.analysis.kernel.work_per_warp import serial_share
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, LeadingLines
 from keet.analysis.limits import LIKELY, MAJORITY
 from keet.analysis.parameters import Parameter
-from keet.analysis.place import LeadingLines
 from keet.analysis.time_model import (
     ASLEEP,
     HOT_LINE,

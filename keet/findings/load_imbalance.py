@@ -16,9 +16,8 @@ from keet.analysis.decisions.uneven import (
 )
 from keet.analysis.facts import grid, origin, waits
 from keet.analysis.kernel.grid_use import BALANCED, grid_shape, least_kept, resident
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, LeadingLines
 from keet.analysis.limits import SHORT_KERNEL_NS
-from keet.analysis.place import LeadingLines
 from keet.analysis.time_model import MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when

@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING
 from keet.analysis.candidate import LEAST_PART, Candidate, doubt_if_counted, part_of
 from keet.analysis.decisions.conversions import conversions
 from keet.analysis.decisions.saturated import PIPE_WORK, saturated, unit_places
-from keet.analysis.expanded_names import (
+from keet.analysis.facts import instructions, origin, warps
+from keet.analysis.instruction_removal import kept_waits_by, removed_part
+from keet.analysis.launch_view import LaunchView, LeadingLines
+from keet.analysis.limits import (
     LARGE_ANGLES,
+    NOTABLE_PART,
     POWER,
     SLOW_DIVISION,
 )
-from keet.analysis.facts import instructions, origin, warps
-from keet.analysis.instruction_removal import kept_waits_by, removed_part
-from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import NOTABLE_PART
 from keet.analysis.memory_work import without_local
 from keet.analysis.parameters import Parameter
-from keet.analysis.place import LeadingLines
 from keet.analysis.time_model import INDIRECT, MOST_LOAD, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when

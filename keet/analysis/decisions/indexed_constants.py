@@ -12,9 +12,8 @@ from typing import NamedTuple
 from keet.analysis.candidate import kept_waits
 from keet.analysis.decisions.saturated import less_queueing
 from keet.analysis.hardware.stages import share_of, sm_elapsed_cycles
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.time_model import INDIRECT, SHARPNESS, Effect, TimeModel, attainable
-from keet.analysis.view_cache import cached_per_view
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
 from keet.units import Quantity

@@ -11,10 +11,9 @@ from collections.abc import Mapping, Set
 from typing import Literal, NamedTuple
 
 from keet.analysis.instruction_removal import kept_waits_without
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.memory_work import SPREAD_PASSES, less_shared, shared_atomics_by_data
 from keet.analysis.time_model import HOT_LINE, Effect, TimeModel
-from keet.analysis.view_cache import cached_per_view
 from keet.evidence import Evidence, Sentence
 from keet.units import Quantity
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from keet.analysis.launch_view import LaunchView
-from keet.analysis.view_cache import cached_per_view
+from keet.analysis.launch_view import LaunchView, cached_per_view
 
 if TYPE_CHECKING:
     from keet.analysis.sass.flow.program import SassProgram

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from keet.analysis.facts.fact import Answer, Fact, RaisedFinding, fact, if_most_run, total
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import MAJORITY, NEGLIGIBLE, READ_AGAIN, SIMILAR, WIDEST
 from keet.analysis.parameters import Parameter
-from keet.analysis.source_lines.array_accesses import ACCESS_BYTES, is_gather
-from keet.analysis.view_cache import cached_per_view
+from keet.analysis.source_lines import ACCESS_BYTES, is_gather
 from keet.documents.finding import Place
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ from keet.analysis.kernel.library import (
     users_function,
 )
 from keet.analysis.kernel.random_setup import skipped_ahead
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import MAJORITY
-from keet.analysis.view_cache import cached_per_view
 
 # --- library
 

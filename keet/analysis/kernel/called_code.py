@@ -6,10 +6,9 @@ instructions are not in the kernel's machine code, but warps are sampled in them
 
 from __future__ import annotations
 
-from keet.analysis.capture.sampling import LEAST_SAMPLES
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import NOTABLE_PART
-from keet.analysis.view_cache import cached_per_view
+from keet.analysis.source_lines import LEAST_SAMPLES
 from keet.evidence import Evidence
 from keet.units import Quantity
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parameters import Parameter
-from keet.analysis.view_cache import cached_per_view
 
 FEWEST_OPCODES = Parameter(5, "fewest opcodes of a recognisable debug build", "judgement")
 DEBUG_MOVES = Parameter(

@@ -11,8 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from keet.analysis.kernel.work_per_warp import FEW_INSTRUCTIONS, WARP, instructions_per_warp
-from keet.analysis.launch_view import LaunchView
-from keet.analysis.view_cache import cached_per_view
+from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.evidence import Evidence
 from keet.units import Quantity
 

@@ -10,9 +10,8 @@ import math
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parameters import Parameter
-from keet.analysis.view_cache import cached_per_view
 from keet.evidence import Evidence, Sentence, constant
 
 Cause = Literal["block_size", "outside", "paths"]

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.kernel.inactive_threads import WARP
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import MAJORITY
-from keet.analysis.view_cache import cached_per_view
 
 if TYPE_CHECKING:
     from keet.analysis.sass.analyses.barriers import BarrierWait

@@ -7,9 +7,8 @@ by a matrix per digit of the number, which takes far longer than the random numb
 from __future__ import annotations
 
 from keet.analysis.kernel.library import is_of_toolkit
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parameters import Parameter
-from keet.analysis.view_cache import cached_per_view
 from keet.documents.finding import Place
 from keet.evidence import Evidence
 from keet.profile.names import file_name

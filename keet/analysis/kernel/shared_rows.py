@@ -12,8 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import add, floordiv, mul, sub
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from keet.analysis.launch_view import LaunchView
-from keet.analysis.view_cache import cached_per_view
+from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.safe_text import code_lines
 
 if TYPE_CHECKING:

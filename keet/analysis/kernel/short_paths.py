@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import NamedTuple
 
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parameters import Parameter
-from keet.analysis.view_cache import cached_per_view
 
 REGROUPING = Parameter(
     20.0, "instructions to hand an item of a path to another thread, and back", "judgement"

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from keet.analysis.launch_view import LaunchView
-from keet.analysis.view_cache import cached_per_view
+from keet.analysis.launch_view import LaunchView, cached_per_view
 
 
 class UnevenTrips(NamedTuple):

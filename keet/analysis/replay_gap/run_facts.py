@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-from keet.analysis.capture.ncu_options import setting_of
-from keet.analysis.capture.recapture import keet_program
+from keet.analysis.capture.recapture import keet_program, setting_of
 from keet.analysis.limits import LONGEST_START_NS
 from keet.analysis.replay_gap.gap import both_times
 from keet.profile import KernelRun, Launch, Profile, RunPositions

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from keet.analysis.expanded_names import POWER
+from keet.analysis.limits import POWER
 from keet.analysis.sass.analyses.atomics import Atomic, atomics
 from keet.analysis.sass.analyses.blame import Wait, waits
 from keet.analysis.sass.analyses.compared_parameters import compared_parameters
@@ -208,7 +208,7 @@ class MachineCode:
 
 def machine_code(launch: Launch) -> MachineCode | Absent:
     """The launch's code for analysis, or why there is none."""
-    from keet.analysis.source_lines.hotspots import InstructionTable
+    from keet.analysis.source_lines import InstructionTable
 
     texts = launch.disassembly
     if isinstance(texts, Absent):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.hardware.ceilings import spoken_unit
 from keet.analysis.kernel.opcode_mix import PURPOSES
-from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
+from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
 from keet.evidence import Evidence

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from keet.analysis.source_lines.hotspots import Hotspots, Spot
+from keet.analysis.source_lines import Hotspots, Spot
 from keet.catalog import stalls
 from keet.profile import Location
 from keet.profile.names import file_name

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from keet.analysis.expanded_names import (
+from keet.analysis.limits import (
     DIVISION,
     INTEGER_DIVISIONS,
     LARGE_ANGLES,

@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from keet.analysis.expanded_names import BYTES
+from keet.analysis.limits import BYTES
 from keet.analysis.sass.analyses.purpose import Purpose
 from keet.analysis.sass.analyses.readers import Readers
 from keet.analysis.sass.flow.program import SassProgram

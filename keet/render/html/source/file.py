@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from keet.analysis.source_lines.hotspots import Spot
+from keet.analysis.source_lines import Spot
 from keet.formatting import count_noun, share_cell
 from keet.profile.names import file_name
 from keet.render.common.excerpt import around, indentation, runs

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from keet.analysis.source_lines.hotspots import Spot
+from keet.analysis.source_lines import Spot
 from keet.formatting import count_noun
 from keet.profile import Location
 from keet.render.common.machine_code import line_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keet.analysis.hardware.rates import SECTOR
-from keet.analysis.source_lines.hotspots import Spot
+from keet.analysis.source_lines import Spot
 from keet.formatting import percent_text, share_cell
 from keet.render.common.hotspot_rows import first_wait
 from keet.render.common.hotspots import stall_reasons
