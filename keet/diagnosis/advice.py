@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from keet.analysis.facts.fact import Fact
-from keet.analysis.kernel.language import language_of
+from keet.analysis.kernel.archetype import language_of
 from keet.analysis.kernel.library import launched_by
 from keet.analysis.launch_view import LaunchView
 from keet.diagnosis.finding import HERE, Advice, Because, Finding

@@ -11,8 +11,8 @@ from keet.analysis.account import Account, account_of
 from keet.analysis.candidate import Candidate
 from keet.analysis.facts.grid import cold_start
 from keet.analysis.facts.waits import waits_for_queue
-from keet.analysis.kernel.debug_build import is_debug_build
-from keet.analysis.kernel.work_per_warp import does_nothing
+from keet.analysis.kernel.archetype import is_debug_build
+from keet.analysis.kernel.resident_warps import does_nothing
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.analysis.limits import MAJORITY, SAVED_PART

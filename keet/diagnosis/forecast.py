@@ -16,7 +16,7 @@ import math
 from typing import NamedTuple
 
 from keet.analysis.candidate import MAX_GAIN, Candidate, chance_by
-from keet.analysis.kernel.called_code import called_part
+from keet.analysis.kernel.executed_code import called_part
 from keet.analysis.limits import LEAST_KERNEL_NS
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import BEYOND_SMS, BLOCK_STARTS, LEADS, LEAST_TIME, Effect, TimeModel

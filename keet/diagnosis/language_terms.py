@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from keet.analysis.kernel.language import Language
+from keet.analysis.kernel.archetype import Language
 from keet.evidence import Sentence
 
 

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import DOUBT_STEEPNESS, MAX_GAIN, Candidate
 from keet.analysis.decisions.occupancy import USUAL_ACHIEVED
-from keet.analysis.decisions.uneven import (
+from keet.analysis.facts import grid, origin, waits
+from keet.analysis.kernel.resident_warps import (
+    BALANCED,
     UNEVEN_INSTRUCTIONS,
     among_those_with_blocks,
     evenness,
+    grid_shape,
+    least_kept,
+    resident,
     unequal_work,
 )
-from keet.analysis.facts import grid, origin, waits
-from keet.analysis.kernel.grid_use import BALANCED, grid_shape, least_kept, resident
 from keet.analysis.launch_view import LaunchView, LeadingLines
 from keet.analysis.limits import SHORT_KERNEL_NS
 from keet.analysis.time_model import MOST_REMOVED, Effect, TimeModel

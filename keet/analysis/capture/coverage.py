@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from keet.analysis.capture.recapture import ncu_arguments, recapture_command
-from keet.analysis.kernel.language import Language, language_of
+from keet.analysis.kernel.archetype import Language, language_of
 from keet.catalog import Capability, capabilities, exists_on, metric_with_id
 from keet.documents.document import live
 from keet.documents.show import GapDocument, ShowLaunch

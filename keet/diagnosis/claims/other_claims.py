@@ -11,10 +11,14 @@ from keet.analysis.candidate import (
     part_of,
 )
 from keet.analysis.decisions.double_precision import DOUBLES, in_single_precision
-from keet.analysis.decisions.uneven import evenness
-from keet.analysis.kernel.grid_use import grid_shape, resident
-from keet.analysis.kernel.resident_warps import MOST_OCCUPANCY
-from keet.analysis.kernel.work_per_warp import chain_share, working_part
+from keet.analysis.kernel.resident_warps import (
+    MOST_OCCUPANCY,
+    chain_share,
+    evenness,
+    grid_shape,
+    resident,
+    working_part,
+)
 from keet.analysis.limits import LEAST_KERNEL_NS
 from keet.analysis.time_model import INDIRECT, Effect, TimeModel
 from keet.catalog import stalls

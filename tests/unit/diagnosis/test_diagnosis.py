@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keet.analysis.facts import global_memory
-from keet.analysis.kernel.debug_build import is_debug_build
+from keet.analysis.kernel.archetype import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import Ledger
 from keet.analysis.source_lines import LEAST_SAMPLES

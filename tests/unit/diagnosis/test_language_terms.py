@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from keet.analysis.kernel.language import Language, language_of
+from keet.analysis.kernel.archetype import Language, language_of
 from keet.analysis.launch_view import LaunchView
 from keet.diagnosis.advice import advice_for
 from keet.diagnosis.finding import Finding
