@@ -254,7 +254,7 @@ class LaunchView:
         the header."""
         if "include" not in line.file or self.code is None:
             return line
-        from keet.analysis.sass.inlined import calling_line
+        from keet.analysis.sass.lines import calling_line
 
         position = self.code.program.positions.get(address)
         return line if position is None else calling_line(self.code, position)
@@ -395,7 +395,7 @@ class LaunchView:
         places. `leading_lines`: that of the finding, if it has one."""
         if leading_lines is None or self.code is None:
             return places
-        from keet.analysis.sass.inlined import calling_line
+        from keet.analysis.sass.lines import calling_line
 
         of, costs = leading_lines(self.code)
         amounts: Amounts = Counter()

@@ -132,7 +132,7 @@ def absent(view: LaunchView, _: TimeModel) -> Absence | None:
 
 def leading_lines(code: MachineCode) -> LeadingLines:
     """Lines that exit loops after different numbers of iterations, by the work in those loops."""
-    from keet.analysis.sass.flow.trip_counts import uneven_exits
+    from keet.analysis.sass.flow.program import uneven_exits
 
     program, flow = code.program, code.program.flow
     exits: list[tuple[int, int]] = []

@@ -71,7 +71,7 @@ def _worst_access(view: LaunchView) -> Access | None:
     wasted, worst = max(wasting, key=lambda item: item[0], default=(0, None))
     if worst is None or wasted <= 0:
         return None
-    from keet.analysis.sass.analyses.widths import lane_stride
+    from keet.analysis.sass.analyses.address_patterns import lane_stride
 
     if worst.is_gather or lane_stride(worst.offset) is not None:
         return worst
@@ -100,7 +100,7 @@ def strided_records(view: LaunchView) -> Answer:
     worst = _worst_access(view)
     if worst is None or view.code is None:
         return False
-    from keet.analysis.sass.analyses.widths import lane_stride
+    from keet.analysis.sass.analyses.address_patterns import lane_stride
 
     stride = lane_stride(worst.offset)
     if (

@@ -94,7 +94,7 @@ _CLUSTER = "SR_CgaCtaId"
 
 
 def _by_form(form: Polynomial, width: int) -> Rows | None:
-    from keet.analysis.sass.analyses.widths import lane_stride
+    from keet.analysis.sass.analyses.address_patterns import lane_stride
     from keet.analysis.sass.polynomials.polynomial import Polynomial as Sum
 
     own = {p: c for p, c in form.terms.items() if all(s.name != _CLUSTER for s in p)}

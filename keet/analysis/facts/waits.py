@@ -49,7 +49,7 @@ def loops_dominate(code: MachineCode) -> Answer:
 
 @Fact.of_code("loops run different numbers of times for different warps")
 def uneven_loops(code: MachineCode) -> Answer:
-    from keet.analysis.sass.flow.trip_counts import uneven_exits
+    from keet.analysis.sass.flow.program import uneven_exits
 
     shares = {chain.loop: chain.share for chain in code.chains}
     hot = (loop for loop in code.program.flow.loops if shares.get(loop.index, 0) >= FEW)
@@ -131,7 +131,7 @@ def parted_loads(code: MachineCode) -> tuple[float, list[int]]:
 def awaited_iterations(code: MachineCode) -> tuple[float, list[int]]:
     """Iterations per entry of loops that a load ends, by their waits for loads, and the positions
     of these loads; 0 if most waits are elsewhere."""
-    from keet.analysis.sass.analyses.exit_loads import exit_loads
+    from keet.analysis.sass.analyses.data_dependent_loops import exit_loads
 
     flow, samples = code.program.flow, Counter[int]()
     for wait in code.waits:
@@ -357,6 +357,6 @@ def waits_for_other_blocks(view: LaunchView) -> Answer:
     waits = waits_at_barriers(view)
     if not waits or view.code is None:
         return False
-    from keet.analysis.sass.analyses.barriers import polls_memory
+    from keet.analysis.sass.analyses.blame import polls_memory
 
     return view.code.addresses(polls_memory(view.code.program, waits[0].alone))

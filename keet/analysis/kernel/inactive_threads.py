@@ -18,7 +18,7 @@ from keet.analysis.parameters import Parameter
 from keet.evidence import Evidence, Sentence, constant
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.analyses.barriers import BarrierWait
+    from keet.analysis.sass.analyses.blame import BarrierWait
 
 Cause = Literal["block_size", "outside", "paths"]
 WARP = 32
@@ -155,7 +155,7 @@ def waits_at_barriers(view: LaunchView) -> list[BarrierWait]:
     code, block = view.code, view.launch.block
     if code is None or block is None:
         return []
-    from keet.analysis.sass.analyses.barriers import barrier_waits
+    from keet.analysis.sass.analyses.blame import barrier_waits
 
     warps = -(-block[0] * block[1] * block[2] // WARP)
     return barrier_waits(code.program, code.stalls, warps)

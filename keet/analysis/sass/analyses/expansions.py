@@ -20,8 +20,7 @@ from keet.analysis.limits import (
     POWER,
     SLOW_DIVISION,
 )
-from keet.analysis.sass.analyses.readers import Readers
-from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.flow.program import Readers, SassProgram
 from keet.analysis.sass.instructions.instruction import Instruction
 from keet.analysis.sass.instructions.opcodes import Role
 from keet.profile import Location
