@@ -19,8 +19,13 @@ from keet.analysis.limits import MAJORITY, SAVED_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import BEYOND_SMS, WORTH, Effect, TimeModel, joined
 from keet.diagnosis.finding import Finding
-from keet.diagnosis.forecast import RankedCandidate, expected_gain, forecast, possible_gain
-from keet.diagnosis.order import order_reason
+from keet.diagnosis.forecast import (
+    RankedCandidate,
+    expected_gain,
+    forecast,
+    order_reason,
+    possible_gain,
+)
 from keet.documents.finding import CauseCertainty, Forecast, Place
 from keet.evidence import Sentence
 from keet.findings import findings
