@@ -72,7 +72,7 @@ NOT_FOR_A_REPORT_ALONE = (
     "keet.verification.text.sentences",
     "keet.explanation.whole_run",
     "keet.explanation.launch_in_run",
-    "keet.analysis.replay_gap.reasons",
+    "keet.analysis.replay_gap_reasons",
     "keet.analysis.sass",
     "keet.ingest.sass.disassembler",
     "secrets",

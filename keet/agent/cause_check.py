@@ -9,9 +9,14 @@ from typing import NamedTuple, get_args
 from keet.agent.answer_schemas import RawCause, RawClaim, known_finding
 from keet.agent.vocabulary import Vocabulary
 from keet.analysis.time_model import TimeModel
-from keet.diagnosis.claims.claim import WorkClaim
-from keet.diagnosis.claims.evaluation import EvaluatedClaim, check_cause, evaluate_claims
-from keet.diagnosis.claims.ranking import RankedCause, rank_with_claims
+from keet.diagnosis.claim import WorkClaim
+from keet.diagnosis.claim_evaluation import (
+    EvaluatedClaim,
+    RankedCause,
+    check_cause,
+    evaluate_claims,
+    rank_with_claims,
+)
 from keet.diagnosis.diagnosis import Diagnosis
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place

@@ -121,7 +121,7 @@ def _report_paths(places: list[Path]) -> list[Path]:
 
 def _explained(args: Namespace, path: Path, chosen: ModelOptions | None) -> list[Explanation]:
     """One explanation, or none if --kernel matches no launch of the report."""
-    from keet.analysis.capture.profile_notes import profile_notes
+    from keet.analysis.capture.report_document import profile_notes
     from keet.diagnosis.diagnosis import MAX_FINDINGS
     from keet.explanation.analyst import explain
     from keet.ingest import read_profile

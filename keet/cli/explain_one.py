@@ -39,7 +39,7 @@ def explain_one(args: Namespace, chosen: ModelOptions | None) -> int:
 
 
 def _explanation(args: Namespace, chosen: ModelOptions | None) -> Explanation:
-    from keet.analysis.capture.profile_notes import profile_notes
+    from keet.analysis.capture.report_document import profile_notes
     from keet.ingest import read_profile
 
     profile = read_profile(args.reports[0], source=args.source, run_table=args.run_table)

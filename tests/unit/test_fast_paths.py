@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
+from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
 from keet.documents.document import json_line
 from keet.documents.finding import Place
 from keet.explanation.analyst import explain

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from keet.analysis.kernel.library import is_toolkit
-from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
+from keet.analysis.source_lines import Hotspots, find_hotspots
 from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.causes.line_alignment import align
 from keet.comparison.pairing.code_similarity import distinctive_lines, share_in_common

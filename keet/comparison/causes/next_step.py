@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from keet.analysis.ledger import Ledger
-from keet.analysis.replay_gap.reasons import REASON_NAMES
+from keet.analysis.replay_gap_reasons import REASON_NAMES
 from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.timing.run_caveats import share_or_less
 from keet.comparison.timing.run_weighting import ALIKE

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from keet.analysis.capture.coverage import find_coverage
-from keet.analysis.capture.ncu_options import setting_of
+from keet.analysis.capture.recapture import setting_of
 from keet.comparison.caveats.caveat import Caveat, forbids, note, weakens
 from keet.comparison.caveats.work_per_launch import SAME_WORK, compare_work, log_change, log_growth
 from keet.comparison.number_change import launch_count

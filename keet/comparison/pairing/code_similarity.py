@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import product
 
 from keet.analysis.kernel.library import is_toolkit
-from keet.analysis.source_lines.hotspots import InstructionTable
+from keet.analysis.source_lines import InstructionTable
 from keet.profile import Launch
 from keet.safe_text import code_lines
 

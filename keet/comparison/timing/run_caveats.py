@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keet.analysis.replay_gap.gap import ReplayGap
+from keet.analysis.replay_gap import ReplayGap
 from keet.comparison.caveats.caveat import Caveat, forbids, listed, note, weakens
 from keet.comparison.caveats.comparability import WARM_CACHES
 from keet.comparison.pairing.pairs import Pairing

@@ -10,7 +10,7 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 
-from keet.analysis.replay_gap.gap import REPLAY_DIFFERS, ReplayGap, both_times, replay_gap
+from keet.analysis.replay_gap import REPLAY_DIFFERS, ReplayGap, both_times, replay_gap
 from keet.comparison.caveats.caveat import Caveat, listed
 from keet.comparison.caveats.work_per_launch import OTHER_WORK, log_growth
 from keet.comparison.pairing.pairs import Pairing

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from keet.analysis.limits import LEAST_KERNEL_NS
-from keet.analysis.replay_gap.gap import REPLAY_DIFFERS
+from keet.analysis.replay_gap import REPLAY_DIFFERS
 from keet.corpus.store.gpus import GPU_KEYS, GPU_NAME
 from keet.corpus.store.reader import Store
 from keet.errors import UsageError
@@ -20,7 +20,7 @@ REPLAY_GAP = (
     f"OR (duration_us > {REPLAY_DIFFERS} * plain_us "
     f"AND duration_us - plain_us > {LEAST_KERNEL_NS / 1e3}), false)"
 )
-"""Whether profiled time and time in the run differ: see `keet.analysis.replay_gap.gap`."""
+"""Whether profiled time and time in the run differ: see `keet.analysis.replay_gap`."""
 ALIKE = "least(run_time_us, run_alike_us)"
 """The part of `run_time_us` in launches of similar length; all of it if the run table does not have
 that (`least` ignores NULL)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from keet.analysis.source_lines.hotspots import find_hotspots
+from keet.analysis.source_lines import find_hotspots
 from keet.comparison.pairing.sides import Side
 from keet.comparison.result import Difference, PairDifference
 from keet.formats.html.capture import captured_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
+from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
 from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.formats.html.data_table import scrolling
 from keet.formats.html.markup import Html, element, fragment

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from keet.analysis.capture.coverage import Coverage, ShownLaunch
-from keet.analysis.capture.ncu_options import ncu_arguments
-from keet.analysis.capture.profile_notes import profile_notes
-from keet.analysis.capture.recapture import made_with
+from keet.analysis.capture.recapture import made_with, ncu_arguments
+from keet.analysis.capture.report_document import profile_notes
 from keet.analysis.hardware.ceilings import Ceilings
 from keet.analysis.ledger import LaunchLedger, Ledger
 from keet.documents.show import GapDocument, ShowLaunch

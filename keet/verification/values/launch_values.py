@@ -8,8 +8,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from keet.analysis.hardware.ceilings import spoken_unit
-from keet.analysis.kernel.opcode_mix import PURPOSES
-from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
+from keet.analysis.kernel.executed_code import PURPOSES
+from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
 from keet.evidence import Evidence

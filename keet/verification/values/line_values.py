@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from keet.analysis.source_lines.hotspots import Hotspots, Spot
+from keet.analysis.source_lines import Hotspots, Spot
 from keet.catalog import stalls
 from keet.profile import Location
 from keet.profile.names import file_name
@@ -67,7 +67,7 @@ def wait_values(code: MachineCode) -> Iterator[ComputedValue]:
 
 def access_values(code: MachineCode, entries: Iterable[int]) -> Iterator[ComputedValue]:
     """`0x0120 load, 4 B`, and its lane stride."""
-    from keet.analysis.sass.analyses.widths import lane_stride
+    from keet.analysis.sass.analyses.address_patterns import lane_stride
 
     starts = sorted(entries)
     for access in code.accesses:

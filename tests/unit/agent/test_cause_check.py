@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from keet.analysis.time_model import TimeModel
-from keet.diagnosis.claims.evaluation import check_cause
+from keet.diagnosis.claim_evaluation import check_cause
 from keet.documents.model_explanation import Authorship, CauseDocument
 from tests.model_parts import usage
 from tests.unit.agent.conversations import Talk, cause, conclusion, explained, talk

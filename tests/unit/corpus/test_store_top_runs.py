@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keet.analysis.limits import LEAST_KERNEL_NS
-from keet.analysis.replay_gap.gap import REPLAY_DIFFERS
+from keet.analysis.replay_gap import REPLAY_DIFFERS
 from keet.corpus.store.part_writer import write_part
 from keet.corpus.store.reader import open_store
 from keet.corpus.store.report_rows import FileRows

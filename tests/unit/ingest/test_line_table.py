@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
+from keet.analysis.source_lines import Hotspots, find_hotspots
 from keet.ingest import read_profile
 from keet.ingest.code.elf import Elf
 from keet.ingest.code.line_table import CodePlace, CubinLines, LineTable, Sequence, read_sequences

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keet import safe_text
-from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
+from keet.analysis.source_lines import Hotspots, find_hotspots
 from keet.comparison.causes import line_changes
 from keet.comparison.causes.line_changes import LineCost, SideLines, match_lines
 from keet.comparison.pairing import code_similarity

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
+from keet.analysis.source_lines import Hotspots, find_hotspots
 from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.causes.line_changes import LineCost, SideLines, read_lines
 from keet.comparison.compare import Difference, compare

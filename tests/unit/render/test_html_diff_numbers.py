@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
+from keet.analysis.source_lines import Hotspots, find_hotspots
 from keet.comparison.causes.line_changes import SideLines, match_lines, read_lines
 from keet.comparison.compare import Difference, compare
 from keet.comparison.pairing.sides import Side, SideCapture

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from keet.diagnosis.claims.claim import WorkClaim
-from keet.diagnosis.claims.evaluation import EvaluatedClaim
+from keet.diagnosis.claim import WorkClaim
+from keet.diagnosis.claim_evaluation import EvaluatedClaim
 from keet.documents.document import json_text
 from keet.documents.explain import ExplainDocument
 from keet.documents.finding import Forecast

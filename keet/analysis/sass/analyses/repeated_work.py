@@ -1,8 +1,13 @@
-"""Special functions of multiples of one value: exp(-x), exp(-2 x), exp(-3 x), …
+"""Work that a loop or a thread repeats needlessly: loop-invariant instructions, and special
+functions of multiples of one value.
 
-One call is enough. Exponentials of multiples are powers of the first one, a product each. Sines and
-cosines of multiples of an angle follow by rotation. The same holds for a loop
-that adds a fixed step to the argument: each iteration follows from the one before.
+The compiler left invariant instructions in a loop because of memory that may change, calls or
+register pressure. Only the programmer knows whether they may move.
+
+Multiples: of exp(-x), exp(-2 x), exp(-3 x), …, one call is enough. Exponentials of multiples are
+powers of the first one, a product each. Sines and cosines of multiples of an angle follow by
+rotation. The same holds for a loop that adds a fixed step to the argument: each iteration follows
+from the one before.
 """
 
 from __future__ import annotations
@@ -11,12 +16,78 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from keet.analysis.sass.analyses.loop_invariants import steady_positions
 from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction, is_move
 from keet.analysis.sass.instructions.opcodes import Role
+
+_WORK = (Role.FLOAT, Role.TENSOR, Role.INTEGER, Role.CONVERSION, Role.LOAD, Role.PREDICATE)
+"""Roles that are worth moving. Compilers put moves and constants next to their use on purpose."""
+
+
+class Invariant(NamedTuple):
+    loop: int
+    positions: tuple[int, ...]
+    share: float
+    """Share of the kernel's executed warp instructions that would be saved, 0 to 1."""
+    loads: int
+
+
+def invariants(program: SassProgram) -> list[Invariant]:
+    """One entry per loop, largest share first. An instruction is counted in the outermost loop in
+    which it is invariant."""
+    total = sum(program.counts) or 1
+    taken: set[int] = set()
+    found = []
+    for loop in program.flow.loops:  # outer loops come first
+        if loop.trips is None or loop.trips <= 1:
+            continue
+        own = [each for each in _invariant_positions(program, loop) if each not in taken]
+        taken.update(own)
+        spent = sum(program.counts[each] for each in own) * (1 - 1 / loop.trips) / total
+        if own:
+            loads = sum(program.code[each].role is Role.LOAD for each in own)
+            found.append(Invariant(loop.index, tuple(own), spent, loads))
+    return sorted(found, key=lambda each: (-each.share, each.loop))
+
+
+def _invariant_positions(program: SassProgram, loop: Loop) -> list[int]:
+    code = program.code
+    return [
+        each
+        for each in steady_positions(program, loop)
+        if code[each].role in _WORK and not is_move(code[each]) and code[each].reads
+    ]
+
+
+def steady_positions(program: SassProgram, loop: Loop) -> dict[int, None]:
+    """Positions in the loop of instructions whose result is the same in every iteration, in the
+    order of the blocks."""
+    flow, values = program.flow, program.values
+    steady: dict[int, None] = {}
+    for block in sorted(loop.blocks, key=program.flow_rank.__getitem__):
+        for position in range(flow.blocks[block].start, flow.blocks[block].end):
+            each = program.code[position]
+            if not program.counts[position] or not each.writes or not _may_repeat(each):
+                continue
+            if all(
+                _is_steady(program, loop, value, steady) for value in values.read[position].values()
+            ):
+                steady[position] = None
+    return steady
+
+
+def _may_repeat(each: Instruction) -> bool:
+    return each.role in (*_WORK, Role.MOVE, Role.CONSTANT, Role.SPECIAL)
+
+
+def _is_steady(program: SassProgram, loop: Loop, value: int, steady: Collection[int]) -> bool:
+    found = program.values.all[value]
+    if found.block not in loop.blocks:
+        return True
+    return found.position in steady and value in program.values.written[found.position].values()
+
 
 _PRODUCTS = {"EX2": 1, "SIN": 3, "COS": 3}
 """Instructions for each call that goes, by the MUFU instruction's function. A rotation takes two

@@ -15,7 +15,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import global_part, less_shared
 from keet.analysis.several_launches.traffic import SECTOR, stored_bytes
 from keet.analysis.time_model import HOT_LINE, INDIRECT, MOST_REMOVED, Effect, TimeModel
-from keet.diagnosis.claims.claim import (
+from keet.diagnosis.claim import (
     ClaimEffect,
     Refused,
     WorkClaim,
