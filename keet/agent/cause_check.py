@@ -22,9 +22,8 @@ from keet.explanation.headline import By, cause_and_line, verdict_of
 from keet.explanation.ncu_rules import second_opinion
 from keet.findings import ClaimKind, findings
 from keet.profile.names import file_name
-from keet.prose.expressions import evaluate, has_influence, parse
+from keet.prose.expressions import UnitValue, ValueProblem, evaluate, has_influence, parse
 from keet.prose.reading import unfounded
-from keet.prose.values import UnitValue, ValueProblem
 from keet.safe_text import code_lines
 from keet.units import Quantity
 

@@ -24,8 +24,7 @@ from keet.documents.model_explanation import NO_USAGE, UsageDocument
 from keet.evidence import Evidence, Prose
 from keet.evidence.free_numbers import Allowed
 from keet.formatting import count_noun
-from keet.prose.names import Names
-from keet.prose.reading import read_prose
+from keet.prose.reading import Names, read_prose
 
 _ANSWER_TOKENS = 250
 """Typical length of an answer of four sentences, for the cost estimate. The hard limit is ten

@@ -14,8 +14,7 @@ from keet.evidence import Evidence, Prose, constant
 from keet.evidence.free_numbers import Allowed
 from keet.profile import Launch
 from keet.profile.names import file_name
-from keet.prose.names import HARDWARE, Names
-from keet.prose.reading import read_prose
+from keet.prose.reading import HARDWARE, Names, read_prose
 
 
 class Vocabulary(NamedTuple):

@@ -17,8 +17,7 @@ from keet.explanation.analyst import explain
 from keet.explanation.answered_question import AnsweredQuestion, answered_question
 from keet.explanation.explanation_types import Explanation
 from keet.ingest import read_profile
-from keet.prose.names import Names
-from keet.prose.reading import read_prose
+from keet.prose.reading import Names, read_prose
 from keet.render.common.answer import Block, Line, blocks_of
 from keet.render.json.schema import schema_of
 from keet.render.markdown.ask import ask_markdown
