@@ -1,7 +1,7 @@
 """Finds the words of a sentence that speak of several launches, or that choose some of them.
 
 `all four launches`, `none of them`, `together`, `on average`, `the slowest launch`, `the others`.
-`checks/scope.py` finds out which launches are meant. Words about parts of a launch (`each warp`,
+`scope.py` finds out which launches are meant. Words about parts of a launch (`each warp`,
 `all samples`) are not quantifiers in this sense.
 """
 
@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from keet.verification.text.number_words import ONES, TENS, value_of
+from keet.verification.numbers import ONES, TENS, value_of
 
 QuantifierKind = Literal[
     "every",

@@ -1,4 +1,7 @@
-"""Numbers about one of several launches: they must be true of the same launch, a bound of each."""
+"""Numbers about one of several launches: they must be true of the same launch, a bound of each.
+
+Also shapes: a grid, block or cluster.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,11 @@ from itertools import pairwise
 
 from keet.evidence import Sentence
 from keet.profile import Launch
-from keet.verification.checks.shape_check import check_shape
-from keet.verification.report_value_match import agrees_with_report
-from keet.verification.text.claims import Claim
-from keet.verification.text.launch_names import LaunchName
-from keet.verification.text.numbers import TextNumber
-from keet.verification.values.report_values import ReportValue
-from keet.verification.verdicts import CheckedNumber
+from keet.verification.claims import Claim
+from keet.verification.numbers import TextNumber
+from keet.verification.report_values import ReportValue
+from keet.verification.subjects import LaunchName
+from keet.verification.verdicts import CheckedNumber, agrees_with_report
 
 _Readings = Callable[[Claim, Launch], Sequence[ReportValue]]
 _NEGATED = re.compile(r"\b(?:not|no|never|cannot|nor|hardly|without)\b|n['’]t\b", re.IGNORECASE)
@@ -118,3 +119,30 @@ def _owners(claim: Claim, launches: Sequence[Launch], readings: _Readings) -> se
         for launch in launches
         if any(agrees_with_report(claim.number, value) for value in readings(claim, launch))
     }
+
+
+def check_shape(claim: Claim, launches: Sequence[Launch]) -> CheckedNumber:
+    """A grid, block or cluster, by the word before it; any of them without such a word."""
+    number = claim.number
+    before = claim.sentence.text[: number.start].lower()
+    wanted = [word for word in ("grid", "block", "cluster") if word in before[-40:]]
+    wanted.sort(key=before.rfind, reverse=True)
+    if counted := re.match(r"\s*(threads|blocks)\b", claim.sentence.text[number.end :]):
+        wanted = ["block" if counted[1] == "threads" else "grid"]
+    shapes: dict[str, tuple[int, ...]] = {}
+    for launch in launches:
+        every = {"grid": launch.grid, "block": launch.block, "cluster": launch.cluster}
+        for word in wanted[:1] or every:
+            if shape := every[word]:
+                if _padded(number.shape or ()) == shape:
+                    return CheckedNumber(number, "confirmed", None, f"the {word} of #{launch.id}")
+                shapes[word] = shape
+    if not wanted or not shapes:
+        return CheckedNumber(number, "not_found", None, "no grid or block of that shape")
+    word, right = next(iter(shapes.items()))
+    said = "x".join(map(str, right)).removesuffix("x1")
+    return CheckedNumber(number, "contradicted", None, f"the {word} is {said}")
+
+
+def _padded(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return shape + (1,) * (3 - len(shape))

@@ -19,12 +19,12 @@ from keet.evidence import Evidence, Reference, Sentence
 from keet.profile import Launch
 from keet.profile.launch_iteration import MAX_DECODED
 from keet.units import Quantity
-from keet.verification.number_match import agrees
-from keet.verification.text.metric_names import words_of
-from keet.verification.text.numbers import TextNumber, find_numbers
-from keet.verification.text.sentences import split_sentences
-from keet.verification.text.source_places import RowKey
-from keet.verification.values.report_values import ReportValue
+from keet.verification.metric_names import words_of
+from keet.verification.numbers import TextNumber, find_numbers
+from keet.verification.report_values import ReportValue
+from keet.verification.sentences import split_sentences
+from keet.verification.subjects import RowKey
+from keet.verification.verdicts import agrees
 
 Scope = Literal["cell", "window", "sentence", "row"]
 """Where the words must be. `cell`: alone right before the number; `window`: between the adjacent

@@ -1,4 +1,4 @@
-"""The numbers that keet prints about launches, as named values for `keet verify`."""
+"""The numbers that keet prints about launches, lines and programs, by name, for `keet verify`."""
 
 from __future__ import annotations
 
@@ -10,38 +10,32 @@ from typing import TYPE_CHECKING
 from keet.analysis.hardware.ceilings import spoken_unit
 from keet.analysis.kernel.opcode_mix import PURPOSES
 from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
+from keet.catalog import stalls
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
 from keet.evidence import Evidence
 from keet.explanation.account_rows import rest_of, rows_of_any_size
 from keet.explanation.precedents import nearest_case, precedents_of
-from keet.profile import Absent, Launch, Profile
+from keet.profile import Absent, Launch, Location, Profile
 from keet.profile.names import file_name
 from keet.units import Quantity
-from keet.verification.text.source_places import RowKey
-from keet.verification.values.line_values import (
-    access_values,
-    executed_shares,
-    loop_values,
-    row_key,
-    stall_values,
-    wait_values,
-)
-from keet.verification.values.named_values import (
+from keet.verification.named_values import (
     ComputedValue,
+    Owners,
     ValueSource,
     content_words,
     values_in_texts,
     values_of_evidence,
 )
-from keet.verification.values.report_values import has_column
+from keet.verification.report_values import has_column
+from keet.verification.subjects import NO_LINE, RowKey
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
     from keet.explanation.analyst import OnLaunch
     from keet.explanation.explanation_types import Explanation, LaunchExplanation
     from keet.explanation.launch_groups import LaunchGroup
-    from keet.explanation.program import ProgramExplanation
+    from keet.explanation.program import ProgramExplanation, ProgramRow
 
 _EVERY = 10_000
 """Findings per launch: no limit."""
@@ -105,7 +99,6 @@ class LaunchValues:
     def explained(self, launch: Launch) -> Iterator[ComputedValue]:
         """Numbers of `keet explain` and `keet context`."""
         from keet.explanation.explanation_types import texts_of
-        from keet.verification.values.program_values import group_values
 
         each = self._explanation_of(launch)
         yield from _ceilings(each)
@@ -133,8 +126,6 @@ class LaunchValues:
 
     def program(self) -> Iterator[ComputedValue]:
         """Numbers about all launches together."""
-        from keet.verification.values.program_values import program_values
-
         yield from program_values(self._program) if self._program else ()
 
     def sentences(self) -> Iterator[str]:
@@ -145,8 +136,6 @@ class LaunchValues:
             yield from texts_of(each)
             yield from (f"{piece.label}: {piece}" for piece in each.evidence)
         if self._program:
-            from keet.verification.values.program_values import program_texts
-
             yield from program_texts(self._program)
 
     def roofline(self, launch: Launch) -> Iterator[ComputedValue]:
@@ -400,3 +389,147 @@ def _pointers(code: MachineCode) -> Iterator[ComputedValue]:
             yield from (
                 ComputedValue(label, quantity, frozenset(), "sentence", row) for row in rows
             )
+
+
+_WAITING = content_words("other line wait")
+
+
+def row_key(location: Location | None) -> RowKey:
+    """`("", NO_LINE)` for the row of all instructions without a source line."""
+    return (file_name(location.file), location.line) if location else ("", NO_LINE)
+
+
+def stall_values(spot: Spot, row: RowKey) -> Iterator[ComputedValue]:
+    """`Short Scoreboard 1 for the load at 0x00d0`, below the row of an instruction or a line."""
+    for reason, count in spot.samples_by_reason.items():
+        label = stalls()[reason].label
+        words = content_words(label)
+        yield ComputedValue(f"{label} samples", Quantity(count, "sample"), words, "window", row)
+
+
+def executed_shares(found: Hotspots) -> Iterator[ComputedValue]:
+    """`18,874,368 executed warp instructions (39.1% of all)`."""
+    total = sum(spot.executed or 0 for spot in found.rows)
+    words = content_words("instruction")
+    for spot in found.rows if total and found.by == "line" else ():
+        share = Quantity(100 * (spot.executed or 0) / total, "%")
+        row = row_key(spot.location)
+        yield ComputedValue("share of the executed instructions", share, words, "window", row)
+
+
+def wait_values(code: MachineCode) -> Iterator[ComputedValue]:
+    """`110 samples (41.7%) at other lines wait for this line: slow.cu:9 110 (Drain)`."""
+    total = sum(wait.samples for wait in code.waits)
+    sums: dict[RowKey, Counter[tuple[RowKey, str]]] = {}
+    for wait in code.waits:
+        if wait.producers and stalls()[wait.reason].counts_as_stall:
+            address = code.program.code[wait.position].address
+            waiting = row_key(code.locations.get(address))
+            producer = row_key(code.location(wait.producers[0]))
+            if waiting != producer:
+                sums.setdefault(producer, Counter())[waiting, wait.reason] += wait.samples
+    for row, counts in sums.items():
+        label, count = "samples at other lines that wait for it", counts.total()
+        yield ComputedValue(label, Quantity(count, "sample"), _WAITING, "sentence", row)
+        yield ComputedValue(
+            f"share of {label}", Quantity(100 * count / total, "%"), _WAITING, "sentence", row
+        )
+        for (waiting, reason), own in counts.items():
+            words = content_words(stalls()[reason].label)
+            yield ComputedValue(label, Quantity(own, "sample"), words, "sentence", waiting)
+
+
+def access_values(code: MachineCode, entries: Iterable[int]) -> Iterator[ComputedValue]:
+    """`0x0120 load, 4 B`, and its lane stride."""
+    from keet.analysis.sass.analyses.widths import lane_stride
+
+    starts = sorted(entries)
+    for access in code.accesses:
+        address = code.program.code[access.position].address
+        row = address - max((start for start in starts if start <= address), default=0)
+        words = content_words(access.kind)
+        yield ComputedValue(
+            "bytes per thread", Quantity(access.width, "byte"), words, "window", row
+        )
+        if (stride := lane_stride(access.offset)) is not None:
+            words = content_words("lane stride")
+            yield ComputedValue("lane stride", Quantity(stride, "byte"), words, "window", row)
+
+
+def loop_values(code: MachineCode) -> Iterator[ComputedValue]:
+    """`loop1 from 0x0460: 244 iterations per entry, 58 instructions per iteration`."""
+    for loop in code.program.flow.loops:
+        if loop.trips is not None:
+            yield _of_loop("iterations per entry", loop.trips, "", "iteration entry")
+    for chains in code.chains:
+        yield _of_loop("instructions per iteration", chains.instructions, "inst", "iteration")
+        yield _of_loop("share of the loop", 100 * chains.share, "%", "iteration entry")
+        yield _of_loop("loads per iteration", chains.loads, "", "load iteration")
+        yield _of_loop(
+            "independent loads", round(chains.independent_loads, 1), "", "flight together"
+        )
+        yield _of_loop("loads in a row", chains.load_depth, "", "load iteration wait")
+        if chain := chains.recurrence:
+            length = len(chain.positions)
+            yield _of_loop("instructions of a chain", length, "inst", "chain iteration")
+            yield _of_loop("loads of a chain", chain.loads, "", "chain load")
+
+
+def _of_loop(label: str, value: float, unit: str, words: str) -> ComputedValue:
+    return ComputedValue(label, Quantity(value, unit), content_words(words), "sentence")
+
+
+_MOST_ROWS = 1000
+"""Rows after which the others may be summed up: no view lists more."""
+_COVERED = 0.6
+"""Share of the words of a name that must be present: its end may be cut off."""
+
+
+def group_values(group: LaunchGroup | None) -> Iterator[ComputedValue]:
+    """`launches of this shape, which take 12.99 us to 24.16 us`: their range."""
+    words = content_words("launches shape")
+    if group is not None and len(group.launches) > 1:
+        for label, ns in zip(("shortest launch", "longest launch"), group.durations, strict=True):
+            yield ComputedValue(label, Quantity(ns, "ns"), words, "window")
+
+
+def program_values(program: ProgramExplanation) -> Iterator[ComputedValue]:
+    """Sentences and rows."""
+    firsts = range(1, min(len(program.rows) - 1, _MOST_ROWS))
+    rows = [program.combined_row(program.rows[first:]) for first in firsts]
+    for row in rows:
+        yield from _row(row, "others")
+        yield _count("others", len(row.members), "others")
+    for row in program.rows:
+        yield from _row(row, row.kernel)
+    for group in program.groups:
+        yield _count("launches", len(group.members), "launches")
+    owners = {p.id: frozenset(row.launches) for row in program.rows for p in row.evidence}
+    yield from _sentences(program, owners)
+    across = (piece for each in program.cross_launch for piece in each.evidence)
+    yield from values_of_evidence([*program.book, *across], owners)
+
+
+def _sentences(program: ProgramExplanation, owners: Owners) -> Iterator[ComputedValue]:
+    yield from values_in_texts(program.texts, [*program.book], owners)
+    for found in program.cross_launch:
+        yield from values_in_texts([found.text], found.evidence)
+    if program.run:
+        yield from values_in_texts(program.run.text, [*program.run.book])
+
+
+def program_texts(program: ProgramExplanation) -> Iterator[str]:
+    yield from program.all_texts
+    yield from (found.text for found in program.cross_launch)
+    yield from (program.represents_text(group) for group in program.groups if group.is_uneven)
+
+
+def _row(row: ProgramRow, name: str) -> Iterator[ComputedValue]:
+    """The cells of the row of a kernel, in which a long name is cut."""
+    words = content_words(name.partition("<")[0])
+    figures = [(p.label, Quantity(p.value, p.unit)) for p in row.evidence[:3]]
+    if row.gain is not None:
+        figures.append((f"gain of {name}", Quantity(row.gain.likely, "x")))
+    for label, quantity in figures:
+        about = frozenset(row.launches)
+        yield ComputedValue(label, quantity, words, "sentence", None, _COVERED, about)

@@ -12,11 +12,11 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from keet.profile import Launch
-from keet.verification.text.claims import Spanned, Where, in_order
-from keet.verification.text.launch_names import LaunchName
-from keet.verification.text.metric_names import TIME_SHARE, Term
-from keet.verification.text.numbers import TextNumber
-from keet.verification.text.quantifiers import Quantifier
+from keet.verification.claims import Spanned, Where, in_order
+from keet.verification.metric_names import TIME_SHARE, Term
+from keet.verification.numbers import TextNumber
+from keet.verification.quantifiers import Quantifier
+from keet.verification.subjects import LaunchName
 
 Combination = Literal[
     "every",

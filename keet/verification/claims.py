@@ -14,10 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple, Protocol, TypeVar
 
 from keet.catalog import metric_with_id, unit_of
-from keet.verification.number_match import fits
-from keet.verification.text.hardware_capacities import capacity
-from keet.verification.text.launch_names import LaunchLookup, LaunchName
-from keet.verification.text.metric_names import (
+from keet.verification.metric_names import (
     DRAM_TRAFFIC,
     L1_ELAPSED,
     NCU_NAME,
@@ -25,11 +22,12 @@ from keet.verification.text.metric_names import (
     STALL_SHARE,
     TIME_SHARE,
     Term,
+    terms_in,
 )
-from keet.verification.text.metric_names_in_context import terms_in
-from keet.verification.text.numbers import TextNumber
-from keet.verification.text.sentences import SentenceSpan
-from keet.verification.text.source_places import TextPlace, row_place
+from keet.verification.numbers import TextNumber
+from keet.verification.sentences import SentenceSpan
+from keet.verification.subjects import LaunchLookup, LaunchName, TextPlace, row_place
+from keet.verification.verdicts import fits
 
 _FARTHEST = 120
 _CLOSE_BEHIND = 30
@@ -362,3 +360,31 @@ def _units(term: Term) -> set[str]:
         if metric_id == "samples_total":
             units.add("%")  # `21.8 % of the samples`: of a source line
     return units
+
+
+_OF = re.compile(r"\b(?:of|than)\s+(?:(?:the|its|all)\s+)?\Z")
+_HOLDS = (
+    ("byte", 32, "sector", "a sector has 32 bytes"),
+    ("thread", 32, "warp", "a warp has 32 threads"),
+    ("lane", 32, "warp", "a warp has 32 lanes"),
+    ("", 32, "warp", "a warp has 32 threads"),
+)
+
+
+def capacity(text: str, number: TextNumber) -> str | None:
+    """The statement if the number is a capacity after `of`; else None."""
+    if number.shape or not _OF.search(text[max(0, number.start - 12) : number.start]):
+        return None
+    for unit, size, holder, said in _HOLDS:
+        whose = rf"(?:\s+(?:per|of|in)\s+(?:an?|the|each|every)?\s*(?:full\s+)?{holder}s?\b)"
+        named = f"/{holder}" in number.unit or re.match(whose, text[number.end :])
+        if named and number.unit.split("/")[0] == unit and number.value == size:
+            return said
+    return None
+
+
+def with_capacity_units(text: str, numbers: Sequence[TextNumber]) -> list[TextNumber]:
+    """`4 of the 32 bytes`: the unit of the 4 is bytes too."""
+    pairs = [(this, other) for this, other in pairwise(numbers) if capacity(text, other)]
+    surely = {this: this._replace(alone=None) for this, _ in pairs}
+    return [surely.get(number, number) for number in numbers]

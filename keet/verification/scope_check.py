@@ -13,13 +13,11 @@ from keet.documents.verify import RelationDocument
 from keet.evidence import Sentence, constant
 from keet.profile import Launch
 from keet.units import Quantity
-from keet.verification.checks.scope import Scope
-from keet.verification.number_match import agrees
-from keet.verification.report_value_match import agrees_with_report
-from keet.verification.text.claims import Claim
-from keet.verification.text.numbers import TextNumber
-from keet.verification.values.report_values import ReportValue
-from keet.verification.verdicts import CheckedNumber, CheckedSentence
+from keet.verification.claims import Claim
+from keet.verification.numbers import TextNumber
+from keet.verification.report_values import ReportValue
+from keet.verification.scope import Scope
+from keet.verification.verdicts import CheckedNumber, CheckedSentence, agrees, agrees_with_report
 
 _Readings = Callable[[Claim, Launch], Sequence[ReportValue]]
 _LISTED = re.compile(r"\s*(?:,|,?\s*\b(?:and|or|to)\b|/|-|–)\s*")

@@ -15,8 +15,7 @@ from keet.catalog import metric_named, metric_with_id, stalls
 from keet.evidence import Sentence, constant
 from keet.profile import Absent, Launch
 from keet.units import Number, Quantity
-from keet.verification.text.launch_names import launch_lookup
-from keet.verification.text.metric_names import (
+from keet.verification.metric_names import (
     DRAM_TRAFFIC,
     L1_ELAPSED,
     NCU_NAME,
@@ -24,7 +23,7 @@ from keet.verification.text.metric_names import (
     STALL_SHARE,
     TIME_SHARE,
 )
-from keet.verification.text.source_places import NO_LINE, TextPlace
+from keet.verification.subjects import NO_LINE, TextPlace, launch_lookup
 
 _SHARED = {
     "excess wavefront": "wavefronts_shared_excess",
