@@ -15,17 +15,24 @@ from pathlib import Path
 
 from keet_tools.tool_input import ToolInput
 
-from keet.agent.explain_launch import ModelLaunchResult, explain_launch
-from keet.agent.model.messages import NEXT_CAN_SUCCEED, UNSENT, Chat, ModelFault
+from keet.agent.answer_schemas import SourceReading, schema_of
+from keet.agent.answering import ModelLaunchResult, answer_question, explain_launch
+from keet.agent.model.cache import CachedChat
+from keet.agent.model.messages import (
+    NEXT_CAN_SUCCEED,
+    UNSENT,
+    Chat,
+    ChatReply,
+    ChatRequest,
+    ModelFault,
+    TokenCount,
+)
+from keet.agent.model.transcript import Transcript, check_replay, request_text
 from keet.agent.open_model import bug_fault, open_run_chat, open_transcript, with_cache
 from keet.agent.options import ModelOptions
-from keet.agent.privacy.redaction import Redactor
 from keet.agent.prompts import prompt_version
-from keet.agent.question_answer import answer_question
-from keet.agent.recorded.cache import CachedChat
-from keet.agent.recorded.replay import check_replay
-from keet.agent.recorded.transcript import Transcript
-from keet.agent.session import ModelSession, Progress
+from keet.agent.redaction import Redactor
+from keet.agent.session import ModelSession, Progress, estimate
 from keet.documents.model_explanation import NO_USAGE, Authorship, ModelExplanation, UsageDocument
 from keet.errors import one_line
 from keet.evidence import Prose
@@ -295,3 +302,64 @@ def _author(
     name = session.chat.name if session and not options.replay else options.spec.name
     path = str(transcript.kept) if transcript.kept else None
     return Authorship(name, usage, str(fault) if fault else None, path)
+
+
+_SHOWN = "shown"
+"""Kind of the fault that ends a session with `_PromptCollector`."""
+
+
+def shown_prompts(
+    explanations: Sequence[Explanation], options: ModelOptions, question: str | None = None
+) -> str:
+    """The requests as text. What depends on a model's replies is in brackets."""
+    redactor = Redactor(explanations, options.redact)
+    if question is not None:
+        shown = _shown(options, redactor, question_input(explanations, redactor), question)
+        return "\n\n".join(shown) + "\n"
+    cases = [
+        ToolInput(explanations, focus=position, show_source=not redactor.hides_source)
+        for position in longest_launches(explanations[0].launches, options.launches)
+    ]
+    shown = [text for tool_input in cases for text in _shown(options, redactor, tool_input, None)]
+    return "\n\n".join(shown) + "\n"
+
+
+def _shown(
+    options: ModelOptions, redactor: Redactor, tool_input: ToolInput, question: str | None
+) -> list[str]:
+    """Runs a real session, so that the text is exactly what would be sent."""
+    collector = _PromptCollector(options.spec.name)
+    session = ModelSession(
+        collector,
+        transcript=Transcript(None),
+        redactor=redactor,
+        progress=lambda _: None,
+        limits=options.limits,
+    )
+    if question is not None:
+        end: object = answer_or_fault(session, tool_input, question)
+    else:
+        end = explain_launch(session, tool_input, compiles=False).fault
+    texts = [request_text(request) for request in collector.requests]
+    if isinstance(end, ModelFault) and end.kind != _SHOWN:
+        texts.append(f"--- nothing more is sent ---\n{one_line(str(end))}\n")
+    return texts
+
+
+class _PromptCollector:
+    """A chat that keeps requests and sends nothing. It answers the first step, because the next
+    one quotes the answer; everything after that depends on replies."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.requests: list[ChatRequest] = []
+        self._is_over = False
+
+    def ask(self, request: ChatRequest) -> ChatReply:
+        if not self._is_over:
+            self.requests.append(request)
+        if request.schema != schema_of(SourceReading):
+            self._is_over = True
+            raise ModelFault(_SHOWN, "the next request depends on a reply")
+        spent = TokenCount(estimate(request), 0, estimated=True)
+        return ChatReply('{"purpose": "(its answer to the first)"}', (), spent)

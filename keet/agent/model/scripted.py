@@ -21,7 +21,7 @@ from keet.agent.model.faults import AskedModel, fault_of
 from keet.agent.model.langchain_chat import OWN_SERVER, LangchainChat
 from keet.agent.model.messages import ChatReply, ModelFault, ModelToolCall
 from keet.agent.model.settings import ModelSpec
-from keet.agent.recorded.transcript import read_lines, replies_of
+from keet.agent.model.transcript import read_lines, replies_of
 from keet.errors import UsageError, one_line
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class ScriptedChat(LangchainChat):
     ) -> None:
         spec = ModelSpec(name, None, _TIMEOUT_S, None, retries=0)
         try:
-            from keet.agent.recorded.scripted_model import ScriptedModel
+            from keet.agent.model.scripted_model import ScriptedModel
         except ImportError as error:
             raise fault_of(error, AskedModel(spec)) from None
         script = [_answer(line, number) for number, line in enumerate(lines, 1)]

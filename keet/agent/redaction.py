@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from keet.agent import prompts
-from keet.agent.privacy.secrets import scrub
+from keet.agent.secrets import scrub
 from keet.errors import one_line
 from keet.explanation.explanation_types import Explanation
 from keet.profile import Launch

@@ -23,7 +23,7 @@ from keet.agent.model.messages import (
     reply_from,
     request_document,
 )
-from keet.agent.privacy.secrets import scrub, scrub_document
+from keet.agent.secrets import scrub, scrub_document
 from keet.errors import one_line
 
 _MOST = 2000

@@ -1,7 +1,12 @@
-"""Explains one launch with a model: read the source, inspect the evidence, correct once."""
+"""Explains one launch with a model, or answers a question: ask, check the answer, correct once.
+
+A launch is explained in two steps: read the source, inspect the evidence. Numbers in an answer are
+references. The faults of an answer are sent back once, with the reasons.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -9,21 +14,29 @@ from typing import NamedTuple
 from keet_tools.tool_input import ToolInput
 
 from keet.agent import prompts
-from keet.agent.answer_schemas import Conclusion, SourceReading
-from keet.agent.cause_check import CauseJudge, rank_with_causes
-from keet.agent.checked_answer import CheckedAnswer
+from keet.agent.answer_schemas import (
+    MOST_CORRECTIONS,
+    Conclusion,
+    Corrections,
+    SourceReading,
+    TextAnswer,
+)
+from keet.agent.checked_answer import (
+    AnswerFault,
+    AnswerTexts,
+    CauseJudge,
+    CheckedAnswer,
+    rank_with_causes,
+)
 from keet.agent.edits.edit_placer import EditPlacer
-from keet.agent.evidence_summary import evidence_summary
 from keet.agent.model.messages import ChatMessage, ModelFault
-from keet.agent.repair import repair
-from keet.agent.session import ModelSession
-from keet.agent.source.build_facts import build_facts
-from keet.agent.source.source_listing import kernel_files, shown_source
-from keet.agent.toolbox import Toolbox
-from keet.agent.vocabulary import vocabulary
+from keet.agent.session import ModelSession, Toolbox
+from keet.agent.source.source_listing import build_facts, kernel_files, shown_source
+from keet.agent.vocabulary import evidence_summary, overview, vocabulary
 from keet.documents.finding import Place
+from keet.evidence import Evidence, Prose
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formatting import shape_text
+from keet.formatting import count_noun, shape_text
 from keet.profile import Launch
 
 _SOURCE_TOKENS = 3000
@@ -145,3 +158,70 @@ def _places(each: LaunchExplanation) -> list[Place]:
 
 def _device(launch: Launch) -> str:
     return launch.device.name or "a GPU that is not named"
+
+
+def answer_question(session: ModelSession, tool_input: ToolInput, question: str) -> Prose:
+    """Raises ModelFault."""
+    session.begin("the question")
+    session.tell("looking at the evidence")
+    count = len(tool_input.explanations)
+    what = f"{count} profiles of GPU kernels" if count > 1 else "a profile of GPU kernels"
+
+    def opening(rounds: int) -> str:
+        evidence = overview(tool_input)
+        return prompts.ask(what=what, question=question, evidence=evidence, rounds=rounds)
+
+    said, _ = session.converse("ask", opening, TextAnswer, Toolbox(tool_input))
+    texts = AnswerTexts(vocabulary(tool_input))
+    texts.put("answer", said.answer)
+    repair(session, tool_input, list(texts.faults()))
+    return texts["answer"]
+
+
+_OFFERED_NAMES = 16
+"""Evidence names that the request offers."""
+
+
+def repair(session: ModelSession, tool_input: ToolInput, faults: Sequence[AnswerFault]) -> int:
+    """Returns how many parts were sent back. What is not corrected stays, marked as unchecked."""
+    if not faults:
+        return 0
+    faults = faults[:MOST_CORRECTIONS]
+    session.tell(f"asking the model to correct {count_noun(len(faults), 'part')}")
+    prompt = prompts.repair([str(fault) for fault in faults], _names(tool_input, faults))
+    try:
+        repaired, _ = session.converse("repair", lambda _: prompt, Corrections)
+    except (ModelFault, KeyboardInterrupt) as problem:
+        # The answer is kept without corrections; after Ctrl-C nothing more is asked.
+        session.interrupted = isinstance(problem, KeyboardInterrupt)
+        session.transcript.note(repair=str(problem) or "interrupted")
+        return 0
+    given = {each.number: each for each in repaired.corrections}
+    for number, fault in enumerate(faults, 1):
+        if number in given:
+            fault.correct(given[number])
+    return len(faults)
+
+
+def _names(tool_input: ToolInput, faults: Sequence[AnswerFault]) -> str:
+    """Evidence that may have been meant: named in the faults, or with similar words."""
+    said = " ".join(map(str, faults))
+    words = _words(" ".join(fault.text for fault in faults))
+
+    def distance(piece: Evidence) -> tuple[bool, int]:
+        return piece.slug not in said, -len(words & _words(f"{piece.label} {piece.slug}"))
+
+    ranked = sorted(tool_input.evidence(), key=distance)[:_OFFERED_NAMES]
+    rows = (f"{{{piece.id}}} {piece.label} {piece}" for piece in ranked)
+    return tool_input.with_short_names("\n".join(rows))
+
+
+def _words(text: str) -> set[str]:
+    """Lower-case words, without common ones."""
+    return set(re.findall(r"[a-z][a-z0-9]+", text.lower())) - _COMMON
+
+
+_COMMON = {
+    *("the", "is", "are", "of", "and", "at", "in", "on", "to", "for", "by", "it", "that"),
+    *("per", "pct"),
+}

@@ -67,7 +67,7 @@ def test_after_an_interruption_nothing_more_is_asked() -> None:
     session = session_of(chat, explained("score_tiles/slow"), [])
     from keet_tools.tool_input import ToolInput
 
-    from keet.agent.explain_launch import explain_launch
+    from keet.agent.answering import explain_launch
 
     found = explain_launch(session, ToolInput(explained("score_tiles/slow")), compiles=False)
     assert session.interrupted
