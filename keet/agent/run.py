@@ -71,7 +71,7 @@ def _asked_launches(
     explanation: Explanation, options: ModelOptions, progress: Progress
 ) -> list[int]:
     """Positions of the launches that the model is asked about."""
-    chosen = longest_launches(explanation.launches, options.launches)
+    chosen = _longest_launches(explanation.launches, options.launches)
     if len(chosen) < len(explanation.asked):
         progress(
             f"the model explains the {len(chosen)} longest of {len(explanation.asked):,} "
@@ -140,7 +140,7 @@ def ask(
     options = _checked_replay(options, explanations, question)
     redactor = Redactor(explanations, options.redact)
     transcript = open_transcript(options, _transcript_name(explanations))
-    tool_input = question_input(explanations, redactor)
+    tool_input = _question_input(explanations, redactor)
     with closing(transcript):
         session = _session(options, explanations, redactor, transcript, progress, question)
         if isinstance(session, ModelFault):
@@ -154,7 +154,7 @@ def ask(
 def _answer(
     session: ModelSession, tool_input: ToolInput, question: str, options: ModelOptions
 ) -> AnsweredQuestion | Authorship:
-    answer = answer_or_fault(session, tool_input, question) or ModelFault("answer", _EMPTY_ANSWER)
+    answer = _answer_or_fault(session, tool_input, question) or ModelFault("answer", _EMPTY_ANSWER)
     fault = answer if isinstance(answer, ModelFault) else None
     _end(session.transcript, options, fault, session.usage)
     author = _author(options, session, session.transcript, fault)
@@ -177,7 +177,7 @@ def _followups(explanations: Sequence[Explanation]) -> Iterator[str]:
             yield f"keet explain {shlex.quote(f'./{path}' if path.startswith('-') else path)}"
 
 
-def answer_or_fault(
+def _answer_or_fault(
     session: ModelSession, tool_input: ToolInput, question: str
 ) -> Prose | ModelFault:
     try:
@@ -190,13 +190,13 @@ def answer_or_fault(
         return bug_fault(error)
 
 
-def question_input(explanations: Sequence[Explanation], redactor: Redactor) -> ToolInput:
+def _question_input(explanations: Sequence[Explanation], redactor: Redactor) -> ToolInput:
     """With the longest launch of the first report in focus."""
-    (longest,) = longest_launches(explanations[0].launches, 1)
+    (longest,) = _longest_launches(explanations[0].launches, 1)
     return ToolInput(explanations, focus=longest, show_source=not redactor.hides_source)
 
 
-def longest_launches(launches: Sequence[LaunchExplanation], most: int) -> list[int]:
+def _longest_launches(launches: Sequence[LaunchExplanation], most: int) -> list[int]:
     """Positions of the launches that take the most time, in the order of the report or run."""
     if any(each.in_run for each in launches):  # already sorted by their time in the run
         return list(range(len(launches)))[:most]
@@ -314,11 +314,11 @@ def shown_prompts(
     """The requests as text. What depends on a model's replies is in brackets."""
     redactor = Redactor(explanations, options.redact)
     if question is not None:
-        shown = _shown(options, redactor, question_input(explanations, redactor), question)
+        shown = _shown(options, redactor, _question_input(explanations, redactor), question)
         return "\n\n".join(shown) + "\n"
     cases = [
         ToolInput(explanations, focus=position, show_source=not redactor.hides_source)
-        for position in longest_launches(explanations[0].launches, options.launches)
+        for position in _longest_launches(explanations[0].launches, options.launches)
     ]
     shown = [text for tool_input in cases for text in _shown(options, redactor, tool_input, None)]
     return "\n\n".join(shown) + "\n"
@@ -337,7 +337,7 @@ def _shown(
         limits=options.limits,
     )
     if question is not None:
-        end: object = answer_or_fault(session, tool_input, question)
+        end: object = _answer_or_fault(session, tool_input, question)
     else:
         end = explain_launch(session, tool_input, compiles=False).fault
     texts = [request_text(request) for request in collector.requests]

@@ -27,14 +27,14 @@ from keet.masking.shapes import Span, looks, looks_by_itself, without
 
 KEY = "[key]"
 
-_SHORTEST = 8
+_SHORTEST_KEY = 8
 """Shorter values are ordinary words and numbers: replacing them would damage the text."""
 _LETTERS_ONLY = 24
 """Letters that a key without digits needs to be searched in encoded form. It must be in mixed case:
 SORT_KEY may be `shared_memory`, and tokens of Hugging Face may have 34 letters and no digit."""
 _STEP = 4
 """Letters and digits between the beginnings of two parts of a key that are searched for: every part
-of `SHORTEST + _STEP - 1` (15) contains one of them."""
+of `_SHORTEST_PART + _STEP - 1` (15) contains one of them."""
 _CHANGES = 4
 """Changes between upper case, lower case and digits that make letters no words."""
 _NAMES = re.compile(
@@ -58,7 +58,7 @@ def key_in(text: str) -> str | None:
     known = _known()
     parts = {part: whose for value, whose in known.items() for part in _parts(value)}
     if parts:
-        for view in decodings(text):
+        for view in _decodings(text):
             for part, whose in parts.items():
                 if part in view:
                     return whose
@@ -96,7 +96,7 @@ def remember_url(url: str | None) -> None:
     except ValueError:
         return
     for part in (parts.username, parts.password, *query):
-        if part and len(part) >= _SHORTEST:
+        if part and len(part) >= _SHORTEST_KEY:
             _of_urls.update((part, unquote(part)))
 
 
@@ -122,8 +122,8 @@ def _parts(value: str) -> frozenset[bytes]:
     held = "".join(char for char in value if char.isascii() and char.isalnum())
     if not _is_random(held):
         return frozenset()
-    starts = {*range(0, len(held) - SHORTEST + 1, _STEP), len(held) - SHORTEST}
-    parts = [held[at : at + SHORTEST] for at in starts]
+    starts = {*range(0, len(held) - _SHORTEST_PART + 1, _STEP), len(held) - _SHORTEST_PART}
+    parts = [held[at : at + _SHORTEST_PART] for at in starts]
     found = {letters(part) for part in parts if _is_no_word(part)} or {letters(held)}
     return frozenset(
         each.translate(rotation)
@@ -134,7 +134,7 @@ def _parts(value: str) -> frozenset[bytes]:
 
 
 def _is_random(held: str) -> bool:
-    if len(held) < SHORTEST or held.isdigit():
+    if len(held) < _SHORTEST_PART or held.isdigit():
         return False
     is_mixed = held != held.lower() and held != held.upper()
     return any(map(str.isdigit, held)) or (is_mixed and len(held) >= _LETTERS_ONLY)
@@ -158,7 +158,7 @@ def _known() -> dict[str, str]:
     unescaped form."""
     values = dict.fromkeys(_of_urls, "a key of --base-url") | dict(_credentials())
     plain = {unescaped(value): whose for value, whose in values.items()}
-    values |= {value: whose for value, whose in plain.items() if len(value) >= _SHORTEST}
+    values |= {value: whose for value, whose in plain.items() if len(value) >= _SHORTEST_KEY}
     return {value: values[value] for value in sorted(values, key=len, reverse=True)}
 
 
@@ -166,11 +166,11 @@ def _credentials() -> Iterator[tuple[str, str]]:
     for name, text in os.environ.items():
         value = text.strip()
         # A repeated single character (`00000000`) is not a key, and is in many tables.
-        if len(value) >= _SHORTEST and len(set(value)) > 1 and _NAMES.search(name):
+        if len(value) >= _SHORTEST_KEY and len(set(value)) > 1 and _NAMES.search(name):
             yield value, f"the value of {name}"
 
 
-SHORTEST = 12
+_SHORTEST_PART = 12
 """Letters and digits. Shorter parts of a key are not searched for."""
 _LEVELS = 2
 _PASSES = 4
@@ -200,7 +200,7 @@ _ROT13 = bytes.maketrans(
     + (string.ascii_uppercase[13:] + string.ascii_uppercase[:13]).encode(),
 )
 _READABLE = re.compile(r"[^\0-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd]{12,}+")
-"""Text of at least `SHORTEST` characters. Random bytes contain few such runs."""
+"""Text of at least `_SHORTEST_PART` characters. Random bytes contain few such runs."""
 
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
 _BASE64 = (_LETTERS + b"+/-_", _LETTERS)
@@ -233,12 +233,12 @@ _MOST_STREAMS = 16
 _MOST_UNPACKED = 16 * 2**10
 
 
-def decodings(text: str) -> Iterator[bytes]:
+def _decodings(text: str) -> Iterator[bytes]:
     """The text and its decodings, as letters and digits in lower case, each once."""
     known: set[bytes] = set()
     for view in _views(_ascii(text), _LEVELS, set()):
         held = letters(view)
-        if len(held) >= SHORTEST and held not in known:
+        if len(held) >= _SHORTEST_PART and held not in known:
             known.add(held)
             yield held
 
@@ -311,7 +311,7 @@ def _from_base64(data: bytes) -> Iterator[bytes]:
 
 def _from_bits(data: bytes, base: int, alphabet: bytes, digits: bytes) -> Iterator[bytes]:
     found = data.translate(bytes.maketrans(alphabet, digits), _BYTES.translate(None, alphabet))
-    if len(found) < SHORTEST:
+    if len(found) < _SHORTEST_PART:
         return
     number, size = int(found, base), len(found)  # linear: the base is a power of two
     for offset in range(0, 8, 4 if base == 16 else 1):
@@ -330,7 +330,7 @@ def _from_base85(words: bytes, alphabet: bytes) -> Iterator[bytes]:
 def _from_numbers(data: bytes) -> Iterator[bytes]:
     """Character codes in decimal, octal or binary, also three digits each; one long number."""
     codes = _CODE.findall(data)
-    if len(codes) >= SHORTEST:
+    if len(codes) >= _SHORTEST_PART:
         yield _characters(codes)
         yield _characters([code for code in codes if not code.strip(b"01234567")], 8)
     yield _characters(_BINARY_CODE.findall(data.replace(b"0b", b" ")), 2)

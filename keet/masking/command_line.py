@@ -135,9 +135,9 @@ def _is_secret(text: str, found: re.Match[str], value: str) -> bool:
     if not found["dash"] and _is_space(found["separator"]) and not _is_set(text, found):
         if not _BARE.fullmatch(name) and not _SETTING_VALUE.fullmatch(value):
             return False
-        if value.isalpha() or (name.lower() == "login" and not is_random(value, 16)):
+        if value.isalpha() or (name.lower() == "login" and not _is_random(value, 16)):
             return False
-    return is_secret(name, value)
+    return _says_secret(name, value)
 
 
 def _is_set(text: str, found: re.Match[str]) -> bool:
@@ -165,7 +165,7 @@ def _takes_value(text: str, found: re.Match[str]) -> bool:
     if not text.startswith("-", found.end()):
         return True
     word = _RUN.match(text, found.end(), found.end() + _DECISIVE)  # the next option, usually
-    return word is not None and is_random(word[0], 8)
+    return word is not None and _is_random(word[0], 8)
 
 
 def _value(text: str, start: int, found: re.Match[str], limit: int) -> Span:
@@ -241,7 +241,7 @@ def _short_options(text: str) -> Iterator[Span]:
         if found["option"] in "uU":
             value = found["value"].strip("\"'")
             share = _SHARE_USER.fullmatch(value) if found["option"] == "U" else None
-            if share or has_password(value):
+            if share or _has_password(value):
                 sign = "%" if share else ":"
                 yield text.index(sign, start) + 1, end - (text[end - 1] in _PLAIN_QUOTES)
             user_end = end if _USER_NAME.fullmatch(found["value"]) else -1
@@ -342,7 +342,7 @@ _DIGITS = re.compile(r"\d{4,12}")
 _USER = re.compile(r"(?P<user>[^:\s]*):(?P<password>.+)", 16)
 
 
-def is_secret(name: str, value: str) -> bool:
+def _says_secret(name: str, value: str) -> bool:
     """Whether this value of an option, variable or field is to be masked."""
     words = _deciding(name)
     if not words or not value:
@@ -402,16 +402,16 @@ def _is_credential(before: Sequence[str], last: str, value: str) -> bool:
         return not (_NUMBER.fullmatch(value) or _PATH.fullmatch(value))
     if last == "oauth":
         return _PASS_VALUE.fullmatch(value) is not None
-    return _has_login(last, value) or (last in _WEAK and is_random(value, 16))
+    return _has_login(last, value) or (last in _WEAK and _is_random(value, 16))
 
 
 def _has_login(last: str, value: str) -> bool:
     """`--user bob:x`, but not `--login host:22`."""
     if last == "login":
-        return has_password(value) and not value.rpartition(":")[2].isdigit()
-    if last == "auth" and is_random(value, 8):
+        return _has_password(value) and not value.rpartition(":")[2].isdigit()
+    if last == "auth" and _is_random(value, 8):
         return True
-    return last in ("auth", "user") and has_password(value)
+    return last in ("auth", "user") and _has_password(value)
 
 
 _LISTS = _words("passwords secrets credential credentials creds authorization")
@@ -435,7 +435,7 @@ def _is_token(before: Sequence[str], value: str) -> bool:
     return not _SPECIAL.fullmatch(value)
 
 
-def has_password(value: str) -> bool:
+def _has_password(value: str) -> bool:
     """`user:password`, but not `1000:1000` (user and group) or `C:\\path`."""
     found = _USER.fullmatch(value)
     if found is None or (found["user"] + found["password"]).isdigit():
@@ -443,7 +443,7 @@ def has_password(value: str) -> bool:
     return not (len(found["user"]) == 1 and found["password"][0] in "\\/")
 
 
-def is_random(value: str, shortest: int) -> bool:
+def _is_random(value: str, shortest: int) -> bool:
     """Letters and digits in an order that words and numbers rarely have."""
     return len(value) >= shortest and _changes(value) > 0.3
 

@@ -26,7 +26,7 @@ _DIMENSIONS: Mapping[str, tuple[Mapping[str, int], float]] = {
 """Units with dimensions, in SI. All others count things (sectors, instructions)."""
 _DEGREE = 4
 """Powers of a unit beyond this are a mistake."""
-_LARGEST = 1e30
+_LARGEST_VALUE = 1e30
 
 Powers = tuple[tuple[str, int], ...]
 """Units with their powers, by name: bytes per second are `(("byte", 1), ("s", -1))`."""
@@ -94,14 +94,14 @@ def bare(number: float) -> UnitValue:
 def add(one: UnitValue, other: UnitValue, sign: int = 1) -> UnitValue:
     if sign < 0 and one.is_bare and one.number == 1 and other.is_percent:
         one = value_of(100, "%")  # the 1 in `1 - hit_rate` is 100 %, not 1 %
-    one, other = same_things(one, other)
+    one, other = _same_things(one, other)
     kept = one if one.has_dimension or one.things or one.is_percent else other
     return checked(
         kept._replace(number=one.number + sign * other.number, is_bare=_bare(one, other))
     )
 
 
-def same_things(one: UnitValue, other: UnitValue) -> tuple[UnitValue, UnitValue]:
+def _same_things(one: UnitValue, other: UnitValue) -> tuple[UnitValue, UnitValue]:
     """Raises ValueProblem if the values count different things."""
     if one.things and other.things and one.things != other.things:
         raise ValueProblem(f"{unit_name(one)} and {unit_name(other)} are different units")
@@ -186,7 +186,7 @@ def _bare(one: UnitValue, other: UnitValue) -> bool:
 
 
 def checked(value: UnitValue) -> UnitValue:
-    if not math.isfinite(value.number) or abs(value.number) > _LARGEST:
+    if not math.isfinite(value.number) or abs(value.number) > _LARGEST_VALUE:
         raise ValueProblem("it is too large")
     return value
 
@@ -243,9 +243,9 @@ def _split(powers: Powers) -> tuple[list[str], list[str]]:
 
 # --- parsing
 
-LONGEST = 300
+_LONGEST_EXPRESSION = 300
 """Characters of an expression."""
-_DEEPEST = 20
+_DEEPEST_NESTING = 20
 _MOST_TOKENS = 100
 _LINE = (
     r"@(?:[\w./+-]+:\d+(?:\.\.[\w./+-]+(?::\d+)?)?"  # one line, or one before and one after
@@ -263,7 +263,7 @@ _TOKEN_IN_BRACKETS = re.compile(rf"\s*(?:(?P<number>{_REST}", re.ASCII)
 """Inside calls, a comma separates arguments: `min(16,128)`."""
 _SAME = {"≈": "~", "~=": "~", "≥": ">=", "≤": "<=", "×": "*", "÷": "/"}
 _BINDS = {"<<": 0, "+": 1, "-": 1, "*": 2, "/": 2}
-COMPARISONS = (">", "<", ">=", "<=", "==", "!=", "~")
+_COMPARISONS = (">", "<", ">=", "<=", "==", "!=", "~")
 UNITS = {
     "B": "byte", "KB": "Kbyte", "kB": "Kbyte", "MB": "Mbyte", "GB": "Gbyte", "TB": "Tbyte",
     "byte": "byte", "bytes": "byte", "ns": "ns", "us": "us", "ms": "ms", "s": "s",
@@ -274,7 +274,7 @@ UNITS = {
     "thread": "thread", "threads": "thread", "sample": "sample", "samples": "sample",
     "iteration": "iteration", "iterations": "iteration",
 }  # fmt: skip
-BINARY = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_BINARY = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
 class Node(NamedTuple):
@@ -288,8 +288,8 @@ class Node(NamedTuple):
 
 def parse(text: str) -> Node:
     """Raises ValueProblem."""
-    tokens = list(_tokens(text)) if len(text) <= LONGEST else []
-    if len(text) > LONGEST or len(tokens) > _MOST_TOKENS:
+    tokens = list(_tokens(text)) if len(text) <= _LONGEST_EXPRESSION else []
+    if len(text) > _LONGEST_EXPRESSION or len(tokens) > _MOST_TOKENS:
         raise ValueProblem("it is too long")
     return _Parser(tokens).whole()
 
@@ -317,7 +317,7 @@ class _Parser:
 
     def whole(self) -> Node:
         left = self._binary()
-        if (operator := self._next()) in COMPARISONS:
+        if (operator := self._next()) in _COMPARISONS:
             self._at += 1
             left = Node(operator, "", (left, self._binary()))
         if self._at < len(self._tokens):
@@ -344,7 +344,7 @@ class _Parser:
 
     def _deeper(self, inner: Callable[[], Node]) -> Node:
         self._depth += 1
-        if self._depth > _DEEPEST:
+        if self._depth > _DEEPEST_NESTING:
             raise ValueProblem("it is nested too deeply")
         found = inner()
         self._depth -= 1
@@ -364,7 +364,7 @@ class _Parser:
 
     def _with_unit(self, text: str) -> Node:
         unit = self._next()
-        if unit == "%" or unit in UNITS or unit in BINARY:
+        if unit == "%" or unit in UNITS or unit in _BINARY:
             self._at += 1
             return Node("number", f"{text} {unit}")
         return Node("number", text)
@@ -395,7 +395,7 @@ class _Parser:
 
 # --- values of names
 
-_SHOWN = {">=": "≥", "<=": "≤", "==": "=", "!=": "≠", "~": "≈", "*": "×", "**": "^"}
+_SHOWN_OPERATORS = {">=": "≥", "<=": "≤", "==": "=", "!=": "≠", "~": "≈", "*": "×", "**": "^"}
 ABOUT = 0.1
 """Relative difference up to which two numbers are about the same (`~`); assumed."""
 _EQUAL = 0.005
@@ -444,7 +444,7 @@ class EvaluatedExpression(NamedTuple):
 def evaluate(node: Node, lookup: Lookup) -> EvaluatedExpression:
     """Raises ValueProblem."""
     names = tuple(_names(node, lookup))
-    if node.kind in COMPARISONS:
+    if node.kind in _COMPARISONS:
         left, right = (_value(part, lookup) for part in node.parts)
         true = _holds(node.kind, *alike(left, right))
         text = _shown(_with_percent(node, left, right), lookup)
@@ -507,7 +507,7 @@ def _outcome(node: Node, lookup: Lookup) -> str:
 
 
 def _sides(node: Node) -> tuple[Node, ...]:
-    return node.parts if node.kind in COMPARISONS else (node,)
+    return node.parts if node.kind in _COMPARISONS else (node,)
 
 
 # --- evaluation
@@ -589,7 +589,7 @@ def _called(name: str, parts: list[UnitValue]) -> UnitValue:
 def _extreme(name: str, parts: list[UnitValue]) -> UnitValue:
     found = parts[0]
     for other in parts[1:]:
-        one, two = same_things(found, other)
+        one, two = _same_things(found, other)
         found = one if (one.number <= two.number) == (name == "min") else two
     return found
 
@@ -606,8 +606,8 @@ def _literal(text: str) -> UnitValue:
     number, _, unit = text.partition(" ")
     if not unit:
         return bare(_number(number))
-    if unit in BINARY:
-        return checked(value_of(_number(number) * BINARY[unit], "byte"))
+    if unit in _BINARY:
+        return checked(value_of(_number(number) * _BINARY[unit], "byte"))
     return checked(value_of(_number(number), UNITS.get(unit, unit)))
 
 
@@ -646,7 +646,7 @@ def _joined(node: Node, parts: list[str]) -> str:
         return f"({parts[0]})"
     if node.kind == "negative":
         return f"-{parts[0]}"
-    return f"{parts[0]} {_SHOWN.get(node.kind, node.kind)} {parts[1]}"
+    return f"{parts[0]} {_SHOWN_OPERATORS.get(node.kind, node.kind)} {parts[1]}"
 
 
 def _shown_number(text: str) -> str:

@@ -41,7 +41,7 @@ _NEAR = 160
 """Characters before a reference in which its label is searched: longer than any label."""
 _MOST_REFERENCES = 400
 """Per text; more are not resolved. An answer has a few dozen."""
-_LONGEST = 3_000
+_LONGEST_SENTENCE = 3_000
 """Characters of a sentence."""
 _MOST_SENTENCES = 1_000
 NOT_MEASURED = "not measured"
@@ -72,7 +72,7 @@ class _Reader:
 
     def sentence(self, text: str, end: str) -> Sentence:
         self._sentences += 1
-        if len(text) > _LONGEST or self._sentences > _MOST_SENTENCES:
+        if len(text) > _LONGEST_SENTENCE or self._sentences > _MOST_SENTENCES:
             return Sentence.of((text,), "the text is too long; write a few short sentences", end)
         read = list(self._parts(text))
         words = self._without_item("".join(each.words for each in read))

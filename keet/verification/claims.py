@@ -29,7 +29,7 @@ from keet.verification.sentences import SentenceSpan
 from keet.verification.subjects import LaunchLookup, LaunchName, TextPlace, row_place
 from keet.verification.verdicts import fits
 
-_FARTHEST = 120
+_FARTHEST_NAME = 120
 _CLOSE_BEHIND = 30
 _AGAIN = 20
 """Extra distance for using a name for a second number."""
@@ -208,7 +208,7 @@ def _closest_first(bonds: list[_Bond], chosen: dict[TextNumber, _Bond]) -> dict[
     queue = [(bond.cost, index, bond) for index, bond in enumerate(bonds)]
     heapify(queue)
     used = {bond.term for bond in chosen.values()}
-    while queue and queue[0][0] <= _FARTHEST:
+    while queue and queue[0][0] <= _FARTHEST_NAME:
         cost, index, bond = heappop(queue)
         if bond.number in chosen:
             continue
@@ -223,7 +223,7 @@ def _closest_first(bonds: list[_Bond], chosen: dict[TextNumber, _Bond]) -> dict[
 def _in_reach(text: str, number: TextNumber, term: Term) -> bool:
     """Fast test by distance. A name in a column after the number's column belongs to another
     number."""
-    if max(term.start - number.end, number.start - term.end) > _FARTHEST:
+    if max(term.start - number.end, number.start - term.end) > _FARTHEST_NAME:
         return False
     return not _NEXT_CELL.search(text, number.end, max(number.end, term.start))
 

@@ -116,7 +116,7 @@ class LaunchValues:
         yield from _window("other", [rest_of(each.view, each.account.leading(3))])
         yield from values_in_texts(texts_of(each), each.evidence)
         yield from values_of_evidence(each.evidence)
-        yield from group_values(self._groups.get(launch))
+        yield from _group_values(self._groups.get(launch))
         yield _count("launches of the report", len(self._profile.launches), "longest")
 
     @cached_property
@@ -178,11 +178,11 @@ class LaunchValues:
                 words = content_words("samples cover launch")
                 yield ComputedValue("share of the launch with samples", covered, words, "sentence")
             yield from _rest(found)
-            yield from executed_shares(found)
+            yield from _executed_shares(found)
             for spot in found.rows:
                 if (row := _row_of(spot, entries)) is not None:
                     yield from _spot(spot, row)
-                    yield from stall_values(spot, row)
+                    yield from _stall_values(spot, row)
 
     def code(self, launch: Launch) -> Iterator[ComputedValue]:
         """Numbers about the purpose of executed instructions, in `keet hotspots`."""
@@ -194,15 +194,15 @@ class LaunchValues:
             words = content_words(PURPOSES[purpose.value])
             yield ComputedValue(label, Quantity(100 * share, "%"), words, "cell")
         yield from _purposes(found)
-        yield from wait_values(found)
-        yield from loop_values(found)
+        yield from _wait_values(found)
+        yield from _loop_values(found)
 
     def pointers(self, launch: Launch) -> Iterator[ComputedValue]:
         """Bytes read per pointer, in `keet hotspots`: the slowest source."""
         found = self._code(launch)
         if found:
             yield from _pointers(found)
-            yield from access_values(found, launch.function_starts)
+            yield from _access_values(found, launch.function_starts)
 
     def _code(self, launch: Launch) -> MachineCode | None:
         from keet.analysis.sass.machine_code import machine_code
@@ -399,7 +399,7 @@ def row_key(location: Location | None) -> RowKey:
     return (file_name(location.file), location.line) if location else ("", NO_LINE)
 
 
-def stall_values(spot: Spot, row: RowKey) -> Iterator[ComputedValue]:
+def _stall_values(spot: Spot, row: RowKey) -> Iterator[ComputedValue]:
     """`Short Scoreboard 1 for the load at 0x00d0`, below the row of an instruction or a line."""
     for reason, count in spot.samples_by_reason.items():
         label = stalls()[reason].label
@@ -407,7 +407,7 @@ def stall_values(spot: Spot, row: RowKey) -> Iterator[ComputedValue]:
         yield ComputedValue(f"{label} samples", Quantity(count, "sample"), words, "window", row)
 
 
-def executed_shares(found: Hotspots) -> Iterator[ComputedValue]:
+def _executed_shares(found: Hotspots) -> Iterator[ComputedValue]:
     """`18,874,368 executed warp instructions (39.1% of all)`."""
     total = sum(spot.executed or 0 for spot in found.rows)
     words = content_words("instruction")
@@ -417,7 +417,7 @@ def executed_shares(found: Hotspots) -> Iterator[ComputedValue]:
         yield ComputedValue("share of the executed instructions", share, words, "window", row)
 
 
-def wait_values(code: MachineCode) -> Iterator[ComputedValue]:
+def _wait_values(code: MachineCode) -> Iterator[ComputedValue]:
     """`110 samples (41.7%) at other lines wait for this line: slow.cu:9 110 (Drain)`."""
     total = sum(wait.samples for wait in code.waits)
     sums: dict[RowKey, Counter[tuple[RowKey, str]]] = {}
@@ -439,7 +439,7 @@ def wait_values(code: MachineCode) -> Iterator[ComputedValue]:
             yield ComputedValue(label, Quantity(own, "sample"), words, "sentence", waiting)
 
 
-def access_values(code: MachineCode, entries: Iterable[int]) -> Iterator[ComputedValue]:
+def _access_values(code: MachineCode, entries: Iterable[int]) -> Iterator[ComputedValue]:
     """`0x0120 load, 4 B`, and its lane stride."""
     from keet.analysis.sass.analyses.widths import lane_stride
 
@@ -456,7 +456,7 @@ def access_values(code: MachineCode, entries: Iterable[int]) -> Iterator[Compute
             yield ComputedValue("lane stride", Quantity(stride, "byte"), words, "window", row)
 
 
-def loop_values(code: MachineCode) -> Iterator[ComputedValue]:
+def _loop_values(code: MachineCode) -> Iterator[ComputedValue]:
     """`loop1 from 0x0460: 244 iterations per entry, 58 instructions per iteration`."""
     for loop in code.program.flow.loops:
         if loop.trips is not None:
@@ -485,7 +485,7 @@ _COVERED = 0.6
 """Share of the words of a name that must be present: its end may be cut off."""
 
 
-def group_values(group: LaunchGroup | None) -> Iterator[ComputedValue]:
+def _group_values(group: LaunchGroup | None) -> Iterator[ComputedValue]:
     """`launches of this shape, which take 12.99 us to 24.16 us`: their range."""
     words = content_words("launches shape")
     if group is not None and len(group.launches) > 1:

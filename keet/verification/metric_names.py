@@ -286,15 +286,13 @@ def terms_in(text: str) -> tuple[Term, ...]:
     found = find_terms(text)
     added: list[Term] = []
     for term in _by_context(text):
-        over = [other for other in (*found, *added) if _overlap(term, other)]
+        over = [
+            other for other in (*found, *added) if term.start < other.end and other.start < term.end
+        ]
         if all(other.entry.weak or other.entry.part for other in over):
             found = [other for other in found if other not in over]
             added.append(term)
     return tuple(sorted([*found, *added]))
-
-
-def _overlap(one: Term, other: Term) -> bool:
-    return one.start < other.end and other.start < one.end
 
 
 def _by_context(text: str) -> Iterator[Term]:

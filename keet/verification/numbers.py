@@ -50,7 +50,7 @@ _DIGIT = re.compile(r"\d")
 _DIGITS = re.compile(r"\d+")
 _MOST_DIGITS = 300
 """Longer numbers exceed a float and are skipped."""
-_FARTHEST = 40
+_FARTHEST_UNIT = 40
 """Most characters between two numbers that share a unit."""
 _SIZE = r"(?:\d{1,3}(?:,\d{3}){1,5}|\d{1,18})"
 _SHAPE = re.compile(
@@ -179,7 +179,7 @@ def _said(text: str, match: re.Match[str], written: str, end: int, power: int) -
     digits = int(whole.translate(_NO_GROUPING) + fraction)
     value = _decimal(digits * factor, tens - len(fraction))
     half = _decimal(5 * factor, tens - len(fraction) - 1)
-    if not fraction and digits and is_hedged(before):  # `about 100` is not 132
+    if not fraction and digits and _is_hedged(before):  # `about 100` is not 132
         zeros = len(str(digits)) - len(str(digits).rstrip("0"))
         half = _decimal(5 * factor, tens + zeros - 1)
         half = min(half, _decimal(digits * factor, tens - 1)) if zeros else half
@@ -220,7 +220,7 @@ def _with_shared_units(text: str, numbers: list[TextNumber]) -> list[TextNumber]
 
 
 def _lends_unit(text: str, this: TextNumber, after: TextNumber) -> bool:
-    if after.start - this.end > _FARTHEST or not (after.unit or _SCALED.search(after.text)):
+    if after.start - this.end > _FARTHEST_UNIT or not (after.unit or _SCALED.search(after.text)):
         return False
     return _JOINED.fullmatch(text, this.end, after.start) is not None
 
@@ -301,7 +301,7 @@ def bound_before(before: str) -> Bound | None:
     return "above" if _ABOVE.search(before) else None
 
 
-def is_hedged(before: str) -> bool:
+def _is_hedged(before: str) -> bool:
     """`about`, `nearly`."""
     return _may_end(before, _HEDGE_ENDS) and _HEDGE.search(before) is not None
 
@@ -322,8 +322,8 @@ TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "nin
 _WORDS = {word: n for n, word in enumerate(ONES)}
 _WORDS |= {word: 10 * n for n, word in enumerate(TENS, 2)} | {"dozen": 12}
 _SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
-ANY_WORD = "|".join([*_WORDS, *_SCALES])
-WORDS = rf"(?:a\s+)?(?:{ANY_WORD})(?:[\s-]+(?:{ANY_WORD})){{0,5}}"
+_ANY_WORD = "|".join([*_WORDS, *_SCALES])
+WORDS = rf"(?:a\s+)?(?:{_ANY_WORD})(?:[\s-]+(?:{_ANY_WORD})){{0,5}}"
 PARTS = {"half": 2, "third": 3, "quarter": 4, "fifth": 5, "sixth": 6, "eighth": 8, "tenth": 10}
 FRACTION = rf"(?:(?:an?|one|two|three|four|five|nine)\s+)?(?:{'|'.join(PARTS)})s?"
 

@@ -82,14 +82,14 @@ class RelationChecker:
             for relation in find_relations(text)
             if not _NOT_THESE.search(text)
         ]
-        limits = () if _NOT_THESE.search(text) else limiter_checks(text, self._facts, spoken_of)
+        limits = () if _NOT_THESE.search(text) else _limiter_checks(text, self._facts, spoken_of)
         return [check for check in (*found, *limits) if check is not None]
 
     def _one(
         self, relation: Relation, text: str, claims: Sequence[Claim], spoken_of: Sequence[Launch]
     ) -> RelationDocument | None:
         if relation.kind in ("most", "least"):
-            known = check_ranking(relation, text, self._facts, spoken_of)
+            known = _check_ranking(relation, text, self._facts, spoken_of)
         elif relation.kind == "unclear":
             known = None
         else:
@@ -126,7 +126,8 @@ class RelationChecker:
         end = min(relation.end + _REACH, after.start() if after else len(text))
         terms = list(filter(_is_operand, terms_in(text)))
         before = [term for term in terms if begin <= term.start < relation.start][::-1]
-        inside = [term for term in terms if _within(term, relation.between)]
+        first, last = relation.between
+        inside = [term for term in terms if first <= term.start < last]
         behind = [term for term in terms if relation.end <= term.start < end]
         if (
             not before
@@ -195,10 +196,6 @@ def _is_operand(term: Term) -> bool:
     """Whether a term can be compared: not weak words, except stalls, and not totals."""
     is_stall = term.metric_ids[0].startswith(STALL_SHARE)
     return (is_stall or not term.entry.weak) and not _WHOLES.intersection(term.metric_ids)
-
-
-def _within(term: Term, span: tuple[int, int]) -> bool:
-    return span[0] <= term.start < span[1]
 
 
 def _elliptic(first: Term, left: _Side, right: _Side) -> list[Term]:
@@ -319,7 +316,7 @@ class _Ranked(NamedTuple):
     """Names that may not belong to the ranking."""
 
 
-def check_ranking(
+def _check_ranking(
     relation: Relation, text: str, facts: ReportValues, spoken_of: Sequence[Launch]
 ) -> tuple[ClaimVerdict, str] | None:
     """None: keet does not know what is ranked."""
@@ -336,16 +333,15 @@ def check_ranking(
     reason = Sentence("in order: {words}", words=Sentence(", ").join(words))
     if ranked.said == order[0] or ranked.values[ranked.said] == ranked.values[order[0]]:
         is_so = True
-    elif ranked.said == best or (_is_close(ranked, order[0]) and _is_printed(facts)):
+    elif ranked.said == best or (
+        _is_close(ranked, order[0])
+        and any(launch.is_printed for launch in facts.launches.of_each_kernel)
+    ):
         return None
     else:
         is_so = False
     is_right = is_so is not relation.is_negated
     return "confirmed" if is_right else "contradicted", reason
-
-
-def _is_printed(facts: ReportValues) -> bool:
-    return any(launch.is_printed for launch in facts.launches.of_each_kernel)
 
 
 def _is_close(ranked: _Ranked, first: str) -> bool:
@@ -432,11 +428,11 @@ def _subjects(text: str, facts: ReportValues, spoken_of: Sequence[Launch]) -> Se
 def _nearest(relation: Relation, text: str, fits: Callable[[Term], bool]) -> Term | None:
     """The name that the text ranks first: the nearest on either side."""
     terms = [term for term in terms_in(text) if fits(term)]
-    return min(terms, key=lambda term: _distance(term, relation), default=None)
-
-
-def _distance(term: Term, relation: Relation) -> int:
-    return max(relation.start - term.end, term.start - relation.end)
+    return min(
+        terms,
+        key=lambda term: max(relation.start - term.end, term.start - relation.end),
+        default=None,
+    )
 
 
 _UNIT = (
@@ -474,7 +470,7 @@ _BEHIND = 20.0
 _UNCLEAR = "not checked: how busy the units are does not decide it; `keet explain` says what limits"
 
 
-def limiter_checks(
+def _limiter_checks(
     text: str, facts: ReportValues, spoken_of: Sequence[Launch]
 ) -> Iterator[RelationDocument]:
     """One for each claim of a limiter in the sentence."""

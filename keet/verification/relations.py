@@ -127,7 +127,7 @@ def find_relations(text: str) -> list[Relation]:
 def _all(text: str) -> Iterator[Relation]:
     for match in _COMPARED.finditer(text):
         # `more than 60 %` is a bound
-        if _has_factor(match) or not _NUMBER_NEXT.match(text, match.end()):
+        if any(match[name] for name in _FACTORS) or not _NUMBER_NEXT.match(text, match.end()):
             yield _relation(match, "more" if match["more"] else "less")
     for match in _AS.finditer(text):
         down = match["how"].lower() in _DOWN_HOW
@@ -144,10 +144,6 @@ def _all(text: str) -> Iterator[Relation]:
             continue  # `the cycles of the longest one` does not say which one
         ordinal = _ORDINAL.search(text, max(0, match.start() - 12), match.end())
         yield _relation(match, "unclear" if ordinal else "most" if match["most"] else "least")
-
-
-def _has_factor(match: re.Match[str]) -> bool:
-    return any(match[name] for name in _FACTORS)
 
 
 def _relation(match: re.Match[str], kind: RelationKind) -> Relation:

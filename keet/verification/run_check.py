@@ -66,12 +66,12 @@ _TOTAL = re.compile(
     r"\bin total\b|\baltogether\b|\bin all\b|\bGPU time\b|\badd up\b", re.IGNORECASE
 )
 _OF_RUN = re.compile(r"\s*of\s+(?:the\s+)?(?:(?:whole|plain)\s+)?(?:run|GPU time)\b", re.IGNORECASE)
-_COUNTED: tuple[tuple[RunValueKind, re.Pattern[str]], ...] = (
+_COUNTED: tuple[tuple[_RunValueKind, re.Pattern[str]], ...] = (
     ("launches", re.compile(r"\s*(?:of\s+its\s+shape|launch(?:es)?\b)")),
     ("kernels", re.compile(r"\s*kernels?\b")),
     ("faults", re.compile(r"\s*groups\s+of\s+(?:GPU\s+)?page\s+faults")),
 )
-_UNITS: Mapping[str, RunValueKind] = {
+_UNITS: Mapping[str, _RunValueKind] = {
     "%": "share",
     "byte": "bytes",
     "x": "factor",
@@ -103,7 +103,7 @@ _FIGURES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
 """Words that name a figure of the run, and the labels of the values."""
 _REPRESENTS = re.compile(r"\b(?:stands? for|represents?)\b")
 _NEAR_BEHIND = 30
-_FARTHEST = 80
+_FARTHEST_MENTION = 80
 """Largest distance between a number and the words that say it is about the run."""
 _COMBINED = {"sum": "total", "mean": "average", "every": "each"}
 """What a quantifier makes of the values of a run table."""
@@ -115,7 +115,7 @@ _MIGHT_BE = "the text states a possibility, not a measurement"
 def with_run_checks(found: Iterable[CheckedSentence], profile: Profile) -> list[CheckedSentence]:
     """The results of `verify_text`, with numbers about the run checked against the run table: times
     under replay are different."""
-    subjects = run_subjects(profile)
+    subjects = _run_subjects(profile)
     if subjects is None:
         return list(found)
     checker = _RunChecker(subjects)
@@ -125,17 +125,17 @@ def with_run_checks(found: Iterable[CheckedSentence], profile: Profile) -> list[
 class _Named(NamedTuple):
     start: int
     end: int
-    subject: RunSubject
+    subject: _RunSubject
 
 
 class _RunChecker:
-    def __init__(self, subjects: RunSubjects) -> None:
+    def __init__(self, subjects: _RunSubjects) -> None:
         self._run = subjects.run
         self._launches = {each.launch: each for each in subjects.parts if each.launch is not None}
         self._kernels = {name: each for each in subjects.parts for name in each.names}
         longest = sorted(map(re.escape, self._kernels), key=len, reverse=True)
         self._names = re.compile(rf"(?<!\w)(?:{'|'.join(longest)})(?!\w)") if longest else None
-        self._topic: RunSubject | None = None
+        self._topic: _RunSubject | None = None
         """What the last sentence was about: `it` in the next one."""
 
     def checked(self, each: CheckedSentence) -> CheckedSentence:
@@ -194,7 +194,7 @@ class _RunChecker:
         if len(subjects) == 1 and len(said) == 1 and kinds[0] in ("total", "single"):
             is_average = number.unit.endswith("/launch")  # `2.41 ms per launch`
             combined = "average" if is_average else _COMBINED.get(min(said))
-            kind: RunValueKind = "total" if combined == "total" else "single"
+            kind: _RunValueKind = "total" if combined == "total" else "single"
             values = self._of(subjects[0], (kind,), text, start, end)
             fitting = [value for value in values if agrees(number, value.quantity)]
             if values and not fitting:
@@ -209,7 +209,7 @@ class _RunChecker:
 
     def _subject(
         self, text: str, start: int, end: int, named: Sequence[_Named]
-    ) -> RunSubject | None:
+    ) -> _RunSubject | None:
         """None: the text does not say."""
         if _RUN_ITSELF.search(text[:start]):
             return self._run
@@ -223,8 +223,8 @@ class _RunChecker:
 
     def _readings(
         self,
-        subject: RunSubject | None,
-        kinds: tuple[RunValueKind, ...],
+        subject: _RunSubject | None,
+        kinds: tuple[_RunValueKind, ...],
         text: str,
         at: tuple[int, int],
         named: Sequence[_Named],
@@ -247,7 +247,7 @@ class _RunChecker:
         return found
 
     def _of(
-        self, subject: RunSubject, kinds: Iterable[RunValueKind], text: str, start: int, end: int
+        self, subject: _RunSubject, kinds: Iterable[_RunValueKind], text: str, start: int, end: int
     ) -> list[ReportValue]:
         """Of the run, the times and shares that the nearest words name: its GPU time is not its
         wall time."""
@@ -273,8 +273,8 @@ def _unjudged(relation: RelationDocument) -> RelationDocument:
 
 def _contradicted(
     check: CheckedNumber,
-    subject: RunSubject | None,
-    kinds: tuple[RunValueKind, ...],
+    subject: _RunSubject | None,
+    kinds: tuple[_RunValueKind, ...],
     text: str,
     end: int,
 ) -> CheckedNumber:
@@ -293,14 +293,14 @@ def _contradicted(
     return check
 
 
-def _is_about_run(text: str, start: int, end: int, kinds: tuple[RunValueKind, ...]) -> bool:
+def _is_about_run(text: str, start: int, end: int, kinds: tuple[_RunValueKind, ...]) -> bool:
     """Whether words about the run are nearer to the number than words about the replay."""
     is_time = kinds[0] in ("total", "single")
     if is_time and (_OF_GPU_TIME.match(text, end) or _RUN_ITSELF.search(text[:start])):
         return True
     run = _nearest(_IN_RUN if is_time else _RUN, text, start, end)
     replay = _nearest(_REPLAY, text, start, end)
-    return run is not None and run <= _FARTHEST and (replay is None or run < replay)
+    return run is not None and run <= _FARTHEST_MENTION and (replay is None or run < replay)
 
 
 def _nearest(pattern: re.Pattern[str], text: str, start: int, end: int) -> int | None:
@@ -313,7 +313,7 @@ def _distance(text: str, match: re.Match[str], start: int, end: int) -> int:
     return len(between) + sum(cost * len(part.findall(between)) for part, cost in _PARTED)
 
 
-def _kinds(text: str, number: TextNumber, end: int, start: int) -> tuple[RunValueKind, ...]:
+def _kinds(text: str, number: TextNumber, end: int, start: int) -> tuple[_RunValueKind, ...]:
     """Kinds of values that the number may be, by its unit and the words next to it; empty if run
     tables have no such values."""
     unit, _, per = number.unit.partition("/")
@@ -332,12 +332,12 @@ def _clause(text: str, start: int, end: int) -> str:
     return text[before[-1] if before else 0 : after.start() if after else len(text)]
 
 
-RunValueKind = Literal[
+_RunValueKind = Literal[
     "total", "single", "launches", "kernels", "faults", "share", "factor", "bytes"
 ]
 """`total`: time of all launches together; `single`: time of one launch."""
 
-_KINDS_OF_LAUNCH: dict[str, RunValueKind] = {
+_KINDS_OF_LAUNCH: dict[str, _RunValueKind] = {
     "run_launches": "launches",
     "run_launches_of_shape": "launches",
     "run_share": "share",
@@ -351,7 +351,7 @@ _KINDS_OF_LAUNCH: dict[str, RunValueKind] = {
     "replay_factor": "factor",
 }
 
-_KINDS_OF_RUN: dict[str, RunValueKind] = {
+_KINDS_OF_RUN: dict[str, _RunValueKind] = {
     "run_busy_time": "total",
     "run_span": "total",
     "run_total_time": "total",
@@ -362,55 +362,55 @@ _KINDS_OF_RUN: dict[str, RunValueKind] = {
 }
 
 
-class RunValue(NamedTuple):
-    kind: RunValueKind
+class _RunValue(NamedTuple):
+    kind: _RunValueKind
     report_value: ReportValue
 
 
-class RunSubject(NamedTuple):
+class _RunSubject(NamedTuple):
     """A run, kernel or launch that a sentence may be about; the most specific values come first."""
 
     names: tuple[str, ...]
     launch: int | None
     """Launch number in the report; None: a kernel, or the run."""
-    facts: tuple[RunValue, ...]
+    facts: tuple[_RunValue, ...]
 
-    def of(self, *kinds: RunValueKind) -> list[ReportValue]:
+    def of(self, *kinds: _RunValueKind) -> list[ReportValue]:
         return [fact.report_value for fact in self.facts if fact.kind in kinds]
 
 
-class RunSubjects(NamedTuple):
-    run: RunSubject
-    parts: tuple[RunSubject, ...]
+class _RunSubjects(NamedTuple):
+    run: _RunSubject
+    parts: tuple[_RunSubject, ...]
     """Kernels and launches."""
 
 
-def run_subjects(profile: Profile) -> RunSubjects | None:
+def _run_subjects(profile: Profile) -> _RunSubjects | None:
     """None if there is no run table."""
     run, positions = whole_run(profile), profile.in_run
     if run is None or positions is None:
         return None
-    launches: dict[int, list[RunValue]] = {}
+    launches: dict[int, list[_RunValue]] = {}
     for number, piece in launch_evidence(profile, positions):
         if piece.metric in _KINDS_OF_LAUNCH:
-            found = RunValue(_KINDS_OF_LAUNCH[piece.metric], _reading(piece, number))
+            found = _RunValue(_KINDS_OF_LAUNCH[piece.metric], _reading(piece, number))
             launches.setdefault(number, []).append(found)
     parts = [
-        RunSubject((), number, tuple(sorted(facts, key=lambda fact: fact.kind != "single")))
+        _RunSubject((), number, tuple(sorted(facts, key=lambda fact: fact.kind != "single")))
         for number, facts in launches.items()
     ]
     parts += [_kernel(row, positions.table.kernels, profile, launches) for row in run.kernels]
-    return RunSubjects(RunSubject((), None, tuple(_of_run(run))), tuple(parts))
+    return _RunSubjects(_RunSubject((), None, tuple(_of_run(run))), tuple(parts))
 
 
 def _reading(piece: Evidence, launch: int | None = None) -> ReportValue:
     return ReportValue(piece.label, Quantity(piece.value, piece.unit), None, launch)
 
 
-def _of_run(run: WholeRun) -> Iterator[RunValue]:
+def _of_run(run: WholeRun) -> Iterator[_RunValue]:
     pieces = run.book.by_slug()
     yield from (
-        RunValue(kind, _reading(pieces[name]))
+        _RunValue(kind, _reading(pieces[name]))
         for name, kind in _KINDS_OF_RUN.items()
         if name in pieces
     )
@@ -419,7 +419,7 @@ def _of_run(run: WholeRun) -> Iterator[RunValue]:
     yield from _of_memory(run)
 
 
-def _of_memory(run: WholeRun) -> Iterator[RunValue]:
+def _of_memory(run: WholeRun) -> Iterator[_RunValue]:
     moved, managed = run.migrations, run.managed_bytes
     if moved is not None:
         yield _fact("faults", "groups of GPU page faults in the run", moved.fault_groups, "")
@@ -433,8 +433,8 @@ def _kernel(
     row: KernelRow,
     kernels: Sequence[KernelRun],
     profile: Profile,
-    launches: dict[int, list[RunValue]],
-) -> RunSubject:
+    launches: dict[int, list[_RunValue]],
+) -> _RunSubject:
     shapes = [kernel for kernel in kernels if (kernel.full or kernel.short) == row.kernel_full]
     named = [profile.launches[number].name for number in row.profiled]
     names = {row.kernel, *(n for each in named for n in (each.short, each.full, each.function))}
@@ -449,27 +449,27 @@ def _kernel(
         ),
         *_of_single_launches(row, shapes),
     ]
-    return RunSubject(tuple(filter(None, names)), None, tuple(facts))
+    return _RunSubject(tuple(filter(None, names)), None, tuple(facts))
 
 
-def _of_kernel(row: KernelRow, shapes: Sequence[KernelRun]) -> Iterator[RunValue]:
+def _of_kernel(row: KernelRow, shapes: Sequence[KernelRun]) -> Iterator[_RunValue]:
     share, launches, busy, *_ = row.evidence
-    yield RunValue("total", _reading(busy))
-    yield RunValue("launches", _reading(launches))
-    yield RunValue("share", _reading(share))
+    yield _RunValue("total", _reading(busy))
+    yield _RunValue("launches", _reading(launches))
+    yield _RunValue("share", _reading(share))
     total = sum(kernel.total_ns for kernel in shapes)
     yield _fact("total", f"sum of durations of {row.kernel}", total, "ns")
 
 
-def _of_single_launches(row: KernelRow, shapes: Sequence[KernelRun]) -> Iterator[RunValue]:
+def _of_single_launches(row: KernelRow, shapes: Sequence[KernelRun]) -> Iterator[_RunValue]:
     total, launches = sum(k.total_ns for k in shapes), sum(k.launches for k in shapes)
     if launches:
         yield _fact("single", f"average duration of {row.kernel}", total / launches, "ns")
-    yield from (RunValue("single", _reading(end)) for end in row.evidence[3:])
+    yield from (_RunValue("single", _reading(end)) for end in row.evidence[3:])
     for kernel in shapes:
         if kernel.median_ns is not None:
             yield _fact("single", f"median duration of {row.kernel}", kernel.median_ns, "ns")
 
 
-def _fact(kind: RunValueKind, label: str, value: float, unit: str) -> RunValue:
-    return RunValue(kind, ReportValue(label, Quantity(value, unit), None, None))
+def _fact(kind: _RunValueKind, label: str, value: float, unit: str) -> _RunValue:
+    return _RunValue(kind, ReportValue(label, Quantity(value, unit), None, None))

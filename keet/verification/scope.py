@@ -344,7 +344,7 @@ def _named(sentence: Sentence) -> tuple[Launch, ...] | None:
     names, text = sentence.names, sentence.text
     if not names:
         return ()
-    if not _is_list(text, names):
+    if not all(_LISTED.fullmatch(text, a.end, b.start) for a, b in pairwise(names)):
         return None
     counted = [q for q in sentence.quantifiers if q.noun or q.kind in ("all", "every")]
     first, last = names[0], names[-1]
@@ -359,10 +359,6 @@ def _named(sentence: Sentence) -> tuple[Launch, ...] | None:
         return None
     apart = any(_STOP.search(text, last.end, q.start) for q in counted if q.start > last.end)
     return None if apart or any(q.start < first.start for q in counted) else _union(names)
-
-
-def _is_list(text: str, names: Sequence[LaunchName]) -> bool:
-    return all(_LISTED.fullmatch(text, a.end, b.start) for a, b in pairwise(names))
 
 
 def _are_listed(text: str, one: LaunchName, two: LaunchName) -> bool:

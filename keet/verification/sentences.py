@@ -39,7 +39,7 @@ _CHANGE_AFTER = re.compile(r"\s*→ \S{0,30}\d")
 """The two parts of such a row that was wrapped before its arrow."""
 _SHORT_LINE = 40
 """Shorter lines were not wrapped."""
-_LONGEST = 1000
+_LONGEST_SENTENCE = 1000
 """Characters; longer sentences are cut at a space."""
 
 
@@ -92,8 +92,11 @@ def _goes_on(before: str, line: str, width: int) -> bool:
 def _trimmed(text: str, without_code: str, first: int, last: int) -> Iterator[SentenceSpan]:
     while first < last:
         cut = last
-        if last - first > _LONGEST:
-            cut = without_code.rfind(" ", first + 1, first + _LONGEST) + 1 or first + _LONGEST
+        if last - first > _LONGEST_SENTENCE:
+            cut = (
+                without_code.rfind(" ", first + 1, first + _LONGEST_SENTENCE) + 1
+                or first + _LONGEST_SENTENCE
+            )
         part = without_code[first:cut]
         if part.strip():
             start = first + len(part) - len(part.lstrip())
@@ -135,9 +138,9 @@ _ASIDE = re.compile(
 _ID = r"[^\[\],\s#]{1,120}#[\w.]{1,40}"
 _CITATION = re.compile(rf"\[{_ID}(?:,\s?{_ID}){{0,20}}\]")
 """Ids of evidence, as keet and models cite them: `[l2_hit_rate_pct#0]`."""
-_LEAST = 8
+_SHORTEST_QUOTATION = 8
 """Characters of a line of code, at least, that a quotation must contain."""
-_SHORTEST = 4
+_SHORTEST_CODE_LINE = 4
 """Shorter lines of code occur in many texts by chance."""
 _REACH = 600
 """Characters after a place in which its code is searched."""
@@ -187,7 +190,7 @@ class _Source:
             self._files[name] = list(self._texts(name))
         texts = (lines for lines in self._files[name] if 1 <= place.line <= len(lines))
         found = {lines[place.line - 1].strip() for lines in texts}
-        return {line for line in found if len(line) >= _SHORTEST}
+        return {line for line in found if len(line) >= _SHORTEST_CODE_LINE}
 
     def _texts(self, name: str) -> Iterator[list[str]]:
         texts = {
@@ -205,7 +208,7 @@ def _quotation(text: str, line: str, after: int) -> tuple[int, int]:
     start = text.find(code[0], after, after + _REACH)
     while start >= 0:
         end, matched = _matching(text, code, start)
-        if matched >= min(_LEAST, len(code)):
+        if matched >= min(_SHORTEST_QUOTATION, len(code)):
             return start, end
         start = text.find(code[0], start + 1, after + _REACH)
     return after, after

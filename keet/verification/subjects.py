@@ -392,9 +392,9 @@ def wordlike_files(text: str, launches: Iterable[Launch]) -> set[str]:
     Line tables are read only if the text contains something of this form.
     """
     said = {match[1] for match in _WORD_AND_LINE.finditer(text)}
-    files = {path for launch in launches for path in _files_of(launch)} if said else ()
+    files = (
+        {location.file for launch in launches for location in launch.locations.values()}
+        if said
+        else ()
+    )
     return said.intersection(name for name in map(file_name, files) if name.isidentifier())
-
-
-def _files_of(launch: Launch) -> set[str]:
-    return {location.file for location in launch.locations.values()}

@@ -109,20 +109,20 @@ class CurrentTopic:
         leading = row_place(sentence.text, places, self.place)
         column = sentence.start - (self._text.rfind("\n", 0, sentence.start) + 1)
         if leading is not None:
-            self._row, self._column = row_key_of(leading), column
+            self._row, self._column = _row_key_of(leading), column
         elif column < self._column + _DEEPER:
             self._row = None
 
     def rows_of(self, claim: Claim) -> tuple[RowKey, ...]:
         """Keys of the place that a number belongs to, and of its row."""
-        own = row_key_of(claim.place) if claim.place else None
+        own = _row_key_of(claim.place) if claim.place else None
         first = _FIRST_CELL.match(claim.sentence.text)
-        title = row_key_of(self.place) if self.place else None
+        title = _row_key_of(self.place) if self.place else None
         keys = (own, self._row, first and first[1], title)
         return tuple(key for key in dict.fromkeys(keys) if key is not None)
 
 
-def row_key_of(place: TextPlace) -> RowKey:
+def _row_key_of(place: TextPlace) -> RowKey:
     """Key of the row of `keet hotspots`."""
     if place.offset is not None:
         return place.offset

@@ -147,7 +147,7 @@ class _Verifier:
         self._computed = known
         self._facts = ReportValues(self._everything, self._metric_ids_asked)
         self._relations = RelationChecker(self._facts)
-        self._printed = ExportLabels()
+        self._printed = _ExportLabels()
         self._files = wordlike_files(text, self._everything.of_each_kernel)
         self._places = find_places(text, self._files)
         self._unquoted = without_quotes(text, self._everything.of_each_kernel, self._places)
@@ -399,11 +399,11 @@ _REACH = 100
 _LINKS = frozenset(
     words_of("is was are were of at only about reaches reached equals stands to has")
 )
-_FEWEST = 2
+_FEWEST_LABEL_WORDS = 2
 """Words of a label, at least: one may be an ordinary word."""
 
 
-class ExportLabels:
+class _ExportLabels:
     def __init__(self) -> None:
         self._made: dict[Launch, Mapping[tuple[str, ...], list[ReportValue]]] = {}
 
@@ -431,7 +431,7 @@ def _labels(launch: Launch) -> Mapping[tuple[str, ...], list[ReportValue]]:
         _, parted, label = name.partition(": ")
         metric = launch.metric(name) if parted else None
         words = words_of(label)
-        if metric is None or metric.quantity is None or len(words) < _FEWEST:
+        if metric is None or metric.quantity is None or len(words) < _FEWEST_LABEL_WORDS:
             continue
         report_value = ReportValue(
             label, metric.quantity, name, launch.id, None, launch.rounding(name)

@@ -114,7 +114,7 @@ def _insertion(source: SourceText, change: LineReplacement) -> LocatedChange | N
         )
     if problem := _elided_new(source, new):
         return problem
-    rows = indented_like(new, source.texts, plain.line)
+    rows = _indented_like(new, source.texts, plain.line)
     return LocatedChange((_span(source, plain.line, plain.line, rows),), "exact")
 
 
@@ -226,7 +226,7 @@ def _range(
         if tail.first >= head.last:
             inside = "\n".join(source.texts[head.first : tail.last])
             if brace_depth(inside) == depth:
-                rows = reindented(new, [(old[0][0], source.texts[head.first])])
+                rows = _reindented(new, [(old[0][0], source.texts[head.first])])
                 return LocatedChange((_span(source, head.first, tail.last, rows),), "white space")
     return NotLocated(
         f"The end of the lines that `new` replaces was not found after line {head.last}. Write all "
@@ -249,7 +249,7 @@ def _part_of_line(source: SourceText, change: LineReplacement) -> LocatedChange 
     first, last = match.first, match.last
     head = source.texts[first][: source.column(first, at)]
     end = source.column(last - 1, at + len(dense) - 1) + 1
-    rows = reindented(new, [(old[0], source.texts[first])]) or [""]
+    rows = _reindented(new, [(old[0], source.texts[first])]) or [""]
     rows[0] = head + rows[0].lstrip()
     rows[-1] = rows[-1].rstrip() + source.texts[last - 1][end:]
     rows = rows if any(row.strip() for row in rows) else []
@@ -297,9 +297,9 @@ def _merged(
     old, new = sides
     placed = [(line, source.texts[at]) for line, at in zip(old, match.at) if at is not None]
     if not placed:  # the line breaks differ: replace the whole match
-        rows = reindented(new, [(old[0], source.texts[match.first])])
+        rows = _reindented(new, [(old[0], source.texts[match.first])])
         return LocatedChange((_span(source, match.first, match.last, rows),), how)
-    stripped = first_indented(new, placed)
+    stripped = _first_indented(new, placed)
     spans: list[Span] = []
     before = [line.rstrip() for line in old]
     after = [line.rstrip() for line in new]
@@ -317,7 +317,7 @@ def _merged(
         here = [
             (old[i], source.texts[at]) for i in range(i1, i2) if (at := match.at[i]) is not None
         ]
-        rows = stripped[j1:j2] if stripped else reindented(new[j1:j2], placed, here)
+        rows = stripped[j1:j2] if stripped else _reindented(new[j1:j2], placed, here)
         spans.append(_span(source, first, last, rows))
     return LocatedChange(tuple(spans), how)
 
@@ -398,7 +398,7 @@ def _width(line: str) -> int:
     return len(indent(line).expandtabs(_TAB))
 
 
-def reindented(new: Sequence[str], pairs: Pairs, replaced: Pairs = ()) -> list[str]:
+def _reindented(new: Sequence[str], pairs: Pairs, replaced: Pairs = ()) -> list[str]:
     """Shifts new lines by the difference between the file's lines and the model's copies (`pairs`).
     `replaced`: the pairs of the replaced lines, which count first."""
     pairs = [(model, real) for model, real in (*replaced, *pairs) if model.strip()]
@@ -421,7 +421,7 @@ def _moves(new: Sequence[str], pairs: Pairs) -> bool:
     return models == reals or own != reals
 
 
-def first_indented(new: Sequence[str], pairs: Pairs) -> list[str] | None:
+def _first_indented(new: Sequence[str], pairs: Pairs) -> list[str] | None:
     """The lines, if only the first one lost its indentation (stripped text); otherwise None."""
     rest = pairs[1:]
     if not rest or indent(pairs[0][0]) or not indent(pairs[0][1]):
@@ -469,7 +469,7 @@ def _shallower(real: str, columns: int, step: int) -> str:
     return real[: max(len(real) - columns, 0)]
 
 
-def indented_like(new: Sequence[str], texts: Sequence[str], at: int) -> list[str]:
+def _indented_like(new: Sequence[str], texts: Sequence[str], at: int) -> list[str]:
     """New lines to insert before line `at` (from 0). Without indentation of their own, they get
     that of the next line or, at the end of a block, of the previous line."""
     written = [line for line in new if line.strip()]

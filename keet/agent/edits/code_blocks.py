@@ -24,22 +24,22 @@ def is_cuda(path: str) -> bool:
     return path.lower().endswith(CUDA_SUFFIXES)
 
 
-def code_only(text: str) -> str:
+def _code_only(text: str) -> str:
     """Replaces comments and literals by spaces; line numbers stay."""
     return _NOT_CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
 
 
 def brace_depth(text: str) -> int:
     """Opened minus closed braces."""
-    code = code_only(text)
+    code = _code_only(text)
     return code.count("{") - code.count("}")
 
 
-def block_end(lines: list[str], first: int) -> int | None:
+def _block_end(lines: list[str], first: int) -> int | None:
     """The line (from 0) with the brace that closes the block opened at or after line `first`."""
     depth = 0
     opened = False
-    for at, line in enumerate(code_only("".join(lines[first:])).split("\n"), first):
+    for at, line in enumerate(_code_only("".join(lines[first:])).split("\n"), first):
         opened = opened or "{" in line
         depth += line.count("{") - line.count("}")
         if opened and depth <= 0:
@@ -76,7 +76,7 @@ def _torn_block(lines: Sequence[str], span: Span) -> str | None:
     )
     head = max(span.start - 1, 0)
     opened = brace_depth("".join(lines[head : span.end])) > 0
-    end = block_end(list(lines), head) if opened else None
+    end = _block_end(list(lines), head) if opened else None
     if end is None:
         return f"{problem}. `old` must have every line that `new` replaces."
     return (
@@ -93,12 +93,12 @@ def _braces(depth: int) -> str:
 
 def _doubled_body(lines: Sequence[str], span: Span) -> str | None:
     """Whether a signature is replaced by a whole function: the old body would follow it."""
-    old = code_only("".join(lines[max(span.start - 8, 0) : span.end])).rstrip()
-    new = code_only("".join(span.lines)).rstrip()
-    following = code_only("".join(lines[span.end : span.end + 20])).lstrip()
+    old = _code_only("".join(lines[max(span.start - 8, 0) : span.end])).rstrip()
+    new = _code_only("".join(span.lines)).rstrip()
+    following = _code_only("".join(lines[span.end : span.end + 20])).lstrip()
     if not (old.endswith(")") and new.endswith("}") and following.startswith("{")):
         return None
-    end = block_end(list(lines), span.end)
+    end = _block_end(list(lines), span.end)
     upto = f"to line {end + 1}" if end is not None else "to its end"
     return (
         f"`old` has only the signature before line {span.end + 1}, and `new` a whole function: its "

@@ -135,11 +135,11 @@ def _distance(match: Match, line: int) -> int:
 
 LIMIT = 0.8
 """Least share of common words and signs, without comments, for three or more lines."""
-LIMIT_SHORT = 0.87
+_LIMIT_SHORT = 0.87
 """The same for one or two lines, which more often resemble others."""
 LIMIT_NEAR = 0.7
-"""The same within `NEAR` lines of the line that the model names."""
-NEAR = 12
+"""The same within `_NEAR` lines of the line that the model names."""
+_NEAR = 12
 MARGIN = 0.05
 """The best place must be more similar than any other by this much."""
 _SAME_LINE = 0.5
@@ -169,8 +169,8 @@ class Windows(NamedTuple):
 def similar_windows(texts: Sequence[str], old: Sequence[str], line: int | None) -> Windows:
     rows = [at for at, text in enumerate(texts[:_MOST_LINES]) if text.strip()]
     wanted = [_tokens(row) for row in old if row.strip()]
-    near = [at for at in rows if line is not None and abs(at + 1 - line) <= NEAR + len(old)]
-    for some, limit in ((near, LIMIT_NEAR), (rows, LIMIT if len(wanted) > 2 else LIMIT_SHORT)):
+    near = [at for at in rows if line is not None and abs(at + 1 - line) <= _NEAR + len(old)]
+    for some, limit in ((near, LIMIT_NEAR), (rows, LIMIT if len(wanted) > 2 else _LIMIT_SHORT)):
         scored = _apart(sorted(_scored(texts, some, wanted), key=lambda window: -window.score))
         fitting = [w for w in scored if w.score >= limit and w.score > scored[0].score - MARGIN]
         if fitting or some is rows:

@@ -168,7 +168,7 @@ def _improved(job: CompilerJob, output: str) -> CompilerJob:
     """Returns the same job if there is nothing more to try."""
     if asked := [flag for flag in flags_asked_for(output) if flag not in job.flags]:
         return job._replace(flags=(*job.flags, *asked))
-    if needs_own_arch(output) and job.arch in ("sm_90", "sm_100", "sm_120"):
+    if _needs_own_arch(output) and job.arch in ("sm_90", "sm_100", "sm_120"):
         return job._replace(arch=job.arch + "a")
     if not any("std=" in flag for flag in job.flags) and _maybe_newer(output):
         return job._replace(flags=(*job.flags, _NEWER))
@@ -210,7 +210,14 @@ def _write(job: CompilerJob, tree: Path) -> Path:
 
 def _confined(job: CompilerJob, main: Path, folder: Path) -> list[str]:
     tree = folder / "tree"
-    inside = sorted({parent for file in tree.rglob("*") for parent in _up_to(file, tree)})
+    inside = sorted(
+        {
+            parent
+            for file in tree.rglob("*")
+            for parent in file.parents
+            if parent.is_relative_to(tree)
+        }
+    )
     include = [*map(str, inside[:_MOST_FOLDERS]), *job.headers.folders]
     what = "-c" if job.confinement == "namespaces" else "-cubin"
     command = [
@@ -222,10 +229,6 @@ def _confined(job: CompilerJob, main: Path, folder: Path) -> list[str]:
     ]
     confined = ConfinedJob(command, folder, job.headers.files, job.headers.folders, job.timeout)
     return confined_command(confined, job.confinement, job.nvcc)
-
-
-def _up_to(file: Path, tree: Path) -> list[Path]:
-    return [parent for parent in file.parents if parent.is_relative_to(tree)]
 
 
 def _limited(command: Sequence[str], folder: Path, timeout: float) -> int | None:
@@ -369,7 +372,7 @@ def flags_asked_for(output: str) -> tuple[str, ...]:
     return tuple(asked)
 
 
-def needs_own_arch(output: str) -> bool:
+def _needs_own_arch(output: str) -> bool:
     """Whether the code uses instructions of sm_90a (or similar) that sm_90 does not have."""
     return bool(re.search(r"not supported on \.target|requires \.target|\bsm_\d+a\b", output))
 

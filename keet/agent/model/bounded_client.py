@@ -166,16 +166,12 @@ def _read(response: Any, ends: float) -> Any:
         for name, value in response.headers.multi_items()
         if name.lower() not in ("content-encoding", "content-length", "transfer-encoding")
     ]
-    encoding = _encoding(response)
+    encoding = str(response.headers.get("content-encoding", "")).strip().lower() or "identity"
     pieces = decoded(_in_time(response.iter_raw(), ends), encoding)
     body = _of_error(pieces) if response.is_error else reduced(_text(_whole(pieces), encoding))
     return type(response)(
         status_code=response.status_code, headers=headers, content=body, request=response.request
     )
-
-
-def _encoding(response: Any) -> str:
-    return str(response.headers.get("content-encoding", "")).strip().lower() or "identity"
 
 
 def _text(body: bytes, encoding: str) -> bytes:
@@ -253,7 +249,7 @@ def _of_error(pieces: Iterable[bytes]) -> bytes:
 
 MOST_CALLS = 16
 """Tool calls per reply. keet runs 5 of them and tells the model which it did not run."""
-MOST_TOKENS = 10**8
+_MOST_TOKENS = 10**8
 """Larger token counts are ignored: no context is that long."""
 _MOST_PARTS = 64
 """Items of a list of parts in OpenAI's Responses API."""
@@ -313,4 +309,4 @@ def _details(found: object) -> Mapping[str, int]:
 
 
 def is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS

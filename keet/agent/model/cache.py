@@ -26,7 +26,7 @@ from keet.agent.model.messages import (
 from keet.agent.secrets import scrub, scrub_document
 from keet.errors import one_line
 
-_MOST = 2000
+_MOST_ENTRIES = 2000
 """Entries: about 10 MB of replies."""
 _PATIENCE_S = 2.0
 """Longest wait for another process that writes."""
@@ -38,7 +38,9 @@ T = TypeVar("T")
 class Cache:
     """Safe for several processes: each read and each write uses its own connection."""
 
-    def __init__(self, path: Path, *, most: int = _MOST, patience_s: float = _PATIENCE_S) -> None:
+    def __init__(
+        self, path: Path, *, most: int = _MOST_ENTRIES, patience_s: float = _PATIENCE_S
+    ) -> None:
         self.path = path
         self.problem: str | None = None
         self._most = most

@@ -106,7 +106,7 @@ class LangchainChat:
 
     def _ask_by_schema(self, request: ChatRequest) -> ChatReply:
         """With the schema; if that is rejected, with the schema as text."""
-        in_words = with_schema_as_text(request)
+        in_words = _with_schema_as_text(request)
         if request.schema is None or self._dialect.schema == "text":
             return self._ask_with_retries(in_words)
         with_tools = bool(request.tools)
@@ -175,20 +175,20 @@ class LangchainChat:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # langchain's warnings are for developers
             try:
-                message = self._bound(request).invoke(to_langchain(request.messages))
+                message = self._bound(request).invoke(_to_langchain(request.messages))
             except ValueError as error:
-                if (reply := misshapen_call(error, request)) is None:
+                if (reply := _misshapen_call(error, request)) is None:
                     raise
                 return reply
         if not isinstance(message, AIMessage):
             raise TypeError(f"{type(message).__name__} is not an answer")
-        return from_langchain(message, request)
+        return _from_langchain(message, request)
 
     def _bound(self, request: ChatRequest) -> Runnable[Any, Any]:
         """The model chooses whether to call tools: that is every server's default."""
         arguments = self._arguments(request)
         if request.tools:
-            return self._model.bind_tools(to_tools(request.tools), **arguments)
+            return self._model.bind_tools(_to_tools(request.tools), **arguments)
         return self._model.bind(**arguments)
 
     def _arguments(self, request: ChatRequest) -> dict[str, Any]:
@@ -232,7 +232,7 @@ _LONGEST_TOKEN = 16
 more. A server that sends more ignores the token limit."""
 _LONGEST_CALL = 16 * 2**10
 """Characters of the arguments of a call, as JSON: `compile_edit` takes lines of code."""
-_DEEPEST = 12
+_DEEPEST_ARGUMENTS = 12
 """Levels of the arguments of a call. `compile_edit` takes 3."""
 _LONGEST_NAME = 64
 """Characters of the name of a tool, as OpenAI allows; keet's have at most 20."""
@@ -240,7 +240,7 @@ _CUT = frozenset({"length", "max_tokens", "max_output_tokens", "MAX_TOKENS", "mo
 """Finish reasons of providers for an answer that was cut at the limit."""
 
 
-def to_langchain(messages: Sequence[ChatMessage]) -> list[BaseMessage]:
+def _to_langchain(messages: Sequence[ChatMessage]) -> list[BaseMessage]:
     from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
     def converted(message: ChatMessage) -> BaseMessage:
@@ -255,7 +255,7 @@ def to_langchain(messages: Sequence[ChatMessage]) -> list[BaseMessage]:
     return [converted(message) for message in messages]
 
 
-def to_tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
+def _to_tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
     """In OpenAI's form, which langchain accepts for every provider."""
     return [
         {
@@ -270,7 +270,7 @@ def to_tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
     ]
 
 
-def with_schema_as_text(request: ChatRequest) -> ChatRequest:
+def _with_schema_as_text(request: ChatRequest) -> ChatRequest:
     """For servers without schema support: the schema is appended to the last user message."""
     if request.schema is None:
         return request
@@ -286,7 +286,7 @@ def with_schema_as_text(request: ChatRequest) -> ChatRequest:
     return request._replace(messages=tuple(said), schema=None)
 
 
-def from_langchain(message: AIMessage, request: ChatRequest) -> ChatReply:
+def _from_langchain(message: AIMessage, request: ChatRequest) -> ChatReply:
     said, most = _THINKING.sub("", str(message.text)), _LONGEST_TOKEN * request.max_output
     text = said[:most]
     calls = tuple(islice(_calls(message, len(request.messages)), MOST_CALLS))
@@ -297,7 +297,7 @@ def from_langchain(message: AIMessage, request: ChatRequest) -> ChatReply:
     return ChatReply(text, calls, spent, cut)
 
 
-def misshapen_call(error: Exception, request: ChatRequest) -> ChatReply | None:
+def _misshapen_call(error: Exception, request: ChatRequest) -> ChatReply | None:
     """A reply that langchain rejected because the arguments of a tool are a list or a word.
 
     It is a mistake of the model, which can correct it, so it is not a fault. langchain's error has
@@ -352,7 +352,7 @@ def _fits(arguments: object) -> bool:
     """Whether size and depth are within the limits. Not recursive: arguments may be nested
     deeply."""
     size, level = 0, [arguments]
-    for _ in range(_DEEPEST):
+    for _ in range(_DEEPEST_ARGUMENTS):
         size += sum(_size(value) for value in level)
         level = [part for value in level for part in _parts(value)]
         if not level or size > _LONGEST_CALL:

@@ -138,14 +138,13 @@ def _message(
     return AIMessage(
         content,
         tool_calls=[{"name": c.name, "args": dict(c.arguments or {}), "id": c.id} for c in good],
-        invalid_tool_calls=[_invalid(call) for call in bad],
+        invalid_tool_calls=[
+            {"name": call.name, "args": call.raw, "id": call.id, "error": "no JSON object"}
+            for call in bad
+        ],
         usage_metadata=_usage_metadata(usage),
         response_metadata={"finish_reason": "length" if cut else "stop"},
     )
-
-
-def _invalid(call: ModelToolCall) -> Any:
-    return {"name": call.name, "args": call.raw, "id": call.id, "error": "no JSON object"}
 
 
 def _usage_metadata(usage: tuple[int, int] | None) -> Any:

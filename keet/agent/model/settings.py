@@ -63,7 +63,7 @@ def find_model(
     sources = [
         _Source(model or None, _checked_url(base_url, "--base-url"), _price(price, "--price")),
         _from_environment(),
-        _from_config(config),
+        _Source(config.get("model"), config.get("base_url"), config.get("price")),
     ]
     name = next((source.model for source in sources if source.model), "")
     url = _base_url(sources, name)
@@ -121,10 +121,6 @@ def _from_environment() -> _Source:
         _checked_url(os.environ.get("KEET_BASE_URL"), "KEET_BASE_URL"),
         _price(os.environ.get("KEET_PRICE"), "KEET_PRICE"),
     )
-
-
-def _from_config(config: Mapping[str, Any]) -> _Source:
-    return _Source(config.get("model"), config.get("base_url"), config.get("price"))
 
 
 def _read_config(path: Path) -> dict[str, Any]:

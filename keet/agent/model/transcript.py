@@ -24,7 +24,6 @@ from keet.agent.model.messages import (
     ChatReply,
     ChatRequest,
     ModelToolCall,
-    ToolSpec,
     message_document,
     reply_document,
     reply_from,
@@ -144,7 +143,10 @@ class Transcript:
 def request_text(request: ChatRequest) -> str:
     """Everything that is sent, as readable text."""
     parts = [_message_text(message) for message in request.messages]
-    parts += [_tool_text(tool) for tool in request.tools]
+    parts += [
+        f"--- tool {tool.name} ---\n{tool.description}\n{_json(tool.parameters)}"
+        for tool in request.tools
+    ]
     if request.schema is not None:
         parts.append(f"--- the answer has to match ---\n{_json(request.schema)}")
     parts.append(f"--- at most {request.max_output} tokens of answer ---")
@@ -233,10 +235,6 @@ def _message_text(message: ChatMessage) -> str:
     of = f" (answers {message.answers})" if message.answers else ""
     calls = [f"calls {call.name} {_json(call.arguments)}" for call in message.calls]
     return "\n".join([f"--- {message.role}{of} ---", message.text, *calls])
-
-
-def _tool_text(tool: ToolSpec) -> str:
-    return f"--- tool {tool.name} ---\n{tool.description}\n{_json(tool.parameters)}"
 
 
 def _json(value: object) -> str:

@@ -15,8 +15,8 @@ from keet.agent.source.cpp import declarators
 
 Number = int | float
 
-_LARGEST = 2**64
-_DEEPEST = 60
+_LARGEST_VALUE = 2**64
+_DEEPEST_NESTING = 60
 _MOST_TOKENS = 400
 _MOST_STEPS = 5000
 """Per expression: limits macros that expand to each other."""
@@ -128,7 +128,7 @@ class _Evaluator:
 
     def value_of(self, tokens: Sequence[Token]) -> Number:
         self.depth += 1
-        if self.depth > _DEEPEST:
+        if self.depth > _DEEPEST_NESTING:
             raise NotConstantError("it is nested too deeply")
         value, at = self._binary(tokens, 0, 0)
         if at < len(tokens) and tokens[at].text == "?":
@@ -166,7 +166,7 @@ class _Evaluator:
             result = self._result(sign, a, b)
         except (TypeError, ValueError, ZeroDivisionError, OverflowError):
             raise self._refuse(tokens) from None
-        if not math.isfinite(result) or abs(result) >= _LARGEST:
+        if not math.isfinite(result) or abs(result) >= _LARGEST_VALUE:
             raise NotConstantError("its value is too large")
         return result
 
@@ -187,7 +187,7 @@ class _Evaluator:
     def _unary(self, tokens: Sequence[Token], at: int) -> tuple[Number, int]:
         self._step()
         self.casts += 1
-        if self.casts > _DEEPEST:
+        if self.casts > _DEEPEST_NESTING:
             raise NotConstantError("it is nested too deeply")
         signs: list[str] = []
         while at < len(tokens) and tokens[at].text in ("-", "+", "~", "!"):

@@ -59,7 +59,7 @@ from keet.profile.names import file_name
 
 _MOST_PASSES = 12
 """Names may depend on names that are defined later; longer chains stay unknown."""
-_LONGEST = 80
+_LONGEST_TEXT = 80
 
 
 class Constant(NamedTuple):
@@ -86,8 +86,8 @@ class SourceConstants(NamedTuple):
 def read_constants(launch: Launch) -> SourceConstants:
     """The constants, the names without a single value, and the sizes of types."""
     files = kernel_files(launch)
-    found = definitions_of(kernel_source(launch, files), launch)
-    by_name: dict[str, list[ValueDefinition]] = {}
+    found = _definitions_of(kernel_source(launch, files), launch)
+    by_name: dict[str, list[_ValueDefinition]] = {}
     for each in _different(found.values):
         by_name.setdefault(each.name, []).append(each)
     ambiguous = {name: f"{why} with no constant argument" for name, why in found.unbound.items()}
@@ -118,9 +118,9 @@ def source_literals(launch: Launch) -> set[float]:
     return found
 
 
-def _different(definitions: Sequence[ValueDefinition]) -> Iterable[ValueDefinition]:
+def _different(definitions: Sequence[_ValueDefinition]) -> Iterable[_ValueDefinition]:
     """Without repeated definitions."""
-    found: dict[tuple[object, ...], ValueDefinition] = {}
+    found: dict[tuple[object, ...], _ValueDefinition] = {}
     for each in definitions:
         found.setdefault((each.name, each.number, *(t.text for t in each.value)), each)
     return found.values()
@@ -134,11 +134,11 @@ def _tokens(file: str, text: str) -> list[Token]:
 
 def _guarded(launch: Launch, files: Sequence[str]) -> set[str]:
     texts = [launch.source_files.get(file) or "" for file in files if not is_python(file)]
-    return {name for text in texts for name in guarded_macros(text)}
+    return {name for text in texts for name in _guarded_macros(text)}
 
 
 def _solve(
-    pending: dict[str, list[ValueDefinition]],
+    pending: dict[str, list[_ValueDefinition]],
     ambiguous: dict[str, str],
     sizes: Mapping[str, int],
     macros: Mapping[str, MacroFunction],
@@ -169,7 +169,7 @@ def _solve(
 
 
 def _value(
-    definition: ValueDefinition,
+    definition: _ValueDefinition,
     numbers: Mapping[str, Number],
     sizes: Mapping[str, int],
     macros: Mapping[str, MacroFunction],
@@ -179,18 +179,18 @@ def _value(
 
 
 def _constant(
-    definition: ValueDefinition, value: Number, known: Mapping[str, Constant], guarded: set[str]
+    definition: _ValueDefinition, value: Number, known: Mapping[str, Constant], guarded: set[str]
 ) -> Constant:
     """What is built from an assumed value is assumed as well."""
     built_from = [known[token.text] for token in definition.value if token.text in known]
     assumed = next((each.assumed for each in built_from if each.assumed), "")
     if definition.name in guarded:
         assumed = f"the build may define another {definition.name}"
-    text = written(definition.value)[:_LONGEST]
+    text = written(definition.value)[:_LONGEST_TEXT]
     return Constant(value, text, definition.place, assumed)
 
 
-def _several(definitions: Sequence[ValueDefinition], values: Sequence[Number]) -> str:
+def _several(definitions: Sequence[_ValueDefinition], values: Sequence[Number]) -> str:
     first = {value: each.place for each, value in zip(definitions, values)}
     told = ", ".join(f"{value} at {place}" for value, place in list(first.items())[:4])
     return f"it has several values: {told}"
@@ -199,7 +199,7 @@ def _several(definitions: Sequence[ValueDefinition], values: Sequence[Number]) -
 _FIXED = frozenset({"const", "constexpr", "consteval", "constinit"})
 
 
-class ValueDefinition(NamedTuple):
+class _ValueDefinition(NamedTuple):
     name: str
     value: Sequence[Token]
     place: str
@@ -210,8 +210,8 @@ class ValueDefinition(NamedTuple):
     python: bool = False
 
 
-class ValueDefinitions(NamedTuple):
-    values: Sequence[ValueDefinition]
+class _ValueDefinitions(NamedTuple):
+    values: Sequence[_ValueDefinition]
     changes: Mapping[str, str]
     """Variables that change, and how: they are not constants."""
     unbound: Mapping[str, str]
@@ -220,14 +220,14 @@ class ValueDefinitions(NamedTuple):
     macros: Mapping[str, MacroFunction]
 
 
-def definitions_of(source: KernelSource, launch: Launch) -> ValueDefinitions:
+def _definitions_of(source: KernelSource, launch: Launch) -> _ValueDefinitions:
     scopes = _scopes(source)
     values = [each for part in source.parts for each in _of_part(part)]
     values += [each for part in scopes for each in _of_body(part)]
     arguments = _template_arguments(source, launch)
     bound, unbound = _parameters(source)
-    values += [ValueDefinition(n, v, "launch name", fixed=True) for n, v in arguments.items()]
-    return ValueDefinitions(
+    values += [_ValueDefinition(n, v, "launch name", fixed=True) for n, v in arguments.items()]
+    return _ValueDefinitions(
         [*values, *bound],
         {name: how for part in scopes for name, how in _changes(part)},
         unbound,
@@ -254,7 +254,7 @@ def _scopes(source: KernelSource) -> list[CodePart]:
 # --- definitions outside of functions
 
 
-def _of_part(part: CodePart) -> Iterator[ValueDefinition]:
+def _of_part(part: CodePart) -> Iterator[_ValueDefinition]:
     if part.kind == "macro":
         yield from _of_macro(part)
     elif part.kind == "type" and any(token.text == "enum" for token in part.tokens[:3]):
@@ -265,13 +265,13 @@ def _of_part(part: CodePart) -> Iterator[ValueDefinition]:
         yield from _of_statement(part, part.tokens)
 
 
-def _of_macro(part: CodePart) -> Iterator[ValueDefinition]:
+def _of_macro(part: CodePart) -> Iterator[_ValueDefinition]:
     macro = macro_of(part.tokens[0])
     if macro and macro.parameters is None and macro.body:
-        yield ValueDefinition(macro.name, macro.body, _place(part, ()), fixed=True)
+        yield _ValueDefinition(macro.name, macro.body, _place(part, ()), fixed=True)
 
 
-def _enumerators(part: CodePart) -> Iterator[ValueDefinition]:
+def _enumerators(part: CodePart) -> Iterator[_ValueDefinition]:
     opened = next((at for at, token in enumerate(part.tokens) if token.text == "{"), None)
     if opened is None:
         return
@@ -284,11 +284,11 @@ def _enumerators(part: CodePart) -> Iterator[ValueDefinition]:
         )
         if len(value) > 80:
             return  # too many enumerators without values: each refers to the one before
-        yield ValueDefinition(each[0].text, value, _place(part, each), int, fixed=True)
+        yield _ValueDefinition(each[0].text, value, _place(part, each), int, fixed=True)
         before = [Token("name", each[0].text, each[0].line)]
 
 
-def _static_members(part: CodePart) -> Iterator[ValueDefinition]:
+def _static_members(part: CodePart) -> Iterator[_ValueDefinition]:
     """`static constexpr int` inside of a class; other members have a value per object."""
     for at, token in enumerate(part.tokens):
         if token.text == "constexpr":
@@ -296,20 +296,20 @@ def _static_members(part: CodePart) -> Iterator[ValueDefinition]:
             yield from _of_statement(part, part.tokens[at:end])
 
 
-def _of_statement(part: CodePart, tokens: Sequence[Token]) -> Iterator[ValueDefinition]:
+def _of_statement(part: CodePart, tokens: Sequence[Token]) -> Iterator[_ValueDefinition]:
     if is_python(part.file):
         for name, value in assigned_values(tokens):
-            yield ValueDefinition(name, value, _place(part, tokens), python=True)
+            yield _ValueDefinition(name, value, _place(part, tokens), python=True)
         return
     if is_fortran(part.file):
         for name, value in fortran_values(tokens):
-            yield ValueDefinition(name, value, _place(part, tokens), fixed=True)
+            yield _ValueDefinition(name, value, _place(part, tokens), fixed=True)
         return
     for each in declarators(tokens):
         if each.value is None or not _is_number(each.type):
             continue
         fixed = any(token.text in _FIXED for token in each.type)
-        yield ValueDefinition(
+        yield _ValueDefinition(
             each.name, each.value, _place(part, tokens), _number(each.type), fixed
         )
 
@@ -329,10 +329,10 @@ def _number(kind: Sequence[Token]) -> type[int] | type[float] | None:
 # --- bodies, parameters, template arguments
 
 
-def _of_body(part: CodePart) -> Iterator[ValueDefinition]:
+def _of_body(part: CodePart) -> Iterator[_ValueDefinition]:
     for token in part.tokens:
         if token.kind == "directive" and (macro := macro_of(token)) and macro.parameters is None:
-            yield ValueDefinition(macro.name, macro.body, _place(part, [token]), fixed=True)
+            yield _ValueDefinition(macro.name, macro.body, _place(part, [token]), fixed=True)
     for statement in statements_of(part):
         if (
             part.kind != "module" or statement.headers
@@ -340,7 +340,7 @@ def _of_body(part: CodePart) -> Iterator[ValueDefinition]:
             yield from _of_statement(part, statement.tokens)
         if not is_python(part.file) and is_assignment(statement.tokens):
             value = [token for token in statement.tokens[2:] if token.text != ";"]
-            yield ValueDefinition(statement.tokens[0].text, value, _place(part, statement.tokens))
+            yield _ValueDefinition(statement.tokens[0].text, value, _place(part, statement.tokens))
 
 
 def _changes(part: CodePart) -> Iterator[tuple[str, str]]:
@@ -350,7 +350,7 @@ def _changes(part: CodePart) -> Iterator[tuple[str, str]]:
             yield name, f"{how} at {_place(part, statement.tokens)}"
 
 
-def parameters_of(part: CodePart) -> list[tuple[str, Sequence[Token]]]:
+def _parameters_of(part: CodePart) -> list[tuple[str, Sequence[Token]]]:
     """Names and types of a function's parameters, in order."""
     opened = _parameter_list(part)
     if opened is None:
@@ -374,14 +374,14 @@ def _parameter(tokens: Sequence[Token]) -> tuple[str, Sequence[Token]]:
     return (names[-1] if names else ""), tokens
 
 
-def _parameters(source: KernelSource) -> tuple[list[ValueDefinition], dict[str, str]]:
+def _parameters(source: KernelSource) -> tuple[list[_ValueDefinition], dict[str, str]]:
     """Arguments of the kernel and of the functions that lead to its launch."""
-    bound: list[ValueDefinition] = []
+    bound: list[_ValueDefinition] = []
     unbound: dict[str, str] = {}
     functions = [source.kernel, *(site.caller for site in source.path)]
     for function in {id(part): part for part in functions if part and part.body}.values():
         sites = _sites_of(function, source)
-        for index, (name, kind) in enumerate(parameters_of(function)):
+        for index, (name, kind) in enumerate(_parameters_of(function)):
             if not name or any(token.text in ("*", "&&") for token in kind):
                 continue
             values = [_argument(site, index, name) for site in sites]
@@ -407,9 +407,9 @@ def _argument(site: LaunchSite, index: int, name: str) -> list[Token] | None:
     return plain[index] if index < len(plain) else None
 
 
-def _binding(name: str, value: Sequence[Token], site: LaunchSite) -> ValueDefinition:
+def _binding(name: str, value: Sequence[Token], site: LaunchSite) -> _ValueDefinition:
     python = is_python(site.caller.file)
-    return ValueDefinition(name, value, _place(site.caller, site.statement.tokens), python=python)
+    return _ValueDefinition(name, value, _place(site.caller, site.statement.tokens), python=python)
 
 
 def _template_arguments(source: KernelSource, launch: Launch) -> dict[str, list[Token]]:
@@ -471,7 +471,7 @@ def _macros(parts: Sequence[CodePart]) -> dict[str, MacroFunction]:
         elif part.kind == "function" and part.body and part.in_cpp:
             body = part.tokens[part.body + 1 : -1]
             if len(body) > 2 and body[0].text == "return" and _only(body):
-                names = [name for name, _ in parameters_of(part)]
+                names = [name for name, _ in _parameters_of(part)]
                 found[part.names[0] if part.names else ""] = MacroFunction(names, body[1:-1])
     return found
 
@@ -480,7 +480,7 @@ def _only(body: Sequence[Token]) -> bool:
     return body[-1].text == ";" and sum(token.text == ";" for token in body) == 1
 
 
-def guarded_macros(text: str) -> set[str]:
+def _guarded_macros(text: str) -> set[str]:
     """Macros defined inside of `#ifndef NAME`: a build may set them with -D."""
     found: set[str] = set()
     guards: list[str] = []

@@ -33,7 +33,7 @@ _ATTRIBUTES = frozenset(
 
 def cpp_parts(file: str, text: str) -> list[CodePart]:
     tokens = c_tokens(text)
-    braces = matching_braces(tokens)
+    braces = _matching_braces(tokens)
     found: list[CodePart] = []
     at = 0
     while at < len(tokens):
@@ -47,7 +47,7 @@ def cpp_parts(file: str, text: str) -> list[CodePart]:
     return found
 
 
-def matching_braces(tokens: Sequence[Token]) -> dict[int, int]:
+def _matching_braces(tokens: Sequence[Token]) -> dict[int, int]:
     """Index of each opening brace to that of the brace, or resumption, that ends it."""
     ends: dict[int, int] = {}
     opened: list[int] = []
@@ -157,7 +157,7 @@ def _part(file: str, tokens: Sequence[Token], body: int) -> list[CodePart]:
         ]
     kind = _kind(tokens)
     prototype = kind == "prototype"
-    defined = (_function_name(tokens)[0],) if prototype else declared_names(tokens, kind)
+    defined = (_function_name(tokens)[0],) if prototype else _declared_names(tokens, kind)
     return [CodePart(kind, defined, file, first, last, tokens)]
 
 
@@ -222,7 +222,7 @@ def _owners(before: Sequence[Token]) -> frozenset[str]:
     return frozenset(names[-3:])
 
 
-def declared_names(tokens: Sequence[Token], kind: PartKind) -> tuple[str, ...]:
+def _declared_names(tokens: Sequence[Token], kind: PartKind) -> tuple[str, ...]:
     """What a declaration that is not a function defines."""
     if kind == "type":
         return _type_names(tokens)

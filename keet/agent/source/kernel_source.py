@@ -70,8 +70,8 @@ def kernel_source(launch: Launch, files: Sequence[str]) -> KernelSource:
         return KernelSource(parts, None, (), (), ())
     used = _used(kernel, parts, compiled)
     sites = launch_sites(parts, kernel.names[0]) if kernel.names else []
-    sites = [s for s in sites if s.caller is not kernel and not other_instance(s, launch.name)]
-    return KernelSource(parts, kernel, used, sites, launch_path(parts, sites))
+    sites = [s for s in sites if s.caller is not kernel and not _other_instance(s, launch.name)]
+    return KernelSource(parts, kernel, used, sites, _launch_path(parts, sites))
 
 
 def _compiled_lines(launch: Launch) -> Compiled:
@@ -223,7 +223,7 @@ def _around(source: KernelSource) -> list[SourceExcerpt]:
     names: set[str] = set()
     for site in source.path:
         file = site.caller.file
-        found = launch_dependencies(site)
+        found = _launch_dependencies(site)
         sizes += [SourceExcerpt("sizes", file, _lines(each)) for each in found.sizes]
         sizes += [
             SourceExcerpt("sizes", file, _head(site)),
@@ -285,7 +285,7 @@ _ALLOCATES = re.compile(
 _COPIES = re.compile(r"(?:cuda|cu|hip)Mem(?:cpy|set)\w*")
 _PLAIN_TYPES = frozenset(("float", "double", "int", "half", "__half", "__nv_bfloat16"))
 _LONGEST_NAME = 20_000
-_HIGHEST = 3
+_MOST_CALLER_LEVELS = 3
 """Levels of callers above the launch that are followed."""
 _MOST_SITES, _MOST_MENTIONS = 4, 40
 
@@ -336,7 +336,7 @@ def instance_arguments(name: KernelName) -> list[list[Token]]:
     return []
 
 
-def other_instance(site: LaunchSite, name: KernelName) -> bool:
+def _other_instance(site: LaunchSite, name: KernelName) -> bool:
     """Whether a launch has template arguments that differ from this instance."""
     launched = instance_arguments(name)
     return any(_differ(ours, theirs) for ours, theirs in zip(site.instance, launched))
@@ -402,7 +402,7 @@ def _launcher_arguments(
     return after[1 + _LEADING_ARGUMENTS[launcher] :]
 
 
-def callers_of(parts: Sequence[CodePart], function: CodePart) -> list[LaunchSite]:
+def _callers_of(parts: Sequence[CodePart], function: CodePart) -> list[LaunchSite]:
     """Host statements that call a function by its name."""
     name = function.names[0] if function.names else ""
     found: list[LaunchSite] = []
@@ -427,23 +427,23 @@ def _call(
     return None
 
 
-def launch_path(parts: Sequence[CodePart], sites: Sequence[LaunchSite]) -> list[LaunchSite]:
+def _launch_path(parts: Sequence[CodePart], sites: Sequence[LaunchSite]) -> list[LaunchSite]:
     """The launches, then the calls of the functions that contain them, up to `main`."""
     path = list(sites)
     level = list(sites)
     seen = {(id(site.caller), site.at) for site in sites}
-    for _ in range(_HIGHEST):
+    for _ in range(_MOST_CALLER_LEVELS):
         functions = {
             id(s.caller): s.caller for s in level if s.caller.names[:1] not in ((), ("main",))
         }
-        above = [site for function in functions.values() for site in callers_of(parts, function)]
+        above = [site for function in functions.values() for site in _callers_of(parts, function)]
         level = [site for site in above if (id(site.caller), site.at) not in seen]
         seen |= {(id(site.caller), site.at) for site in level}
         path += level
     return path[: 2 * _MOST_SITES]
 
 
-class LaunchDependencies(NamedTuple):
+class _LaunchDependencies(NamedTuple):
     """Statements before a launch that it depends on."""
 
     sizes: list[SourceStatement]
@@ -452,25 +452,21 @@ class LaunchDependencies(NamedTuple):
     """Allocations and copies of what is passed."""
 
 
-def launch_dependencies(site: LaunchSite) -> LaunchDependencies:
+def _launch_dependencies(site: LaunchSite) -> _LaunchDependencies:
     """Follows the names of the launch backwards through the function that it is in."""
-    around = LaunchDependencies([site.statements[i] for i in site.statement.headers], [])
+    around = _LaunchDependencies([site.statements[i] for i in site.statement.headers], [])
     needed = site.statement.names.union(*(header.names for header in around.sizes))
     defined = _python_defined if is_python(site.caller.file) else _defined
     for statement in reversed(site.statements[: site.at]):
         if not defined(statement) & needed or statement in around.sizes:
             continue
-        if _is_memory(statement):
+        if any(_ALLOCATES.fullmatch(token.text) for token in statement.tokens):
             around.memory.append(statement)
             needed |= _size_names(statement)
         else:
             around.sizes.append(statement)
             needed |= statement.names
     return around
-
-
-def _is_memory(statement: SourceStatement) -> bool:
-    return any(_ALLOCATES.fullmatch(token.text) for token in statement.tokens)
 
 
 def _defined(statement: SourceStatement) -> set[str]:

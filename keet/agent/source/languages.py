@@ -24,13 +24,13 @@ from keet.agent.source.cpp import cpp_parts, cpp_statements
 @lru_cache(maxsize=32)
 def parts_of(file: str, text: str) -> tuple[CodePart, ...]:
     if is_python(file):
-        return tuple(python_parts(file, text))
-    return tuple(fortran_parts(file, text) if is_fortran(file) else cpp_parts(file, text))
+        return tuple(_python_parts(file, text))
+    return tuple(_fortran_parts(file, text) if is_fortran(file) else cpp_parts(file, text))
 
 
 def statements_of(part: CodePart) -> list[SourceStatement]:
     """Statements of a function or module. Empty for Fortran, which is not split further."""
-    return python_statements(part) if is_python(part.file) else cpp_statements(part)
+    return _python_statements(part) if is_python(part.file) else cpp_statements(part)
 
 
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
@@ -58,7 +58,7 @@ class _Line(NamedTuple):
         )
 
 
-def python_parts(file: str, text: str) -> list[CodePart]:
+def _python_parts(file: str, text: str) -> list[CodePart]:
     """Functions at any depth, assignments of the module, and the module itself as a part, with the
     statements outside of functions."""
     lines = _logical_lines(python_tokens(text), text.split("\n"))
@@ -149,7 +149,7 @@ def _module(file: str, lines: Sequence[_Line]) -> list[CodePart]:
     return [CodePart("module", (), file, tokens[0].line, tokens[-1].last_line, tokens)]
 
 
-def python_statements(part: CodePart) -> list[SourceStatement]:
+def _python_statements(part: CodePart) -> list[SourceStatement]:
     """Logical lines of a function or of the module, with the heads of the blocks around them."""
     found: list[SourceStatement] = []
     heads: list[tuple[int, int]] = []
@@ -232,7 +232,7 @@ def procedure_of(kernel: str) -> str:
     return match[1] if match else kernel
 
 
-def fortran_parts(file: str, text: str) -> list[CodePart]:
+def _fortran_parts(file: str, text: str) -> list[CodePart]:
     found: list[CodePart] = []
     opened: list[tuple[str, int]] = []
     lines = text.split("\n")

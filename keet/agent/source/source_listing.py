@@ -17,7 +17,7 @@ from keet.ingest.code.build_info import BuildInfo, HasCubins, build_info
 from keet.profile import Launch
 from keet.profile.names import file_name
 
-_LONGEST = 160
+_LONGEST_LINE = 160
 """Characters of a line: generated code has longer ones."""
 _FOREIGN = re.compile(
     r"^/usr/(?!(?:local/)?src/)|^/opt/(?:nvidia|cuda|rocm|conda|intel)[^/]*/"
@@ -181,7 +181,7 @@ def _gap(texts: Sequence[str], before: int, last: int) -> Iterator[str]:
 
 
 def _row(texts: Sequence[str], n: int) -> str:
-    return f"{n}| {one_line(texts[n - 1].expandtabs(4)[:_LONGEST])}".rstrip()
+    return f"{n}| {one_line(texts[n - 1].expandtabs(4)[:_LONGEST_LINE])}".rstrip()
 
 
 def _compiled(launch: Launch, file: str) -> list[int]:
