@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from keet.agent.recorded.transcript import read_transcript
+from keet.agent.model.transcript import read_transcript
 from keet.ingest import read_profile
 from keet.ingest.snapshots.snapshot import snapshot_text
 from tests.conftest import Keet, Result

@@ -243,8 +243,8 @@ WRITES = re.compile(
 """Ways to write that neither `keet.safe_text.visible_output` nor `keet.files.replacing` sees."""
 KNOWN = {
     "keet/files.py": "the place itself",
-    "keet/agent/recorded/cache.py": "keet's own database",
-    "keet/agent/recorded/transcript.py": "JSON lines, appended while a model answers",
+    "keet/agent/model/cache.py": "keet's own database",
+    "keet/agent/model/transcript.py": "JSON lines, appended while a model answers",
     "keet/agent/edits/confined_process.py": "the maps of a user namespace",
     "keet/agent/edits/confinement.py": "a folder for the compiler",
     "keet/agent/edits/nvcc.py": "a folder for the compiler",

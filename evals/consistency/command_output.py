@@ -14,7 +14,7 @@ from keet.comparison.verify_values import computed_values
 from keet.errors import KeetError
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
-from keet.verification.values.named_values import ComputedValues
+from keet.verification.named_values import ComputedValues
 
 OF_ONE = {
     "explain": ("explain", "--no-model"),

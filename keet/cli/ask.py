@@ -109,7 +109,7 @@ def _explanations(args: Namespace, reports: list[Path]) -> list[Explanation]:
 def _show_prompt(
     args: Namespace, explanations: list[Explanation], question: str, options: ModelOptions
 ) -> int:
-    from keet.agent.shown_prompts import shown_prompts
+    from keet.agent.run import shown_prompts
 
     Destination(args, sys.stdout).write(shown_prompts(explanations, options, question))
     return 0

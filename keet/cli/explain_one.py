@@ -98,7 +98,7 @@ def _patched(args: Namespace, explanation: Explanation) -> int:
 
 
 def _show_prompt(args: Namespace, explanations: Sequence[Explanation], chosen: ModelOptions) -> int:
-    from keet.agent.shown_prompts import shown_prompts
+    from keet.agent.run import shown_prompts
 
     Destination(args, sys.stdout).write(shown_prompts(explanations, chosen))
     return 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from keet.masking.mask import masked
+from keet.masking import masked
 
 if TYPE_CHECKING:
     import duckdb

@@ -14,7 +14,7 @@ from keet.ingest.in_memory_launch import bounded
 from keet.ingest.input.files import MAX_EXPORT, MAX_TEXT, open_input, printable_path
 from keet.ingest.ncu_rep.completeness import table_notes
 from keet.ingest.typed_json import parse_object, typed, version_of
-from keet.masking.mask import masked_words
+from keet.masking import masked_words
 from keet.profile import Profile
 from keet.profile.run_table import USE_ANYWAY, RunLaunch, RunTable
 from keet.safe_text import bounded_line

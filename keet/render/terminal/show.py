@@ -16,7 +16,7 @@ from keet.explanation.capture_hints import steps_before
 from keet.explanation.run_texts import whole_time
 from keet.formatting import shape_text
 from keet.ingest.ncu_rep.completeness import uncertain_count
-from keet.masking.mask import masked_names
+from keet.masking import masked_names
 from keet.pages.device import describe_device
 from keet.profile import Profile
 from keet.render.terminal.layout import Group, Renderable, Table, Text
