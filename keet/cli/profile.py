@@ -279,7 +279,7 @@ def _request(args: Namespace) -> ProfileRequest:
 
 
 def _profile_program(args: Namespace, report: Path) -> int:
-    from keet.collect.find_tools import find_ncu
+    from keet.collect.ncu_command import find_ncu
     from keet.collect.profile_plan import ProfileOptions
     from keet.collect.profile_program import profile_program
 

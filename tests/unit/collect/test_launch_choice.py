@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.collect.launch_choice import LONGER, LaunchChoice, choose
+from keet.collect.profile_plan import LONGER, LaunchChoice, choose
 from keet.profile.timeline import Record
 
 SHAPE = (1, 1, 1)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from keet.collect.launch_choice import choose
 from keet.collect.ncu_command import ProfileRequest
 from keet.collect.plain_run import PlainRun, recorded_run
-from keet.collect.profile_plan import ProfilePlan
-from keet.collect.profiled_launches import profiled_launches
+from keet.collect.profile_plan import ProfilePlan, choose
+from keet.collect.profile_program import profiled_launches
 from keet.ingest import read_profile
 from keet.profile.run_table import RunTable
 from keet.profile.timeline import Record
