@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from keet.comparison.causes.attribution import Attribution
-from keet.comparison.caveats.caveat import Caveat
-from keet.comparison.pairing.sides import Side
+from keet.comparison.caveat import Caveat
 from keet.comparison.result import Difference, Gate, PairDifference
 from keet.comparison.sentences import counted_launches
+from keet.comparison.sides import Side
 from keet.findings import findings
 
 _EXPLAINS = ("fusion", "cause", "account", "unit")

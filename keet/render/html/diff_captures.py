@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from keet.analysis.source_lines.hotspots import find_hotspots
-from keet.comparison.pairing.sides import Side
 from keet.comparison.result import Difference, PairDifference
+from keet.comparison.sides import Side
 from keet.formatting import shape_text
 from keet.profile import Absent, Launch
 from keet.render.common.device import describe_device

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from keet.comparison.causes.attribution import Attribution
-from keet.comparison.caveats.caveat import Caveat
+from keet.comparison.caveat import Caveat
 from keet.comparison.result import Difference, Gate, PairDifference
 from keet.comparison.sentences import (
     NOT_PROFILED,

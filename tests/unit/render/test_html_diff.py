@@ -15,8 +15,8 @@ from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
 from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.causes.line_changes import LineCost, SideLines, read_lines
 from keet.comparison.compare import Difference, compare
-from keet.comparison.pairing.sides import Side, SideCapture
 from keet.comparison.sentences import headline_parts
+from keet.comparison.sides import Side, SideCapture
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
 from keet.profile.launch import Location

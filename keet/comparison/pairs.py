@@ -15,15 +15,16 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from itertools import product
 from typing import NamedTuple
 
-from keet.comparison.pairing.code_similarity import alike_sources, same_code
-from keet.comparison.pairing.kernel_names import (
+from keet.comparison.same_kernel import (
     alike_arguments,
+    alike_sources,
     function_of,
     may_be_parts,
     may_be_same,
     resemblance,
+    same_code,
 )
-from keet.comparison.pairing.sides import KernelGroup, threads_of
+from keet.comparison.sides import KernelGroup, threads_of
 from keet.documents.diff import How
 from keet.profile import Launch
 
