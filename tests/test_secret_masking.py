@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 import keet as api
-from keet.corpus.store.checksums import CHECKSUMS
+from keet.corpus.store.damage import CHECKSUMS
 from keet.ingest import read_profile
 from keet.ingest.input import zstd
 from keet.ingest.input.report_bytes import HeldBytes

@@ -21,11 +21,9 @@ from keet.corpus.insights.knob_names import (
     function_of,
     naming_of,
 )
-from keet.corpus.insights.wording import counted
-from keet.corpus.store.gpus import UNKNOWN_GPU, launches_by_gpu
+from keet.corpus.store.launch_sql import UNKNOWN_GPU, launches_by_gpu
 from keet.corpus.store.reader import QueryResult, Store
 from keet.corpus.store.schema import METRICS
-from keet.evidence import Sentence
 
 Shape = tuple[int | None, int | None, int | None]
 
@@ -233,7 +231,10 @@ class StoreExtent(NamedTuple):
     files: int
     launches: int
     devices: tuple[str, ...]
-    notes: tuple[Sentence, ...]
+    undated: int
+    """Files without a date."""
+    silent: int
+    """Files without metrics of how busy the units were."""
 
 
 def kernel_batches(store: InsightSource, kernel: re.Pattern[str] | None) -> Iterator[list[str]]:
@@ -286,15 +287,4 @@ def extent_of(store: InsightSource, kernel: re.Pattern[str] | None) -> StoreExte
         f"FROM {store.launches} WHERE {where}"
     )
     files, launches, devices, undated, silent = table.rows[0]
-    return StoreExtent(files, launches, tuple(devices or ()), tuple(_notes(undated, silent)))
-
-
-def _notes(undated: int, silent: int) -> Iterator[Sentence]:
-    if undated:
-        files = counted(undated, "file has", "files have")
-        yield Sentence("{files} no date and can't be in a history", files=files)
-    if silent:
-        files = counted(silent, "file has", "files have")
-        yield Sentence(
-            "{files} no metrics of how busy the units were: the limiter is not known", files=files
-        )
+    return StoreExtent(files, launches, tuple(devices or ()), undated, silent)

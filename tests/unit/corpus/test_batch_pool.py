@@ -82,7 +82,7 @@ def test_a_file_over_the_time_limit_does_not_affect_others(
     made = tasks(tmp_path, "fine", "hang", "fine")
     clock = Clock(Path(f"{made[1].path}.begun"))
     monkeypatch.setattr("keet.corpus.batch.worker_pool.time", clock)
-    monkeypatch.setattr("keet.corpus.batch.worker_process.time", clock)
+    monkeypatch.setattr("keet.corpus.batch.worker_pool.time", clock)
     with Pool(fake_analyses.by_content, 1, WorkerLimits(seconds=60.0)) as pool:
         found = answers(pool, made[:1])
         found |= answers(pool, made[1:])
