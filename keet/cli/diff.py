@@ -198,7 +198,7 @@ def _check_times(before: Side, after: Side) -> None:
 
 def _paths(name: str) -> list[Path]:
     if name.startswith("baseline:"):
-        from keet.ingest.snapshots.baselines import find_baseline
+        from keet.ingest.baselines import find_baseline
 
         return list(find_baseline(name.removeprefix("baseline:")).runs)
     path = report_path(name)

@@ -50,7 +50,7 @@ from keet.errors import NotAvailable, ProgramFailed, UsageError
 from keet.files import put_in_place
 from keet.formatting import count_noun
 from keet.ingest import read_profile
-from keet.ingest.run_tables.run_table import table_path, write_run_table
+from keet.ingest.run_table import table_path, write_run_table
 from keet.profile import Launch
 from keet.profile.names import short_name
 from keet.profile.run_table import ProfiledLaunch, RunTable, SkippedKernel

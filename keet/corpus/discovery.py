@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keet.errors import UsageError
-from keet.ingest.run_tables.run_table import MARK, SUFFIX, table_path
+from keet.ingest.run_table import MARK, SUFFIX, table_path
 
 _MOST = 1_000_000
 

@@ -26,7 +26,7 @@ from keet.agent.edits.patch_making import (
 )
 from keet.agent.source.build_facts import build_facts
 from keet.agent.source.source_listing import kernel_files
-from keet.ingest.code.source_folder import is_source
+from keet.ingest.input.files import is_source
 from keet.profile import Launch
 from keet.profile.names import file_name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from keet.ingest.code.build_info import BuildInfo, HasCubins, build_info
+from keet.ingest.cubin import BuildInfo, HasCubins, build_info
 from keet.profile import Launch
 
 _OPTION = re.compile(r"-{1,2}[A-Za-z][\w-]{0,30}(?:[= ]\w[\w.,=-]{0,30})?")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from keet.agent.source.build_facts import build_facts
 from keet.agent.source.build_facts import module_facts as told
-from keet.ingest.code.build_info import BuildInfo, build_info
-from keet.ingest.code.code_object import CodeObject
+from keet.ingest.code_object import CodeObject
+from keet.ingest.cubin import BuildInfo, build_info
 from keet.profile import Profile
 
 

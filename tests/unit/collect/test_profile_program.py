@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from keet.ingest import read_profile
-from keet.ingest.run_tables.run_table import read_run_table
+from keet.ingest.run_table import read_run_table
 from tests.conftest import REPORTS, Keet
 from tests.unit.collect.toolkit import RUNS, needs_compiler, use_toolkit
 

@@ -30,7 +30,7 @@ from keet.comparison.numbers import Numbers
 from keet.comparison.pairs import pair_groups
 from keet.comparison.sides import Side, SideCapture, distinct_captures, groups_of
 from keet.ingest import read_profile
-from keet.ingest.snapshots.snapshot import write_snapshot
+from keet.ingest.snapshot import write_snapshot
 from keet.profile import Device, Profile
 from tests.rows import each_row
 

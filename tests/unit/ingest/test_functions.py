@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from keet.ingest import read_profile
-from keet.ingest.code.code_object import CodeObject
-from keet.ingest.code.elf import Elf, ElfSymbol
-from keet.ingest.code.functions import functions_of
-from keet.ingest.code.line_table import CodePlace
+from keet.ingest.code_object import CodeObject, functions_of
+from keet.ingest.cubin import Elf, ElfSymbol
+from keet.ingest.line_table import CodePlace
 from tests.conftest import CORPUS, REPORTS, needs_corpus
 from tests.rows import each_row
 

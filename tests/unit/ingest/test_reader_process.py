@@ -14,8 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from keet.errors import ReaderFailed
-from keet.ingest.sass.nvidia_reader import _CHILD
-from keet.ingest.sass.reader_process import ReaderProcess
+from keet.ingest.sass.nvidia_reader import _CHILD, ReaderProcess
 
 SLOW = "import time; time.sleep(3600)"
 AN_HOUR = 3600.0
@@ -96,7 +95,7 @@ def test_the_time_limit_counts_from_the_start(start, monkeypatch: pytest.MonkeyP
     running = start(SLOW)
     pid = pid_of(running)
     later = SimpleNamespace(monotonic=lambda: running._deadline)
-    monkeypatch.setattr("keet.ingest.sass.reader_process.time", later)
+    monkeypatch.setattr("keet.ingest.sass.nvidia_reader.time", later)
     with pytest.raises(ReaderFailed, match="within 3600 s"):
         running.answer()
     wait_until_gone(pid)
@@ -164,7 +163,7 @@ def test_an_interrupt_at_the_start_leaves_nothing_behind(
 PARENT = """
 import sys, time
 from pathlib import Path
-from keet.ingest.sass.reader_process import ReaderProcess
+from keet.ingest.sass.nvidia_reader import ReaderProcess
 running = ReaderProcess(Path(sys.argv[1]), b"bytes", {"megabytes": 500}, 3600.0)
 print(running._resources.process.pid, flush=True)
 """

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.ingest.printed.details_page import rule_result
-from keet.ingest.printed.rule_counts import counts_in_rules
+from keet.ingest.printed.details_page import counts_in_rules, rule_result
 from keet.profile import Launch
 from tests.conftest import REPORTS
 from tests.unit.analysis.real_launches import profile_of

@@ -6,7 +6,7 @@ import pytest
 
 from keet.errors import UsageError
 from keet.ingest import read_profile
-from keet.ingest.code.source_folder import SourceFolder
+from keet.ingest.input.files import SourceFolder
 from tests.conftest import REPORTS, TESTS
 
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from keet.errors import NotAvailable, UsageError, one_line
 from keet.files import replacing_text
-from keet.ingest.snapshots.snapshot import SUFFIX, write_snapshot
+from keet.ingest.snapshot import SUFFIX, write_snapshot
 from keet.profile import Profile
 
 _STALE = 3600.0

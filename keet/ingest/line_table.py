@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from keet.ingest.code.elf import Elf
+from keet.ingest.cubin import Elf
 from keet.ingest.protobuf import Malformed, decode_text
 from keet.ingest.sized_cache import SizedCache
 from keet.profile import Location

@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -41,6 +42,114 @@ from keet.profile import (
 from keet.profile.launch_iteration import iterate_launches
 from keet.safe_text import bounded_line
 
+# --- the layout of packed snapshots: names, values and addresses each in one list. A plain snapshot
+# has a line per metric and repeats the instruction addresses for every per-instruction metric. With
+# similar values next to each other, the compressed document is 40 % smaller.
+
+_PACKED_VERSION = 1
+_PACKED_MARK = "packed"
+
+Document = dict[str, Any]
+
+
+def packed_document(snapshot: Document) -> Document:
+    launches = [_packed_launch(launch) for launch in snapshot["launches"]]
+    return {**snapshot, _PACKED_MARK: _PACKED_VERSION, "launches": launches}
+
+
+def unpacked_document(packed: Document) -> Document:
+    """Exactly what `packed_document` was given; raises `ValueError` for what it can't have made."""
+    try:
+        launches = [_unpacked_launch(launch) for launch in packed["launches"]]
+    except (KeyError, IndexError, TypeError, AttributeError) as problem:
+        raise ValueError(f"a launch does not have the packed layout ({problem!r})") from None
+    return {key: value for key, value in packed.items() if key != _PACKED_MARK} | {
+        "launches": launches
+    }
+
+
+class _Lists:
+    """Lists of ids, each stored once: most per-instruction metrics have the same list."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, ...], int] = {}
+        self.stored: list[Document] = []
+
+    def add(self, ids: list[Any] | None) -> int | None:
+        if ids is None:
+            return None
+        whole = all(type(each) is int for each in ids)
+        key = tuple((type(each), each) for each in ids)
+        if key not in self._known:
+            self._known[key] = len(self.stored)
+            self.stored.append({"steps": _steps(ids)} if whole else {"ids": ids})
+        return self._known[key]
+
+
+def _steps(numbers: list[int]) -> list[int]:
+    """Differences of neighbours: instruction addresses are mostly 16 bytes apart."""
+    return [*numbers[:1], *(after - before for before, after in pairwise(numbers))]
+
+
+def _packed_launch(launch: Document) -> Document:
+    lists = _Lists()
+    instances = launch["instances"]
+    code, places = launch["disassembly"], launch["locations"]
+    files = sorted({file for file, _ in places.values()})
+    return {
+        **launch,
+        "metrics": {"names": list(launch["metrics"]), "values": list(launch["metrics"].values())},
+        "instances": {
+            "names": list(instances),
+            "ids": [lists.add(each["ids"]) for each in instances.values()],
+            "values": [each["values"] for each in instances.values()],
+        },
+        "locations": {
+            "ids": lists.add([int(address) for address in places]),
+            "files": files,
+            "file": [files.index(file) for file, _ in places.values()],
+            "line": [line for _, line in places.values()],
+        },
+        "disassembly": {
+            "ids": lists.add([int(address) for address in code]),
+            "text": list(code.values()),
+        }
+        if "reason" not in code
+        else code,
+        "id_lists": lists.stored,
+    }
+
+
+def _unpacked_launch(packed: Document) -> Document:
+    lists = [
+        list(accumulate(each["steps"])) if "steps" in each else each["ids"]
+        for each in packed["id_lists"]
+    ]
+    metrics, instances = packed["metrics"], packed["instances"]
+    places, code = packed["locations"], packed["disassembly"]
+    launch = {
+        **packed,
+        "metrics": dict(zip(metrics["names"], metrics["values"], strict=True)),
+        "instances": {
+            name: {"ids": None if which is None else lists[which], "values": values}
+            for name, which, values in zip(
+                instances["names"], instances["ids"], instances["values"], strict=True
+            )
+        },
+        "locations": {
+            str(address): [places["files"][file], line]
+            for address, file, line in zip(
+                lists[places["ids"]], places["file"], places["line"], strict=True
+            )
+        },
+        "disassembly": code
+        if "reason" in code
+        else dict(zip(map(str, lists[code["ids"]]), code["text"], strict=True)),
+    }
+    del launch["id_lists"]
+    return launch
+
+
 VERSION = 1
 MARK = "keet_snapshot"
 SUFFIX = ".keet.json"
@@ -66,7 +175,6 @@ def write_snapshot(profile: Profile, path: Path) -> None:
 def packed_snapshot(profile: Profile) -> bytes:
     """The snapshot in columns, compressed with the dictionary that keet ships."""
     from keet.ingest.input import zstd
-    from keet.ingest.snapshots.columns import packed_document
 
     document = {
         MARK: VERSION,
@@ -104,7 +212,7 @@ def _provenance_document(provenance: Provenance) -> dict[str, Any]:
 
 def _run_document(profile: Profile) -> dict[str, Any]:
     """The run table, if there is one."""
-    from keet.ingest.run_tables.run_table import table_document
+    from keet.ingest.run_table import table_document
 
     return {"run": table_document(profile.run)} if profile.run else {}
 
@@ -213,11 +321,9 @@ def read_snapshot(text: str, path: Path, size: int, sha256: str) -> Profile:
         _check_version(document, path)
     except ValueError as problem:
         raise _damaged(path, str(problem)) from None
-    from keet.ingest.snapshots import columns
-
     try:
-        if columns.MARK in document:
-            document = columns.unpacked_document(document)
+        if _PACKED_MARK in document:
+            document = unpacked_document(document)
         snapshot = typed(document, _Snapshot)
         launches = tuple(_launch(stored) for stored in snapshot.launches)
         run = _run(snapshot.run, path)
@@ -235,13 +341,11 @@ def read_snapshot(text: str, path: Path, size: int, sha256: str) -> Profile:
 
 def _check_version(document: dict[str, Any], path: Path) -> None:
     """Raises ValueError with one line, too."""
-    from keet.ingest.snapshots import columns
-
     for words, mark, known in (
         ("has", MARK, VERSION),
-        ("is packed in", columns.MARK, columns.VERSION),
+        ("is packed in", _PACKED_MARK, _PACKED_VERSION),
     ):
-        version = version_of({columns.MARK: columns.VERSION, **document}, mark)
+        version = version_of({_PACKED_MARK: _PACKED_VERSION, **document}, mark)
         if version != known:
             raise UnsupportedVersion(
                 path,
@@ -292,7 +396,7 @@ class _Snapshot(NamedTuple):
 
 
 def _run(document: dict[str, Any] | None, path: Path) -> RunTable | None:
-    from keet.ingest.run_tables.run_table import table_from_document
+    from keet.ingest.run_table import table_from_document
 
     return None if document is None else table_from_document(document, path)
 
