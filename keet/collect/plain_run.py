@@ -34,19 +34,15 @@ def descendants(process: int) -> list[int]:
 
 def programs_below(ncu: int) -> list[int]:
     """What ncu started for the program, the program's own children among them."""
-    names = _names()
+    names = {number: name for number, (name, _) in _processes().items()}
     below: list[int] = []
     for number, chain in _chains().items():
         if ncu not in chain:
             continue
         inner = [number, *chain[: chain.index(ncu)]]
-        if any(names.get(each) not in _OF_NCU for each in inner):
+        if any(names.get(process) not in _OF_NCU for process in inner):
             below.append(number)
     return below
-
-
-def _names() -> dict[int, str]:
-    return {number: name for number, (name, _) in _processes().items()}
 
 
 def _chains() -> dict[int, list[int]]:

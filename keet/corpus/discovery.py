@@ -184,7 +184,8 @@ class _Search:
         has_table = any(entry.name.endswith(SUFFIX) for entry in entries)
         folders: list[_Entry] = []
         for entry in entries:
-            found = _Entry(entry.path, _joined(folder.relative, entry.name), has_table)
+            relative = f"{folder.relative}/{entry.name}" if folder.relative else entry.name
+            found = _Entry(entry.path, relative, has_table)
             if entry.is_symlink():
                 self._links.append(found)
             elif entry.is_dir(follow_symlinks=False):
@@ -243,10 +244,6 @@ def _identity(path: str) -> tuple[int, int] | None:
     except (OSError, ValueError):
         return None
     return status.st_dev, status.st_ino
-
-
-def _joined(relative: str, name: str) -> str:
-    return f"{relative}/{name}" if relative else name
 
 
 def _found(entry: _Entry) -> ReportFile:

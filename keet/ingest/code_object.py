@@ -109,7 +109,9 @@ def functions_of(code: Sequence[CodeObject], addresses: Sequence[int]) -> tuple[
     covered: set[int] = set()
     for each in code:
         for extent in each.extents:
-            here = _within(addresses, extent.start, extent.stop)
+            here = addresses[
+                bisect_left(addresses, extent.start) : bisect_left(addresses, extent.stop)
+            ]
             if here and not any((pc - extent.start) % INSTRUCTION for pc in here):
                 identity = f"{each.digest} {extent.symbol} {extent.stop - extent.start}"
                 inside = range(extent.start, extent.stop, INSTRUCTION)
@@ -119,10 +121,6 @@ def functions_of(code: Sequence[CodeObject], addresses: Sequence[int]) -> tuple[
     if rest:
         found.append(Function(rest[0], rest, _identity_of(code, rest), movable=False))
     return tuple(found)
-
-
-def _within(addresses: Sequence[int], start: int, stop: int) -> Sequence[int]:
-    return addresses[bisect_left(addresses, start) : bisect_left(addresses, stop)]
 
 
 def _identity_of(code: Sequence[CodeObject], addresses: Sequence[int]) -> str | None:

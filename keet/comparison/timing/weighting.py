@@ -242,7 +242,10 @@ def _changes(pairs: Sequence[tuple[Pairing, Sequence[Caveat]]]) -> Iterator[NoTo
             "kernels were fused or split",
             [p for p, _ in pairs if p.how in ("fused", "split")],
         ),
-        ("the work per launch may have changed", [p for p, found in pairs if _resized(found)]),
+        (
+            "the work per launch may have changed",
+            [p for p, found in pairs if any(caveat.id in _SIZE_CHANGED for caveat in found)],
+        ),
         (
             "some kernels are in one report only",
             [p for p, _ in pairs if not (p.before and p.after)],
@@ -258,7 +261,3 @@ def _other_count(pairing: Pairing) -> bool:
         return False
     one, other = (sum(len(group.launches) for group in side) for side in pairing.sides)
     return one != other
-
-
-def _resized(caveats: Sequence[Caveat]) -> bool:
-    return any(caveat.id in _SIZE_CHANGED for caveat in caveats)

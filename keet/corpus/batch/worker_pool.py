@@ -289,7 +289,8 @@ class Pool:
             if worker.is_overdue(allowed):
                 blamed = worker.tasks.popleft()
                 self._end(worker)
-                answers.append(_failed_answer(blamed, _too_slow(allowed)))
+                reason = f"it took longer than the {allowed:.6g} s that --timeout allows"
+                answers.append(_failed_answer(blamed, reason))
         return answers
 
     def _remove(self, worker: WorkerProcess) -> str:
@@ -347,7 +348,3 @@ def _weight(task: Task) -> int:
 def _failed_answer(task: Task, reason: str) -> WorkerAnswer:
     failed = Failed(f"{reason}; try this file alone: keet explain FILE")
     return WorkerAnswer(task, failed, file_state(task.path), 0.0, 0)
-
-
-def _too_slow(seconds: float) -> str:
-    return f"it took longer than the {seconds:.6g} s that --timeout allows"

@@ -107,7 +107,8 @@ class Point(NamedTuple):
 def read_points(store: InsightSource, kernels: Iterable[str]) -> list[Point]:
     """A point for each shape of these kernels (by full name) in each file, without launches that
     have no duration."""
-    narrow = [name for name in NARROW if name in _stored()]
+    stored = {spec.id for spec in METRICS}
+    narrow = [name for name in NARROW if name in stored]
     columns = ", ".join([*_TEXTS, *_OTHERS, *narrow])
     keys = ", ".join(_ALIKE)
     sql = f"""
@@ -136,7 +137,9 @@ def with_metrics(store: InsightSource, points: Iterable[Point]) -> list[Point]:
     names = [spec.id for spec in METRICS]
     found = dict(_looked_up(store, points, names))
     return [
-        point._replace(metrics={**point.metrics, **_numbers(found[_key(point)], names)})
+        point._replace(
+            metrics={**point.metrics, **_numbers(found[point.sha256, point.launch], names)}
+        )
         for point in points
     ]
 
@@ -165,7 +168,8 @@ def _looked_up(
     store: InsightSource, points: Sequence[Point], columns: Sequence[str]
 ) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
     for start in range(0, len(points), _AT_ONCE):
-        wanted = ", ".join(_row_literal(point) for point in points[start : start + _AT_ONCE])
+        some = points[start : start + _AT_ONCE]
+        wanted = ", ".join(f"({literals([point.sha256])}, {point.launch})" for point in some)
         table = store.query(
             f"SELECT report_sha256, launch_id, {', '.join(columns)} FROM {store.launches} "
             f"WHERE (report_sha256, launch_id) IN (VALUES {wanted})"
@@ -173,18 +177,6 @@ def _looked_up(
         for row in table.rows:
             cells = dict(zip(table.columns, row))
             yield (str(cells["report_sha256"]), int(cells["launch_id"])), cells
-
-
-def _row_literal(point: Point) -> str:
-    return f"({literals([point.sha256])}, {point.launch})"
-
-
-def _key(point: Point) -> tuple[str, int]:
-    return point.sha256, point.launch
-
-
-def _stored() -> set[str]:
-    return {spec.id for spec in METRICS}
 
 
 def _point(cells: Mapping[str, Any], narrow: Sequence[str], known: dict[Any, Any]) -> Point:

@@ -85,7 +85,10 @@ def _array(column: StoreColumn, values: Sequence[Any]) -> Any:
     if column.type in _INTEGERS:
         return _integers(values, _INTEGERS[column.type])
     texts = np.empty(len(values), dtype=object)
-    texts[:] = values if _is_ascii(values) else [_text(value) for value in values]
+    if _is_ascii(values):
+        texts[:] = values
+    else:
+        texts[:] = [None if value is None else storable(str(value)) for value in values]
     return texts
 
 
@@ -95,10 +98,6 @@ def _is_ascii(values: Sequence[Any]) -> bool:
         return all(map(str.isascii, values))
     except TypeError:  # None, or not a text
         return False
-
-
-def _text(value: Any) -> str | None:
-    return None if value is None else storable(str(value))
 
 
 def _numbers(values: Sequence[float | None]) -> Any:
@@ -122,7 +121,7 @@ def _integers(values: Sequence[int | None], beyond: int) -> Any:
 
 _AT_ONCE = 200
 """Rows per INSERT: single rows take ten times as long."""
-_TYPES = {"launch": "BIGINT", "number": "DOUBLE"}
+_METRIC_TYPES = {"launch": "BIGINT", "number": "DOUBLE"}
 
 
 def write_parquet(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -131,8 +130,8 @@ def write_parquet(path: Path, header: Sequence[str], rows: Iterable[Sequence[obj
     Raises OSError if `path` can't be written, and NotAvailable without duckdb.
     """
     duckdb = require("duckdb", "batch")
-    columns = [*header, "text"]
-    definition = ", ".join(f'"{c}" {_TYPES.get(c, "VARCHAR")}' for c in _renamed(columns))
+    columns = [*("number" if column == "value" else column for column in header), "text"]
+    definition = ", ".join(f'"{c}" {_METRIC_TYPES.get(c, "VARCHAR")}' for c in columns)
     marks = f"({', '.join('?' * len(columns))})"
     values = (_split_value(header, row) for row in rows)
     with tempfile.TemporaryDirectory(prefix="keet-") as folder:
@@ -147,10 +146,6 @@ def write_parquet(path: Path, header: Sequence[str], rows: Iterable[Sequence[obj
             connection.execute(f"COPY metrics TO '{made}' (FORMAT parquet)")
         with replacing(path) as file:
             file.write(made.read_bytes())
-
-
-def _renamed(columns: Sequence[str]) -> list[str]:
-    return ["number" if column == "value" else column for column in columns]
 
 
 def _split_value(header: Sequence[str], row: Sequence[object]) -> list[object]:

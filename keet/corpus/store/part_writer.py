@@ -206,15 +206,14 @@ def write_part(
 
 def _write_rows(folder: Path, files: Sequence[FileRows], large_report: LargeReport | None) -> None:
     if large_report is None:
-        write_tables(folder, {name: _rows_of(files, name) for name in TABLES_OF_ROWS})
+        tables = {
+            name: [row for rows in files for row in getattr(rows, name)] for name in TABLES_OF_ROWS
+        }
+        write_tables(folder, tables)
         return
     for rows in files:
         large_report.write(rows)
     large_report.combine(folder)
-
-
-def _rows_of(files: Sequence[FileRows], table: str) -> list[Row]:
-    return [row for each in files for row in getattr(each, table)]
 
 
 def _without_repeats(rows: Iterable[FileRows]) -> list[FileRows]:

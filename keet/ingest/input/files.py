@@ -105,7 +105,8 @@ def open_regular(path: Path) -> BinaryIO:
 def open_descriptor(path: Path) -> int:
     """Open without blocking: the file may have become a pipe since it was checked."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _binary())
+        others = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(path, os.O_RDONLY | others)
     except OSError as problem:
         raise UnreadableFile(path, _reason(problem), "check the file's permissions") from None
     try:
@@ -116,10 +117,6 @@ def open_descriptor(path: Path) -> int:
         os.close(descriptor)
         raise
     return descriptor
-
-
-def _binary() -> int:
-    return int(getattr(os, "O_BINARY", 0))
 
 
 def _reason(problem: OSError | ValueError) -> str:

@@ -81,7 +81,7 @@ _SEVERITIES = ("default", "low", "high")
 
 
 def read_rules(messages: Iterable[ProtoMessage]) -> tuple[RuleResult, ...]:
-    return tuple(result for message in messages for result in _results(message))
+    return tuple(_result(rule, item) for rule in messages for item in _items(rule))
 
 
 def read_leading_rule(data: bytes, spans: Iterable[Span]) -> RuleResult | None:
@@ -102,10 +102,6 @@ def _item_spans(data: bytes, rule: Span) -> list[Span]:
     bodies = spans_of(3, data, *rule)
     items = spans_of(1, data, *bodies[-1]) if bodies else ()
     return [item for item in items if spans_of(1, data, *item)]
-
-
-def _results(rule: ProtoMessage) -> Iterator[RuleResult]:
-    return (_result(rule, item) for item in _items(rule))
 
 
 def _items(rule: ProtoMessage) -> Iterator[ProtoMessage]:

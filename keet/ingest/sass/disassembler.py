@@ -254,7 +254,10 @@ class _Fetch:
     def __init__(self, report: PartialReport, missing: Mapping[int, Sequence[Function]]) -> None:
         self._missing = missing
         self._numbers = report.numbers
-        questions = {report.numbers[n]: _addresses(m) for n, m in missing.items()}
+        questions = {
+            report.numbers[number]: [address for each in functions for address in each.addresses]
+            for number, functions in missing.items()
+        }
         self._disassembly = Disassembly(report.data, questions)
 
     def finish(self, cache: SassCache | None) -> Mapping[int, Code]:
@@ -267,10 +270,6 @@ class _Fetch:
                 for function in functions:
                     cache.store(function, texts)
         return found
-
-
-def _addresses(functions: Iterable[Function]) -> list[int]:
-    return [address for function in functions for address in function.addresses]
 
 
 class Disassembler:

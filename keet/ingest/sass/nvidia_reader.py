@@ -235,7 +235,10 @@ class Disassembly:
         """`questions`: the addresses to disassemble, by launch number."""
         self._launches = tuple(questions)
         self._running = [
-            (tuple(part), _start(data, {"want": "disassembly", "addresses": _as_json(part)}))
+            (
+                tuple(part),
+                _start(data, {"want": "disassembly", "addresses": {str(n): part[n] for n in part}}),
+            )
             for part in _parts(questions)
         ]
 
@@ -266,10 +269,6 @@ def _processors() -> int:
     if hasattr(os, "sched_getaffinity"):  # those that this process may use: fewer in a container
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _as_json(questions: Mapping[int, Sequence[int]]) -> dict[str, Sequence[int]]:
-    return {str(launch): pcs for launch, pcs in questions.items()}
 
 
 def _by_address(found: Any, launches: Iterable[int]) -> dict[int, dict[int, str]]:
