@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from keet.corpus.batch.messages import (
+from keet.corpus.batch.stored_files import Failure, Owner, StoredContent, failures, is_gone
+from keet.corpus.batch.worker import (
     Analysed,
     ContentSample,
     Failed,
@@ -22,7 +23,6 @@ from keet.corpus.batch.messages import (
     Task,
     WorkerAnswer,
 )
-from keet.corpus.batch.stored_files import Failure, Owner, StoredContent, failures, is_gone
 from keet.corpus.discovery import NO_TABLE, ReportFile, RunTableFile
 from keet.corpus.store.part_writer import FileRecord, LargeReport, PartQueue
 from keet.corpus.store.report_rows import FileRows, RunTotals

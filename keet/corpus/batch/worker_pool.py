@@ -20,8 +20,16 @@ from itertools import count
 from queue import Empty, SimpleQueue
 from typing import IO, NamedTuple, Self
 
-from keet.corpus.batch.messages import READY, Failed, Task, WorkerAnswer, read_frame, write_frame
-from keet.corpus.batch.worker import Analyse, file_state
+from keet.corpus.batch.worker import (
+    READY,
+    Analyse,
+    Failed,
+    Task,
+    WorkerAnswer,
+    file_state,
+    read_frame,
+    write_frame,
+)
 from keet.errors import NotAvailable, one_line
 
 

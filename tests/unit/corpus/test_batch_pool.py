@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.corpus.batch.messages import Analysed, Failed, Hashed, Task, WorkerAnswer
+from keet.corpus.batch.worker import Analysed, Failed, Hashed, Task, WorkerAnswer
 from keet.corpus.batch.worker_pool import Pool, WorkerLimits
 from keet.errors import NotAvailable
 from tests.unit.corpus import fake_analyses
@@ -143,7 +143,7 @@ def test_a_worker_does_not_outlive_its_batch(tmp_path: Path) -> None:
     (task,) = tasks(tmp_path, "hang")
     code = (
         "import os, sys, time; from keet.corpus.batch.worker_pool import Pool; "
-        "from keet.corpus.batch.messages import Task; "
+        "from keet.corpus.batch.worker import Task; "
         "from tests.unit.corpus.fake_analyses import by_content\n"
         f"pool = Pool(by_content, 1); pool.submit(Task(0, 'analyse', {task.path!r}))\n"
         "pool.wait(0)\n"

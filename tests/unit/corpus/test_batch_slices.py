@@ -10,9 +10,8 @@ import pytest
 
 from keet.corpus.batch import worker_pool
 from keet.corpus.batch.coordinator import Batch, BatchProgress
-from keet.corpus.batch.messages import Analysed, Slice, Task
 from keet.corpus.batch.stored_files import NOTHING_STORED
-from keet.corpus.batch.worker import perform
+from keet.corpus.batch.worker import Analysed, Slice, Task, perform
 from keet.corpus.batch.worker_pool import Pool, WorkerLimits
 from keet.corpus.discovery import find_reports
 from keet.corpus.store import part_writer
