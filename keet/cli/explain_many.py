@@ -102,7 +102,7 @@ def _check(args: Namespace) -> None:
 
 def _report_paths(places: list[Path]) -> list[Path]:
     """The reports that are named, and those in the folders that are named; each once."""
-    from keet.ingest.run_tables.run_table import SUFFIX
+    from keet.ingest.run_table import SUFFIX
 
     every = [
         path for place in places for path in (reports_in(place) if place.is_dir() else [place])

@@ -126,7 +126,7 @@ def computed_values(
 
 def _difference(profiles: Sequence[Profile]) -> Difference:
     from keet.comparison.compare import compare
-    from keet.comparison.pairing.sides import Side, SideCapture
+    from keet.comparison.sides import Side, SideCapture
 
     before, after = (Side((SideCapture(profile, profile.launches),)) for profile in profiles)
     return compare(before, after, guess=True)

@@ -8,8 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from keet.comparison.causes.attribution import Attribution
-from keet.comparison.caveats.caveat import Caveat
-from keet.comparison.pairing.sides import Side
+from keet.comparison.caveat import Caveat
 from keet.comparison.result import Difference, Gate, PairDifference
 from keet.comparison.sentences import (
     NOT_PROFILED,
@@ -22,6 +21,7 @@ from keet.comparison.sentences import (
     span_text,
     unprofiled_text,
 )
+from keet.comparison.sides import Side
 from keet.findings import findings
 from keet.formatting import capitalized, share_cell
 from keet.pages.blocks import (

@@ -15,7 +15,7 @@ from keet.documents.finding import Place
 from keet.explanation.analyst import explain
 from keet.explanation.explain_document import explain_document, launch_document
 from keet.ingest import read_profile
-from keet.ingest.ncu_rep.instances import _whole_numbers, read_value
+from keet.ingest.ncu_rep.metrics import _whole_numbers, read_value
 from keet.profile import Launch
 from kernels_samples.samples import load_samples
 from tests.conftest import REPORTS

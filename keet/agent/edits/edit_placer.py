@@ -28,7 +28,7 @@ from keet.agent.edits.patch_making import (
 )
 from keet.agent.source.source_listing import build_facts, kernel_files
 from keet.evidence.free_numbers import Allowed, free_number
-from keet.ingest.code.source_folder import is_source
+from keet.ingest.input.files import is_source
 from keet.profile import Launch
 from keet.profile.names import file_name
 

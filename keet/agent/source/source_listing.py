@@ -13,7 +13,7 @@ from keet.agent.source.kernel_source import SourceExcerpt, excerpts_of, kernel_s
 from keet.documents.finding import Place
 from keet.errors import one_line
 from keet.explanation.token_budget import count_tokens
-from keet.ingest.code.build_info import BuildInfo, HasCubins, build_info
+from keet.ingest.cubin import BuildInfo, HasCubins, build_info
 from keet.profile import Launch
 from keet.profile.names import file_name
 

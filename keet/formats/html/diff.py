@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from keet.comparison.causes.attribution import Attribution
-from keet.comparison.caveats.caveat import Caveat
+from keet.comparison.caveat import Caveat
 from keet.comparison.result import Difference, PairDifference
 from keet.comparison.sentences import (
     NOT_PROFILED,

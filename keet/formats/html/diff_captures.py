@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from keet.analysis.source_lines import find_hotspots
-from keet.comparison.pairing.sides import Side
 from keet.comparison.result import Difference, PairDifference
+from keet.comparison.sides import Side
 from keet.formats.html.capture import captured_text
 from keet.formats.html.data_table import scrolling
 from keet.formats.html.markup import Html, element, fragment, joined

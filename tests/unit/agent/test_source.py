@@ -17,8 +17,8 @@ from keet.agent.source.source_listing import module_facts as told
 from keet.documents.finding import Place
 from keet.explanation.token_budget import count_tokens
 from keet.ingest import read_profile
-from keet.ingest.code.build_info import BuildInfo, build_info
-from keet.ingest.code.code_object import CodeObject
+from keet.ingest.code_object import CodeObject
+from keet.ingest.cubin import BuildInfo, build_info
 from keet.profile import Launch, Profile
 from tests.long_texts import SOURCE, repeated
 from tests.unit.agent.source_launch import launch_of

@@ -15,8 +15,8 @@ from keet.analysis.source_lines import Hotspots, find_hotspots
 from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.causes.line_changes import LineCost, SideLines, read_lines
 from keet.comparison.compare import Difference, compare
-from keet.comparison.pairing.sides import Side, SideCapture
 from keet.comparison.sentences import headline_parts
+from keet.comparison.sides import Side, SideCapture
 from keet.formats.html.anchors import Anchors
 from keet.formats.html.diff import diff_page, diff_section
 from keet.formats.html.diff_accounts import both_accounts

@@ -14,7 +14,7 @@ import pytest
 from keet.analysis.source_lines import Hotspots, find_hotspots
 from keet.comparison.causes.line_changes import SideLines, match_lines, read_lines
 from keet.comparison.compare import Difference, compare
-from keet.comparison.pairing.sides import Side, SideCapture
+from keet.comparison.sides import Side, SideCapture
 from keet.documents.diff import PairDocument
 from keet.formats.html.diff import diff_page
 from keet.ingest import read_profile
