@@ -242,7 +242,7 @@ def test_short_launches_are_counted_as_the_user_says(keet: Keet, tmp_path: Path)
 def test_an_explanation_against_a_report_uses_the_tables(keet: Keet, tmp_path: Path) -> None:
     """Tables that lie beside the reports, as keet profile leaves them."""
     from keet.ingest import read_profile
-    from keet.ingest.run_tables.run_table import read_run_table, table_path, write_run_table
+    from keet.ingest.run_table import read_run_table, table_path, write_run_table
 
     places = []
     for report, text in ((BEFORE, _SPENT_BEFORE), (AFTER, _SPENT_AFTER)):

@@ -28,7 +28,7 @@ from keet.cli.arguments import (
 from keet.profile import Absent, Launch, Location
 
 if TYPE_CHECKING:
-    from keet.analysis.source_lines.hotspots import Hotspots
+    from keet.analysis.source_lines import Hotspots
     from keet.documents.hotspots import HotspotsLaunch
 
 EXAMPLES = """\
@@ -116,7 +116,7 @@ def _has_counts(launch: Launch) -> bool:
 def _spots(
     launches: Sequence[Launch], args: Namespace, place: Location | None
 ) -> Iterator[tuple[Launch, Hotspots | Absent]]:
-    from keet.analysis.source_lines.hotspots import find_hotspots
+    from keet.analysis.source_lines import find_hotspots
     from keet.profile.launch_iteration import iterate_launches
 
     for launch in iterate_launches(launches, "looking for hotspots"):

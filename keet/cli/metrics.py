@@ -116,7 +116,7 @@ def _tables(launches: Sequence[Launch], args: Namespace) -> Iterator[MetricsLaun
 
 
 def _write_parquet(tables: Iterable[MetricsLaunch], args: Namespace) -> None:
-    from keet.corpus.metrics_parquet import write_parquet
+    from keet.corpus.store.parquet_tables import write_parquet
     from keet.render.common.metrics import HEADER, long_rows
 
     if args.output is None:

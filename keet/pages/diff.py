@@ -7,11 +7,10 @@ from itertools import groupby
 from pathlib import PurePath
 from typing import Any
 
-from keet.analysis.source_lines.hotspots import find_hotspots
+from keet.analysis.source_lines import find_hotspots
 from keet.comparison.causes.attribution import Attribution
 from keet.comparison.causes.explained_pair import WeightedLaunch
-from keet.comparison.caveats.caveat import Caveat
-from keet.comparison.pairing.sides import Side
+from keet.comparison.caveat import Caveat
 from keet.comparison.result import Difference, Gate, PairDifference
 from keet.comparison.sentences import (
     NOT_PROFILED,
@@ -26,6 +25,7 @@ from keet.comparison.sentences import (
     span_text,
     unprofiled_text,
 )
+from keet.comparison.sides import Side
 from keet.diagnosis.finding import Finding
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.gain_texts import forecast_text

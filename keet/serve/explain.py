@@ -83,8 +83,7 @@ def _reply(name: str, asked: ExplainArguments, explanation: Explanation) -> Tool
 
 
 def _notes(explanation: Explanation) -> Iterator[str]:
-    from keet.analysis.capture.profile_notes import profile_notes
-    from keet.analysis.capture.report_cautions import report_cautions
+    from keet.analysis.capture.report_document import profile_notes, report_cautions
     from keet.explanation.capture_hints import caution_about
 
     yield from report_cautions(explanation.profile)

@@ -22,7 +22,7 @@ from keet.serve.tool_call import ToolCall
 from keet.serve.tool_reply import WIDTH, ToolReply, page_fields, view_text, with_text
 
 if TYPE_CHECKING:
-    from keet.analysis.source_lines.hotspots import Hotspots
+    from keet.analysis.source_lines import Hotspots
 
 _LINES = 20
 """Hottest lines per page."""
@@ -44,7 +44,7 @@ def line(cache: ReportCache, asked: LineArguments, call: ToolCall) -> ToolReply:
 def _hottest(
     report: OpenReport, asked: LineArguments, launch: Launch, of: int, call: ToolCall
 ) -> ToolReply:
-    from keet.analysis.source_lines.hotspots import find_hotspots
+    from keet.analysis.source_lines import find_hotspots
     from keet.render.common.hotspot_rows import examined
     from keet.render.terminal.hotspots import hotspots_view
 
@@ -112,7 +112,7 @@ def _one(
 
 def _place(wanted: str, launches: Sequence[Launch], call: ToolCall) -> tuple[Location, list[Found]]:
     """The line, and the launches with code for it, most samples first."""
-    from keet.analysis.source_lines.hotspots import find_hotspots
+    from keet.analysis.source_lines import find_hotspots
     from keet.render.common.line_option import NoSuchLine, place_of
     from keet.render.terminal.hotspots_line import samples_at
 

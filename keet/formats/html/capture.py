@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keet.analysis.capture.ncu_options import setting_of
-from keet.analysis.capture.profile_notes import profile_notes
-from keet.analysis.capture.recapture import made_with
+from keet.analysis.capture.recapture import made_with, setting_of
+from keet.analysis.capture.report_document import profile_notes
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.formats.html.clocks import clock_warning, range_text
 from keet.formats.html.markup import Content, Html, element, fragment

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from keet.analysis.capture.report_cautions import report_cautions
+from keet.analysis.capture.report_document import report_cautions
 from keet.analysis.time_model import WORTH
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from keet.analysis.source_lines.hotspots import Grouping, Hotspots, RowWait, Spot
+from keet.analysis.source_lines import Grouping, Hotspots, RowWait, Spot
 from keet.catalog import stalls
 from keet.documents.document import live
 from keet.documents.hotspots import HotspotsLaunch, PointerDocument

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from keet.analysis.source_lines.hotspots import Hotspots
+from keet.analysis.source_lines import Hotspots
 from keet.catalog import stalls
 from keet.documents.hotspots import HotspotsLaunch, SpotDocument
 from keet.evidence import Sentence, constant, counted

@@ -9,11 +9,11 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from keet.analysis.sass import MachineCode
+from keet.analysis.sass.analyses.address_patterns import lane_stride
 from keet.analysis.sass.analyses.blame import Wait
 from keet.analysis.sass.analyses.loop_chains import LoopChains
 from keet.analysis.sass.analyses.purpose import Purpose
 from keet.analysis.sass.analyses.reuse import Access
-from keet.analysis.sass.analyses.widths import lane_stride
 from keet.analysis.sass.flow.control_flow import Loop
 from keet.catalog import stalls
 from keet.documents.document import live

@@ -7,8 +7,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from keet.analysis.kernel.opcode_mix import PURPOSES
-from keet.analysis.source_lines.hotspots import RowWait
+from keet.analysis.kernel.executed_code import PURPOSES
+from keet.analysis.source_lines import RowWait
 from keet.documents.hotspots_line import PurposeShare
 from keet.evidence import Sentence, constant
 from keet.profile import Launch, Location

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from keet.analysis.replay_gap.gap import REPLAY_DIFFERS
+from keet.analysis.replay_gap import REPLAY_DIFFERS
 from keet.errors import one_line
 from keet.formatting import capitalized, count_noun, share_cell
 from keet.render.common.known_runs import known_runs_text

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from keet.analysis.source_lines.hotspots import Hotspots, Spot
+from keet.analysis.source_lines import Hotspots, Spot
 from keet.documents.finding import Place
 from keet.formatting import share_cell
 from keet.profile import Absent, Launch

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from keet.analysis.sass.instructions.instruction import parse
-from keet.analysis.source_lines.hotspots import Hotspots, Spot
+from keet.analysis.source_lines import Hotspots, Spot
 from keet.documents.hotspots import HotspotsLaunch
 from keet.documents.shared_types import Skipped
 from keet.evidence import Sentence, constant, counted

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from keet.analysis.sass import MachineCode
-from keet.analysis.source_lines.hotspots import Hotspots
+from keet.analysis.source_lines import Hotspots
 from keet.catalog import stalls
 from keet.documents.hotspots import HotspotsLaunch
 from keet.documents.shared_types import Skipped

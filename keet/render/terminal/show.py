@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from keet.analysis.capture.coverage import Coverage, ShownLaunch
-from keet.analysis.capture.ncu_options import ncu_arguments
-from keet.analysis.capture.profile_notes import profile_notes
-from keet.analysis.capture.recapture import made_with
+from keet.analysis.capture.recapture import made_with, ncu_arguments
+from keet.analysis.capture.report_document import profile_notes
 from keet.analysis.hardware.ceilings import Ceilings
 from keet.analysis.ledger import LaunchLedger, Ledger
 from keet.documents.show import GapDocument, ShowLaunch
@@ -17,7 +16,7 @@ from keet.explanation.capture_hints import steps_before
 from keet.explanation.run_texts import whole_time
 from keet.formatting import shape_text
 from keet.ingest.ncu_rep.completeness import uncertain_count
-from keet.masking.mask import masked_names
+from keet.masking import masked_names
 from keet.pages.device import describe_device
 from keet.profile import Profile
 from keet.render.terminal.layout import Group, Renderable, Table, Text

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
+from keet.analysis.source_lines import Hotspots, find_hotspots
 from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.causes.line_changes import LineCost, SideLines, read_lines
 from keet.comparison.compare import Difference, compare
-from keet.comparison.pairing.sides import Side, SideCapture
 from keet.comparison.result import PairDifference
 from keet.comparison.sentences import headline_parts
+from keet.comparison.sides import Side, SideCapture
 from keet.formats import page_text
 from keet.formats.html.blocks import html_blocks, reader
 from keet.formats.html.diff import _few_samples, _listing, _Names, draw_accounts, draw_sides
@@ -396,7 +396,10 @@ def test_the_two_reports_say_how_the_launches_were_made() -> None:
 
 def test_a_file_name_has_no_place_to_break_at_its_hyphen() -> None:
     page = diff_page(difference("matrix_flip"), 5)
-    assert '<span class="mono break path"><span>kernels_samples/</span><span>matrix_flip/</span>' in page
+    assert (
+        '<span class="mono break path"><span>kernels_samples/</span><span>matrix_flip/</span>'
+        in page
+    )
     assert "<span>slow.ncu-rep</span></span> → " in page
 
 

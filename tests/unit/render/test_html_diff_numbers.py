@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import pytest
 
-from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
+from keet.analysis.source_lines import Hotspots, find_hotspots
 from keet.comparison.causes.line_changes import SideLines, match_lines, read_lines
 from keet.comparison.compare import Difference, compare
-from keet.comparison.pairing.sides import Side, SideCapture
+from keet.comparison.sides import Side, SideCapture
 from keet.documents.diff import PairDocument
 from keet.formats import page_text
 from keet.ingest import read_profile

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from keet.analysis.source_lines.hotspots import Hotspots, InstructionTable, RowWait, Spot
+from keet.analysis.source_lines import Hotspots, InstructionTable, RowWait, Spot
 from keet.diagnosis.finding import Finding
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formats.html.markup import Content, Html, element

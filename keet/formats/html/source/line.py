@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.hardware.rates import SECTOR
-from keet.analysis.source_lines.hotspots import Spot
+from keet.analysis.source_lines import Spot
 from keet.catalog import stalls
 from keet.evidence import Evidence, Sentence, constant, counted
 from keet.formats.html.markup import Content, Html, element, joined

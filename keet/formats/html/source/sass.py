@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from keet.analysis.source_lines.hotspots import InstructionTable
+from keet.analysis.source_lines import InstructionTable
 from keet.catalog import stalls
 from keet.formats.html.heat import heat_class
 from keet.formats.html.markup import Content, Html, element
