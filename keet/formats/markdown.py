@@ -98,7 +98,8 @@ def _span(span: Span, *, is_first: bool) -> str:
         return prose(span.text) if is_first else _inner(span.text)
     before, after = " " * (span.text[0] == " "), " " * (span.text[-1] == " ")
     if looks & _CODE_LOOKS:
-        return f"{before}{code(stripped)}{after}"
+        shown = f"[{code(stripped)}]({span.to})" if span.to.endswith(".md") else code(stripped)
+        return f"{before}{shown}{after}"
     mark = "**" if looks & _STRONG_LOOKS else "*"
     return f"{before}{mark}{_inner(stripped)}{mark}{after}"
 

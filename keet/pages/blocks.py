@@ -22,7 +22,8 @@ class Span(NamedTuple):
     text: str
     look: Look = ""
     to: str = ""
-    """Anchor on the page that it leads to, in HTML."""
+    """Anchor on the page that it leads to, in HTML; in Markdown only a name is a link, and only
+    to a file (`x.md`)."""
     tip: str = ""
     """What HTML shows when it is pointed at: the full name of a kernel."""
 
@@ -153,6 +154,8 @@ class Column(NamedTuple):
     most: int | None = None
     """Characters in a terminal."""
     overflow: Literal["fold", "ellipsis"] = "fold"
+    bar: int = 0
+    """Characters of the bars in a terminal, for cells with a share."""
 
 
 class Cell(NamedTuple):
@@ -162,7 +165,7 @@ class Cell(NamedTuple):
     value: float | str | None = None
     """What HTML sorts by, if not the text."""
     share: float | None = None
-    """From 0 to 1: HTML draws a small bar of it."""
+    """From 0 to 1: HTML draws a small bar of it, a terminal where the column has room for it."""
 
 
 class Table(Block):

@@ -15,7 +15,7 @@ from keet.serve.report_cache import ReportCache
 from keet.serve.results import MetricsToolResult
 from keet.serve.size_limits import page_of
 from keet.serve.tool_call import ToolCall
-from keet.serve.tool_reply import WIDTH, ToolReply, page_fields, view_text, with_text
+from keet.serve.tool_reply import WIDTH, ToolReply, page_fields, with_text
 
 _PER_PAGE = 40
 _EXPLAINED = 20
@@ -27,7 +27,8 @@ _SHORTER = Sentence(
 
 
 def metrics(cache: ReportCache, asked: MetricsArguments, call: ToolCall) -> ToolReply:
-    from keet.render.terminal.metrics import metrics_view
+    from keet.formats import page_text
+    from keet.pages.metrics import metrics_page
 
     with cache.reading(asked.report, call) as report:
         launches = selected_launches(report.profile, asked.launch, asked.kernel)
@@ -45,10 +46,13 @@ def metrics(cache: ReportCache, asked: MetricsArguments, call: ToolCall) -> Tool
         notes += [] if explain else [_SHORTER]
 
         def text_of(count: int) -> str:
-            view = metrics_view(
-                [replace(found, metrics=here[:count])], WIDTH, explain=explain, names=True
+            shown = [replace(found, metrics=here[:count])]
+            text = page_text(
+                lambda reader: metrics_page(shown, reader, explain=explain, names=True),
+                "terminal",
+                WIDTH,
             )
-            return "\n".join([*notes, view_text(view)])
+            return "\n".join([*notes, text])
 
         page, text, end = with_text(page, "metric", text_of)
         result = MetricsToolResult(
@@ -64,7 +68,7 @@ def metrics(cache: ReportCache, asked: MetricsArguments, call: ToolCall) -> Tool
 def _metrics(launch: Launch, pattern: str | None) -> MetricsLaunch:
     """As in `keet metrics`, but with a name pattern instead of a regular expression."""
     from keet.analysis.metric_table import launch_metrics
-    from keet.render.terminal.metrics import INTERNAL
+    from keet.pages.metrics import INTERNAL
 
     if pattern is None:
         return launch_metrics(launch)

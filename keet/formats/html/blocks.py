@@ -31,10 +31,13 @@ FIGURES = {
     "CaptureFigure": "capture.draw_capture",
     "EvidenceFigure": "evidence.draw_evidence",
     "FactsFigure": "launch_facts.draw_facts",
+    "HistoryFigure": "insights.draw_history",
     "ListingFigure": "source.listing.draw_listing",
+    "ReportsFigure": "insights.draw_reports",
     "RooflineFigure": "roofline.draw_roofline",
     "RulesFigure": "rules.draw_rules",
     "SidesFigure": "diff.draw_sides",
+    "SweepFigure": "insights.draw_sweep",
 }
 """Kinds of figures, and the functions of this package that draw them."""
 _ID = re.compile(r' id="([^"]*)"')

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from keet.analysis.code_names import function_start
+from keet.analysis.examined import source_line, source_lines
 from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
 from keet.comparison.causes.account_changes import PartChange
 from keet.comparison.causes.explained_pair import WeightedLaunch
@@ -35,11 +37,9 @@ from keet.formats.html.markup import Content, Html, element, fragment
 from keet.formatting import capitalized, percent_text, share_cell
 from keet.pages.anchors import Anchors
 from keet.pages.figures import AccountsFigure, SidesFigure
+from keet.pages.hotspots import hotspots_notes, waiting_for
 from keet.profile import Absent
 from keet.profile.names import file_name
-from keet.render.common.hotspots import hotspots_notes, waiting_for
-from keet.render.common.machine_code import function_start
-from keet.render.common.source_text import source_line, source_lines
 from keet.safe_text import one_line, shortened
 from keet.units import Quantity
 

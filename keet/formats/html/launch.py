@@ -21,11 +21,11 @@ from keet.formats.html.prose import prose
 from keet.formats.html.rules import rules_section
 from keet.formatting import shape_parts
 from keet.pages.anchors import Anchors
+from keet.pages.device import workload_noun
 from keet.profile import Launch, Workload
 from keet.render.common.account import HEADING, shown_notes
 from keet.render.common.finding import all_fixed_text
 from keet.render.common.program import stands_for_text
-from keet.render.common.workload import workload_noun
 from keet.safe_text import one_line
 
 _WORTH = f"{WORTH - 1:.0%}"

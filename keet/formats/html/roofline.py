@@ -24,10 +24,10 @@ from keet.formats.svg.roofline_plot import (
 )
 from keet.formatting import capitalized
 from keet.pages.anchors import Anchors
+from keet.pages.device import workload_count
 from keet.pages.figures import RooflineFigure
+from keet.pages.roofline import absences
 from keet.profile import Launch
-from keet.render.common.roofline import absences
-from keet.render.common.workload import workload_count
 from keet.safe_text import one_line
 from keet.units import format_number
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from keet.analysis.kernel.resident_warps import occupancy_limit
 from keet.analysis.source_lines import Hotspots, find_hotspots
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
@@ -24,7 +25,6 @@ from keet.pages.device import describe_device
 from keet.profile import Absent, Launch, Profile, Workload
 from keet.profile.time_order import longest
 from keet.render.common.finding import certainty_of, forecast_of
-from keet.render.common.occupancy import occupancy_limit
 from keet.render.common.places import place_shares, unplaced_shares
 from keet.render.markdown.costed_source import CostedSource
 

@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from keet.analysis.examined import source_lines
 from keet.analysis.source_lines import Hotspots, Spot
 from keet.documents.finding import Place
 from keet.formatting import share_cell
+from keet.pages.hotspots import waiting_for
+from keet.pages.source_text import around, indentation, language
 from keet.profile import Absent, Launch
 from keet.profile.names import file_name
-from keet.render.common.excerpt import around, indentation, language
-from keet.render.common.hotspots import waiting_for
-from keet.render.common.source_text import source_lines
 from keet.render.markdown.markup import fence
 
 _HOTTEST = 10

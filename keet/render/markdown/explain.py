@@ -16,6 +16,7 @@ from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.program import ProgramExplanation, program_of
 from keet.formatting import shape_parts
 from keet.pages.device import describe_device
+from keet.pages.source_text import around, indentation, language, runs, source_lines
 from keet.render.common.detail import (
     FINDINGS,
     MOST_LINES,
@@ -25,7 +26,6 @@ from keet.render.common.detail import (
     details_that_fit,
     plans_of,
 )
-from keet.render.common.excerpt import around, indentation, language, runs
 from keet.render.common.finding import (
     all_fixed_text,
     certainty_of,
@@ -44,7 +44,6 @@ from keet.render.common.program import (
     verified_text,
     whose_text,
 )
-from keet.render.common.source_text import source_lines
 from keet.render.common.whole_run import stands_for
 from keet.render.markdown.account import account_line_markdown, account_markdown
 from keet.render.markdown.markup import code, fence, prose, unlinked

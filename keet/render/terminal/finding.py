@@ -8,6 +8,7 @@ from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
 from keet.explanation.certainty import why_only_possible
 from keet.explanation.explanation_types import LaunchExplanation
+from keet.pages.source_text import source_lines
 from keet.render.common.finding import (
     certainty_of,
     forecast_of,
@@ -16,7 +17,6 @@ from keet.render.common.finding import (
     new_remarks,
 )
 from keet.render.common.places import place_shares, unplaced_shares
-from keet.render.common.source_text import source_lines
 from keet.render.terminal.layout import Indented, Renderable, Text
 
 INDENT = 3

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from keet import safe_text
+from keet.analysis.code_names import function_start
 from keet.analysis.source_lines import Hotspots, find_hotspots
 from keet.comparison import same_kernel
 from keet.comparison.causes import line_changes
@@ -26,7 +27,6 @@ from keet.formats.html.source.shown_lines import FileLines, extents_within
 from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
 from keet.profile import Location
-from keet.render.common.machine_code import function_start
 from keet.safe_text import bounded_lines, line_at
 from tests.many_launches import different
 from tests.page_parts import PageParts, broken_links

@@ -26,10 +26,10 @@ from keet.formats.html.rules import message_text
 from keet.formatting import times_text
 from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
+from keet.pages.source_text import source_lines
 from keet.profile import KernelRun, Launch, RunTable
 from keet.profile.rules import SpeedupScope
 from keet.profile.run_table import ProfiledLaunch
-from keet.render.common.source_text import source_lines
 from tests.many_launches import repeated
 from tests.page_parts import links_in, page_tree, table_rows, value_of, with_class, words
 

@@ -23,8 +23,8 @@ from keet.formats.html.source.row import compact
 from keet.formats.html.source.stalls import LABELS, group_of, parts, stall_bar
 from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
+from keet.pages.source_text import source_lines
 from keet.profile import Absent
-from keet.render.common.source_text import source_lines
 from keet.safe_text import code_lines
 
 SAMPLES = Path("kernels_samples")

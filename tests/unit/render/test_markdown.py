@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.render.common.excerpt import around, indentation, language, runs
+from keet.pages.source_text import around, indentation, language, runs
 from keet.render.markdown.markup import cell, code, fence, prose, table
 from tests.rows import each_row
 

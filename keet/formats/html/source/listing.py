@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from keet.analysis.examined import first_wait, source_line
 from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
 from keet.evidence import Sentence, counted
 from keet.explanation.explanation_types import LaunchExplanation
@@ -19,10 +20,8 @@ from keet.formats.html.source.stalls import legend
 from keet.formatting import capitalized, count_noun
 from keet.pages.anchors import Anchors
 from keet.pages.figures import ListingFigure
+from keet.pages.hotspots import chance_error, hotspots_notes, hotspots_summary
 from keet.profile import Absent, Location
-from keet.render.common.hotspot_rows import first_wait
-from keet.render.common.hotspots import chance_error, hotspots_notes, hotspots_summary
-from keet.render.common.source_text import source_line
 
 _HOTTEST = 5
 _LEAST = 0.01

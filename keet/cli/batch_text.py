@@ -1,51 +1,22 @@
-"""The texts of `keet batch` for a terminal: its progress, and a summary at the end."""
+"""The texts of `keet batch`: its progress, and a summary at the end."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Iterator
-from typing import Protocol, TextIO
+from typing import TextIO
 
+from keet.corpus.batch.coordinator import BatchProgress
+from keet.formats.terminal import terminal_width
 from keet.formatting import count_noun
-from keet.render.common.known_runs import known_runs_text
+from keet.pages.top import known_runs_text
 from keet.safe_text import terminal_stream
 
 _PLAIN_SECONDS = 10.0
 """Seconds between lines in a log, which must stay readable after a long batch."""
 _TERMINAL_SECONDS = 0.2
-
-
-class BatchCounts(Protocol):
-    """The state of a batch, as a protocol: `BatchProgress` of keet.corpus, which render cannot
-    import."""
-
-    @property
-    def files(self) -> int: ...
-    @property
-    def done(self) -> int: ...
-    @property
-    def failed(self) -> int: ...
-    @property
-    def duplicates(self) -> int: ...
-    @property
-    def launches(self) -> int: ...
-    @property
-    def gpu_seconds(self) -> float: ...
-    @property
-    def runs(self) -> int: ...
-    @property
-    def timed_runs(self) -> int: ...
-    @property
-    def unused_tables(self) -> int: ...
-    @property
-    def noted(self) -> int: ...
-    @property
-    def seconds(self) -> float: ...
-    @property
-    def finished(self) -> int: ...
-    @property
-    def seconds_left(self) -> float | None: ...
+_CLEAR = "\r\x1b[2K"
 
 
 class ProgressLine:
@@ -56,34 +27,27 @@ class ProgressLine:
         self._terminal = self._stream.isatty()
         self._next = time.monotonic() + (0 if self._terminal else _PLAIN_SECONDS)
 
-    def update(self, counts: BatchCounts) -> None:
+    def update(self, counts: BatchProgress) -> None:
         now = time.monotonic()
         if now < self._next:
             return
         self._next = now + (_TERMINAL_SECONDS if self._terminal else _PLAIN_SECONDS)
         if self._terminal:
-            self._write(f"\r{_fitted(progress_text(counts), self._stream)}")
+            room = terminal_width(self._stream) - 1
+            self._write(f"{_CLEAR}{progress_text(counts)[:room]}")
         else:
             self._write(f"keet: {progress_text(counts)}\n")
 
     def clear(self) -> None:
         if self._terminal:
-            self._write("\r\x1b[2K")
+            self._write(_CLEAR)
 
     def _write(self, text: str) -> None:
         self._stream.write(text)
         self._stream.flush()
 
 
-def _fitted(text: str, terminal: TextIO) -> str:
-    """Padded to the width of the terminal, so that nothing of the previous line remains."""
-    from keet.render.terminal.console import console_width
-    from keet.render.terminal.layout.cells import set_cell_len
-
-    return set_cell_len(text, console_width(terminal) - 1)
-
-
-def progress_text(counts: BatchCounts) -> str:
+def progress_text(counts: BatchProgress) -> str:
     parts = [
         f"{counts.finished:,} of {counts.files:,} files",
         count_noun(counts.launches, "launch"),
@@ -96,15 +60,10 @@ def progress_text(counts: BatchCounts) -> str:
     return ", ".join(parts)
 
 
-def rates_text(counts: BatchCounts) -> str:
-    seconds = max(counts.seconds, 1e-3)
-    return (
-        f"{_rate(counts.launches / seconds)} launches/s, {_rate(counts.finished / seconds)} files/s"
-    )
-
-
-def _rate(amount: float) -> str:
-    return f"{amount:,.0f}" if amount >= 10 else f"{amount:.1f}"
+def rates_text(counts: BatchProgress) -> str:
+    rates = [amount / max(counts.seconds, 1e-3) for amount in (counts.launches, counts.finished)]
+    launches, files = (f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}" for rate in rates)
+    return f"{launches} launches/s, {files} files/s"
 
 
 def duration_text(seconds: float) -> str:
@@ -118,7 +77,7 @@ def duration_text(seconds: float) -> str:
     return f"{hours} h {minutes:02} min" if hours < 48 else f"{hours / 24:.1f} days"
 
 
-def summary_text(counts: BatchCounts, unchanged: int, other_files: int) -> str:
+def summary_text(counts: BatchProgress, unchanged: int, other_files: int) -> str:
     """What a batch did. `unchanged`: files that an earlier batch had finished."""
     outcomes = [f"{counts.done:,} done"]
     outcomes += [count_noun(counts.duplicates, "duplicate")] if counts.duplicates else []
@@ -126,7 +85,10 @@ def summary_text(counts: BatchCounts, unchanged: int, other_files: int) -> str:
     outcomes += [f"{unchanged:,} unchanged since the last time"] if unchanged else []
     lines = [f"{count_noun(counts.finished + unchanged, 'file')}: {', '.join(outcomes)}"]
     if counts.finished:
-        lines.append(_work_done(counts))
+        lines.append(
+            f"{count_noun(counts.launches, 'launch')}, {gpu_time_text(counts.gpu_seconds)} of GPU "
+            f"time; analysed in {duration_text(counts.seconds)} ({rates_text(counts)})"
+        )
     if counts.runs:
         files = count_noun(counts.done, "file")
         lines.append(known_runs_text(counts.runs, counts.timed_runs, files))
@@ -134,15 +96,7 @@ def summary_text(counts: BatchCounts, unchanged: int, other_files: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _work_done(counts: BatchCounts) -> str:
-    launches = count_noun(counts.launches, "launch")
-    return (
-        f"{launches}, {gpu_time_text(counts.gpu_seconds)} of GPU time; "
-        f"analysed in {duration_text(counts.seconds)} ({rates_text(counts)})"
-    )
-
-
-def _remarks(counts: BatchCounts, other_files: int) -> Iterator[str]:
+def _remarks(counts: BatchProgress, other_files: int) -> Iterator[str]:
     if counts.unused_tables:
         tables = count_noun(counts.unused_tables, "run table was", "run tables were")
         yield f"{tables} not used; the column `reason` of `files` says why"

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from keet.analysis.source_lines import Hotspots
+from keet.analysis.code_names import Offset, line_text, noun, with_more
+from keet.analysis.kernel.executed_code import PURPOSES
+from keet.analysis.source_lines import Hotspots, RowWait
 from keet.catalog import stalls
 from keet.documents.hotspots import HotspotsLaunch, SpotDocument
+from keet.documents.hotspots_line import PurposeShare
 from keet.evidence import Sentence, constant, counted
-from keet.profile import Launch
+from keet.profile import Launch, Location
 from keet.profile.names import file_name
+
+if TYPE_CHECKING:
+    from keet.analysis.sass import MachineCode
 
 STALLS_SHOWN = 2
 _STALL_SHARE = 0.05
@@ -22,14 +29,6 @@ _FEW = 100
 def launch_list(launches: Sequence[Launch | HotspotsLaunch]) -> Sentence:
     names = ", ".join(f"#{launch.id} {launch.kernel}" for launch in launches[:4])
     return with_more(names, len(launches) - 4)
-
-
-def with_more(names: str, left: int) -> Sentence:
-    """`#0 k, #3 k and 2 more`."""
-    if left <= 0:
-        return Sentence("{names}", names=names)
-    more = constant(left, "", "more")
-    return Sentence("{names} and {more:d} more", names=names, more=more)
 
 
 def hotspots_summary(found: Hotspots) -> Sentence:
@@ -132,3 +131,76 @@ def stall_texts(spot: SpotDocument) -> list[Sentence]:
 
 def waiting_for(spot: SpotDocument) -> Sentence:
     return Sentence(", ").join(stall_texts(spot))
+
+
+_LEAST_SHARE = 0.005
+"""Smaller shares would be printed as 0 %."""
+
+
+def mix_text(mix: Iterable[PurposeShare]) -> Sentence:
+    """With the labels of the account: `addresses and indices 77%, loads and stores 10%`."""
+    kept = (each for each in mix if each.share >= _LEAST_SHARE)
+    return Sentence(", ").join(_share_text(PURPOSES[each.purpose], each.share) for each in kept)
+
+
+def purposes_text(purposes: Iterable[PurposeShare], most: int = 2) -> Sentence:
+    """The largest purposes of a row: `address 54%, value 46%`."""
+    kept = [each for each in purposes if each.share >= _LEAST_SHARE]
+    return Sentence(", ").join(_share_text(each.purpose, each.share) for each in kept[:most])
+
+
+def _share_text(what: str, share: float) -> Sentence:
+    percent = constant(100 * share, "%", f"share of {what}")
+    return Sentence("{what} {percent:.0f}", what=what, percent=percent)
+
+
+def waits_for(
+    code: MachineCode, wait: RowWait | None, line: Location | None, offset: Offset | None = None
+) -> str:
+    """For example ` for the load at slow.cu:19` or ` (barrier at slow.cu:35)`; empty if no other
+    instruction is waited for.
+
+    `offset` is given if rows are instructions: the producer is then named by its offset.
+    """
+    if wait is None or wait.producer_position is None or wait.reason == "wait":
+        return ""
+    producer = code.program.code[wait.producer_position]
+    what = noun(producer)
+    held = "registers of " if wait.link == "register reuse" else ""
+    if offset is not None:
+        return f" for {held}the {what} at {offset(producer.address)}"
+    if wait.reason == "barrier" and wait.producer in (None, line):
+        return ""
+    if wait.reason == "barrier":  # `Barrier 95% for the barrier` would name it twice
+        return f" ({what} at {line_text(wait.producer)})"
+    if wait.producer is None or wait.producer == line:
+        return f" for {held}{'its own' if line else 'the'} {what}"
+    return f" for {held}the {what} at {line_text(wait.producer)}"
+
+
+def size_text(size: int | None) -> Sentence:
+    known = "unknown" if size is None else constant(size, "byte", "size")
+    return Sentence("{size}", size=known)
+
+
+def distinct_text(
+    distinct: int | None, basis: str | None, requested: int | None, why_unknown: str
+) -> Sentence:
+    """`at most 134.2 MB (4.0x)` for a bound, `about 106.5 MB (25x)` for an estimate."""
+    told = distinct_bytes_text(distinct, basis, why_unknown)
+    times = times_read_text(requested, distinct)
+    return Sentence("{told} ({times})", told=told, times=times) if times else told
+
+
+def distinct_bytes_text(distinct: int | None, basis: str | None, why_unknown: str) -> Sentence:
+    if distinct is None:
+        return Sentence("unknown: {why}", why=why_unknown)
+    kind = "about" if basis == "estimate" else "at most"
+    return Sentence("{kind} {size}", kind=kind, size=size_text(distinct))
+
+
+def times_read_text(requested: int | None, distinct: int | None) -> Sentence:
+    """How often each byte is requested; empty if that is not known."""
+    if not distinct or not requested:
+        return Sentence()
+    return Sentence("{times:times}", times=constant(requested / distinct, "x", "times read"))

@@ -1,15 +1,12 @@
-"""Results of the machine-code analysis as text: instruction mix, waits, sizes, access patterns."""
+"""What texts call the code: source lines, instructions, offsets, and forms of addresses."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from keet.analysis.kernel.executed_code import PURPOSES
-from keet.analysis.source_lines import RowWait
-from keet.documents.hotspots_line import PurposeShare
 from keet.evidence import Sentence, constant
 from keet.profile import Launch, Location
 from keet.profile.names import file_name
@@ -21,29 +18,18 @@ if TYPE_CHECKING:
 
 Offset = Callable[[int], str]
 """Returns the offset of an address from the start of its function."""
-_LEAST_SHARE = 0.005
-"""Smaller shares would be printed as 0 %."""
-
-
-def mix_text(mix: Iterable[PurposeShare]) -> Sentence:
-    """With the labels of the account: `addresses and indices 77%, loads and stores 10%`."""
-    kept = (each for each in mix if each.share >= _LEAST_SHARE)
-    return Sentence(", ").join(_share_text(PURPOSES[each.purpose], each.share) for each in kept)
-
-
-def purposes_text(purposes: Iterable[PurposeShare], most: int = 2) -> Sentence:
-    """The largest purposes of a row: `address 54%, value 46%`."""
-    kept = [each for each in purposes if each.share >= _LEAST_SHARE]
-    return Sentence(", ").join(_share_text(each.purpose, each.share) for each in kept[:most])
-
-
-def _share_text(what: str, share: float) -> Sentence:
-    percent = constant(100 * share, "%", f"share of {what}")
-    return Sentence("{what} {percent:.0f}", what=what, percent=percent)
 
 
 def line_text(line: Location | None) -> str:
     return f"{file_name(line.file)}:{line.line}" if line else "no source line"
+
+
+def with_more(names: str, left: int) -> Sentence:
+    """`#0 k, #3 k and 2 more`."""
+    if left <= 0:
+        return Sentence("{names}", names=names)
+    more = constant(left, "", "more")
+    return Sentence("{names} and {more:d} more", names=names, more=more)
 
 
 _NOUNS = {
@@ -71,58 +57,6 @@ def noun(each: Instruction) -> str:
         return "synchronization"
     space = "shared " if each.opcode in SHARED else "local " if each.opcode in LOCAL else ""
     return space + _NOUNS.get(each.role.name, each.opcode)
-
-
-def waits_for(
-    code: MachineCode, wait: RowWait | None, line: Location | None, offset: Offset | None = None
-) -> str:
-    """For example ` for the load at slow.cu:19` or ` (barrier at slow.cu:35)`; empty if no other
-    instruction is waited for.
-
-    `offset` is given if rows are instructions: the producer is then named by its offset.
-    """
-    if wait is None or wait.producer_position is None or wait.reason == "wait":
-        return ""
-    producer = code.program.code[wait.producer_position]
-    what = noun(producer)
-    held = "registers of " if wait.link == "register reuse" else ""
-    if offset is not None:
-        return f" for {held}the {what} at {offset(producer.address)}"
-    if wait.reason == "barrier" and wait.producer in (None, line):
-        return ""
-    if wait.reason == "barrier":  # `Barrier 95% for the barrier` would name it twice
-        return f" ({what} at {line_text(wait.producer)})"
-    if wait.producer is None or wait.producer == line:
-        return f" for {held}{'its own' if line else 'the'} {what}"
-    return f" for {held}the {what} at {line_text(wait.producer)}"
-
-
-def size_text(size: int | None) -> Sentence:
-    known = "unknown" if size is None else constant(size, "byte", "size")
-    return Sentence("{size}", size=known)
-
-
-def distinct_text(
-    distinct: int | None, basis: str | None, requested: int | None, why_unknown: str
-) -> Sentence:
-    """`at most 134.2 MB (4.0x)` for a bound, `about 106.5 MB (25x)` for an estimate."""
-    told = distinct_bytes_text(distinct, basis, why_unknown)
-    times = times_read_text(requested, distinct)
-    return Sentence("{told} ({times})", told=told, times=times) if times else told
-
-
-def distinct_bytes_text(distinct: int | None, basis: str | None, why_unknown: str) -> Sentence:
-    if distinct is None:
-        return Sentence("unknown: {why}", why=why_unknown)
-    kind = "about" if basis == "estimate" else "at most"
-    return Sentence("{kind} {size}", kind=kind, size=size_text(distinct))
-
-
-def times_read_text(requested: int | None, distinct: int | None) -> Sentence:
-    """How often each byte is requested; empty if that is not known."""
-    if not distinct or not requested:
-        return Sentence()
-    return Sentence("{times:times}", times=constant(requested / distinct, "x", "times read"))
 
 
 _PRODUCT = re.compile(r"(?<=[\w)\]]) (?=[\w(\[])")

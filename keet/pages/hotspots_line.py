@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from keet.analysis.code_names import FormWords, Offset, line_text
+from keet.analysis.examined import why_unbounded
+from keet.analysis.line_facts import LineFacts, LineLoop, known_stride
 from keet.analysis.sass import MachineCode
 from keet.analysis.sass.analyses.loop_chains import LoopChains
 from keet.analysis.sass.analyses.reuse import LOADED, SEVERAL, Access, at_most
@@ -16,9 +19,7 @@ from keet.documents.hotspots_line import (
     RoutineDocument,
 )
 from keet.evidence import Sentence, constant, counted
-from keet.render.common.hotspot_rows import why_unbounded
-from keet.render.common.line_facts import LineFacts, LineLoop, known_stride
-from keet.render.common.machine_code import FormWords, Offset, distinct_text, line_text, size_text
+from keet.pages.hotspots import distinct_text, size_text
 
 _ACCESSES = 12
 _CONSTANTS = 4

@@ -1,9 +1,13 @@
-"""Excerpts of source code: the important lines and those around them."""
+"""Excerpts of source files: the important lines and those around them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+
+from keet.analysis.examined import source_line, source_lines
+
+__all__ = ["around", "indentation", "language", "runs", "source_line", "source_lines"]
 
 _LANGUAGES = {"py": "python", "cu": "cuda", "cuh": "cuda"}
 

@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 
+from keet.analysis.code_names import FormWords, function_start, line_text, with_more
+from keet.analysis.examined import Examined, executed_share, shares
 from keet.analysis.sass import MachineCode
 from keet.analysis.sass.analyses.address_patterns import lane_stride
 from keet.analysis.sass.analyses.blame import Wait
@@ -31,9 +33,10 @@ from keet.documents.hotspots_line import (
     PurposeShare,
     RoutineDocument,
 )
+from keet.errors import UsageError, one_line
+from keet.evidence import Sentence
 from keet.profile import Launch, Location
-from keet.render.common.hotspot_rows import Examined, executed_share, shares
-from keet.render.common.machine_code import FormWords, function_start
+from keet.profile.names import file_name
 
 _T = TypeVar("_T")
 
@@ -349,3 +352,56 @@ def known_stride(access: Access) -> int | None:
     if access.shape is None or access.offset.depends & _LANE_DEPENDENT:
         return None
     return lane_stride(access.offset)
+
+
+# --- which line is meant
+
+_NEAREST = 4
+"""Number of lines or files that an error message suggests."""
+
+
+class NoSuchLine(UsageError):
+    """`--line` matches no line, or several."""
+
+    def __init__(self, wanted: tuple[str, int], problem: str, *, is_empty: bool) -> None:
+        self.place = f"{one_line(wanted[0])}:{wanted[1]}"
+        self.problem = problem
+        self.is_empty = is_empty
+        """The file has code, but not at this line."""
+        super().__init__(f"--line {self.place}: {problem}")
+
+
+def place_of(launches: Iterable[Launch], wanted: tuple[str, int]) -> tuple[Location, list[Launch]]:
+    """Raises `NoSuchLine` if the line has no code in any of the launches, or is not one line."""
+    name, number = wanted
+    lines = {launch: set(launch.locations.values()) for launch in launches}
+    every = set().union(*lines.values())
+    in_file = {each for each in every if _is_file(each.file, name)}
+    found = {each for each in in_file if each.line == number}
+    if len(found) == 1:
+        (place,) = found
+        return place, [launch for launch, own in lines.items() if place in own]
+    problem = _problem(every, in_file, found, number)
+    raise NoSuchLine(wanted, problem, is_empty=bool(in_file) and not found)
+
+
+def _is_file(path: str, name: str) -> bool:
+    plain, wanted = path.replace("\\", "/"), name.replace("\\", "/")
+    return plain == wanted or plain.endswith(f"/{wanted.lstrip('/')}")
+
+
+def _problem(
+    every: set[Location], in_file: set[Location], found: set[Location], number: int
+) -> str:
+    if not every:
+        return "the code has no source lines; build with nvcc -lineinfo and profile again"
+    if found:
+        paths = ", ".join(sorted(each.file for each in found)[:_NEAREST])
+        return f"several files have this name; give more of the path: {one_line(paths)}"
+    if not in_file:
+        names = sorted({file_name(each.file) for each in every})
+        files = with_more(", ".join(names[:_NEAREST]), len(names) - _NEAREST)
+        return Sentence("no code comes from this file; files with code: {files}", files=files)
+    nearest = sorted(in_file, key=lambda each: (abs(each.line - number), each.line))[:_NEAREST]
+    names = [line_text(each) for each in sorted(nearest, key=lambda each: each.line)]
+    return f"no instruction comes from this line; the nearest with code: {', '.join(names)}"
