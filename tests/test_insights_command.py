@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from keet.agent.recorded.transcript import read_transcript
+from keet.agent.model.transcript import read_transcript
 from keet.documents.insights import InsightsDocument
 from tests.conftest import Keet
 from tests.insights_sets import finding, launch, make_set, night, reports_in

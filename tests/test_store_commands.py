@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from keet.corpus.batch.file_analysis import analyse
+from keet.corpus.batch.worker import analyse
 from keet.corpus.store.part_writer import make_store, write_part
 from keet.corpus.store.reader import open_store
 from keet.corpus.store.report_rows import FileRows, rows_of

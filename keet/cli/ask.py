@@ -25,7 +25,7 @@ from keet.cli.model_options import (
     check_files,
     model_options,
 )
-from keet.cli.stderr_lines import print_problem, print_progress
+from keet.cli.stderr import print_problem, print_progress
 from keet.errors import ExitCode, NotAvailable, UsageError
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _explanations(args: Namespace, reports: list[Path]) -> list[Explanation]:
 def _show_prompt(
     args: Namespace, explanations: list[Explanation], question: str, options: ModelOptions
 ) -> int:
-    from keet.agent.shown_prompts import shown_prompts
+    from keet.agent.run import shown_prompts
 
     Destination(args, sys.stdout).write(shown_prompts(explanations, options, question))
     return 0

@@ -56,7 +56,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
-    from keet.corpus.top.ranking import Selection, find_top
+    from keet.corpus.top import Selection, find_top
 
     out = Destination(args, sys.stdout)
     with open_filled(args.store) as store, store.explaining_damage():

@@ -182,6 +182,8 @@ class Table(Block):
     """Blanks between columns in a terminal, if it is not ruled."""
     last: Sequence[Sequence[Words | Cell]] = ()
     """Rows that stay at the end however it is sorted: sums, and what is not known."""
+    is_sortable: bool = True
+    """Whether HTML sorts it on a click."""
     kind: str = ""
     """The class of its element in HTML."""
 

@@ -96,6 +96,6 @@ class SidesFigure(Figure):
 
     before: Sequence[WeightedLaunch]
     after: Sequence[WeightedLaunch]
-    anchors: Anchors
+    anchors: tuple[Anchors, Anchors]
     level: int = 3
     """Of its heading."""

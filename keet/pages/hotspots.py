@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from keet.analysis.kernel.opcode_mix import PURPOSES
-from keet.analysis.source_lines.code_names import Offset, line_text, noun, with_more
-from keet.analysis.source_lines.hotspots import Hotspots, RowWait
+from keet.analysis.code_names import Offset, line_text, noun, with_more
+from keet.analysis.kernel.executed_code import PURPOSES
+from keet.analysis.source_lines import Hotspots, RowWait
 from keet.catalog import stalls
 from keet.documents.hotspots import HotspotsLaunch, SpotDocument
 from keet.documents.hotspots_line import PurposeShare

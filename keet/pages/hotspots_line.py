@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from keet.analysis.code_names import FormWords, Offset, line_text
+from keet.analysis.examined import why_unbounded
+from keet.analysis.line_facts import LineFacts, LineLoop, known_stride
 from keet.analysis.sass import MachineCode
 from keet.analysis.sass.analyses.loop_chains import LoopChains
 from keet.analysis.sass.analyses.reuse import LOADED, SEVERAL, Access, at_most
 from keet.analysis.sass.polynomials.polynomial import Polynomial
-from keet.analysis.source_lines.code_names import FormWords, Offset, line_text
-from keet.analysis.source_lines.examined import why_unbounded
-from keet.analysis.source_lines.line_facts import LineFacts, LineLoop, known_stride
 from keet.documents.hotspots_line import (
     AtomicDocument,
     InvariantDocument,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from keet.analysis.source_lines.examined import source_line, source_lines
+from keet.analysis.examined import source_line, source_lines
 
 __all__ = ["around", "indentation", "language", "runs", "source_line", "source_lines"]
 

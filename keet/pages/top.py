@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from keet.analysis.replay_gap.gap import REPLAY_DIFFERS
+from keet.analysis.replay_gap import REPLAY_DIFFERS
 from keet.documents.top import GpuDocument, OpportunityDocument, TopDocument
 from keet.errors import one_line
 from keet.evidence import Evidence

@@ -83,8 +83,7 @@ def _reply(name: str, asked: ExplainArguments, explanation: Explanation) -> Tool
 
 
 def _notes(explanation: Explanation) -> Iterator[str]:
-    from keet.analysis.capture.profile_notes import profile_notes
-    from keet.analysis.capture.report_cautions import report_cautions
+    from keet.analysis.capture.report_document import profile_notes, report_cautions
     from keet.explanation.capture_hints import caution_about
 
     yield from report_cautions(explanation.profile)
@@ -148,7 +147,7 @@ def _time(each: LaunchExplanation) -> Iterator[TimeRow]:
 
 
 def _code(each: LaunchExplanation) -> Iterator[CodeLine]:
-    from keet.analysis.source_lines.examined import source_lines
+    from keet.analysis.examined import source_lines
 
     lines = source_lines(each.launch)
     places = ((place.file, place.line) for found in each.findings for place in found.places)

@@ -22,7 +22,7 @@ from keet.serve.tool_call import ToolCall
 from keet.serve.tool_reply import WIDTH, ToolReply, page_fields, view_text, with_text
 
 if TYPE_CHECKING:
-    from keet.analysis.source_lines.hotspots import Hotspots
+    from keet.analysis.source_lines import Hotspots
 
 _LINES = 20
 """Hottest lines per page."""
@@ -44,8 +44,8 @@ def line(cache: ReportCache, asked: LineArguments, call: ToolCall) -> ToolReply:
 def _hottest(
     report: OpenReport, asked: LineArguments, launch: Launch, of: int, call: ToolCall
 ) -> ToolReply:
-    from keet.analysis.source_lines.examined import examined
-    from keet.analysis.source_lines.hotspots import find_hotspots
+    from keet.analysis.examined import examined
+    from keet.analysis.source_lines import find_hotspots
     from keet.render.terminal.hotspots import hotspots_view
 
     call.begin(f"analysing {launch.kernel}")
@@ -77,8 +77,8 @@ def _hottest(
 def _one(
     report: OpenReport, asked: LineArguments, launches: Sequence[Launch], call: ToolCall
 ) -> ToolReply:
-    from keet.analysis.source_lines.examined import examined
-    from keet.analysis.source_lines.line_facts import with_line
+    from keet.analysis.examined import examined
+    from keet.analysis.line_facts import with_line
     from keet.render.terminal.hotspots_line import line_view, other_launches
 
     place, ranked = _place(asked.line or "", launches, call)
@@ -112,8 +112,8 @@ def _one(
 
 def _place(wanted: str, launches: Sequence[Launch], call: ToolCall) -> tuple[Location, list[Found]]:
     """The line, and the launches with code for it, most samples first."""
-    from keet.analysis.source_lines.hotspots import find_hotspots
-    from keet.analysis.source_lines.line_facts import NoSuchLine, place_of
+    from keet.analysis.line_facts import NoSuchLine, place_of
+    from keet.analysis.source_lines import find_hotspots
     from keet.render.terminal.hotspots_line import samples_at
 
     match = re.fullmatch(r"(.+):([0-9]{1,9})", wanted, re.DOTALL)

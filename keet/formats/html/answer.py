@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
+from keet.analysis.source_lines import Hotspots, find_hotspots
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 from keet.documents.finding import Place
 from keet.evidence import Evidence

@@ -27,6 +27,7 @@ ROWS = 500
 FIGURES = {
     "AccountFigure": "account.draw_account",
     "AccountTree": "account.draw_tree",
+    "AccountsFigure": "diff.draw_accounts",
     "CaptureFigure": "capture.draw_capture",
     "EvidenceFigure": "evidence.draw_evidence",
     "FactsFigure": "launch_facts.draw_facts",
@@ -35,6 +36,7 @@ FIGURES = {
     "ReportsFigure": "insights.draw_reports",
     "RooflineFigure": "roofline.draw_roofline",
     "RulesFigure": "rules.draw_rules",
+    "SidesFigure": "diff.draw_sides",
     "SweepFigure": "insights.draw_sweep",
 }
 """Kinds of figures, and the functions of this package that draw them."""
@@ -70,8 +72,13 @@ def html_page(shown: Page) -> str:
 
 
 def html_blocks(shown: Iterable[Block]) -> Html:
-    """The blocks without a page around them, for a notebook and for figures that hold blocks."""
-    return _with_targets(_Writer().all(shown))
+    """The blocks without a page around them, for a notebook."""
+    return _with_targets(html_part(shown))
+
+
+def html_part(shown: Iterable[Block]) -> Html:
+    """Blocks inside of a page, which may link to other parts of it."""
+    return _Writer().all(shown)
 
 
 def _with_targets(html: Html) -> Html:
@@ -90,6 +97,9 @@ def _span(span: Span) -> Html:
     looks = span.look.split()
     is_name = {"code", "name", "place"}.intersection(looks)
     html = fragment(one_line(span.text)) if is_name else prose(span.text)
+    if "path" in looks:  # breaks behind its folders, and elsewhere only where there is no other way
+        parts = re.findall(r"[^/\\]+[/\\]*|[/\\]+", one_line(span.text))
+        html = fragment([element("span", part) for part in parts])
     classes = _classes(span.look)
     tag = next((_TAGS[look] for look in looks if look in _TAGS), "span" if classes else "")
     tip = one_line(span.tip) or None
@@ -170,8 +180,8 @@ class _Writer:
             element("tbody", [element("tr", _cells(block.columns, row)) for row in block.rows]),
             element("tfoot", foot) if foot else None,
             class_=block.kind or None,
-            data_sortable=block.has_heading,
-            data_filter=True,
+            data_sortable=block.has_heading and block.is_sortable,
+            data_filter=block.is_sortable,
         )
         caption = element("p", prose(block.caption), class_="muted") if block.caption else None
         return fragment(scrolling(block.name or "Table", table), caption)

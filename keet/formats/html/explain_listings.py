@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from keet.analysis.source_lines.hotspots import find_hotspots
+from keet.analysis.source_lines import find_hotspots
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup
 from keet.formats.html.finding import Lines

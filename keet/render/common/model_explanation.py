@@ -115,7 +115,7 @@ def not_confirmed(cause: CauseDocument) -> str:
 
 def claim_notes(cause: CauseDocument) -> list[str]:
     """What keet computed from an amount that the model claimed."""
-    from keet.diagnosis.claims.evaluation import EvaluatedClaim
+    from keet.diagnosis.claim_evaluation import EvaluatedClaim
 
     claim, notes = cause.claim, list[str]()
     if not isinstance(claim, EvaluatedClaim) or not claim.supported:

@@ -76,7 +76,7 @@ def reason_texts(replay: ReplayDiffers) -> Iterator[tuple[str, str, str]]:
     if replay.as_for is not None:
         yield "Why:", f"as for #{replay.as_for}.", ""
         return
-    from keet.analysis.replay_gap.reasons import REASON_NAMES
+    from keet.analysis.replay_gap_reasons import REASON_NAMES
 
     for reason in replay.open_reasons:
         heading = f"{capitalized(reason.status)}: {REASON_NAMES[reason.id]}."

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.kernel.resident_warps import occupancy_limit
-from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
+from keet.analysis.source_lines import Hotspots, find_hotspots
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
 from keet.errors import one_line

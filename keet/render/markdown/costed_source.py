@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from keet.analysis.source_lines.examined import source_lines
-from keet.analysis.source_lines.hotspots import Hotspots, Spot
+from keet.analysis.examined import source_lines
+from keet.analysis.source_lines import Hotspots, Spot
 from keet.documents.finding import Place
 from keet.formatting import share_cell
 from keet.pages.hotspots import waiting_for

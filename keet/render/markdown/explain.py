@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
-from keet.analysis.capture.report_cautions import report_cautions
+from keet.analysis.capture.report_document import report_cautions
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
 from keet.explanation.capture_hints import caution_about

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from keet.analysis.capture.report_cautions import report_cautions
+from keet.analysis.capture.report_document import report_cautions
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_figures import figures_text
 from keet.explanation.ncu_rules import precedes_findings

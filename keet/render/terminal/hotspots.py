@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from keet.analysis.code_names import offset_in_function, sass_text
+from keet.analysis.examined import Examined, first_wait, source_lines
 from keet.analysis.sass.instructions.instruction import parse
-from keet.analysis.source_lines.code_names import offset_in_function, sass_text
-from keet.analysis.source_lines.examined import Examined, first_wait, source_lines
-from keet.analysis.source_lines.hotspots import Hotspots, Spot
+from keet.analysis.source_lines import Hotspots, Spot
 from keet.documents.hotspots import HotspotsLaunch
 from keet.documents.shared_types import Skipped
 from keet.evidence import Sentence, constant, counted

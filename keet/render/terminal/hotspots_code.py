@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from keet.analysis.source_lines.hotspots import Spot
+from keet.analysis.source_lines import Spot
 from keet.catalog import stalls
 from keet.documents.hotspots import HotspotsLaunch, PointerDocument
 from keet.evidence import Sentence, counted

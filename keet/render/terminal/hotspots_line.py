@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from keet.analysis.code_names import line_text, noun, sass_text, with_more
+from keet.analysis.examined import Examined, examined
+from keet.analysis.line_facts import InstructionFacts, LineFacts, LineWait, with_line
 from keet.analysis.sass import MachineCode
-from keet.analysis.source_lines.code_names import line_text, noun, sass_text, with_more
-from keet.analysis.source_lines.examined import Examined, examined
-from keet.analysis.source_lines.hotspots import Hotspots
-from keet.analysis.source_lines.line_facts import InstructionFacts, LineFacts, LineWait, with_line
+from keet.analysis.source_lines import Hotspots
 from keet.catalog import stalls
 from keet.documents.hotspots import HotspotsLaunch
 from keet.documents.shared_types import Skipped

@@ -8,7 +8,7 @@ import pytest
 
 from keet.analysis.facts.global_memory import STORE, addresses_of
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
+from keet.analysis.source_lines import Hotspots, find_hotspots
 from keet.analysis.time_model import TimeModel
 from keet.documents.finding import Place
 from keet.findings import findings

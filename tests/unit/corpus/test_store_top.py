@@ -12,7 +12,7 @@ import pytest
 from keet.corpus.store.part_writer import write_part
 from keet.corpus.store.reader import open_store
 from keet.corpus.store.report_rows import FileRows
-from keet.corpus.top.ranking import Selection, find_top
+from keet.corpus.top import Selection, find_top
 from keet.documents.finding import Forecast
 from keet.documents.top import GpuDocument, OpportunityDocument, TopDocument
 from keet.errors import UsageError

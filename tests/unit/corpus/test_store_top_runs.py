@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keet.analysis.limits import LEAST_KERNEL_NS
-from keet.analysis.replay_gap.gap import REPLAY_DIFFERS
+from keet.analysis.replay_gap import REPLAY_DIFFERS
 from keet.corpus.store.part_writer import write_part
 from keet.corpus.store.reader import open_store
 from keet.corpus.store.report_rows import FileRows
-from keet.corpus.top.ranking import Selection, find_top
+from keet.corpus.top import Selection, find_top
 from keet.documents.top import GapExampleDocument, GpuDocument, TopDocument
 from tests.conftest import Keet
 from tests.unit.corpus.store_rows import launch_row, record

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keet.analysis.kernel.debug_build import is_debug_build
+from keet.analysis.kernel.archetype import is_debug_build
 from keet.diagnosis.diagnosis import diagnose
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import LaunchExplanation

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.comparison.compare import compare
-from keet.comparison.pairing.sides import Side, SideCapture
+from keet.comparison.sides import Side, SideCapture
 from keet.documents.document import plain
 from keet.documents.show import GapDocument
 from keet.explanation.analyst import explain

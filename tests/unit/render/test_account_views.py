@@ -16,8 +16,8 @@ from keet.render.markdown.context import context_text
 from keet.render.markdown.explain import explain_markdown
 from keet.render.terminal.console import to_text
 from keet.render.terminal.explain import explain_view
-from keet.verification.values.launch_values import LaunchValues
-from keet.verification.values.named_values import ComputedValues
+from keet.verification.launch_values import LaunchValues
+from keet.verification.named_values import ComputedValues
 from keet.verification.verify import verify_text
 from tests.kept_reports import sample_report
 from tests.rows import each_row

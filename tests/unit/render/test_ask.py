@@ -18,8 +18,7 @@ from keet.explanation.answered_question import AnsweredQuestion, answered_questi
 from keet.explanation.explanation_types import Explanation
 from keet.formats.schema import schema_of
 from keet.ingest import read_profile
-from keet.prose.names import Names
-from keet.prose.reading import read_prose
+from keet.prose.reading import Names, read_prose
 from keet.render.common.answer import Block, Line, blocks_of
 from keet.render.markdown.ask import ask_markdown
 from keet.render.terminal.ask import ask_view

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
+from keet.analysis.source_lines import Hotspots, find_hotspots
 from keet.catalog import stalls
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import LaunchExplanation

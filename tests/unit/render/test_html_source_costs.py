@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from keet.analysis.account import KINDS
-from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
-from keet.analysis.source_lines.line_facts import CodeByLine
+from keet.analysis.line_facts import CodeByLine
+from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
 from keet.catalog import stalls
 from keet.documents.hotspots import StallDocument
 from keet.explanation.analyst import explain

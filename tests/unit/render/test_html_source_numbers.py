@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
-from keet.analysis.source_lines.line_facts import line_facts
+from keet.analysis.line_facts import line_facts
+from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
 from keet.catalog import stalls
 from keet.documents.finding import Place
 from keet.explanation.analyst import explain

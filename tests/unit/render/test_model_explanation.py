@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from keet.diagnosis.claims.claim import WorkClaim
-from keet.diagnosis.claims.evaluation import EvaluatedClaim
+from keet.diagnosis.claim import WorkClaim
+from keet.diagnosis.claim_evaluation import EvaluatedClaim
 from keet.documents.document import json_text
 from keet.documents.explain import ExplainDocument
 from keet.documents.finding import Forecast
@@ -25,8 +25,7 @@ from keet.explanation.analyst import explain
 from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation
 from keet.ingest import read_profile
-from keet.prose.names import Names
-from keet.prose.reading import read_prose
+from keet.prose.reading import Names, read_prose
 from keet.render.common.model_explanation import edit_status, first_sentences, places_of, usage_text
 from keet.render.markdown.explain import explain_markdown
 from keet.render.terminal.console import to_text

@@ -25,8 +25,8 @@ from keet.render.terminal.console import to_text
 from keet.render.terminal.explain import explain_view
 from keet.render.terminal.layout import Group
 from keet.render.terminal.program import program_view
-from keet.verification.values.named_values import ComputedValues
-from keet.verification.values.program_values import program_texts, program_values
+from keet.verification.launch_values import program_texts, program_values
+from keet.verification.named_values import ComputedValues
 from keet.verification.verify import verify_text
 from tests.conftest import CORPUS, REPORTS, Keet, needs_corpus
 from tests.many_launches import copied, repeated

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from keet.analysis.source_lines.examined import first_wait, source_line
-from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
+from keet.analysis.examined import first_wait, source_line
+from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
 from keet.evidence import Sentence, counted
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formats.html.markup import Content, Html, element, fragment, joined
