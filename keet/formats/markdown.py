@@ -147,7 +147,8 @@ def _table(block: blocks.Table) -> Iterator[str]:
     head = [prose(block.columns[at].name) for at in shown]
     rule = ["---:" if block.columns[at].is_number else "---" for at in shown]
     rows = [
-        [_cell(row[at], block.columns[at]) for at in shown if at < len(row)] for row in block.rows
+        [_cell(row[at], block.columns[at]) for at in shown if at < len(row)]
+        for row in (*block.rows, *block.last)
     ]
     yield "\n".join(f"| {' | '.join(map(_piped, line))} |" for line in [head, rule, *rows])
     if block.caption:

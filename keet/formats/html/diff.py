@@ -18,7 +18,6 @@ from keet.comparison.sentences import (
     span_text,
     unprofiled_text,
 )
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.data_table import scrolling
 from keet.formats.html.diff_captures import captures
 from keet.formats.html.diff_pair import WORDS, Links, PairView, attribution_text, pair_view
@@ -26,6 +25,7 @@ from keet.formats.html.markup import Content, Html, element, fragment, joined
 from keet.formats.html.page import bar, page
 from keet.formats.html.prose import prose
 from keet.formatting import capitalized, uncapitalized
+from keet.pages.anchors import Anchors
 from keet.pages.diff import (
     caveat_text,
     change_of,

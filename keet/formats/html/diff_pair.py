@@ -14,13 +14,13 @@ from keet.diagnosis.finding import Finding
 from keet.evidence import Evidence
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.findings import findings
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.diff_accounts import both_accounts
 from keet.formats.html.diff_source import source_sides
 from keet.formats.html.evidence import evidence_fold
 from keet.formats.html.markup import Content, Html, element, fragment
 from keet.formats.html.prose import prose
 from keet.formatting import times_text
+from keet.pages.anchors import Anchors
 from keet.pages.diff import is_alone
 from keet.profile.launch import Location
 from keet.render.common.finding import forecast_of

@@ -17,7 +17,6 @@ from keet.comparison.causes.line_changes import (
     sampled_time,
 )
 from keet.evidence import Reference, Sentence, constant
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.diff_hottest import hottest_code
 from keet.formats.html.diff_rows import (
     WHOLE_FILE,
@@ -31,6 +30,7 @@ from keet.formats.html.diff_rows import (
 from keet.formats.html.heat import heat_class
 from keet.formats.html.markup import Content, Html, element, fragment
 from keet.formatting import percent_text, share_cell
+from keet.pages.anchors import Anchors
 from keet.profile.launch import Location
 from keet.profile.names import file_name
 from keet.safe_text import one_line, shortened

@@ -11,7 +11,6 @@ from keet.analysis.time_model import WORTH
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup
 from keet.explanation.program import program_of
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.capture import capture_section, captured_text
 from keet.formats.html.data_table import Cell, Column, data_table
 from keet.formats.html.explain_listings import Listings, PageRoom, listing_owners, page_room
@@ -22,6 +21,7 @@ from keet.formats.html.program import MOST_ROWS, program_section
 from keet.formats.html.prose import prose
 from keet.formats.html.roofline import roofline_figure
 from keet.formatting import times_text
+from keet.pages.anchors import Anchors
 from keet.pages.device import describe_device
 from keet.profile import Launch, Profile
 from keet.profile.names import file_name

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.evidence import evidence_fold
 from keet.formats.html.markup import Content, Html, element
 from keet.formats.html.prose import prose
+from keet.pages.anchors import Anchors
 from keet.render.common.finding import (
     certainty_of,
     forecast_of,

@@ -12,7 +12,6 @@ from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.launch_figures import figures_text
 from keet.explanation.program import ProgramExplanation
 from keet.formats.html.account import account_figure, account_parts
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.answer import answer_card
 from keet.formats.html.finding import FindingWriter, Lines
 from keet.formats.html.launch_facts import full_name, launch_facts
@@ -21,6 +20,7 @@ from keet.formats.html.program import members_fold
 from keet.formats.html.prose import prose
 from keet.formats.html.rules import rules_section
 from keet.formatting import shape_parts
+from keet.pages.anchors import Anchors
 from keet.profile import Launch, Workload
 from keet.render.common.account import HEADING, shown_notes
 from keet.render.common.finding import all_fixed_text

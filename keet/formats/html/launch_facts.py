@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from keet.formats.html.markup import Html, element
 from keet.formatting import capitalized, shape_text
+from keet.pages.figures import FactsFigure
 from keet.profile import Launch, Workload
 from keet.render.common.occupancy import occupancy_limit
 from keet.render.common.workload import workload_noun
@@ -23,6 +24,10 @@ _CLOCKS = {"SM clock": "sm_frequency", "DRAM clock": "dram_frequency"}
 def full_name(launch: Launch) -> str:
     """For a tooltip."""
     return shortened(one_line(launch.name.full), _LONGEST_NAME)
+
+
+def draw_facts(block: FactsFigure) -> Html | None:
+    return launch_facts(block.launch)
 
 
 def launch_facts(launch: Launch) -> Html | None:

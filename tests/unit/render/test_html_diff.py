@@ -17,7 +17,6 @@ from keet.comparison.causes.line_changes import LineCost, SideLines, read_lines
 from keet.comparison.compare import Difference, compare
 from keet.comparison.pairing.sides import Side, SideCapture
 from keet.comparison.sentences import headline_parts
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.diff import diff_page, diff_section
 from keet.formats.html.diff_accounts import both_accounts
 from keet.formats.html.diff_rows import (
@@ -30,6 +29,7 @@ from keet.formats.html.diff_rows import (
 )
 from keet.formats.html.diff_source import _few_samples, _listing, _Names, source_sides
 from keet.ingest import read_profile
+from keet.pages.anchors import Anchors
 from keet.pages.diff import finding_words, main_reasons
 from keet.profile import Launch, Profile
 from keet.profile.launch import Location

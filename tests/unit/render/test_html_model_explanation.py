@@ -11,11 +11,11 @@ from functools import cache
 from keet.documents.model_explanation import EditDocument
 from keet.evidence import Prose, Sentence
 from keet.explanation.explanation_types import Explanation
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.finding import Lines
 from keet.formats.html.markup import Html
 from keet.formats.html.model_explanation import model_footer, model_section
 from keet.formats.html.page import page
+from keet.pages.anchors import Anchors
 from keet.render.common.model_explanation import OWN_WORDS, edit_status
 from keet.render.terminal.console import to_text
 from keet.render.terminal.explain import explain_view

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from keet.analysis.source_lines.hotspots import Hotspots, InstructionTable, RowWait, Spot
 from keet.diagnosis.finding import Finding
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.markup import Content, Html, element
 from keet.formats.html.source.shown_lines import FileLines, ShownLines, extents_of
 from keet.formatting import share_text
+from keet.pages.anchors import Anchors
 from keet.pages.source_text import source_lines
 from keet.profile import Absent, Location
 from keet.profile.names import file_name

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
 from keet.evidence import Sentence, counted
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.markup import Content, Html, element, fragment, joined
 from keet.formats.html.source.data import SourceData
 from keet.formats.html.source.file import SourceFile
@@ -18,6 +17,8 @@ from keet.formats.html.source.row import cells, opening_row, share_text
 from keet.formats.html.source.shown_lines import OF_ID, extents_within
 from keet.formats.html.source.stalls import legend
 from keet.formatting import capitalized, count_noun
+from keet.pages.anchors import Anchors
+from keet.pages.figures import ListingFigure
 from keet.pages.source_text import source_line
 from keet.profile import Absent, Location
 from keet.render.common.hotspot_rows import first_wait
@@ -40,6 +41,14 @@ class Listing(NamedTuple):
     """Files and lines that have an anchor."""
     note: str = ""
     """What was left out because of the size of the page; empty if nothing was."""
+
+
+def draw_listing(block: ListingFigure) -> Html:
+    listing = source_listing(block.each, block.anchors, block.room, counts_text=block.counts_text)
+    if isinstance(listing, Absent):
+        reason, remedy = map(capitalized, listing)
+        return element("p", f"{reason}. {remedy}.")
+    return listing.html
 
 
 def source_listing(

@@ -1,0 +1,304 @@
+"""Each format renders every kind of block, and no text of a report becomes markup in it."""
+
+from __future__ import annotations
+
+import builtins
+import io
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from keet.formats import markdown, terminal
+from keet.formats.html.blocks import html_blocks, html_page
+from keet.pages.blocks import (
+    Bar,
+    Bars,
+    Block,
+    Cell,
+    Code,
+    Column,
+    Command,
+    Figure,
+    Fold,
+    Foot,
+    Gap,
+    Heading,
+    Item,
+    Items,
+    Notice,
+    Page,
+    Part,
+    Span,
+    Table,
+    Text,
+    joined,
+    plain,
+    spans,
+)
+
+HOSTILE = "a|b `c` **d** <script>\x1b[31m\u202ee\nf"
+TABLE = Table(
+    [Column("Kernel", look="name"), Column("Time", is_number=True), Column("Why", wide=130)],
+    [["scale", "3 us", "L2"], [Cell("turn", below="launch 3"), "12 us", "latency"]],
+    caption="and 2 more",
+)
+EVERY: list[Block] = [
+    Heading("Faster", look="verdict good"),
+    Text(("on ", Span("H200", "name"), ", ", Span("odd", "strong"))),
+    Notice("Less certain"),
+    Gap(),
+    Items([Item("first", Span("20%", "strong")), Item("second", depth=1)], "why"),
+    TABLE,
+    Bars([Bar(0.5, "50%", "waiting", "2 us"), Bar(0.2, "20%", "for L2", depth=1)], length=8),
+    Code(["int a;", "+int b;"], "diff", numbers=["7", "8"]),
+    Command("ncu --set full -o report ./app"),
+    Fold("Details", [Text("inside")]),
+    Part([Text("within")], indent=2),
+    Figure(short=[Text("drawn")]),
+    Foot("keet"),
+]
+
+
+def text(*blocks: Block, width: int = 100) -> str:
+    return terminal.terminal_text(blocks, width)
+
+
+def test_every_kind_of_block_is_in_the_list() -> None:
+    assert {type(block) for block in EVERY} == {*Block.__subclasses__()} - {Page}
+
+
+def test_a_terminal_shows_all_blocks() -> None:
+    assert (
+        text(*EVERY)
+        == """\
+Faster
+on H200, odd
+Less certain
+
+     why 20% first
+               second
+Kernel      Time
+────────────────
+scale       3 us
+turn       12 us
+launch 3
+   and 2 more
+50% ████░░░░ 2 us waiting
+20% ██░░░░░░        for L2
+7 │ int a;
+8 │ +int b;
+  ncu --set full -o report ./app
+inside
+  within
+drawn
+keet
+"""
+    )
+
+
+def test_markdown_shows_all_blocks() -> None:
+    assert (
+        markdown.markdown(EVERY)
+        == """\
+## 🟢 Faster
+
+on `H200`, **odd**
+
+> Less certain
+
+Why:
+
+- **20%** first
+  - second
+
+| Kernel | Time |
+| --- | ---: |
+| `scale` | 3 us |
+| `turn` (launch 3) | 12 us |
+
+and 2 more
+
+- 50% (2 us): waiting
+  - 20%: for L2
+
+```diff
+7  int a;
+8  +int b;
+```
+
+```sh
+ncu --set full -o report ./app
+```
+
+<details><summary>Details</summary>
+
+inside
+
+</details>
+
+within
+
+drawn
+
+<sub>keet</sub>
+"""
+    )
+
+
+def test_html_shows_all_blocks() -> None:
+    html = html_blocks(EVERY)
+    for part in (
+        '<h1 class="verdict good">Faster</h1>',
+        '<p>on <span class="mono break">H200</span>, <b>odd</b></p>',
+        '<p class="note warn">Less certain</p>',
+        '<p class="group"><b>Why</b></p><dl class="facts"><div><dt><b>20%</b></dt>'
+        "<dd>first</dd></div>",
+        '<th scope="col" class="number">Time</th>',
+        '<th scope="row" class="break">turn<br><span class="muted detail">launch 3</span></th>'
+        '<td class="number">12 us</td><td>latency</td>',
+        '<p class="muted">and 2 more</p>',
+        '<span class="within within-1">for L2</span>',
+        '<span class="added"><i>8  </i>+int b;\n</span>',
+        '<pre class="command" id="command-1">ncu --set full -o report ./app</pre>',
+        '<details class="fold"><summary>Details</summary><p>inside</p></details>',
+        "<div><p>within</p></div><p>drawn</p>",
+    ):
+        assert part in html
+
+
+def test_an_html_page_has_its_bar_and_its_foot() -> None:
+    html = html_page(Page(EVERY, "Faster - keet", "a.ncu-rep", [("why", "Why")], ("why", "Copy")))
+    assert "<title>Faster - keet</title>" in html
+    assert 'keet: a.ncu-rep</span><nav aria-label="Parts of the page"' in html
+    assert '<a href="#why">Why</a>' in html
+    assert '<button type="button" data-copy="why" hidden>Copy</button>' in html
+    assert '<footer class="page-foot"><p>keet</p></footer>' in html
+
+
+def test_lists_of_html_nest() -> None:
+    items = Items([Item("a"), Item("b", depth=1), Item("c", depth=2), Item("d")], mark="")
+    assert html_blocks([items]) == (
+        '<ul class="unmarked"><li>a<ul><li>b<ul><li>c</li></ul></li></ul></li><li>d</li></ul>'
+    )
+
+
+def test_no_text_becomes_markup_in_html() -> None:
+    hostile = [
+        Heading(HOSTILE),
+        Text((HOSTILE, Span(HOSTILE, "code", HOSTILE, HOSTILE))),
+        Items([Item(HOSTILE, HOSTILE)], HOSTILE),
+        Table([Column(HOSTILE)], [[Cell(HOSTILE, HOSTILE, HOSTILE)]], HOSTILE, HOSTILE),
+        Code([HOSTILE], "diff", numbers=[HOSTILE], copied=HOSTILE),
+        Command(HOSTILE),
+        Fold(HOSTILE, [Part([Text(HOSTILE)], HOSTILE, HOSTILE)], level=3, anchor=HOSTILE),
+    ]
+    html = html_page(Page(hostile, HOSTILE, HOSTILE, [(HOSTILE, HOSTILE)]))
+    assert html.count("<script") == 1
+    assert "\x1b" not in html
+    assert "\u202e" not in html
+
+
+def test_a_wide_terminal_has_more_columns() -> None:
+    assert "latency" in text(TABLE, width=130)
+    assert "latency" not in text(TABLE, width=129)
+
+
+def test_a_block_may_be_for_some_formats_only() -> None:
+    blocks = [Text("all"), Text("one", only=("terminal",)), Text("other", only=("markdown",))]
+    assert text(*blocks) == "all\none\n"
+    assert markdown.markdown(blocks) == "all\n\nother\n"
+
+
+HOSTILE_BLOCKS = [
+    Heading(HOSTILE),
+    Text((Span(HOSTILE, "name"), Span(HOSTILE, "strong"), HOSTILE)),
+    Items([Item(HOSTILE, HOSTILE)]),
+    Table([Column(HOSTILE)], [[HOSTILE], [Span(HOSTILE, "code")]], HOSTILE),
+    Bars([Bar(1.0, HOSTILE, HOSTILE, HOSTILE)]),
+    Code([HOSTILE], numbers=[HOSTILE]),
+    Command(HOSTILE),
+    Fold(HOSTILE, [Text(HOSTILE)]),
+]
+
+
+def test_hostile_texts_are_inert_in_markdown() -> None:
+    for block in HOSTILE_BLOCKS:
+        for part in markdown.markdown([block]).split("```")[::2]:  # code blocks hold anything
+            outside = re.sub(r"(`+)[^`].*?[^`]?\1(?!`)", "", part)
+            assert not re.search(r"(?<!\\)<script", outside), block
+            assert not re.search(r"[\x1b\u202e]", outside), block
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_hostile_texts_are_inert_in_a_terminal(
+    is_terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    printed = text(*HOSTILE_BLOCKS) if not is_terminal else shown(HOSTILE_BLOCKS)
+    own = r"\x1b\[[0-9;]*m" if is_terminal else r"(?!)"
+    assert "[31m" in printed
+    assert not re.search(r"[\x1b\u202e]", re.sub(own, "", printed.replace("\\x1b[31m", "")))
+
+
+def shown(blocks: list[Block]) -> str:
+    class Stream(io.StringIO):
+        encoding = "utf-8"
+
+        def isatty(self) -> bool:
+            return True
+
+    stream = Stream()
+    terminal.print_page(lambda _: Page(blocks), stream)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"TERM": "xterm"}, "\x1b[1;32mfast\x1b[0m\n"),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, "\x1b[1mfast\x1b[0m\n"),
+        ({"TERM": "dumb"}, "fast\n"),
+    ],
+)
+def test_colours_follow_the_environment(
+    environment: Mapping[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "TERM", "COLORTERM", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert shown([Heading("fast", look="strong good")]) == expected
+
+
+def test_without_rich_a_terminal_shows_markdown(monkeypatch: pytest.MonkeyPatch) -> None:
+    imported = builtins.__import__
+
+    def without_rich(name: str, *rest: Any, **options: Any) -> Any:
+        if name.partition(".")[0] == "rich":
+            raise ImportError(name)
+        return imported(name, *rest, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without_rich)
+    assert text(*EVERY) == markdown.markdown(EVERY)
+
+
+def test_a_command_is_broken_where_a_shell_continues_it() -> None:
+    command = "ncu --set full --section SourceCounters -o 'a b' ./app --size 4096"
+    lines = text(Command(command), width=40).splitlines()
+    assert all(line.endswith(" \\") for line in lines[:-1])
+    assert max(map(len, lines)) <= 40
+    assert " ".join(" ".join(lines).replace("\\", "").split()) == command
+
+
+def test_long_code_says_where_the_rest_is() -> None:
+    code = Code([f"line {number}" for number in range(9)], most=3, rest="--format markdown")
+    assert text(code).splitlines()[-1] == "│ ... 6 more lines: --format markdown"
+    assert len(text(Code(["a"] * 4, most=3)).splitlines()) == 4  # as short as the remark
+
+
+def test_words_are_flattened() -> None:
+    words = ("a", Span("b", "strong"), ["", Span(""), ("c",)])
+    assert list(spans(words)) == [Span("a"), Span("b", "strong"), Span("c")]
+    assert plain(joined(["a", "", "b"], ", ")) == "a, b"
