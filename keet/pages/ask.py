@@ -1,9 +1,10 @@
-"""The page of `keet ask`: the answer in short paragraphs, the numbers it refers to, what it cost."""
+"""The page of `keet ask`: the answer in short paragraphs, its numbers, calls and tokens used."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import groupby
 from typing import NamedTuple
 
 from keet.evidence import Prose, Sentence
@@ -14,6 +15,8 @@ from keet.pages.blocks import (
     Command,
     Gap,
     Heading,
+    Item,
+    Items,
     Page,
     Reader,
     Span,
@@ -32,36 +35,46 @@ _MARK = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+")
 def ask_page(answered: AnsweredQuestion, reader: Reader, *, verbose: bool = False) -> Page:
     """`verbose`: also prints the numbers that the answer refers to, and why sentences are
     unchecked. Other formats than a terminal always do."""
-    return Page([*_blocks(answered, has_numbers=verbose or reader.format != "terminal")])
+    return Page([*_blocks(answered, reader, has_numbers=verbose or reader.format != "terminal")])
 
 
-def _blocks(answered: AnsweredQuestion, *, has_numbers: bool) -> Iterator[Block]:
+def _blocks(answered: AnsweredQuestion, reader: Reader, *, has_numbers: bool) -> Iterator[Block]:
+    yield Heading(flat(answered.question), look="strong label")
     several = len(answered.explanations) > 1
     for number, explanation in enumerate(answered.explanations):
         devices = ", ".join(describe_device(device) for device in explanation.profile.devices)
         path = Span(explanation.profile.provenance.path, "name")
         yield Text((f"report {number}: " if several else "", path, f" on {devices}"))
-    yield from (Gap(), Heading(flat(answered.question), look="strong label"))
     computed: set[str] = set()
     for paragraph in paragraphs_of(answered.answer):
         yield Gap()
         if paragraph.code:
             yield Code(paragraph.code, "cuda", indent=2)
-        for mark, text in paragraph.lines:
-            words = model_words(text, with_reasons=has_numbers)
-            yield Text(words, mark=f"{flat(mark)} " if mark else "")
+        for kind, lines in groupby(paragraph.lines, lambda line: _kind(line.mark)):
+            told = [(mark, model_words(text, with_reasons=has_numbers)) for mark, text in lines]
+            if kind == "text":
+                yield from (Text(words) for _, words in told)
+            elif kind == "numbered":
+                yield Items([Item((f"{flat(mark)} ", words)) for mark, words in told], mark="")
+            else:
+                yield Items([Item(words) for _, words in told])
         for _, text in paragraph.lines if not has_numbers else ():
             yield from (Text(line, "muted") for line in computation_lines(text, computed))
     if has_numbers:
         numbers = answered.evidence.values()
         launches = [_launch_of(answered, each) for each in numbers]
-        yield from number_blocks([each.number for each in numbers], [answered.answer], launches)
+        cited = [each.number for each in numbers]
+        yield from number_blocks(cited, [answered.answer], reader, launches)
     yield Gap()
     told, unchecked = bool(answered.answer), len(answered.unchecked)
     yield from author_blocks(answered.authorship, unchecked, answered=told, part="answer")
     if answered.followups:
         yield Text(Span("Next:", "strong"))
         yield from (Command(flat(command)) for command in answered.followups)
+
+
+def _kind(mark: str) -> str:
+    return "text" if not mark else "numbered" if mark[0].isdigit() else "bullets"
 
 
 def _launch_of(answered: AnsweredQuestion, entry: CitedNumber) -> Words:

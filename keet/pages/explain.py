@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.capture.report_cautions import report_cautions
 from keet.explanation.capture_hints import caution_about
@@ -50,37 +50,46 @@ _IDS = 10
 """Launches that are named as lacking a measurement."""
 
 
-def explain_page(
-    explanations: Sequence[Explanation],
-    reader: Reader,
-    *,
-    everything: bool = False,
-    verbose: bool = False,
-    compared: Difference | None = None,
-    changed_kernels: int = 5,
-) -> Page:
-    """`everything`: each launch in full. Otherwise the program and the most important launches.
+class Asked(NamedTuple):
+    """What a page has of its explanations."""
 
-    `verbose`: the whole account of each launch that is printed in full, with evidence ids, and
-    everything that a model wrote. `compared`: what changed since another report, and
-    `changed_kernels` of it in full.
-    """
+    everything: bool = False
+    """Each launch in full. Otherwise the program and the most important launches."""
+    verbose: bool = False
+    """The whole account of each launch that is printed in full, with evidence ids, and everything
+    that a model wrote."""
+    compared: Difference | None = None
+    """What changed since another report, with so many kernels in full:"""
+    changed_kernels: int = 5
+
+
+def explain_page(
+    explanations: Sequence[Explanation], reader: Reader, asked: Asked | None = None
+) -> Page:
+    asked = asked or Asked()
     blocks: list[Block] = []
     for explanation in explanations:
         blocks += [Gap(), Gap()] if blocks else []
-        blocks += _report(explanation, reader, everything=everything, verbose=verbose)
-    if compared:
-        from keet.pages.diff import diff_page
-
-        blocks += [Gap(), *diff_page(compared, reader, changed_kernels).blocks]
+        blocks += _report(explanation, reader, asked)
+    if asked.compared:
+        blocks += [Gap(), *_changes(asked.compared, reader, asked.changed_kernels)]
     return Page(blocks)
+
+
+def _changes(compared: Difference, reader: Reader, top: int) -> Sequence[Block]:
+    if forbidden := compared.forbidden:  # a terminal has it above, as an error
+        text = f"What changed can't be told: {forbidden[0].text}; see: keet diff --help"
+        return [Notice(text, only=("markdown", "html"))]
+    from keet.pages.diff import diff_page
+
+    return diff_page(compared, reader, top).blocks
 
 
 def explain_part(
     explanation: Explanation,
     shown: Sequence[LaunchExplanation],
-    reader: Reader,
     details: Sequence[Detail],
+    reader: Reader,
     *,
     is_first: bool,
 ) -> Page:
@@ -95,14 +104,12 @@ def explain_part(
     for each, detail in zip(shown, details, strict=True):
         blocks += launch_blocks(Shown(each, program, reader, detail))
     blocks += _not_checked(own, reader)
-    return Page([*blocks, *([Text(caution)] if caution else []), *_foot(explanation, reader)])
+    return Page([*blocks, *([Text(caution)] if caution else []), *_foot(explanation)])
 
 
-def _report(
-    explanation: Explanation, reader: Reader, *, everything: bool, verbose: bool
-) -> list[Block]:
-    program = program_of(explanation)
-    shown = shown_launches(explanation, program, everything=everything)
+def _report(explanation: Explanation, reader: Reader, asked: Asked) -> list[Block]:
+    program, verbose = program_of(explanation), asked.verbose
+    shown = shown_launches(explanation, program, everything=asked.everything)
     head = list(_head(explanation, program, reader))
     told = any(each.model_explanation for each in shown)
     is_screen = told and reader.format == "terminal" and not verbose
@@ -114,7 +121,7 @@ def _report(
             *([Text(hidden_text(hidden))] if hidden else []),
             *_not_checked(explanation, reader),
             *_without_code(explanation, shown[:count]),
-            *_foot(explanation, reader, launches, is_screen=is_screen),
+            *_foot(explanation, launches, is_screen=is_screen),
         ]
 
     @cache
@@ -134,9 +141,7 @@ def _report(
     details: Sequence[Detail] = ["full"] * len(shown)
     if len(shown) < len(explanation.asked) and not told:
         room = MOST_LINES - reader.lines([*head, *foot(len(shown))])
-        details = details_that_fit(
-            len(shown), lambda *which: reader.lines(launch(*which)), room
-        )
+        details = details_that_fit(len(shown), lambda *which: reader.lines(launch(*which)), room)
     launches = [block for which in enumerate(details) for block in launch(*which)]
     return [*head, *launches, *foot(len(details), launches)]
 
@@ -210,19 +215,13 @@ def _not_checked(explanation: Explanation, reader: Reader) -> Iterator[Block]:
     yield from map(Notice, hints.sentences)
 
 
-def _without_code(
-    explanation: Explanation, shown: Sequence[LaunchExplanation]
-) -> Iterator[Block]:
+def _without_code(explanation: Explanation, shown: Sequence[LaunchExplanation]) -> Iterator[Block]:
     if text := without_code_text(explanation, shown):
         yield Text(text, "muted")
 
 
 def _foot(
-    explanation: Explanation,
-    reader: Reader,
-    launches: Sequence[Block] = (),
-    *,
-    is_screen: bool = False,
+    explanation: Explanation, launches: Sequence[Block] = (), *, is_screen: bool = False
 ) -> Iterator[Block]:
     """`launches`: what is printed of them; a model's sentences in it may be marked."""
     verified, author = verified_text(explanation), explanation.author

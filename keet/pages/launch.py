@@ -13,7 +13,7 @@ from keet.diagnosis.finding import Finding
 from keet.documents.explain import Note
 from keet.documents.finding import Place
 from keet.evidence import Sentence
-from keet.explanation.account_rows import account_rows, leading_text, time_text
+from keet.explanation.account_rows import MOST_ROWS, account_rows, leading_text, time_text
 from keet.explanation.busy_units import distinct_units
 from keet.explanation.certainty import why_only_possible
 from keet.explanation.explanation_types import LaunchExplanation
@@ -54,8 +54,8 @@ HEADING = "Where the time goes"
 INDENT = 3
 """Of what belongs to a finding."""
 _ACCOUNT_ROWS, _ROWS_WITH_NOTES = 7, 6
-"""Rows of the account, without and with notes: the first finding must fit on a screen of 24 lines.
-"""
+"""Rows of the account in a terminal, without and with notes: the first finding must fit on a screen
+of 24 lines."""
 _NARROW_BAR, _WIDE_BAR, _UNIT_BAR = 12, 24, 10
 """Length of a bar in characters, on a terminal of 80 columns and on a wide one."""
 _LEAST_SHARE = 0.05
@@ -151,10 +151,11 @@ def account_blocks(shown: Shown) -> Iterator[Block]:
         ]
         blocks += [
             Text((Span(HEADING, "strong"), " (with evidence ids, as in --format json)"), indent=2),
-            Items(parts, indent=2),
+            Items(parts, is_right=True, indent=2),
         ]
     elif each.account.parts:
         most = _ROWS_WITH_NOTES if notes else _ACCOUNT_ROWS
+        most = most if reader.format == "terminal" else MOST_ROWS
         bars = [
             Bar(float(row.share.value) / 100, f"{row.share:.0f}", row.label, row.time, row.depth)
             for row in account_rows(each.view, each.account, most)
@@ -181,9 +182,9 @@ def units_words(each: LaunchExplanation, reader: Reader) -> Words:
     for place, unit in enumerate(busiest_units(each)):
         full = min(_UNIT_BAR, round(_UNIT_BAR * unit.share))
         look = "bad" if unit.share >= _NEAR_PEAK else "label"
-        bars = [Span("█" * full, look), Span("░" * (_UNIT_BAR - full), "muted"), " "]
-        words = ["  " if is_drawn else ", " if place else " ", f"{unit.name} "]
-        words = [*words, *(bars if is_drawn else []), f"{unit.reached:.0f}"]
+        bars = (Span("█" * full, look), Span("░" * (_UNIT_BAR - full), "muted"), " ")
+        between = "  " if is_drawn else ", " if place else " "
+        words = (f"{between}{unit.name} ", bars if is_drawn else "", f"{unit.reached:.0f}")
         if place and is_drawn and len(plain(shown)) + len(plain(words)) > reader.width - 2:
             break
         shown.append(words)
@@ -247,9 +248,9 @@ def finding_blocks(
         return
     for text in new_remarks(finding, each, shown.printed):
         yield Text(text, "muted", indent=INDENT)
-    if changes := nearest_changes(finding, each):
-        if shown.verbose or reader.format != "terminal":
-            yield Code(changes, "diff", indent=INDENT)
+    changes = nearest_changes(finding, each)
+    if changes and (shown.verbose or reader.format != "terminal"):
+        yield Code(changes, "diff", indent=INDENT)
 
 
 def last_findings(each: LaunchExplanation, detail: Detail = "full") -> Iterator[Block]:
@@ -318,11 +319,13 @@ def _excerpt(file: str, places: Sequence[Place], text: Sequence[str]) -> Iterato
     marked = {place.line for place in places if place.file == file and place.line <= len(text)}
     shown = around(marked, _RADIUS, len(text))
     indent = indentation(text[n - 1] for n in shown)
+    width = len(str(max(shown, default=0)))
     rows: list[tuple[str, str]] = []
     for run in runs(shown):
         rows += [("", "...")] if rows else []
         rows += [
-            (f"> {n}" if n in marked else str(n), text[n - 1].expandtabs(4)[indent:]) for n in run
+            (f"{'>' if n in marked else ' '} {n:{width}}", text[n - 1].expandtabs(4)[indent:])
+            for n in run
         ]
     if rows:
         yield Code([code for _, code in rows], language(file), [number for number, _ in rows])

@@ -1,7 +1,7 @@
 """What a model wrote about a launch: a first screen that fits into a number of lines, or all of it.
 
-On the first screen sentences are never cut. If there is not enough room, whole elements and the last
-sentences of texts are left out, the least important first.
+On the first screen sentences are never cut. If there is not enough room, whole elements and the
+last sentences of texts are left out, the least important first.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import NamedTuple
 
+from keet.diagnosis.finding import Finding
 from keet.documents.model_explanation import (
     Authorship,
     CauseDocument,
@@ -30,6 +31,7 @@ from keet.pages.blocks import (
     Item,
     Items,
     Notice,
+    Reader,
     Span,
     Table,
     Text,
@@ -106,14 +108,14 @@ def model_blocks(shown: Shown) -> Iterator[Block]:
     yield headline(each)
     if said.summary:
         yield Text((Span("Model: ", "model"), _words(said.summary)), indent=2)
-    for number, finding in enumerate(each.findings[:1], 1):
-        yield from _finding(shown, number)
+    for finding in each.findings[:1]:
+        yield from _finding(shown, 1, finding)
     for number, edit in enumerate(ranked_edits(each), 1):
         head = (edit_head(number, edit, each), ": ", _words(edit.what))
         yield from (Gap(), Text(head, indent=INDENT), *_code(edit), *_edit_notes(edit))
     yield from account_blocks(shown)
     for number, finding in enumerate(each.findings[1:], 2):
-        yield from _finding(shown, number)
+        yield from _finding(shown, number, finding)
     yield from last_findings(each)
     also = [(cause, standing(cause, each)) for cause in causes_beyond(each)]
     yield from _causes("The model also names:", also)
@@ -121,12 +123,12 @@ def model_blocks(shown: Shown) -> Iterator[Block]:
     yield from _causes("The model objects to:", against)
     if said.leads and said.analyst_headline:
         title = "Without the model, keet's headline is: "
-        yield from (Gap(), Text((Span(title, "italic"), flat(said.analyst_headline)), indent=2))
+        yield from (Gap(), Text(f"{title}{flat(said.analyst_headline)}", indent=2))
     if shown.verbose:
         yield from _expected(said)
     told = without_guesses(said, everything=shown.verbose)
     numbers = cited(each, everything=shown.verbose)
-    yield from number_blocks(numbers, [text for _, text in told.texts])
+    yield from number_blocks(numbers, [text for _, text in told.texts], shown.reader)
     yield from rest_blocks(each)
 
 
@@ -140,9 +142,9 @@ def headline(each: LaunchExplanation) -> Text:
     return Text((Span(each.verdict.headline, "strong"), mark), indent=2)
 
 
-def _finding(shown: Shown, number: int) -> Iterator[Block]:
+def _finding(shown: Shown, number: int, finding: Finding) -> Iterator[Block]:
     """With the model's causes and objections below it."""
-    each, finding = shown.each, shown.each.findings[number - 1]
+    each = shown.each
     has_advice = not edit_replaces_advice(each, finding.id)
     yield from finding_blocks(shown, number, finding, has_advice=has_advice)
     told = [
@@ -224,15 +226,19 @@ def _strong(words: Words) -> Words:
 
 
 def number_blocks(
-    evidence: Sequence[Evidence], texts: Sequence[Prose], launches: Sequence[Words] = ()
+    evidence: Sequence[Evidence],
+    texts: Sequence[Prose],
+    reader: Reader,
+    launches: Sequence[Words] = (),
 ) -> Iterator[Block]:
     """The numbers that `texts` refer to, and the numbers computed from them. `launches`: the launch
     of each number, if there are several."""
+    has_metrics = reader.format != "terminal"  # too long for one
     has_places = any(entry.line for entry in evidence)
     columns = [
         Column("Number"),
         Column("Value", is_number=True),
-        Column("Metric", look="code", wide=120),
+        *([Column("Metric", look="code")] if has_metrics else []),
         *([Column("Place", look="place")] if has_places else []),
         *([Column("Launch")] if launches else []),
         Column("Id", look="code muted"),
@@ -241,7 +247,7 @@ def number_blocks(
         [
             flat(entry.label),
             str(entry),
-            Span(flat(entry.metric), "code"),
+            *([Span(flat(entry.metric), "code")] if has_metrics else []),
             *([Span(flat(entry.line or ""), "place")] if has_places else []),
             *launches[at : at + 1],
             Span(flat(entry.id), "code"),
@@ -251,7 +257,8 @@ def number_blocks(
     blank = [""] * (has_places + bool(launches))
     for how, found in computations(texts).items():
         ids = joined((Span(flat(entry), "code") for entry in found.ids), ", ")
-        rows.append([how, flat(found.result), "computed", *blank, ids])
+        metric = [Span("computed")] if has_metrics else []
+        rows.append([how, flat(found.result), *metric, *blank, ids])
     if rows:
         title = "Numbers that the model refers to:"
         yield from (Gap(), Text(title, "italic", indent=2))
@@ -372,19 +379,18 @@ class _Screen:
             head = (Span(name, "model"), Span(at, "place"), Span(": ", "model"))
             yield from self._text(head, cause.text, room.cause, INDENT, standing(cause, each))
         for objection in leading_objections(each)[: room.objection]:
-            head = Span("The model objects: ", "model")
-            yield from self._text(head, objection.text, room.objection, INDENT)
+            yield from self._text(
+                Span("The model objects: ", "model"), objection.text, room.objection, INDENT
+            )
         for finding in first:
             if room.advice and not edit_replaces_advice(each, finding.id):
                 yield advice(finding)
 
     def _edit(self, edit: EditDocument) -> Iterator[Block]:
         room = self._room
-        yield from self._text(
-            (edit_head(1, edit, self._each), ": "), edit.what, room.what, INDENT
-        )
+        yield from self._text((edit_head(1, edit, self._each), ": "), edit.what, room.what, INDENT)
         for code in _code(edit):
-            assert isinstance(code, Code)  # noqa: S101 - for mypy
+            assert isinstance(code, Code)
             yield self._short(code, edit)
         yield from _status(edit)
         notes = (("Risk: ", edit.risk, room.risk), ("Check: ", edit.check, room.check))

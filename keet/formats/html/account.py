@@ -19,7 +19,7 @@ from keet.formats.html.markup import NOTHING, Html, element, fragment
 from keet.formats.svg.markup import text_width
 from keet.formatting import capitalized, percent_text
 from keet.pages.figures import AccountFigure, AccountTree
-from keet.render.common.account import busiest_units, evidence_text, with_depth
+from keet.pages.launch import busiest_units, evidence_text, with_depth
 from keet.render.common.workload import workload_noun
 
 _MOST_ROWS = 16

@@ -22,8 +22,8 @@ from keet.formats.html.prose import prose
 from keet.formatting import times_text
 from keet.pages.anchors import Anchors
 from keet.pages.diff import is_alone
+from keet.pages.launch import forecast_of
 from keet.profile.launch import Location
-from keet.render.common.finding import forecast_of
 from keet.safe_text import one_line, shortened
 
 _GROUPS = {

@@ -18,8 +18,8 @@ from keet.formats.html.insights_tables import (
 from keet.formats.html.markup import Html, element, fragment
 from keet.formats.html.page import bar, page
 from keet.formats.html.prose import prose
+from keet.pages.model_words import usage_text
 from keet.render.common.insights import ADDS, HEADINGS, NO_SWEEP, NOTHING, OVERLAP, summary_line
-from keet.render.common.model_explanation import usage_text
 from keet.safe_text import one_line
 
 TITLE = "What these profiles show together"

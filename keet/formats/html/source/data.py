@@ -14,6 +14,7 @@ from keet.formats.html.markup import Content, Html, element
 from keet.formats.html.source.shown_lines import FileLines, ShownLines, extents_of
 from keet.formatting import share_text
 from keet.pages.anchors import Anchors
+from keet.pages.launch import place_shares
 from keet.pages.source_text import source_lines
 from keet.profile import Absent, Location
 from keet.profile.names import file_name
@@ -24,7 +25,6 @@ from keet.render.common.machine_code import (
     sass_text,
     waits_for,
 )
-from keet.render.common.places import place_shares
 from keet.safe_text import one_line, shortened
 
 if TYPE_CHECKING:
