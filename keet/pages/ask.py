@@ -51,13 +51,13 @@ def _blocks(answered: AnsweredQuestion, reader: Reader, *, has_numbers: bool) ->
         if paragraph.code:
             yield Code(paragraph.code, "cuda", indent=2)
         for kind, lines in groupby(paragraph.lines, lambda line: _kind(line.mark)):
-            told = [(mark, model_words(text, with_reasons=has_numbers)) for mark, text in lines]
+            marked = [(mark, model_words(text, with_reasons=has_numbers)) for mark, text in lines]
             if kind == "text":
-                yield from (Text(words) for _, words in told)
+                yield from (Text(words) for _, words in marked)
             elif kind == "numbered":
-                yield Items([Item((f"{flat(mark)} ", words)) for mark, words in told], mark="")
+                yield Items([Item((f"{flat(mark)} ", words)) for mark, words in marked], mark="")
             else:
-                yield Items([Item(words) for _, words in told])
+                yield Items([Item(words) for _, words in marked])
         for _, text in paragraph.lines if not has_numbers else ():
             yield from (Text(line, "muted") for line in computation_lines(text, computed))
     if has_numbers:

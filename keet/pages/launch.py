@@ -36,6 +36,7 @@ from keet.pages.blocks import (
     Span,
     Text,
     Words,
+    joined,
     plain,
 )
 from keet.pages.program import finding_text, replay_blocks, stands_for_text
@@ -257,7 +258,9 @@ def last_findings(each: LaunchExplanation, detail: Detail = "full") -> Iterator[
     """Those that are only named, and the gain of all."""
     in_full = FINDINGS[detail]
     ranked = list(enumerate(each.findings, 1))[in_full : in_full + _NAMED]
-    if named := [Item(name_words(number, finding, each)) for number, finding in ranked]:
+    if named := [
+        Item(joined(name_words(number, finding, each), ": ")) for number, finding in ranked
+    ]:
         yield Items(named, mark="")
     if every := all_fixed_text(each):
         yield Text(every, indent=INDENT)
@@ -266,7 +269,7 @@ def last_findings(each: LaunchExplanation, detail: Detail = "full") -> Iterator[
 def name_words(number: int, finding: Finding, each: LaunchExplanation) -> tuple[Words, Words]:
     """Its title, and its gain with the certainty of the cause."""
     objection = Span(" (the model objects)" if is_disputed(finding, each) else "", "warn")
-    title = (f"{number}. ", Span(finding.title, _CERTAINTY[finding.cause_certainty]), ": ")
+    title = (f"{number}. ", Span(finding.title, _CERTAINTY[finding.cause_certainty]))
     cause = Span(f", cause {certainty_of(each, finding)}", "muted")
     return title, (forecast_of(each, finding), objection, cause)
 
@@ -276,8 +279,9 @@ def title_blocks(
 ) -> Iterator[Block]:
     """What does not fit beside the title is below it."""
     title, gain = name_words(number, finding, each)
-    if len(plain((title, gain))) <= reader.width or reader.format != "terminal":
-        yield Heading((title, gain), 3, "")
+    words = (title, ": ", gain)
+    if len(plain(words)) <= reader.width or reader.format != "terminal":
+        yield Heading(words, 3, "")
     else:
         yield from (Heading(title, 3, ""), Text(gain, indent=INDENT))
 

@@ -427,8 +427,9 @@ class _Screen:
     def _other(self, number: int) -> Words:
         """On one line; without the certainty of the cause if it does not fit."""
         title, gain = name_words(number, self._each.findings[number - 1], self._each)
-        fits = len(plain((title, gain))) <= self._shown.reader.width
-        return (title, gain) if fits else (title, gain[:-1])
+        words = (title, ": ", gain)
+        fits = len(plain(words)) <= self._shown.reader.width
+        return words if fits else (title, ": ", gain[:-1])
 
     def _other_edit(self, number: int, edit: EditDocument) -> Words:
         """On one line; without its text if that does not fit and the title says where it is."""
