@@ -148,8 +148,8 @@ def test_markdown_shows_the_code(keet: Keet) -> None:
     out = keet("explain", PHYSICS, "--format", "markdown").out
     assert "```cuda\n" in out
     assert re.search(r"^> +96  +drops\[k \+ regime\.hop\] \+= moved;$", out, re.MULTILINE)
-    assert "\n**Where the time goes:**\n\n- 84% (3.31 ms): " in out
-    assert "\nUnits, share of peak: L2 82%, L1 50%. " in out
+    assert "\n**Where the time goes**\n\n- 84% (3.31 ms): " in out
+    assert "\nUnits, share of peak: L2 82%, L1 50%\n" in out
 
 
 # --- context

@@ -144,7 +144,7 @@ def _print(args: Namespace, document: InsightsDocument) -> None:
 
 def _usage(document: InsightsDocument) -> str:
     from keet.documents.model_explanation import Authorship, UsageDocument
-    from keet.render.common.model_explanation import usage_text
+    from keet.pages.model_words import usage_text
 
     if document.usage is None:
         return ""

@@ -115,8 +115,12 @@ def _dot(look: Look) -> str:
 
 
 def _heading(block: blocks.Heading) -> Iterator[str]:
+    """Without bold words in it, and with a capital letter."""
+    looks = [(span, {*span.look.split()} - _STRONG_LOOKS) for span in spans(block.words)]
+    words = _words([s._replace(look=" ".join(look)) for s, look in looks], begins=False)
     mark = f"{block.mark} " if block.mark else ""
-    yield f"{'#' * (block.level + 1)} {_dot(block.look)}{mark}{_words(block.words)}"
+    words = words if mark else capitalized(words)
+    yield f"{'#' * (block.level + 1)} {_dot(block.look)}{mark}{words}"
 
 
 def _paragraph(block: blocks.Text) -> Iterator[str]:

@@ -193,7 +193,8 @@ def _gap(_: blocks.Gap, __: int) -> Iterator[RenderableType]:
 
 
 def _heading(block: blocks.Heading, _: int) -> Iterator[RenderableType]:
-    yield _indented(_text(block.words, block.look), block.indent)
+    text = _text(block.words, block.look, is_unbroken=block.is_unbroken)
+    yield _indented(text, block.indent)
 
 
 def _paragraph(block: blocks.Text, _: int) -> Iterator[RenderableType]:
@@ -229,7 +230,7 @@ def _items(block: blocks.Items, _: int) -> Iterator[RenderableType]:
         grid.add_column(width=block.label_width, justify=justify, no_wrap=True)
     elif block.mark:
         grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
+    grid.add_column(overflow="ellipsis" if block.is_cut else "fold", no_wrap=block.is_cut)
     for number, item in enumerate(block.items):
         name = [block.name if not number else ""] if block.name else []
         before = [_text(item.label)] if any(i.label for i in block.items) else [_text(block.mark)]

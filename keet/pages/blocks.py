@@ -94,6 +94,8 @@ class Heading(Block):
     mark: str = ""
     """Before the words in Markdown, where they stand among texts of others."""
     anchor: str = ""
+    is_unbroken: bool = False
+    """To be copied: the terminal may wrap it, but keet does not."""
 
 
 class Text(Block):
@@ -138,6 +140,8 @@ class Items(Block):
     """Columns of the labels in a terminal; None: as wide as they are."""
     is_right: bool = False
     """Whether labels are aligned at the right: amounts."""
+    is_cut: bool = False
+    """Whether each item has one line in a terminal, cut at its edge."""
     kind: str = ""
     """The class of its element in HTML, if not that of all lists."""
 

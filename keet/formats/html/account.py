@@ -20,7 +20,7 @@ from keet.formats.svg.markup import text_width
 from keet.formatting import capitalized, percent_text
 from keet.pages.device import workload_noun
 from keet.pages.figures import AccountFigure, AccountTree
-from keet.render.common.account import busiest_units, evidence_text, with_depth
+from keet.pages.launch import busiest_units, evidence_text, with_depth
 
 _MOST_ROWS = 16
 """Rows of the table. A judgement: all parts of 3 % and more of the launches looked at fit."""

@@ -87,13 +87,9 @@ def _action(finding: Finding, each: LaunchExplanation, anchors: Anchors) -> Cont
     """keet's advice, or the edit of a model that replaces it."""
     if each.model_explanation is None:
         return prose(finding.action)
-    from keet.render.common.model_explanation import (
-        edit_replaces_advice,
-        first_sentences,
-        leading_edit,
-    )
+    from keet.pages.model_words import edit_replaces_advice, first_sentences, ranked_edits
 
-    edit = leading_edit(each)
+    edit = next(iter(ranked_edits(each)), None)
     if edit is None or not edit_replaces_advice(each, finding.id):
         return prose(finding.action)
     target = anchors.launch(each.launch.id, "model")

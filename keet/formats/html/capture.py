@@ -12,9 +12,9 @@ from keet.formats.html.markup import Content, Html, element, fragment
 from keet.ingest.ncu_rep.completeness import uncertain_count
 from keet.pages.anchors import Anchors
 from keet.pages.device import captured_text, describe_device
+from keet.pages.explain import whose_text, without_code_text
 from keet.pages.figures import CaptureFigure
 from keet.profile import Launch, Origin, Profile, Provenance
-from keet.render.common.program import whose_text, without_code_text
 from keet.safe_text import one_line
 from keet.units import Quantity
 

@@ -23,9 +23,10 @@ from keet.formats.html.roofline import roofline_figure
 from keet.formatting import times_text
 from keet.pages.anchors import Anchors
 from keet.pages.device import captured_text, describe_device, workload_count
+from keet.pages.explain import verified_text
+from keet.pages.program import gain_text, shown_launches
 from keet.profile import Launch, Profile
 from keet.profile.names import file_name
-from keet.render.common.program import gain_text, shown_launches, verified_text
 from keet.safe_text import one_line, shortened
 from keet.units import Quantity
 from keet.version import __version__

@@ -22,7 +22,7 @@ from keet.formats.html.model_edits import edits_section
 from keet.formats.html.model_texts import ModelWords
 from keet.formats.html.prose import prose
 from keet.pages.anchors import Anchors
-from keet.render.common.model_explanation import (
+from keet.pages.model_words import (
     MARKS,
     OWN_WORDS,
     causes_beyond,

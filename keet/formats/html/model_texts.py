@@ -12,8 +12,7 @@ from keet.formats.html.finding import Lines
 from keet.formats.html.markup import Content, Html, element, fragment, joined
 from keet.formats.html.prose import prose
 from keet.pages.anchors import Anchors
-from keet.render.common.computations import computations
-from keet.render.common.model_explanation import cited, reason_text
+from keet.pages.model_words import cited, computations, reason_text
 from keet.safe_text import flat, one_line
 
 _BLANKS = re.compile(r"\s+")

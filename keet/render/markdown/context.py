@@ -22,10 +22,9 @@ from keet.explanation.run_texts import launches_text
 from keet.explanation.token_budget import TextPiece, fit
 from keet.formatting import shape_parts
 from keet.pages.device import describe_device
+from keet.pages.launch import certainty_of, forecast_of, place_shares, unplaced_shares
 from keet.profile import Absent, Launch, Profile, Workload
 from keet.profile.time_order import longest
-from keet.render.common.finding import certainty_of, forecast_of
-from keet.render.common.places import place_shares, unplaced_shares
 from keet.render.markdown.costed_source import CostedSource
 
 if TYPE_CHECKING:
@@ -157,7 +156,7 @@ def _reasons(each: LaunchExplanation) -> Iterator[TextPiece]:
     """Why the run differs from the replay; comes before the findings."""
     if each.replay is None:
         return
-    from keet.render.common.whole_run import reason_texts
+    from keet.pages.program import reason_texts
 
     likely = len(each.replay.likely_reasons)
     for rank, (heading, text, how_to_tell) in enumerate(reason_texts(each.replay), 1):

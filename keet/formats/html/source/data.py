@@ -17,9 +17,9 @@ from keet.formats.html.source.shown_lines import FileLines, ShownLines, extents_
 from keet.formatting import share_text
 from keet.pages.anchors import Anchors
 from keet.pages.hotspots import waits_for
+from keet.pages.launch import place_shares
 from keet.profile import Absent, Location
 from keet.profile.names import file_name
-from keet.render.common.places import place_shares
 from keet.safe_text import one_line, shortened
 
 if TYPE_CHECKING:

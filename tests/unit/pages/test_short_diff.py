@@ -5,7 +5,7 @@ import difflib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.render.common.short_diff import short_diff
+from keet.pages.short_diff import short_diff
 from tests.rows import each_row
 
 

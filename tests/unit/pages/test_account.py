@@ -12,13 +12,12 @@ from keet.explanation.analyst import explain
 from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation
 from keet.ingest import read_profile
+from keet.pages.blocks import Bars, Items, plain
 from keet.render.markdown.context import context_text
-from keet.render.markdown.explain import explain_markdown
-from keet.render.terminal.console import to_text
-from keet.render.terminal.explain import explain_view
 from keet.verification.launch_values import LaunchValues
 from keet.verification.named_values import ComputedValues
 from keet.verification.verify import verify_text
+from tests.explain_pages import explain_blocks, explain_markdown, explain_terminal
 from tests.kept_reports import sample_report
 from tests.rows import each_row
 
@@ -34,7 +33,7 @@ def explained(sample: str, *, sass: bool = False) -> Explanation:
 
 
 def printed(sample: str, width: int = 80, *, verbose: bool = False) -> str:
-    return to_text(explain_view(explained(sample), width, verbose=verbose), width)
+    return explain_terminal(explained(sample), width, verbose=verbose)
 
 
 @each_row("sample", EVERY, few=5)
@@ -44,7 +43,7 @@ def test_the_first_finding_is_on_the_first_screen(sample: str) -> None:
     lines = printed(sample).splitlines()
     screen = "\n".join(lines[:SCREEN])
     if len(explained(sample).launches) > 1:
-        assert "  First finding\n" in screen
+        assert " First finding " in screen
         return
     assert "\n  Where the time goes\n" in screen
     assert "\n  Units, share of peak:" in screen
@@ -63,22 +62,21 @@ def test_rows_fit_any_terminal(width: int) -> None:
 
 def test_verbose_prints_every_part_with_its_evidence() -> None:
     (each,) = explained("gas_state").launches
-    text, document = (
-        printed("gas_state", 240, verbose=True),
-        explain_markdown(explained("gas_state"), verbose=True),
-    )
+    blocks = explain_blocks(explained("gas_state"), verbose=True)
+    items = [item for block in blocks if isinstance(block, Items) for item in block.items]
+    shown = {plain(item.words): plain(item.label) for item in items}
+    markdown = explain_markdown(explained("gas_state"), verbose=True)
     for part in each.account.all():
         ids = ", ".join(dict.fromkeys(piece.id for piece in part.evidence))
         cited = f"{part.share.id} from {ids}" if ids else part.share.id
-        assert re.search(rf"{part.share:.1f} .*{re.escape(part.label)} +{cited}$", text, re.M)
-        assert f"[{cited}]" in document.replace("\\", "")
+        assert shown[f"{part.label} [{cited}]"].startswith(f"{part.share:.1f}")
+        assert f"`[{cited}]`" in markdown
 
 
 def test_without_verbose_small_parts_are_summed() -> None:
-    text = printed("gas_state")
-    block = text.partition("Where the time goes\n")[2].partition("  Units")[0]
-    assert 3 <= len(block.splitlines()) <= 7
-    assert " other\n" in block
+    (account,) = (each for each in explain_blocks(explained("gas_state")) if isinstance(each, Bars))
+    assert 3 <= len(account.bars) <= 7
+    assert "other" in [bar.label for bar in account.bars]
 
 
 def test_a_launch_without_measurements_has_no_account() -> None:
@@ -87,7 +85,7 @@ def test_a_launch_without_measurements_has_no_account() -> None:
     failed = each._replace(verdict=each.verdict._replace(not_judged=True))
     explanation = explanation._replace(launches=(failed,))
     for text in (
-        to_text(explain_view(explanation, 80), 80),
+        explain_terminal(explanation, 80),
         explain_markdown(explanation),
         context_text(explanation, 2000),
     ):
@@ -122,7 +120,7 @@ def test_each_finding_says_what_its_fix_gained() -> None:
 def test_verify_confirms_what_is_printed(sample: str) -> None:
     explanation = explained(sample, sass=True)
     known = ComputedValues(LaunchValues(explanation.profile).sources)
-    terminal = to_text(explain_view(explanation, 80), 80)
+    terminal = explain_terminal(explanation, 80)
     for text in (terminal, explain_markdown(explanation), context_text(explanation, 2000)):
         checks = [
             check

@@ -16,19 +16,17 @@ from keet.explanation.analyst import explain
 from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation
 from keet.explanation.program import program_of
+from keet.formats.terminal import reader, terminal_text
 from keet.ingest import read_profile
+from keet.pages.explain import MOST_LINES, details_that_fit
+from keet.pages.launch import Detail
+from keet.pages.program import listed_rows, program_blocks
 from keet.profile import Profile
-from keet.render.common.detail import MOST_LINES, Detail, details_that_fit
-from keet.render.common.program import listed_rows
-from keet.render.markdown.explain import explain_markdown
-from keet.render.terminal.console import to_text
-from keet.render.terminal.explain import explain_view
-from keet.render.terminal.layout import Group
-from keet.render.terminal.program import program_view
 from keet.verification.launch_values import program_texts, program_values
 from keet.verification.named_values import ComputedValues
 from keet.verification.verify import verify_text
 from tests.conftest import CORPUS, REPORTS, Keet, needs_corpus
+from tests.explain_pages import explain_markdown, explain_terminal
 from tests.many_launches import copied, repeated
 
 ProfileOf = Callable[[str], Profile]
@@ -50,7 +48,7 @@ def many(profile_of: ProfileOf) -> Explanation:
 
 
 def printed(explanation: Explanation, width: int, *, everything: bool = False) -> str:
-    return to_text(explain_view(explanation, width, everything=everything), width)
+    return explain_terminal(explanation, width, everything=everything)
 
 
 def test_all_launches_are_in_the_order_of_the_table(profile_of: ProfileOf) -> None:
@@ -64,14 +62,6 @@ def test_all_launches_are_in_the_order_of_the_table(profile_of: ProfileOf) -> No
     assert [*map(int, shown)] == ranked
     listed = re.findall(r"^### Launch (\d+)", explain_markdown(explanation, everything=True), re.M)
     assert [*map(int, listed)] == ranked
-
-
-def test_what_does_not_fit_behind_a_finding_is_indented(profile_of: ProfileOf) -> None:
-    profile = profile_of("tour_full.ncu-rep")
-    explanation = explain(profile, profile.launches, 5, sass=False)
-    text = printed(explanation, 60, everything=True)
-    assert re.search(r"^   cause: (certain|likely|possible)$", text, re.MULTILINE)
-    assert not re.search(r"^(cause: )?(certain|likely|possible)$", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("width", [80, 100, 160])
@@ -189,7 +179,7 @@ def test_verify_knows_every_number_of_the_program(many: Explanation) -> None:
         general=lambda: program_values(program), sentences=lambda: program_texts(program)
     )
     launches = [each.launch for each in many.launches]
-    text = to_text(Group(*program_view(program, 100)), 100)
+    text = terminal_text([*program_blocks(program, reader(100))], 100)
     checks = [c for each in verify_text(text, launches, known=known) for c in each.checks]
     verdicts = Counter(check.verdict for check in checks)
     assert len(checks) > 40

@@ -1,15 +1,18 @@
-"""Texts about a model's explanation that every format prints. Control characters are escaped."""
+"""What a model wrote about a launch: which parts belong where, and keet's words about them. Control
+characters are escaped."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from keet.evidence import Evidence, Prose, Sentence, constant
+from keet.evidence import UNCHECKED, Evidence, Prose, Reference, Sentence, constant
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.findings import findings
 from keet.formatting import capitalized
+from keet.pages.blocks import Span, Words, joined
 from keet.safe_text import flat
 
 if TYPE_CHECKING:
@@ -20,21 +23,77 @@ if TYPE_CHECKING:
         ModelExplanation,
         UsageDocument,
     )
-    from keet.evidence import Prose
 
 MARKS = {"confirmed": "✓", "refuted": "✗", "inconclusive": "?"}
 """Always printed with the word, because a terminal without these characters shows `?` for each."""
 OWN_WORDS = "The numbers in the model's text come from the report; the words are the model's."
+EXPECTED = "Expected from the source alone, before the model saw any number:"
 _CHANGED = re.compile(r"(?:@@|[-+])")
+_OUTCOMES = {"compiles": "compiles", "fails": "does not compile", "not checked": "was not compiled"}
+_SAYS_OUTCOME = re.compile(r"^(?:compiles|does not compile|not compiled|is not valid)\b")
+_TINY = 0.0001
+"""US dollars: less is not counted."""
 
 
-def code_lines(code: str) -> list[str]:
-    """Without leading and trailing blank lines; the indentation is kept."""
-    return code.expandtabs(4).strip("\r\n").splitlines()
+# --- texts
 
 
-def is_diff(code: str) -> bool:
-    return any(_CHANGED.match(line) for line in code_lines(code))
+def model_words(text: Prose, *, with_reasons: bool = False) -> Words:
+    """Results of arithmetic without their computation. Unchecked sentences are marked, perhaps with
+    the reason."""
+    shown = (each for each in in_short(text).sentences if each.strip())
+    return joined((_sentence(each, with_reasons=with_reasons) for each in shown), " ")
+
+
+def _sentence(sentence: Sentence, *, with_reasons: bool) -> Words:
+    if not sentence.problem:
+        return flat(sentence)
+    reason = f" ({reason_text(sentence.problem)})" if with_reasons else ""
+    return Span(UNCHECKED, "warn"), f" {flat(sentence)}", Span(reason, "muted")
+
+
+def first_sentences(text: Prose, most: int) -> Prose:
+    """Whole sentences only."""
+    sentences = [each for each in text.sentences if each.strip()]
+    return Prose(sentences[:most])
+
+
+def in_short(text: Prose) -> Prose:
+    """The text with results only; `computations` returns how they were computed."""
+    return Prose(
+        each.with_parts(
+            part if isinstance(part, str) else part._replace(text=part.result or part.text)
+            for part in each.parts
+        )
+        for each in text.sentences
+    )
+
+
+def computations(texts: Iterable[Prose]) -> dict[str, Reference]:
+    """`DRAM bytes read 537 MB / (N 4,096 × 4 B)` and its result, in the order of the texts."""
+    references = (ref for text in texts for each in text.sentences for ref in each.references)
+    computed: dict[str, Reference] = {}
+    for reference in references:
+        if reference.result:  # the text is `RESULT (COMPUTATION)`
+            how = flat(reference.text.removeprefix(reference.result))
+            how = how[1:-1] if how[:1] == "(" and how[-1:] == ")" else how
+            computed[how] = reference
+    return computed
+
+
+def computation_lines(text: Prose, printed: set[str]) -> list[str]:
+    """`32,768 = DRAM bytes read 537 MB / (N 4,096 × 4 B)`.
+
+    `printed`: computations already printed on the page; they are not repeated.
+    """
+    new = {how: ref for how, ref in computations([text]).items() if how not in printed}
+    printed.update(new)
+    return [f"{flat(reference.result)} = {how}" for how, reference in new.items()]
+
+
+def reason_text(reason: str) -> str:
+    """Without the advice to the model, which follows the first semicolon."""
+    return flat(reason.partition(";")[0])
 
 
 def label_of(finding: str) -> str:
@@ -44,14 +103,7 @@ def label_of(finding: str) -> str:
 
 
 def title_of(finding: str) -> str:
-    label = label_of(finding)
-    return capitalized(label)
-
-
-def first_sentences(text: Prose, most: int) -> Prose:
-    """Whole sentences only."""
-    sentences = [each for each in text.sentences if each.strip()]
-    return Prose(sentences[:most])
+    return capitalized(label_of(finding))
 
 
 # --- causes
@@ -140,30 +192,27 @@ def next_limiter_text(each: LaunchExplanation) -> str:
 # --- edits
 
 
-def leading_edit(each: LaunchExplanation) -> EditDocument | None:
-    """The edit that is printed in full: preferably one for the first finding that applies and
+def ranked_edits(each: LaunchExplanation) -> list[EditDocument]:
+    """The one that is printed in full first: preferably one for the first finding that applies and
     compiles."""
-    edits = each.model_explanation.edits if each.model_explanation else ()
+    edits = list(each.model_explanation.edits if each.model_explanation else ())
     first = each.findings[0].id if each.findings else None
-    return min(
+    leading = min(
         edits,
         key=lambda edit: (edit.finding != first, not edit.diff, edit.build == "fails"),
         default=None,
     )
+    others = [edit for edit in edits if edit is not leading]
+    return [leading, *others] if leading else []
 
 
 def edit_replaces_advice(each: LaunchExplanation, finding: str) -> bool:
     """Whether the printed edit replaces keet's own advice, which may contradict it. For a cause
     that a model claims, that advice is general anyway."""
-    edit = leading_edit(each)
     claimed = any(found.id == finding and found.origin == "model" for found in each.findings)
-    return edit is not None and (edit.finding == finding or (claimed and bool(edit.diff)))
-
-
-def other_edits(each: LaunchExplanation) -> list[EditDocument]:
-    edits = each.model_explanation.edits if each.model_explanation else ()
-    first = leading_edit(each)
-    return [edit for edit in edits if edit is not first]
+    return any(
+        edit.finding == finding or (claimed and bool(edit.diff)) for edit in ranked_edits(each)[:1]
+    )
 
 
 def places_of(edit: EditDocument) -> str:
@@ -177,40 +226,31 @@ def places_of(edit: EditDocument) -> str:
     return ", ".join(names)
 
 
-def patch_lines(edit: EditDocument) -> list[str]:
-    """Without the file header if there is only one file: its place is printed already."""
-    lines = edit.diff.expandtabs(4).strip("\r\n").splitlines()
-    if sum(line.startswith("+++ ") for line in lines) > 1:
-        return lines
-    begin = next((n for n, line in enumerate(lines) if line.startswith("@@")), 0)
-    return lines[begin:]
+def aim_of(edit: EditDocument, each: LaunchExplanation) -> str:
+    """The finding that the edit is for, unless it is the first one."""
+    first = each.findings[0].id if each.findings else None
+    return f"for {label_of(edit.finding)}" if edit.finding and edit.finding != first else ""
+
+
+def code_lines(code: str) -> list[str]:
+    """Without leading and trailing blank lines; the indentation is kept."""
+    return code.expandtabs(4).strip("\r\n").splitlines()
+
+
+def is_diff(code: str) -> bool:
+    return any(_CHANGED.match(line) for line in code_lines(code))
 
 
 def edit_status(edit: EditDocument) -> str:
     """`The patch applies. It compiles: registers 32 → 40.`, or why there is no patch."""
     if not edit.diff:
-        return f"a sketch, not a patch: {flat(edit.problem)}" if edit.problem else "not a patch"
-    return f"The patch applies. It {_build(edit).rstrip('.')}."
-
-
-def _build(edit: EditDocument) -> str:
-    """Most results of the compile step already contain the outcome."""
+        return f"A sketch, not a patch: {flat(edit.problem)}" if edit.problem else "Not a patch"
     text, outcome = flat(edit.build_text), _OUTCOMES[edit.build]
-    if not text:
-        return outcome
-    if _SAYS_OUTCOME.search(text):
-        return f"was {text}" if text.startswith("not compiled") else text
-    return f"{outcome}: {text}"
-
-
-_OUTCOMES = {"compiles": "compiles", "fails": "does not compile", "not checked": "was not compiled"}
-_SAYS_OUTCOME = re.compile(r"^(?:compiles|does not compile|not compiled|is not valid)\b")
-
-
-def aim_of(edit: EditDocument, each: LaunchExplanation) -> str:
-    """The finding that the edit is for, unless it is the first one."""
-    first = each.findings[0].id if each.findings else None
-    return f"for {label_of(edit.finding)}" if edit.finding and edit.finding != first else ""
+    if _SAYS_OUTCOME.search(text):  # most results of the compile step contain the outcome
+        outcome = f"was {text}" if text.startswith("not compiled") else text
+    elif text:
+        outcome = f"{outcome}: {text}"
+    return f"The patch applies. It {outcome.rstrip('.')}."
 
 
 # --- the evidence
@@ -221,10 +261,9 @@ def cited(each: LaunchExplanation, *, everything: bool = True) -> list[Evidence]
 
     Without `everything`, evidence of hypotheses, purpose and mapping is left out.
     """
-    model = each.model_explanation
-    if model is None:
+    if each.model_explanation is None:
         return []
-    model = without_guesses(model, everything=everything)
+    model = without_guesses(each.model_explanation, everything=everything)
     known = {evidence.id: evidence for evidence in each.evidence}
     return [known[entry] for entry in model.ids if entry in known]
 
@@ -251,11 +290,6 @@ def unchecked_text(count: int) -> Sentence:
         if count == 1
         else "sentences marked [unchecked] contain",
     )
-
-
-def reason_text(reason: str) -> str:
-    """Without the advice to the model, which follows the first semicolon."""
-    return flat(reason.partition(";")[0])
 
 
 def usage_text(author: Authorship) -> Sentence:
@@ -296,7 +330,3 @@ def _price(usage: UsageDocument) -> list[Sentence]:
         return [Sentence("under ${cost:.4f}", cost=cost)]
     in_cents = usage.cost >= 1 or not usage.cost
     return [Sentence("${cost:.2f}" if in_cents else "${cost:.2g}", cost=cost)]
-
-
-_TINY = 0.0001
-"""US dollars: less is not counted."""
