@@ -11,7 +11,6 @@ from keet.render.terminal.console import to_text
 from keet.render.terminal.layout import Group, Indented, Renderable, Table, Text
 from keet.render.terminal.layout.cell_widths import DOUBLE, WIDENED, ZERO
 from keet.render.terminal.layout.cells import cell_len, folded, set_cell_len
-from keet.render.terminal.line_count import line_count
 from tests.rich_oracle import Terminal, plain_by_rich, printed, printed_by_rich
 from tests.rows import each_row
 
@@ -78,7 +77,6 @@ VIEWS = st.lists(
 def same(view: Group, width: int) -> None:
     plain = plain_by_rich(view, width)
     assert to_text(view, width) == (plain or "\n")
-    assert line_count(view.parts, width) == plain.count("\n")
     coloured = printed_by_rich(view, width, Terminal(), TERM="xterm")
     assert printed(view, width, Terminal(), TERM="xterm") == coloured
 
