@@ -379,7 +379,7 @@ class ExplainResult(ApiResult):
         >>> print(result.to_context(max_tokens=200).splitlines()[0])
         # Kernel flip
         """
-        from keet.render.markdown.context import context_of
+        from keet.pages.context import context_of
 
         budget = positive(max_tokens, "max_tokens")
         sass = self.explanation.reads_code

@@ -5,8 +5,9 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.pages.source_text import around, indentation, language, runs
-from keet.render.markdown.markup import cell, code, fence, prose, table
+from keet.formats.markdown import code, markdown, prose
+from keet.pages.blocks import Column, Span, Table
+from keet.pages.source_text import around, fence, indentation, language, runs
 from tests.rows import each_row
 
 SIGNS = st.text(alphabet="ab `*_[]<>|~$&#-1.)\\\n\t", max_size=30)
@@ -49,7 +50,8 @@ def test_code(name: str, span: str) -> None:
 
 @given(st.lists(SIGNS, min_size=1, max_size=4))
 def test_a_cell_stays_in_its_column(names: list[str]) -> None:
-    rows = table(["a", "b"], [[code(name), prose(name)] for name in names]).splitlines()
+    cells = [[Span(name, "code"), name] for name in names]
+    rows = markdown([Table([Column("a"), Column("b")], cells)]).splitlines()
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {3}
 
 
@@ -59,10 +61,6 @@ def test_no_code_line_closes_the_fence(lines: list[str]) -> None:
     assert first == f"{last}cuda"
     assert len(inside) == len(lines)
     assert not [line for line in inside if line.strip().startswith(last)]
-
-
-def test_a_pipe_that_is_escaped_is_left_alone() -> None:
-    assert cell(r"a\|b|c") == r"a\|b\|c"
 
 
 @given(st.sets(st.integers(1, 40)), st.integers(0, 5))

@@ -1,16 +1,19 @@
-"""`keet context`: explains one launch to the person or model that will change its code."""
+"""`keet context`: explains one launch to the person or model that will change its code, as a prompt
+of at most so many tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
+from keet.analysis.examined import source_lines
 from keet.analysis.kernel.resident_warps import occupancy_limit
-from keet.analysis.source_lines import Hotspots, find_hotspots
+from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
 from keet.errors import one_line
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Sentence
 from keet.explanation.account_rows import AccountRow, account_rows
 from keet.explanation.analyst import explain
 from keet.explanation.busy_units import distinct_units
@@ -20,12 +23,15 @@ from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.precedents import nearest_case, nearest_text, precedents_text
 from keet.explanation.run_texts import launches_text
 from keet.explanation.token_budget import TextPiece, fit
-from keet.formatting import shape_parts
+from keet.formatting import shape_parts, share_cell
 from keet.pages.device import describe_device
+from keet.pages.hotspots import waiting_for
 from keet.pages.launch import certainty_of, forecast_of, place_shares, unplaced_shares
+from keet.pages.program import ROWS, reason_texts, run_rows, spread_text
+from keet.pages.source_text import around, fence, indentation, language
 from keet.profile import Absent, Launch, Profile, Workload
+from keet.profile.names import file_name
 from keet.profile.time_order import longest
-from keet.render.markdown.costed_source import CostedSource
 
 if TYPE_CHECKING:
     from keet.explanation.launch_in_run import LaunchInRun
@@ -56,6 +62,12 @@ _UNITS = 6
 _PLACES = 3
 _ROWS = 6
 """Maximum number of account rows."""
+_HOTTEST_LINES = 10
+_LEAST_COST = 0.01
+"""Share of the samples: the cost of a line below it is not printed."""
+_LONGEST_LINE = 160
+"""Maximum number of characters per line of code; generated code has longer lines."""
+_NO_TEXT = "(no text)"
 
 
 def context_of(
@@ -156,8 +168,6 @@ def _reasons(each: LaunchExplanation) -> Iterator[TextPiece]:
     """Why the run differs from the replay; comes before the findings."""
     if each.replay is None:
         return
-    from keet.pages.program import reason_texts
-
     likely = len(each.replay.likely_reasons)
     for rank, (heading, text, how_to_tell) in enumerate(reason_texts(each.replay), 1):
         mark = f"{rank}." if rank <= likely else "-"
@@ -195,10 +205,19 @@ def _run(explanation: Explanation, each: LaunchExplanation) -> Iterator[TextPiec
     run = explanation.whole_run
     if run is None:
         return
-    from keet.render.markdown.whole_run import run_lines
-
-    texts = [text for text in run.text if text not in run.warnings]
-    for text in (" ".join(texts), *run_lines(run, each.launch.id)):
+    yield TextPiece(_RUN, " ".join(t for t in run.text if t not in run.warnings), group="run")
+    for row in run_rows(run, ROWS):
+        share, launches, busy, *_ = row.evidence
+        spread = spread_text(row)
+        text = Sentence(
+            "- {share:share}: {kernel}, {launches}, {busy}{more}{own}",
+            share=share,
+            kernel=one_line(row.kernel),
+            launches=launches_text(launches),
+            busy=busy,
+            more=Sentence(", {spread}", spread=spread) if spread else "",
+            own=", this kernel" if each.launch.id in row.profiled and not row.members else "",
+        )
         yield TextPiece(_RUN, text, group="run")
 
 
@@ -395,3 +414,124 @@ def _rings(
         lines = source.around(places, radius)
         if lines:
             yield TextPiece(_SOURCE, lines=tuple(lines), group="source")
+
+
+class CostedSource:
+    """The source lines of one launch, with their costs."""
+
+    def __init__(self, launch: Launch, found: Hotspots | Absent) -> None:
+        self._found = found
+        self._text = source_lines(launch)
+        self._written: dict[frozenset[tuple[str, int]], list[str]] = {}
+        """Kept: a context is composed anew with each piece, and few pieces bring lines."""
+        self._known_lines: dict[tuple[str, int], _Line] = {}
+
+    @cached_property
+    def _spots(self) -> dict[tuple[str, int], Spot]:
+        if isinstance(self._found, Absent) or self._found.by != "line":
+            return {}
+        return {(*spot.location,): spot for spot in self._found.rows if spot.location}
+
+    @cached_property
+    def hottest(self) -> Sequence[Place]:
+        """The lines with most samples, in descending order."""
+        ranked = [(where, spot.share or 0.0) for where, spot in self._spots.items()]
+        return [
+            Place(file, line, share, "samples")
+            for (file, line), share in ranked[:_HOTTEST_LINES]
+            if share >= _LEAST_COST
+        ]
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What limits these costs, and how to get better ones."""
+        if isinstance(self._found, Absent):
+            return []
+        partial = self._found.partial
+        notes = [f"{partial.text}; {partial.remedy}"] if partial else []
+        if self._spots and not self._text:
+            notes.append("The text of the source is not in the report: --source DIR finds it")
+        return notes
+
+    def around(self, places: Sequence[Place], radius: int) -> list[tuple[str, int]]:
+        found = []
+        for file in dict.fromkeys(place.file for place in places):
+            centres = [place.line for place in places if place.file == file]
+            length = len(self._text.get(file, ()))
+            found += [(file, n) for n in around(centres, radius, length)]
+        return found
+
+    def text(self, lines: Collection[tuple[str, int]]) -> list[str]:
+        """The given lines, file by file, each with its share of the samples and its other costs."""
+        key = frozenset(lines)
+        if key not in self._written:
+            self._written[key] = list(self._blocks(key))
+        return self._written[key]
+
+    def _blocks(self, lines: Collection[tuple[str, int]]) -> Iterator[str]:
+        for file in sorted({file for file, _ in lines}):
+            numbers = sorted(number for path, number in lines if path == file)
+            ranked = "" if isinstance(self._found, Absent) else self._found.ranked_by
+            costs = {"samples": "share of warp samples", "executed": "share of instructions"}
+            unit = f" ({costs[ranked]} in the column left of the code)" if ranked else ""
+            yield f"{file_name(file)}{unit}:"
+            yield fence(list(self._rows(file, numbers)), language(file))
+
+    def _rows(self, file: str, numbers: Sequence[int]) -> Iterator[str]:
+        lines = {n: self._line(file, n) for n in numbers}
+        indent = min((x.indent for x in lines.values() if x.indent is not None), default=0)
+        width = len(str(numbers[-1]))
+        before = numbers[0] - 1
+        for n, line in lines.items():
+            if n != before + 1:
+                yield "..."
+            before = n
+            code = _NO_TEXT if line.code is None else line.code[indent:]
+            yield f"{n:{width}} {line.share:>5}  {_short(code)}".rstrip()
+            if line.cost:
+                yield f"{'':{width}}        ^ {line.cost}"
+
+    def _line(self, file: str, number: int) -> _Line:
+        if (file, number) not in self._known_lines:
+            text, spot = self._text.get(file, ()), self._spots.get((file, number))
+            code = text[number - 1].expandtabs(4) if 1 <= number <= len(text) else None
+            indent = indentation([code]) if code and code.strip() else None
+            line = _Line(code, indent, _share_of(spot), _cost(spot) if spot else "")
+            self._known_lines[file, number] = line
+        return self._known_lines[file, number]
+
+
+class _Line(NamedTuple):
+    code: str | None
+    """Without tabs. `None`: the source text is not available."""
+    indent: int | None
+    """`None`: the line is empty, or its text is not available."""
+    share: str
+    cost: str
+
+
+def _short(code: str) -> str:
+    return code if len(code) <= _LONGEST_LINE else code[:_LONGEST_LINE] + "..."
+
+
+def _share_of(spot: Spot | None) -> str:
+    known = spot is not None and spot.share is not None and spot.share >= _LEAST_COST / 10
+    return share_cell(spot.share) if spot and spot.share and known else ""
+
+
+def _cost(spot: Spot) -> str:
+    """What the line's warps wait for and how much it transfers; empty if it costs little."""
+    if (spot.share or 0.0) < _LEAST_COST and not spot.sectors_global_excess:
+        return ""
+    parts = [f"waits, of its samples: {waiting}"] if (waiting := waiting_for(spot)) else []
+    parts += _excess("global sectors", spot.sectors_global_excess, spot.sectors_global)
+    parts += _excess("shared wavefronts", spot.wavefronts_shared_excess, spot.wavefronts_shared)
+    if spot.sectors_local:
+        parts.append(f"{spot.sectors_local:,} local sectors")
+    return "; ".join(parts)
+
+
+def _excess(what: str, excess: int | None, total: int | None) -> list[str]:
+    if not excess or not total:
+        return []
+    return [f"{excess:,} of {total:,} {what} are excess"]
