@@ -271,8 +271,8 @@ def _table(block: blocks.Table, width: int) -> Iterator[RenderableType]:
 def _cell(cell: Words | Cell) -> Text:
     if not isinstance(cell, Cell):
         return _text(cell)
-    below = Span(f"\n{blocks.plain(cell.below)}", "muted plain") if cell.below else ""
-    return _text((cell.words, below))
+    below = [Span(span.text, span.look or "muted plain") for span in spans(cell.below)]
+    return _text((cell.words, "\n" if below else "", below))
 
 
 def _bars(block: blocks.Bars, _: int) -> Iterator[RenderableType]:
