@@ -19,7 +19,7 @@ from keet.serve.report_cache import OpenReport, ReportCache
 from keet.serve.results import LineSummary, LineToolResult, NotChecked
 from keet.serve.size_limits import page_of
 from keet.serve.tool_call import ToolCall
-from keet.serve.tool_reply import WIDTH, ToolReply, page_fields, view_text, with_text
+from keet.serve.tool_reply import WIDTH, ToolReply, page_fields, with_text
 
 if TYPE_CHECKING:
     from keet.analysis.source_lines import Hotspots
@@ -46,7 +46,8 @@ def _hottest(
 ) -> ToolReply:
     from keet.analysis.examined import examined
     from keet.analysis.source_lines import find_hotspots
-    from keet.render.terminal.hotspots import hotspots_view
+    from keet.formats import page_text
+    from keet.pages.hotspots import hotspots_page
 
     call.begin(f"analysing {launch.kernel}")
     shown = slice(asked.offset, asked.offset + _LINES)
@@ -60,8 +61,12 @@ def _hottest(
     notes = [longest] if of > 1 else []
 
     def text_of(count: int) -> str:
-        view = hotspots_view([each], WIDTH, max(count, 1), page_at=asked.offset)
-        return "\n".join([*notes, view_text(view)])
+        text = page_text(
+            lambda reader: hotspots_page([each], reader, max(count, 1), page_at=asked.offset),
+            "terminal",
+            WIDTH,
+        )
+        return "\n".join([*notes, text])
 
     page, text, end = with_text(page, "line", text_of)
     result = LineToolResult(
@@ -79,7 +84,8 @@ def _one(
 ) -> ToolReply:
     from keet.analysis.examined import examined
     from keet.analysis.line_facts import with_line
-    from keet.render.terminal.hotspots_line import line_view, other_launches
+    from keet.formats import page_text
+    from keet.pages.hotspots_line import line_page, other_launches
 
     place, ranked = _place(asked.line or "", launches, call)
     launch, spots = ranked[0]
@@ -93,11 +99,8 @@ def _one(
 
     def text_of(count: int) -> str:
         listed = slice(asked.offset, asked.offset + count)
-        is_chosen = asked.launch is not None
-        view = line_view(
-            [(launch, spots)], place, is_chosen=is_chosen, has_sass=True, instructions=listed
-        )
-        return "\n".join([view_text(view), *others])
+        page = line_page([document], place, instructions=listed)
+        return "\n".join([page_text(lambda _: page, "terminal", WIDTH), *others])
 
     page, text, end = with_text(page, "instruction", text_of)
     result = LineToolResult(
@@ -112,9 +115,8 @@ def _one(
 
 def _place(wanted: str, launches: Sequence[Launch], call: ToolCall) -> tuple[Location, list[Found]]:
     """The line, and the launches with code for it, most samples first."""
-    from keet.analysis.line_facts import NoSuchLine, place_of
+    from keet.analysis.line_facts import NoSuchLine, place_of, samples_at
     from keet.analysis.source_lines import find_hotspots
-    from keet.render.terminal.hotspots_line import samples_at
 
     match = re.fullmatch(r"(.+):([0-9]{1,9})", wanted, re.DOTALL)
     if match is None:
