@@ -37,7 +37,7 @@ PLACES = {
     "keet/explanation/analyst.py": "the note on full warps",
     "keet/explanation/attach_run.py": "its duration is of ncu; the one in the run stands beside it",
     "keet/explanation/headline.py": "the sentence about a roofline, and about SMs without blocks",
-    "keet/render/common/account.py": "the note on bytes moved says the same as this finding",
+    "keet/pages/launch.py": "the note on bytes moved says the same as this finding",
 }
 """Places that are about single findings, and why."""
 
