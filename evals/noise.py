@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from keet.comparison.timing.noise_model import deviation_across_days, deviation_within_hour
+from keet.comparison.timing.pair_timing import deviation_across_days, deviation_within_hour
 from keet.ingest import read_profile
 from kernels_samples.samples import HERE, Sample, load_samples
 

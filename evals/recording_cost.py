@@ -80,8 +80,7 @@ def _wall(program: str, environment: dict[str, str]) -> float:
 
 def _recorded(program: str, run: int) -> Iterator[Row]:
     from keet.collect.plain_run import INJECTION
-    from keet.collect.record_file import read_recording
-    from keet.collect.recorder import build_recorder
+    from keet.collect.recorder import build_recorder, read_recording
     from keet.profile.timeline import tabulate
 
     with tempfile.TemporaryDirectory() as folder:

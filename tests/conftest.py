@@ -24,7 +24,7 @@ from keet.cli import main
 from keet.files import replacing
 from keet.ingest import read_profile
 from keet.ingest.sass import nvidia_reader
-from keet.ingest.sass.reader_process import ReaderProcess
+from keet.ingest.sass.nvidia_reader import ReaderProcess
 from keet.profile import Absent, Launch, Profile
 from tests.seed_code import plant
 

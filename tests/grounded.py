@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from keet.evidence import Evidence
 from keet.profile import Launch
 from keet.units import Quantity
-from keet.verification.number_match import agrees
-from keet.verification.text.numbers import TextNumber, find_numbers
+from keet.verification.numbers import TextNumber, find_numbers
+from keet.verification.verdicts import agrees
 
 
 def strays_in(text: str, evidence: Iterable[Evidence], launch: Launch) -> list[str]:

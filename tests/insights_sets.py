@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from keet.corpus.batch.file_analysis import analyse
+from keet.corpus.batch.worker import analyse
 from keet.corpus.insights.search import find_insights
 from keet.corpus.store.part_writer import FileRecord, write_part
 from keet.corpus.store.reader import open_store

@@ -18,10 +18,9 @@ from typing import Any
 import pytest
 
 from keet.agent.model.messages import ChatReply, ChatRequest, ModelFault, TokenCount
-from keet.agent.model.settings import ModelSpec
-from keet.agent.model.time_limit import TimeLimit
+from keet.agent.model.settings import ModelSpec, TimeLimit
+from keet.agent.model.transcript import read_transcript, request_text
 from keet.agent.options import ModelOptions
-from keet.agent.recorded.transcript import read_transcript, request_text
 from keet.agent.session import estimate
 from tests.conftest import Keet, Result
 from tests.json_documents import check_document
@@ -759,7 +758,7 @@ def test_a_run_that_sent_nothing_leaves_no_transcript(keet: Keet, tmp_path: Path
 def test_a_repeated_request_is_answered_from_the_cache(
     keet: Keet, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keet.agent.recorded.scripted import open_script
+    from keet.agent.model.scripted import open_script
 
     path = script(READING, CONCLUSION).removeprefix("scripted:")
     monkeypatch.setattr("keet.agent.open_model.open_chat", lambda *_: open_script(path))

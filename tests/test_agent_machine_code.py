@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from keet.agent.recorded.transcript import read_transcript
+from keet.agent.model.transcript import read_transcript
 from tests.conftest import Keet
 from tests.test_agent_commands import SAMPLES, Script, document_of, no_compiler, script, sent
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from keet.agent.recorded.transcript import read_transcript
+from keet.agent.model.transcript import read_transcript
 from keet.ingest import read_profile
-from keet.ingest.snapshots.snapshot import snapshot_text
+from keet.ingest.snapshot import snapshot_text
 from tests.conftest import Keet, Result
 from tests.rows import mostly_slow
 from tests.test_agent_commands import CAUSE, CONCLUSION, EDIT, READING, no_compiler

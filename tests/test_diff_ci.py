@@ -16,7 +16,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 from markdown_it import MarkdownIt
 
-from keet.ingest.snapshots.snapshot import write_snapshot
+from keet.ingest.snapshot import write_snapshot
 from tests.conftest import REPORTS, TESTS, Keet
 
 PAGE = (TESTS.parent / "docs" / "ci.md").read_text(encoding="utf-8")
@@ -375,7 +375,7 @@ def test_an_interrupt_leaves_the_old_baseline(
             raise KeyboardInterrupt
         write_snapshot(profile, path)
 
-    monkeypatch.setattr("keet.ingest.snapshots.baselines.write_snapshot", interrupted)
+    monkeypatch.setattr("keet.ingest.baselines.write_snapshot", interrupted)
     assert keet("baseline", "save", "main", AFTER, AFTER).code == 130
     assert list(kept(project)) == old
 

@@ -106,8 +106,8 @@ def test_the_terminal_says_what_the_times_are_of(keet: Keet, tables: tuple[objec
 
 def test_markdown_has_the_launches_and_the_rest(keet: Keet, tables: tuple[object, ...]) -> None:
     told = keet("diff", BEFORE, AFTER, *tables, "--format", "markdown").out
-    assert "| kernel | launches | before | after | change | noise |" in told
-    assert "| kernels that were not profiled |  | 100 us | 90 us |  |  |" in told
+    assert "| Kernel | Launches | Before | After | Change | Noise |" in told
+    assert "| kernels that were not profiled |  | 100 us | 90 us |" in told
     assert "| `relax` | 300 → 150 | 3.85 ms | 1.90 ms | 🟢 2.03x faster |" in told
 
 
@@ -242,7 +242,7 @@ def test_short_launches_are_counted_as_the_user_says(keet: Keet, tmp_path: Path)
 def test_an_explanation_against_a_report_uses_the_tables(keet: Keet, tmp_path: Path) -> None:
     """Tables that lie beside the reports, as keet profile leaves them."""
     from keet.ingest import read_profile
-    from keet.ingest.run_tables.run_table import read_run_table, table_path, write_run_table
+    from keet.ingest.run_table import read_run_table, table_path, write_run_table
 
     places = []
     for report, text in ((BEFORE, _SPENT_BEFORE), (AFTER, _SPENT_AFTER)):

@@ -182,8 +182,8 @@ def test_long_names_that_differ_at_the_end_stay_different(keet: Keet, tmp_path: 
 def test_every_reader_limits_names_to_one_line(tmp_path: Path) -> None:
     """Snapshots, CSV exports and tables of runs are edited by hand, and by attackers."""
     from keet.ingest import read_profile
-    from keet.ingest.run_tables.run_table import read_run_table
-    from keet.ingest.snapshots.snapshot import write_snapshot
+    from keet.ingest.run_table import read_run_table
+    from keet.ingest.snapshot import write_snapshot
 
     attack = ATTACK.replace("\r", "")  # which ends a row of CSV
     for name in (f"k{attack}", "k" * 100_000):
@@ -243,8 +243,8 @@ WRITES = re.compile(
 """Ways to write that neither `keet.safe_text.visible_output` nor `keet.files.replacing` sees."""
 KNOWN = {
     "keet/files.py": "the place itself",
-    "keet/agent/recorded/cache.py": "keet's own database",
-    "keet/agent/recorded/transcript.py": "JSON lines, appended while a model answers",
+    "keet/agent/model/cache.py": "keet's own database",
+    "keet/agent/model/transcript.py": "JSON lines, appended while a model answers",
     "keet/agent/edits/confined_process.py": "the maps of a user namespace",
     "keet/agent/edits/confinement.py": "a folder for the compiler",
     "keet/agent/edits/nvcc.py": "a folder for the compiler",
@@ -257,8 +257,8 @@ KNOWN = {
     "keet/corpus/store/part_writer.py": "opened to sync",
     "keet/ingest/input/files.py": "opened to read",
     "keet/ingest/sass/nvidia_reader_child.py": "the answer to the parent process",
-    "keet/ingest/sass/reader_process.py": "a folder for NVIDIA's reader",
-    "keet/ingest/sass/sass_cache.py": "keet's own cache",
+    "keet/ingest/sass/nvidia_reader.py": "a folder for NVIDIA's reader",
+    "keet/ingest/sass/disassembler.py": "keet's own cache",
 }
 
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from keet.agent.recorded.transcript import read_transcript
+from keet.agent.model.transcript import read_transcript
 from keet.documents.insights import InsightsDocument
 from tests.conftest import Keet
 from tests.insights_sets import finding, launch, make_set, night, reports_in
@@ -77,7 +77,7 @@ def test_what_top_leaves_out_is_said(keet: Keet, store: Path) -> None:
 
 def test_markdown_has_a_table_of_the_curve(keet: Keet, store: Path) -> None:
     out = keet("insights", store, "--format", "markdown").out
-    assert "| 1024 (best) | 120.6 us |" in out
+    assert "| ● 1024 | 120.6 us |" in out
 
 
 @pytest.mark.parametrize("form", ["terminal", "markdown"])

@@ -69,10 +69,10 @@ def test_help_and_show_load_less() -> None:
 
 NOT_FOR_A_REPORT_ALONE = (
     "keet.prose.reading",
-    "keet.verification.text.sentences",
+    "keet.verification.sentences",
     "keet.explanation.whole_run",
     "keet.explanation.launch_in_run",
-    "keet.analysis.replay_gap.reasons",
+    "keet.analysis.replay_gap_reasons",
     "keet.analysis.sass",
     "keet.ingest.sass.disassembler",
     "secrets",

@@ -16,7 +16,7 @@ from keet_tools.tool_input import ToolInput
 from keet.explanation.analyst import explain
 from keet.explanation.token_budget import count_tokens
 from keet.ingest import read_profile
-from keet.ingest.run_tables.run_table import table_document, write_run_table
+from keet.ingest.run_table import table_document, write_run_table
 from keet.profile import KernelRun, RunTable
 from keet.profile.run_table import Migrations, ProfiledLaunch, SkippedKernel
 from tests.conftest import REPORTS, Keet

@@ -10,12 +10,12 @@ import duckdb
 import pytest
 
 import keet as api
-from keet.corpus.store.checksums import CHECKSUMS
+from keet.corpus.store.damage import CHECKSUMS
 from keet.ingest import read_profile
 from keet.ingest.input import zstd
 from keet.ingest.input.report_bytes import HeldBytes
-from keet.ingest.run_tables.run_table import read_run_table, table_path, write_run_table
-from keet.masking.mask import MARK
+from keet.ingest.run_table import read_run_table, table_path, write_run_table
+from keet.masking import MARK
 from keet.profile.timeline import Record, tabulate
 from keet.serve.allowed_folders import AllowedFolders
 from keet.serve.report_cache import ReportCache

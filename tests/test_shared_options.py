@@ -10,9 +10,9 @@ from threading import Barrier
 
 import pytest
 
-from keet.cli import COMMANDS, hints, make_parser
+from keet.cli import COMMANDS, make_parser, stderr
 from keet.cli.explain_model import NO_MODEL
-from keet.cli.quiet import QuietStream, loud_stderr, quiet_stderr
+from keet.cli.stderr import QuietStream, loud_stderr, quiet_stderr
 from keet.files import cache_folder
 from tests.conftest import REPORTS, Keet, Result
 from tests.rows import each_row
@@ -179,7 +179,7 @@ def test_a_read_only_home_prints_no_hint_and_no_error(
     assert explained(keet) == ""
     with pytest.MonkeyPatch.context() as patch:  # no home folder at all
         patch.delenv("KEET_CACHE")
-        patch.setattr(hints, "cache_folder", no_home)
+        patch.setattr(stderr, "cache_folder", no_home)
         assert explained(keet) == ""
 
 
@@ -194,7 +194,7 @@ def test_one_of_several_processes_prints_the_hint() -> None:
 
     def mark(_: int) -> bool:
         start.wait()
-        return hints._mark_as_seen("model")
+        return stderr._mark_as_seen("model")
 
     with ThreadPoolExecutor(8) as pool:
         assert sorted(pool.map(mark, range(8))) == [False] * 7 + [True]
@@ -208,7 +208,7 @@ def test_doctor_always_says_how_to_add_a_model(keet: Keet) -> None:
 
 def test_a_marker_is_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEET_CACHE", str(tmp_path))
-    hints._mark_as_seen("model")
+    stderr._mark_as_seen("model")
     assert [path.stat().st_size for path in (tmp_path / "hints").iterdir()] == [0]
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from keet.errors import IngestError
 from keet.files import STDIN
 from keet.ingest import read_profile
-from keet.ingest.input import files, standard_input
+from keet.ingest.input import files
 from tests.conftest import REPORTS, Keet
 
 BASIC = REPORTS / "tour_basic.ncu-rep"
@@ -169,7 +169,7 @@ def test_a_read_error_is_reported(monkeypatch: pytest.MonkeyPatch, pipe: Any) ->
             raise OSError(5, "Input/output error")
 
     pipe(b"")
-    monkeypatch.setattr(standard_input, "_stream", Broken)
+    monkeypatch.setattr(files, "_standard_input", Broken)
     with pytest.raises(IngestError, match=r"can't be read \(input/output error\)"):
         read_profile(STDIN)
 
@@ -198,9 +198,9 @@ def test_all_of_stdin_is_read_or_it_is_refused(content: bytes, limit: int) -> No
     stream = io.BytesIO(content)
     if not content or max(len(content[: files.HEAD]), len(content)) > limit:
         with pytest.raises(IngestError):
-            standard_input._read_all(stream, lambda _: limit)
+            files._read_standard_input(stream, lambda _: limit)
     else:
-        assert standard_input._read_all(stream, lambda _: limit).open().read() == content
+        assert files._read_standard_input(stream, lambda _: limit).open().read() == content
 
 
 @pytest.mark.slow

@@ -137,7 +137,7 @@ class PerturbedLaunch(Launch):
 
     def code(self, analyse: Callable[[Launch], MachineCode | Absent]) -> MachineCode | Absent:
         """The original's machine code with this draw's stalls, sectors and traffic."""
-        from keet.analysis.source_lines.hotspots import InstructionTable
+        from keet.analysis.source_lines import InstructionTable
 
         known = self.original.code(analyse)
         if isinstance(known, Absent):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from evals.runs import CUT, RunFolder
 from keet.cli.arguments import positive
 from keet.cli.model_options import HOW
-from keet.cli.stderr_lines import print_progress
+from keet.cli.stderr import print_progress
 from keet.errors import ExitCode, NotAvailable, UsageError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from keet.comparison.verify_values import computed_values
 from keet.errors import KeetError
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
-from keet.verification.values.named_values import ComputedValues
+from keet.verification.named_values import ComputedValues
 
 OF_ONE = {
     "explain": ("explain", "--no-model"),
@@ -73,7 +73,7 @@ def texts_of_pair(before: Path, after: Path) -> Iterator[Printed | Unread]:
 def _two_launches(path: Path, profile: Profile) -> Iterator[Printed | Unread]:
     """The longest launch compared with another of its kernel, or with the next longest."""
     from keet.comparison.compare import compare
-    from keet.comparison.pairing.sides import Side, SideCapture
+    from keet.comparison.sides import Side, SideCapture
 
     ranked = sorted(profile.launches, key=lambda launch: -launch.rank_time)
     first, *others = ranked

@@ -12,7 +12,7 @@ from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.ingest import read_profile
 from keet.units import Quantity
-from keet.verification.values.named_values import ComputedValues
+from keet.verification.named_values import ComputedValues
 from kernels_samples.samples import Sample
 
 ASKED = (

@@ -19,7 +19,7 @@ from keet.comparison.verify_values import computed_values
 from keet.documents.verify import ClaimVerdict
 from keet.ingest import read_profile
 from keet.profile import Profile
-from keet.verification.values.named_values import ComputedValues
+from keet.verification.named_values import ComputedValues
 from keet.verification.verify import verify_text
 
 ROOT = Path(__file__).resolve().parents[2]

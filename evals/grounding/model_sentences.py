@@ -22,8 +22,7 @@ from keet.agent.vocabulary import Vocabulary, vocabulary
 from keet.evidence import Prose, Reference, Sentence
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
-from keet.prose.names import Names
-from keet.prose.reading import NOT_MEASURED
+from keet.prose.reading import NOT_MEASURED, Names
 
 ROOT = Path(__file__).resolve().parents[2]
 ATTACKS = ROOT / "tests" / "attacks"

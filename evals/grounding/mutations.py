@@ -14,7 +14,7 @@ from typing import NamedTuple
 from evals.grounding.explanations import SampleExplanations
 from evals.grounding.true_sentences import TrueSentence, true_sentences_of
 from keet.evidence import Evidence
-from keet.verification.number_match import same_kind
+from keet.verification.verdicts import same_kind
 
 Mutation = Callable[[TrueSentence, SampleExplanations, random.Random], str | None]
 """A false sentence; None: this mutation does not apply."""

@@ -14,7 +14,7 @@ from evals.contexts import profile_and_launch
 from kernels_samples.samples import Sample, load_samples
 
 if TYPE_CHECKING:
-    from keet.analysis.source_lines.hotspots import InstructionTable
+    from keet.analysis.source_lines import InstructionTable
 
 GPU = "NVIDIA H200"
 
@@ -142,7 +142,7 @@ def _total(sample: str, variant: str) -> int:
 
 
 def _table(sample: str, variant: str) -> InstructionTable:
-    from keet.analysis.source_lines.hotspots import InstructionTable
+    from keet.analysis.source_lines import InstructionTable
 
     return InstructionTable(facts_of()[sample, variant].launch)
 

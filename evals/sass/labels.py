@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keet.analysis.sass.flow.program import SassProgram
-from keet.analysis.source_lines.hotspots import InstructionTable
+from keet.analysis.source_lines import InstructionTable
 from keet.ingest import read_profile
 from keet.profile import Absent
 

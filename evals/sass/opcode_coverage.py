@@ -16,7 +16,7 @@ from evals.public_reports import SETS
 from evals.sass.labels import ROOT
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.instructions.opcodes import Role
-from keet.analysis.source_lines.hotspots import InstructionTable
+from keet.analysis.source_lines import InstructionTable
 from keet.errors import KeetError
 from keet.ingest import read_profile
 from keet.profile import Absent

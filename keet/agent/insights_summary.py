@@ -14,18 +14,17 @@ from typing import NamedTuple
 from keet.agent import prompts
 from keet.agent.answer_schemas import TextAnswer
 from keet.agent.model.messages import NEXT_CAN_SUCCEED, Chat, ChatMessage, ChatRequest, ModelFault
+from keet.agent.model.transcript import Transcript, request_text
 from keet.agent.open_model import bug_fault, open_run_chat, open_transcript, with_cache
 from keet.agent.options import ModelOptions
-from keet.agent.privacy.redaction import Redactor
-from keet.agent.recorded.transcript import Transcript, request_text
+from keet.agent.redaction import Redactor
 from keet.agent.session import ModelSession, Progress, estimate
 from keet.documents.insights import InsightDocument
 from keet.documents.model_explanation import NO_USAGE, UsageDocument
 from keet.evidence import Evidence, Prose
 from keet.evidence.free_numbers import Allowed
 from keet.formatting import count_noun
-from keet.prose.names import Names
-from keet.prose.reading import read_prose
+from keet.prose.reading import Names, read_prose
 
 _ANSWER_TOKENS = 250
 """Typical length of an answer of four sentences, for the cost estimate. The hard limit is ten

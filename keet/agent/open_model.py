@@ -5,14 +5,13 @@ from __future__ import annotations
 import datetime
 import os
 
+from keet.agent.model.cache import Cache, CachedChat
 from keet.agent.model.faults import AskedModel, missing_extra
 from keet.agent.model.messages import Chat, ModelFault
 from keet.agent.model.process import ModelProcess
-from keet.agent.model.settings import ModelSpec, provider_of
-from keet.agent.model.time_limit import TimeLimit
+from keet.agent.model.settings import ModelSpec, TimeLimit, provider_of
+from keet.agent.model.transcript import Transcript
 from keet.agent.options import ModelOptions
-from keet.agent.recorded.cache import Cache, CachedChat
-from keet.agent.recorded.transcript import Transcript
 from keet.errors import one_line
 from keet.files import cache_folder
 
@@ -23,7 +22,7 @@ def open_chat(spec: ModelSpec, limit: TimeLimit | None = None) -> Chat:
     Nothing is sent yet. Exception: if only a server is named, it is asked which models it has.
     """
     if provider_of(spec.name) == "scripted":
-        from keet.agent.recorded.scripted import open_script
+        from keet.agent.model.scripted import open_script
 
         return open_script(spec.name.removeprefix("scripted:"))
     if fault := missing_extra(AskedModel(spec)):  # reported before any work begins
@@ -34,7 +33,7 @@ def open_chat(spec: ModelSpec, limit: TimeLimit | None = None) -> Chat:
 def open_run_chat(options: ModelOptions) -> Chat:
     """The replayed transcript if there is one, otherwise the model. Raises ModelFault."""
     if options.replay is not None:
-        from keet.agent.recorded.scripted import open_script
+        from keet.agent.model.scripted import open_script
 
         return open_script(options.replay)
     return open_chat(options.spec, options.limit())

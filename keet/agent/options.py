@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.agent.model.settings import ModelSpec
-from keet.agent.model.time_limit import TimeLimit, default_limit
-from keet.agent.privacy.redaction import Redaction
+from keet.agent.model.settings import ModelSpec, TimeLimit, default_limit
+from keet.agent.redaction import Redaction
 
 MOST_LAUNCHES = 3
 """Launches that a model explains by default: each costs some thousand tokens."""

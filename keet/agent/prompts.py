@@ -60,7 +60,7 @@ def read(*, source: str, device: str, grid: str, block: str, build: str) -> str:
         block=block,
         build=f" Build: {one_line(build)}." if build else "",
         findings=_findings(),
-        source=_source(source),
+        source=fenced("source, numbered lines", source),
     )
 
 
@@ -109,10 +109,6 @@ def _findings() -> str:
         if spec.claims
     )
     return "Finding ids, with the kinds of claims that fit:\n" + "\n".join(told)
-
-
-def _source(source: str) -> str:
-    return fenced("source, numbered lines", source)
 
 
 def _measured(evidence: str) -> str:

@@ -15,17 +15,24 @@ from pathlib import Path
 
 from keet_tools.tool_input import ToolInput
 
-from keet.agent.explain_launch import ModelLaunchResult, explain_launch
-from keet.agent.model.messages import NEXT_CAN_SUCCEED, UNSENT, Chat, ModelFault
+from keet.agent.answer_schemas import SourceReading, schema_of
+from keet.agent.answering import ModelLaunchResult, answer_question, explain_launch
+from keet.agent.model.cache import CachedChat
+from keet.agent.model.messages import (
+    NEXT_CAN_SUCCEED,
+    UNSENT,
+    Chat,
+    ChatReply,
+    ChatRequest,
+    ModelFault,
+    TokenCount,
+)
+from keet.agent.model.transcript import Transcript, check_replay, request_text
 from keet.agent.open_model import bug_fault, open_run_chat, open_transcript, with_cache
 from keet.agent.options import ModelOptions
-from keet.agent.privacy.redaction import Redactor
 from keet.agent.prompts import prompt_version
-from keet.agent.question_answer import answer_question
-from keet.agent.recorded.cache import CachedChat
-from keet.agent.recorded.replay import check_replay
-from keet.agent.recorded.transcript import Transcript
-from keet.agent.session import ModelSession, Progress
+from keet.agent.redaction import Redactor
+from keet.agent.session import ModelSession, Progress, estimate
 from keet.documents.model_explanation import NO_USAGE, Authorship, ModelExplanation, UsageDocument
 from keet.errors import one_line
 from keet.evidence import Prose
@@ -64,7 +71,7 @@ def _asked_launches(
     explanation: Explanation, options: ModelOptions, progress: Progress
 ) -> list[int]:
     """Positions of the launches that the model is asked about."""
-    chosen = longest_launches(explanation.launches, options.launches)
+    chosen = _longest_launches(explanation.launches, options.launches)
     if len(chosen) < len(explanation.asked):
         progress(
             f"the model explains the {len(chosen)} longest of {len(explanation.asked):,} "
@@ -133,7 +140,7 @@ def ask(
     options = _checked_replay(options, explanations, question)
     redactor = Redactor(explanations, options.redact)
     transcript = open_transcript(options, _transcript_name(explanations))
-    tool_input = question_input(explanations, redactor)
+    tool_input = _question_input(explanations, redactor)
     with closing(transcript):
         session = _session(options, explanations, redactor, transcript, progress, question)
         if isinstance(session, ModelFault):
@@ -147,7 +154,7 @@ def ask(
 def _answer(
     session: ModelSession, tool_input: ToolInput, question: str, options: ModelOptions
 ) -> AnsweredQuestion | Authorship:
-    answer = answer_or_fault(session, tool_input, question) or ModelFault("answer", _EMPTY_ANSWER)
+    answer = _answer_or_fault(session, tool_input, question) or ModelFault("answer", _EMPTY_ANSWER)
     fault = answer if isinstance(answer, ModelFault) else None
     _end(session.transcript, options, fault, session.usage)
     author = _author(options, session, session.transcript, fault)
@@ -170,7 +177,7 @@ def _followups(explanations: Sequence[Explanation]) -> Iterator[str]:
             yield f"keet explain {shlex.quote(f'./{path}' if path.startswith('-') else path)}"
 
 
-def answer_or_fault(
+def _answer_or_fault(
     session: ModelSession, tool_input: ToolInput, question: str
 ) -> Prose | ModelFault:
     try:
@@ -183,13 +190,13 @@ def answer_or_fault(
         return bug_fault(error)
 
 
-def question_input(explanations: Sequence[Explanation], redactor: Redactor) -> ToolInput:
+def _question_input(explanations: Sequence[Explanation], redactor: Redactor) -> ToolInput:
     """With the longest launch of the first report in focus."""
-    (longest,) = longest_launches(explanations[0].launches, 1)
+    (longest,) = _longest_launches(explanations[0].launches, 1)
     return ToolInput(explanations, focus=longest, show_source=not redactor.hides_source)
 
 
-def longest_launches(launches: Sequence[LaunchExplanation], most: int) -> list[int]:
+def _longest_launches(launches: Sequence[LaunchExplanation], most: int) -> list[int]:
     """Positions of the launches that take the most time, in the order of the report or run."""
     if any(each.in_run for each in launches):  # already sorted by their time in the run
         return list(range(len(launches)))[:most]
@@ -295,3 +302,64 @@ def _author(
     name = session.chat.name if session and not options.replay else options.spec.name
     path = str(transcript.kept) if transcript.kept else None
     return Authorship(name, usage, str(fault) if fault else None, path)
+
+
+_SHOWN = "shown"
+"""Kind of the fault that ends a session with `_PromptCollector`."""
+
+
+def shown_prompts(
+    explanations: Sequence[Explanation], options: ModelOptions, question: str | None = None
+) -> str:
+    """The requests as text. What depends on a model's replies is in brackets."""
+    redactor = Redactor(explanations, options.redact)
+    if question is not None:
+        shown = _shown(options, redactor, _question_input(explanations, redactor), question)
+        return "\n\n".join(shown) + "\n"
+    cases = [
+        ToolInput(explanations, focus=position, show_source=not redactor.hides_source)
+        for position in _longest_launches(explanations[0].launches, options.launches)
+    ]
+    shown = [text for tool_input in cases for text in _shown(options, redactor, tool_input, None)]
+    return "\n\n".join(shown) + "\n"
+
+
+def _shown(
+    options: ModelOptions, redactor: Redactor, tool_input: ToolInput, question: str | None
+) -> list[str]:
+    """Runs a real session, so that the text is exactly what would be sent."""
+    collector = _PromptCollector(options.spec.name)
+    session = ModelSession(
+        collector,
+        transcript=Transcript(None),
+        redactor=redactor,
+        progress=lambda _: None,
+        limits=options.limits,
+    )
+    if question is not None:
+        end: object = _answer_or_fault(session, tool_input, question)
+    else:
+        end = explain_launch(session, tool_input, compiles=False).fault
+    texts = [request_text(request) for request in collector.requests]
+    if isinstance(end, ModelFault) and end.kind != _SHOWN:
+        texts.append(f"--- nothing more is sent ---\n{one_line(str(end))}\n")
+    return texts
+
+
+class _PromptCollector:
+    """A chat that keeps requests and sends nothing. It answers the first step, because the next
+    one quotes the answer; everything after that depends on replies."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.requests: list[ChatRequest] = []
+        self._is_over = False
+
+    def ask(self, request: ChatRequest) -> ChatReply:
+        if not self._is_over:
+            self.requests.append(request)
+        if request.schema != schema_of(SourceReading):
+            self._is_over = True
+            raise ModelFault(_SHOWN, "the next request depends on a reply")
+        spent = TokenCount(estimate(request), 0, estimated=True)
+        return ChatReply('{"purpose": "(its answer to the first)"}', (), spent)

@@ -1,4 +1,7 @@
-"""One model, asked within limits: every request is redacted, counted and recorded."""
+"""One model, asked within limits: every request is redacted, counted and recorded.
+
+The tools that it may call are those of keet_tools, and `compile_edit`.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel
+from keet_tools.registry import call_tool, offered_tools
+from keet_tools.tool_input import Answer, ToolInput
+from pydantic import BaseModel, ValidationError
 
 from keet.agent import prompts
-from keet.agent.answer_schemas import NoAnswer, schema_of, understand
+from keet.agent.answer_schemas import NoAnswer, RawEdit, schema_of, understand
+from keet.agent.edits.edit_placer import EditPlacer
 from keet.agent.model.messages import (
     CantCallTools,
     Chat,
@@ -22,10 +28,9 @@ from keet.agent.model.messages import (
     ModelToolCall,
     ToolSpec,
 )
+from keet.agent.model.transcript import Transcript
 from keet.agent.options import ModelLimits
-from keet.agent.privacy.redaction import Redactor
-from keet.agent.recorded.transcript import Transcript
-from keet.agent.toolbox import Toolbox
+from keet.agent.redaction import Redactor
 from keet.documents.model_explanation import NO_USAGE, UsageDocument
 from keet.errors import one_line
 from keet.explanation.token_budget import guess_tokens
@@ -295,3 +300,58 @@ def _value_changed(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, list):
         return [_value_changed(part, change) for part in value]
     return _changed(value, change) if isinstance(value, dict) else value
+
+
+_COMPILE = ToolSpec(
+    "compile_edit",
+    "Whether an edit applies and compiles; registers, spills and shared memory before and after.",
+    {
+        "type": "object",
+        "properties": {
+            "changes": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "file": {"type": "string"},
+                        "line": {"type": "integer"},
+                        "old": {"type": "string"},
+                        "new": {"type": "string"},
+                    },
+                },
+            }
+        },
+        "required": ["changes"],
+    },
+)
+
+
+class Toolbox:
+    """Offers and runs the tools on one `ToolInput`."""
+
+    def __init__(self, tool_input: ToolInput, placer: EditPlacer | None = None) -> None:
+        """`placer`: for the launch in focus; None if no edits are asked for."""
+        self._tool_input = tool_input
+        self._placer = placer if placer and placer.can_compile else None
+
+    @property
+    def specs(self) -> list[ToolSpec]:
+        own = [_COMPILE] if self._placer else []
+        tools = offered_tools(self._tool_input)
+        return [*(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools), *own]
+
+    def call(self, name: str, arguments: Mapping[str, Any] | None) -> Answer:
+        if name == _COMPILE.name and self._placer:
+            return self._compile(self._placer, arguments)
+        answer = call_tool(self._tool_input, name, arguments)
+        return answer._replace(text=self._tool_input.with_short_names(answer.text))
+
+    def _compile(self, placer: EditPlacer, arguments: Mapping[str, Any] | None) -> Answer:
+        try:
+            edit = RawEdit.model_validate({"what": "", **(arguments or {})})
+        except ValidationError as error:
+            return Answer(f"changes: {error.errors()[0]['msg']}", abstained=True)
+        placed = placer.place(edit.changes)
+        if placed.fault:
+            return Answer(placed.fault, abstained=True)
+        return Answer(f"applies; {placed.build.message}")

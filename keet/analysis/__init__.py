@@ -4,8 +4,8 @@
 - `account`, `time_model`: parts of the time, and what a fix would leave of it.
 - `candidate`, `decisions`, `facts`: a possible cause; what several findings share; conditions of
   remedies.
-- `hardware`, `roofline`, `replay_gap`, `capture`, `source_lines`, `kernel`, `several_launches`,
-  `sass`: one folder per topic.
+- `source_lines`: costs by source line. `replay_gap`: the time under ncu's replay, and in the run.
+- `hardware`, `roofline`, `capture`, `kernel`, `several_launches`, `sass`: one folder per topic.
 
 Imports the catalog, the profile and the evidence; never findings, the explanation or the rendering.
 """

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from keet.analysis.decisions.double_precision import FULL_RATE, single_over_double
 from keet.analysis.hardware.ceilings import HOST_LINK, verb_of
 from keet.analysis.hardware.stages import sm_elapsed_cycles
+from keet.analysis.kernel.executed_code import PURPOSES, opcode_mix
 from keet.analysis.kernel.inactive_threads import filled_lanes
-from keet.analysis.kernel.opcode_mix import PURPOSES, opcode_mix
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.limits import NAMED_PART
@@ -27,7 +27,7 @@ from keet.evidence import Evidence
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.analysis.kernel.grid_use import GridShape
+    from keet.analysis.kernel.resident_warps import GridShape
 
 _PRINTED_SHARE = 5e-4
 """Share of the time below which a part is merged into its neighbour: it would print as 0.0 %."""
@@ -220,7 +220,7 @@ class _AccountBuilder:
 
     @cached_property
     def shape(self) -> GridShape | None:
-        from keet.analysis.kernel.grid_use import grid_shape
+        from keet.analysis.kernel.resident_warps import grid_shape
 
         return grid_shape(self.view)
 

@@ -6,19 +6,22 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cache, cached_property, lru_cache, wraps
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
-from keet.analysis.capture.sampling import LEAST_SAMPLES, partial_sampling
 from keet.analysis.hardware.ceilings import Ceiling, Ceilings
 from keet.analysis.kernel.library import is_of_toolkit
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.limits import FEW, MAJORITY, NAMED_PART
 from keet.analysis.parameters import Parameter
-from keet.analysis.place import LeadingLines
-from keet.analysis.source_lines.array_accesses import AccessKind, accesses
-from keet.analysis.source_lines.hotspots import InstructionTable, line_order
-from keet.analysis.source_lines.wait_labels import AT_BARRIERS, words_for
+from keet.analysis.source_lines import (
+    LEAST_SAMPLES,
+    AccessKind,
+    InstructionTable,
+    accesses,
+    line_order,
+    partial_sampling,
+)
 from keet.catalog import all_names, stalls
 from keet.documents.finding import Place
 from keet.evidence import Evidence
@@ -31,6 +34,33 @@ if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
     from keet.analysis.sass.streaming import Streaming
     from keet.analysis.several_launches.cross_launch import CrossLaunch
+
+
+class LeadingLines(NamedTuple):
+    """The lines to list first for a finding, as the machine code shows them.
+
+    Samples show where warps wait. The line to change is often another one: the load that is waited
+    for, the conversion to double, the loop whose trip count differs between warps.
+    """
+
+    of: str
+    """What the costs are shares of."""
+    costs: Iterable[tuple[int, int]]
+    """Positions of instructions in the code, each with its cost."""
+
+
+AT_BARRIERS = "waits at barriers"
+
+
+def words_for(reasons: Sequence[str]) -> str:
+    """The label of samples with these stall reasons."""
+    if {*reasons} == {"barrier"}:
+        return AT_BARRIERS
+    if {*reasons} <= {"no_instructions", "no_instruction"}:
+        return "waits for instructions"
+    for_data = {*reasons} <= {"long_scoreboard", "short_scoreboard"}
+    return "warps that wait for data" if for_data else "waits of this kind"
+
 
 _MAX_PLACES = 5
 LEADING_LINES = Parameter(2, "lines that the machine code puts before the sampled ones", "fit")
@@ -224,7 +254,7 @@ class LaunchView:
         the header."""
         if "include" not in line.file or self.code is None:
             return line
-        from keet.analysis.sass.inlined import calling_line
+        from keet.analysis.sass.lines import calling_line
 
         position = self.code.program.positions.get(address)
         return line if position is None else calling_line(self.code, position)
@@ -365,7 +395,7 @@ class LaunchView:
         places. `leading_lines`: that of the finding, if it has one."""
         if leading_lines is None or self.code is None:
             return places
-        from keet.analysis.sass.inlined import calling_line
+        from keet.analysis.sass.lines import calling_line
 
         of, costs = leading_lines(self.code)
         amounts: Amounts = Counter()
@@ -480,3 +510,20 @@ class LaunchView:
             counts = [n for opcode, n in self.opcodes.items() if opcode.startswith(prefixes)]
             found = self._executed[prefixes] = sum(counts)
         return found
+
+
+_Result = TypeVar("_Result")
+
+
+def cached_per_view(function: Callable[[LaunchView], _Result]) -> Callable[[LaunchView], _Result]:
+    """Decorator: compute the function once per view and store the result in the view."""
+
+    @wraps(function)
+    def kept(view: LaunchView) -> _Result:
+        results: dict[Callable[[LaunchView], Any], Any] = view.results
+        if function not in results:
+            results[function] = function(view)
+        found: _Result = results[function]
+        return found
+
+    return kept

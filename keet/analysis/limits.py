@@ -1,4 +1,5 @@
-"""Chosen numbers that several modules use in the same meaning. Others are beside their use."""
+"""Chosen numbers that several modules use in the same meaning, and names of functions that the
+compiler expands. Other numbers are beside their use."""
 
 from __future__ import annotations
 
@@ -36,3 +37,14 @@ LONGEST_START_NS = Parameter(
     "longest time to start and drain a grid, also with empty caches; 2000 to 6000 were seen",
     "judgement",
 )
+
+# Names of functions that the compiler expands (see `sass.analyses.expansions`). They are here so
+# that facts and findings need not import the analysis of machine code.
+DIVISION = "integer division or remainder"
+LONG_DIVISION = "64-bit integer division or remainder"
+INTEGER_DIVISIONS = (DIVISION, LONG_DIVISION)
+POWER = "powf"
+LARGE_ANGLES = "the slow path of sinf, cosf or tanf for large angles"
+SLOW_DIVISION = "the slow path of divisions of floats"
+BYTES = 4
+"""Bytes in a word: packed instructions compute with all of them at a time."""

@@ -7,11 +7,10 @@ from typing import Literal
 
 from keet.analysis.candidate import MIO_WAITS, kept_waits
 from keet.analysis.hardware.rates import SECTOR
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parameters import Parameter
-from keet.analysis.source_lines.array_accesses import ACCESS_BYTES
+from keet.analysis.source_lines import ACCESS_BYTES
 from keet.analysis.time_model import INDIRECT, Effect, TimeModel
-from keet.analysis.view_cache import cached_per_view
 
 UNRELATED_WAITS = Parameter(
     0.8, "share of other waiting that stays when shared memory is relieved", "fit"

@@ -20,8 +20,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from keet.analysis.hardware.ceilings import HOST_LINK, NEAR_PEAK, spoken_unit
-from keet.analysis.hardware.sampled_units import sampled_dram
-from keet.analysis.hardware.stages import sm_elapsed_cycles
+from keet.analysis.hardware.stages import sampled_dram, sm_elapsed_cycles
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LONGEST_START_NS, MAJORITY
 from keet.analysis.parameters import Parameter

@@ -14,7 +14,7 @@ from keet.errors import UsageError
 from keet.profile import Launch, Profile
 
 if TYPE_CHECKING:
-    from keet.comparison.pairing.sides import Side
+    from keet.comparison.sides import Side
 
 Reports = Report | Sequence[Report]
 """A report, a folder of runs, `baseline:NAME`, or several runs of the same program."""
@@ -66,7 +66,7 @@ def diff(  # noqa: PLR0913 - the options of the command
     """
     from keet.comparison.compare import compare
     from keet.comparison.gate import gate_difference
-    from keet.comparison.option_advice import check_comparable
+    from keet.comparison.sentences import check_comparable
 
     names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
     _check_numbers(launches, times, gate, names)
@@ -107,7 +107,7 @@ def _named(report: Report) -> list[Report]:
     if isinstance(report, Profile):
         return [report]
     if isinstance(report, str) and report.startswith("baseline:"):
-        from keet.ingest.snapshots.baselines import find_baseline
+        from keet.ingest.baselines import find_baseline
 
         return list(find_baseline(report.removeprefix("baseline:")).runs)
     path = Path(report)
@@ -125,7 +125,7 @@ def _side_of(
     kernel: Kernel | None,
     times: tuple[int, int] | None,
 ) -> Side:
-    from keet.comparison.pairing.sides import Side, SideCapture, distinct_captures
+    from keet.comparison.sides import Side, SideCapture, distinct_captures
 
     number = launches[which] if launches else None
     runs = [SideCapture(each, selected_launches(each, number, kernel)) for each in profiles]

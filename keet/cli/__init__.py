@@ -25,7 +25,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 
 from keet import progress
-from keet.cli.quiet import quiet_stderr
+from keet.cli.stderr import quiet_stderr
 from keet.errors import ExitCode, KeetError, UsageError, one_line
 from keet.files import STDIN
 from keet.safe_text import visible_output

@@ -25,7 +25,7 @@ from keet.cli.model_options import (
     check_files,
     model_options,
 )
-from keet.cli.stderr_lines import print_problem, print_progress
+from keet.cli.stderr import print_problem, print_progress
 from keet.errors import ExitCode, NotAvailable, UsageError
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _explanations(args: Namespace, reports: list[Path]) -> list[Explanation]:
 def _show_prompt(
     args: Namespace, explanations: list[Explanation], question: str, options: ModelOptions
 ) -> int:
-    from keet.agent.shown_prompts import shown_prompts
+    from keet.agent.run import shown_prompts
 
     Destination(args, sys.stdout).write(shown_prompts(explanations, options, question))
     return 0
@@ -139,11 +139,8 @@ def _print(args: Namespace, answered: AnsweredQuestion) -> None:
         from keet.documents.document import json_text
 
         out.write(json_text(answered))
-    elif args.format == "markdown":
-        from keet.render.markdown.ask import ask_markdown
-
-        out.write(ask_markdown(answered))
     else:
-        from keet.render.terminal.ask import ask_view
+        from keet.pages.ask import ask_page
 
-        out.show(lambda _: ask_view(answered, verbose=args.verbose))
+        verbose = args.verbose
+        out.show_page(lambda reader: ask_page(answered, reader, verbose=verbose), args.format)

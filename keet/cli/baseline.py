@@ -47,7 +47,7 @@ def run(args: Namespace) -> int | None:
 
 def _save(args: Namespace) -> None:
     from keet.ingest import read_profile
-    from keet.ingest.snapshots.baselines import save_baseline
+    from keet.ingest.baselines import save_baseline
 
     named = [report for path in args.reports for report in _expanded(path)]
     if not named:
@@ -67,7 +67,7 @@ def _expanded(path: Path) -> list[Path]:
 
 def _list(args: Namespace) -> None:
     del args
-    from keet.ingest.snapshots.baselines import list_baselines
+    from keet.ingest.baselines import list_baselines
 
     found = list_baselines()
     if not found:
@@ -82,7 +82,7 @@ def _list(args: Namespace) -> None:
 def _show(args: Namespace) -> int | None:
     """As `keet show` does, run by run."""
     from keet.cli import dispatch
-    from keet.ingest.snapshots.baselines import find_baseline
+    from keet.ingest.baselines import find_baseline
 
     for path in find_baseline(args.name).runs:
         dispatch(["show", str(path)])
@@ -90,7 +90,7 @@ def _show(args: Namespace) -> int | None:
 
 
 def _remove(args: Namespace) -> None:
-    from keet.ingest.snapshots.baselines import remove_baseline
+    from keet.ingest.baselines import remove_baseline
 
     remove_baseline(args.name)
     sys.stderr.write(f"keet: removed {args.name}\n")

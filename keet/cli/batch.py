@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import positive
-from keet.cli.stderr_lines import print_problem, print_progress
+from keet.cli.stderr import print_problem, print_progress
 from keet.errors import ExitCode, UsageError
 from keet.formatting import count_noun
 
 if TYPE_CHECKING:
+    from keet.cli.batch_text import ProgressLine
     from keet.corpus.batch.coordinator import BatchProgress
-    from keet.corpus.batch.file_analysis import Analyse
-    from keet.corpus.batch.resume import ResumeState
+    from keet.corpus.batch.stored_files import ResumeState
+    from keet.corpus.batch.worker import Analyse
     from keet.corpus.batch.worker_pool import Pool
     from keet.corpus.discovery import SearchResult
-    from keet.render.terminal.batch import ProgressLine
 
 EXAMPLES = """\
 examples:
@@ -115,7 +115,7 @@ def _seconds(text: str) -> float:
 
 
 def run(args: Namespace) -> int:
-    from keet.render.terminal.batch import ProgressLine
+    from keet.cli.batch_text import ProgressLine
 
     line = ProgressLine()
     try:
@@ -129,11 +129,8 @@ def run(args: Namespace) -> int:
 
 def _run(args: Namespace, line: ProgressLine) -> int:
     from keet.corpus.batch.coordinator import write_quarantine
-    from keet.corpus.batch.gone_files import is_gone
-    from keet.corpus.batch.resume import resume_state
-    from keet.corpus.batch.set_aside import LOST, set_damaged_aside
-    from keet.corpus.store.part_writer import make_store
-    from keet.corpus.store.unfinished import remove_abandoned
+    from keet.corpus.batch.stored_files import LOST, is_gone, resume_state, set_damaged_aside
+    from keet.corpus.store.part_writer import make_store, remove_abandoned
     from keet.optional_packages import check
 
     if args.dask:
@@ -160,9 +157,8 @@ def _run(args: Namespace, line: ProgressLine) -> int:
 
 def _find_files(args: Namespace) -> tuple[SearchResult, list[str]]:
     """The reports in the folders, and the paths in the store that no longer exist."""
-    from keet.corpus.batch.gone_files import find_gone
-    from keet.corpus.discovery import find_reports
-    from keet.corpus.sharding import parse_shard
+    from keet.corpus.batch.stored_files import find_gone
+    from keet.corpus.discovery import find_reports, parse_shard
 
     shard = parse_shard(args.shard)
     lost = {
@@ -178,7 +174,7 @@ def _find_files(args: Namespace) -> tuple[SearchResult, list[str]]:
 
 
 def _prune(args: Namespace, gone: list[str]) -> None:
-    from keet.corpus.batch.gone_files import record_gone
+    from keet.corpus.batch.stored_files import record_gone
 
     if args.prune:
         record_gone(args.output, gone)
@@ -232,7 +228,7 @@ def _pool(args: Namespace, found: SearchResult) -> Pool:
 
 def _run_here(args: Namespace, state: ResumeState, line: ProgressLine, pool: Pool) -> BatchProgress:
     from keet.corpus.batch.coordinator import Batch
-    from keet.corpus.store.part_queue import PartQueue
+    from keet.corpus.store.part_writer import PartQueue
 
     with PartQueue(args.output) as writer, _rare_garbage_collection():
         batch = Batch(state.pending, state.stored, pool, writer)
@@ -301,9 +297,9 @@ def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
 
 
 def _analysis(args: Namespace) -> Analyse:
-    from keet.corpus.batch import file_analysis
+    from keet.corpus.batch import worker
 
-    return file_analysis.analyse_with_sass if args.sass else file_analysis.analyse
+    return worker.analyse_with_sass if args.sass else worker.analyse
 
 
 # --- the summary
@@ -312,8 +308,8 @@ def _analysis(args: Namespace) -> Analyse:
 def _conclude(
     args: Namespace, found: SearchResult, state: ResumeState, progress: BatchProgress, gone: int
 ) -> int:
+    from keet.cli.batch_text import summary_text
     from keet.corpus.batch.coordinator import QUARANTINE
-    from keet.render.terminal.batch import summary_text
 
     if progress.stopped and not progress.finished:
         _print_stopped(args)
@@ -357,7 +353,7 @@ def _print_lost(args: Namespace, lost: int) -> None:
 
 
 def _print_repeats(args: Namespace) -> None:
-    from keet.corpus.batch.resume import repeated_by_snapshots
+    from keet.corpus.batch.stored_files import repeated_by_snapshots
 
     if count := repeated_by_snapshots(args.output):
         snapshots = count_noun(count, "snapshot names", "snapshots name")

@@ -26,13 +26,13 @@ from keet.cli.arguments import (
     top_of,
     view_top,
 )
-from keet.cli.quiet import loud_stderr
+from keet.cli.stderr import loud_stderr
 from keet.errors import ExitCode, KeetError, UsageError, one_line
 from keet.safe_text import visible
 
 if TYPE_CHECKING:
     from keet.comparison.compare import Difference
-    from keet.comparison.pairing.sides import Side
+    from keet.comparison.sides import Side
     from keet.pages.blocks import Page, Reader
 
 EXAMPLES = """\
@@ -162,7 +162,7 @@ def run(args: Namespace) -> int:
 def _run(args: Namespace) -> int:
     from keet.comparison.compare import compare
     from keet.comparison.gate import gate_difference
-    from keet.comparison.option_advice import check_comparable
+    from keet.comparison.sentences import check_comparable
 
     check_page(args, sys.stdout)
     if args.metric and args.gate is None:
@@ -199,7 +199,7 @@ def _check_times(before: Side, after: Side) -> None:
 
 def _paths(name: str) -> list[Path]:
     if name.startswith("baseline:"):
-        from keet.ingest.snapshots.baselines import find_baseline
+        from keet.ingest.baselines import find_baseline
 
         return list(find_baseline(name.removeprefix("baseline:")).runs)
     path = report_path(name)
@@ -207,7 +207,7 @@ def _paths(name: str) -> list[Path]:
 
 
 def _side(args: Namespace, paths: Sequence[Path], which: int) -> Side:
-    from keet.comparison.pairing.sides import Side, SideCapture, distinct_captures
+    from keet.comparison.sides import Side, SideCapture, distinct_captures
     from keet.ingest import read_profile
 
     source = args.source_before if which == 0 else args.source
@@ -251,10 +251,6 @@ def _print(args: Namespace, difference: Difference) -> None:
 
         shown = replace(difference, pairs=difference.pairs[: top_of(args)])
         out.write(json_text(shown))
-    elif args.format == "html":
-        from keet.formats.html.diff import diff_page
-
-        out.write(diff_page(difference, view_top(args)))
     elif args.format == "github":
         _print_github(out, args, difference)
     else:

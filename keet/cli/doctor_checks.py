@@ -141,7 +141,7 @@ def _server(name: str, url: str) -> CheckDocument:
     """Whether the server answers; no report data is sent."""
     from threading import Thread
 
-    from keet.agent.privacy.secrets import quotable, scrub
+    from keet.agent.secrets import quotable, scrub
 
     found = scrub(f"{name or 'its first model'} at {url}")
     answers: list[str | OSError | ValueError] = []

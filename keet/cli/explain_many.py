@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from keet.cli.arguments import reports_in, selected_launches, top_of
 from keet.cli.explain_model import NO_MODEL, add_model_statements, model_exit_code
 from keet.cli.explain_output import explained_part, print_explanation
-from keet.cli.hints import tell_once
-from keet.cli.stderr_lines import print_problem, print_progress
+from keet.cli.stderr import print_problem, print_progress, tell_once
 from keet.errors import ExitCode, IngestError, UsageError
 from keet.formatting import count_noun
 
@@ -103,7 +102,7 @@ def _check(args: Namespace) -> None:
 
 def _report_paths(places: list[Path]) -> list[Path]:
     """The reports that are named, and those in the folders that are named; each once."""
-    from keet.ingest.run_tables.run_table import SUFFIX
+    from keet.ingest.run_table import SUFFIX
 
     every = [
         path for place in places for path in (reports_in(place) if place.is_dir() else [place])
@@ -122,7 +121,7 @@ def _report_paths(places: list[Path]) -> list[Path]:
 
 def _explained(args: Namespace, path: Path, chosen: ModelOptions | None) -> list[Explanation]:
     """One explanation, or none if --kernel matches no launch of the report."""
-    from keet.analysis.capture.profile_notes import profile_notes
+    from keet.analysis.capture.report_document import profile_notes
     from keet.diagnosis.diagnosis import MAX_FINDINGS
     from keet.explanation.analyst import explain
     from keet.ingest import read_profile

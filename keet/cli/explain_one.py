@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from keet.cli.arguments import Destination, selected_launches, top_of
 from keet.cli.explain_model import NO_MODEL, add_model_statements, model_exit_code
 from keet.cli.explain_output import explained_part, print_against, print_explanation
-from keet.cli.hints import tell_once
-from keet.cli.stderr_lines import print_problem, print_progress
+from keet.cli.stderr import print_problem, print_progress, tell_once
 from keet.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def explain_one(args: Namespace, chosen: ModelOptions | None) -> int:
 
 
 def _explanation(args: Namespace, chosen: ModelOptions | None) -> Explanation:
-    from keet.analysis.capture.profile_notes import profile_notes
+    from keet.analysis.capture.report_document import profile_notes
     from keet.ingest import read_profile
 
     profile = read_profile(args.reports[0], source=args.source, run_table=args.run_table)
@@ -99,7 +98,7 @@ def _patched(args: Namespace, explanation: Explanation) -> int:
 
 
 def _show_prompt(args: Namespace, explanations: Sequence[Explanation], chosen: ModelOptions) -> int:
-    from keet.agent.shown_prompts import shown_prompts
+    from keet.agent.run import shown_prompts
 
     Destination(args, sys.stdout).write(shown_prompts(explanations, chosen))
     return 0

@@ -28,7 +28,7 @@ from keet.cli.arguments import (
 from keet.profile import Absent, Launch, Location
 
 if TYPE_CHECKING:
-    from keet.analysis.source_lines.hotspots import Hotspots
+    from keet.analysis.source_lines import Hotspots
     from keet.documents.hotspots import HotspotsLaunch
     from keet.pages.blocks import Page
 
@@ -74,7 +74,7 @@ def run(args: Namespace) -> None:
     launches: Sequence[Launch] = selected_launches(profile, args)
     place = None
     if args.line is not None:
-        from keet.analysis.source_lines.line_facts import place_of
+        from keet.analysis.line_facts import place_of
 
         place, launches = place_of(launches, args.line)
     if not args.no_sass:
@@ -110,8 +110,8 @@ def _line_page(
     found: Sequence[tuple[Launch, Hotspots | Absent]], place: Location, args: Namespace
 ) -> Page:
     """In full for the selected launches, else for the launch with most samples on the line."""
-    from keet.analysis.source_lines.examined import examined
-    from keet.analysis.source_lines.line_facts import samples_at, with_line
+    from keet.analysis.examined import examined
+    from keet.analysis.line_facts import samples_at, with_line
     from keet.pages.hotspots_line import line_page, other_launches
 
     shown, rest = found, found[:0]
@@ -133,7 +133,7 @@ def _has_counts(launch: Launch) -> bool:
 def _spots(
     launches: Sequence[Launch], args: Namespace, place: Location | None
 ) -> Iterator[tuple[Launch, Hotspots | Absent]]:
-    from keet.analysis.source_lines.hotspots import find_hotspots
+    from keet.analysis.source_lines import find_hotspots
     from keet.profile.launch_iteration import iterate_launches
 
     for launch in iterate_launches(launches, "looking for hotspots"):
@@ -148,7 +148,7 @@ def _examined(
     found: Iterable[tuple[Launch, Hotspots | Absent]], top: int | None, *, has_sass: bool
 ) -> Iterator[HotspotsLaunch]:
     """One launch at a time: its analysis is dropped after it is printed."""
-    from keet.analysis.source_lines.examined import examined
+    from keet.analysis.examined import examined
 
     for launch, spots in found:
         yield examined(launch, spots, has_sass=has_sass, which=slice(top))
@@ -156,7 +156,7 @@ def _examined(
 
 def _written(each: HotspotsLaunch, top: int | None, place: Location | None) -> HotspotsLaunch:
     if place is not None:
-        from keet.analysis.source_lines.line_facts import with_line
+        from keet.analysis.line_facts import with_line
 
         each = with_line(each, place)
     return replace(each, rows=each.rows[:top])

@@ -20,7 +20,7 @@ from keet.cli.arguments import (
     view_top,
 )
 from keet.cli.model_options import add_model, announce, check_files, model_options
-from keet.cli.stderr_lines import print_problem, print_progress
+from keet.cli.stderr import print_problem, print_progress
 from keet.cli.top import note_older
 from keet.errors import ExitCode, UsageError
 
@@ -132,19 +132,11 @@ def _print(args: Namespace, document: InsightsDocument) -> None:
         from keet.documents.document import json_text
 
         out.write(json_text(document))
-    elif args.format == "markdown":
-        from keet.render.markdown.insights import insights_markdown
-
-        out.write(insights_markdown(document))
     elif args.format == "svg":
         from keet.formats.svg.insights import insights_svg
 
         out.write(insights_svg(document))
-    elif args.format == "html":
-        from keet.formats.html.insights import insights_page
-
-        out.write(insights_page(document))
     else:
-        from keet.render.terminal.insights import insights_view
+        from keet.pages.insights import insights_page
 
-        out.show(lambda width: insights_view(document, width))
+        out.show_page(lambda reader: insights_page(document, reader), args.format)

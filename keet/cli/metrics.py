@@ -117,7 +117,7 @@ def _tables(launches: Sequence[Launch], args: Namespace) -> Iterator[MetricsLaun
 
 def _write_parquet(tables: Iterable[MetricsLaunch], args: Namespace) -> None:
     from keet.analysis.metric_table import HEADER, long_rows
-    from keet.corpus.metrics_parquet import write_parquet
+    from keet.corpus.store.parquet_tables import write_parquet
 
     if args.output is None:
         raise UsageError("--format parquet is a binary file; name it with: -o FILE")

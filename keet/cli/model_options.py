@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import check_output, named_reports, positive, same_file
-from keet.cli.stderr_lines import print_problem
+from keet.cli.stderr import print_problem
 from keet.errors import UsageError, one_line
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import same_file
-from keet.cli.stderr_lines import print_problem, print_progress
+from keet.cli.stderr import print_problem, print_progress
 from keet.errors import ExitCode, UsageError
 from keet.files import replacing
 
 if TYPE_CHECKING:
-    from keet.agent.edits.patch_file import PatchFile
+    from keet.agent.edits.patch_making import PatchFile
     from keet.explanation.explanation_types import Explanation
 
 _PATCH_STARTS = (b"--- ", b"diff ")
@@ -44,7 +44,7 @@ def _unwritable(path: Path, problem: OSError) -> UsageError:
 
 def write_patch(path: Path, explanation: Explanation) -> int:
     """Returns the exit code: 3 if there is nothing to write."""
-    from keet.agent.edits.patch_file import patch_file
+    from keet.agent.edits.patch_making import patch_file
 
     patch = patch_file(explanation)
     if not patch.diff:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import pattern, positive
-from keet.cli.quiet import loud_stderr
+from keet.cli.stderr import loud_stderr
 from keet.errors import IngestError, UsageError, one_line
 from keet.optional_packages import install_command
 
@@ -205,7 +205,7 @@ def _check(args: Namespace) -> None:
 def _check_place(report: Path, args: Namespace) -> None:
     if report.is_dir():
         raise UsageError(f"{report}: this is a folder; name a file in it with -o")
-    from keet.ingest.run_tables.run_table import table_path
+    from keet.ingest.run_table import table_path
 
     for path in (report, table_path(report)):
         if path.exists() and not args.force and not _is_orphaned_table(path):
@@ -216,7 +216,7 @@ def _check_place(report: Path, args: Namespace) -> None:
 
 def _is_orphaned_table(path: Path) -> bool:
     """A run table without a report, because profiling failed."""
-    from keet.ingest.run_tables.run_table import SUFFIX, read_run_table
+    from keet.ingest.run_table import SUFFIX, read_run_table
 
     if not path.name.endswith(SUFFIX):
         return False
@@ -231,7 +231,7 @@ def _free_name(args: Namespace) -> Path:
     named = args.function.partition(":")[0] if args.function else _script(args.program)
     stem = Path(named).stem or "report"
     number = 1
-    from keet.ingest.run_tables.run_table import table_path
+    from keet.ingest.run_table import table_path
 
     while True:
         path = Path(f"{stem}{f'_{number}' if number > 1 else ''}.ncu-rep")
@@ -279,7 +279,7 @@ def _request(args: Namespace) -> ProfileRequest:
 
 
 def _profile_program(args: Namespace, report: Path) -> int:
-    from keet.collect.find_tools import find_ncu
+    from keet.collect.ncu_command import find_ncu
     from keet.collect.profile_plan import ProfileOptions
     from keet.collect.profile_program import profile_program
 

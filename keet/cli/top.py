@@ -56,7 +56,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
-    from keet.corpus.top.ranking import Selection, find_top
+    from keet.corpus.top import Selection, find_top
 
     out = Destination(args, sys.stdout)
     with open_filled(args.store) as store, store.explaining_damage():
@@ -95,11 +95,7 @@ def _print(args: Namespace, out: Destination, document: TopDocument) -> None:
         from keet.formats.csv import top_csv
 
         out.write(top_csv(document))
-    elif args.format == "markdown":
-        from keet.render.markdown.top import top_markdown
-
-        out.write(top_markdown(document))
     else:
-        from keet.render.terminal.top import top_view
+        from keet.pages.top import top_page
 
-        out.show(lambda width: top_view(document, width))
+        out.show_page(lambda _: top_page(document), args.format)

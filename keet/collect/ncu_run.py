@@ -1,4 +1,7 @@
-"""Runs ncu once: reports progress, stops a launch that never ends, explains failures."""
+"""Runs ncu: reports progress, stops a launch that never ends, explains failures.
+
+Also times launches with ncu, one at a time, where neither CUPTI nor nsys can record the run.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +13,119 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from keet.collect.ncu_errors import (
-    first_error,
-    nothing_profiled,
-    program_status,
-    recognise,
+from keet.collect.plain_run import (
+    PlainRun,
+    Progress,
+    exit_code,
+    programs_below,
+    recorded_run,
+    stderr_file,
+    stop,
 )
-from keet.collect.plain_run import Progress, exit_code, stderr_file, stop
-from keet.collect.processes import programs_below
 from keet.errors import IngestError, NotAvailable, ProgramFailed
 from keet.ingest import read_profile
+from keet.profile import Launch
+from keet.profile.run_table import RunTable
+from keet.profile.timeline import Record
+
+
+class NcuError(NamedTuple):
+    """Why there is no report, and what to do."""
+
+    what: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.what}; {self.remedy}"
+
+
+NO_GPU = NcuError(
+    "there is no GPU that ncu can profile",
+    "see: nvidia-smi; a report from another machine is read without one: keet show REPORT",
+)
+_KNOWN = {
+    r"ERR_NVGPUCTRPERM": NcuError(
+        "the driver does not allow this user to read GPU counters (ERR_NVGPUCTRPERM)",
+        "run as root (in a container: with CAP_SYS_ADMIN), or have an administrator load the "
+        "driver with NVreg_RestrictProfilingToAdminUsers=0",
+    ),
+    r"(?i)no supported GPU|no CUDA-capable device|no devices? found|CUDA_ERROR_NO_DEVICE": NO_GPU,
+    r"(?i)LibraryNotLoaded|failed to initialize the profiler|DriverNotLoaded": NcuError(
+        "ncu can't reach the driver's profiler",
+        "it needs the GPU's own driver: some sandboxes and WSL 1 have none; see: nvidia-smi",
+    ),
+    r"(?i)already (being )?(profiled|in use)|InsufficientResources|ResourceUnavailable|"
+    r"instance of another": NcuError(
+        "another profiler uses the GPU's counters (DCGM, nsys or a second ncu)",
+        "stop it, e.g. dcgmi profiling --pause, and try again",
+    ),
+    r"(?i)GPU.*not supported|unsupported GPU|Device not supported": NcuError(
+        "this version of ncu does not support this GPU",
+        "ncu profiles GPUs from Volta on; a new GPU needs a recent version of ncu",
+    ),
+    r"(?i)unrecognised option|unknown option|could not be interpreted|invalid value": NcuError(
+        "ncu does not accept an option",
+        "see the command: keet profile --dry-run; --ncu-options is passed to ncu unchanged",
+    ),
+}
+
+
+def recognise(log: str) -> NcuError | None:
+    """The first known error in ncu's messages."""
+    complaints = "\n".join(line for line in log.splitlines() if line.startswith("=="))
+    for pattern, problem in _KNOWN.items():
+        if re.search(pattern, complaints):
+            return problem
+    return None
+
+
+def first_error(log: str) -> str | None:
+    """The first error message of ncu; a failed program is not an error of ncu."""
+    found = re.findall(r"^==ERROR==\s*(.+)$", log, re.MULTILINE)
+    error = next((words for words in found if not _RETURNED.search(words)), None)
+    return error.strip().rstrip(".") if error else None
+
+
+_MAX_NAMES = 8
+
+
+def nothing_profiled(log: str) -> NcuError | None:
+    """The program ran, but none of its launches was selected."""
+    if "No kernels were profiled" not in log:
+        return None
+    names = available_kernels(log)
+    if not names:
+        return NcuError("the program launched no kernel", "check that it runs on the GPU here")
+    listed = ", ".join(names[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
+    return NcuError(
+        f"--kernel, --launch-skip and --launch-count select no launch; the program launches "
+        f"{listed}",
+        "choose one of these, or leave the options out",
+    )
+
+
+_KERNELS = re.compile(r"Available Kernels:\s*\n(?P<names>(?:\s*\d+\..*\n?)+)")
+
+
+def available_kernels(log: str) -> list[str]:
+    """The names that ncu lists when none matched."""
+    found = _KERNELS.search(log)
+    return re.findall(r"^\s*\d+\.\s*(.+?)\s*$", found["names"], re.MULTILINE) if found else []
+
+
+_RETURNED = re.compile(r"application returned an error code \((-?\d+)\)")
+
+
+def program_status(log: str) -> int | None:
+    """The exit code of the program, where it failed."""
+    found = _RETURNED.search(log)
+    return int(found[1]) if found else None
+
 
 _POLL_SECONDS = 0.1
 _END_SECONDS = 60
@@ -233,3 +334,75 @@ def _last_output(attempt: NcuRun) -> str:
         if attempt.output_tail
         else " and no message"
     )
+
+
+MOST_LAUNCHES = 1_000
+"""Launches that are timed: each costs some milliseconds of the program's time."""
+_ALONE = (
+    "each launch was timed alone under ncu: the times do not include overlap, or page migrations "
+    "caused by the host"
+)
+
+
+def duration_command(
+    program: Sequence[str], ncu: str, report: Path, log: Path, clock_control: str
+) -> list[str]:
+    return [
+        ncu,
+        *("--metrics", "gpu__time_duration.sum"),
+        *("--cache-control", "none", "--clock-control", clock_control),
+        *("--target-processes", "all", "--launch-count", str(MOST_LAUNCHES)),
+        *("--log-file", str(log), "--force-overwrite", "--export", str(report)),
+        *program,
+    ]
+
+
+def record_with_ncu(
+    program: Sequence[str], ncu: str, folder: Path, clock_control: str, limits: RunLimits
+) -> PlainRun:
+    """Raises NotAvailable or ProgramFailed if no launch could be timed."""
+    report, log = folder / "durations.ncu-rep", folder / "durations.log"
+    began = time.monotonic()
+    command = duration_command(program, ncu, report, log, clock_control)
+    done = run(command, log, lambda _: None, limits)
+    if not count_launches(report):
+        raise failure(program, done)
+    launches = read_profile(report).launches
+    about = RunTable(
+        (),
+        "ncu",
+        wall_s=time.monotonic() - began,
+        exit_code=0 if done.ended else program_status(done.log) or 0,
+        complete=len(launches) < MOST_LAUNCHES and not done.ended,
+        notes=tuple(_notes(len(launches), done)),
+    )
+    found = recorded_run(_records(launches), about)
+    return found._replace(table=_without_overlap(found.table))
+
+
+def _notes(launches: int, done: NcuRun) -> Iterator[str]:
+    yield _ALONE
+    if launches >= MOST_LAUNCHES:
+        yield f"only the first {MOST_LAUNCHES:,} launches were timed"
+    if done.ended:
+        yield "the program made no progress under ncu and was ended: later launches are missing"
+
+
+def _records(launches: Sequence[Launch]) -> list[Record]:
+    """One after the other, because start times are not known."""
+    records, clock = [], 0
+    processes: dict[str | None, int] = {}
+    for launch in launches:
+        ns = int(launch.rank_time)
+        process = processes.setdefault(launch.process, len(processes))
+        name, full = launch.name.mangled or launch.name.full, launch.name.full
+        shape = (launch.grid or (0, 0, 0), launch.block or (0, 0, 0))
+        records.append(Record(name, full, *shape, clock, clock + ns, 0, process, launch.id))
+        clock += ns
+    return records
+
+
+def _without_overlap(table: RunTable) -> RunTable:
+    """ncu serializes launches, so overlap, span and GPUs are unknown."""
+    kernels = tuple(kernel._replace(overlapped_ns=None) for kernel in table.kernels)
+    return table._replace(kernels=kernels, span_ns=None, gpus=None)

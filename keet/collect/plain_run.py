@@ -8,21 +8,129 @@ not available either: ncu, which times a limited number of launches one at a tim
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from keet.collect.processes import descendants
-from keet.collect.record_file import Recording, read_recording
-from keet.collect.recorder import NoRecorder, build_recorder
+from keet.collect.recorder import NoRecorder, Recording, build_recorder, read_recording
 from keet.errors import UsageError
 from keet.profile.run_table import RunTable
 from keet.profile.timeline import Record, busy_parts, in_order, table_of
+
+_OF_NCU = ("ncu", "TreeLauncherSub")
+"""Names of the processes that ncu itself consists of, as the kernel cuts them."""
+
+
+def descendants(process: int) -> list[int]:
+    """Children, their children, and so on; empty if the system has no /proc."""
+    return [number for number, chain in _chains().items() if process in chain]
+
+
+def programs_below(ncu: int) -> list[int]:
+    """What ncu started for the program, the program's own children among them."""
+    names = {number: name for number, (name, _) in _processes().items()}
+    below: list[int] = []
+    for number, chain in _chains().items():
+        if ncu not in chain:
+            continue
+        inner = [number, *chain[: chain.index(ncu)]]
+        if any(names.get(process) not in _OF_NCU for process in inner):
+            below.append(number)
+    return below
+
+
+def _chains() -> dict[int, list[int]]:
+    """Of each process its parent, the parent's parent, and so on."""
+    parents = {number: parent for number, (_, parent) in _processes().items()}
+    chains: dict[int, list[int]] = {}
+    for number in parents:
+        chain: list[int] = []
+        while (parent := parents.get(chain[-1] if chain else number)) and parent not in chain:
+            chain.append(parent)
+        chains[number] = chain
+    return chains
+
+
+def _processes() -> dict[int, tuple[str, int]]:
+    """Name and parent of each, from /proc."""
+    found: dict[int, tuple[str, int]] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError, IndexError):
+            head, _, rest = entry.read_text(errors="replace").rpartition(")")
+            number, _, name = head.partition(" (")
+            found[int(number)] = (name, int(rest.split()[1]))
+    return found
+
+
+_KERNELS = """
+SELECT names.value, readable.value, gridX, gridY, gridZ, blockX, blockY, blockZ, start, end,
+    deviceId, globalPid, correlationId
+FROM CUPTI_ACTIVITY_KIND_KERNEL AS kernel
+LEFT JOIN StringIds AS names ON names.id = coalesce(kernel.mangledName, kernel.demangledName)
+LEFT JOIN StringIds AS readable ON readable.id = kernel.demangledName
+"""
+
+
+def profile_command(program: Sequence[str], report: Path) -> list[str]:
+    """CUDA alone: sampling and other traces would slow the program down."""
+    return [
+        find_nsys(),
+        "profile",
+        *("--trace", "cuda", "--sample", "none", "--cpuctxsw", "none"),
+        *("--force-overwrite", "true", "--output", str(report)),
+        *program,
+    ]
+
+
+def export_command(report: Path, database: Path) -> list[str]:
+    options = ("--type", "sqlite", "--force-overwrite", "true", "--output", str(database))
+    return [find_nsys(), "export", *options, str(report)]
+
+
+def find_nsys() -> str:
+    found = shutil.which("nsys")
+    if found is None:
+        raise NoRecorder("nsys is not installed")
+    return found
+
+
+def read_export(database: Path) -> list[Record]:
+    """The launches of an export; none where it has no table of kernels."""
+    import sqlite3
+
+    try:
+        with closing(
+            sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)
+        ) as connection:
+            rows = connection.execute(_KERNELS).fetchall()
+    except sqlite3.Error as problem:
+        if "no such table" in str(problem):
+            return []
+        raise NoRecorder(f"the export of nsys can't be read ({problem})") from None
+    return [_record(row) for row in rows]
+
+
+def _record(row: Sequence[Any]) -> Record:
+    name, full, *numbers = row
+    gx, gy, gz, bx, by, bz, start, end, device, process, order = map(int, numbers)
+    return Record(
+        str(name or full or "?"),
+        str(full or name or "?"),
+        (gx, gy, gz),
+        (bx, by, bz),
+        start,
+        end,
+        device,
+        process,
+        order,
+    )
+
 
 _MOMENT_SECONDS = 1
 """How long a program may take to end after Ctrl-C in its terminal, before keet sends the signal."""
@@ -146,7 +254,6 @@ def recorded_run(records: Sequence[Record], about: RunTable) -> PlainRun:
 
 
 def _with_nsys(program: Sequence[str], folder: Path) -> PlainRun:
-    from keet.collect.nsys import export_command, profile_command, read_export
 
     report, database = folder / "run.nsys-rep", folder / "run.sqlite"
     status, seconds = run_program(profile_command(program, report), {})

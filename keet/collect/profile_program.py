@@ -11,6 +11,7 @@ import math
 import re
 import tempfile
 import time
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -18,11 +19,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.collect.find_tools import has_gpu
-from keet.collect.ncu_command import ProfileRequest, ncu_command
-from keet.collect.ncu_durations import record_with_ncu
-from keet.collect.ncu_errors import NO_GPU, program_status
-from keet.collect.ncu_run import NcuRun, RunLimits, count_launches, failure, ncu_error_text, run
+from keet.collect.ncu_command import ProfileRequest, has_gpu, ncu_command
+from keet.collect.ncu_run import (
+    NO_GPU,
+    NcuRun,
+    RunLimits,
+    count_launches,
+    failure,
+    ncu_error_text,
+    program_status,
+    record_with_ncu,
+    run,
+)
 from keet.collect.plain_run import (
     InterruptedRun,
     PlainRun,
@@ -38,14 +46,64 @@ from keet.collect.profile_plan import (
     plain_run_line,
     plan_lines,
 )
-from keet.collect.profiled_launches import profiled_launches
 from keet.errors import NotAvailable, ProgramFailed, UsageError
 from keet.files import put_in_place
 from keet.formatting import count_noun
 from keet.ingest import read_profile
-from keet.ingest.run_tables.run_table import table_path, write_run_table
+from keet.ingest.run_table import table_path, write_run_table
+from keet.profile import Launch
 from keet.profile.names import short_name
-from keet.profile.run_table import RunTable, SkippedKernel
+from keet.profile.run_table import ProfiledLaunch, RunTable, SkippedKernel
+
+
+def profiled_launches(
+    launches: Sequence[Launch], plan: ProfilePlan, plain: PlainRun
+) -> Iterator[ProfiledLaunch]:
+    """Only for kernels whose launches are all in the report with the same shapes: a program may
+    behave differently in its second run, and ncu may have profiled several processes."""
+    expected: dict[str, list[int]] = defaultdict(list)
+    for number in _expected(launches, plan, plain):
+        expected[plain.records[number].name].append(number)
+    found: dict[str, list[Launch]] = defaultdict(list)
+    for launch in launches:
+        found[launch.name.mangled or launch.name.full].append(launch)
+    for name, numbers in expected.items():
+        if len(numbers) == len(found[name]):
+            yield from _pairs(found[name], numbers, plain)
+
+
+def _pairs(
+    launches: Sequence[Launch], numbers: Sequence[int], plain: PlainRun
+) -> Iterator[ProfiledLaunch]:
+    for launch, number in zip(launches, numbers, strict=True):
+        record = plain.records[number]
+        if (record.grid, record.block) == (launch.grid, launch.block):
+            yield ProfiledLaunch(launch.id, number, float(record.end - record.start))
+
+
+def _expected(launches: Sequence[Launch], plan: ProfilePlan, plain: PlainRun) -> list[int]:
+    """Numbers of the launches that ncu was told to profile, as far as keet can know."""
+    request = plan.request
+    if plan.choice:
+        return [each.number for each in plan.choice.launches]
+    if request.as_range:
+        return []
+    if request.launch_skip is None and request.launch_count is None:
+        return _first_of_each(plain)
+    if request.kernel is None:
+        skipped = request.launch_skip or 0
+        return list(range(skipped, min(skipped + len(launches), len(plain.records))))
+    return []
+
+
+def _first_of_each(plain: PlainRun) -> list[int]:
+    first: dict[str, int] = {}
+    processes = Counter(record.process for record in plain.records)
+    for number, record in enumerate(plain.records):
+        if len(processes) == 1:
+            first.setdefault(record.name, number)
+    return sorted(first.values())
+
 
 _AS_RANGE = (
     "call cudaProfilerStart before and cudaProfilerStop after the launches that belong together "

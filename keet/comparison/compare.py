@@ -11,16 +11,14 @@ from keet.analysis.ledger import LaunchLedger, Ledger
 from keet.comparison.causes.account_changes import account_changes
 from keet.comparison.causes.attribution import attribute
 from keet.comparison.causes.explained_pair import ExplainedPair, WeightedLaunch, longest_launch
-from keet.comparison.causes.finding_changes import outcome
-from keet.comparison.causes.next_step import find_next_step
-from keet.comparison.caveats.caveat import Caveat, doubt_of
-from keet.comparison.caveats.comparability import NO_TIMES, compare_captures
-from keet.comparison.number_change import LaunchTimes, NumberChange
-from keet.comparison.option_advice import name_keet_diff_options
-from keet.comparison.pairing.pairs import Pairing, pair_groups
-from keet.comparison.pairing.sides import KernelGroup, Side, SideCapture, groups_of
+from keet.comparison.causes.finding_changes import find_next_step, outcome
+from keet.comparison.caveat import Caveat, doubt_of
+from keet.comparison.comparability import NO_TIMES, compare_captures
+from keet.comparison.numbers import LaunchTimes, NumberChange, Numbers
+from keet.comparison.pairs import Pairing, pair_groups
 from keet.comparison.result import Difference, PairDifference, TimeChange
-from keet.comparison.sentences import pair_headline, with_sentences
+from keet.comparison.sentences import name_keet_diff_options, pair_headline, with_sentences
+from keet.comparison.sides import KernelGroup, Side, SideCapture, groups_of
 from keet.comparison.timing.basis_choice import (
     choose_weighting,
     guessed_pair_caveats,
@@ -29,16 +27,17 @@ from keet.comparison.timing.basis_choice import (
     pair_caveats,
     table_caveats,
 )
-from keet.comparison.timing.overlapping_kernels import (
+from keet.comparison.timing.pair_timing import Timing
+from keet.comparison.timing.run_weighting import RunWeighting
+from keet.comparison.timing.time_caveats import (
+    few_like_profiled,
     mixed_launches_caveat,
     opposite_durations_caveat,
     pair_overlap_caveat,
+    replay_differs,
+    replay_not_scaled,
     total_overlap_caveat,
 )
-from keet.comparison.timing.pair_timing import Timing
-from keet.comparison.timing.run_caveats import few_like_profiled, replay_differs, replay_not_scaled
-from keet.comparison.timing.run_weighting import RunWeighting
-from keet.comparison.timing.time_ledger import Numbers
 from keet.documents.diff import (
     ChangeVerdictDocument,
     ComparabilityDocument,

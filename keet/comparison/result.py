@@ -11,13 +11,12 @@ from keet.analysis.ledger import Ledger
 from keet.comparison.causes.account_changes import PartChange
 from keet.comparison.causes.attribution import Attribution
 from keet.comparison.causes.explained_pair import WeightedLaunch
-from keet.comparison.causes.next_step import NextStep
-from keet.comparison.caveats.caveat import Caveat
-from keet.comparison.number_change import NumberChange
-from keet.comparison.pairing.pairs import Pairing
-from keet.comparison.pairing.sides import Side
+from keet.comparison.causes.finding_changes import NextStep
+from keet.comparison.caveat import Caveat
+from keet.comparison.numbers import NumberChange, Speedup
+from keet.comparison.pairs import Pairing
+from keet.comparison.sides import Side
 from keet.comparison.timing.pair_timing import Timing
-from keet.comparison.timing.time_ledger import Speedup
 from keet.comparison.timing.weighting import NoTotal
 from keet.documents.diff import (
     DiffDocument,

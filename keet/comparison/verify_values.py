@@ -14,8 +14,8 @@ from keet.documents.verify import RelationSummary, VerifyDocument, VerifySummary
 from keet.profile import Launch, Profile
 from keet.profile.names import file_name
 from keet.units import Quantity
-from keet.verification.values.launch_values import LaunchValues
-from keet.verification.values.named_values import (
+from keet.verification.launch_values import LaunchValues
+from keet.verification.named_values import (
     ComputedValue,
     ComputedValues,
     content_words,
@@ -53,7 +53,7 @@ def verify_against(  # noqa: PLR0913
 ) -> VerifiedText:
     """`profiles`: one report, or the two that the text compares. `launches`: those that it may be
     about. `name`: of the text's file."""
-    from keet.verification.checks.run_check import with_run_checks
+    from keet.verification.run_check import with_run_checks
     from keet.verification.verify import verify_text
 
     both_sides = len(profiles) > 1
@@ -126,7 +126,7 @@ def computed_values(
 
 def _difference(profiles: Sequence[Profile]) -> Difference:
     from keet.comparison.compare import compare
-    from keet.comparison.pairing.sides import Side, SideCapture
+    from keet.comparison.sides import Side, SideCapture
 
     before, after = (Side((SideCapture(profile, profile.launches),)) for profile in profiles)
     return compare(before, after, guess=True)

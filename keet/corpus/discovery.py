@@ -7,6 +7,7 @@ if that is below one of the folders.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import stat
@@ -15,9 +16,44 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.corpus.sharding import WHOLE, Shard
 from keet.errors import UsageError
-from keet.ingest.run_tables.run_table import MARK, SUFFIX, table_path
+from keet.ingest.run_table import MARK, SUFFIX, table_path
+
+_MOST = 1_000_000
+
+
+class Shard(NamedTuple):
+    """Part `number` of `total`, from 0 as in Slurm and Kubernetes."""
+
+    number: int
+    total: int
+
+    def has(self, relative: str) -> bool:
+        """`relative`: path below the folder on the command line, which may be mounted elsewhere."""
+        return self.total == 1 or shard_of(relative, self.total) == self.number
+
+
+WHOLE = Shard(0, 1)
+
+
+def shard_of(relative: str, count: int) -> int:
+    """The same on every machine and in every process, unlike Python's `hash`."""
+    name = relative.encode("utf-8", "surrogateescape")
+    return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest()) % count
+
+
+def parse_shard(text: str) -> Shard:
+    """`3/16`. Raises `UsageError`."""
+    match = re.fullmatch(r"([0-9]{1,7})/([0-9]{1,7})", text)
+    if not match or not 0 < int(match[2]) <= _MOST:
+        raise UsageError(f"--shard {text!r}: give part and number of parts: --shard 0/16")
+    number, total = int(match[1]), int(match[2])
+    if number >= total:
+        raise UsageError(
+            f"--shard {text}: shards are counted from 0; use 0/{total} to {total - 1}/{total}"
+        )
+    return Shard(number, total)
+
 
 _BINARY_SUFFIXES = (".ncu-rep", ".ncu-repz", ".nsight-cuprof-report", ".keet.json.zst")
 """The third is the suffix of Nsight Compute in 2019, the last one a packed snapshot."""
@@ -148,7 +184,8 @@ class _Search:
         has_table = any(entry.name.endswith(SUFFIX) for entry in entries)
         folders: list[_Entry] = []
         for entry in entries:
-            found = _Entry(entry.path, _joined(folder.relative, entry.name), has_table)
+            relative = f"{folder.relative}/{entry.name}" if folder.relative else entry.name
+            found = _Entry(entry.path, relative, has_table)
             if entry.is_symlink():
                 self._links.append(found)
             elif entry.is_dir(follow_symlinks=False):
@@ -207,10 +244,6 @@ def _identity(path: str) -> tuple[int, int] | None:
     except (OSError, ValueError):
         return None
     return status.st_dev, status.st_ino
-
-
-def _joined(relative: str, name: str) -> str:
-    return f"{relative}/{name}" if relative else name
 
 
 def _found(entry: _Entry) -> ReportFile:

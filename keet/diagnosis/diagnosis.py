@@ -11,16 +11,21 @@ from keet.analysis.account import Account, account_of
 from keet.analysis.candidate import Candidate
 from keet.analysis.facts.grid import cold_start
 from keet.analysis.facts.waits import waits_for_queue
-from keet.analysis.kernel.debug_build import is_debug_build
-from keet.analysis.kernel.work_per_warp import does_nothing
+from keet.analysis.kernel.archetype import is_debug_build
+from keet.analysis.kernel.resident_warps import does_nothing
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.analysis.limits import MAJORITY, SAVED_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import BEYOND_SMS, WORTH, Effect, TimeModel, joined
 from keet.diagnosis.finding import Finding
-from keet.diagnosis.forecast import RankedCandidate, expected_gain, forecast, possible_gain
-from keet.diagnosis.order import order_reason
+from keet.diagnosis.forecast import (
+    RankedCandidate,
+    expected_gain,
+    forecast,
+    order_reason,
+    possible_gain,
+)
 from keet.documents.finding import CauseCertainty, Forecast, Place
 from keet.evidence import Sentence
 from keet.findings import findings

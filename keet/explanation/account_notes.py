@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from keet.analysis.account import Account
 from keet.analysis.hardware.ceilings import NEAR_PEAK, TIE
 from keet.analysis.hardware.stages import UnitStage
-from keet.analysis.kernel.opcode_mix import PURPOSES
+from keet.analysis.kernel.executed_code import PURPOSES
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import FEW, NAMED_PART
 from keet.documents.explain import Note

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 from keet.analysis.capture.coverage import Coverage, find_coverage
-from keet.analysis.capture.sampling import partial_sampling
-from keet.analysis.kernel.debug_build import is_debug_build
+from keet.analysis.kernel.archetype import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.analysis.limits import NEARLY_ALL, NOTABLE_PART
+from keet.analysis.source_lines import partial_sampling
 from keet.diagnosis.diagnosis import (
     CrossLaunchFindings,
     Diagnosis,

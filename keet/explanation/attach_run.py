@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from keet.analysis.replay_gap.gap import replay_gap
-from keet.analysis.replay_gap.reasons import ReplayReasons
+from keet.analysis.replay_gap import replay_gap
+from keet.analysis.replay_gap_reasons import ReplayReasons
 from keet.evidence import Sentence
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.launch_in_run import RunShapes, in_run_of, is_shorter, replay_difference

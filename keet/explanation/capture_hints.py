@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from keet.documents.shared_types import Skipped
 from keet.evidence import Sentence, report_number, slug_of
-from keet.masking.mask import MARK
+from keet.masking import MARK
 
 NO_REMEDY = "nothing to do"
 DEBUG_BUILD = "optimised code"

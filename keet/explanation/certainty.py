@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keet.analysis.account import UNKNOWN, Account, TimePart
-from keet.analysis.kernel.debug_build import is_debug_build
+from keet.analysis.kernel.archetype import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.diagnosis import MOSTLY_UNKNOWN

@@ -5,19 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from keet.analysis.capture.report_cautions import has_only_shape
-from keet.analysis.decisions.rooflines import AT_CEILING, issue_limited, reached_share
+from keet.analysis.capture.report_document import has_only_shape
 from keet.analysis.decisions.saturated import while_active
 from keet.analysis.facts.waits import warps_sleep
 from keet.analysis.hardware.ceilings import MEMORY_UNITS, WHOLE_SM, Ceiling, spoken_unit
 from keet.analysis.hardware.stages import SCHEDULERS
-from keet.analysis.kernel.debug_build import is_debug_build
-from keet.analysis.kernel.random_setup import skipped_ahead_share
-from keet.analysis.kernel.resident_warps import LIMIT_WORDS, tightest_limits
-from keet.analysis.kernel.work_per_warp import does_nothing, instructions_per_warp
+from keet.analysis.kernel.archetype import is_debug_build, skipped_ahead_share
+from keet.analysis.kernel.resident_warps import (
+    LIMIT_WORDS,
+    does_nothing,
+    instructions_per_warp,
+    tightest_limits,
+)
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, NAMED_PART, NOTABLE_PART
 from keet.analysis.parameters import Parameter
+from keet.analysis.roofline.launch_roofline import AT_CEILING, issue_limited, reached_share
 from keet.analysis.time_model import HOT_LINE, LEADS, WORTH
 from keet.catalog import stalls
 from keet.diagnosis.advice import advice_for

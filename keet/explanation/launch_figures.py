@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.hardware.rates import per_second, positive
 from keet.analysis.kernel.resident_warps import resident_blocks
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.roofline.compute import compute_ceilings, loads_constants
 from keet.analysis.roofline.launch_roofline import SHOWN_WORK, lead_of
 from keet.analysis.roofline.memory import dram_ceiling
-from keet.analysis.view_cache import cached_per_view
 from keet.documents.explain import FigureDocument
 from keet.evidence import Evidence, Sentence, finite
 from keet.profile import Absent, Workload

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY
-from keet.analysis.replay_gap.gap import REPLAY_DIFFERS, ReplayGap, replay_gap
-from keet.analysis.replay_gap.reasons import ReplayReasons
+from keet.analysis.replay_gap import REPLAY_DIFFERS, ReplayGap, replay_gap
+from keet.analysis.replay_gap_reasons import ReplayReasons
 from keet.documents.document import live
 from keet.documents.whole_run import InRunDocument, ReplayDocument
 from keet.evidence import Evidence, Sentence

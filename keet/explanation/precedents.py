@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from keet.analysis.kernel.archetype import archetype_of
-from keet.analysis.kernel.language import language_of
+from keet.analysis.kernel.archetype import archetype_of, language_of
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import Ledger
 from keet.analysis.limits import SIMILAR

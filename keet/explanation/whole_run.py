@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.ledger import Ledger
 from keet.analysis.limits import MAJORITY, SAVED_PART
-from keet.analysis.replay_gap.reasons import HARDLY_SHARED, REASON_NAMES
+from keet.analysis.replay_gap_reasons import HARDLY_SHARED, REASON_NAMES
 from keet.documents.document import live
 from keet.documents.shared_types import RunDocument, RunKernelDocument
 from keet.evidence import Evidence, Sentence

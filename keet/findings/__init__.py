@@ -23,10 +23,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from keet.analysis.candidate import Candidate
 from keet.analysis.facts.fact import Fact
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, LeadingLines
 from keet.analysis.parameters import Parameter
-from keet.analysis.place import LeadingLines
-from keet.analysis.source_lines.array_accesses import AccessKind
+from keet.analysis.source_lines import AccessKind
 from keet.analysis.time_model import TimeModel
 from keet.evidence import Evidence, Sentence
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from keet.analysis.decisions.rooflines import AT_CEILING, reached_roofline
 from keet.analysis.facts import global_memory, origin
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.roofline.launch_roofline import AT_CEILING, reached_roofline
 from keet.analysis.time_model import ATTAINABLE_OTHER, PASSES_ON, WORTH, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when

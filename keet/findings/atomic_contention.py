@@ -6,9 +6,14 @@ from collections.abc import Iterator
 from functools import partial
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
-from keet.analysis.decisions.hot_slice import hot_slice
-from keet.analysis.decisions.retries import Retries, retries, shown_retries
-from keet.analysis.decisions.scattered_adds import same_address_lanes, scattered_adds
+from keet.analysis.decisions.atomics import (
+    Retries,
+    hot_slice,
+    retries,
+    same_address_lanes,
+    scattered_adds,
+    shown_retries,
+)
 from keet.analysis.facts import on_chip, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LIKELY, MAJORITY, NOTABLE_PART

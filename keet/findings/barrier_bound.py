@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from functools import partial
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits, part_of
-from keet.analysis.decisions.indexed_constants import indexed_constants
-from keet.analysis.facts import grid, instructions, on_chip, origin, waits, warps
-from keet.analysis.facts.warps import TREE
+from keet.analysis.decisions.saturated import indexed_constants
+from keet.analysis.facts import grid, instructions, on_chip, origin, waits
+from keet.analysis.facts.waits import TREE
 from keet.analysis.instruction_removal import kept_waits_by
-from keet.analysis.kernel.grid_use import least_kept
-from keet.analysis.kernel.lone_thread import LoneThread, lone_thread
+from keet.analysis.kernel.inactive_threads import LoneThread, lone_thread
 from keet.analysis.kernel.register_tiles import SHORTEST_TREE, loads_per_barrier
-from keet.analysis.kernel.resident_warps import resident_blocks
+from keet.analysis.kernel.resident_warps import least_kept, resident_blocks
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WITHIN_SM, Effect, TimeModel
@@ -63,15 +62,15 @@ FINDING = FindingSpec(
         "(num_warps).",
         when(grid.warp_sized_blocks, name="one_warp"): "A block is one warp: replace "
         "__syncthreads by __syncwarp, and exchange values by shuffles{here}.",
-        when(warps.few_warps_work, warps.waits_for_other_blocks, name="look_back"): "A few warps "
+        when(waits.few_warps_work, waits.waits_for_other_blocks, name="look_back"): "A few warps "
         "of each block wait for results of other blocks, and the rest of the block waits for "
         "these warps{here}: let each thread handle several items, so that there are fewer blocks "
         "and fewer such waits. Smaller blocks would increase them.",
-        when(warps.one_thread_works, name="one_thread"): "One thread works{here} while the rest of "
+        when(waits.one_thread_works, name="one_thread"): "One thread works{here} while the rest of "
         "its block waits at a barrier: spread its loop over all threads, and combine their partial "
         "results by shuffles (cub::BlockReduce, or cub::BlockScan where each step needs the one "
         "before).",
-        when(warps.few_warps_work, name="few_warps"): "Only a few warps of each block work before "
+        when(waits.few_warps_work, name="few_warps"): "Only a few warps of each block work before "
         "the barrier, and the others wait for them{here}: spread that step over all warps, let "
         "each thread handle several items so that it is done less often, or start no more warps "
         "than have work.",
@@ -91,7 +90,7 @@ FINDING = FindingSpec(
         when(on_chip.stages_through_shared, name="tiles"): "Keep two tiles in shared memory, and "
         "load the next one into registers while the current one is used{here}: one barrier per "
         "step is enough then.",
-        when(warps.sums_by_a_tree, name="tree"): "Reduce within warps by shuffles "
+        when(waits.sums_by_a_tree, name="tree"): "Reduce within warps by shuffles "
         "(__shfl_xor_sync) and across warps once, or use cub::BlockReduce{here}; let each thread "
         "add several items first.",
         when(waits.uneven_loops, name="uneven"): "Warps reach the barrier at different times, "

@@ -17,8 +17,7 @@ from keet.analysis.decisions.double_precision import (
 )
 from keet.analysis.decisions.saturated import unit_places
 from keet.analysis.facts import instructions, origin
-from keet.analysis.launch_view import LaunchView
-from keet.analysis.place import LeadingLines
+from keet.analysis.launch_view import LaunchView, LeadingLines
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when

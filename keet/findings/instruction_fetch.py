@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import Candidate, kept_waits
 from keet.analysis.facts import instructions, origin, waits
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, LeadingLines
 from keet.analysis.limits import SHORT_KERNEL_NS
-from keet.analysis.place import LeadingLines
 from keet.analysis.time_model import MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when

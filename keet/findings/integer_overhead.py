@@ -7,14 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import Basis, Candidate, part_of
-from keet.analysis.expanded_names import INTEGER_DIVISIONS
 from keet.analysis.facts import instructions, origin
 from keet.analysis.instruction_removal import kept_waits_by, removed_part
 from keet.analysis.kernel.register_tiles import loads_left, mostly_hits
-from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import MAJORITY, NOTABLE_PART
+from keet.analysis.launch_view import LaunchView, LeadingLines
+from keet.analysis.limits import INTEGER_DIVISIONS, MAJORITY, NOTABLE_PART
 from keet.analysis.parameters import Parameter
-from keet.analysis.place import LeadingLines
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when

@@ -13,14 +13,12 @@ from keet.analysis.facts import global_memory, grid, on_chip, origin, waits
 from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE_SM, Ceiling, spoken_unit
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.kernel.bytes_in_flight import BytesInFlight, bytes_in_flight
-from keet.analysis.kernel.called_code import called_share
+from keet.analysis.kernel.executed_code import called_share
 from keet.analysis.kernel.register_tiles import mostly_hits
-from keet.analysis.kernel.resident_warps import few_warps
-from keet.analysis.kernel.work_per_warp import serial_share
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.kernel.resident_warps import few_warps, serial_share
+from keet.analysis.launch_view import LaunchView, LeadingLines
 from keet.analysis.limits import LIKELY, MAJORITY
 from keet.analysis.parameters import Parameter
-from keet.analysis.place import LeadingLines
 from keet.analysis.time_model import (
     ASLEEP,
     HOT_LINE,

@@ -6,8 +6,14 @@ from collections.abc import Iterator
 
 from keet.analysis.candidate import Candidate
 from keet.analysis.facts import grid, origin
-from keet.analysis.kernel.grid_use import grid_shape, shortness, start_ns
-from keet.analysis.kernel.work_per_warp import FEW_INSTRUCTIONS, NO_WORK, instructions_per_warp
+from keet.analysis.kernel.resident_warps import (
+    FEW_INSTRUCTIONS,
+    NO_WORK,
+    grid_shape,
+    instructions_per_warp,
+    shortness,
+    start_ns,
+)
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LEAST_KERNEL_NS, NOTABLE_PART, SHORT_KERNEL_NS
 from keet.analysis.parameters import Parameter

@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import DOUBT_STEEPNESS, MAX_GAIN, Candidate
 from keet.analysis.decisions.occupancy import USUAL_ACHIEVED
-from keet.analysis.decisions.uneven import (
+from keet.analysis.facts import grid, origin, waits
+from keet.analysis.kernel.resident_warps import (
+    BALANCED,
     UNEVEN_INSTRUCTIONS,
     among_those_with_blocks,
     evenness,
+    grid_shape,
+    least_kept,
+    resident,
     unequal_work,
 )
-from keet.analysis.facts import grid, origin, waits
-from keet.analysis.kernel.grid_use import BALANCED, grid_shape, least_kept, resident
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, LeadingLines
 from keet.analysis.limits import SHORT_KERNEL_NS
-from keet.analysis.place import LeadingLines
 from keet.analysis.time_model import MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
@@ -130,7 +132,7 @@ def absent(view: LaunchView, _: TimeModel) -> Absence | None:
 
 def leading_lines(code: MachineCode) -> LeadingLines:
     """Lines that exit loops after different numbers of iterations, by the work in those loops."""
-    from keet.analysis.sass.flow.trip_counts import uneven_exits
+    from keet.analysis.sass.flow.program import uneven_exits
 
     program, flow = code.program, code.program.flow
     exits: list[tuple[int, int]] = []

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.facts import on_chip, origin
 from keet.analysis.instruction_removal import removed_part
-from keet.analysis.kernel.called_code import runs_more
+from keet.analysis.kernel.executed_code import runs_more
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import local_cause, without_local
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel

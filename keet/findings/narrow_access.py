@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
-from keet.analysis.expanded_names import INTEGER_DIVISIONS
 from keet.analysis.facts import global_memory, instructions, origin, waits
 from keet.analysis.facts.global_memory import TINY_ACCESS, WIDEST_ACCESS
 from keet.analysis.facts.instructions import XU
 from keet.analysis.kernel.bytes_in_flight import bytes_in_flight
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import INTEGER_DIVISIONS
 from keet.analysis.memory_work import (
     access_width,
     accesses_saved,

@@ -12,9 +12,13 @@ from keet.analysis.decisions.occupancy import (
     not_limited_by,
 )
 from keet.analysis.facts import grid, origin
-from keet.analysis.kernel.grid_use import grid_shape, shortness
-from keet.analysis.kernel.resident_warps import MOST_OCCUPANCY
-from keet.analysis.kernel.work_per_warp import WARP, instructions_per_warp
+from keet.analysis.kernel.inactive_threads import WARP
+from keet.analysis.kernel.resident_warps import (
+    MOST_OCCUPANCY,
+    grid_shape,
+    instructions_per_warp,
+    shortness,
+)
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.facts import global_memory, origin
 from keet.analysis.hardware.ceilings import HOST_LINK
-from keet.analysis.hardware.host_link import from_host, host_traffic
+from keet.analysis.hardware.rates import from_host, host_traffic
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import SIMILAR
 from keet.analysis.parameters import Parameter

@@ -6,27 +6,24 @@ from collections.abc import Iterator
 from functools import partial
 
 from keet.analysis.candidate import Candidate
-from keet.analysis.decisions.conversions import conversions
 from keet.analysis.decisions.double_precision import double_precision
-from keet.analysis.decisions.indexed_constants import (
-    constant_places,
-    indexed_constants,
-    shown_constants,
-)
-from keet.analysis.decisions.issue_slots import issue_candidate
-from keet.analysis.decisions.pipe_work import pipe_work
-from keet.analysis.decisions.rooflines import AT_CEILING
+from keet.analysis.decisions.pipe_work import issue_candidate, pipe_work
 from keet.analysis.decisions.saturated import (
     NEAR_BUSIEST,
     PIPE_WORK,
+    constant_places,
+    conversions,
+    indexed_constants,
     less_queueing,
     saturated,
+    shown_constants,
     unit_places,
 )
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
-from keet.analysis.kernel.random_setup import init_places, skipped_ahead_share
+from keet.analysis.kernel.archetype import init_places, skipped_ahead_share
 from keet.analysis.kernel.register_tiles import UNSHARED, less_work_likelihood
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.roofline.launch_roofline import AT_CEILING
 from keet.analysis.time_model import (
     DEVICE_WIDE,
     INDIRECT,

@@ -7,20 +7,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import LEAST_PART, Candidate, doubt_if_counted, part_of
-from keet.analysis.decisions.conversions import conversions
-from keet.analysis.decisions.saturated import PIPE_WORK, saturated, unit_places
-from keet.analysis.expanded_names import (
+from keet.analysis.decisions.saturated import PIPE_WORK, conversions, saturated, unit_places
+from keet.analysis.facts import instructions, origin, waits
+from keet.analysis.instruction_removal import kept_waits_by, removed_part
+from keet.analysis.launch_view import LaunchView, LeadingLines
+from keet.analysis.limits import (
     LARGE_ANGLES,
+    NOTABLE_PART,
     POWER,
     SLOW_DIVISION,
 )
-from keet.analysis.facts import instructions, origin, warps
-from keet.analysis.instruction_removal import kept_waits_by, removed_part
-from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import NOTABLE_PART
 from keet.analysis.memory_work import without_local
 from keet.analysis.parameters import Parameter
-from keet.analysis.place import LeadingLines
 from keet.analysis.time_model import INDIRECT, MOST_LOAD, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
@@ -108,7 +106,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     is_slow = view.code is not None and bool(view.code.expanded(*_SLOW_PATHS))
     if conversions(view) is not None and not is_slow:
         return
-    if instructions.divides_slowly.test(view) and warps.inactive_in_routines.test(view):
+    if instructions.divides_slowly.test(view) and waits.inactive_in_routines.test(view):
         return  # a few threads of each warp take the slow path: warp_divergence names it
     busy, functions = view.ceilings.reached("XU"), part_of(view, "MUFU")
     expanded, related = _expanded(view), _related(view)

@@ -15,10 +15,16 @@ from keet.analysis.candidate import (
     kept_waits,
 )
 from keet.analysis.facts import grid, origin, waits
-from keet.analysis.kernel.grid_use import GridShape, grid_shape, least_kept, shortness
-from keet.analysis.kernel.inactive_threads import empty_lanes
-from keet.analysis.kernel.resident_warps import few_warps
-from keet.analysis.kernel.work_per_warp import WARP, chain_share, working_part
+from keet.analysis.kernel.inactive_threads import WARP, empty_lanes
+from keet.analysis.kernel.resident_warps import (
+    GridShape,
+    chain_share,
+    few_warps,
+    grid_shape,
+    least_kept,
+    shortness,
+    working_part,
+)
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LEAST_KERNEL_NS, LIKELY, MAJORITY, SHORT_KERNEL_NS
 from keet.analysis.parameters import Parameter

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.analysis.candidate import Candidate
-from keet.analysis.decisions.uneven import evenness
 from keet.analysis.facts import grid, origin
-from keet.analysis.kernel.grid_use import BALANCED, grid_shape, shortness
+from keet.analysis.kernel.resident_warps import BALANCED, evenness, grid_shape, shortness
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import Effect, TimeModel
 from keet.evidence import Sentence

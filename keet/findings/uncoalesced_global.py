@@ -22,7 +22,7 @@ from keet.analysis.memory_work import (
     requested_bytes,
 )
 from keet.analysis.parameters import Parameter
-from keet.analysis.source_lines.array_accesses import is_gather
+from keet.analysis.source_lines import is_gather
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.documents.finding import Place
 from keet.evidence import Sentence

@@ -6,21 +6,22 @@ from collections.abc import Iterator
 from functools import partial
 
 from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, Candidate, chance_by, kept_waits
-from keet.analysis.decisions.retries import beside_retries, retried
-from keet.analysis.facts import grid, origin, waits, warps
-from keet.analysis.facts.warps import IDLE_WARPS
+from keet.analysis.decisions.atomics import beside_retries, retried
+from keet.analysis.facts import grid, origin, waits
+from keet.analysis.facts.waits import IDLE_WARPS
 from keet.analysis.instruction_removal import kept_waits_by
-from keet.analysis.kernel.grid_use import grid_shape, shortness
-from keet.analysis.kernel.idle_warps import idle_warps
 from keet.analysis.kernel.inactive_threads import (
+    JOINED,
+    REGROUPING,
     WARP,
     InactiveThreads,
     empty_lanes,
     inactive_threads,
+    lone_thread,
+    short_path_part,
+    uneven_trips,
 )
-from keet.analysis.kernel.lone_thread import lone_thread
-from keet.analysis.kernel.short_paths import JOINED, REGROUPING, short_path_part
-from keet.analysis.kernel.uneven_trips import uneven_trips
+from keet.analysis.kernel.resident_warps import grid_shape, idle_warps, shortness
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter
@@ -73,12 +74,12 @@ FINDING = FindingSpec(
     },
     remedies={
         when(origin.initialises_curand, name="curand"): origin.SKIPS_AHEAD,
-        when(origin.library, warps.threads_outside, name="library_outside"): "Give {library} "
+        when(origin.library, waits.threads_outside, name="library_outside"): "Give {library} "
         "sizes that fill its tiles, or batch small problems into one call: threads whose index "
         "lies outside of the data exit at once.",
         when(origin.library): "Give {library} inputs whose neighbouring items take the same path: "
         "sort or group them by length or kind first.",
-        when(warps.without_work, name="idle_warps"): "Launch as many "
+        when(waits.without_work, name="idle_warps"): "Launch as many "
         "threads as there are elements{here}: most warps exit without a load or a store. Compute "
         "the grid from the size of the data, in one dimension where the data has one, and check "
         "that no element is computed by several threads.",
@@ -89,24 +90,24 @@ FINDING = FindingSpec(
         ): "Use blocks of several whole warps, such as four, and let each "
         "thread do a part of the work (index blockIdx.x * blockDim.x + threadIdx.x). If the "
         "steps depend on each other, run several independent problems at a time, one per thread.",
-        when(warps.partial_warps, grid.warp_sized_blocks, name="small_blocks"): "Use blocks of "
+        when(waits.partial_warps, grid.warp_sized_blocks, name="small_blocks"): "Use blocks of "
         "several whole warps, such as four: a block with fewer threads than a warp still occupies "
         "a whole warp, and its other lanes stay empty.",
-        when(warps.partial_warps): "Make the block size a multiple of the warp size: the last "
+        when(waits.partial_warps): "Make the block size a multiple of the warp size: the last "
         "warp of each block runs with a part of its threads.",
-        when(warps.threads_outside, name="outside"): "Let the blocks fit the data{here}: the "
+        when(waits.threads_outside, name="outside"): "Let the blocks fit the data{here}: the "
         "index of these threads lies outside of it. Choose a block shape whose sides divide the "
         "extents, or number the elements in one dimension and compute the coordinates from that, "
         "so that only the last warp is partly filled.",
         when(origin.looks_like_sparse, name="sparse"): "Threads of a warp work on rows of "
         "different length{here}: give each row a warp or a group of lanes, or sort rows by length.",
-        when(warps.inactive_in_routines, name="routines"): "Some threads take the slow path of a "
+        when(waits.inactive_in_routines, name="routines"): "Some threads take the slow path of a "
         "routine{here}, such as division or a function of a large or denormal argument: use the "
         "fast variant (__fdividef, -ftz=true), or collect the rare cases and handle them together.",
         when(waits.uneven_loops, name="loops"): "Threads leave the loop after different numbers "
         "of iterations{here}: let a warp work on one item together, group items of equal length, "
         "or let lanes that are done fetch the next item.",
-        when(warps.different_paths, name="paths"): "Sort or group the work so that the threads of "
+        when(waits.different_paths, name="paths"): "Sort or group the work so that the threads of "
         "a warp take the same path{here}, or keep the branches short: compute what both paths "
         "share outside of them.",
         otherwise: "Let more threads of each warp work{here}: group the work so that they take "

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from keet.analysis.source_lines.code_names import line_text
+from keet.analysis.code_names import line_text
 from keet.profile import Location
 
 if TYPE_CHECKING:

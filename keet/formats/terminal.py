@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from keet.pages import blocks
@@ -192,7 +193,8 @@ def _gap(_: blocks.Gap, __: int) -> Iterator[RenderableType]:
 
 
 def _heading(block: blocks.Heading, _: int) -> Iterator[RenderableType]:
-    yield _indented(_text(block.words, block.look), block.indent)
+    text = _text(block.words, block.look, is_unbroken=block.is_unbroken)
+    yield _indented(text, block.indent)
 
 
 def _paragraph(block: blocks.Text, _: int) -> Iterator[RenderableType]:
@@ -228,7 +230,7 @@ def _items(block: blocks.Items, _: int) -> Iterator[RenderableType]:
         grid.add_column(width=block.label_width, justify=justify, no_wrap=True)
     elif block.mark:
         grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
+    grid.add_column(overflow="ellipsis" if block.is_cut else "fold", no_wrap=block.is_cut)
     for number, item in enumerate(block.items):
         name = [block.name if not number else ""] if block.name else []
         before = [_text(item.label)] if any(i.label for i in block.items) else [_text(block.mark)]
@@ -263,16 +265,21 @@ def _table(block: blocks.Table, width: int) -> Iterator[RenderableType]:
             min_width=column.least,
             max_width=column.most,
         )
+        if column.bar:
+            table.add_column(no_wrap=True)
     for row in (*block.rows, *block.last):
-        table.add_row(*(_cell(row[at]) for at in shown if at < len(row)))
+        cells = (_cells(row[at], block.columns[at].bar) for at in shown if at < len(row))
+        table.add_row(*chain.from_iterable(cells))
     yield _indented(table, block.indent)
 
 
-def _cell(cell: Words | Cell) -> Text:
-    if not isinstance(cell, Cell):
-        return _text(cell)
-    below = [Span(span.text, span.look or "muted plain") for span in spans(cell.below)]
-    return _text((cell.words, "\n" if below else "", below))
+def _cells(cell: Words | Cell, bar: int) -> Iterator[Text]:
+    """The cell, and the bar that follows it."""
+    whole = cell if isinstance(cell, Cell) else Cell(cell)
+    below = [Span(span.text, span.look or "muted plain") for span in spans(whole.below)]
+    yield _text((whole.words, "\n" if below else "", below))
+    if bar:
+        yield _drawn(whole.share, bar, "cyan") if whole.share is not None else _text("")
 
 
 def _bars(block: blocks.Bars, _: int) -> Iterator[RenderableType]:

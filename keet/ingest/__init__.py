@@ -1,15 +1,15 @@
 """Reads input files into a `Profile`. `read_profile` is the only entry point.
 
-One folder per kind of input; each reader gives launches whose data implements `LaunchData`
-(keet/profile/launch.py). Nothing here interprets numbers: that is keet/analysis.
+Each reader gives launches whose data implements `LaunchData` (keet/profile/launch.py). Nothing here
+interprets numbers: that is keet/analysis.
 
     input/        bytes: files, standard input, zstd
     ncu_rep/      .ncu-rep, read by keet itself
-    code/         cubins and sources of launches: ELF, DWARF line tables
+    code_object   cubins and sources of launches; with `cubin` (ELF) and `line_table` (DWARF)
     sass/         SASS text, from NVIDIA's reader in a child process
     printed/      what ncu printed: CSV and text
-    snapshots/    .keet.json, and baselines made of them
-    run_tables/   tables of a whole run
+    snapshot      .keet.json; `baselines` are made of them
+    run_table     tables of a whole run
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ def read_profile(
     whole file is checked; launches are decoded on first use, and a launch with damaged bytes raises
     at that point.
     """
-    from keet.ingest.run_tables.run_table import with_run
+    from keet.ingest.run_table import with_run
 
     report = STDIN if path is STDIN else Path(path)
     profile = with_run(_read(report), report, None if run_table is None else Path(run_table))
     if source is not None:
-        from keet.ingest.code.source_folder import SourceFolder
+        from keet.ingest.input.files import SourceFolder
 
         folder = SourceFolder(Path(source))
         for launch in profile.launches:
@@ -108,7 +108,7 @@ def _read(path: Path) -> Profile:
 def _read_stdin() -> InputFile:
     """Reads into memory, or into an unnamed temporary file: nothing is left behind, even after a
     crash. An unknown format is refused after its first bytes."""
-    from keet.ingest.input.standard_input import read_once
+    from keet.ingest.input.files import read_once
 
     def limit_for(head: bytes) -> int | None:
         reader = _reader_for(InputFile(STDIN, len(head), head))
@@ -219,7 +219,7 @@ def _unpacked(file: InputFile, packed: WholeReport, chunks: Iterator[bytes]) -> 
 
 def _read_packed_text(file: InputFile, chunks: Iterator[bytes], digest: str) -> Profile:
     """A packed snapshot (`.keet.json.zst`)."""
-    from keet.ingest.snapshots import snapshot
+    from keet.ingest.snapshot import read_snapshot
 
     content = b"".join(_bounded_text(file, chunks))
     if not _is_snapshot(content[:HEAD].decode("utf-8", errors="replace")):
@@ -230,7 +230,7 @@ def _read_packed_text(file: InputFile, chunks: Iterator[bytes], digest: str) -> 
         raise DamagedReport(
             file.path, "the snapshot is damaged: it is not UTF-8", COPY_AGAIN
         ) from None
-    return snapshot.read_snapshot(text, file.path, file.size, digest)
+    return read_snapshot(text, file.path, file.size, digest)
 
 
 def _bounded_text(file: InputFile, chunks: Iterator[bytes]) -> list[bytes]:
@@ -243,9 +243,9 @@ def _bounded_text(file: InputFile, chunks: Iterator[bytes]) -> list[bytes]:
 
 
 def _is_snapshot(text: str) -> bool:
-    from keet.ingest.snapshots import snapshot
+    from keet.ingest.snapshot import MARK
 
-    return text.lstrip().startswith("{") and snapshot.MARK in text[:HEAD]
+    return text.lstrip().startswith("{") and MARK in text[:HEAD]
 
 
 def _from_container(
@@ -300,7 +300,7 @@ def _refuse_giant_lines(file: InputFile, text: str) -> None:
 
 
 def _read_text(file: InputFile) -> Profile:
-    from keet.ingest.snapshots import snapshot
+    from keet.ingest.snapshot import read_snapshot
 
     wide = file.head.startswith(_UTF16_MARKS)
     head = file.head.decode("utf-16" if wide else "utf-8-sig", errors="replace")
@@ -310,7 +310,7 @@ def _read_text(file: InputFile) -> Profile:
         raise changed(file.path)
     text = _decoded(file, data)
     if _is_snapshot(text):
-        return snapshot.read_snapshot(text, file.path, file.size, sha256(data))
+        return read_snapshot(text, file.path, file.size, sha256(data))
     _refuse_giant_lines(file, text)
     form, page = _read_export(file, text)
     provenance = Provenance(

@@ -1,5 +1,79 @@
 """Masks secrets in texts of reports: recorded command lines and names of NVTX ranges.
 
-`mask` is what others use; the rest is imported only for a text that may contain a secret. The agent
-uses `shapes` for what it sends and prints. Imports nothing of keet.
+`command_line` is imported only for a text that may contain a secret. The agent uses `shapes` for
+what it sends and prints. Imports nothing of keet.
 """
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+MARK = "[masked]"
+
+_HINTS = (
+    *("pass", "pwd", "pw", "psw", "secret", "token", "key", "auth", "cred", "login", "pin", "otp"),
+    *("mfa", "verif", "security", "mnemonic", "webhook", "wandb", "cookie", "bearer", "session"),
+    *("sid", "sig=", "signature", "sas=", "hmac", "pat=", "pat ", "jwt", "user=", "user ", " -u"),
+    *("wort", "woord", "senord", "hasło", "parola", "contrase", "senha", "парол", "密码"),
+    *("パスワ", "identified", "://", "%", "@", "curl", "openssl", "sqlplus", "sqlldr"),
+    *("mysql", "mariadb", "redis", "mongo", "ldap", "sqlcmd", "smbclient", "zip", "7z", "rman"),
+    *("expdp", "impdp"),
+    *("sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "fw-", "fw_", "hf-", "hf_", "r8-", "r8_", "npm_"),
+    *("gho_", "ghp_", "ghr_", "ghs_", "ghu_", "glpat-", "glsa_", "lsv2", "shp", "whsec_", "xapp-"),
+    *("xai", "nvapi", "pplx", "xox", "pypi-", "_pat_", "_v1_", "eyj", "ya29.", "sg.", "aiza"),
+    *("akia", "asia"),
+)
+"""In lower case, one of these is in every text with a secret, except for random words."""
+_LEAST_RANDOM = 24
+"""Characters of a word that is masked because it looks random, whatever precedes it."""
+_MARK = re.compile(re.escape(MARK))
+_BEFORE = re.compile(r"""([\w.-]*\w)[\s"'=:,\\>`]*(?:bearer |basic |token |%20)?$""", re.IGNORECASE)
+
+
+@lru_cache(maxsize=64)  # launches share their NVTX ranges, reports their command line
+def masked(text: str) -> str:
+    """The text with secrets replaced by `MARK`. Masking a masked text changes nothing."""
+    if not _may_have_secret(text):
+        return text
+    from keet.masking.command_line import secret_spans
+    from keet.masking.shapes import without
+
+    return without(text, secret_spans(text, MARK), MARK)
+
+
+def masked_words(words: Sequence[str]) -> tuple[str, ...]:
+    """The same for a command that is a list of words."""
+    import shlex
+
+    line = shlex.join(words)
+    if (shown := masked(line)) == line:
+        return tuple(words)
+    try:
+        return tuple(shlex.split(shown))
+    except ValueError:  # the mark replaced a quote
+        return (shown,)
+
+
+def masked_names(text: str) -> list[str]:
+    """The name before each mark of a masked text: an option, a variable, or `URL`."""
+    return [_name_before(text[max(0, m.start() - 100) : m.start()]) for m in _MARK.finditer(text)]
+
+
+def _name_before(text: str) -> str:
+    if text.endswith("://"):
+        return "URL"
+    found = _BEFORE.search(text)
+    return found[1].lstrip("-.") if found else "value"
+
+
+def _may_have_secret(text: str) -> bool:
+    lowered = text.lower()
+    return any(hint in lowered for hint in _HINTS) or any(map(_may_be_random, text.split()))
+
+
+def _may_be_random(word: str) -> bool:
+    if len(word) < _LEAST_RANDOM or word == word.lower() or word == word.upper():
+        return False
+    return sum(map(str.isdigit, word)) > 2

@@ -22,7 +22,8 @@ class Span(NamedTuple):
     text: str
     look: Look = ""
     to: str = ""
-    """Anchor on the page that it leads to, in HTML."""
+    """Anchor on the page that it leads to, in HTML; in Markdown only a name is a link, and only
+    to a file (`x.md`)."""
     tip: str = ""
     """What HTML shows when it is pointed at: the full name of a kernel."""
 
@@ -95,6 +96,8 @@ class Heading(Block):
     mark: str = ""
     """Before the words in Markdown, where they stand among texts of others."""
     anchor: str = ""
+    is_unbroken: bool = False
+    """To be copied: the terminal may wrap it, but keet does not."""
 
 
 class Text(Block):
@@ -139,6 +142,8 @@ class Items(Block):
     """Columns of the labels in a terminal; None: as wide as they are."""
     is_right: bool = False
     """Whether labels are aligned at the right: amounts."""
+    is_cut: bool = False
+    """Whether each item has one line in a terminal, cut at its edge."""
     kind: str = ""
     """The class of its element in HTML, if not that of all lists."""
 
@@ -155,6 +160,8 @@ class Column(NamedTuple):
     most: int | None = None
     """Characters in a terminal."""
     overflow: Literal["fold", "ellipsis"] = "fold"
+    bar: int = 0
+    """Characters of the bars in a terminal, for cells with a share."""
 
 
 class Cell(NamedTuple):
@@ -164,7 +171,7 @@ class Cell(NamedTuple):
     value: float | str | None = None
     """What HTML sorts by, if not the text."""
     share: float | None = None
-    """From 0 to 1: HTML draws a small bar of it."""
+    """From 0 to 1: HTML draws a small bar of it, a terminal where the column has room for it."""
 
 
 class Table(Block):
@@ -181,6 +188,8 @@ class Table(Block):
     """Blanks between columns in a terminal, if it is not ruled."""
     last: Sequence[Sequence[Words | Cell]] = ()
     """Rows that stay at the end however it is sorted: sums, and what is not known."""
+    is_sortable: bool = True
+    """Whether HTML sorts it on a click."""
     kind: str = ""
     """The class of its element in HTML."""
 
@@ -220,6 +229,7 @@ class Code(Block):
     """A vertical bar before the lines in a terminal, so that its end is visible."""
     copied: str = ""
     """Words of the button that copies it, in HTML."""
+    anchor: str = ""
 
 
 class Command(Block):

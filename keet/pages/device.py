@@ -17,6 +17,11 @@ def describe_device(device: Device) -> str:
     return f"{name} ({known})" if known else name
 
 
+def captured_text(created: str) -> str:
+    """`2026-11-15 08:50 UTC`."""
+    return f"{created[:16].replace('T', ' ')} UTC"
+
+
 _NOUNS = {
     Workload.KERNEL: ("launch", "launches"),
     Workload.RANGE: ("range", "ranges"),

@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from keet.analysis.kernel.opcode_mix import PURPOSES
-from keet.analysis.source_lines.code_names import (
+from keet.analysis.code_names import (
     Offset,
     line_text,
     noun,
@@ -15,8 +14,9 @@ from keet.analysis.source_lines.code_names import (
     sass_text,
     with_more,
 )
-from keet.analysis.source_lines.examined import Examined, first_wait, source_lines
-from keet.analysis.source_lines.hotspots import Hotspots, RowWait, Spot
+from keet.analysis.examined import Examined, first_wait, source_lines
+from keet.analysis.kernel.executed_code import PURPOSES
+from keet.analysis.source_lines import Hotspots, RowWait, Spot
 from keet.catalog import stalls
 from keet.documents.hotspots import HotspotsLaunch, PointerDocument, SpotDocument
 from keet.documents.hotspots_line import PurposeShare

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keet.analysis.sass import MachineCode
-from keet.analysis.sass.analyses.loop_chains import LoopChains
-from keet.analysis.sass.analyses.reuse import LOADED, SEVERAL, Access, at_most
-from keet.analysis.sass.polynomials.polynomial import Polynomial
-from keet.analysis.source_lines.code_names import (
+from keet.analysis.code_names import (
     FormWords,
     Offset,
     line_text,
@@ -16,15 +12,19 @@ from keet.analysis.source_lines.code_names import (
     sass_text,
     with_more,
 )
-from keet.analysis.source_lines.examined import Examined, why_unbounded
-from keet.analysis.source_lines.hotspots import Hotspots
-from keet.analysis.source_lines.line_facts import (
+from keet.analysis.examined import Examined, why_unbounded
+from keet.analysis.line_facts import (
     LineFacts,
     LineLoop,
     LineWait,
     known_stride,
     samples_at,
 )
+from keet.analysis.sass import MachineCode
+from keet.analysis.sass.analyses.loop_chains import LoopChains
+from keet.analysis.sass.analyses.reuse import LOADED, SEVERAL, Access, at_most
+from keet.analysis.sass.polynomials.polynomial import Polynomial
+from keet.analysis.source_lines import Hotspots
 from keet.catalog import stalls
 from keet.documents.hotspots import HotspotsLaunch
 from keet.documents.hotspots_line import (

@@ -76,7 +76,7 @@ def run_blocks(run: WholeRun, most: int = ROWS) -> Iterator[Block]:
         share, launches, busy, *_ = row.evidence
         look = "" if row.profiled or row.in_range else "warn"
         name = Span(one_line(row.kernel), "plain" if row.members else "name")
-        cells = [f"{share:share}", str(busy), str(launches), Span(_profiled_text(row), look)]
+        cells = [f"{share:share}", str(busy), str(launches), Span(profiled_text(row), look)]
         rows.append([Cell(name, spread_text(row)), *cells])
     yield from (Gap(), Table(columns, rows, name="Kernels of the run"))
     if notes := list(_run_notes(run)):
@@ -224,7 +224,7 @@ def is_profiled(row: ProgramRow) -> bool:
     return bool(row.launches) or bool(row.run_row and row.run_row.in_range)
 
 
-def _profiled_text(row: KernelRow) -> str:
+def profiled_text(row: KernelRow) -> str:
     """`#0, #3`: the launches of the report that represent the row."""
     if not row.profiled:
         return "-" if row.in_range else "not profiled"
@@ -314,7 +314,7 @@ def reason_texts(replay: ReplayDiffers) -> Iterator[tuple[str, str, str]]:
     if replay.as_for is not None:
         yield "Why:", f"as for #{replay.as_for}.", ""
         return
-    from keet.analysis.replay_gap.reasons import REASON_NAMES
+    from keet.analysis.replay_gap_reasons import REASON_NAMES
 
     for reason in replay.open_reasons:
         heading = f"{capitalized(reason.status)}: {REASON_NAMES[reason.id]}."

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from keet.analysis.capture.coverage import Coverage, ShownLaunch
-from keet.analysis.capture.ncu_options import ncu_arguments
-from keet.analysis.capture.profile_notes import profile_notes
-from keet.analysis.capture.recapture import made_with
+from keet.analysis.capture.recapture import made_with, ncu_arguments
+from keet.analysis.capture.report_document import profile_notes
 from keet.analysis.hardware.ceilings import Ceilings
 from keet.analysis.ledger import LaunchLedger, Ledger
 from keet.evidence import Sentence, constant, counted
@@ -15,7 +14,7 @@ from keet.explanation.capture_hints import steps_before
 from keet.explanation.run_texts import whole_time
 from keet.formatting import shape_text
 from keet.ingest.ncu_rep.completeness import uncertain_count
-from keet.masking.mask import masked_names
+from keet.masking import masked_names
 from keet.pages.blocks import (
     Block,
     Cell,

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 from keet.catalog import metric_named, metric_with_id, unit_of
 from keet.errors import KeetError, MetricNotCollected
 from keet.formatting import shape_parts
-from keet.masking.mask import masked
+from keet.masking import masked
 from keet.profile.metric import Instances, Metric, Value, is_measurement
 from keet.profile.names import KernelName
 from keet.profile.rules import RuleResult, SourceMarker

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, overload
 
 from keet.errors import KeetError
 from keet.formatting import count_noun
-from keet.masking.mask import masked
+from keet.masking import masked
 from keet.profile.checked_text import Sha256, UtcTime
 from keet.profile.launch import MOST_CODES, Device, Launch
 from keet.profile.repeated_launches import by_kernel_and_shape, representative

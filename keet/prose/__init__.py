@@ -1,7 +1,7 @@
 """Texts with numbers by reference: a model names evidence, and keet prints the numbers.
 
-One module per step from a text to its checked sentences; imports evidence and catalog, never a part
-above.
+`expressions` parses and computes, `reading` checks a text that uses them. Imports evidence and
+catalog, never a part above.
 
 A text contains references in braces: a name `{l2_hit_rate_pct}`, an expression
 `{dram_bytes / (N * 4 B)}`, or a comparison `{l2_busy > 2 * dram_busy}`. keet looks the names up,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from keet.errors import UsageError, one_line
 from keet.ingest.input.files import guarded, printable_path
-from keet.ingest.run_tables.run_table import table_path
+from keet.ingest.run_table import table_path
 from keet.safe_text import shortened
 
 _LONGEST_NAME = 200

@@ -14,7 +14,7 @@ from keet.serve.report_cache import ReportCache
 from keet.serve.results import CaseRow, CasesToolResult
 from keet.serve.size_limits import page_of
 from keet.serve.tool_call import ToolCall
-from keet.serve.tool_reply import WIDTH, ToolReply, page_fields, view_text, with_text
+from keet.serve.tool_reply import WIDTH, ToolReply, page_fields, with_text
 
 _PER_PAGE = 20
 
@@ -31,21 +31,26 @@ def cases(_: ReportCache, asked: CasesArguments, call: ToolCall) -> ToolReply:
 
 def _list(entries: Sequence[CaseDocument], offset: int, count: int) -> str:
     """The text for `count` cases; its introduction is about all of them."""
-    from keet.render.terminal.cases import cases_view
+    from keet.formats import page_text
+    from keet.pages.cases import cases_page
 
     here = entries[offset : offset + count]
-    return view_text(cases_view(here, WIDTH, of=entries, in_full="call cases with case"))
+    how = "call cases with case"
+    return page_text(
+        lambda reader: cases_page(here, reader, of=entries, in_full=how), "terminal", WIDTH
+    )
 
 
 def _one(name: str) -> ToolReply:
-    from keet.render.terminal.cases import case_view
+    from keet.formats import page_text
+    from keet.pages.cases import case_page
 
     entries = casebook()
     found = [each for each in entries if name in (each.id, each.id.partition("/")[2])]
     if len(found) != 1:
         raise UsageError(f"case {quoted(name)}: {_no_case(name, found, entries)}")
     result = CasesToolResult(case=found[0], cases=[], total=1, offset=0, more=0, next_offset=None)
-    return ToolReply(result, view_text(case_view(found[0], WIDTH)))
+    return ToolReply(result, page_text(lambda _: case_page(found[0]), "terminal", WIDTH))
 
 
 def _no_case(name: str, found: Sequence[CaseDocument], entries: Sequence[CaseDocument]) -> str:

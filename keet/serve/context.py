@@ -16,7 +16,7 @@ _CAUSES = 5
 
 def context(cache: ReportCache, asked: ContextArguments, call: ToolCall) -> ToolReply:
     from keet.explanation.capture_hints import caution_about
-    from keet.render.markdown.context import context_text
+    from keet.pages.context import context_text
 
     with cache.reading(asked.report, call, source=asked.source) as report:
         launches = selected_launches(report.profile, asked.launch, asked.kernel)

@@ -15,7 +15,7 @@ from keet.serve.tool_reply import ToolReply, page_fields, with_text
 
 if TYPE_CHECKING:
     from keet.comparison.compare import Difference
-    from keet.comparison.pairing.sides import Side
+    from keet.comparison.sides import Side
     from keet.documents.diff import PairDocument
 
 _PAIRS = 10
@@ -39,7 +39,7 @@ def _compare(
     before: OpenReport, after: OpenReport, asked: DiffArguments, call: ToolCall
 ) -> Difference:
     from keet.comparison.compare import compare
-    from keet.comparison.option_advice import check_comparable
+    from keet.comparison.sentences import check_comparable
 
     call.begin("comparing")
     sides = _side(before, asked.before_launch, asked), _side(after, asked.after_launch, asked)
@@ -51,7 +51,7 @@ def _compare(
 
 
 def _side(report: OpenReport, launch: int | None, asked: DiffArguments) -> Side:
-    from keet.comparison.pairing.sides import Side, SideCapture
+    from keet.comparison.sides import Side, SideCapture
 
     return Side(
         (SideCapture(report.profile, selected_launches(report.profile, launch, asked.kernel)),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from keet.documents.document import numbers_in
@@ -50,8 +51,9 @@ def explain(cache: ReportCache, asked: ExplainArguments, call: ToolCall) -> Tool
 
 def _reply(name: str, asked: ExplainArguments, explanation: Explanation) -> ToolReply:
     from keet.explanation.program import program_of
-    from keet.render.common.program import shown_launches
-    from keet.render.markdown.explain import page_markdown
+    from keet.formats import page_text
+    from keet.pages.explain import explain_part, plans_of
+    from keet.pages.program import shown_launches
 
     program = program_of(explanation)
     everything = asked.launch is not None or asked.kernel is not None
@@ -66,8 +68,15 @@ def _reply(name: str, asked: ExplainArguments, explanation: Explanation) -> Tool
     page = page_of(rows(), len(shown), asked.offset, _PER_PAGE)
 
     def text_of(count: int) -> str:
+        """In as much detail as there is room for."""
         here = shown[asked.offset : asked.offset + count]
-        return page_markdown(explanation, here, _ROOM, is_first=not asked.offset)
+        text = ""
+        for plan in plans_of(len(here)):
+            make = partial(explain_part, explanation, here, plan, is_first=not asked.offset)
+            text = page_text(make, "markdown")
+            if len(text) <= _ROOM:
+                break
+        return text
 
     page, text, end = with_text(page, "launch", text_of, "launches")
     hidden = _hidden(len(explanation.asked) - len(shown))
@@ -83,8 +92,7 @@ def _reply(name: str, asked: ExplainArguments, explanation: Explanation) -> Tool
 
 
 def _notes(explanation: Explanation) -> Iterator[str]:
-    from keet.analysis.capture.profile_notes import profile_notes
-    from keet.analysis.capture.report_cautions import report_cautions
+    from keet.analysis.capture.report_document import profile_notes, report_cautions
     from keet.explanation.capture_hints import caution_about
 
     yield from report_cautions(explanation.profile)
@@ -148,7 +156,7 @@ def _time(each: LaunchExplanation) -> Iterator[TimeRow]:
 
 
 def _code(each: LaunchExplanation) -> Iterator[CodeLine]:
-    from keet.analysis.source_lines.examined import source_lines
+    from keet.analysis.examined import source_lines
 
     lines = source_lines(each.launch)
     places = ((place.file, place.line) for found in each.findings for place in found.places)

@@ -22,7 +22,7 @@ from keet.serve.tool_call import ToolCall
 from keet.serve.tool_reply import WIDTH, ToolReply, page_fields, with_text
 
 if TYPE_CHECKING:
-    from keet.analysis.source_lines.hotspots import Hotspots
+    from keet.analysis.source_lines import Hotspots
 
 _LINES = 20
 """Hottest lines per page."""
@@ -44,8 +44,8 @@ def line(cache: ReportCache, asked: LineArguments, call: ToolCall) -> ToolReply:
 def _hottest(
     report: OpenReport, asked: LineArguments, launch: Launch, of: int, call: ToolCall
 ) -> ToolReply:
-    from keet.analysis.source_lines.examined import examined
-    from keet.analysis.source_lines.hotspots import find_hotspots
+    from keet.analysis.examined import examined
+    from keet.analysis.source_lines import find_hotspots
     from keet.formats import page_text
     from keet.pages.hotspots import hotspots_page
 
@@ -82,8 +82,8 @@ def _hottest(
 def _one(
     report: OpenReport, asked: LineArguments, launches: Sequence[Launch], call: ToolCall
 ) -> ToolReply:
-    from keet.analysis.source_lines.examined import examined
-    from keet.analysis.source_lines.line_facts import with_line
+    from keet.analysis.examined import examined
+    from keet.analysis.line_facts import with_line
     from keet.formats import page_text
     from keet.pages.hotspots_line import line_page, other_launches
 
@@ -115,8 +115,8 @@ def _one(
 
 def _place(wanted: str, launches: Sequence[Launch], call: ToolCall) -> tuple[Location, list[Found]]:
     """The line, and the launches with code for it, most samples first."""
-    from keet.analysis.source_lines.hotspots import find_hotspots
-    from keet.analysis.source_lines.line_facts import NoSuchLine, place_of, samples_at
+    from keet.analysis.line_facts import NoSuchLine, place_of, samples_at
+    from keet.analysis.source_lines import find_hotspots
 
     match = re.fullmatch(r"(.+):([0-9]{1,9})", wanted, re.DOTALL)
     if match is None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from keet.errors import IngestError, UsageError
 from keet.formatting import count_noun
 from keet.ingest import read_profile
-from keet.ingest.run_tables.run_table import table_path
+from keet.ingest.run_table import table_path
 from keet.profile import Launch, Profile
 from keet.serve.allowed_folders import AllowedFolders, quoted
 from keet.serve.tool_call import ToolCall

@@ -11,7 +11,7 @@ from keet.serve.report_cache import OpenReport, ReportCache
 from keet.serve.results import VerifyToolResult
 from keet.serve.size_limits import page_of
 from keet.serve.tool_call import ToolCall
-from keet.serve.tool_reply import ToolReply, page_fields, view_text, with_text
+from keet.serve.tool_reply import WIDTH, ToolReply, page_fields, with_text
 
 if TYPE_CHECKING:
     from keet.documents.verify import NumberCheck, RelationDocument
@@ -43,7 +43,8 @@ def verify(cache: ReportCache, asked: VerifyArguments, call: ToolCall) -> ToolRe
 
 def _verified(reports: Sequence[OpenReport], asked: VerifyArguments, call: ToolCall) -> ToolReply:
     from keet.comparison.verify_values import verify_against
-    from keet.render.terminal.verify import verify_view
+    from keet.formats import page_text
+    from keet.pages.verify import verify_page
 
     call.begin("checking the text")
     profiles = [report.profile for report in reports]
@@ -68,7 +69,9 @@ def _verified(reports: Sequence[OpenReport], asked: VerifyArguments, call: ToolC
         for check, sentence in checks[asked.offset : asked.offset + count]:
             on_page.setdefault(sentence, set()).add(check.start)
         here = [_cropped(sentence, starts) for sentence, starts in on_page.items()]
-        return view_text(verify_view(verified, shown=here, advice=_ADVICE))
+        return page_text(
+            lambda _: verify_page(verified, shown=here, advice=_ADVICE), "terminal", WIDTH
+        )
 
     page, text, end = with_text(page, "check", text_of)
     result = VerifyToolResult(

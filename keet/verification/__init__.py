@@ -1,7 +1,11 @@
 """Check the numbers of texts by others against a report.
 
 keet's own sentences print their numbers from evidence (`keet/evidence`), and a model's references
-are resolved by `keet/prose`. `verify` checks any text, in three steps of one folder each: `text`
-(what the text claims), `values` (what the report and keet say), `checks` (whether they agree). A
-step imports only the steps before it.
+are resolved by `keet/prose`. `verify` checks any text, in three steps. A step imports only the
+steps before it:
+
+1. what the text claims: `sentences`, `numbers`, `metric_names`, `subjects`, `claims`, `relations`,
+   `quantifiers`. Of the report, only names of launches and files are used.
+2. what the report, or keet's analysis of it, has under these names: the modules `*_values`.
+3. whether they agree: `verdicts`, the modules `*_check`, `same_launch`, `related_numbers`.
 """

@@ -9,61 +9,67 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from keet.catalog import metric_named, metric_with_id
 from keet.evidence import Sentence, constant
 from keet.profile import Launch
 from keet.progress import counted
-from keet.verification.checks.limiter_check import UNIT_SHARES
-from keet.verification.checks.mistake_hints import explain_mistake, same_value
-from keet.verification.checks.ratio_check import check_ratio
-from keet.verification.checks.related_numbers import (
-    with_factors,
-    with_shares,
-    without_unknown_sides,
+from keet.verification.claims import (
+    Claim,
+    capacity,
+    find_claims,
+    names_tightly,
+    with_capacity_units,
 )
-from keet.verification.checks.relation_check import RelationChecker
-from keet.verification.checks.same_launch import (
-    NO_SUCH_LAUNCH,
-    NOT_CHECKED,
-    not_of_each,
-    of_same_launch,
+from keet.verification.metric_names import (
+    NCU_NAME,
+    STALL_SHARE,
+    TIME_SHARE,
+    Term,
+    terms_in,
+    words_of,
 )
-from keet.verification.checks.scope_check import (
-    ScopeChecker,
-    relations_in_scope,
-    unchecked_sentence,
-)
-from keet.verification.checks.scope_tracker import ScopeTracker
-from keet.verification.checks.shape_check import check_shape
-from keet.verification.number_match import fits
-from keet.verification.report_value_match import agrees_with_report
-from keet.verification.text.claims import Claim, find_claims, names_tightly
-from keet.verification.text.clauses import clause_of, is_hypothetical, qualified
-from keet.verification.text.current_topic import CurrentTopic
-from keet.verification.text.hardware_capacities import capacity, with_capacity_units
-from keet.verification.text.ignored_passages import (
-    without_asides,
-    without_citations,
-    without_quotes,
-)
-from keet.verification.text.launch_names import launch_lookup
-from keet.verification.text.metric_names import NCU_NAME, STALL_SHARE, TIME_SHARE, Term
-from keet.verification.text.metric_names_in_context import terms_in
-from keet.verification.text.number_words import spelled_numbers
-from keet.verification.text.numbers import TextNumber, find_numbers
-from keet.verification.text.sentences import SentenceSpan, split_sentences
-from keet.verification.text.source_places import find_places, places_within, wordlike_files
-from keet.verification.values.export_labels import ExportLabels
-from keet.verification.values.named_values import (
+from keet.verification.named_values import (
     ComputedValues,
     SentenceWords,
     content_words,
 )
-from keet.verification.values.report_values import ReportValue, ReportValues, with_sum
-from keet.verification.verdicts import CheckedNumber, CheckedSentence
+from keet.verification.numbers import TextNumber, find_numbers, spelled_numbers
+from keet.verification.related_numbers import (
+    check_ratio,
+    explain_mistake,
+    same_value,
+    with_factors,
+    with_shares,
+    without_unknown_sides,
+)
+from keet.verification.relation_check import UNIT_SHARES, RelationChecker
+from keet.verification.relations import clause_of, is_hypothetical, qualified
+from keet.verification.report_values import ReportValue, ReportValues, with_sum
+from keet.verification.same_launch import (
+    NO_SUCH_LAUNCH,
+    NOT_CHECKED,
+    check_shape,
+    not_of_each,
+    of_same_launch,
+)
+from keet.verification.scope_check import (
+    ScopeChecker,
+    relations_in_scope,
+    unchecked_sentence,
+)
+from keet.verification.sentences import (
+    SentenceSpan,
+    split_sentences,
+    without_asides,
+    without_citations,
+    without_quotes,
+)
+from keet.verification.subjects import find_places, launch_lookup, places_within, wordlike_files
+from keet.verification.topics import CurrentTopic, ScopeTracker
+from keet.verification.verdicts import CheckedNumber, CheckedSentence, agrees_with_report, fits
 
 _NO_WHOLE = (
     "time",
@@ -141,7 +147,7 @@ class _Verifier:
         self._computed = known
         self._facts = ReportValues(self._everything, self._metric_ids_asked)
         self._relations = RelationChecker(self._facts)
-        self._printed = ExportLabels()
+        self._printed = _ExportLabels()
         self._files = wordlike_files(text, self._everything.of_each_kernel)
         self._places = find_places(text, self._files)
         self._unquoted = without_quotes(text, self._everything.of_each_kernel, self._places)
@@ -386,3 +392,49 @@ def _label(term: Term) -> str:
     if first.startswith((STALL_SHARE, NCU_NAME)) or first == TIME_SHARE:
         return first.split(":")[-1].replace("_", " ")
     return metric_with_id(first).label
+
+
+_REACH = 100
+"""Characters before a number in which its label is searched."""
+_LINKS = frozenset(
+    words_of("is was are were of at only about reaches reached equals stands to has")
+)
+_FEWEST_LABEL_WORDS = 2
+"""Words of a label, at least: one may be an ordinary word."""
+
+
+class _ExportLabels:
+    def __init__(self) -> None:
+        self._made: dict[Launch, Mapping[tuple[str, ...], list[ReportValue]]] = {}
+
+    def find(self, claim: Claim, launches: Sequence[Launch]) -> list[ReportValue]:
+        """Values that the exports print under the label in the text."""
+        return [r for launch in launches if launch.is_printed for r in self._of(claim, launch)]
+
+    def _of(self, claim: Claim, launch: Launch) -> Sequence[ReportValue]:
+        if launch not in self._made:
+            self._made[launch] = _labels(launch)
+        labels = self._made[launch]
+        text, number, term = claim.sentence.text, claim.number, claim.term or claim.misfit
+        if term and (found := labels.get(words_of(text[term.start : term.end]))):
+            return found
+        words = list(words_of(text[max(0, number.start - _REACH) : number.start]))
+        while words and words[-1] in _LINKS:
+            words.pop()
+        tails = (tuple(words[first:]) for first in range(len(words)))
+        return next((labels[tail] for tail in tails if tail in labels), ())
+
+
+def _labels(launch: Launch) -> Mapping[tuple[str, ...], list[ReportValue]]:
+    found: dict[tuple[str, ...], list[ReportValue]] = {}
+    for name in launch.metric_names():
+        _, parted, label = name.partition(": ")
+        metric = launch.metric(name) if parted else None
+        words = words_of(label)
+        if metric is None or metric.quantity is None or len(words) < _FEWEST_LABEL_WORDS:
+            continue
+        report_value = ReportValue(
+            label, metric.quantity, name, launch.id, None, launch.rounding(name)
+        )
+        found.setdefault(words, []).append(report_value)
+    return found

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from keet.catalog import throughputs
 from keet.catalog.gpu_match import gpu_named
 from keet.ingest import read_profile
-from keet.ingest.snapshots.snapshot import PACKED, SUFFIX
+from keet.ingest.snapshot import PACKED, SUFFIX
 from keet.profile import Launch, Profile
 from kernels_samples.casebook.family import (
     CaseSpec,

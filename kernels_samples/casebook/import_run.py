@@ -23,7 +23,7 @@ from typing import Any
 
 from keet.ingest import read_profile
 from keet.ingest.in_memory_launch import InMemoryLaunch
-from keet.ingest.snapshots.snapshot import snapshot_text, write_snapshot
+from keet.ingest.snapshot import snapshot_text, write_snapshot
 from keet.profile import Launch, Profile, Provenance
 from kernels_samples.casebook.cases import profile_path
 from kernels_samples.casebook.family import FAMILIES

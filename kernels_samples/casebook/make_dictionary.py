@@ -14,8 +14,7 @@ from pathlib import Path
 
 from keet.ingest import read_profile
 from keet.ingest.input import zstd
-from keet.ingest.snapshots.columns import packed_document
-from keet.ingest.snapshots.snapshot import MARK, VERSION, _launch_document
+from keet.ingest.snapshot import MARK, VERSION, _launch_document, packed_document
 
 TARGET = Path(zstd.__file__).with_name("snapshot.dict.zst")
 

@@ -16,8 +16,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.corpus.batch.file_analysis import analyse
-from keet.corpus.batch.messages import Task
+from keet.corpus.batch.worker import Task, analyse
 from keet.corpus.batch.worker_pool import Pool, WorkerLimits
 from tests.benchmarks.measure import KEET, at_least, at_most, line, spent
 from tests.kept_reports import unpacked

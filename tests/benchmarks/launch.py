@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from types import FrameType
 
-from keet.corpus.batch.file_analysis import analyse
+from keet.corpus.batch.worker import analyse
 from tests.benchmarks.batch import SAMPLES
 
 PARTS = {

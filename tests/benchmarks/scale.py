@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.corpus.batch.resume import resume_state
+from keet.corpus.batch.stored_files import resume_state
 from keet.corpus.discovery import ReportFile, find_reports
 from keet.corpus.store.part_writer import FileRecord, write_part
 from keet.corpus.store.schema import part_folders, utc_now

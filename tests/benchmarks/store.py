@@ -21,7 +21,7 @@ from keet.corpus.store.part_writer import FileRecord, write_part
 from keet.corpus.store.reader import open_store
 from keet.corpus.store.report_rows import FileRows, Row, rows_of
 from keet.corpus.store.schema import LAUNCHES, METRICS, PARTS, utc_now
-from keet.corpus.top.ranking import Selection, find_top
+from keet.corpus.top import Selection, find_top
 from keet.documents.top import By
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile

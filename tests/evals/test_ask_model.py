@@ -11,7 +11,7 @@ import pytest
 from evals.ask_model import Asked, ask_all, in_order
 from evals.runs import CUT, EMPTY, Prompt, Run, RunFolder, now
 from keet.agent.model.messages import ChatMessage
-from keet.agent.recorded.scripted import ScriptedChat
+from keet.agent.model.scripted import ScriptedChat
 from keet.cli import main
 from keet.errors import NotAvailable
 

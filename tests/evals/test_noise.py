@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from evals import noise
-from keet.comparison.timing.noise_model import deviation_across_days, deviation_within_hour
+from keet.comparison.timing.pair_timing import deviation_across_days, deviation_within_hour
 
 ONE = {("a", "slow", "same"): [100.0, 110.0, 121.0], ("a", "slow", "warm"): [55.165]}
 OTHER = {("a", "slow", "same"): [220.0], ("b", "slow", "same"): [1.0]}

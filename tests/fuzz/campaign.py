@@ -132,9 +132,7 @@ def _run(command: Command, words: Sequence[str], report: Path, *, real_program: 
 
 def analysed_as_in_batch(report: Path) -> Outcome:
     """What a worker of `keet batch` does with one file, in this process."""
-    from keet.corpus.batch.file_analysis import analyse
-    from keet.corpus.batch.messages import Failed, Task
-    from keet.corpus.batch.worker import perform
+    from keet.corpus.batch.worker import Failed, Task, analyse, perform
 
     start = time.perf_counter()
     *_, last = perform(Task(0, "analyse", str(report)), analyse)

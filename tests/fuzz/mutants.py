@@ -181,14 +181,14 @@ def _tree(path: Path) -> ReportTree:
 @lru_cache(maxsize=8)
 def _snapshot(path: Path) -> bytes:
     from keet.ingest import read_profile
-    from keet.ingest.snapshots.snapshot import snapshot_text
+    from keet.ingest.snapshot import snapshot_text
 
     return "".join(snapshot_text(read_profile(path))).encode()
 
 
 @lru_cache(maxsize=8)
 def _in_columns(path: Path) -> bytes:
-    from keet.ingest.snapshots.columns import packed_document
+    from keet.ingest.snapshot import packed_document
 
     return json.dumps(packed_document(json.loads(_snapshot(path)))).encode()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keet.ingest.ncu_rep.container import MAGIC, EntryKind, blocks_of
-from keet.ingest.ncu_rep.instances import read_value
+from keet.ingest.ncu_rep.metrics import read_value
 from keet.ingest.protobuf import Malformed, ProtoMessage, varint
 from tests.encode import Scalar, chunk, scalar, sized
 from tests.encode import varint as varint_bytes

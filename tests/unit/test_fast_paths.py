@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
+from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
 from keet.documents.document import json_line
 from keet.documents.finding import Place
 from keet.explanation.analyst import explain
 from keet.explanation.explain_document import explain_document, launch_document
 from keet.ingest import read_profile
-from keet.ingest.ncu_rep.instances import _whole_numbers, read_value
+from keet.ingest.ncu_rep.metrics import _whole_numbers, read_value
 from keet.profile import Launch
 from kernels_samples.samples import load_samples
 from tests.conftest import REPORTS

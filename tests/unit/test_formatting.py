@@ -15,7 +15,7 @@ from keet.formatting import (
     times_text,
     uncapitalized,
 )
-from keet.verification.text.numbers import find_numbers
+from keet.verification.numbers import find_numbers
 
 SIZES = st.tuples(*[st.integers(1, 5000)] * 3)
 

@@ -16,9 +16,9 @@ import pytest
 
 from keet.errors import DamagedReport, IngestError
 from keet.ingest import read_profile
-from keet.ingest.code.elf import Elf
-from keet.ingest.code.line_table import CodePlace, CubinLines, LineTable, read_sequences
+from keet.ingest.cubin import Elf
 from keet.ingest.input.zstd import zstd
+from keet.ingest.line_table import CodePlace, CubinLines, LineTable, read_sequences
 from keet.ingest.protobuf import Malformed
 from tests import encode
 from tests.conftest import REPORTS, Keet
@@ -135,7 +135,7 @@ def test_a_line_program_with_too_many_rows_is_malformed(monkeypatch: pytest.Monk
     """Millions of rows, at the real limit: here as many as take no time."""
     program = line_program(SET_ADDRESS_0 + bytes([80]) * 50_000 + END)
     assert read_sequences(program, {})
-    monkeypatch.setattr("keet.ingest.code.line_table._MAX_ROWS", 40_000)
+    monkeypatch.setattr("keet.ingest.line_table._MAX_ROWS", 40_000)
     with pytest.raises(Malformed, match="rows"):
         read_sequences(program, {})
 
@@ -265,7 +265,7 @@ def test_damaged_csv_tables_are_refused(text: str, says: str, save) -> None:
 
 
 def damaged_snapshots() -> dict[str, str]:
-    from keet.ingest.snapshots.snapshot import snapshot_text
+    from keet.ingest.snapshot import snapshot_text
 
     good = "".join(snapshot_text(read_profile(REPORTS / "range.ncu-rep")))
     return {
@@ -298,7 +298,7 @@ def test_damaged_snapshots_are_refused(what: str, save) -> None:
 def test_a_snapshot_field_of_the_wrong_type_is_named(
     place: str, value: object, save, keet: Keet
 ) -> None:
-    from keet.ingest.snapshots.snapshot import snapshot_text
+    from keet.ingest.snapshot import snapshot_text
 
     report = REPORTS / "tour_lines.ncu-repz"
     document = json.loads("".join(snapshot_text(read_profile(report))))

@@ -12,7 +12,7 @@ NAMES = ("tour_full.ncu-rep", "tour_basic.ncu-rep", "range.ncu-rep")
 ANALYSE_TWICE = """
 import gc, sys
 from collections import deque
-from keet.corpus.batch.file_analysis import analyse
+from keet.corpus.batch.worker import analyse
 for path in sys.argv[1:]:
     deque(analyse(path), maxlen=0)  # what is made once for all files stays
     gc.collect()

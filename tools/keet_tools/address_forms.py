@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from copy import copy
 
 from keet.analysis.ledger import LaunchLedger
-from keet.analysis.sass.analyses.atomics import Atomic
+from keet.analysis.sass.analyses.address_patterns import Atomic, Merge, lane_stride
 from keet.analysis.sass.analyses.reuse import Access, PointerReuse
-from keet.analysis.sass.analyses.widths import Merge, lane_stride
 from keet.analysis.sass.polynomials.polynomial import Polynomial
 from keet.evidence import Evidence
 from keet.units import Quantity

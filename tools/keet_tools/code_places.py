@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from keet.analysis.sass.lines import positions_of
-from keet.analysis.source_lines.hotspots import InstructionTable, Spot
+from keet.analysis.source_lines import InstructionTable, Spot
 from keet.errors import one_line
 from keet.evidence import Evidence
 from keet.explanation.explanation_types import LaunchExplanation

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from keet.catalog import MetricSpec, metric_named, metrics, stalls
 from keet.profile import Launch
-from keet.verification.text.metric_names import NCU_NAME, STALL_SHARE, find_terms, words_of
+from keet.verification.metric_names import NCU_NAME, STALL_SHARE, find_terms, words_of
 
 _MOST = 60
 _FILLER = {"the", "a", "an", "of", "is", "what", "how", "many", "much", "per", "for", "in", "on"}

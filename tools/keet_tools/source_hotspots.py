@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
+from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
 from keet.catalog import stalls
 from keet.profile import Absent
 from keet.units import Number, Quantity

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from keet.analysis.sass.analyses.blame import Link
 from keet.analysis.sass.analyses.loop_chains import LoopChains
-from keet.analysis.sass.analyses.loop_invariants import Invariant
+from keet.analysis.sass.analyses.repeated_work import Invariant
 from keet.catalog import stalls
 from keet.units import Quantity
 from keet_tools.answer_text import AnswerText, one_page, place_name, quote

@@ -4,28 +4,32 @@ Tried in this order: the exact lines; the same text with other white space or li
 around "..."; a part of a line; the most similar lines, if only one place is similar enough. Only
 lines that differ between the model's old and new text are changed: lines that it copied badly or
 omitted stay as they are in the file.
+
+The new lines get the indentation of the file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
+from itertools import pairwise
 from typing import NamedTuple
 
-from keet.agent.edits.code_text import brace_depth
+from keet.agent.edits.code_blocks import brace_depth
 from keet.agent.edits.edit_text import LineReplacement, is_elision, lines_of, readings
-from keet.agent.edits.indentation import first_indented, indented_like, reindented
 from keet.agent.edits.line_search import (
     Match,
     SourceText,
+    Window,
+    aligned,
     dense_places,
     exact_places,
     is_whole_words,
     line_range,
     nearest,
     occurrences,
+    similar_windows,
 )
-from keet.agent.edits.similar_lines import Window, aligned, similar_windows
 from keet.agent.edits.unified_diff import Span
 
 _LONGEST_OLD = 400
@@ -110,7 +114,7 @@ def _insertion(source: SourceText, change: LineReplacement) -> LocatedChange | N
         )
     if problem := _elided_new(source, new):
         return problem
-    rows = indented_like(new, source.texts, plain.line)
+    rows = _indented_like(new, source.texts, plain.line)
     return LocatedChange((_span(source, plain.line, plain.line, rows),), "exact")
 
 
@@ -222,7 +226,7 @@ def _range(
         if tail.first >= head.last:
             inside = "\n".join(source.texts[head.first : tail.last])
             if brace_depth(inside) == depth:
-                rows = reindented(new, [(old[0][0], source.texts[head.first])])
+                rows = _reindented(new, [(old[0][0], source.texts[head.first])])
                 return LocatedChange((_span(source, head.first, tail.last, rows),), "white space")
     return NotLocated(
         f"The end of the lines that `new` replaces was not found after line {head.last}. Write all "
@@ -245,7 +249,7 @@ def _part_of_line(source: SourceText, change: LineReplacement) -> LocatedChange 
     first, last = match.first, match.last
     head = source.texts[first][: source.column(first, at)]
     end = source.column(last - 1, at + len(dense) - 1) + 1
-    rows = reindented(new, [(old[0], source.texts[first])]) or [""]
+    rows = _reindented(new, [(old[0], source.texts[first])]) or [""]
     rows[0] = head + rows[0].lstrip()
     rows[-1] = rows[-1].rstrip() + source.texts[last - 1][end:]
     rows = rows if any(row.strip() for row in rows) else []
@@ -293,9 +297,9 @@ def _merged(
     old, new = sides
     placed = [(line, source.texts[at]) for line, at in zip(old, match.at) if at is not None]
     if not placed:  # the line breaks differ: replace the whole match
-        rows = reindented(new, [(old[0], source.texts[match.first])])
+        rows = _reindented(new, [(old[0], source.texts[match.first])])
         return LocatedChange((_span(source, match.first, match.last, rows),), how)
-    stripped = first_indented(new, placed)
+    stripped = _first_indented(new, placed)
     spans: list[Span] = []
     before = [line.rstrip() for line in old]
     after = [line.rstrip() for line in new]
@@ -313,7 +317,7 @@ def _merged(
         here = [
             (old[i], source.texts[at]) for i in range(i1, i2) if (at := match.at[i]) is not None
         ]
-        rows = stripped[j1:j2] if stripped else reindented(new[j1:j2], placed, here)
+        rows = stripped[j1:j2] if stripped else _reindented(new[j1:j2], placed, here)
         spans.append(_span(source, first, last, rows))
     return LocatedChange(tuple(spans), how)
 
@@ -376,3 +380,102 @@ def _not_found(source: SourceText, nearest: Sequence[Window]) -> NotLocated:
 
 def _numbered(source: SourceText, at: int) -> str:
     return f"{at + 1}| {source.texts[at][:120]}"
+
+
+_TAB = 4
+"""Columns per tab, as in the listing that models see."""
+
+
+Pairs = Sequence[tuple[str, str]]
+"""A line as the model copied it, and the line of the file."""
+
+
+def indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _width(line: str) -> int:
+    return len(indent(line).expandtabs(_TAB))
+
+
+def _reindented(new: Sequence[str], pairs: Pairs, replaced: Pairs = ()) -> list[str]:
+    """Shifts new lines by the difference between the file's lines and the model's copies (`pairs`).
+    `replaced`: the pairs of the replaced lines, which count first."""
+    pairs = [(model, real) for model, real in (*replaced, *pairs) if model.strip()]
+    if not _moves(new, pairs):
+        return list(new)
+    known: dict[int, str] = {}
+    for model, real in pairs:
+        known.setdefault(_width(model), indent(real))
+    widths = [_width(line) for line in new if line.strip()]
+    step = _step([*known, *widths])
+    return [_moved(line, known, step) if line.strip() else line for line in new]
+
+
+def _moves(new: Sequence[str], pairs: Pairs) -> bool:
+    """Whether the model's lines are shifted. New lines may be right although old ones are not."""
+    if all(indent(model) == indent(real) for model, real in pairs):
+        return False
+    models, reals = (min(_width(pair[side]) for pair in pairs) for side in (0, 1))
+    own = min((_width(line) for line in new if line.strip()), default=0)
+    return models == reals or own != reals
+
+
+def _first_indented(new: Sequence[str], pairs: Pairs) -> list[str] | None:
+    """The lines, if only the first one lost its indentation (stripped text); otherwise None."""
+    rest = pairs[1:]
+    if not rest or indent(pairs[0][0]) or not indent(pairs[0][1]):
+        return None
+    if any(indent(model) != indent(real) for model, real in rest if model.strip()):
+        return None
+    return [indent(pairs[0][1]) + new[0], *new[1:]] if new and not indent(new[0]) else list(new)
+
+
+def _step(widths: Sequence[int]) -> int:
+    """Columns per level in the model's lines."""
+    levels = sorted(set(widths))
+    return min((b - a for a, b in pairwise(levels)), default=_TAB)
+
+
+def _moved(line: str, known: Mapping[int, str], step: int) -> str:
+    width = _width(line)
+    body = line.lstrip()
+    if width in known:
+        return known[width] + body
+    below = [other for other in known if other < width]
+    if below:
+        base = max(below)
+        return known[base] + _deeper(width - base, known, step) + body
+    base = min(known)
+    return _shallower(known[base], base - width, step) + body
+
+
+def _deeper(columns: int, known: Mapping[int, str], step: int) -> str:
+    if any("\t" in real for real in known.values()):
+        return "\t" * max(round(columns / step), 1)
+    return " " * round(columns * _scale(known))
+
+
+def _scale(known: Mapping[int, str]) -> float:
+    """Columns of indentation in the file per column in the model's lines."""
+    low, high = min(known), max(known)
+    grown = len(known[high]) - len(known[low])
+    return grown / (high - low) if high > low and grown > 0 else 1.0
+
+
+def _shallower(real: str, columns: int, step: int) -> str:
+    if "\t" in real:
+        return real[: -max(round(columns / step), 1)]
+    return real[: max(len(real) - columns, 0)]
+
+
+def _indented_like(new: Sequence[str], texts: Sequence[str], at: int) -> list[str]:
+    """New lines to insert before line `at` (from 0). Without indentation of their own, they get
+    that of the next line or, at the end of a block, of the previous line."""
+    written = [line for line in new if line.strip()]
+    after = next((text for text in texts[at:] if text.strip()), "")
+    before = next((text for text in reversed(texts[:at]) if text.strip()), "")
+    like = before if after.lstrip().startswith("}") and not before.endswith("{") else after
+    if any(indent(line) for line in written[:1]) or written[0].startswith("#"):
+        return list(new)
+    return [indent(like) + line if line.strip() else line for line in new]

@@ -12,25 +12,22 @@ import re
 from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Literal, NamedTuple
 
-from keet.agent.edits.code_text import is_cuda
-from keet.agent.edits.compiler_output import (
-    CompileError,
-    KernelResources,
-    errors_in,
-    kernel_named,
-    kernels_in,
-    plain_name,
-)
+from keet.agent.edits.code_blocks import is_cuda, python_syntax_error
 from keet.agent.edits.confinement import kind_of_confinement
-from keet.agent.edits.edit_damage import python_syntax_error
 from keet.agent.edits.nvcc import (
+    CompileError,
     CompilerJob,
     CompilerOutput,
     Headers,
+    KernelResources,
     architecture,
+    errors_in,
     find_nvcc,
     headers_for,
+    kernel_named,
+    kernels_in,
     own_files,
+    plain_name,
     run_once,
     run_with_missing_flags,
 )

@@ -29,8 +29,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from keet.agent.edits.code_text import CUDA_SUFFIXES
-from keet.ingest.code.source_folder import is_source
+from keet.agent.edits.code_blocks import CUDA_SUFFIXES
+from keet.ingest.input.files import is_source
 
 Kind = Literal["namespaces", "library"]
 

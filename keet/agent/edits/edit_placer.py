@@ -1,4 +1,7 @@
-"""Places a model's edits in the source of a launch, checks that they apply, and compiles them."""
+"""Places a model's edits in the source of a launch, checks that they apply, and compiles them.
+
+Comments that state numbers which nobody checked are removed from suggested code.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from keet.agent.answer_schemas import RawChange, RawEdit
-from keet.agent.edits.comments import without_figures
 from keet.agent.edits.compiling import (
     BuildComparison,
     BuildOptions,
@@ -24,9 +26,9 @@ from keet.agent.edits.patch_making import (
     parse_diff,
     place_changes,
 )
-from keet.agent.source.build_facts import build_facts
-from keet.agent.source.source_listing import kernel_files
-from keet.ingest.code.source_folder import is_source
+from keet.agent.source.source_listing import build_facts, kernel_files
+from keet.evidence.free_numbers import Allowed, free_number
+from keet.ingest.input.files import is_source
 from keet.profile import Launch
 from keet.profile.names import file_name
 
@@ -134,3 +136,32 @@ def _sketched(change: RawChange) -> str:
         return change.diff
     old = [f"-{line}" for line in change.old.splitlines()]
     return "\n".join([*old, *(f"+{line}" for line in change.new.splitlines())])
+
+
+_COMMENT = re.compile(
+    r"(?<![ \t])[ \t]*+(?:(?://|#(?!\s*(?:pragma|define|if|endif|include|else|elif|undef|line|error)))[^\n]*"
+    r"|/\*.*?(?:\*/|\Z))",
+    re.DOTALL,
+)
+"""Including the blanks before it, matched from the first blank: matching from every blank would
+take quadratic time."""
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
+def without_figures(code: str, source: str) -> str:
+    """Removes comments that state shares, times, factors or speed-ups, except those that the source
+    already has."""
+
+    def kept(comment: re.Match[str]) -> str:
+        words = comment[0].strip().strip("/*#").strip()
+        is_own = comment[0].strip() in source
+        return comment[0] if is_own or not _states_figures(words) else ""
+
+    return _COMMENT.sub(kept, code)
+
+
+def _states_figures(words: str) -> bool:
+    sizes = frozenset(float(number) for number in _NUMBER.findall(words)[:50])
+    allowed = Allowed(literals=sizes, is_proposal=True)
+    flat = " ".join(words.replace("`", "'").split())
+    return free_number(flat, allowed, compares=False) is not None

@@ -1,21 +1,24 @@
-"""Runs nvcc on sources in a temporary folder, confined, and within limits of time and memory."""
+"""Runs nvcc in a temporary folder, confined, within limits of time and memory; parses its output.
+
+The output tells the resources of kernels, errors, and missing flags.
+"""
 
 from __future__ import annotations
 
 import functools
 import os
+import posixpath
 import re
 import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.agent.edits.code_text import is_cuda
-from keet.agent.edits.compiler_output import flags_asked_for, needs_own_arch
+from keet.agent.edits.code_blocks import is_cuda
 from keet.agent.edits.confinement import (
     ConfinedJob,
     Kind,
@@ -28,6 +31,7 @@ from keet.agent.edits.confinement import (
 )
 from keet.agent.edits.patch_making import encoded
 from keet.agent.edits.unified_diff import diff_names, plain_path
+from keet.errors import one_line
 
 _MOST_OUTPUT = 4_000_000
 _MOST_FOLDERS = 40
@@ -164,7 +168,7 @@ def _improved(job: CompilerJob, output: str) -> CompilerJob:
     """Returns the same job if there is nothing more to try."""
     if asked := [flag for flag in flags_asked_for(output) if flag not in job.flags]:
         return job._replace(flags=(*job.flags, *asked))
-    if needs_own_arch(output) and job.arch in ("sm_90", "sm_100", "sm_120"):
+    if _needs_own_arch(output) and job.arch in ("sm_90", "sm_100", "sm_120"):
         return job._replace(arch=job.arch + "a")
     if not any("std=" in flag for flag in job.flags) and _maybe_newer(output):
         return job._replace(flags=(*job.flags, _NEWER))
@@ -206,7 +210,14 @@ def _write(job: CompilerJob, tree: Path) -> Path:
 
 def _confined(job: CompilerJob, main: Path, folder: Path) -> list[str]:
     tree = folder / "tree"
-    inside = sorted({parent for file in tree.rglob("*") for parent in _up_to(file, tree)})
+    inside = sorted(
+        {
+            parent
+            for file in tree.rglob("*")
+            for parent in file.parents
+            if parent.is_relative_to(tree)
+        }
+    )
     include = [*map(str, inside[:_MOST_FOLDERS]), *job.headers.folders]
     what = "-c" if job.confinement == "namespaces" else "-cubin"
     command = [
@@ -218,10 +229,6 @@ def _confined(job: CompilerJob, main: Path, folder: Path) -> list[str]:
     ]
     confined = ConfinedJob(command, folder, job.headers.files, job.headers.folders, job.timeout)
     return confined_command(confined, job.confinement, job.nvcc)
-
-
-def _up_to(file: Path, tree: Path) -> list[Path]:
-    return [parent for parent in file.parents if parent.is_relative_to(tree)]
 
 
 def _limited(command: Sequence[str], folder: Path, timeout: float) -> int | None:
@@ -255,3 +262,148 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _text(path: Path) -> str:
     with path.open("rb") as file:
         return file.read(_MOST_OUTPUT).decode("utf-8", "replace")
+
+
+LONGEST_ERROR = 200
+MOST_ERRORS = 5
+_ENTRY = re.compile(r"Compiling entry function '([^'\n]+)'")
+_PROPERTIES = re.compile(r"Function properties for (\S+)")
+_STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_USED = re.compile(r"Used (\d+) registers")
+_SHARED = re.compile(r"(\d+)(?:\+(\d+))? bytes smem")
+_ERRORS = (
+    re.compile(
+        r"^(?P<file>[^\s(:][^(:\n]*)\((?P<line>\d+)\): (?:catastrophic )?"
+        r"error(?P<number> #[\w-]+)?: (?P<text>.*)$"
+    ),
+    re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$"),
+    re.compile(r"^ptxas (?P<file>[^\s,;]+), line (?P<line>\d+); (?:error|fatal) *: (?P<text>.*)$"),
+    re.compile(r"^(?P<file>)(?P<line>)(?:ptxas|nvlink|nvcc) *(?:error|fatal) *: (?P<text>.*)$"),
+    re.compile(r"^(?P<file>)(?P<line>)(?:ptxas|nvcc) (?:error|fatal) *: (?P<text>.*)$"),
+)
+_INTERNAL = re.compile(
+    r"(?:\d+)?_(?:GLOBAL__N__|INTERNAL_)[0-9a-f]{8}_\d+_\w+?(?=\d+[A-Za-z_]\w*E|$)"
+)
+
+
+class KernelResources(NamedTuple):
+    """What ptxas reports for one kernel."""
+
+    mangled: str
+    registers: int
+    spill_stores: int  # bytes
+    spill_loads: int  # bytes
+    stack: int  # bytes per thread
+    shared: int  # bytes per block, static
+
+
+class CompileError(NamedTuple):
+    file: str
+    line: int  # 0 where the compiler names none
+    text: str
+
+    def __str__(self) -> str:
+        """`slow.cu:31: identifier "x" is undefined`"""
+        place = f"{self.file}:{self.line}: " if self.line else f"{self.file}: " if self.file else ""
+        return place + self.text
+
+
+def kernels_in(output: str) -> dict[str, KernelResources]:
+    """By mangled name. Device functions that are not inlined are skipped."""
+    result: dict[str, KernelResources] = {}
+    entry = function = ""
+    stacks: dict[str, tuple[int, int, int]] = {}
+    for line in output.splitlines():
+        if found := _ENTRY.search(line):
+            entry = found[1]
+        elif found := _PROPERTIES.search(line):
+            function = found[1]
+        elif found := _STACK.search(line):
+            stacks[function] = (int(found[1]), int(found[2]), int(found[3]))
+        elif entry and (found := _USED.search(line)):
+            stack, stores, loads = stacks.get(entry, (0, 0, 0))
+            result[entry] = KernelResources(
+                entry, int(found[1]), stores, loads, stack, _shared(line)
+            )
+            entry = ""
+    return result
+
+
+def _shared(line: str) -> int:
+    """Older compilers print `380+0 bytes smem`."""
+    found = _SHARED.search(line)
+    return sum(int(number) for number in found.groups(default="0")) if found else 0
+
+
+def errors_in(output: str, folder: str) -> tuple[CompileError, ...]:
+    """The first errors, short, each once. They go to a model: of errors in files that are not in
+    the temporary folder, only the base name, the line and the compiler's number are kept."""
+    found = dict.fromkeys(_errors(output, folder.rstrip("/") + "/"))
+    return tuple(found)[:MOST_ERRORS]
+
+
+def _errors(output: str, folder: str) -> Iterator[CompileError]:
+    for line in output.splitlines():
+        match = next((found for some in _ERRORS if (found := some.match(line[:2000]))), None)
+        if match is None:
+            continue
+        place = posixpath.normpath(match["file"]) if match["file"] else ""
+        text = match["text"].replace(folder, "").strip()
+        if place.endswith(".ptx"):
+            place = ""  # an intermediate file
+        elif place and not place.startswith(folder):
+            place = place.rsplit("/", 1)[-1]
+            text = f"error{match.groupdict().get('number') or ''} in a file outside of the sources"
+        file = one_line(place.replace(folder, ""))[:120]
+        yield CompileError(
+            file, int(match["line"] or 0) if file else 0, one_line(text)[:LONGEST_ERROR]
+        )
+
+
+def flags_asked_for(output: str) -> tuple[str, ...]:
+    """Flags that the original build must have had, according to nvcc's errors without them."""
+    asked = []
+    if "--expt-relaxed-constexpr" in output:
+        asked.append("--expt-relaxed-constexpr")
+    if "extended-lambda" in output or "extended __device__ lambda" in output:
+        asked.append("--extended-lambda")
+    if "Unresolved extern" in output:
+        asked.append("-rdc=true")
+    return tuple(asked)
+
+
+def _needs_own_arch(output: str) -> bool:
+    """Whether the code uses instructions of sm_90a (or similar) that sm_90 does not have."""
+    return bool(re.search(r"not supported on \.target|requires \.target|\bsm_\d+a\b", output))
+
+
+def kernel_named(
+    kernels: Mapping[str, KernelResources], mangled: str, function: str = ""
+) -> KernelResources | None:
+    """Finds the kernel of a report: by mangled name, then without the hash of unnamed namespaces,
+    then by plain name if only one kernel has it (an edit may change parameters)."""
+    if mangled in kernels:
+        return kernels[mangled]
+    plain = _INTERNAL.sub("", mangled)
+    same = [kernel for name, kernel in kernels.items() if _INTERNAL.sub("", name) == plain]
+    if len(same) != 1:
+        wanted = function or plain_name(mangled)
+        same = [kernel for name, kernel in kernels.items() if plain_name(name) == wanted]
+    return same[0] if len(same) == 1 else None
+
+
+def plain_name(mangled: str) -> str:
+    """`hid` of `_ZN33_GLOBAL__N__e00141c6_4_a_cu__Z1ff3hidEPf`; the name itself if it is not
+    mangled (`extern "C"`)."""
+    if not mangled.startswith("_Z"):
+        return mangled
+    rest = mangled[2:].lstrip("L")
+    nested = rest.startswith("N")
+    rest = rest.lstrip("NKL")
+    name = ""
+    while found := re.match(r"L?(\d+)", rest):
+        length = int(found[1])
+        name, rest = rest[found.end() :][:length], rest[found.end() + length :]
+        if not nested:
+            break
+    return name

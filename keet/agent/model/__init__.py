@@ -1,4 +1,5 @@
-"""Asking a model: one module per step from request to reply.
+"""Asking a model: one module per step from request to reply, and replies from files.
 
-Of the agent, imports only `privacy`; knows nothing of reports.
+Replies from files are transcripts, the cache and scripts. Of the agent, imports only `secrets`;
+knows nothing of reports.
 """

@@ -14,11 +14,15 @@ import ssl
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from keet.agent.model.bounded_client import RedirectRefused, ReplyTimeout, ReplyTooLarge
+from keet.agent.model.bounded_client import (
+    RedirectRefused,
+    ReplyTimeout,
+    ReplyTooLarge,
+    UnusableReply,
+)
 from keet.agent.model.messages import CantCallTools, ModelFault
-from keet.agent.model.reply_reduction import UnusableReply
 from keet.agent.model.settings import ModelSpec, provider_of
-from keet.agent.privacy.secrets import quotable, scrub
+from keet.agent.secrets import quotable, scrub
 from keet.errors import one_line
 from keet.optional_packages import is_installed, missing
 

@@ -27,9 +27,8 @@ from keet.agent.model.messages import (
     reply_from,
     request_document,
 )
-from keet.agent.model.settings import ModelSpec
-from keet.agent.model.time_limit import LONGEST_WAIT_S, TimeLimit
-from keet.agent.privacy.secrets import scrub
+from keet.agent.model.settings import LONGEST_WAIT_S, ModelSpec, TimeLimit
+from keet.agent.secrets import scrub
 from keet.errors import one_line
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from keet.agent.model.langchain_chat import (
 )
 from keet.agent.model.messages import ModelFault
 from keet.agent.model.settings import ModelSpec, provider_of
-from keet.agent.privacy.secrets import key_in, scrub
+from keet.agent.secrets import key_in, scrub
 from keet.errors import one_line
 
 if TYPE_CHECKING:

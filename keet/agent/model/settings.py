@@ -1,15 +1,17 @@
-"""Which model to ask: from the arguments, the environment, or the config file."""
+"""Which model to ask (from the arguments, the environment or the config file), and for how long."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from keet.agent.privacy.secrets import remember_url, scrub
+from keet.agent.secrets import remember_url, scrub
 from keet.errors import UsageError, one_line
 from keet.files import user_folder
 
@@ -41,7 +43,7 @@ class ModelSpec(NamedTuple):
     retries: int = 2
     """After rate limits, lost connections and server errors."""
     time_limit_s: float | None = None
-    """For all calls of a command together; None: by the number of calls (time_limit.py)."""
+    """For all calls of a command together; None: by the number of calls (`default_limit`)."""
 
 
 class _Source(NamedTuple):
@@ -61,7 +63,7 @@ def find_model(
     sources = [
         _Source(model or None, _checked_url(base_url, "--base-url"), _price(price, "--price")),
         _from_environment(),
-        _from_config(config),
+        _Source(config.get("model"), config.get("base_url"), config.get("price")),
     ]
     name = next((source.model for source in sources if source.model), "")
     url = _base_url(sources, name)
@@ -119,10 +121,6 @@ def _from_environment() -> _Source:
         _checked_url(os.environ.get("KEET_BASE_URL"), "KEET_BASE_URL"),
         _price(os.environ.get("KEET_PRICE"), "KEET_PRICE"),
     )
-
-
-def _from_config(config: Mapping[str, Any]) -> _Source:
-    return _Source(config.get("model"), config.get("base_url"), config.get("price"))
 
 
 def _read_config(path: Path) -> dict[str, Any]:
@@ -215,3 +213,45 @@ def _checked_url(url: str | None, where: str) -> str | None:
 
 def _line(text: str) -> str:
     return one_line(scrub(text))
+
+
+LONGEST_WAIT_S = 30.0
+"""Between two tries. If a server asks for a longer wait, keet gives up."""
+_SHORTEST_S = 0.01
+_HOSTED_SHARE = 0.25
+"""Assumed average duration of a call of a hosted model, as a share of its timeout. Recorded calls
+took 19 s (median) and at most 66 s; a quarter of the timeout is 60 s."""
+_FEWEST_TIMEOUTS = 4
+"""The limit is at least this many timeouts, because a few calls may be slow."""
+
+
+def default_limit(timeout_s: float, calls: int, *, is_own: bool) -> float:
+    """Seconds for `calls` calls. A model on the user's own machine (`is_own`) may need the whole
+    timeout for every answer."""
+    if is_own:
+        return calls * timeout_s
+    return max(_FEWEST_TIMEOUTS, calls * _HOSTED_SHARE) * timeout_s
+
+
+class TimeLimit:
+    """Counts only the time spent waiting for the model: keet's analysis, the compiler and the start
+    of the client have their own limits and do not depend on the server."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.seconds = seconds
+        self._clock = clock
+        self._used = 0.0
+
+    @property
+    def left(self) -> float:
+        """Seconds; 0 if too short for a request."""
+        left = self.seconds - self._used
+        return left if left > _SHORTEST_S else 0.0
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        began = self._clock()
+        try:
+            yield
+        finally:
+            self._used += self._clock() - began

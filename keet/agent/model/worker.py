@@ -24,7 +24,7 @@ from keet.agent.model.messages import ModelFault, reply_document, request_from
 from keet.agent.model.process import BEGIN
 from keet.agent.model.providers import announce_tracing, connect
 from keet.agent.model.settings import ModelSpec, provider_of
-from keet.agent.privacy.secrets import remember_url
+from keet.agent.secrets import remember_url
 
 MORE_BYTES = 192 * 2**20
 """Memory beyond what the loaded client takes (about 70 MB). A reply of the largest size, parsed as

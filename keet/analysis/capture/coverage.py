@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from keet.analysis.capture.ncu_options import ncu_arguments
-from keet.analysis.capture.recapture import recapture_command
-from keet.analysis.kernel.language import Language, language_of
+from keet.analysis.capture.recapture import ncu_arguments, recapture_command
+from keet.analysis.kernel.archetype import Language, language_of
 from keet.catalog import Capability, capabilities, exists_on, metric_with_id
 from keet.documents.document import live
 from keet.documents.show import GapDocument, ShowLaunch

@@ -19,11 +19,10 @@ from keet.analysis.candidate import (
     part_of,
 )
 from keet.analysis.kernel.resident_warps import more_warps
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.memory_work import global_accesses
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WORTH, Effect, TimeModel
-from keet.analysis.view_cache import cached_per_view
 from keet.catalog import throughputs
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence

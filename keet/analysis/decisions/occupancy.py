@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from keet.analysis.candidate import Candidate, a_unit_explains, covered_waits, is_matrix_product
 from keet.analysis.facts.on_chip import uses_async_copy
+from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.kernel.resident_warps import (
     LIMIT_WORDS,
     MOST_OCCUPANCY,
@@ -16,7 +17,6 @@ from keet.analysis.kernel.resident_warps import (
     resident_blocks,
     tightest_limits,
 )
-from keet.analysis.kernel.work_per_warp import WARP
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import POSSIBLE
 from keet.analysis.parameters import Parameter

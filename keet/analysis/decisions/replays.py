@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, kept_waits
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import WIDEST
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import SLICE_SECTORS, Effect, TimeModel
-from keet.analysis.view_cache import cached_per_view
 from keet.evidence import Evidence, Sentence
 from keet.units import Quantity
 

@@ -2,33 +2,152 @@
 conversions, other.
 
 No other candidate calls this work waste; less of it helps.
+
+Conversions keep the XU pipe busy. A value that many threads read from shared memory, and convert
+after that, is converted as often as it is read. Converted before it is stored, once per value
+would do.
+
+The cache of indexed constants serves one address at a time, so that a load whose threads use
+different indices takes far more cycles than one of all threads for one address. It keeps the ADU
+pipe busy, as barriers do: the cache's own counter tells them apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from keet.analysis.candidate import Candidate, kept_waits, part_of
-from keet.analysis.decisions.conversions import conversions
-from keet.analysis.decisions.tiles import tiled
+from keet.analysis.facts.instructions import XU, mostly_conversions
 from keet.analysis.hardware.ceilings import WHOLE_SM
+from keet.analysis.hardware.stages import share_of, sm_elapsed_cycles
 from keet.analysis.kernel.register_tiles import (
     LOADS,
     loads_fragments,
     loads_left,
     mostly_hits,
     packable,
+    tiled,
 )
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter
-from keet.analysis.time_model import DEVICE_WIDE, INDIRECT, SHARPNESS, Effect, TimeModel
+from keet.analysis.time_model import DEVICE_WIDE, INDIRECT, SHARPNESS, Effect, TimeModel, attainable
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
 from keet.formatting import capitalized
 from keet.units import Quantity
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.flow.program import SassProgram
+
+_CONVERSIONS = tuple(opcode for opcode in XU if opcode != "MUFU")
+_UNPACKS = ("PRMT", "SHF", "LOP3", "SGXT", "I2I")
+"""What takes a small value out of a word before it is converted."""
+_SCALES = ("FMUL", "FADD")
+_SEVERAL = 2
+
+
+class Conversions(NamedTuple):
+    names: str
+    """Opcodes, the most frequent first."""
+    left: float | None = None
+    """Share of the XU pipe's work that is left if values of shared memory are converted before they
+    are stored; None: they are converted once, or not known."""
+    times: Evidence | None = None
+    """How often each value is converted."""
+    gone: float = 0.0
+    """Share of all executed instructions that would go: repeated conversions, and the scaling of
+    their results."""
+
+    @property
+    def why(self) -> Sentence:
+        """Follows how busy the pipe is."""
+        text = Sentence("; most of its instructions are conversions ({names})", names=self.names)
+        if self.times is None:
+            return text
+        more = "{text}, and values from shared memory are converted {times:.0f} times each"
+        return Sentence(more, text=text, times=self.times)
+
+
+def conversions(view: LaunchView) -> Conversions | None:
+    """None if the XU pipe mostly computes special functions, or conversions that are a part of
+    them (powers, sines)."""
+    if not mostly_conversions.test(view) or _are_of_functions(view):
+        return None
+    ran = {name: view.count(name) for name in _CONVERSIONS if view.count(name)}
+    named = " and ".join(sorted(ran, key=lambda name: -ran[name])[:_SEVERAL])
+    program, executed = view.code.program if view.code else None, view.get("inst_executed")
+    times = _reads_per_store(program) if program else 0.0
+    if program is None or executed is None or times < _SEVERAL:
+        return Conversions(named)
+    found = _from_shared(program)
+    own, again = sum(program.counts[each] for each in found), 1 - 1 / times
+    if not own:
+        return Conversions(named)
+    scaled = sum(program.counts[each] for each in _scalings(program, found))
+    label = "times that a value of shared memory is converted, by loads per store"
+    shown = view.ledger.derived("converted_again", Quantity(times, ""), label, executed)
+    gone = again * (own + scaled) / sum(program.counts)
+    return Conversions(named, 1 - again * own / view.count(*XU), shown, gone)
+
+
+def _are_of_functions(view: LaunchView) -> bool:
+    """Whether most of the XU pipe's instructions belong to functions of floats that the compiler
+    expands, which round and convert their arguments."""
+    if view.code is None:
+        return False
+    program = view.code.program
+    own = {p for each in view.code.expansions for p in each.positions if each.is_of_floats}
+    on_xu = [each for each in program.ran if program.code[each].opcode in XU]
+    functions = sum(program.counts[each] for each in on_xu if each in own)
+    return functions >= MAJORITY * sum(program.counts[each] for each in on_xu) > 0
+
+
+def _reads_per_store(program: SassProgram) -> float:
+    """Bytes that are loaded from shared memory per byte that is stored there; 0: none are."""
+    moved = {"LDS": 0.0, "STS": 0.0}
+    for position in program.ran:
+        each = program.code[position]
+        if each.opcode in moved:
+            moved[each.opcode] += program.counts[position] * each.width
+    return moved["LDS"] / moved["STS"] if moved["STS"] else 0.0
+
+
+def _from_shared(program: SassProgram) -> list[int]:
+    """Positions of the conversions of values that were loaded from shared memory."""
+    return [
+        position
+        for position in program.ran
+        if program.code[position].opcode in _CONVERSIONS and _is_from_shared(program, position)
+    ]
+
+
+def _scalings(program: SassProgram, found: list[int]) -> set[int]:
+    """Positions that multiply the result of a conversion by a factor or add an offset."""
+    results = {value for each in found for value in program.values.written[each].values()}
+    return {
+        position
+        for position in program.ran
+        if program.code[position].opcode in _SCALES
+        and not results.isdisjoint(program.values.read[position].values())
+    }
+
+
+def _is_from_shared(program: SassProgram, position: int) -> bool:
+    waiting, seen = [position], {position}
+    while waiting:
+        for value in program.values.read[waiting.pop()].values():
+            for source in program.values.definitions(value):
+                opcode = program.code[source].opcode
+                if opcode == "LDS":
+                    return True
+                if opcode in _UNPACKS and source not in seen:
+                    seen.add(source)
+                    waiting.append(source)
+    return False
+
 
 PIPE_WORK = Parameter(
     0.6, "share of a saturated pipe's work that is left after reuse in registers", "fit"
@@ -154,3 +273,78 @@ def while_active(view: LaunchView, model: TimeModel) -> Evidence | None:
     share = Quantity(min(100.0, float(busiest.reached.value) / active), "%")
     label = f"{busiest.name} busy while SMs are active"
     return view.ledger.derived(f"{busiest.id}_while_active", share, label, busiest.reached)
+
+
+ONE_ADDRESS = 2.0
+"""Cycles in which the cache serves a load of one address for a whole warp: 2.00 to 2.13 in all but
+one of the public reports whose loads seem to be all of this kind."""
+
+
+class IndexedConstants(NamedTuple):
+    busy: Evidence
+    """How long the cache serves requests, as a share of the elapsed cycles."""
+    part: float
+    """Its share of the ADU pipe's work, 0 to 1. The rest is mostly barriers."""
+    cycles: Evidence
+    """Cycles of the cache that a load takes, on average."""
+    loads: float
+    """Loads per cycle of an SM."""
+
+    @property
+    def removed(self) -> float:
+        """Share of the ADU pipe's work that goes if all loads are of one address."""
+        return self.part * (1 - ONE_ADDRESS / max(ONE_ADDRESS, float(self.cycles.value)))
+
+
+@cached_per_view
+def indexed_constants(view: LaunchView) -> IndexedConstants | None:
+    """None if the counter or the number of loads is not known."""
+    busy, reached = view.get("sol_idc_requests_pct"), view.ceilings.reached("ADU")
+    cycles, sms = sm_elapsed_cycles(view.ledger), view.launch.device.sm_count
+    loads = view.count("LDC")
+    if busy is None or reached is None or not reached.value or not busy.value:
+        return None
+    if cycles is None or not cycles.value or not sms or not loads:
+        return None
+    per_cycle = loads / (float(cycles.value) * sms)
+    each = view.ledger.derived(
+        "cycles_per_constant",
+        Quantity(share_of(busy) / per_cycle, ""),
+        "cycles of the cache of indexed constants per load",
+        busy,
+    )
+    part = min(1.0, float(busy.value) / float(reached.value))
+    return IndexedConstants(busy, part, each, per_cycle)
+
+
+def shown_constants(
+    model: TimeModel, found: IndexedConstants
+) -> tuple[Sentence, Effect, tuple[Evidence, ...]]:
+    """Text, effect and evidence of a candidate: the loads go through L1 instead."""
+    text = Sentence(
+        "The cache of indexed constants is busy for {busy:.0f} of the time: a load from constant "
+        "memory takes {cycles:.0f} cycles on average, because the threads of a warp use different "
+        "indices. One that is the same for all of them takes two cycles.",
+        busy=found.busy,
+        cycles=found.cycles,
+    )
+    queued = found.removed * model.loads.get("ADU", 0.0) ** SHARPNESS
+    waits = less_queueing(model, "ADU", found.removed)
+    waits |= kept_waits(model, ("barrier",), INDIRECT * queued)  # for warps that wait in the queue
+    l1 = min(1.0, model.loads.get("L1", 0.0) + found.loads / attainable("L1"))
+    effect = Effect({"ADU": 1 - found.removed}, waits, moved={"L1": l1})
+    return text, effect, (found.busy, found.cycles)
+
+
+def constant_places(view: LaunchView) -> tuple[Place, ...]:
+    """Lines of loads from constant memory with an index; without the machine code, those where
+    warps wait for short operations."""
+    if view.code is None:
+        return view.waiting_places("short_scoreboard")
+    program = view.code.program
+    runs = {
+        program.code[at].address: program.counts[at]
+        for at in program.ran
+        if program.code[at].opcode == "LDC" and program.values.read[at]
+    }
+    return view.places_by("loads of indexed constants", runs)

@@ -6,12 +6,12 @@ them. They select words: no cause, rank or forecast depends on them, so their th
 judgements unless the docstring says otherwise.
 """
 
-from keet.analysis.facts import global_memory, grid, instructions, on_chip, origin, waits, warps
+from keet.analysis.facts import global_memory, grid, instructions, on_chip, origin, waits
 from keet.analysis.facts.fact import Fact
 
 FACTS = {
     name: value
-    for module in (global_memory, grid, instructions, on_chip, origin, waits, warps)
+    for module in (global_memory, grid, instructions, on_chip, origin, waits)
     for name, value in vars(module).items()
     if isinstance(value, Fact)
 }

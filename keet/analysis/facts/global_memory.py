@@ -7,11 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from keet.analysis.facts.fact import Answer, Fact, RaisedFinding, fact, if_most_run, total
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import MAJORITY, NEGLIGIBLE, READ_AGAIN, SIMILAR, WIDEST
 from keet.analysis.parameters import Parameter
-from keet.analysis.source_lines.array_accesses import ACCESS_BYTES, is_gather
-from keet.analysis.view_cache import cached_per_view
+from keet.analysis.source_lines import ACCESS_BYTES, is_gather
 from keet.documents.finding import Place
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def _worst_access(view: LaunchView) -> Access | None:
     wasted, worst = max(wasting, key=lambda item: item[0], default=(0, None))
     if worst is None or wasted <= 0:
         return None
-    from keet.analysis.sass.analyses.widths import lane_stride
+    from keet.analysis.sass.analyses.address_patterns import lane_stride
 
     if worst.is_gather or lane_stride(worst.offset) is not None:
         return worst
@@ -101,7 +100,7 @@ def strided_records(view: LaunchView) -> Answer:
     worst = _worst_access(view)
     if worst is None or view.code is None:
         return False
-    from keet.analysis.sass.analyses.widths import lane_stride
+    from keet.analysis.sass.analyses.address_patterns import lane_stride
 
     stride = lane_stride(worst.offset)
     if (

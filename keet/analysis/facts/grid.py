@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from keet.analysis.facts.fact import Answer, Fact, fact
-from keet.analysis.kernel.resident_warps import tightest_limits
-from keet.analysis.kernel.work_per_warp import FEW_INSTRUCTIONS, PER_WARP, WARP
+from keet.analysis.kernel.inactive_threads import WARP
+from keet.analysis.kernel.resident_warps import FEW_INSTRUCTIONS, PER_WARP, tightest_limits
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import FEW, LONGEST_START_NS, MAJORITY
 from keet.analysis.parameters import Parameter

@@ -6,10 +6,16 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from keet.analysis.expanded_names import INTEGER_DIVISIONS, LARGE_ANGLES, POWER, SLOW_DIVISION
 from keet.analysis.facts.fact import Answer, Fact, RaisedFinding, fact, if_most_run
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import MAJORITY, NOTABLE_PART
+from keet.analysis.limits import (
+    INTEGER_DIVISIONS,
+    LARGE_ANGLES,
+    MAJORITY,
+    NOTABLE_PART,
+    POWER,
+    SLOW_DIVISION,
+)
 from keet.analysis.parameters import Parameter
 from keet.documents.finding import Place
 from keet.evidence import Evidence

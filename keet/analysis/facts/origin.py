@@ -7,18 +7,15 @@ from collections.abc import Callable
 
 from keet.analysis.decisions.double_precision import FULL_RATE
 from keet.analysis.facts.fact import Answer, Fact, total
-from keet.analysis.kernel.archetype import archetype_of
-from keet.analysis.kernel.language import language_of
+from keet.analysis.kernel.archetype import archetype_of, language_of, skipped_ahead
 from keet.analysis.kernel.library import (
     OPENACC_RUNTIME,
     launched_by,
     library_of_launch,
     users_function,
 )
-from keet.analysis.kernel.random_setup import skipped_ahead
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import MAJORITY
-from keet.analysis.view_cache import cached_per_view
 
 # --- library
 

@@ -1,4 +1,4 @@
-"""Facts about loops, and about what warps wait for."""
+"""Facts about loops, about what warps wait for, and which threads and warps work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from keet.analysis.decisions.double_precision import DOUBLES
 from keet.analysis.facts.fact import Answer, Fact, fact, if_most_run, total
 from keet.analysis.facts.global_memory import LOADS
 from keet.analysis.facts.origin import slow_double
-from keet.analysis.kernel.called_code import called_part
+from keet.analysis.kernel.executed_code import called_part
+from keet.analysis.kernel.inactive_threads import (
+    WARP,
+    Cause,
+    few_work,
+    inactive_threads,
+    lone_thread,
+    waits_at_barriers,
+)
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import FEW, MAJORITY
 from keet.analysis.parameters import Parameter
@@ -41,7 +49,7 @@ def loops_dominate(code: MachineCode) -> Answer:
 
 @Fact.of_code("loops run different numbers of times for different warps")
 def uneven_loops(code: MachineCode) -> Answer:
-    from keet.analysis.sass.flow.trip_counts import uneven_exits
+    from keet.analysis.sass.flow.program import uneven_exits
 
     shares = {chain.loop: chain.share for chain in code.chains}
     hot = (loop for loop in code.program.flow.loops if shares.get(loop.index, 0) >= FEW)
@@ -123,7 +131,7 @@ def parted_loads(code: MachineCode) -> tuple[float, list[int]]:
 def awaited_iterations(code: MachineCode) -> tuple[float, list[int]]:
     """Iterations per entry of loops that a load ends, by their waits for loads, and the positions
     of these loads; 0 if most waits are elsewhere."""
-    from keet.analysis.sass.analyses.exit_loads import exit_loads
+    from keet.analysis.sass.analyses.data_dependent_loops import exit_loads
 
     flow, samples = code.program.flow, Counter[int]()
     for wait in code.waits:
@@ -262,3 +270,93 @@ waits_for_branches = _waits("branches", "branch_resolving")
 waits_for_tensor = _waits("asynchronous tensor instructions", "gmma", "warpgroup_arrive")
 waits_for_pipe = _waits("a busy arithmetic pipe", "math_pipe_throttle")
 waits_for_instructions = _waits("instructions to be fetched", "no_instruction")
+
+
+def _inactive(words: str, cause: Cause, metric: str = "active_threads_per_warp") -> Fact:
+    def test(view: LaunchView) -> Answer:
+        inactive = inactive_threads(view)
+        return inactive is not None and inactive.cause == cause
+
+    return Fact(words, test, metrics=(metric,))
+
+
+IDLE_WARPS = "idle_warps"
+without_work = Fact(
+    "most warps execute no load and no store",
+    of_finding=lambda _, finding: finding.variant == IDLE_WARPS,
+)
+partial_warps = _inactive(
+    "the block size is not a multiple of the warp size, and most inactive threads come from that",
+    "block_size",
+    "block_size",
+)
+threads_outside = _inactive(
+    "most inactive threads exit at a bounds check before anything is loaded: their index lies "
+    "outside of the data",
+    "outside",
+)
+different_paths = _inactive(
+    "most inactive threads wait for others of their warp that take another path", "paths"
+)
+
+
+@fact(
+    "most inactive threads occur in routines that the code calls, such as the slow paths of "
+    "division",
+    opcodes=("CALL",),
+)
+def inactive_in_routines(view: LaunchView) -> Answer:
+    code, found = view.code, inactive_threads(view)
+    threads = view.table.column("thread_inst_executed")
+    if code is None or threads is None or found is None or found.cause != "paths":
+        return False
+    program = code.program
+    inactive = {
+        position: WARP * program.counts[position] - threads.get(program.code[position].address, 0)
+        for position in program.ran
+    }
+    called = [position for position in program.ran if position in program.call_sites]
+    in_routines = sum(inactive[position] for position in called)
+    is_most = in_routines >= MAJORITY * sum(inactive.values())
+    return code.addresses(called) if is_most else False
+
+
+# --- barriers
+
+TREE = "tree"
+sums_by_a_tree = Fact(
+    "steps of a reduction tree go through shared memory, with a barrier each",
+    of_finding=lambda _, finding: finding.variant == TREE,
+)
+
+
+@fact(
+    "one thread works while the other warps of its block wait at the barrier",
+    metrics=("stall_barrier",),
+)
+def one_thread_works(view: LaunchView) -> Answer:
+    lone = lone_thread(view)
+    return view.code.addresses(lone.positions) if view.code and lone else False
+
+
+@fact(
+    "while most warps wait at the barrier, fewer than half of their block's warps work",
+    metrics=("stall_barrier",),
+)
+def few_warps_work(view: LaunchView) -> Answer:
+    if view.code is None or not few_work(view):
+        return False
+    waits = waits_at_barriers(view)
+    few = [wait.position for wait in waits if wait.by_few >= MAJORITY * wait.samples]
+    return view.code.addresses(few)
+
+
+@fact("the warps that work meanwhile repeatedly read what other blocks write (polling)")
+def waits_for_other_blocks(view: LaunchView) -> Answer:
+    """Looks at the few warps that work while others wait at the barrier with most samples."""
+    waits = waits_at_barriers(view)
+    if not waits or view.code is None:
+        return False
+    from keet.analysis.sass.analyses.blame import polls_memory
+
+    return view.code.addresses(polls_memory(view.code.program, waits[0].alone))

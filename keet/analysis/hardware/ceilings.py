@@ -15,21 +15,20 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
 from typing import Literal, NamedTuple
 
-from keet.analysis.hardware.host_link import HostTraffic, host_traffic, uses_host_link
-from keet.analysis.hardware.rates import Peak
-from keet.analysis.hardware.sampled_units import sampled_stages
+from keet.analysis.hardware.rates import HostTraffic, Peak, host_traffic, uses_host_link
 from keet.analysis.hardware.stages import (
     UnitStage,
     leading_stage,
     measured_stage,
     measured_stages,
     rare_leaders,
+    sampled_stages,
     share_of,
     shared_wavefronts_stage,
 )
-from keet.analysis.hardware.tensor_load import with_real_share
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.parameters import Parameter
+from keet.analysis.roofline.tensor import with_real_share
 from keet.catalog import hardware_units
 from keet.evidence import Evidence
 from keet.units import Quantity

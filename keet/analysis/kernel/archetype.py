@@ -1,17 +1,28 @@
-"""Guesses the kind of algorithm from a kernel's name and instructions.
+"""What kind of code a launch runs, besides libraries: its algorithm, its language, a debug build,
+and the setup of random generators.
 
-The guess only selects words, never a cause. If the report has both, name and instructions must
-agree: a kernel called `count` is a histogram only if it executes atomics.
+The guess of the algorithm only selects words, never a cause. If the report has both, name and
+instructions must agree: a kernel called `count` is a histogram only if it executes atomics.
+
+`curand_init` with a sequence number skips ahead in one sequence: each thread multiplies its state
+by a matrix per digit of the number, which takes far longer than the random numbers themselves.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from keet.analysis.kernel.library import is_of_toolkit
+from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parameters import Parameter
+from keet.documents.finding import Place
+from keet.evidence import Evidence
 from keet.profile import Launch
+from keet.profile.names import file_name
+from keet.units import Quantity
 
 Opcodes = Mapping[str, float]
 """Executed warp instructions by opcode; empty if the report has none."""
@@ -154,3 +165,115 @@ def _is_elementwise(launch: Launch, opcodes: Opcodes) -> bool:
         return False
     warps = grid[0] * grid[1] * grid[2] * -(-block[0] * block[1] * block[2] // 32)
     return warps > 0 and sum(opcodes.values()) / warps <= ELEMENTWISE_LENGTH
+
+
+Language = Literal["CUDA C++", "Numba", "Julia", "Triton", "Warp", "Taichi", "OpenACC", "Fortran"]
+
+_NAMES: tuple[tuple[Language, re.Pattern[str]], ...] = (
+    (
+        "Numba",
+        re.compile(r"\bcudapy::|_ZN6cudapy|\bArray<[^<>]*, (?:mutable|readonly), (?:un)?aligned>"),
+    ),
+    (
+        "Julia",
+        re.compile(r"^(?:_Z\d+)?(?:julia|ptxcall)_|\bCu(?:DeviceArray|KernelContext)\b|13CuDevice"),
+    ),
+    ("Triton", re.compile(r"^triton_")),
+    ("Warp", re.compile(r"_cuda_kernel_(?:forward|backward)\b")),
+    ("Taichi", re.compile(r"_c\d+_\d+(?:_kernel)?_\d+_(?:range_for|serial|struct_for|listgen)")),
+    ("OpenACC", re.compile(r"_\d+_gpu$|^__?nv\w*_F\d+L\d+")),
+)
+"""What names of kernels have: `Array<float, 1, C, mutable, aligned>` of Numba, `function_279_gpu`
+of nvc++, `__nv_MAIN__F1L15_1_` of OpenMP."""
+_FILES: tuple[tuple[Language, tuple[str, ...]], ...] = (
+    ("Julia", (".jl",)),
+    ("Fortran", (".cuf", ".f90", ".f95", ".f03", ".f08", ".f", ".for")),
+)
+
+
+def language_of(launch: Launch) -> Language:
+    """`CUDA C++` if nothing shows another one."""
+    name = launch.name
+    for language, pattern in _NAMES:
+        if any(map(pattern.search, (name.function, name.demangled, name.mangled))):
+            return language
+    if name.mangled.startswith("_Z"):  # C++: no need to search the files
+        return "CUDA C++"
+    files = launch.source_files.items()
+    if any(file.endswith(".py") and "triton" in (text or "") for file, text in files):
+        return "Triton"
+    for language, endings in _FILES:
+        if any(file.lower().endswith(endings) for file, _ in files):
+            return language
+    return "CUDA C++"
+
+
+FEWEST_OPCODES = Parameter(5, "fewest opcodes of a recognisable debug build", "judgement")
+DEBUG_MOVES = Parameter(
+    0.4, "share of moves in a debug build; 0.47 to 0.54 were seen, 0.15 elsewhere", "judgement"
+)
+DEBUG_MOVES_UNFUSED = Parameter(
+    0.3, "the same without fused multiply-adds, or with tables for a debugger", "judgement"
+)
+
+
+@cached_per_view
+def is_debug_build(view: LaunchView) -> bool:
+    """Whether the code has many moves and no fused multiply-adds. Without counts of opcodes:
+    whether it has tables for a debugger. With them, the counts decide: `-G -dopt=on` writes such
+    tables for optimised code."""
+    tables = view.launch.is_for_debugging
+    if len(view.opcodes) < FEWEST_OPCODES:
+        return tables
+    moved, every = view.executed("MOV"), view.all_executed
+    unfused = view.executed("FADD") > 0 and view.executed("FMUL") > 0
+    fused = view.executed("FFMA") > 0
+    least = DEBUG_MOVES_UNFUSED if tables or (unfused and not fused) else DEBUG_MOVES
+    return moved >= least * every > 0
+
+
+_HEADER = "curand_kernel.h"
+MATRIX_LINES = Parameter(
+    500,
+    "line of curand_kernel.h before which are the matrices of skip-ahead (281 to 332 in CUDA 11.1, "
+    "319 to 326 in 12), and behind which are the generators (from 745 and 871 on)",
+    "judgement",
+)
+
+
+@cached_per_view
+def _skipping(view: LaunchView) -> dict[int, int]:
+    """Samples (executions without them) by instruction of the matrix products."""
+    weight = view.table.weight
+    located = view.launch.locate(list(weight))
+    return {
+        address: weight[address]
+        for address, line in located.items()
+        if line.line < MATRIX_LINES and file_name(line.file) == _HEADER
+    }
+
+
+def skipped_ahead(view: LaunchView) -> float:
+    """Share of the samples (of the executed instructions without them) in the matrix products of
+    `curand_init`, 0 to 1; 0 without source lines."""
+    every = sum(view.table.weight.values())
+    return sum(_skipping(view).values()) / every if every else 0.0
+
+
+def skipped_ahead_share(view: LaunchView) -> Evidence | None:
+    """The same as evidence; None if there is no such work."""
+    part, source = skipped_ahead(view), view.get("samples_total") or view.get("inst_executed")
+    if not part or source is None:
+        return None
+    of = "samples" if view.table.samples else "executed instructions"
+    label = f"of the {of} are where curand_init skips ahead"
+    return view.ledger.derived("skipped_ahead", Quantity(100 * part, "%"), label, source)
+
+
+def init_places(view: LaunchView) -> tuple[Place, ...]:
+    """The program's own calls of `curand_init`, by the source text or by the callers of the
+    header's code; else the header's lines."""
+    calls = view.declared("curand_init", "calls of curand_init", r"\bcurand_init\s*\(")
+    own = tuple(each for each in calls if not is_of_toolkit(each.file))
+    found = view.places_by("samples that skip ahead", _skipping(view))
+    return own or tuple(sorted(found, key=lambda each: file_name(each.file) == _HEADER))

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parameters import Parameter
 from keet.analysis.roofline.memory import dram_ceiling
-from keet.analysis.view_cache import cached_per_view
 from keet.evidence import Evidence
 from keet.profile import Absent
 from keet.units import Quantity

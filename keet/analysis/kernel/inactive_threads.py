@@ -1,4 +1,5 @@
-"""Why threads of a warp are inactive: the block size, a bounds check, or divergent paths.
+"""Why threads of a warp are inactive: the block size, a bounds check, divergent paths, uneven trips
+of a loop, or a thread that works alone.
 
 A thread whose index is outside of the data becomes inactive before anything is loaded, so no loaded
 value decides it. This distinguishes it from threads that take another path than their neighbours.
@@ -8,12 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from itertools import groupby
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter
-from keet.analysis.view_cache import cached_per_view
 from keet.evidence import Evidence, Sentence, constant
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.analyses.blame import BarrierWait
 
 Cause = Literal["block_size", "outside", "paths"]
 WARP = 32
@@ -142,3 +147,174 @@ def _check(entry: list[int], lanes: Mapping[int, float], least: float) -> int | 
     while few and lanes[entry[few - 1]] <= least:
         few -= 1
     return entry[few - 1] if 0 < few < len(entry) else None
+
+
+@cached_per_view
+def waits_at_barriers(view: LaunchView) -> list[BarrierWait]:
+    """Sorted by samples; none if the report does not show them."""
+    code, block = view.code, view.launch.block
+    if code is None or block is None:
+        return []
+    from keet.analysis.sass.analyses.blame import barrier_waits
+
+    warps = -(-block[0] * block[1] * block[2] // WARP)
+    return barrier_waits(code.program, code.stalls, warps)
+
+
+def few_work(view: LaunchView) -> bool:
+    """Whether most waiting at barriers is for fewer than half of the block's warps."""
+    waits = waits_at_barriers(view)
+    explained = sum(wait.by_few for wait in waits)
+    return bool(waits) and explained >= MAJORITY * sum(wait.samples for wait in waits)
+
+
+class LoneThread(NamedTuple):
+    """One thread that works alone while the other warps of its block wait at a barrier.
+
+    Its instructions count as inactive threads, and the waiting of the others as barriers. Both have
+    one cause: a serial step between two barriers.
+    """
+
+    positions: tuple[int, ...]
+    """Instructions that run with one thread while the other warps wait."""
+    executed: float
+    """Their share of the executed instructions, 0 to 1."""
+    waiting: float
+    """The share of the waiting at barriers that they explain, 0 to 1."""
+
+
+@cached_per_view
+def lone_thread(view: LaunchView) -> LoneThread | None:
+    """None if no single thread works while its block waits, or the report does not show it."""
+    threads = view.table.column("thread_inst_executed") or view.table.threads
+    if view.code is None or threads is None or not few_work(view):
+        return None
+    program, waits = view.code.program, waits_at_barriers(view)
+    alone = {position for wait in waits if wait.by_few for position in wait.alone}
+    single = tuple(
+        each
+        for each in sorted(alone)
+        if threads.get(program.code[each].address, 0) <= program.counts[each]
+    )
+    runs = sum(program.counts[each] for each in single)
+    if runs <= MAJORITY * sum(program.counts[each] for each in alone):
+        return None
+    every = sum(program.counts[each] for each in program.ran)
+    waiting = sum(wait.by_few for wait in waits) / sum(wait.samples for wait in waits)
+    return LoneThread(single, runs / every, waiting)
+
+
+REGROUPING = Parameter(
+    20.0, "instructions to hand an item of a path to another thread, and back", "judgement"
+)
+JOINED = Parameter(
+    0.9, "active threads over the most of the loop: the paths have joined", "judgement"
+)
+
+
+class _Block(NamedTuple):
+    times: int
+    """How often warps ran it."""
+    executed: int
+    """Warp instructions."""
+    active: float
+    """Threads per instruction."""
+    loop: int
+    """The innermost loop around it; -1: none."""
+
+
+@cached_per_view
+def short_path_part(view: LaunchView) -> float:
+    """The part of the inactive threads that regrouping would cost, 0 to 1; 0 if it is not known.
+
+    To fill the warps of a path, its items have to be handed to other threads: a vote, a count, a
+    store and a load for each. On a path of few instructions that costs as much as it saves, as with
+    a condition around a sum. The path ends where as many threads as before are active again. Of
+    several paths in a row, as in a switch, threads take one each: such items can be grouped by kind
+    in advance.
+    """
+    blocks = _blocks(view)
+    most: dict[int, float] = {}
+    for block in blocks:
+        most[block.loop] = max(most.get(block.loop, 0.0), block.active)
+    every = sum(block.executed * (max(most.values()) - block.active) for block in blocks)
+    cost = 0.0
+    for has_joined, path in groupby(blocks, lambda each: each.active >= JOINED * most[each.loop]):
+        if not has_joined:
+            cost += _cost(list(path), most)
+    return min(1.0, cost / every) if every > 0 else 0.0
+
+
+def _blocks(view: LaunchView) -> list[_Block]:
+    """The basic blocks that ran, in the order of the code; empty if it is not known."""
+    threads = view.table.column("thread_inst_executed") or view.table.threads
+    if view.code is None or not threads:
+        return []
+    program, flow = view.code.program, view.code.program.flow
+    return [
+        _Block(
+            program.counts[each.start],
+            sum(program.counts[each.start : each.end]),
+            threads.get(program.code[each.start].address, 0) / program.counts[each.start],
+            flow.loop_of.get(each.index, -1),
+        )
+        for each in flow.blocks
+        if program.counts[each.start]
+    ]
+
+
+def _cost(path: list[_Block], most: Mapping[int, float]) -> float:
+    """Threads times instructions that regrouping costs, of those that a path loses. Blocks that run
+    at other times than its first one are other paths."""
+    times = path[0].times
+    length = sum(each.executed for each in path) / times
+    lost = sum(
+        each.executed * (most[each.loop] - each.active) for each in path if each.times == times
+    )
+    return lost * min(1.0, REGROUPING / length)
+
+
+class UnevenTrips(NamedTuple):
+    """Loops that the threads of a warp leave at different times: a warp iterates as often as the
+    thread that needs most.
+
+    The average number of active threads where an iteration starts, over that where the loop is
+    entered, is the average number of iterations of a thread over that of its warp. If all threads
+    of a warp need as many, the warp executes that share of the loop, and waits as much less, also
+    where no unit is busy. A path that few threads take enters its loops with few threads, and
+    counts as no such loop.
+    """
+
+    left: Mapping[int, float]
+    """By position: the share of the executions that is left if all threads of a warp iterate
+    equally often, 0 to 1. Positions outside of such loops are not listed."""
+    executed: float
+    """The share of all executed instructions that is left, 0 to 1."""
+
+
+@cached_per_view
+def uneven_trips(view: LaunchView) -> UnevenTrips:
+    """Nothing is saved if the report does not show it."""
+    threads = view.table.column("thread_inst_executed") or view.table.threads
+    if view.code is None or not threads:
+        return UnevenTrips({}, 1.0)
+    program, flow = view.code.program, view.code.program.flow
+    starts = [each.start for each in flow.blocks]
+
+    def active(blocks: list[int]) -> float:
+        """Threads per execution of these blocks."""
+        times = sum(program.counts[starts[each]] for each in blocks)
+        lanes = sum(threads.get(program.code[starts[each]].address, 0) for each in blocks)
+        return lanes / times if times else 0.0
+
+    left: dict[int, float] = {}
+    for loop in flow.loops:
+        before = [e for e in flow.blocks[loop.header].predecessors if e not in loop.blocks]
+        entered = active(before)
+        share = min(1.0, active([loop.header]) / entered) if entered else 1.0
+        for block in loop.blocks if share < 1 else ():
+            for position in range(flow.blocks[block].start, flow.blocks[block].end):
+                left[position] = left.get(position, 1.0) * share
+    every = sum(program.counts)
+    saved = sum(program.counts[at] * (1 - share) for at, share in left.items())
+    return UnevenTrips(left, 1 - saved / every if every else 1.0)

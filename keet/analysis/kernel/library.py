@@ -3,14 +3,18 @@
 Users can't change the code of such a kernel, only how it is called. Two kinds of kernels are the
 user's code: those that a compiler generates from it (Triton, TorchInductor, OpenACC, XLA), and
 templates of Thrust, CUB, Kokkos or RAJA that run the user's function.
+
+Among the template arguments of a library's kernel, functions of the user are told from data:
+`DeviceMergeSortMergeKernel<device_ptr<Body>, long, ByMass, Body>` runs the function `ByMass`.
+`Body` is data: a type that an array has is not taken for a function.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from keet.profile import Launch
@@ -140,12 +144,10 @@ def users_function(name: str) -> str | None:
     for kernels of users, and where the name does not show one."""
     if launched_by(name) not in _RUN_FUNCTIONS:
         return None
-    from keet.analysis.kernel.template_arguments import functions_in
-
     known = {*_NAMESPACES, *(first for first, _ in _NESTED)}
     if name.startswith("_Z"):
         return "a lambda" if any(first not in known for first in _mangled_lambdas(name)) else None
-    return next(functions_in(name, known), None)
+    return next(_functions_in(name, known), None)
 
 
 def _mangled_lambdas(name: str) -> Iterator[str]:
@@ -231,3 +233,99 @@ def _mangled_path(name: str) -> Iterator[str]:
 def is_of_toolkit(file: str) -> bool:
     """Whether the source file is a header of the CUDA toolkit."""
     return _TOOLKIT.search(file) is not None
+
+
+# --- template arguments
+
+_HOLDS_DATA = (
+    r"device_ptr|pointer|device_reference|tuple|pair|KeyValuePair|complex|View|[Aa]rray|vector"
+    r"|normal_iterator|iterator_adaptor|counting_iterator(?:_t)?"
+)
+"""Templates whose arguments are types of data."""
+_LAMBDA = r"[\[{]lambda|__nv_h?dl_wrapper_t"
+_PLAIN = (
+    r"(?:const|volatile|unsigned|signed|void|bool|char|short|int|long|float|double|auto|T\d*|__half2?"
+    r"|__nv_\w+|half|u?int\d+_t|size_t|(?:u?(?:char|short|int|long|longlong)|float|double)[1-4]"
+    r"|[\s*&]|\.\.\.)*"
+)
+"""Types of the language, and ncu's names for parameters of templates."""
+_NOT_OWN = (
+    "std",
+    "cuda",
+    "nv",
+    "c10",
+    "cooperative_groups",
+    "__gnu_cxx",
+    "nvcuda",
+    "cute",
+    "camp",
+    "desul",
+)
+"""Namespaces that are nobody's own, besides those of the libraries."""
+_DEEPEST = 40
+"""Levels of template arguments."""
+
+
+class _Argument(NamedTuple):
+    text: str
+    is_data: bool
+
+
+def _functions_in(name: str, libraries: Collection[str]) -> Iterator[str]:
+    """Names of functions of the user, in the order of the kernel's name. `libraries`: namespaces
+    that are not the user's."""
+    own = name.replace("(anonymous namespace)::", "").replace("<unnamed>::", "")
+    arguments = list(_arguments(own, is_data=False, depth=0))
+    data = {_head(argument.text) for argument in arguments if argument.is_data}
+    for text, is_data in arguments:
+        head = _head(text)
+        if is_data or _is_foreign(text, head, libraries):
+            continue
+        if re.search(_LAMBDA, head if "<" in text else text):
+            yield "a lambda"
+        elif "(*" in head:
+            yield "a function"
+        elif head not in data:
+            yield head.rpartition("::")[2]
+
+
+def _is_foreign(text: str, head: str, libraries: Collection[str]) -> bool:
+    """Numbers, types of the language, and what is in a library's namespace. A lambda is in the
+    namespace of its function."""
+    if text.startswith(("(", "&")) or text[-1:] in ("*", "&") or re.fullmatch(_PLAIN, head):
+        return True
+    first = head.partition("::")[0].partition("(")[0]
+    return first in libraries or first in _NOT_OWN or not first[:1].isidentifier()
+
+
+def _head(text: str) -> str:
+    """The name without template arguments, `const` and `*`; a lambda's is whole."""
+    head = text.partition("<")[0]
+    return text if re.search(_LAMBDA, head) else head.strip(" *&").removeprefix("const ")
+
+
+def _arguments(text: str, *, is_data: bool, depth: int) -> Iterator[_Argument]:
+    """Those of the outermost template and of all templates in them."""
+    start = text.find("<")
+    if start < 0 or depth > _DEEPEST:
+        return
+    holds = is_data or bool(re.fullmatch(_HOLDS_DATA, text[:start].rpartition("::")[2].strip()))
+    for part in _split(text[start + 1 :]):
+        yield _Argument(part, holds or part.endswith("*"))
+        yield from _arguments(part, is_data=holds or part.endswith("*"), depth=depth + 1)
+
+
+def _split(text: str) -> Iterator[str]:
+    """The arguments up to the bracket that closes the list."""
+    depth = start = 0
+    for index, char in enumerate(text):
+        if char in "<([{":
+            depth += 1
+        elif char == ">" and depth == 0:
+            yield text[start:index].strip()
+            return
+        elif char in ">)]}":
+            depth -= 1
+        elif char == "," and depth == 0:
+            yield text[start:index].strip()
+            start = index + 1

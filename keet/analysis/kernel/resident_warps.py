@@ -1,7 +1,13 @@
-"""How many warps an SM holds at a time, and what keeps it from holding more.
+"""How many warps an SM holds at a time, how much work each does, and how the grid uses the GPU.
 
 Latency is exposed where few warps are resident. More of them help only where their limit is known:
 the grid, or the registers, shared memory or shape of a block.
+
+A warp that loads and stores nothing has no result: the grid is larger than the data. Two things
+look alike: warps that compute much and leave the only store to another one (their instructions are
+arithmetic on data), and reports that do not count the accesses. Those of the basic set tell for how
+many cycles L1 sends requests to L2: every store is one, so that fewer cycles than warps mean the
+same.
 """
 
 from __future__ import annotations
@@ -9,13 +15,391 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple
 
+from keet.analysis.hardware.stages import SCHEDULERS
 from keet.analysis.kernel.inactive_threads import WARP
-from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import MAJORITY
+from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.analysis.limits import LEAST_KERNEL_NS, MAJORITY, SHORT_KERNEL_NS
 from keet.analysis.parameters import Parameter
+from keet.analysis.time_model import MOST_REMOVED, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.profile import Launch, Workload
 from keet.units import Quantity
+
+BALANCED = Parameter(
+    0.98, "active cycles of the average over the longest SM in well balanced kernels", "fit"
+)
+
+
+class GridShape(NamedTuple):
+    """How the blocks are distributed over the SMs."""
+
+    grid: Evidence
+    sms: int
+    waves: Evidence | None
+
+    @property
+    def spread(self) -> float:
+        """Share of the SMs that get a block, 0 to 1."""
+        return min(1.0, float(self.grid.value) / self.sms)
+
+    @property
+    def expected(self) -> float:
+        """Average over longest active SM, if all blocks took equally long. In less than a wave,
+        some SMs get one block more than others."""
+        if self.spread < 1:
+            return self.spread
+        waves = float(self.waves.value) if self.waves else 0.0
+        rounds = waves if 1 < waves < math.inf else float(self.grid.value) / self.sms
+        return rounds / math.ceil(rounds) if waves else 1.0
+
+
+def grid_shape(view: LaunchView) -> GridShape | None:
+    grid, waves = view.get("grid_size"), view.get("waves_per_sm")
+    counted = view.value("launch_sm_count")
+    sms = int(view.launch.device.sm_count or counted or 0)
+    if grid is None or grid.value <= 0 or sms <= 0 or view.launch.workload is not Workload.KERNEL:
+        return None
+    return GridShape(grid, sms, waves if waves is not None and waves.value > 0 else None)
+
+
+def resident(view: LaunchView) -> float:
+    """Resident warps over those that fit: an SM counts as active even if only one long block is
+    left."""
+    reached, possible, waves = (
+        view.value(each)
+        for each in ("achieved_occupancy_pct", "theoretical_occupancy_pct", "waves_per_sm")
+    )
+    if not reached or not possible:
+        return 1.0
+    return min(1.0, max(reached / (possible * min(1.0, waves or 1.0)), least_kept()))
+
+
+def least_kept() -> float:
+    """The smallest share of waiting that a remedy can leave, 0 to 1."""
+    return 1 - MOST_REMOVED
+
+
+def shortness(view: LaunchView, model: TimeModel) -> float:
+    """1 if launching takes at least as large a share of the time as in a short kernel.
+
+    Decreases to 0 at half of that share, so that there is no threshold.
+    """
+    taken = view.value("duration") or 0.0
+    if taken <= 0:
+        return 0.0
+    usual = LEAST_KERNEL_NS / SHORT_KERNEL_NS
+    return max(0.0, min(1.0, 2 - usual * taken / start_ns(view, model)))
+
+
+def start_ns(view: LaunchView, model: TimeModel) -> float:
+    """Nanoseconds to start and drain the grid: as measured, if that is more than the least of any
+    kernel."""
+    taken = view.value("duration") or 0.0
+    measured = model.fixed * taken if view.launch.workload is Workload.KERNEL else 0.0
+    return max(LEAST_KERNEL_NS, measured)
+
+
+class Evenness(NamedTuple):
+    ratio: Evidence
+    """Active cycles of the average SM over those of the SM that is active longest, 0 to 1."""
+    share: Evidence
+    """The same as a percentage, with an id of its own: texts print it, and models refer to it."""
+    spread: float = 1.0
+    """Share of the SMs that the two are about: 1, or those that get a block."""
+
+    @property
+    def text(self) -> Sentence:
+        """`the average SM is active for 8% of the longest SM's cycles`."""
+        words = "the average SM{some} is active for {share:.0f} of the longest SM's cycles"
+        return Sentence(words, share=self.share, some=" with a block" if self.spread < 1 else "")
+
+    @property
+    def is_balanced(self) -> bool:
+        return float(self.ratio.value) >= BALANCED
+
+
+def evenness(view: LaunchView) -> Evenness | None:
+    average, longest = view.get("sm_active_cycles"), view.get("sm_active_cycles_max")
+    if average is None or longest is None:
+        return None
+    ratio = view.ratio("sm_evenness", "average over longest active SM", average, longest)
+    if ratio is None:
+        return None
+    percent, label = Quantity(100 * float(ratio.value), "%"), "average of the longest active SM"
+    return Evenness(ratio, view.ledger.derived("sm_evenness_pct", percent, label, ratio))
+
+
+def among_those_with_blocks(view: LaunchView, even: Evenness, spread: float) -> Evenness:
+    """The same without SMs that get no block, which a small grid explains. `spread`: the share of
+    the SMs that get one."""
+    if spread >= 1:
+        return even
+    part, label = min(1.0, float(even.ratio.value) / spread), "average SM with a block over longest"
+    derived = view.ledger.derived
+    ratio = derived("sm_evenness_with_blocks", Quantity(part, ""), label, even.ratio)
+    share = derived("sm_evenness_with_blocks_pct", Quantity(100 * part, "%"), label, ratio)
+    return Evenness(ratio, share, spread)
+
+
+UNEVEN_INSTRUCTIONS = Parameter(
+    0.4,
+    "unevenness of executed instructions over that of active cycles, from which work is unequal",
+    "judgement",
+)
+_INSTRUCTIONS = ("smsp__inst_executed.avg", "smsp__inst_executed.max")
+
+
+def unequal_work(view: LaunchView, even: Evenness) -> float:
+    """0 to 1: how far unequal work, not unequal speed, makes SMs active for different times; 1 if
+    it is not known.
+
+    SMs that execute as many instructions have the same work: those that are farther from memory,
+    or share its bandwidth with more others, take longer, and other blocks would not change that.
+    Long items may execute few instructions while they wait, so a part of the unevenness is enough.
+    """
+    counted = [view.ledger.named(name, "instructions of a scheduler") for name in _INSTRUCTIONS]
+    average, most = counted
+    if average is None or most is None or not most.value or even.ratio.value >= 1:
+        return 1.0
+    uneven = 1 - min(1.0, float(average.value) / float(most.value) / even.spread)
+    return min(1.0, uneven / (1 - float(even.ratio.value)) / UNEVEN_INSTRUCTIONS)
+
+
+PER_WARP = "instructions_per_warp"
+FEW_INSTRUCTIONS = Parameter(
+    32.0, "instructions per warp: a check, an address, a load or two", "judgement"
+)
+NO_WORK = Parameter(4, "instructions per warp below which a kernel does no work", "judgement")
+_LOADS_AND_STORES = ("LD", "ST", "ATOM", "RED")
+_NOT_DATA = ("LDC", "LDGDEPBAR", "LDTM", "REDUX")
+
+
+def instructions_per_warp(view: LaunchView) -> Evidence | None:
+    """From the count of executed instructions; else from the used issue slots."""
+    grid, block = view.get("grid_size"), view.get("block_size")
+    if grid is None or block is None or grid.value <= 0 or block.value <= 0:
+        return None
+    executed = view.get("inst_executed") or _issued(view)
+    if executed is None:
+        return None
+    warps = float(grid.value) * -(-float(block.value) // WARP)
+    each = Quantity(float(executed.value) / warps, "")
+    return view.ledger.derived(PER_WARP, each, "instructions per warp", executed, grid, block)
+
+
+def does_nothing(view: LaunchView) -> bool:
+    """Whether warps end at once, as in an empty kernel that warms up the GPU. A share of the issue
+    slots is too inexact for that."""
+    each = instructions_per_warp(view) if view.get("inst_executed") else None
+    return each is not None and each.value < NO_WORK
+
+
+def _issued(view: LaunchView) -> Evidence | None:
+    share, elapsed = view.ceilings.reached("issue"), view.get("elapsed_cycles")
+    sms = view.launch.device.sm_count
+    if share is None or elapsed is None or not sms or view.capability < (7, 0):
+        return None
+    amount = float(share.value) / 100 * float(elapsed.value) * sms * SCHEDULERS
+    return view.ledger.derived(
+        "instructions_issued", Quantity(amount, "inst"), "instructions issued", share, elapsed
+    )
+
+
+def _alive(view: LaunchView) -> float:
+    """Resident warps over those that the blocks of an SM start with: warps without work exit. The
+    last one is left out of both, since other blocks can't share its work."""
+    alive, block = view.value("achieved_warps_per_sm"), view.value("block_size")
+    grid, sms = view.value("grid_size"), view.launch.device.sm_count
+    if not alive or not block or not grid or not sms:
+        return 1.0
+    resident = -(-block // WARP) * -(-grid // sms)
+    if grid > sms or resident <= 1 or _in_longest_loop(view) > grid:
+        return 1.0
+    return min(1.0, max(0.0, alive - 1) / (resident - 1))
+
+
+def _in_longest_loop(view: LaunchView) -> float:
+    """How many warps of the launch run the loop that takes a warp the most instructions; 0: not
+    known. With several per block, it is not a lone warp that the others have left: those that exit
+    had nothing to do, and the iterations are work for more blocks."""
+    if view.code is None:
+        return 0.0
+    program, flow = view.code.program, view.code.program.flow
+    executed: dict[int, float] = {}
+    for position in program.ran:
+        for loop in flow.loops_around(flow.block_of[position])[-1:]:
+            executed[loop.index] = executed.get(loop.index, 0.0) + program.counts[position]
+    entries = {at: flow.loops[at].entries or 0 for at in executed}
+    longest = max(executed, key=lambda at: executed[at] / max(1, entries[at]), default=None)
+    return float(entries[longest]) if longest is not None else 0.0
+
+
+def working_part(view: LaunchView) -> float:
+    """Share of the work that more blocks could do, 0 to 1; 1 if nothing contradicts it."""
+    return min(_alive(view), _between_barriers(view), _own_code(view))
+
+
+def _own_code(view: LaunchView) -> float:
+    """Share of the executed instructions in the kernel itself: called code such as printf does not
+    get faster with more blocks."""
+    if view.code is None:
+        return 1.0
+    counters = (f"{unit}__inst_executed.sum" for unit in ("smsp", "sm"))  # of all code that ran
+    found = [view.ledger.named(name, "executed instructions") for name in counters]
+    every = max((float(each.value) for each in found if each is not None), default=0.0)
+    own = sum(view.code.program.counts)
+    return min(1.0, own / every) if own and every else 1.0
+
+
+def _between_barriers(view: LaunchView) -> float:
+    """Executions of the busiest memory access over those of the busiest barrier. If few warps load
+    or store between two barriers, there are fewer parallel items than threads, and more blocks do
+    not help."""
+    if view.code is None or not view.executed("BAR"):
+        return 1.0
+    program = view.code.program
+    counts: dict[bool, float] = {True: 0.0, False: 0.0}
+    for position in program.ran:
+        opcode = program.code[position].opcode
+        is_access = opcode.startswith(_LOADS_AND_STORES) and not opcode.startswith(_NOT_DATA)
+        if is_access or opcode.startswith("BAR"):
+            counts[is_access] = max(counts[is_access], float(program.counts[position]))
+    accesses, barriers = counts[True], counts[False]
+    return min(1.0, accesses / barriers) if accesses and barriers else 1.0
+
+
+_QUEUES = (
+    "not_selected",
+    "dispatch_stall",
+    "math_pipe_throttle",
+    "lg_throttle",
+    "mio_throttle",
+    "tex_throttle",
+    "barrier",
+)
+"""Warp states that disappear if fewer warps share an SM."""
+
+
+def chain_share(view: LaunchView) -> float:
+    """Share of the elapsed cycles that one warp needs for its code outside of loops, and for loops
+    whose iterations need each other, 0 to 1.
+
+    Spreading blocks over more SMs does not shorten it; other iterations can be given to more
+    threads. 0 if the report does not say.
+    """
+    return _share_of_steps(view, is_outside=True)
+
+
+def serial_share(view: LaunchView) -> float:
+    """The same for loops whose iterations need each other alone: what warps wait for in them, no
+    other work hides."""
+    return _share_of_steps(view, is_outside=False)
+
+
+def _share_of_steps(view: LaunchView, *, is_outside: bool) -> float:
+    elapsed, code = view.value("elapsed_cycles"), view.code
+    each = view.cycles_between(*_QUEUES)
+    if not elapsed or code is None or not each:
+        return 0.0
+    program, flow = code.program, code.program.flow
+    warps = max((program.counts[position] for position in program.ran[:1]), default=0)
+    trips = {chain.loop: chain.trips or 1.0 for chain in code.chains if chain.is_serial}
+    together = {chain.loop for chain in code.chains if chain.is_exchange}
+    if not warps or not (is_outside or trips):
+        return 0.0
+    # A block whose threads exchange results stays on its SM, and so do its queues.
+    whole = (view.cycles_between() or each) if is_outside else each
+    cycles = 0.0
+    for position in program.ran:
+        around = flow.loops_around(flow.block_of[position]) if trips else []
+        serial = [trips[loop.index] for loop in around if loop.index in trips]
+        if serial or is_outside:
+            once = min(math.prod(serial), program.counts[position] / warps)
+            is_whole = any(loop.index in together for loop in around)
+            cycles += once * (whole if is_whole else each)
+    return min(1.0, cycles / elapsed)
+
+
+_MEMORY_OPCODES = ("LD", "ST", "ATOM", "RED", "SULD", "SUST", "TEX", "TLD", "UTMA", "UBLKCP")
+_NOT_MEMORY = ("LDC", "LDGDEPBAR", "LDTM", "REDUX", "STTM")
+_SHARED = ("LDS", "STS", "ATOMS", "UTMA", "UBLKCP")
+_REQUESTS = (
+    "global_load_requests",
+    "global_store_requests",
+    "local_load_requests",
+    "local_store_requests",
+    "texture_requests",
+)
+
+
+class IdleWarps(NamedTuple):
+    share: Evidence
+    """Percent of the launched warps, at least: an access counts as another warp's."""
+    wasted: float
+    """Share of all instructions that these warps execute, 0 to 1."""
+
+
+@cached_per_view
+def idle_warps(view: LaunchView) -> IdleWarps | None:
+    """None if every warp may access memory, or the report does not say."""
+    grid, block = view.get("grid_size"), view.get("block_size")
+    accesses = _accesses(view)
+    counted = view.get("inst_by_opcode") or view.get("global_store_requests")
+    label = "of the warps access no memory"
+    if accesses is None:
+        accesses, counted = _sent_to_l2(view), view.get("l1_to_crossbar_pct")
+        label = "of the warps send nothing to L2, neither a store nor a load"
+    if grid is None or block is None or not grid.value or not block.value or accesses is None:
+        return None
+    warps = float(grid.value) * -(-float(block.value) // WARP)
+    idle = 1 - accesses / warps
+    no_result = _no_result(view)
+    if idle <= 0 or no_result <= 0:
+        return None
+    sources = [each for each in (grid, block, counted) if each is not None]
+    share = view.ledger.derived("idle_warps", Quantity(100 * idle, "%"), label, *sources)
+    return IdleWarps(share, idle * no_result)
+
+
+def _accesses(view: LaunchView) -> float | None:
+    """Memory accesses of warps, by opcode or by requests: an instruction whose predicate is off in
+    all threads makes none. None: not counted."""
+    counted = [_requests(view)]
+    if view.opcodes:
+        counted.append(view.executed(*_MEMORY_OPCODES) - view.executed(*_NOT_MEMORY))
+    return min((count for count in counted if count is not None), default=None)
+
+
+def _sent_to_l2(view: LaunchView) -> float | None:
+    """Cycles in which L1 sends to L2, over all SMs: no more requests than that."""
+    busy, elapsed = view.value("l1_to_crossbar_pct"), view.value("elapsed_cycles")
+    sms = view.launch.device.sm_count
+    if busy is None or elapsed is None or not sms:
+        return None
+    return busy / 100 * elapsed * sms
+
+
+def _requests(view: LaunchView) -> float | None:
+    """Those to shared memory by opcode; by wavefronts, which are more, if opcodes were not
+    counted."""
+    counts = [view.launch.number(metric) for metric in _REQUESTS]
+    shared = view.launch.number("shared_wavefronts")
+    if view.opcodes:
+        shared = view.executed(*_SHARED)
+    if shared is None or None in counts[:2]:
+        return None
+    return shared + sum(count for count in counts if count is not None)
+
+
+def _no_result(view: LaunchView) -> float:
+    """Share of the instructions that are not arithmetic on data. Without the machine code: all or
+    none, by whether a warp executes few."""
+    if view.code is not None:
+        value = sum(share for kind, share in view.code.mix if kind.value in ("value", "unknown"))
+        return 1 - value
+    each = instructions_per_warp(view)
+    return 1.0 if each is not None and each.value <= FEW_INSTRUCTIONS else 0.0
+
 
 BLOCK_LIMITS = {
     "registers": "block_limit_registers",

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from keet.analysis.hardware.ceilings import Ceiling, Ceilings, ceiling_of_rate
 from keet.analysis.hardware.rates import Peak, clock, first, per_second, positive
-from keet.analysis.hardware.tensor_load import path_share, real_share
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.limits import NEGLIGIBLE
 from keet.analysis.roofline.tensor import (
@@ -20,6 +19,8 @@ from keet.analysis.roofline.tensor import (
     TensorWork,
     has_pipe_alone,
     ledger_value,
+    path_share,
+    real_share,
     tensor_work,
 )
 from keet.catalog import throughputs

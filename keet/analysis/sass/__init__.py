@@ -6,8 +6,8 @@ often each byte is read.
     polynomials/    integer values as polynomials of thread, block and loop indices: `Evaluation`
     analyses/       one module per question about the code
     machine_code    all results for one launch, computed on first use: `MachineCode`
-    lines, inlined, streaming    results by source line, by calling line, for the whole launch
-    signature, launch_shape      names of pointer arguments; the shape of the launch
+    lines, streaming             results by source line and calling line; for the whole launch
+    signature                    names of pointer arguments
 
 The folders import only those above them. Only the modules next to the folders know a `Launch`;
 everything else is pure functions over instruction text and counts.

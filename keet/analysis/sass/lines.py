@@ -1,10 +1,19 @@
-"""Results by source line: its instructions, and their purposes."""
+"""Results by source line: its instructions, and their purposes. For accesses that were inlined
+from a header of the CUDA toolkit, the calling line.
+
+The line table has the header's line, which the user can't change. The address that is passed to
+such a function is computed at the line of the call.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
-from keet.analysis.sass.analyses.purpose import Purpose
+from keet.analysis.kernel.library import is_of_toolkit
+from keet.analysis.sass.analyses.purpose import Purpose, address_registers
+from keet.analysis.sass.instructions.opcodes import Role
+from keet.analysis.sass.instructions.operands import span
 from keet.analysis.sass.machine_code import MachineCode
 from keet.profile import Location
 
@@ -24,3 +33,49 @@ def line_mix(code: MachineCode) -> dict[Line, list[tuple[Purpose, int]]]:
 def positions_of(code: MachineCode, line: Location) -> list[int]:
     """Positions of the instructions that ran for a line, in the order of the code."""
     return [each for each in code.program.ran if code.location(each) == line]
+
+
+_ACCESSES = (Role.LOAD, Role.STORE, Role.ATOMIC, Role.COPY)
+_FAR = 64
+"""Most instructions that are followed back from an address."""
+
+
+def calling_line(code: MachineCode, position: int) -> Location | None:
+    """The line of the instruction; for an access within the toolkit, the line of the call."""
+    own = code.location(position)
+    each = code.program.code[position]
+    if own is None or not is_of_toolkit(own.file) or each.role not in _ACCESSES:
+        return own
+    # A memory descriptor is loaded at the kernel's start: it does not show the call.
+    descriptors = {name for one in each.operands for name in span(one.descriptor, 2)}
+    spent = set(address_registers(each)) - descriptors
+    read = code.program.values.read[position]
+    found = _outside(code, [value for name, value in read.items() if name in spent])
+    if found is None and each.role is Role.ATOMIC:  # the address is an argument of the kernel
+        found = _before(code, position)
+    return own if found is None else found
+
+
+def _before(code: MachineCode, position: int) -> Location | None:
+    """The line of the nearest instruction before that is outside of the toolkit: the compiler moves
+    little across an atomic."""
+    for at in range(position - 1, max(-1, position - 1 - _FAR), -1):
+        line = code.location(at)
+        if line is not None and not is_of_toolkit(line.file):
+            return line
+    return None
+
+
+def _outside(code: MachineCode, values: Iterable[int]) -> Location | None:
+    """The line of the nearest instructions outside of the toolkit that computed these values."""
+    seen: set[int] = set()
+    level = list(values)
+    while level and len(seen) < _FAR:
+        behind = {each for value in level for each in code.program.values.definitions(value)} - seen
+        seen |= behind
+        lines = {each: code.location(each) for each in sorted(behind)}
+        own = [line for line in lines.values() if line is not None and not is_of_toolkit(line.file)]
+        if own:
+            return own[-1]
+        level = [value for each in behind for value in code.program.values.read[each].values()]
+    return None

@@ -6,34 +6,42 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from keet.analysis.expanded_names import POWER
-from keet.analysis.sass.analyses.atomics import Atomic, atomics
+from keet.analysis.limits import POWER
+from keet.analysis.sass.analyses.address_patterns import Atomic, Merge, atomics, merges
 from keet.analysis.sass.analyses.blame import Wait, waits
-from keet.analysis.sass.analyses.compared_parameters import compared_parameters
+from keet.analysis.sass.analyses.data_dependent_loops import (
+    RetryLoop,
+    SearchLoop,
+    retry_loops,
+    search_loops,
+)
 from keet.analysis.sass.analyses.distinct_bytes import SECTOR
 from keet.analysis.sass.analyses.expansions import Expansion, expansions
 from keet.analysis.sass.analyses.loop_chains import LoopChains, loop_chains
-from keet.analysis.sass.analyses.loop_invariants import Invariant, invariants
-from keet.analysis.sass.analyses.multiples import Multiples, fast_powers, multiples
 from keet.analysis.sass.analyses.outer_products import OuterProducts, outer_products
 from keet.analysis.sass.analyses.packed_bytes import PackedBytes, packed_bytes
 from keet.analysis.sass.analyses.purpose import Purpose, mix, purposes
-from keet.analysis.sass.analyses.repeated_passes import with_passes
-from keet.analysis.sass.analyses.retry_loops import RetryLoop, retry_loops
+from keet.analysis.sass.analyses.repeated_work import (
+    Invariant,
+    Multiples,
+    fast_powers,
+    invariants,
+    multiples,
+)
 from keet.analysis.sass.analyses.reuse import (
     Access,
     PointerReuse,
     accesses,
+    compared_parameters,
     reuse_by_pointer,
+    with_passes,
     with_traffic,
 )
-from keet.analysis.sass.analyses.search_loops import SearchLoop, search_loops
 from keet.analysis.sass.analyses.wide_integers import wide_integers
-from keet.analysis.sass.analyses.widths import Merge, merges
 from keet.analysis.sass.flow.program import MOST_INSTRUCTIONS, SassProgram
 from keet.analysis.sass.instructions.opcodes import Role
-from keet.analysis.sass.launch_shape import LaunchShape, launch_shape
 from keet.analysis.sass.polynomials.evaluation import Evaluation
+from keet.analysis.sass.polynomials.symbols import LaunchShape, launch_shape
 from keet.analysis.sass.signature import pointer_names, pointers
 from keet.evidence import Sentence, constant
 from keet.profile import Absent, Launch, Location
@@ -208,7 +216,7 @@ class MachineCode:
 
 def machine_code(launch: Launch) -> MachineCode | Absent:
     """The launch's code for analysis, or why there is none."""
-    from keet.analysis.source_lines.hotspots import InstructionTable
+    from keet.analysis.source_lines import InstructionTable
 
     texts = launch.disassembly
     if isinstance(texts, Absent):

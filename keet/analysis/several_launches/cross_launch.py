@@ -23,13 +23,16 @@ from keet.analysis.limits import (
     SHORT_KERNEL_NS,
 )
 from keet.analysis.parameters import Parameter
-from keet.analysis.several_launches.clocks import different_clocks
-from keet.analysis.several_launches.round_trips import Link, RoundTrip, find_links, round_trips
 from keet.analysis.several_launches.traffic import (
     Benchmark,
+    Link,
+    RoundTrip,
     Traffic,
     are_alternatives,
     are_variants,
+    different_clocks,
+    find_links,
+    round_trips,
     written_and_read,
 )
 from keet.documents.document import live

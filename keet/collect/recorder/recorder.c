@@ -6,7 +6,7 @@
  * that crashes or is killed loses no more than its last launches.
  *
  * The file is a sequence of records: a tag and a length (4 bytes each), then the content, all in the
- * byte order of the machine. keet/collect/record_file.py reads it. Each batch of records is built in
+ * byte order of the machine. __init__.py, beside this file, reads it. Each batch of records is built in
  * memory and written at once: a child that was forked has no half of it to write.
  *
  * The structs used are those of old CUPTI versions: newer ones only add fields at the end, so one

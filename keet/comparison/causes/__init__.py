@@ -1,1 +1,1 @@
-"""Step 4: why the time changed: findings, parts of the account, units and source lines."""
+"""The last step: why the time changed: findings, parts of the account, units and source lines."""

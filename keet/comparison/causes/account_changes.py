@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from keet.analysis.account import UNKNOWN, TimePart
 from keet.comparison.causes.explained_pair import ExplainedPair, WeightedLaunch
-from keet.comparison.number_change import NumberChange
+from keet.comparison.numbers import NumberChange
 from keet.comparison.timing.pair_timing import Timing
 from keet.documents.diff import PartChangeDocument
 from keet.documents.document import live

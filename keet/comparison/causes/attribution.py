@@ -14,7 +14,7 @@ from keet.comparison.causes.account_changes import PartChange, leading_parts
 from keet.comparison.causes.explained_pair import ExplainedPair
 from keet.comparison.causes.finding_changes import changed_findings
 from keet.comparison.causes.line_changes import LineChange, LineCost, changed_lines, sampled_time
-from keet.comparison.number_change import NumberChange
+from keet.comparison.numbers import NumberChange
 from keet.comparison.timing.pair_timing import Timing
 from keet.documents.diff import AttributionDocument, AttributionKind, How
 from keet.documents.document import live

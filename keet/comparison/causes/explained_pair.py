@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from keet.analysis.ledger import Ledger
 from keet.catalog import metric_with_id
-from keet.comparison.number_change import LaunchTimes, NumberChange
+from keet.comparison.numbers import LaunchTimes, NumberChange
 from keet.comparison.timing.weighting import RunDoubt
 from keet.evidence import Evidence
 from keet.explanation.explanation_types import LaunchExplanation

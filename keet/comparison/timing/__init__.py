@@ -1,1 +1,1 @@
-"""Step 3: times of pairs and of the total, their noise, and what they are times of."""
+"""The third step: times of pairs and of the total, their noise, and what they are times of."""

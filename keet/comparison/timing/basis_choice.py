@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from keet.comparison.caveats.caveat import Caveat, advised, listed, note, weakens
-from keet.comparison.caveats.comparability import compare_launches
-from keet.comparison.pairing.pairs import Pairing
-from keet.comparison.pairing.sides import Side, all_captured
+from keet.comparison.caveat import Caveat, advised, listed, note, weakens
+from keet.comparison.comparability import compare_launches
+from keet.comparison.numbers import Numbers
+from keet.comparison.pairs import Pairing
+from keet.comparison.sides import Side, all_captured
 from keet.comparison.timing.pair_timing import Timing, total_timing
-from keet.comparison.timing.run_caveats import run_caveats
 from keet.comparison.timing.run_weighting import SIDES, RunWeighting
-from keet.comparison.timing.time_ledger import Numbers
+from keet.comparison.timing.time_caveats import run_caveats
 from keet.comparison.timing.weighting import (
     Weighting,
     weighting_without_tables,

@@ -8,24 +8,65 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from keet.comparison.caveats.caveat import Caveat, listed, note
-from keet.comparison.caveats.short_launches import short_launches
-from keet.comparison.caveats.work_per_launch import work_of_many_caveat
-from keet.comparison.pairing.pairs import Pairing
-from keet.comparison.pairing.sides import KernelGroup, Side, duration_of
+from keet.comparison.caveat import Caveat, listed, note, weakens
+from keet.comparison.comparability import work_of_many_caveat
+from keet.comparison.numbers import Numbers
+from keet.comparison.pairs import Pairing
+from keet.comparison.sides import KernelGroup, Side, duration_of
 from keet.comparison.timing.pair_timing import Timing, time_pair, total_timing
-from keet.comparison.timing.time_ledger import Numbers
 from keet.documents.diff import Basis
-from keet.evidence import Sentence
+from keet.evidence import Sentence, constant
 from keet.profile import Launch
+
+_ADDED_NS = 1200.0
+"""Added by ncu for starting and ending a launch: 0.4 to 1.4 us were measured on an H200 against
+CUPTI (docs/profiling.md), 1.2 us for a kernel of 1.2 us."""
+_SHORT_NS = 10_000.0
+"""Below this duration, ncu adds more than a tenth."""
+
+
+def short_launches(
+    pairing: Pairing, before: float, after: float, numbers: Numbers
+) -> Caveat | None:
+    """`before`, `after`: numbers of launches that the times cover. With equal numbers, ncu adds the
+    same to both sides, which does not change the sign."""
+    one, other = (_one_launch(pairing, which) for which in (0, 1))
+    if one is None or other is None or math.isclose(before, after) or min(one, other) >= _SHORT_NS:
+        return None
+    doubt = abs(_added(one) - _added(other))
+    word, shortest, wrong = ("before", one, "high") if one < other else ("after", other, "low")
+    text = Sentence(
+        "{kernel}: ncu adds about {added} to each launch, which takes {shortest} {word} including "
+        "that: the speed-up may be {factor:.1f}x too {wrong}",
+        kernel=pairing.kernel,
+        added=constant(_ADDED_NS, "ns", "time that ncu adds to a launch"),
+        shortest=numbers(f"average launch under ncu {word}", shortest, "ns"),
+        word=word,
+        factor=numbers("speed-up error from what ncu adds", math.exp(doubt), ""),
+        wrong=wrong,
+    )
+    return weakens("short_launches", text, doubt)
+
+
+def _one_launch(pairing: Pairing, which: int) -> float | None:
+    """Average time of a launch under ncu; None if a launch has none."""
+    times = [group.times for group in pairing.sides[which]]
+    known = [ns for each in times if each for ns in each]
+    return sum(known) / len(known) if known and all(times) else None
+
+
+def _added(ns: float) -> float:
+    """The logarithm of the measured time over the time without what ncu adds."""
+    return -math.log1p(-min(_ADDED_NS / ns, 0.5))
+
 
 _SIZE_CHANGED = ("work_per_launch", "launch_size", "launch_work", "problem_size")
 _ABOUT_TIMES = ("work_per_launch", "launch_counts")
-
 
 RunDoubt = Literal["replay", "unlike", "mixed"]
 """Why a launch does not show what its kernel would save in the run. `replay`: its replay took much
@@ -201,7 +242,10 @@ def _changes(pairs: Sequence[tuple[Pairing, Sequence[Caveat]]]) -> Iterator[NoTo
             "kernels were fused or split",
             [p for p, _ in pairs if p.how in ("fused", "split")],
         ),
-        ("the work per launch may have changed", [p for p, found in pairs if _resized(found)]),
+        (
+            "the work per launch may have changed",
+            [p for p, found in pairs if any(caveat.id in _SIZE_CHANGED for caveat in found)],
+        ),
         (
             "some kernels are in one report only",
             [p for p, _ in pairs if not (p.before and p.after)],
@@ -217,7 +261,3 @@ def _other_count(pairing: Pairing) -> bool:
         return False
     one, other = (sum(len(group.launches) for group in side) for side in pairing.sides)
     return one != other
-
-
-def _resized(caveats: Sequence[Caveat]) -> bool:
-    return any(caveat.id in _SIZE_CHANGED for caveat in caveats)

@@ -16,12 +16,11 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, Self
 
 from keet.corpus.batch.coordinator import Batch, BatchProgress, failed_record
-from keet.corpus.batch.file_analysis import Analyse
-from keet.corpus.batch.resume import ResumeState, StoredContent, resume_state
+from keet.corpus.batch.stored_files import ResumeState, StoredContent, resume_state
+from keet.corpus.batch.worker import Analyse
 from keet.corpus.batch.worker_pool import Pool, WorkerLimits
 from keet.corpus.discovery import ReportFile
-from keet.corpus.store.part_queue import PartQueue
-from keet.corpus.store.part_writer import write_part
+from keet.corpus.store.part_writer import PartQueue, write_part
 from keet.corpus.store.schema import STORE_FILE
 from keet.errors import KeetError, NotAvailable, one_line
 from keet.optional_packages import require

@@ -2,6 +2,10 @@
 
 If it crashes, only its current file is affected. It ends when stdin ends or its parent has died, so
 that no worker outlives a batch that was killed.
+
+A batch sends lists of tasks: one message for several small files, because a message costs more than
+sampling a file. A worker sends its answers one by one, in the order of the tasks, so that the batch
+knows which file a worker was reading when it died.
 """
 
 from __future__ import annotations
@@ -9,33 +13,152 @@ from __future__ import annotations
 import gc
 import hashlib
 import os
+import pickle
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal, NamedTuple
 
-from keet.corpus.batch.file_analysis import Analyse
-from keet.corpus.batch.messages import (
-    READY,
-    Analysed,
-    ContentSample,
-    Failed,
-    FileState,
-    Hashed,
-    Slice,
-    Task,
-    TaskResult,
-    WorkerAnswer,
-    read_frame,
-    write_frame,
-)
 from keet.corpus.discovery import status_of, table_file
-from keet.corpus.store.report_rows import FileRows
+from keet.corpus.store.report_rows import FileRows, slices_of
+from keet.corpus.store.schema import storable
 from keet.errors import IngestError, KeetError, UnreadableFile, one_line
 from keet.ingest.input.files import open_input
+
+Step = Literal["sample", "hash", "analyse"]
+
+
+class Task(NamedTuple):
+    number: int
+    step: Step
+    path: str
+    size: int = 0
+    """Bytes of the file when it was listed. A large file gets a message of its own."""
+
+
+class FileState(NamedTuple):
+    """Size and time of a file and of its run table before reading, to notice later changes."""
+
+    size: int
+    mtime_ns: int
+    run_table_size: int | None = None
+    """None: the file has no run table."""
+    run_table_mtime_ns: int | None = None
+
+
+class ContentSample(NamedTuple):
+    """A digest of three places of a file. Files with different samples are different."""
+
+    size: int
+    digest: bytes
+
+
+class Hashed(NamedTuple):
+    sha256: str
+
+
+class Slice(NamedTuple):
+    """Rows of some launches of a large report. The last rows come as `Analysed`."""
+
+    number: int
+    """From 0; a new attempt starts with 0 again."""
+    rows: FileRows
+
+
+class Analysed(NamedTuple):
+    """The rows of a report, or its last rows if slices came before."""
+
+    rows: FileRows
+    slices: int = 0
+    """Number of slices that came before."""
+
+
+class Failed(NamedTuple):
+    reason: str
+    """One line that ends with what to do."""
+
+
+TaskResult = ContentSample | Hashed | Slice | Analysed | Failed
+
+
+class WorkerAnswer(NamedTuple):
+    task: Task
+    result: TaskResult
+    seen: FileState | None
+    seconds: float
+    memory: int
+    """Resident size of the worker, in bytes."""
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the worker has finished the task."""
+        return not isinstance(self.result, Slice)
+
+
+READY = "ready"
+"""The first message of a worker: its imports are done."""
+
+
+# --- frames: a length, then a pickle; both ends are keet
+
+
+def write_frame(stream: IO[bytes], message: object) -> None:
+    data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    stream.write(len(data).to_bytes(8, "little") + data)
+    stream.flush()
+
+
+def read_frame(stream: IO[bytes]) -> object | None:
+    """None at the end of the stream, also in the middle of a frame: the writer died."""
+    size = stream.read(8)
+    data = stream.read(int.from_bytes(size, "little")) if len(size) == 8 else b""
+    if len(size) < 8 or len(data) < int.from_bytes(size, "little"):
+        return None
+    return pickle.loads(data)  # type: ignore[no-any-return]
+
+
+# --- the analysis of one file
+
+Analyse = Callable[[str], Iterable[FileRows]]
+"""From the path of a file to its rows; a large report comes in several slices."""
+
+_MAX_FINDINGS = 5
+"""Findings per launch, as in `keet explain`."""
+
+
+def analyse(path: str) -> Iterator[FileRows]:
+    return _analyse(path, sass=False)
+
+
+def analyse_with_sass(path: str) -> Iterator[FileRows]:
+    """The same with the machine code, as `keet batch --sass` asks for."""
+    return _analyse(path, sass=True)
+
+
+def _analyse(path: str, *, sass: bool) -> Iterator[FileRows]:
+    from keet.documents.document import json_line
+    from keet.explanation.analyst import explain
+    from keet.explanation.explain_document import launch_document
+    from keet.ingest import read_profile
+
+    read = read_profile(path)
+    # A snapshot names the report that it was made from; the store names the file that was read.
+    named = read.provenance._replace(path=storable(path))
+    profile = replace(read, provenance=named)
+    explanation = explain(profile, profile.launches, _MAX_FINDINGS, sass=sass, keep=False)
+    for rows in slices_of(explanation, lambda each: json_line(launch_document(explanation, each))):
+        yield rows._replace(
+            table_problem=profile.run_problem,
+            notes=named.notes,
+            origin_sha256=named.origin.sha256 if named.origin else None,
+        )
+
+
+# --- the process
 
 _CHUNK = 1 << 20
 _SAMPLE = 16 << 10
@@ -43,9 +166,6 @@ _MAX_GARBAGE = 20_000
 """New objects after which garbage is collected; a file makes some thousands."""
 _LONGEST_REASON = 500
 _STATM = Path("/proc/self/statm")
-
-
-# --- the process
 
 
 def serve(analyse: Analyse) -> None:

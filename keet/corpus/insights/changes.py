@@ -8,12 +8,11 @@ from statistics import median
 from typing import NamedTuple
 
 from keet.corpus.insights import noise
-from keet.corpus.insights.facts import FactBook, numbered
+from keet.corpus.insights.facts import FactBook, joined, numbered, spoken
 from keet.corpus.insights.metric_changes import moved_between
 from keet.corpus.insights.points import InsightSource, Point, with_metrics
 from keet.corpus.insights.series import Capture
 from keet.corpus.insights.sweeps import alike, limiters
-from keet.corpus.insights.wording import joined, spoken
 from keet.documents.insights import ChangeDocument, DatedDocument, InsightDocument
 from keet.evidence import Sentence
 

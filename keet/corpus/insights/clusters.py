@@ -7,10 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from keet.corpus.insights.facts import FactBook
+from keet.corpus.insights.facts import FactBook, counted, joined
 from keet.corpus.insights.points import InsightSource, literals
-from keet.corpus.insights.wording import counted, joined
-from keet.corpus.top.launch_filter import ALIKE, REPLAY_GAP
+from keet.corpus.store.launch_sql import ALIKE, REPLAY_GAP
 from keet.documents.insights import Basis, ClusterDocument, ClusterKernelDocument, InsightDocument
 from keet.evidence import Evidence, Sentence, constant
 from keet.findings import findings

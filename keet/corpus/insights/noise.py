@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from keet.comparison.timing import noise_model
+from keet.comparison.timing import pair_timing
 
 TIED = 2.0
 """Two times are equal up to so many standard deviations."""
@@ -21,11 +21,11 @@ WORTH_TELLING_OF_FEW = 1.5
 
 def between_sessions(duration_us: float) -> float:
     """Standard deviation of ln(ratio) of two captures in different sessions."""
-    return noise_model.deviation_across_days(1000 * duration_us)
+    return pair_timing.deviation_across_days(1000 * duration_us)
 
 
 def within_session(duration_us: float) -> float:
-    return noise_model.deviation_within_hour(1000 * duration_us)
+    return pair_timing.deviation_within_hour(1000 * duration_us)
 
 
 def differs(one_us: float, other_us: float, deviations: float = TIED) -> bool:

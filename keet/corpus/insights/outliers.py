@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from keet.corpus.insights import noise
-from keet.corpus.insights.facts import FactBook, numbered
+from keet.corpus.insights.facts import FactBook, counted, joined, numbered
 from keet.corpus.insights.metric_changes import moved_between
 from keet.corpus.insights.points import InsightSource, Point, literals, point_at
-from keet.corpus.insights.wording import counted, joined
 from keet.documents.insights import (
     InsightDocument,
     MovedDocument,

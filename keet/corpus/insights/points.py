@@ -21,11 +21,9 @@ from keet.corpus.insights.knob_names import (
     function_of,
     naming_of,
 )
-from keet.corpus.insights.wording import counted
-from keet.corpus.store.gpus import UNKNOWN_GPU, launches_by_gpu
+from keet.corpus.store.launch_sql import UNKNOWN_GPU, launches_by_gpu
 from keet.corpus.store.reader import QueryResult, Store
 from keet.corpus.store.schema import METRICS
-from keet.evidence import Sentence
 
 Shape = tuple[int | None, int | None, int | None]
 
@@ -109,7 +107,8 @@ class Point(NamedTuple):
 def read_points(store: InsightSource, kernels: Iterable[str]) -> list[Point]:
     """A point for each shape of these kernels (by full name) in each file, without launches that
     have no duration."""
-    narrow = [name for name in NARROW if name in _stored()]
+    stored = {spec.id for spec in METRICS}
+    narrow = [name for name in NARROW if name in stored]
     columns = ", ".join([*_TEXTS, *_OTHERS, *narrow])
     keys = ", ".join(_ALIKE)
     sql = f"""
@@ -138,7 +137,9 @@ def with_metrics(store: InsightSource, points: Iterable[Point]) -> list[Point]:
     names = [spec.id for spec in METRICS]
     found = dict(_looked_up(store, points, names))
     return [
-        point._replace(metrics={**point.metrics, **_numbers(found[_key(point)], names)})
+        point._replace(
+            metrics={**point.metrics, **_numbers(found[point.sha256, point.launch], names)}
+        )
         for point in points
     ]
 
@@ -167,7 +168,8 @@ def _looked_up(
     store: InsightSource, points: Sequence[Point], columns: Sequence[str]
 ) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
     for start in range(0, len(points), _AT_ONCE):
-        wanted = ", ".join(_row_literal(point) for point in points[start : start + _AT_ONCE])
+        some = points[start : start + _AT_ONCE]
+        wanted = ", ".join(f"({literals([point.sha256])}, {point.launch})" for point in some)
         table = store.query(
             f"SELECT report_sha256, launch_id, {', '.join(columns)} FROM {store.launches} "
             f"WHERE (report_sha256, launch_id) IN (VALUES {wanted})"
@@ -175,18 +177,6 @@ def _looked_up(
         for row in table.rows:
             cells = dict(zip(table.columns, row))
             yield (str(cells["report_sha256"]), int(cells["launch_id"])), cells
-
-
-def _row_literal(point: Point) -> str:
-    return f"({literals([point.sha256])}, {point.launch})"
-
-
-def _key(point: Point) -> tuple[str, int]:
-    return point.sha256, point.launch
-
-
-def _stored() -> set[str]:
-    return {spec.id for spec in METRICS}
 
 
 def _point(cells: Mapping[str, Any], narrow: Sequence[str], known: dict[Any, Any]) -> Point:
@@ -233,7 +223,10 @@ class StoreExtent(NamedTuple):
     files: int
     launches: int
     devices: tuple[str, ...]
-    notes: tuple[Sentence, ...]
+    undated: int
+    """Files without a date."""
+    silent: int
+    """Files without metrics of how busy the units were."""
 
 
 def kernel_batches(store: InsightSource, kernel: re.Pattern[str] | None) -> Iterator[list[str]]:
@@ -286,15 +279,4 @@ def extent_of(store: InsightSource, kernel: re.Pattern[str] | None) -> StoreExte
         f"FROM {store.launches} WHERE {where}"
     )
     files, launches, devices, undated, silent = table.rows[0]
-    return StoreExtent(files, launches, tuple(devices or ()), tuple(_notes(undated, silent)))
-
-
-def _notes(undated: int, silent: int) -> Iterator[Sentence]:
-    if undated:
-        files = counted(undated, "file has", "files have")
-        yield Sentence("{files} no date and can't be in a history", files=files)
-    if silent:
-        files = counted(silent, "file has", "files have")
-        yield Sentence(
-            "{files} no metrics of how busy the units were: the limiter is not known", files=files
-        )
+    return StoreExtent(files, launches, tuple(devices or ()), undated, silent)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
 from keet.corpus.insights.changes import ChangedHistory, change_insight, find_changes
 from keet.corpus.insights.clusters import find_clusters, run_times
-from keet.corpus.insights.facts import FactBook, numbered
+from keet.corpus.insights.facts import FactBook, counted, numbered
 from keet.corpus.insights.outliers import find_outliers
 from keet.corpus.insights.points import (
     InsightSource,
+    StoreExtent,
     ceilings_of,
     extent_of,
     kernel_batches,
@@ -60,7 +61,7 @@ def find_insights(
     ]
     insights = _with_ids(found)
     extent = extent_of(source, kernel)
-    notes = [*extent.notes, *runs.notes]
+    notes = [*_extent_notes(extent), *runs.notes]
     if left := len(measured) + len(clusters) + len(changes) + outliers.found - len(found):
         more = constant(left, "", "insights that are left out")
         notes.append(
@@ -76,6 +77,17 @@ def find_insights(
         notes=[*notes],
         grounding=InsightsGroundingDocument(numbers=numbers, verified=numbers, stray=[]),
     )
+
+
+def _extent_notes(extent: StoreExtent) -> Iterator[Sentence]:
+    if extent.undated:
+        files = counted(extent.undated, "file has", "files have")
+        yield Sentence("{files} no date and can't be in a history", files=files)
+    if extent.silent:
+        files = counted(extent.silent, "file has", "files have")
+        yield Sentence(
+            "{files} no metrics of how busy the units were: the limiter is not known", files=files
+        )
 
 
 def _across_files(

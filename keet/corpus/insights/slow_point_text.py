@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from keet.corpus.insights import noise
-from keet.corpus.insights.facts import FactBook
+from keet.corpus.insights.facts import FactBook, joined, spoken
 from keet.corpus.insights.metric_changes import (
     SM_ACTIVE,
     CounterDifference,
@@ -20,7 +20,6 @@ from keet.corpus.insights.metric_changes import (
 )
 from keet.corpus.insights.points import Point
 from keet.corpus.insights.sweeps import MeasuredSweep
-from keet.corpus.insights.wording import joined, spoken
 from keet.documents.insights import Fact, SweepDocument
 from keet.evidence import Sentence
 

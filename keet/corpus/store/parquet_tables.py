@@ -1,19 +1,23 @@
-"""Writes rows as Parquet files with duckdb, one file per table of the store."""
+"""Writes rows as Parquet files with duckdb: the tables of a store, and metrics of one report."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keet.corpus.store.database import cursor, with_one_thread
 from keet.corpus.store.report_rows import Row
 from keet.corpus.store.schema import TABLES, StoreColumn, storable
-from keet.corpus.store.views import as_pattern, quoted
+from keet.corpus.store.views import as_pattern, cursor, quoted, with_one_thread
+from keet.files import replacing
+from keet.optional_packages import require
 
 if TYPE_CHECKING:
     import duckdb
+
 
 TABLES_OF_ROWS = ("launches", "findings", "account")
 _GROUP_ROWS = 2_048
@@ -81,7 +85,10 @@ def _array(column: StoreColumn, values: Sequence[Any]) -> Any:
     if column.type in _INTEGERS:
         return _integers(values, _INTEGERS[column.type])
     texts = np.empty(len(values), dtype=object)
-    texts[:] = values if _is_ascii(values) else [_text(value) for value in values]
+    if _is_ascii(values):
+        texts[:] = values
+    else:
+        texts[:] = [None if value is None else storable(str(value)) for value in values]
     return texts
 
 
@@ -91,10 +98,6 @@ def _is_ascii(values: Sequence[Any]) -> bool:
         return all(map(str.isascii, values))
     except TypeError:  # None, or not a text
         return False
-
-
-def _text(value: Any) -> str | None:
-    return None if value is None else storable(str(value))
 
 
 def _numbers(values: Sequence[float | None]) -> Any:
@@ -114,3 +117,40 @@ def _integers(values: Sequence[int | None], beyond: int) -> Any:
     kept = [value if value is not None and -beyond <= value < beyond else None for value in values]
     numbers = np.array([value or 0 for value in kept], dtype=np.int64)
     return np.ma.masked_array(numbers, mask=[value is None for value in kept])
+
+
+_AT_ONCE = 200
+"""Rows per INSERT: single rows take ten times as long."""
+_METRIC_TYPES = {"launch": "BIGINT", "number": "DOUBLE"}
+
+
+def write_parquet(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write metric rows. Text values go into a column of their own: a column has one type.
+
+    Raises OSError if `path` can't be written, and NotAvailable without duckdb.
+    """
+    duckdb = require("duckdb", "batch")
+    columns = [*("number" if column == "value" else column for column in header), "text"]
+    definition = ", ".join(f'"{c}" {_METRIC_TYPES.get(c, "VARCHAR")}' for c in columns)
+    marks = f"({', '.join('?' * len(columns))})"
+    values = (_split_value(header, row) for row in rows)
+    with tempfile.TemporaryDirectory(prefix="keet-") as folder:
+        made = Path(folder) / "metrics.parquet"
+        with duckdb.connect() as connection:
+            connection.execute(f"CREATE TABLE metrics ({definition})")
+            while some := list(islice(values, _AT_ONCE)):
+                given = [cell for row in some for cell in row]
+                connection.execute(
+                    f"INSERT INTO metrics VALUES {', '.join([marks] * len(some))}", given
+                )
+            connection.execute(f"COPY metrics TO '{made}' (FORMAT parquet)")
+        with replacing(path) as file:
+            file.write(made.read_bytes())
+
+
+def _split_value(header: Sequence[str], row: Sequence[object]) -> list[object]:
+    at = header.index("value")
+    text = row[at] if isinstance(row[at], str) else None
+    cells = list(row)
+    cells[at] = None if text is not None else row[at]
+    return [*cells, text]

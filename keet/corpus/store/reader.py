@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
 
 from keet.corpus.store.damage import DamagedPart, damaged_parts, visibly_damaged
-from keet.corpus.store.database import Scratch
 from keet.corpus.store.part_writer import FileRecord
 from keet.corpus.store.schema import FILE_COLUMNS, PARTS, STORE_FILE, part_folders
 from keet.corpus.store.version import StoreVersion, read_version
-from keet.corpus.store.views import as_pattern, create_views, quoted, views_of
+from keet.corpus.store.views import Scratch, as_pattern, create_views, quoted, views_of
 from keet.errors import DamagedReport, KeetError, NotAvailable, UsageError
 from keet.formatting import count_noun
 from keet.optional_packages import require

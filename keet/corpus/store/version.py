@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.corpus.store.checksums import read_regular, table_file
+from keet.corpus.store.damage import read_regular, table_file
 from keet.corpus.store.schema import SCHEMA_VERSION, STORE_FILE, part_folders, tables_of
 from keet.errors import DamagedReport, UnsupportedVersion, UsageError
 

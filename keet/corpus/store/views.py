@@ -1,4 +1,4 @@
-"""Creates the SQL views of a store, which hide superseded and repeated rows of its parts.
+"""The SQL views of a store, which hide superseded and repeated rows, and keet's own database.
 
 Parts never change, so a report that was analysed again has rows in two parts, and so has a report
 that two machines analysed at the same time. The views show the newest content of each path once.
@@ -8,10 +8,15 @@ Usually the manifest shows that no rows repeat, and then the views are plain sca
 
 from __future__ import annotations
 
+import json
+import os
+import secrets
+import tempfile
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from functools import cache
+from itertools import count, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from keet.corpus.store.schema import (
     LAUNCHES,
@@ -23,10 +28,95 @@ from keet.corpus.store.schema import (
     mark_of,
     tables_of,
 )
-from keet.corpus.store.unmasked_parts import MASKED_CELLS, create_functions
+from keet.masking import masked
+from keet.optional_packages import require
 
 if TYPE_CHECKING:
     import duckdb
+
+# --- the database for keet's own SQL: writing parts and reading the manifest. Creating a database
+# takes as long as writing a small part, so it is kept, one per process. SQL of users runs in a
+# separate database, which can read only the store (`reader`).
+
+_scratch_numbers = count()
+
+
+def cursor() -> duckdb.DuckDBPyConnection:
+    """A new connection to the database of this process, for one thread."""
+    return _database(os.getpid()).cursor()
+
+
+@cache
+def _database(process: int) -> duckdb.DuckDBPyConnection:  # noqa: ARG001 - one per process, also after a fork
+    made: duckdb.DuckDBPyConnection = require("duckdb", "batch").connect()
+    spill = Path(tempfile.gettempdir()).absolute() / f"keet-{secrets.token_hex(8)}"
+    made.execute("SET temp_directory = $1", [str(spill)])
+    return made
+
+
+def with_one_thread() -> duckdb.DuckDBPyConnection:
+    """A separate database for data larger than memory: duckdb buffers row groups per thread, so one
+    thread needs the least memory."""
+    made: duckdb.DuckDBPyConnection = require("duckdb", "batch").connect(config={"threads": 1})
+    return made
+
+
+class Scratch:
+    """A cursor with its own tables and views, which are removed with it."""
+
+    def __init__(self) -> None:
+        self.connection = cursor()
+        self._name = f"scratch_{next(_scratch_numbers)}"
+        self.connection.execute(f"ATTACH ':memory:' AS {self._name}")
+        self.connection.execute(f"USE {self._name}")
+
+    def close(self) -> None:
+        """May be called while a result is being read; the cursor can't be used afterwards."""
+        self.connection.close()
+        with cursor() as other:
+            other.execute(f"DETACH {self._name}")
+
+
+# --- secrets in parts that an older keet wrote: parts never change, so this is done when reading.
+# Newer parts contain only masked texts; their names show it (`columns_mark`).
+
+_MASKED_CELLS = """
+REPLACE (
+    keet_masked(command_line) AS command_line,
+    keet_masked(nvtx) AS nvtx,
+    CASE WHEN command_line IS NULL THEN explanation
+        ELSE keet_masked_document(command_line, explanation) END AS explanation
+)
+"""
+
+
+def _create_functions(connection: duckdb.DuckDBPyConnection) -> None:
+    """The SQL functions of `_MASKED_CELLS`; they run only for columns that a query uses."""
+    connection.create_function("keet_masked", masked, ["VARCHAR"], "VARCHAR")
+    connection.create_function(
+        "keet_masked_document", _masked_document, ["VARCHAR", "VARCHAR"], "VARCHAR"
+    )
+
+
+def _masked_document(command_line: str, document: str) -> str:
+    """An explanation repeats the command line of its report in hints."""
+    if masked(command_line) == command_line:
+        return document
+    try:
+        return json.dumps(_masked_texts(json.loads(document)), ensure_ascii=False)
+    except ValueError:
+        return masked(document)
+
+
+def _masked_texts(value: Any) -> Any:
+    if isinstance(value, str):
+        return masked(value)
+    if isinstance(value, dict):
+        return {name: _masked_texts(part) for name, part in value.items()}
+    return [_masked_texts(part) for part in value] if isinstance(value, list) else value
+
+
+# --- the views
 
 _WHENCE = ", filename = true, file_row_number = true"
 
@@ -178,7 +268,7 @@ def create_views(
     by_mark = {mark: list(some) for mark, some in groupby(sorted(parts, key=mark_of), mark_of)}
     _set_files(connection, tables, {mark: some[:1] for mark, some in by_mark.items()})
     if "launches" in tables and set(by_mark) - {columns_mark()}:
-        create_functions(connection)
+        _create_functions(connection)
     connection.execute("CREATE SCHEMA parts")
     for name in tables:
         connection.execute(f"CREATE VIEW parts.{name} AS {_scan(name, list(by_mark), _WHENCE)}")
@@ -233,7 +323,7 @@ def _scan(name: str, marks: Sequence[str], options: str = "") -> str:
 
 
 def _cells(name: str, mark: str) -> str:
-    return f"* {MASKED_CELLS}" if name == "launches" and mark != columns_mark() else "*"
+    return f"* {_MASKED_CELLS}" if name == "launches" and mark != columns_mark() else "*"
 
 
 def _no_rows(name: str, *, whence: bool) -> str:

@@ -7,6 +7,7 @@ page has one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
@@ -23,8 +24,24 @@ from keet.safe_text import one_line
 
 ROWS = 500
 """Rows of a table: with so many kernels, a page stays below 6 MB."""
-FIGURES: dict[str, str] = {}
-"""Kinds of figures, and the function of this package that draws each: `account.account_figure`."""
+FIGURES = {
+    "AccountFigure": "account.draw_account",
+    "AccountTree": "account.draw_tree",
+    "AccountsFigure": "diff.draw_accounts",
+    "CaptureFigure": "capture.draw_capture",
+    "EvidenceFigure": "evidence.draw_evidence",
+    "FactsFigure": "launch_facts.draw_facts",
+    "HistoryFigure": "insights.draw_history",
+    "ListingFigure": "source.listing.draw_listing",
+    "ReportsFigure": "insights.draw_reports",
+    "RooflineFigure": "roofline.draw_roofline",
+    "RulesFigure": "rules.draw_rules",
+    "SidesFigure": "diff.draw_sides",
+    "SweepFigure": "insights.draw_sweep",
+}
+"""Kinds of figures, and the functions of this package that draw them."""
+_ID = re.compile(r' id="([^"]*)"')
+_LINK = re.compile(r'<a href="#([^"]*)"[^>]*>(.*?)</a>', re.DOTALL)
 _TAGS = {"strong": "b", "model": "b", "italic": "em", "underline": "ins", "code": "code"}
 _CLASSES = {
     "name": "mono break",
@@ -49,14 +66,26 @@ def html_page(shown: Page) -> str:
     return page(
         shown.title,
         bar(one_line(shown.name), [(to, one_line(text)) for to, text in shown.links], *tools),
-        write.all(body),
+        _with_targets(write.all(body)),
         footer=[element("p", html_words(foot.words)) for foot in feet if _is_shown(foot)],
     )
 
 
 def html_blocks(shown: Iterable[Block]) -> Html:
-    """The blocks without a page around them, for a notebook and for figures that hold blocks."""
+    """The blocks without a page around them, for a notebook."""
+    return _with_targets(html_part(shown))
+
+
+def html_part(shown: Iterable[Block]) -> Html:
+    """Blocks inside of a page, which may link to other parts of it."""
     return _Writer().all(shown)
+
+
+def _with_targets(html: Html) -> Html:
+    """Links whose targets are not on the page become text: a page links to each source line, and
+    listings show those that there is room for."""
+    ids = {*_ID.findall(html)}
+    return Html(_LINK.sub(lambda link: link[0] if link[1] in ids else link[2], html))
 
 
 def html_words(words: Words) -> Html:
@@ -70,6 +99,9 @@ def _span(span: Span) -> Html:
     looks = span.look.split()
     is_name = {"code", "name", "place"}.intersection(looks)
     html = fragment(one_line(span.text)) if is_name else prose(span.text)
+    if "path" in looks:  # breaks behind its folders, and elsewhere only where there is no other way
+        parts = re.findall(r"[^/\\]+[/\\]*|[/\\]+", one_line(span.text))
+        html = fragment([element("span", part) for part in parts])
     classes = _classes(span.look)
     tag = next((_TAGS[look] for look in looks if look in _TAGS), "span" if classes else "")
     tip = one_line(span.tip) or None
@@ -150,8 +182,8 @@ class _Writer:
             element("tbody", [element("tr", _cells(block.columns, row)) for row in block.rows]),
             element("tfoot", foot) if foot else None,
             class_=block.kind or None,
-            data_sortable=block.has_heading,
-            data_filter=True,
+            data_sortable=block.has_heading and block.is_sortable,
+            data_filter=block.is_sortable,
         )
         caption = element("p", prose(block.caption), class_="muted") if block.caption else None
         return fragment(scrolling(block.name or "Table", table), caption)
@@ -183,13 +215,11 @@ class _Writer:
             )
             for number, line in zip(numbers, block.lines)
         ]
-        if not block.copied:
-            return element("pre", element("code", lines), class_="patch", **_region("Code"))
-        key = f"code-{next(self._numbers)}"
-        code = element("code", lines, id=key)
+        kind = "context" if block.language == "markdown" else "patch"
+        key = block.anchor or (f"code-{next(self._numbers)}" if block.copied else None)
         return fragment(
-            element("p", _copier(key, block.copied)),
-            element("pre", code, class_="patch", **_region("Code")),
+            element("p", _copier(key, block.copied)) if key and block.copied else None,
+            element("pre", element("code", lines, id=key), class_=kind, **_region("Code")),
         )
 
     def command(self, block: blocks.Command) -> Content:

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, zip_longest
 from typing import NamedTuple
 
-from keet.comparison.causes.line_alignment import in_order
-from keet.comparison.causes.line_changes import NOTHING, LineCost, SideLines, match_files
+from keet.comparison.causes.line_changes import NOTHING, LineCost, SideLines, in_order, match_files
 from keet.formats.html.heat import STEPS
 from keet.profile.launch import Location
 

@@ -1,18 +1,26 @@
-"""Opens the files that a user names: regular files only, so that nothing hangs or fills memory."""
+"""Opens what a user names: files, standard input and the folder of `--source`.
+
+Only regular files, so that nothing hangs or fills memory. Standard input has the same limits; large
+input goes to an unnamed temporary file.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
+from functools import cached_property
+from itertools import chain
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import BinaryIO, NamedTuple
 
-from keet.errors import UnreadableFile
-from keet.ingest.input.report_bytes import WholeReport
+from keet.errors import UnreadableFile, UsageError
+from keet.files import STDIN
+from keet.ingest.input.report_bytes import WholeReport, spooled
 
 HEAD = 4096
 """Bytes that are enough to recognise every format."""
@@ -22,7 +30,7 @@ MAX_EXPORT = 64 << 20
 """Largest text that ncu or nsys printed, in bytes: parsing takes up to 16 times that in memory. The
 largest public one seen has less than 5 MB."""
 
-_KINDS = (
+_SPECIAL_FILES = (
     (stat.S_ISDIR, "a directory", "name a report in it: keet show DIR/REPORT"),
     (stat.S_ISFIFO, "a pipe", "save the report to a file first"),
     (stat.S_ISCHR, "a device", "name a report file"),
@@ -85,7 +93,7 @@ def open_input(path: Path) -> InputFile:
 
 
 def _refuse_special(path: Path, mode: int) -> None:
-    for is_kind, what, remedy in _KINDS:
+    for is_kind, what, remedy in _SPECIAL_FILES:
         if is_kind(mode):
             raise UnreadableFile(path, f"this is {what}, not a report", remedy)
 
@@ -97,7 +105,8 @@ def open_regular(path: Path) -> BinaryIO:
 def open_descriptor(path: Path) -> int:
     """Open without blocking: the file may have become a pipe since it was checked."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _binary())
+        others = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(path, os.O_RDONLY | others)
     except OSError as problem:
         raise UnreadableFile(path, _reason(problem), "check the file's permissions") from None
     try:
@@ -108,10 +117,6 @@ def open_descriptor(path: Path) -> int:
         os.close(descriptor)
         raise
     return descriptor
-
-
-def _binary() -> int:
-    return int(getattr(os, "O_BINARY", 0))
 
 
 def _reason(problem: OSError | ValueError) -> str:
@@ -127,3 +132,134 @@ def printable_path(path: Path) -> str:
 
 def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+# --- standard input
+
+_CHUNK = 1 << 20
+_FEWER = "profile fewer launches: ncu --launch-skip N --launch-count N"
+_PIPE = "pipe one in: cat report.ncu-rep | keet explain -"
+_already_read: dict[int, tuple[object, WholeReport]] = {}
+"""Content by stream id: `keet diff - --launch 0:3` reads the same report for both sides."""
+
+
+def read_once(limit_for: Callable[[bytes], int | None]) -> WholeReport:
+    """All of standard input. `limit_for` gets the first bytes and returns the allowed size in
+    bytes, or raises if keet does not read such a file. Raises `UnreadableFile`."""
+    stream = _standard_input()
+    if id(stream) not in _already_read:
+        _already_read[id(stream)] = stream, _read_standard_input(stream, limit_for)
+    return _already_read[id(stream)][1]
+
+
+def _read_standard_input(stream: BinaryIO, limit_for: Callable[[bytes], int | None]) -> WholeReport:
+    head = _read_from(stream, HEAD)
+    if not head:
+        raise UnreadableFile(STDIN, "standard input is empty", _PIPE)
+    limit = limit_for(head)
+
+    def check(total: int) -> None:
+        if limit is not None and total > limit:
+            raise UnreadableFile(
+                STDIN, f"it has more than the {limit / 1e6:.0f} MB that keet reads", _FEWER
+            )
+
+    return spooled(chain([head], iter(lambda: _read_from(stream, _CHUNK), b"")), STDIN, check)
+
+
+def _standard_input() -> BinaryIO:
+    """Refuses a terminal: keet would wait forever for a report."""
+    stream = sys.stdin
+    if stream is None or stream.closed:
+        raise UnreadableFile(STDIN, "standard input is closed", _PIPE)
+    if stream.isatty():
+        raise UnreadableFile(STDIN, "standard input is a terminal, not a report", _PIPE)
+    return stream.buffer
+
+
+def _read_from(stream: BinaryIO, size: int) -> bytes:
+    try:
+        return stream.read(size)
+    except OSError as problem:
+        reason = (problem.strerror or str(problem)).lower()
+        raise UnreadableFile(STDIN, f"standard input can't be read ({reason})", _PIPE) from None
+
+
+# --- sources, for reports that do not embed them
+
+_MAX_SOURCE_FILES = 100_000
+_MAX_SOURCE_BYTES = 8 << 20
+_SOURCE_SUFFIXES = frozenset(
+    (
+        *(".c", ".cc", ".cpp", ".cxx", ".cu", ".cuh", ".h", ".hh", ".hpp", ".hxx", ".hcu", ".hip"),
+        *(".inl", ".inc", ".ipp", ".tpp", ".tcc", ".def", ".cl", ".f", ".for", ".f90", ".f95"),
+        *(".cuf", ".py", ".pyx", ".jl", ".rs", ".mojo", ".mlir", ".ttir", ".ptx"),
+    )
+)
+
+
+def is_source(name: str) -> bool:
+    """By its name: a report must not make keet read keys or settings beside the sources."""
+    return not name.startswith(".") and Path(name).suffix.lower() in _SOURCE_SUFFIXES
+
+
+class SourceFolder:
+    """Finds a file by the end of the path that the compiler recorded.
+
+    `/build/proj/src/a/k.cu` is found as `DIR/src/a/k.cu`: the candidate with the longest common end
+    is taken. If two are equally good, neither is taken, since one of them would be wrong.
+    """
+
+    def __init__(self, root: Path) -> None:
+        if not root.is_dir():
+            raise UsageError(f"--source {root}: there is no such folder; name the sources' root")
+        self.root = root
+
+    @cached_property
+    def _files(self) -> Mapping[str, list[Path]]:
+        found: dict[str, list[Path]] = {}
+        count = 0
+        for folder, subfolders, names in os.walk(self.root):
+            subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+            for name in sorted(filter(is_source, names)):
+                found.setdefault(name, []).append(Path(folder, name))
+            count += len(names)
+            if count > _MAX_SOURCE_FILES:
+                raise UsageError(
+                    f"--source {self.root}: more than {_MAX_SOURCE_FILES:,} files; "
+                    "name a smaller folder"
+                )
+        return found
+
+    def text_of(self, recorded: str) -> str | None:
+        parts = _recorded_parts(recorded)
+        candidates = self._files.get(parts[-1], []) if parts else []
+        scored = sorted(((_shared_tail(parts, path), path) for path in candidates), reverse=True)
+        if not scored or (len(scored) > 1 and scored[0][0] == scored[1][0]):
+            return None
+        return _source_text(scored[0][1])
+
+
+def _recorded_parts(recorded: str) -> tuple[str, ...]:
+    windows = "\\" in recorded
+    return (PureWindowsPath(recorded) if windows else PurePosixPath(recorded)).parts
+
+
+def _shared_tail(parts: tuple[str, ...], path: Path) -> int:
+    shared = 0
+    for recorded, here in zip(reversed(parts), reversed(path.parts)):
+        if recorded != here:
+            break
+        shared += 1
+    return shared
+
+
+def _source_text(path: Path) -> str | None:
+    try:
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > _MAX_SOURCE_BYTES:
+            return None
+        with open_regular(path) as file:
+            text = file.read().decode("utf-8", errors="replace")
+        return text.replace("\r\n", "\n").replace("\r", "\n")
+    except (OSError, UnreadableFile):
+        return None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from keet.ingest.code.code_object import CodeObject
+from keet.ingest.code_object import CodeObject
 from keet.ingest.input.report_bytes import ReportBytes
 from keet.ingest.ncu_rep.completeness import release_of
 from keet.ingest.ncu_rep.container import ContainerBlock, ContainerEntry, EntryKind

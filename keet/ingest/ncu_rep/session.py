@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from keet.ingest.ncu_rep.instances import read_value
+from keet.ingest.ncu_rep.metrics import read_value
 from keet.ingest.protobuf import ProtoMessage
 from keet.profile import Device, RawMetric, Value, is_measurement
 

@@ -22,10 +22,11 @@ from keet.ingest.printed.details_page import (
     check_count,
     dim3,
     estimated_gain,
+    is_count,
     page_of,
     rule_result,
+    whole,
 )
-from keet.ingest.printed.numbers import is_count, whole
 from keet.safe_text import bounded_line
 
 DETAILS_EXPORT = "ncu --import REPORT --csv > FILE"

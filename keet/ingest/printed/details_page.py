@@ -7,8 +7,10 @@ catalog's `details` has those that did not; a row with any other label keeps its
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,8 +19,6 @@ from keet.errors import DamagedReport, UnreadableFile
 from keet.evidence import Sentence, report_number
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.ingest.ncu_rep.session import device_from_metrics
-from keet.ingest.printed.numbers import Notation, is_malformed_number, notation_of, printed_value
-from keet.ingest.printed.rule_counts import counts_in_rules
 from keet.profile import (
     Absent,
     Device,
@@ -37,6 +37,125 @@ from keet.profile import (
 )
 from keet.safe_text import bounded_line
 from keet.units import parse_unit
+
+# --- numbers as ncu prints them: grouped by thousands, two decimals, in the user's locale
+
+LONGEST_NUMBER = 40
+"""Characters: ncu prints 64-bit numbers with separators in less."""
+
+_GROUPING = re.compile(r"(?<=\d)[\u00a0\u202f'’ ](?=\d{3}(?!\d))")
+"""Thousands separators that can't be decimal signs."""
+_POINT = re.compile(r"-?(?:\d+|\d{1,3}(?:,\d{3})+)\.\d{1,2}|-?\d{1,3}(?:,\d{3}){2,}", re.A)
+_COMMA = re.compile(r"-?(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}|-?\d{1,3}(?:\.\d{3}){2,}", re.A)
+_GROUPED_BY_COMMA = re.compile(r"-?\d{1,3},\d{3}", re.A)
+_GROUPED_BY_POINT = re.compile(r"-?\d{1,3}\.\d{3}", re.A)
+_NUMBER = re.compile(r"[+-]?((\d{1,3}(,\d{3})+|\d+)(\.\d+)?|\.\d+)(e[+-]?\d+)?", re.I | re.A)
+_WITH_PARTS = re.compile(r"(\S+) \(.*\)")
+_LIKE_A_NUMBER = re.compile(r"[+-]?[\d.,]*\d[\d.,]*", re.A)
+_SWAPPED = str.maketrans(".,", ",.")
+
+
+class Notation(Enum):
+    """The decimal sign."""
+
+    POINT = "point"
+    COMMA = "comma"
+
+
+def notation_of(texts: Iterable[str]) -> Notation | None:
+    """The notation of a file's numbers; None if they contradict each other.
+
+    ncu prints two decimals or none, and groups of three digits: `1.234` is a whole number of a
+    locale with a decimal comma, unless other numbers of the file show that it is not.
+    """
+    clear: set[Notation] = set()
+    likely: set[Notation] = set()
+    for text in map(_plain, texts):
+        if len(text) > LONGEST_NUMBER:
+            continue
+        if _POINT.fullmatch(text):
+            clear.add(Notation.POINT)
+        elif _COMMA.fullmatch(text):
+            clear.add(Notation.COMMA)
+        elif _GROUPED_BY_COMMA.fullmatch(text):
+            likely.add(Notation.POINT)
+        elif _GROUPED_BY_POINT.fullmatch(text):
+            likely.add(Notation.COMMA)
+    found = clear or likely or {Notation.POINT}
+    return found.pop() if len(found) == 1 else None
+
+
+def _plain(text: str) -> str:
+    """Without ncu's additions: `(!)` before an uncertain number, and instances after it."""
+    text = text.strip().removeprefix("(!)").strip()
+    with_parts = _WITH_PARTS.fullmatch(text)
+    return _GROUPING.sub("", with_parts[1] if with_parts else text)
+
+
+def printed_value(cell: str, notation: Notation = Notation.POINT) -> Value:
+    """A cell as number, text or None: `1,234.50`, `CachePreferNone`, `n/a`."""
+    text = _plain(cell)
+    lower = text.lower()
+    if lower in ("", "n/a", "no data"):
+        return None
+    if lower in ("nan", "-nan", "inf", "-inf"):
+        return float(lower.replace("-nan", "nan"))
+    number = text.translate(_SWAPPED) if notation is Notation.COMMA else text
+    if len(number) > LONGEST_NUMBER or not _NUMBER.fullmatch(number):
+        return cell
+    plain = number.replace(",", "")
+    return int(plain) if is_count(plain.lstrip("+-")) else float(plain)
+
+
+def is_malformed_number(value: Value) -> bool:
+    """Whether a cell looks like a number, but not like one that ncu prints."""
+    return isinstance(value, str) and _LIKE_A_NUMBER.fullmatch(_plain(value)) is not None
+
+
+def is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def whole(text: str | None) -> int | None:
+    """The number of a stream or device; None if the text is not one."""
+    return int(text) if text and len(text) < LONGEST_NUMBER and is_count(text) else None
+
+
+# --- sector counts of global accesses, which the page has only in the message of a rule. One form
+# of message is parsed, whose numbers equal the report's metrics exactly.
+
+_SECTORS_RULE = "UncoalescedGlobalAccess"
+_SECTORS_MESSAGE = re.compile(
+    r"This (?:kernel|workload) has uncoalesced global accesses resulting in a total of "
+    r"(\d{1,18}) excessive sectors \((\d{1,3})% of the total (\d{1,18}) sectors\)",
+    re.ASCII,
+)
+_SECTORS_TOTAL = "memory_l2_theoretical_sectors_global"
+_SECTORS_IDEAL = "memory_l2_theoretical_sectors_global_ideal"
+_SECTORS_EXCESS = "derived__memory_l2_theoretical_sectors_global_excessive"
+
+
+def counts_in_rules(rules: Iterable[RuleResult]) -> Mapping[str, RawMetric]:
+    """Counts by ncu's metric names; empty if no message has them, or if messages differ."""
+    found = {_sector_counts(rule.message) for rule in rules if rule.rule == _SECTORS_RULE} - {None}
+    if len(found) != 1:
+        return {}
+    excess, total = found.pop() or (0, 0)
+    counts = {_SECTORS_TOTAL: total, _SECTORS_IDEAL: total - excess, _SECTORS_EXCESS: excess}
+    return {name: RawMetric(count, "sector") for name, count in counts.items()}
+
+
+def _sector_counts(message: str) -> tuple[int, int] | None:
+    """Excessive and all sectors; None if the percentage does not fit the two counts."""
+    match = _SECTORS_MESSAGE.match(message)
+    if match is None:
+        return None
+    excess, percent, total = map(int, match.groups())
+    fits = total > 0 and excess <= total and abs(Fraction(100 * excess, total) - percent) <= 1
+    return (excess, total) if fits else None
+
+
+# --- launches of a page
 
 MOST_LAUNCHES = 100_000
 """Of an export. Chosen by judgement: no public export seen has 5 MB."""

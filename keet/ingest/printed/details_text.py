@@ -21,8 +21,8 @@ from keet.ingest.printed.details_page import (
     estimated_gain,
     page_of,
     rule_result,
+    whole,
 )
-from keet.ingest.printed.numbers import whole
 from keet.safe_text import bounded_line
 
 _SECTION = re.compile(r"Section: (\S.*)")

@@ -15,8 +15,16 @@ from typing import NamedTuple
 from keet.errors import DamagedReport
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.ingest.ncu_rep.session import device_from_metrics
-from keet.ingest.printed.details_page import RAW_EXPORT, check_count, dim3, kernel_name
-from keet.ingest.printed.numbers import is_count, is_malformed_number, printed_value, whole
+from keet.ingest.printed.details_page import (
+    RAW_EXPORT,
+    check_count,
+    dim3,
+    is_count,
+    is_malformed_number,
+    kernel_name,
+    printed_value,
+    whole,
+)
 from keet.profile import (
     Absent,
     Device,

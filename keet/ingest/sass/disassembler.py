@@ -2,24 +2,232 @@
 
 `prefetch` starts the child process in the background, before the text is needed. Launches that ran
 the same code share one text.
+
+The cache is on disk, by the hash of the code: fetching takes a second, reading a few ms. It has one
+file per function, in `code/` of keet's cache folder. Branch targets are addresses in the profiled
+process; the cache stores them relative to the function's start, so that the entry fits every report
+with the same code. If the folder or a file is unusable, the text is fetched again.
+`KEET_CODE_CACHE=0` switches the cache off.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+import hashlib
+import json
+import os
+import re
+import secrets
+import zlib
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import chain
-from typing import Protocol
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
-from keet.ingest.code.functions import Function
+from keet.files import cache_folder
+from keet.ingest.code_object import Function
+from keet.ingest.input.report_bytes import HeldBytes
+from keet.ingest.ncu_rep.container import ContainerBlock
 from keet.ingest.ncu_rep.report_file import CodeKey, NcuRepFile
 from keet.ingest.sass.nvidia_reader import NOT_INSTALLED, Disassembly, known_code, reader_identity
-from keet.ingest.sass.partial_report import PartialReport, partial_report
-from keet.ingest.sass.sass_cache import SassCache, open_cache
 from keet.profile import Absent
 from keet.profile.launch import NO_COUNTS
 
+# --- a large report cut down to some launches: NVIDIA's reader loads a report as a whole
+
+
+class PartialReport(NamedTuple):
+    """The bytes of a report, and the number that each launch has in it."""
+
+    data: bytes
+    numbers: Mapping[int, int]
+
+
+def partial_report(
+    file: NcuRepFile, launches: Sequence[int], code: Iterable[CodeKey]
+) -> PartialReport:
+    """A report with these launches, the code that they ran, and what all launches share. A report
+    that is in memory is returned as a whole.
+
+    Blocks are copied unchanged: those of the launches and of the code, and those with a part of
+    the session or a table of names. Some of these contain other launches, too.
+    """
+    if isinstance(file.source, HeldBytes):
+        return PartialReport(file.source.data, {number: number for number in launches})
+    wanted = {file.results[number].start for number in launches}
+    wanted |= {entry.start for key in code for entry in file.code_entries.get(key, ())}
+    stops = [*(block.start for block in file.blocks[1:]), file.source.size]
+    kept = {block.start: stop for block, stop in zip(file.blocks, stops) if _is_kept(block, wanted)}
+    spans = [(0, file.blocks[0].start), *kept.items()]
+    data = b"".join(_copied(file, *span) for span in spans)
+    return PartialReport(data, _new_numbers(file, launches, kept))
+
+
+def _is_kept(block: ContainerBlock, wanted: set[int]) -> bool:
+    shared = block.sessions or block.strings
+    return bool(shared) or any(entry.start in wanted for entry in block.entries)
+
+
+def _copied(file: NcuRepFile, start: int, stop: int) -> bytes:
+    data, at = file.source.piece(start, stop)
+    return data[at : at + stop - start]
+
+
+def _new_numbers(
+    file: NcuRepFile, launches: Sequence[int], kept: Mapping[int, int]
+) -> dict[int, int]:
+    """The new number of each launch: launches are numbered in the order of the copied blocks."""
+    present = [n for n, block in enumerate(file.owners) if block.start in kept]
+    places = {number: place for place, number in enumerate(present)}
+    return {number: places[number] for number in launches}
+
+
+# --- the cache
+
+_CACHE_FORMAT = "1"
+"""Part of the key: change it whenever the format of an entry changes."""
+_CACHE_LIMIT = 64 << 20
+"""Bytes of all entries: some thousand functions. One with 6,700 instructions takes 56 kB."""
+_MAX_TEXT = 64 << 20
+"""Bytes of one decompressed entry: more is damage."""
+_PRIVATE = 0o600
+_SUFFIX, _PARTIAL = ".sass", ".partial"
+_CACHE_OFF = ("0", "off", "no", "false")
+
+_ADDRESS = re.compile(r"0x([0-9a-f]{9,16})(?![0-9a-f])")
+"""Numbers of more than 32 bits: code addresses. Immediates of instructions are shorter."""
+_LOWEST_ADDRESS = 1 << 32
+_TARGET = re.compile(r"<\+([0-9a-f]+)>")
+
+
+def open_cache(reader: str) -> SassCache | None:
+    """The cache for one version of NVIDIA's reader; None if caching is switched off."""
+    if os.environ.get("KEET_CODE_CACHE", "").strip().lower() in _CACHE_OFF:
+        return None
+    return SassCache(cache_folder() / "code", reader)
+
+
+class SassCache:
+    """Safe for concurrent processes: entries are created by one rename and never change."""
+
+    def __init__(self, folder: Path, reader: str, *, limit: int = _CACHE_LIMIT) -> None:
+        self._folder = folder
+        self._reader = reader
+        self._limit = limit
+
+    def find(self, function: Function) -> dict[int, str] | None:
+        """The text at each of the function's addresses; None if it is missing or damaged."""
+        if function.identity is None:
+            return None
+        path = self._path(function.identity)
+        try:
+            packed = path.read_bytes()
+            lines = _unpack(packed, path.stem, function)
+        except (OSError, ValueError, KeyError, TypeError, zlib.error, RecursionError):
+            return None
+        if lines is None:
+            return None
+        with suppress(OSError):  # the least recently used entries are removed first
+            os.utime(path)
+        return dict(zip(function.addresses, lines, strict=True))
+
+    def store(self, function: Function, texts: Mapping[int, str]) -> None:
+        """Store the text if it covers the whole function."""
+        lines = [texts.get(address) for address in function.addresses]
+        whole = [line for line in lines if line is not None and "\n" not in line]
+        if function.identity is None or len(whole) != len(lines):
+            return
+        path = self._path(function.identity)
+        with suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _write(path, _pack(path.stem, function, whole))
+            self._remove_oldest()
+
+    def _path(self, identity: str) -> Path:
+        key = "\0".join([_CACHE_FORMAT, self._reader, identity])
+        return self._folder / f"{hashlib.sha256(key.encode()).hexdigest()}{_SUFFIX}"
+
+    def _remove_oldest(self) -> None:
+        """Reduce the cache to 90 % of the limit, so that not every new entry has to clean up."""
+        files = sorted(self._files())
+        excess = sum(size for _, size, _ in files) - self._limit
+        if excess <= 0:
+            return
+        excess += self._limit // 10
+        for _, size, path in files:
+            if excess <= 0:
+                break
+            excess -= size
+            with suppress(OSError):
+                path.unlink()
+
+    def _files(self) -> Iterator[tuple[float, int, Path]]:
+        """Time of last use, size and path of each entry, and of files left by killed processes."""
+        for entry in os.scandir(self._folder):
+            if entry.name.endswith((_SUFFIX, _PARTIAL)):
+                with suppress(OSError):
+                    known = entry.stat(follow_symlinks=False)
+                    yield known.st_mtime, known.st_size, Path(entry.path)
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Readable by its owner only, since it is the user's code. Raises OSError."""
+    partial = path.with_name(f"{secrets.token_hex(8)}{_PARTIAL}")
+    try:
+        with os.fdopen(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE), "wb") as f:
+            f.write(content)
+        partial.replace(path)
+    finally:
+        with suppress(OSError):
+            partial.unlink()
+
+
+def _pack(key: str, function: Function, lines: Sequence[str]) -> bytes:
+    text = "\n".join(lines)
+    relative = _relative(text, function) if function.movable else None
+    document = {
+        "key": key,
+        # The start address for which the text is valid; null means any.
+        "start": None if relative is not None else function.start,
+        "text": text if relative is None else relative,
+    }
+    return zlib.compress(json.dumps(document).encode(), 1)
+
+
+def _unpack(packed: bytes, key: str, function: Function) -> list[str] | None:
+    """None if the entry does not fit the function; raises one of many errors if it is damaged."""
+    unpacker = zlib.decompressobj()
+    document = json.loads(unpacker.decompress(packed, _MAX_TEXT))
+    if not unpacker.eof or document["key"] != key:
+        return None
+    start, text = document["start"], document["text"]
+    if start not in (None, function.start):
+        return None
+    lines: list[str] = (text if start is not None else _absolute(text, function)).split("\n")
+    return lines if len(lines) == len(function.addresses) else None
+
+
+def _relative(text: str, function: Function) -> str | None:
+    """The text with the function's addresses relative to its start. None if that is not safe: if a
+    large number is not one of them, or if addresses are so low that an immediate could be one."""
+    start, last = function.start, function.addresses[-1]
+    if start < _LOWEST_ADDRESS or "<+" in text:
+        return None
+    distances = [int(match[1], 16) - start for match in _ADDRESS.finditer(text)]
+    if any(not 0 <= distance <= last - start for distance in distances):
+        return None
+    return _ADDRESS.sub(lambda match: f"<+{int(match[1], 16) - start:x}>", text)
+
+
+def _absolute(text: str, function: Function) -> str:
+    return _TARGET.sub(lambda match: f"0x{function.start + int(match[1], 16):x}", text)
+
+
 Code = Mapping[int, str] | Absent
+
+
+# --- the text of launches
 
 
 class CodeUser(Protocol):
@@ -46,7 +254,10 @@ class _Fetch:
     def __init__(self, report: PartialReport, missing: Mapping[int, Sequence[Function]]) -> None:
         self._missing = missing
         self._numbers = report.numbers
-        questions = {report.numbers[n]: _addresses(m) for n, m in missing.items()}
+        questions = {
+            report.numbers[number]: [address for each in functions for address in each.addresses]
+            for number, functions in missing.items()
+        }
         self._disassembly = Disassembly(report.data, questions)
 
     def finish(self, cache: SassCache | None) -> Mapping[int, Code]:
@@ -59,10 +270,6 @@ class _Fetch:
                 for function in functions:
                     cache.store(function, texts)
         return found
-
-
-def _addresses(functions: Iterable[Function]) -> list[int]:
-    return [address for function in functions for address in function.addresses]
 
 
 class Disassembler:

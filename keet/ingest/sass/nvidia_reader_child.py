@@ -4,7 +4,7 @@ keet asks it for disassembly. For the test that compares keet's reader with NVID
 answers metrics, rules, NVTX ranges and source locations.
 
 Gets a folder with `report.ncu-rep` and `question.json`, and writes one JSON answer to stdout. Does
-not import keet, so that it starts fast. Started only by `reader_process.py`.
+not import keet, so that it starts fast. Started only by `nvidia_reader.py`.
 """
 
 from __future__ import annotations

@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 
 from keet_tools.tool_input import ToolInput, scope_of
 
-from keet.agent.explain_launch import ModelLaunchResult, explain_launch
+from keet.agent.answering import ModelLaunchResult, answer_question, explain_launch
 from keet.agent.model.messages import ChatReply, ChatRequest, ModelFault, ModelToolCall, TokenCount
+from keet.agent.model.transcript import Transcript
 from keet.agent.options import ModelLimits
-from keet.agent.privacy.redaction import Redaction, Redactor
-from keet.agent.question_answer import answer_question
-from keet.agent.recorded.transcript import Transcript
+from keet.agent.redaction import Redaction, Redactor
 from keet.agent.session import ModelSession, estimate
 from keet.documents.model_explanation import ModelExplanation
 from keet.evidence import Prose

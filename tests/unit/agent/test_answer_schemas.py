@@ -206,8 +206,8 @@ def test_no_reply_takes_quadratic_time() -> None:
     code = """
 import json, re
 from keet.agent.answer_schemas import Conclusion, NoAnswer, expressions_of, understand
-from keet.agent.edits.comments import without_figures
-from keet.agent.privacy.redaction import _CUT
+from keet.agent.edits.edit_placer import without_figures
+from keet.agent.redaction import _CUT
 for text in ("```{" * 250_000, "```json " * 100_000, "{" * 1_000_000, '{"a": ' * 100_000):
     try:
         understand(text, Conclusion)

@@ -13,10 +13,9 @@ from functools import cache, partial
 import pytest
 
 from keet.agent.model import bounded_client
-from keet.agent.model.bounded_client import MOST_BYTES, decoded
+from keet.agent.model.bounded_client import MOST_BYTES, MOST_CALLS, UnusableReply, decoded, reduced
 from keet.agent.model.messages import ChatMessage, ChatReply, ChatRequest, ModelFault
 from keet.agent.model.providers import connect
-from keet.agent.model.reply_reduction import MOST_CALLS, UnusableReply, reduced
 from keet.agent.model.settings import ModelSpec
 from tests.hostile_behaviours import (
     BEHAVIOURS,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from keet.agent.model.cache import Cache, CachedChat, key
 from keet.agent.model.messages import (
     ChatMessage,
     ChatReply,
@@ -16,7 +17,6 @@ from keet.agent.model.messages import (
     ModelToolCall,
     TokenCount,
 )
-from keet.agent.recorded.cache import Cache, CachedChat, key
 
 REQUEST = ChatRequest((ChatMessage("user", "Why?"),))
 REPLY = ChatReply(
@@ -185,7 +185,7 @@ def test_a_row_that_keet_did_not_write_is_ignored(path: Path, text: str) -> None
 
 def test_several_processes_at_once(path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from keet.agent.recorded.cache import Cache\n"
+        "import sys; from pathlib import Path; from keet.agent.model.cache import Cache\n"
         "from keet.agent.model.messages import ChatReply, TokenCount\n"
         "c = Cache(Path(sys.argv[1]), patience_s=20)\n"
         "for n in range(15): c.put(f'{sys.argv[2]}-{n}', ChatReply('x', (), TokenCount(1, 1)))\n"

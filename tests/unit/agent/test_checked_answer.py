@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from keet.agent.model.messages import ModelFault
 from keet.agent.options import ModelLimits
+from keet.analysis.time_model import TimeModel
+from keet.diagnosis.claim_evaluation import check_cause
+from keet.documents.model_explanation import Authorship, CauseDocument
+from tests.model_parts import usage
 from tests.unit.agent.conversations import (
     READING,
     SUMMARY,
+    Talk,
     asked,
     cause,
     conclusion,
     corrections,
+    explained,
     talk,
 )
 
@@ -204,3 +212,266 @@ def test_a_repair_beyond_the_budget_leaves_sentences_unchecked() -> None:
     )
     assert len(done.chat.requests) == 2
     assert str(done.model_explanation.summary).endswith(f"[unchecked] {FREE}")
+
+
+HALF = {"kind": "instructions", "of": "all", "needed": "inst_executed / 2"}
+SERIES = "series_eval/slow"
+READS = {"purpose": "Evaluates series.", "hypotheses": []}
+
+
+def series(*causes: Any, objections: Any = ()) -> Talk:
+    """The analyst sees nothing left to gain there but by fewer instructions."""
+    said = {"summary": "It computes.", "causes": list(causes), "objections": list(objections)}
+    return talk(READS, said, {"corrections": []}, sample=SERIES)
+
+
+def only(done: Talk) -> CauseDocument:
+    (found,) = done.model_explanation.causes
+    return found
+
+
+def pipe(**parts: Any) -> dict[str, Any]:
+    told = {"text": "Half of the terms are computed again.", "because": ["issue_active_pct > 80"]}
+    return {"finding": "pipe_saturated", **told, **parts, "text": "Terms are computed again."}
+
+
+def test_a_supported_claim_leads_if_the_analyst_has_no_finding() -> None:
+    done = series(pipe(claim=HALF, file="slow.cu", line=9))
+    before, each = done.before.launches[0], done.found.each
+    assert before.verdict.healthy
+    claim = only(done).claim
+    assert claim is not None
+    assert (claim.supported, claim.is_backed) == (True, True)
+    assert claim.possible == pytest.approx(2, abs=0.3)
+    assert (each.findings[0].id, each.findings[0].origin) == ("pipe_saturated", "model")
+    assert each.verdict.by == "model, computed by keet"
+    assert each.verdict.headline != before.verdict.headline
+    assert each.verdict.healthy is None
+    assert "slow.cu:9" in each.verdict.headline
+    assert done.model_explanation.leads
+    assert done.model_explanation.analyst_headline == before.verdict.headline
+
+
+OBJECTIONS = [
+    {"finding": name, "text": "No.", "because": ["duration > 0 us"]}
+    for name in ("latency_bound", "integer_overhead", "sfu_bound", "redundant_traffic")
+]
+
+
+@pytest.mark.parametrize("objections", [(), OBJECTIONS])
+def test_a_bare_share_does_not_lead(objections: Any) -> None:
+    """A model can write any number: the finding is listed behind keet's own headline."""
+    bare = {"kind": "redundant", "removed": "0.9"}
+    done = series(pipe(claim=bare), objections=objections)
+    claim = only(done).claim
+    assert claim is not None
+    assert (claim.supported, claim.is_backed) == (True, False)
+    assert done.found.each.verdict == done.before.launches[0].verdict
+    assert not done.model_explanation.leads
+
+
+def test_an_unconfirmed_amount_is_added_to_a_roofline_headline() -> None:
+    """Each byte is read once; that most of them need not be there, only the source can tell."""
+    said = {
+        "summary": "It streams.",
+        "causes": [
+            {
+                "finding": "redundant_traffic",
+                "text": "The input is constant.",
+                "because": ["dram_bytes_read"],
+                "claims": [
+                    {"kind": "bytes", "of": "DRAM", "needed": "dram_bytes_read / 4"},
+                    {"kind": "bytes", "of": "L2", "needed": "dram_bytes_read / 4"},
+                ],
+            }
+        ],
+    }
+    done = talk(READS, said, sample="pair_reduce/slow")
+    before, each = done.before.launches[0], done.found.each
+    assert before.verdict.healthy
+    assert not done.model_explanation.leads
+    assert each.verdict.by == "keet"
+    assert each.verdict.headline.startswith(before.verdict.headline)
+    assert each.verdict.headline.endswith(
+        "The model claims redundant traffic, which the report does not confirm."
+    )
+
+
+@pytest.mark.parametrize(
+    ("share", "is_derived"),
+    [
+        ("issue_active_pct / 2", True),
+        ("0.9 * duration / duration", False),
+        ("1 - inst_executed / (2 * inst_executed)", False),
+        ("0.9", False),
+    ],
+)
+def test_a_share_is_derived_if_it_depends_on_evidence(share: str, is_derived: bool) -> None:
+    claim = only(series(pipe(claim={"kind": "redundant", "removed": share}))).claim
+    assert claim is not None
+    assert (claim.claim.is_derived, claim.is_backed) == (is_derived, is_derived)
+    if is_derived:
+        assert claim.claim.removed == pytest.approx(0.43, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    "fact", ["duration * 0 + 82 us", "issue_active_pct / issue_active_pct * 82 %"]
+)
+def test_a_fact_that_does_not_depend_on_evidence_is_rejected(fact: str) -> None:
+    found = only(series(pipe(because=["issue_active_pct > 80", fact])))
+    assert "does not depend" in (found.problem or "")
+
+
+@pytest.mark.parametrize(
+    ("claim", "why"),
+    [
+        ({"kind": "bytes", "of": "DRAM", "needed": "no_such_name * 4 B"}, "there is no"),
+        ({"kind": "instructions", "needed": "inst_executed > 4"}, "is a comparison"),
+        ({"kind": "instructions", "needed": "5 us"}, "an amount of bytes, instructions"),
+        ({"kind": "instructions", "needed": "1 / 0"}, "divides by zero"),
+        ({"kind": "instructions", "of": "all", "needed": "inst_executed * 2"}, ""),
+        ({"kind": "instructions", "of": "all", "removed": "-3"}, ""),
+        ({"kind": "instructions", "of": "all", "removed": "1e9"}, ""),
+        ({"kind": "instructions", "of": "nonsense", "removed": "0.5"}, ""),
+        ({"kind": "parallelism", "of": "blocks", "needed": "4"}, "is claimed as"),
+    ],
+)
+def test_a_claim_that_can_not_be_computed_stays_an_opinion(claim: Any, why: str) -> None:
+    done = series(pipe(claim=claim))
+    found = only(done).claim
+    assert found is not None
+    assert not found.supported
+    assert why in found.reason
+    assert done.found.each.verdict == done.before.launches[0].verdict
+    assert done.found.each.findings == done.before.launches[0].findings
+
+
+@pytest.mark.parametrize("kind", ["", "magic", "BYTES of everything"])
+def test_an_unknown_kind_is_no_amount(kind: str) -> None:
+    """It is then a cause without one, with the forecast of keet's own candidate, if any."""
+    found = only(series(pipe(claim={"kind": kind, "needed": "1"}))).claim
+    assert found is not None
+    assert found.claim.kind == "cause"
+    assert not found.supported
+
+
+def test_a_contradicted_cause_keeps_its_problem() -> None:
+    """The grid fills every SM several times."""
+    said = cause("small_grid", because=["waves_per_sm"], claim={"kind": "parallelism", "of": "blocks", "needed": "9999"})  # fmt: skip
+    done = talk(READS, conclusion(causes=[said]))
+    found, absent = only(done), check_cause("small_grid", TimeModel(done.before.launches[0].view))
+    assert absent is not None
+    assert (found.problem, found.claim) == (absent[0], None)
+    assert [each.id for each in done.found.each.findings] == ["shared_bank_conflict"]
+
+
+@pytest.mark.parametrize("because", [[], ["kTile > 2"]])
+def test_a_cause_without_a_measured_fact_is_an_opinion(because: list[str]) -> None:
+    said = cause(because=because, text="Neighbours read the same bank.")
+    found = only(talk(READS, conclusion(causes=[said])))
+    assert found.problem == "it names no measured fact"
+    assert found.claim is None
+
+
+def test_a_place_must_be_a_line_of_the_kernel() -> None:
+    causes = [
+        cause(file=file, line=line)
+        for file, line in (("slow.cu", 43), ("/any/slow.cu", "43"), ("slow.cu", 4300), ("x.cu", 43))
+    ]
+    done = talk(READS, conclusion(causes=causes))
+    assert [each.where for each in done.model_explanation.causes] == ["slow.cu:43"] * 2 + [None] * 2
+
+
+def test_a_cause_that_agrees_changes_nothing() -> None:
+    done = talk(READS, conclusion(causes=[cause(file="slow.cu", line=43)]))
+    each, before = done.found.each, done.before.launches[0]
+    assert each.verdict == before.verdict
+    assert [f.id for f in each.findings] == [f.id for f in before.findings]
+    assert not done.model_explanation.leads
+
+
+# --- objections
+
+
+REDUNDANT = {
+    "finding": "redundant_traffic",
+    "text": "Tiles are loaded again.",
+    "because": ["dram_bytes_read"],
+    "claim": {"kind": "redundant", "removed": "0.3"},
+}
+
+
+def objection(*because: str) -> dict[str, Any]:
+    told = {"finding": "shared_bank_conflict", "text": "The conflicts are hidden by other work."}
+    return {**told, "because": list(because)}
+
+
+def tiles(*objections: Any, causes: Any = (REDUNDANT,)) -> Talk:
+    """The analyst blames bank conflicts; the model's claim is expected to gain less."""
+    said = {"summary": "It waits.", "causes": list(causes), "objections": list(objections)}
+    return talk(READS, said, {"corrections": []})
+
+
+def test_an_objection_with_facts_ranks_the_finding_lower() -> None:
+    alone, disputed = tiles(), tiles(objection("bank_conflict_share < 70"))
+    ids = [each.id for each in alone.found.each.findings]
+    assert ids == ["shared_bank_conflict", "redundant_traffic"]
+    assert not alone.model_explanation.leads
+    each = disputed.found.each
+    assert [each.id for each in each.findings] == list(reversed(ids))
+    assert each.verdict.by == "model, computed by keet"
+    assert "redundant work" in each.verdict.headline
+    assert disputed.model_explanation.leads
+    assert (
+        disputed.model_explanation.analyst_headline == disputed.before.launches[0].verdict.headline
+    )
+
+
+def test_a_finding_moved_to_the_front_is_marked_as_the_models() -> None:
+    """Both findings are the analyst's; which one leads is the model's choice."""
+    (before,) = explained("row_norms/slow")
+    first, second = (finding.id for finding in before.launches[0].findings)
+    said = {
+        "summary": "It waits.",
+        "causes": [{"finding": second, "text": "It waits for loads.", "because": ["duration"]}],
+        "objections": [{"finding": first, "text": "It is not.", "because": ["duration > 1 us"]}],
+    }
+    done = talk(READS, said, sample="row_norms/slow")
+    assert [each.id for each in done.found.each.findings] == [second, first]
+    assert done.found.each.verdict.by == "model, computed by keet"
+
+
+@pytest.mark.parametrize(
+    "because", [(), ("bank_conflict_share > 99",), ("kNoSuch > 1",), ("2 > 1",), ("kTile > 1",)]
+)
+def test_an_objection_without_facts_moves_nothing(because: tuple[str, ...]) -> None:
+    done = tiles(objection(*because))
+    (found,) = done.model_explanation.objections
+    assert found.problem is not None
+    assert done.found.each.findings[0].id == "shared_bank_conflict"
+    assert done.found.each.verdict == done.before.launches[0].verdict
+
+
+def test_an_objection_without_a_cause_of_its_own_moves_nothing() -> None:
+    done = tiles(objection("bank_conflict_share < 70"), causes=())
+    assert [each.problem for each in done.model_explanation.objections] == [None]
+    assert done.found.each.findings == done.before.launches[0].findings
+    assert done.found.each.verdict == done.before.launches[0].verdict
+
+
+# --- JSON and text
+
+
+def test_json_and_text_agree() -> None:
+    """The verdict of the document is the headline of the page, with the mark in both."""
+    from keet.explanation.explain_document import explain_document
+
+    done = series(pipe(claim=HALF))
+    author = Authorship("fake", usage(2, 0, 0, 0, "unknown", 0.0), None, None)
+    told = done.before._replace(launches=(done.found.each,), author=author)
+    document = explain_document(told).to_dict()
+    (launch,) = document["launches"]
+    assert launch["verdict"]["headline"] == done.found.each.verdict.headline
+    assert launch["verdict"]["by"] == "model, computed by keet"
+    assert launch["findings"][0]["id"] == "pipe_saturated"
+    assert launch["verdict"]["analyst_headline"] == done.before.launches[0].verdict.headline

@@ -14,13 +14,6 @@ import pytest
 
 from keet.agent.edits import compiling, nvcc
 from keet.agent.edits import confinement as confining
-from keet.agent.edits.compiler_output import (
-    errors_in,
-    flags_asked_for,
-    kernel_named,
-    kernels_in,
-    plain_name,
-)
 from keet.agent.edits.compiling import (
     BuildOptions,
     Builds,
@@ -33,7 +26,17 @@ from keet.agent.edits.compiling import (
     find_nvcc,
 )
 from keet.agent.edits.confinement import Kind, kind_of_confinement, project_of
-from keet.agent.edits.nvcc import Headers, architecture, headers_for, own_files
+from keet.agent.edits.nvcc import (
+    Headers,
+    architecture,
+    errors_in,
+    flags_asked_for,
+    headers_for,
+    kernel_named,
+    kernels_in,
+    own_files,
+    plain_name,
+)
 from keet.agent.edits.patch_making import LineReplacement, Patch, place_changes
 from keet.agent.source.source_listing import kernel_files
 from keet.analysis.launch_view import LaunchView
@@ -208,7 +211,7 @@ def test_a_compiler_sees_no_other_file(
         for n, leak in enumerate(LEAKS, 1)
     )
     stand_in(tmp_path, f"{body}\nexit 1", monkeypatch)
-    monkeypatch.setattr("keet.agent.edits.compiler_output.MOST_ERRORS", len(LEAKS))
+    monkeypatch.setattr("keet.agent.edits.nvcc.MOST_ERRORS", len(LEAKS))
     result = compile_source({"/opt/src/k.cu": KERNEL}, "/opt/src/k.cu", SM_90)
     assert isinstance(result, CompileProblem)
     assert [error.line for error in result.errors] == list(range(1, len(LEAKS) + 1))
@@ -221,7 +224,7 @@ def test_a_compiler_gets_the_sources_and_no_variables(
     monkeypatch.setenv("SECRET_TOKEN", SECRET)
     body = 'echo "$main(1): error: $(head -1 $main) $(env | tr "\\n" " ")"; exit 1'
     stand_in(tmp_path, body, monkeypatch)
-    monkeypatch.setattr("keet.agent.edits.compiler_output.LONGEST_ERROR", 10_000)
+    monkeypatch.setattr("keet.agent.edits.nvcc.LONGEST_ERROR", 10_000)
     result = compile_source({"k.cu": KERNEL}, "k.cu", SM_90)
     assert isinstance(result, CompileProblem)
     assert "__global__ void scale" in result.message

@@ -17,6 +17,7 @@ import pytest
 
 from keet.agent.model import process as model_process
 from keet.agent.model import worker as model_worker
+from keet.agent.model.cache import Cache, CachedChat
 from keet.agent.model.messages import (
     ChatMessage,
     ChatReply,
@@ -29,10 +30,8 @@ from keet.agent.model.messages import (
     request_from,
 )
 from keet.agent.model.process import BEGIN, ModelProcess
-from keet.agent.model.settings import ModelSpec
-from keet.agent.model.time_limit import TimeLimit, default_limit
+from keet.agent.model.settings import ModelSpec, TimeLimit, default_limit
 from keet.agent.options import ModelOptions
-from keet.agent.recorded.cache import Cache, CachedChat
 from tests.hostile_behaviours import Behaviour, Connection, answer, never_answers, reply
 from tests.hostile_servers import serving
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.agent.edits.patch_file import patch_file
+from keet.agent.edits.patch_making import patch_file
 from keet.documents.model_explanation import EditDocument
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.agent.edits import patch_making
+from keet.agent.edits.line_search import LIMIT_NEAR
 from keet.agent.edits.patch_making import (
     LineReplacement,
     Misfit,
@@ -23,7 +24,6 @@ from keet.agent.edits.patch_making import (
     parse_diff,
     place_changes,
 )
-from keet.agent.edits.similar_lines import LIMIT_NEAR
 from keet.agent.edits.unified_diff import applied, diff_names
 
 ROOT = Path(__file__).parents[3]

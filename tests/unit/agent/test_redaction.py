@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from keet.agent import prompts
-from keet.agent.privacy.redaction import Redactor
+from keet.agent.redaction import Redactor
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation
 from keet.ingest import read_profile

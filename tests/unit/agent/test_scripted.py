@@ -19,10 +19,10 @@ from keet.agent.model.messages import (
     TokenCount,
     ToolSpec,
 )
+from keet.agent.model.scripted import ScriptedChat, exception_of, open_script
 from keet.agent.model.settings import ModelSpec
+from keet.agent.model.transcript import Transcript
 from keet.agent.open_model import open_chat
-from keet.agent.recorded.scripted import ScriptedChat, exception_of, open_script
-from keet.agent.recorded.transcript import Transcript
 
 ASK = ChatRequest((ChatMessage("user", "Why?"),))
 TOOLS = (ToolSpec("read_source", "Lines.", {"type": "object"}),)

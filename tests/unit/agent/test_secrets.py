@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.agent.privacy import secrets
-from keet.agent.privacy.secrets import key_in, quotable, remember_url, scrub, scrub_document
+from keet.agent import secrets
+from keet.agent.secrets import key_in, quotable, remember_url, scrub, scrub_document
 from keet.masking import shapes
 from tests.hostile_behaviours import HIDDEN, in_base64
 
@@ -313,5 +313,5 @@ PUMPS = [
 @pytest.mark.slow
 def test_no_text_takes_quadratic_time() -> None:
     """They take seconds each; by the square, they would take hours."""
-    code = f"import os; os.environ['A_TOKEN'] = {SECRET!r}\nfrom keet.agent.privacy.secrets import key_in, scrub\nfor pump in {PUMPS!r}: scrub(pump * (1_000_000 // len(pump))); key_in(pump * (50_000 // len(pump)))"
+    code = f"import os; os.environ['A_TOKEN'] = {SECRET!r}\nfrom keet.agent.secrets import key_in, scrub\nfor pump in {PUMPS!r}: scrub(pump * (1_000_000 // len(pump))); key_in(pump * (50_000 // len(pump)))"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=600)

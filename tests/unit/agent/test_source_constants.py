@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from keet.agent.source.code_parts import c_tokens
 from keet.agent.source.constant_expressions import MacroFunction, NotConstantError, Scope, evaluate
 from keet.agent.source.constants import (
     Constant,
@@ -13,7 +14,6 @@ from keet.agent.source.constants import (
     source_constants,
     source_literals,
 )
-from keet.agent.source.tokens import c_tokens
 from keet.ingest import read_profile
 from tests.unit.agent.source_launch import launch_of
 

@@ -17,7 +17,7 @@ from keet.agent.model.messages import (
     TokenCount,
     ToolSpec,
 )
-from keet.agent.recorded.transcript import Transcript, read_transcript, replies_of, request_text
+from keet.agent.model.transcript import Transcript, read_transcript, replies_of, request_text
 from keet.errors import UsageError
 from keet.evidence import Evidence
 
@@ -115,7 +115,7 @@ def test_no_key_is_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_event_is_written_immediately(path: Path) -> None:
     """A process that dies without a word leaves what it did."""
     code = (
-        "import os, sys; from pathlib import Path; from keet.agent.recorded.transcript import Transcript\n"
+        "import os, sys; from pathlib import Path; from keet.agent.model.transcript import Transcript\n"
         "t = Transcript(Path(sys.argv[1])); t.start(a=1); t.note(b=2); os._exit(9)"
     )
     subprocess.run([sys.executable, "-c", code, str(path)], check=False)

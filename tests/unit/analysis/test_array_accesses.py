@@ -1,6 +1,6 @@
 """Which accesses of a line are of a kind."""
 
-from keet.analysis.source_lines.array_accesses import AccessKind, accesses, is_gather
+from keet.analysis.source_lines import AccessKind, accesses, is_gather
 from tests.rows import each_row
 
 TEXT = """

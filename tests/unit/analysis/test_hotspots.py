@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
+from keet.analysis.source_lines import Hotspots, find_hotspots
 from keet.errors import IngestError
 from keet.ingest import read_profile
 from keet.ingest.ncu_rep.container import blocks_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keet.analysis.kernel.idle_warps import idle_warps
+from keet.analysis.kernel.resident_warps import idle_warps
 from keet.analysis.launch_view import LaunchView
 from keet.diagnosis.diagnosis import diagnose
 from keet.profile import Launch

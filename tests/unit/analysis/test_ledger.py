@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from keet.analysis.ledger import LaunchLedger, Ledger, scope_in
 from keet.catalog import metrics
 from keet.comparison.compare import compare, compare_explanations
-from keet.comparison.pairing.sides import Side, SideCapture
+from keet.comparison.sides import Side, SideCapture
 from keet.errors import KeetError
 from keet.evidence import Evidence, slug_of
 from keet.explanation.analyst import explain

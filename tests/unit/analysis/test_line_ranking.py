@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.source_lines.hotspots import line_order
+from keet.analysis.source_lines import line_order
 from keet.profile import Launch, Location, Profile
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.source_lines.hotspots import InstructionTable
+from keet.analysis.source_lines import InstructionTable
 from keet.catalog import all_names, stalls
 from keet.profile import Instances, Launch, RawMetric
 from keet.profile.launch import LaunchData

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from keet.analysis.kernel.random_setup import skipped_ahead
+from keet.analysis.kernel.archetype import skipped_ahead
 from keet.analysis.launch_view import LaunchView
 from keet.diagnosis.diagnosis import diagnose
 from keet.profile import Launch, Location

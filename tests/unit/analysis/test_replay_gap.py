@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LEAST_KERNEL_NS
-from keet.analysis.replay_gap.gap import REPLAY_DIFFERS, ReplayGap, replay_gap
-from keet.analysis.replay_gap.reasons import ReplayReasons
+from keet.analysis.replay_gap import REPLAY_DIFFERS, ReplayGap, replay_gap
+from keet.analysis.replay_gap_reasons import ReplayReasons
 from keet.documents.whole_run import ReplayReasonDocument
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import (

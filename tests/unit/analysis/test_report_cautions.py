@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from keet.analysis.capture.recapture import recapture_command
-from keet.analysis.capture.report_cautions import report_cautions
+from keet.analysis.capture.report_document import report_cautions
 from keet.diagnosis.diagnosis import diagnose
 from keet.explanation.headline import verdict_of
 from keet.ingest import read_profile

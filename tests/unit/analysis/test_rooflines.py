@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from keet.analysis.decisions.rooflines import AT_CEILING, issue_limited, reached_roofline
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.roofline.launch_roofline import AT_CEILING, issue_limited, reached_roofline
 from keet.analysis.time_model import TimeModel
 from keet.diagnosis.diagnosis import diagnose
 from keet.explanation.headline import verdict_of

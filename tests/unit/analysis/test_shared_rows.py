@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.kernel.shared_rows import (
+from keet.analysis.facts.on_chip import (
     BANKS,
     _by_form,
     _Conflicted,

@@ -8,9 +8,9 @@ from functools import cache
 import pytest
 
 from keet.analysis.account import account_of
-from keet.analysis.decisions.hot_slice import hot_slice
+from keet.analysis.decisions.atomics import hot_slice
 from keet.analysis.hardware.ceilings import HOST_LINK
-from keet.analysis.kernel.work_per_warp import working_part
+from keet.analysis.kernel.resident_warps import working_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import HOT_LINE, TimeModel
 from keet.diagnosis.diagnosis import Diagnosis, diagnose

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keet.analysis.kernel.work_per_warp import chain_share, instructions_per_warp
+from keet.analysis.kernel.resident_warps import chain_share, instructions_per_warp
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import Effect, TimeModel
 from keet.findings import uncoalesced_global

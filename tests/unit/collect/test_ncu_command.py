@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from keet.catalog import capabilities, collection, sections
-from keet.collect.find_tools import _installed, find_ncu
-from keet.collect.ncu_command import ProfileRequest, ncu_command
+from keet.collect.ncu_command import ProfileRequest, _installed, find_ncu, ncu_command
 from keet.errors import NotAvailable, UsageError
 from tests.conftest import Keet
 
@@ -107,7 +106,7 @@ def test_ncu_of_a_toolkit_with_a_version(tmp_path: Path, monkeypatch: pytest.Mon
         ncu.parent.mkdir(parents=True)
         ncu.write_text("#!/bin/sh\n")
         ncu.chmod(0o755)
-    monkeypatch.setattr("keet.collect.find_tools._ROOTS", (tmp_path / "opt", tmp_path))
+    monkeypatch.setattr("keet.collect.ncu_command._ROOTS", (tmp_path / "opt", tmp_path))
     found = [str(path) for path in _installed()]
     assert sorted(found) == sorted(str(path) for path in tmp_path.glob("cuda-*/bin/ncu"))
     monkeypatch.setenv("PATH", "/nowhere")
@@ -117,7 +116,7 @@ def test_ncu_of_a_toolkit_with_a_version(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_no_ncu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keet.collect.find_tools._usual_places", lambda: iter(()))
+    monkeypatch.setattr("keet.collect.ncu_command._usual_places", lambda: iter(()))
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(NotAvailable, match="not on the PATH; install"):
         find_ncu()

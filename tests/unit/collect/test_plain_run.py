@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.collect.nsys import read_export
-from keet.collect.plain_run import PlainRun, record_plain_run, status_text
-from keet.collect.record_file import read_recording
+from keet.collect.plain_run import PlainRun, read_export, record_plain_run, status_text
+from keet.collect.recorder import read_recording
 from keet.profile.run_table import Migrations
 from tests.unit.collect.toolkit import needs_compiler, use_toolkit
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from keet.comparison.compare import Difference, compare
 from keet.comparison.gate import gate_difference
-from keet.comparison.pairing.sides import KernelGroup, Side, SideCapture, groups_of
 from keet.comparison.result import Gate
 from keet.comparison.sentences import texts_of
+from keet.comparison.sides import KernelGroup, Side, SideCapture, groups_of
 from keet.evidence import Sentence
 from keet.evidence.digits import number_in
 from keet.ingest import read_profile

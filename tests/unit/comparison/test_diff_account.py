@@ -16,7 +16,7 @@ from keet.analysis.ledger import Ledger
 from keet.comparison.causes.account_changes import PartChange, account_changes, leading_parts
 from keet.comparison.causes.explained_pair import ExplainedPair, WeightedLaunch
 from keet.comparison.compare import Difference, compare
-from keet.comparison.number_change import NumberChange
+from keet.comparison.numbers import NumberChange
 from keet.comparison.timing.pair_timing import Timing
 from keet.evidence import Evidence
 from keet.units import Quantity

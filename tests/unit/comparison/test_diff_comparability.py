@@ -24,13 +24,13 @@ from compared import (
 )
 
 from keet.analysis.ledger import Ledger
-from keet.comparison.caveats.comparability import compare_captures, compare_launches
+from keet.comparison.comparability import compare_captures, compare_launches
 from keet.comparison.compare import compare
-from keet.comparison.pairing.pairs import pair_groups
-from keet.comparison.pairing.sides import Side, SideCapture, distinct_captures, groups_of
-from keet.comparison.timing.time_ledger import Numbers
+from keet.comparison.numbers import Numbers
+from keet.comparison.pairs import pair_groups
+from keet.comparison.sides import Side, SideCapture, distinct_captures, groups_of
 from keet.ingest import read_profile
-from keet.ingest.snapshots.snapshot import write_snapshot
+from keet.ingest.snapshot import write_snapshot
 from keet.profile import Device, Profile
 from tests.rows import each_row
 

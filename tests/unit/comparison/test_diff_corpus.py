@@ -12,8 +12,8 @@ from compared import check_cited, difference, read
 from test_diff_samples import check_mirrored
 
 from keet.comparison.compare import Difference
-from keet.comparison.pairing.pairs import pair_groups
-from keet.comparison.pairing.sides import groups_of
+from keet.comparison.pairs import pair_groups
+from keet.comparison.sides import groups_of
 from keet.errors import KeetError
 from keet.profile import Profile
 from tests.conftest import corpus_files, needs_corpus

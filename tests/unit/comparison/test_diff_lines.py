@@ -7,8 +7,13 @@ from compared import NAMES, sample, sample_difference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keet.comparison.causes.line_alignment import align
-from keet.comparison.causes.line_changes import LineCost, SideLines, changed_lines, file_pairs
+from keet.comparison.causes.line_changes import (
+    LineCost,
+    SideLines,
+    align,
+    changed_lines,
+    file_pairs,
+)
 from keet.profile import Location
 from keet.profile.names import file_name
 from tests.rows import each_row

@@ -7,8 +7,8 @@ from compared import MIRRORED, Kernel, groups, names, pipeline
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keet.comparison.pairing.pairs import Pairing, pair_groups
-from keet.comparison.pairing.sides import groups_of
+from keet.comparison.pairs import Pairing, pair_groups
+from keet.comparison.sides import groups_of
 from tests.rows import each_row
 
 _SOURCE = "\n".join(f"float value_{n} = input[{n}] * weight;" for n in range(20))

@@ -24,8 +24,8 @@ from tables import in_run, ran, row, rows_of, table
 from test_diff_samples import check_mirrored, check_numbers
 
 from keet.comparison.compare import Difference, compare
-from keet.comparison.pairing.sides import Side, SideCapture
 from keet.comparison.sentences import basis_text, how_paired, not_profiled_text
+from keet.comparison.sides import Side, SideCapture
 from keet.profile import Profile
 from keet.profile.run_table import RunTable
 from keet.profile.timeline import Record, tabulate

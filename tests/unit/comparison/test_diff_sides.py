@@ -5,14 +5,14 @@ from __future__ import annotations
 from compared import NAMES, Kernel, groups, made, pipeline, sample, side
 
 from keet.analysis.kernel.library import is_toolkit
-from keet.comparison.pairing.code_similarity import (
+from keet.comparison.pairs import pair_groups
+from keet.comparison.same_kernel import (
     alike_sources,
     distinctive_lines,
     same_code,
     shared_lines,
 )
-from keet.comparison.pairing.pairs import pair_groups
-from keet.comparison.pairing.sides import groups_of, threads_of, time_in
+from keet.comparison.sides import groups_of, threads_of, time_in
 from tests.rows import each_row
 
 

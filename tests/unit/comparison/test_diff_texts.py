@@ -14,9 +14,9 @@ from compared import (
     sample_difference,
 )
 
-from keet.comparison.caveats.caveat import listed
+from keet.comparison.caveat import listed
 from keet.comparison.gate import gate_difference
-from keet.comparison.option_advice import name_keet_diff_options
+from keet.comparison.sentences import name_keet_diff_options
 from keet.documents.document import plain
 from keet.evidence import Sentence
 

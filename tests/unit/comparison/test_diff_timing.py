@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.comparison.compare import compare
-from keet.comparison.pairing.pairs import pair_groups
-from keet.comparison.pairing.sides import Side, groups_of
+from keet.comparison.pairs import pair_groups
+from keet.comparison.sides import Side, groups_of
 from keet.comparison.timing.pair_timing import Timing, time_pair, total_timing
 from keet.profile import Profile
 from tests.rows import each_row

@@ -91,7 +91,7 @@ TICKETS = "TESTS_TICKETS"
 def with_a_ticket(path: str) -> Iterator[FileRows]:
     """The real thing, which waits when no ticket is left: a run that has fewer tickets than files
     can't end before it is killed, however late that is."""
-    from keet.corpus.batch.file_analysis import analyse
+    from keet.corpus.batch.worker import analyse
 
     folder = Path(os.environ[TICKETS])
     while not any(_taken(ticket) for ticket in folder.iterdir()):
@@ -148,8 +148,8 @@ cannot_be_imported.__module__ = "no.such.module"
 
 if __name__ == "__main__":
     from keet.cli import main
-    from keet.corpus.batch import file_analysis
+    from keet.corpus.batch import worker
     from tests.unit.corpus import fake_analyses
 
-    file_analysis.analyse = getattr(fake_analyses, sys.argv.pop(1))
+    worker.analyse = getattr(fake_analyses, sys.argv.pop(1))
     sys.exit(main(sys.argv[1:]))

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Self
 
-from keet.corpus.batch.file_analysis import Analyse
-from keet.corpus.batch.messages import Task, WorkerAnswer
-from keet.corpus.batch.worker import perform
+from keet.corpus.batch.worker import Analyse, Task, WorkerAnswer, perform
 from keet.corpus.batch.worker_pool import TASKS_AHEAD, WorkerLimits
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from keet.ingest import read_profile
-from keet.ingest.run_tables.run_table import table_path, write_run_table
+from keet.ingest.run_table import table_path, write_run_table
 from keet.profile.run_table import KernelRun, RunTable
 
 OTHER = "never_profiled()"

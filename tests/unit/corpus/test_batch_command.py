@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from keet.corpus.batch import file_analysis
+from keet.corpus.batch import worker
 from keet.corpus.store.reader import open_store
 from keet.ingest.input.zstd import zstd
 from tests.conftest import REPORTS, Keet
@@ -300,7 +300,7 @@ def test_a_dask_cluster(
     """One for all: it takes seconds to start, and tests that run apart would have one each."""
     with cluster() as address:
         check_that_it_makes_the_same_store(address, tree, tmp_path, batch)
-        monkeypatch.setattr(file_analysis, "analyse", fake_analyses.kill_dask_worker)
+        monkeypatch.setattr(worker, "analyse", fake_analyses.kill_dask_worker)
         check_that_workers_that_die_are_told_of(address, tmp_path / "second", batch)
     monkeypatch.setattr("keet.corpus.batch.dask_cluster._CONNECT_SECONDS", 0.2)
     check_that_no_cluster_is_told(tmp_path / "third", batch)

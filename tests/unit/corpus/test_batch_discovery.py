@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.corpus.discovery import find_reports
-from keet.corpus.sharding import Shard, parse_shard, shard_of
+from keet.corpus.discovery import Shard, find_reports, parse_shard, shard_of
 from keet.errors import UsageError
 from tests.conftest import REPORTS
 from tests.rows import each_row

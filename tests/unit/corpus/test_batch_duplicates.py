@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.corpus.batch.coordinator import Batch, BatchProgress
-from keet.corpus.batch.messages import Analysed, ContentSample, Failed, Hashed, Task, WorkerAnswer
-from keet.corpus.batch.resume import NOTHING_STORED, Owner, StoredContent
+from keet.corpus.batch.stored_files import NOTHING_STORED, Owner, StoredContent
+from keet.corpus.batch.worker import Analysed, ContentSample, Failed, Hashed, Task, WorkerAnswer
 from keet.corpus.discovery import NO_TABLE, ReportFile, RunTableFile
-from keet.corpus.store.part_queue import PartQueue
-from keet.corpus.store.part_writer import FileRecord
+from keet.corpus.store.part_writer import FileRecord, PartQueue
 from keet.corpus.store.report_rows import FileRows, RunTotals
 from tests.unit.corpus.fake_analyses import rows
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from keet.corpus.batch.gone_files import find_gone, is_gone
-from keet.corpus.sharding import Shard
+from keet.corpus.batch.stored_files import find_gone, is_gone
+from keet.corpus.discovery import Shard
 from keet.corpus.store.reader import open_store
 from tests.conftest import REPORTS, Keet
 
@@ -170,7 +170,7 @@ def terminated(*_: object, **__: object) -> None:
     "stage",
     [
         "keet.corpus.discovery.find_reports",
-        "keet.corpus.batch.resume.resume_state",
+        "keet.corpus.batch.stored_files.resume_state",
         "keet.corpus.batch.coordinator.Batch._feed",
         "keet.corpus.batch.coordinator.write_quarantine",
     ],

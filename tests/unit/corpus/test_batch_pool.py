@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.corpus.batch.messages import Analysed, Failed, Hashed, Task, WorkerAnswer
+from keet.corpus.batch.worker import Analysed, Failed, Hashed, Task, WorkerAnswer
 from keet.corpus.batch.worker_pool import Pool, WorkerLimits
 from keet.errors import NotAvailable
 from tests.unit.corpus import fake_analyses
@@ -82,7 +82,7 @@ def test_a_file_over_the_time_limit_does_not_affect_others(
     made = tasks(tmp_path, "fine", "hang", "fine")
     clock = Clock(Path(f"{made[1].path}.begun"))
     monkeypatch.setattr("keet.corpus.batch.worker_pool.time", clock)
-    monkeypatch.setattr("keet.corpus.batch.worker_process.time", clock)
+    monkeypatch.setattr("keet.corpus.batch.worker_pool.time", clock)
     with Pool(fake_analyses.by_content, 1, WorkerLimits(seconds=60.0)) as pool:
         found = answers(pool, made[:1])
         found |= answers(pool, made[1:])
@@ -143,7 +143,7 @@ def test_a_worker_does_not_outlive_its_batch(tmp_path: Path) -> None:
     (task,) = tasks(tmp_path, "hang")
     code = (
         "import os, sys, time; from keet.corpus.batch.worker_pool import Pool; "
-        "from keet.corpus.batch.messages import Task; "
+        "from keet.corpus.batch.worker import Task; "
         "from tests.unit.corpus.fake_analyses import by_content\n"
         f"pool = Pool(by_content, 1); pool.submit(Task(0, 'analyse', {task.path!r}))\n"
         "pool.wait(0)\n"

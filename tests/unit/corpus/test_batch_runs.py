@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keet.corpus.discovery import NO_TABLE, find_reports
-from keet.corpus.store import part_queue
+from keet.corpus.store import part_writer
 from keet.corpus.store.reader import open_store
 from keet.corpus.store.schema import FILES, LAUNCHES, TABLES
 from keet.ingest import read_profile
@@ -179,7 +179,7 @@ def test_stores_of_an_older_keet_are_resumed(
         kept = {name: [c.name not in new for c in columns] for name, columns in TABLES.items()}
         for name, columns in list(TABLES.items()):
             patch.setitem(TABLES, name, tuple(c for c in columns if c.name not in new))
-        write = part_queue.write_part
+        write = part_writer.write_part
 
         def write_old(out: Path, records: Any, rows: Any) -> Path:
             old = [
@@ -188,7 +188,7 @@ def test_stores_of_an_older_keet_are_resumed(
             ]
             return write(out, [cut(record, kept["files"]) for record in records], old)  # type: ignore[arg-type]
 
-        patch.setattr(part_queue, "write_part", write_old)
+        patch.setattr(part_writer, "write_part", write_old)
         assert batch(tree, "-o", out).code == 0
     assert "2 unchanged since the last time" in batch(tree, "-o", out).out
     assert in_run(out)[0][1:] == NOT_KNOWN

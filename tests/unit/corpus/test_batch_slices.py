@@ -10,14 +10,12 @@ import pytest
 
 from keet.corpus.batch import worker_pool
 from keet.corpus.batch.coordinator import Batch, BatchProgress
-from keet.corpus.batch.messages import Analysed, Slice, Task
-from keet.corpus.batch.resume import NOTHING_STORED
-from keet.corpus.batch.worker import perform
+from keet.corpus.batch.stored_files import NOTHING_STORED
+from keet.corpus.batch.worker import Analysed, Slice, Task, perform
 from keet.corpus.batch.worker_pool import Pool, WorkerLimits
 from keet.corpus.discovery import find_reports
-from keet.corpus.store import large_report
-from keet.corpus.store.large_report import joined
-from keet.corpus.store.part_queue import PartQueue
+from keet.corpus.store import part_writer
+from keet.corpus.store.part_writer import PartQueue, joined
 from keet.corpus.store.reader import open_store
 from keet.corpus.store.report_rows import rows_of, slices_of
 from keet.documents.document import json_line
@@ -90,7 +88,7 @@ def check_rows(out: Path, *reports: str) -> None:
 def test_rows_are_the_same_however_many_fit_into_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
-    monkeypatch.setattr(large_report, "MOST_HELD", held)
+    monkeypatch.setattr(part_writer, "MOST_HELD", held)
     tree, out = tree_of(tmp_path / "tree", "a", "bb", "cc"), tmp_path / "out"
     told = run(tree, out, PoolInProcess(fake_analyses.sliced, 1))
     check_rows(out, "a", "bb", "cc")
@@ -105,7 +103,7 @@ def test_rows_are_the_same_however_many_fit_into_memory(
 def test_a_report_that_fails_leaves_no_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
-    monkeypatch.setattr(large_report, "MOST_HELD", held)
+    monkeypatch.setattr(part_writer, "MOST_HELD", held)
     tree, out = tree_of(tmp_path / "tree", "damaged", "fine"), tmp_path / "out"
     told = run(tree, out, PoolInProcess(fake_analyses.sliced, 1))
     check_rows(out, "fine")
@@ -115,9 +113,9 @@ def test_a_report_that_fails_leaves_no_rows(
 @pytest.mark.slow
 def test_equal_reports_are_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both are analysed: nothing tells beforehand that they will have the same hash."""
-    monkeypatch.setattr(large_report, "MOST_HELD", 1)
+    monkeypatch.setattr(part_writer, "MOST_HELD", 1)
     monkeypatch.setattr(
-        "keet.corpus.batch.duplicates.DuplicateTracker.first_step", lambda *_: "analyse"
+        "keet.corpus.batch.coordinator.DuplicateTracker.first_step", lambda *_: "analyse"
     )
     tree, out = tree_of(tmp_path / "tree", "same", "same"), tmp_path / "out"
     told = run(tree, out, PoolInProcess(fake_analyses.sliced, 1))
@@ -129,7 +127,7 @@ def test_equal_reports_are_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_worker_that_dies_between_two_slices_costs_a_retry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(large_report, "MOST_HELD", 1)
+    monkeypatch.setattr(part_writer, "MOST_HELD", 1)
     tree, out = tree_of(tmp_path / "tree", "die once"), tmp_path / "out"
     workers = Pool(fake_analyses.sliced, 1)
     told = run(tree, out, workers)

@@ -14,7 +14,7 @@ from keet.corpus.store.part_writer import FileRecord, write_part
 from keet.corpus.store.reader import open_store
 from keet.corpus.store.schema import utc_now
 from keet.ingest import read_profile
-from keet.ingest.snapshots.snapshot import snapshot_text
+from keet.ingest.snapshot import snapshot_text
 from tests.conftest import REPORTS, Keet
 
 REPORT = REPORTS / "range.ncu-rep"

@@ -14,10 +14,9 @@ import duckdb
 import pytest
 
 from keet.cli import main
-from keet.corpus.batch.set_aside import LOST, set_damaged_aside
+from keet.corpus.batch.stored_files import LOST, set_damaged_aside
 from keet.corpus.store import reader
-from keet.corpus.store.checksums import CHECKSUMS
-from keet.corpus.store.damage import damaged_parts
+from keet.corpus.store.damage import CHECKSUMS, damaged_parts
 from keet.corpus.store.reader import open_store
 from keet.corpus.store.schema import DAMAGED, SCHEMA_VERSION, STORE_FILE, TABLES, part_folders
 from keet.errors import DamagedReport, UsageError
@@ -338,7 +337,7 @@ def test_two_batches_set_the_same_part_aside(
     found = damaged_parts(part_folders(out), SCHEMA_VERSION)
     assert len(list(set_damaged_aside(out))) == 1
     parts = part_folders(out)
-    monkeypatch.setattr("keet.corpus.batch.set_aside.damaged_parts", lambda *_, **__: found)
+    monkeypatch.setattr("keet.corpus.batch.stored_files.damaged_parts", lambda *_, **__: found)
     assert list(set_damaged_aside(out)) == []
     assert part_folders(out) == parts
     shutil.copytree(base / "parts" / part.name, part)  # not moved yet, but its records are kept

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import keet
-from keet.corpus.store.part_writer import FileRecord, write_part
+from keet.corpus.store.part_writer import FileRecord, remove_abandoned, write_part
 from keet.corpus.store.reader import Store, open_store
 from keet.corpus.store.report_rows import FileRows, Row
 from keet.corpus.store.schema import (
@@ -37,7 +37,6 @@ from keet.corpus.store.schema import (
     part_folders,
     storable,
 )
-from keet.corpus.store.unfinished import remove_abandoned
 from keet.corpus.store.views import views_of
 from keet.errors import DamagedReport, UnsupportedVersion, UsageError
 from tests.conftest import REPORTS

@@ -16,14 +16,15 @@ from keet.analysis.account import account_of
 from keet.analysis.candidate import MAX_GAIN
 from keet.analysis.time_model import Effect
 from keet.catalog import stalls
-from keet.diagnosis.claims.claim import WorkClaim
-from keet.diagnosis.claims.evaluation import (
+from keet.diagnosis.claim import WorkClaim
+from keet.diagnosis.claim_evaluation import (
     EvaluatedClaim,
+    RankedCause,
     check_cause,
     evaluate_claims,
     limiter_after,
+    rank_with_claims,
 )
-from keet.diagnosis.claims.ranking import RankedCause, rank_with_claims
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.documents.finding import Place
 from keet.findings import FindingSpec, findings

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keet.analysis.capture.sampling import LEAST_SAMPLES
 from keet.analysis.facts import global_memory
-from keet.analysis.kernel.debug_build import is_debug_build
+from keet.analysis.kernel.archetype import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import Ledger
+from keet.analysis.source_lines import LEAST_SAMPLES
 from keet.analysis.time_model import WORTH, TimeModel
 from keet.diagnosis.diagnosis import (
     MAX_FINDINGS,

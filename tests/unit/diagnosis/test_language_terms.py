@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import get_args
 
-from keet.analysis.kernel.language import Language, language_of
+from keet.analysis.kernel.archetype import Language, language_of
 from keet.analysis.launch_view import LaunchView
-from keet.diagnosis.advice import advice_for
+from keet.diagnosis.advice import CPP, advice_for, in_language
 from keet.diagnosis.finding import Finding
-from keet.diagnosis.language_terms import CPP, in_language
 from keet.documents.finding import Forecast
 from keet.evidence import Sentence
 from keet.findings import findings

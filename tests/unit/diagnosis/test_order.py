@@ -6,7 +6,7 @@ from keet.analysis.account import account_of
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import Effect, TimeModel
 from keet.diagnosis.diagnosis import diagnose, is_worth, ranked_candidates
-from keet.diagnosis.order import order_reason, saved_parts
+from keet.diagnosis.forecast import order_reason, saved_parts
 from tests.unit.analysis.real_launches import launch_of
 
 SAVES_MORE = "halo_filter/edges_of_single_bytes"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keet.analysis.decisions.conversions import conversions
+from keet.analysis.decisions.saturated import conversions
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import Effect, TimeModel
 from keet.diagnosis.diagnosis import ranked_candidates

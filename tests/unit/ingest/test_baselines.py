@@ -11,10 +11,9 @@ import pytest
 
 from keet.errors import NotAvailable
 from keet.files import put_in_place, replacing
-from keet.ingest import read_profile
-from keet.ingest.snapshots import baselines
-from keet.ingest.snapshots.baselines import find_baseline, remove_baseline, save_baseline
-from keet.ingest.snapshots.snapshot import write_snapshot
+from keet.ingest import baselines, read_profile
+from keet.ingest.baselines import find_baseline, remove_baseline, save_baseline
+from keet.ingest.snapshot import write_snapshot
 from keet.profile import Profile
 from tests.unit.ingest.test_snapshot import a_profile
 

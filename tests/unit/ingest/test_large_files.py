@@ -22,8 +22,8 @@ from keet.ingest.ncu_rep import container, reader
 from keet.ingest.ncu_rep.reader import FileLaunch
 from keet.ingest.ncu_rep.report_file import NcuRepFile
 from keet.ingest.sass import nvidia_reader
-from keet.ingest.sass.partial_report import partial_report
-from keet.ingest.snapshots.snapshot import snapshot_text
+from keet.ingest.sass.disassembler import partial_report
+from keet.ingest.snapshot import snapshot_text
 from keet.profile import Absent, Profile
 from tests import encode
 from tests.conftest import REPORTS

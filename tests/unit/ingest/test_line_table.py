@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
+from keet.analysis.source_lines import Hotspots, find_hotspots
 from keet.ingest import read_profile
-from keet.ingest.code.elf import Elf
-from keet.ingest.code.line_table import CodePlace, CubinLines, LineTable, Sequence, read_sequences
+from keet.ingest.cubin import Elf
+from keet.ingest.line_table import CodePlace, CubinLines, LineTable, Sequence, read_sequences
 from keet.ingest.protobuf import Malformed
 from keet.profile import Location
 from tests.conftest import CORPUS, REPORTS, needs_corpus
@@ -111,7 +111,7 @@ def test_lines_do_not_depend_on_earlier_requests(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also if few are cached. They are in the order of the request."""
-    monkeypatch.setattr("keet.ingest.code.line_table._MAX_KNOWN", most)
+    monkeypatch.setattr("keet.ingest.line_table._MAX_KNOWN", most)
     first, second = Location("a.cu", 11), Location("a.cu", 12)
     lines = CubinLines.__new__(CubinLines)
     sequence = Sequence(symbol=0, starts=[0, 16, 32], locations=[first, second, None])

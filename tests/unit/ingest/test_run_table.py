@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.errors import IngestError
-from keet.ingest.run_tables.run_csv import read_run_csv
-from keet.ingest.run_tables.run_table import read_run_table, table_path, write_run_table
+from keet.ingest.run_table import read_run_csv, read_run_table, table_path, write_run_table
 from keet.profile.run_table import RunTable
 from keet.profile.timeline import Record, tabulate
 from tests.conftest import REPORTS

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from keet.ingest.code.functions import Function
-from keet.ingest.sass.sass_cache import SassCache, open_cache
+from keet.ingest.code_object import Function
+from keet.ingest.sass.disassembler import SassCache, open_cache
 
 START = 0x7F0ABF7A0000
 LINES = (
@@ -224,7 +224,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from tests.unit.ingest.test_sass_cache import code, function
-from keet.ingest.sass.sass_cache import SassCache
+from keet.ingest.sass.disassembler import SassCache
 cache = SassCache(Path(sys.argv[1]), "r", limit=2000)
 for round in range(60):
     for name in "abcdefgh":

@@ -13,8 +13,13 @@ from keet.errors import DamagedReport, IngestError, UnknownFormat, UnsupportedVe
 from keet.ingest import read_profile
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.ingest.input import zstd
-from keet.ingest.snapshots import columns
-from keet.ingest.snapshots.snapshot import read_snapshot, snapshot_text, write_snapshot
+from keet.ingest.snapshot import (
+    packed_document,
+    read_snapshot,
+    snapshot_text,
+    unpacked_document,
+    write_snapshot,
+)
 from keet.profile import (
     Device,
     KernelName,
@@ -240,8 +245,8 @@ launches = st.fixed_dictionaries(
 @pytest.mark.slow
 def test_packing_and_unpacking_gives_the_same_document(some: list[dict[str, object]]) -> None:
     document = {"keet_snapshot": 1, "launches": some}
-    packed = json.loads(json.dumps(columns.packed_document(document)))
-    back = columns.unpacked_document(packed)
+    packed = json.loads(json.dumps(packed_document(document)))
+    back = unpacked_document(packed)
     assert json.dumps(back, sort_keys=True) == json.dumps(document, sort_keys=True)
 
 
@@ -264,7 +269,7 @@ def test_a_wrongly_packed_snapshot_is_damaged(change: dict[str, object], tmp_pat
         "locations": {"16": ["f", 1]},
         "disassembly": {"16": "NOP"},
     }
-    packed = columns.packed_document({"keet_snapshot": 1, "provenance": {}, "launches": [launch]})
+    packed = packed_document({"keet_snapshot": 1, "provenance": {}, "launches": [launch]})
     packed["launches"][0].update(change)
     path = tmp_path / "x.keet.json.zst"
     path.write_bytes(zstd.packed(json.dumps(packed).encode()))

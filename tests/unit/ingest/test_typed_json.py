@@ -12,8 +12,8 @@ from typing import Any, Literal, NamedTuple
 import pytest
 
 from keet.errors import DamagedReport, IngestError
-from keet.ingest.run_tables.run_table import table_from_document
-from keet.ingest.snapshots.snapshot import read_snapshot, snapshot_text
+from keet.ingest.run_table import table_from_document
+from keet.ingest.snapshot import read_snapshot, snapshot_text
 from keet.ingest.typed_json import parse_object, typed
 from keet.profile import Device, Workload
 from keet.profile.checked_text import Sha256, UtcTime

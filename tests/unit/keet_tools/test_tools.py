@@ -183,7 +183,7 @@ def test_hot_lines_have_code_waits_and_waste(tool_input_of: Make) -> None:
 
 
 def test_every_sampled_line_is_on_a_page(tool_input_of: Make) -> None:
-    from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
+    from keet.analysis.source_lines import Hotspots, find_hotspots
 
     tool_input = tool_input_of("gas_state/slow")
     found = find_hotspots(tool_input.launch().launch)

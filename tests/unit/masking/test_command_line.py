@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.masking.mask import MARK, masked, masked_names, masked_words
+from keet.masking import MARK, masked, masked_names, masked_words
 from tests.unit.masking.secret_lines import ORDINARY, SECRET, lines
 
 
@@ -90,6 +90,6 @@ PUMPS = (
 @pytest.mark.slow
 def test_no_text_takes_quadratic_time() -> None:
     """They take a second each; by the square, they would take hours."""
-    code = "from keet.masking.mask import masked\n"
+    code = "from keet.masking import masked\n"
     code += f"for pump in {PUMPS!r}: masked(pump * (200_000 // len(pump)))"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=900)

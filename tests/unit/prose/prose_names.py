@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keet.evidence import Evidence, constant
 from keet.evidence.free_numbers import Allowed
-from keet.prose.names import Names
+from keet.prose.reading import Names
 
 SOURCE = """
 #define TILE 32

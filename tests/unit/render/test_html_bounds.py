@@ -9,16 +9,15 @@ from pathlib import Path
 import pytest
 
 from keet import safe_text
-from keet.analysis.source_lines.code_names import function_start
-from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
+from keet.analysis.code_names import function_start
+from keet.analysis.source_lines import Hotspots, find_hotspots
+from keet.comparison import same_kernel
 from keet.comparison.causes import line_changes
 from keet.comparison.causes.line_changes import LineCost, SideLines, match_lines
-from keet.comparison.pairing import code_similarity
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.formats.html import explain as explain_module
 from keet.formats.html import roofline
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.diff_rows import paired_files
 from keet.formats.html.explain import explain_page
 from keet.formats.html.launch import LaunchParts, brief_entry
@@ -26,6 +25,7 @@ from keet.formats.html.source import comments, panels
 from keet.formats.html.source.listing import Listing, source_listing
 from keet.formats.html.source.shown_lines import FileLines, extents_within
 from keet.ingest import read_profile
+from keet.pages.anchors import Anchors
 from keet.profile import Location
 from keet.safe_text import bounded_lines, line_at
 from tests.many_launches import different
@@ -204,12 +204,12 @@ class TestDifference:
 
     def test_each_file_is_read_once_for_many_kernels(self, monkeypatch: pytest.MonkeyPatch) -> None:
         launch = one(FLIP, 0).launch
-        read = _counted(monkeypatch, code_similarity, "distinctive_lines")
+        read = _counted(monkeypatch, same_kernel, "distinctive_lines")
         files = {f"f{n}.cu": f"other_{n}(first);\n" * 3 for n in range(30)}
         used = {n: Location(f"f{n}.cu", 1) for n in range(30)}
         monkeypatch.setitem(launch.__dict__, "source_files", files)
         monkeypatch.setitem(launch.__dict__, "locations", used)
-        assert code_similarity.alike_sources(launch, launch) is False
+        assert same_kernel.alike_sources(launch, launch) is False
         assert len(read) == 60
 
 

@@ -19,13 +19,13 @@ from keet.documents.program import ProgramDocument
 from keet.explanation.analyst import explain
 from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.capture import capture_section
 from keet.formats.html.explain import explain_page, reports_page
 from keet.formats.html.roofline import roofline_figure
 from keet.formats.html.rules import message_text
 from keet.formatting import times_text
 from keet.ingest import read_profile
+from keet.pages.anchors import Anchors
 from keet.pages.source_text import source_lines
 from keet.profile import KernelRun, Launch, RunTable
 from keet.profile.rules import SpeedupScope

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
-from keet.analysis.source_lines.line_facts import line_facts
+from keet.analysis.line_facts import line_facts
+from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
 from keet.catalog import stalls
 from keet.documents.finding import Place
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.source.listing import Listing, source_listing
 from keet.ingest import read_profile
+from keet.pages.anchors import Anchors
 from keet.profile import Launch
 from tests.page_parts import links_in, page_tree, with_class, words
 

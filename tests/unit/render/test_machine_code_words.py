@@ -1,10 +1,10 @@
 """Texts about the machine-code analysis."""
 
+from keet.analysis.code_names import FormWords, sass_text
+from keet.analysis.examined import purpose_shares
 from keet.analysis.sass.analyses.purpose import Purpose
 from keet.analysis.sass.instructions.instruction import parse
 from keet.analysis.sass.polynomials.polynomial import Polynomial, Symbol
-from keet.analysis.source_lines.code_names import FormWords, sass_text
-from keet.analysis.source_lines.examined import purpose_shares
 from keet.pages.hotspots import distinct_text, lines_text, mix_text, purposes_text
 from keet.profile import Location
 from tests.rows import each_row

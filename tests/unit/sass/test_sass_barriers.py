@@ -6,7 +6,7 @@ import pytest
 
 from keet.analysis.kernel.library import is_of_toolkit
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.sass.analyses.barriers import barrier_waits, polls_memory
+from keet.analysis.sass.analyses.blame import barrier_waits, polls_memory
 from keet.diagnosis.advice import advice_for
 from keet.diagnosis.diagnosis import diagnose
 from tests.conftest import REPORTS, needs_corpus

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from keet.analysis.sass.analyses.reuse import accesses
 from keet.analysis.sass.flow.program import SassProgram
-from keet.analysis.sass.launch_shape import launch_shape
 from keet.analysis.sass.polynomials.evaluation import Evaluation
 from keet.analysis.sass.polynomials.polynomial import Polynomial, Symbol
+from keet.analysis.sass.polynomials.symbols import launch_shape
 from tests.unit.sass.interpreter import run, signed
 
 pytestmark = pytest.mark.slow

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keet.analysis.sass.analyses.exit_loads import exit_loads
+from keet.analysis.sass.analyses.data_dependent_loops import exit_loads
 from tests.unit.sass.assembled import program
 
 MARKER = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from keet.analysis.expanded_names import DIVISION, INTEGER_DIVISIONS, POWER, SLOW_DIVISION
+from keet.analysis.limits import DIVISION, INTEGER_DIVISIONS, POWER, SLOW_DIVISION
 from keet.analysis.sass.analyses.expansions import expansions
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.machine_code import MachineCode, machine_code

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.sass.flow.dominators import dominators, intervals
-from keet.analysis.sass.flow.program import SassProgram
-from keet.analysis.sass.flow.trip_counts import trips_of
+from keet.analysis.sass.flow.control_flow import dominators, intervals
+from keet.analysis.sass.flow.program import SassProgram, trips_of
 from tests.unit.sass.assembled import program
 
 

@@ -147,7 +147,7 @@ def test_odd_execution_counts(count: int) -> None:
 @each_row("capability", [None, "", "x", "7.5", "99.9", "0"])
 def test_odd_launches(grid: tuple[int, int, int] | None, capability: str | None) -> None:
     from keet.analysis.sass.flow.program import SassProgram
-    from keet.analysis.sass.launch_shape import launch_shape
+    from keet.analysis.sass.polynomials.symbols import launch_shape
 
     texts = assembled("S2R R0, SR_CTAID.X\nIMAD R0, R0, R1, R0\nLDG.E R2, [R0.64]\nEXIT")
     shape = launch_shape(grid, grid, capability)

@@ -13,8 +13,8 @@ from evals.sass.labels import LABELS, rows_of
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.instructions.instruction import Instruction, parse
 from keet.analysis.sass.instructions.opcodes import Role
-from keet.analysis.sass.launch_shape import launch_shape
 from keet.analysis.sass.machine_code import MachineCode
+from keet.analysis.sass.polynomials.symbols import launch_shape
 from tests.rows import each_row
 
 pytestmark = pytest.mark.slow

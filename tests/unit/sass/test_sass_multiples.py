@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from keet.analysis.expanded_names import POWER
-from keet.analysis.sass.analyses.multiples import multiples
+from keet.analysis.limits import POWER
+from keet.analysis.sass.analyses.repeated_work import multiples
 from tests.unit.sass.assembled import program
 from tests.unit.sass.test_sass_expansions import code_of
 

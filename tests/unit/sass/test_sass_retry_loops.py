@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keet.analysis.sass.analyses.retry_loops import RetryLoop, retry_loops
+from keet.analysis.sass.analyses.data_dependent_loops import RetryLoop, retry_loops
 from tests.unit.sass.assembled import program
 
 ADDITION = """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keet.analysis.sass.analyses.search_loops import SearchLoop, search_loops
+from keet.analysis.sass.analyses.data_dependent_loops import SearchLoop, search_loops
 from tests.rows import each_row
 from tests.unit.sass.assembled import program
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keet.analysis.sass.analyses.compared_parameters import compared_parameters
-from keet.analysis.sass.analyses.reuse import PointerReuse, _apportioned
+from keet.analysis.sass.analyses.reuse import PointerReuse, _apportioned, compared_parameters
 from keet.analysis.sass.streaming import verdict_of
 from tests.rows import each_row
 from tests.unit.sass.assembled import assembled, machine

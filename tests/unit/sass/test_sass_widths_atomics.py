@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keet.analysis.sass import MachineCode
-from keet.analysis.sass.analyses.widths import Merge, lane_stride
+from keet.analysis.sass.analyses.address_patterns import Merge, lane_stride
 from tests.rows import each_row
 from tests.unit.sass.assembled import assembled, machine
 

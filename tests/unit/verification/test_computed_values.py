@@ -16,17 +16,17 @@ from keet.explanation.precedents import precedents_of, precedents_text
 from keet.ingest import read_profile
 from keet.profile import Profile
 from keet.units import Quantity
-from keet.verification.text.ignored_passages import without_asides, without_quotes
-from keet.verification.text.numbers import find_numbers
-from keet.verification.text.source_places import find_places
-from keet.verification.values.launch_values import _places
-from keet.verification.values.named_values import (
+from keet.verification.launch_values import _places
+from keet.verification.named_values import (
     ComputedValue,
     ComputedValues,
     SentenceWords,
     WordsAround,
     content_words,
 )
+from keet.verification.numbers import find_numbers
+from keet.verification.sentences import without_asides, without_quotes
+from keet.verification.subjects import find_places
 from keet.verification.verdicts import CheckedNumber
 from keet.verification.verify import verify_text
 from tests.rows import each_row

@@ -1,4 +1,4 @@
-"""The parts of `ignored_digits`, chosen by the first letter, find what one expression of all finds."""
+"""The patterns for ignored digits, chosen by the first letter, find what one pattern of all finds."""
 
 from pathlib import Path
 
@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from keet.verification.text import ignored_digits
-from keet.verification.text.ignored_digits import end_of_ignored, is_ignored, skip_prose
+from keet.verification import sentences
+from keet.verification.sentences import end_of_ignored, is_ignored, skip_prose
 
 PIECES = (
     *(
@@ -105,7 +105,7 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=8).map("".join) | st.text(max
 
 
 def end_of_any(text: str, position: int) -> int:
-    found = ignored_digits._ANY.match(text, position)
+    found = sentences._ANY.match(text, position)
     return found.end() if found else position
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
-from keet.verification.text.launch_names import LaunchLookup, LaunchName
+from keet.verification.subjects import LaunchLookup, LaunchName
 from keet.verification.verify import verify_text
 from tests.many_launches import copied, repeated
 from tests.rows import each_row

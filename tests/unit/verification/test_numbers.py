@@ -4,9 +4,9 @@ import pytest
 
 from keet.catalog import metrics
 from keet.units import base_unit, symbol
-from keet.verification.text.numbers import find_numbers
-from keet.verification.text.sentences import split_sentences
-from keet.verification.text.unit_spellings import unit_at
+from keet.verification.numbers import find_numbers
+from keet.verification.sentences import split_sentences
+from keet.verification.unit_spellings import unit_at
 from tests.rows import each_row
 
 

@@ -9,8 +9,8 @@ from keet.comparison.verify_values import computed_values
 from keet.documents.verify import ClaimVerdict
 from keet.ingest import read_profile
 from keet.profile import Profile
-from keet.verification.checks.run_check import with_run_checks
-from keet.verification.values.named_values import ComputedValues
+from keet.verification.named_values import ComputedValues
+from keet.verification.run_check import with_run_checks
 from keet.verification.verify import verify_text
 from tests.rows import each_row
 

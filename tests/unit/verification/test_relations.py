@@ -8,7 +8,7 @@ import pytest
 
 from keet.documents.verify import RelationDocument
 from keet.profile import Profile
-from keet.verification.text.relations import find_relations
+from keet.verification.relations import find_relations
 from keet.verification.verify import verify_text
 from tests.rows import each_row
 

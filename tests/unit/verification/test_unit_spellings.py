@@ -5,8 +5,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.verification.text import unit_spellings
-from keet.verification.text.unit_spellings import unit_at
+from keet.verification import unit_spellings
+from keet.verification.unit_spellings import unit_at
 
 _ANY = "|".join(map(re.escape, sorted(unit_spellings._SPELLINGS, key=len, reverse=True)))
 _ANY_PER = "|".join(map(re.escape, sorted(unit_spellings._PER, key=len, reverse=True)))

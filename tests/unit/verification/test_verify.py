@@ -11,7 +11,7 @@ from keet.catalog import metrics, synonyms
 from keet.documents.verify import ClaimVerdict
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
-from keet.verification.text.metric_names import find_terms
+from keet.verification.metric_names import find_terms
 from keet.verification.verdicts import CheckedNumber
 from keet.verification.verify import verify_text
 from kernels_samples.samples import report_of

@@ -9,8 +9,8 @@ import pytest
 from keet.comparison.verify_values import computed_values
 from keet.ingest import read_profile
 from keet.profile import Profile
-from keet.verification.text.numbers import find_numbers
-from keet.verification.text.source_places import find_places
+from keet.verification.numbers import find_numbers
+from keet.verification.subjects import find_places
 from keet.verification.verify import verify_text
 from tests.rows import each_row
 
@@ -49,7 +49,7 @@ def test_calls_grow_with_the_length(unit: str, flip: Profile) -> None:
 
 
 def test_each_part_of_a_run_of_digits_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from keet.verification.text import numbers
+    from keet.verification import numbers
 
     asked: list[int] = []
     original = numbers._number_at

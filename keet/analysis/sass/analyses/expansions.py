@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from keet.analysis.expanded_names import (
+from keet.analysis.limits import (
     DIVISION,
     INTEGER_DIVISIONS,
     LARGE_ANGLES,
@@ -20,8 +20,7 @@ from keet.analysis.expanded_names import (
     POWER,
     SLOW_DIVISION,
 )
-from keet.analysis.sass.analyses.readers import Readers
-from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.flow.program import Readers, SassProgram
 from keet.analysis.sass.instructions.instruction import Instruction
 from keet.analysis.sass.instructions.opcodes import Role
 from keet.profile import Location

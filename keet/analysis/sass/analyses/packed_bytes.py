@@ -17,10 +17,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from keet.analysis.expanded_names import BYTES
+from keet.analysis.limits import BYTES
 from keet.analysis.sass.analyses.purpose import Purpose
-from keet.analysis.sass.analyses.readers import Readers
-from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.flow.program import Readers, SassProgram
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction, is_move, is_zero
 from keet.analysis.sass.instructions.opcodes import Role

@@ -14,7 +14,7 @@ from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction, is_move, is_zero
 from keet.analysis.sass.instructions.opcodes import GLOBAL, LOCAL, TEXTURES, Role
-from keet.analysis.sass.instructions.register_use import span
+from keet.analysis.sass.instructions.operands import span
 
 
 class Purpose(StrEnum):

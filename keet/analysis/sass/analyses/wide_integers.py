@@ -16,8 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from keet.analysis.sass.analyses.purpose import Purpose
-from keet.analysis.sass.analyses.readers import Readers
-from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.flow.program import Readers, SassProgram
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction, is_move, is_zero
 from keet.analysis.sass.instructions.opcodes import Role

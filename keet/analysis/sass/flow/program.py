@@ -1,15 +1,17 @@
-"""`SassProgram`: the parsed machine code of one kernel, with execution counts."""
+"""`SassProgram`: the parsed machine code of one kernel, with execution counts. Also the trip
+counts of its loops, and who reads a result."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from keet.analysis.sass.flow.control_flow import Flow, flow_of
-from keet.analysis.sass.flow.values import SsaValues, values_of
+from keet.analysis.sass.flow.control_flow import Flow, Loop, flow_of
+from keet.analysis.sass.flow.values import Kind, SsaValues, values_of
 from keet.analysis.sass.instructions.instruction import Instruction, parse
+from keet.analysis.sass.instructions.opcodes import IMPURE, Role
 
 MOST_INSTRUCTIONS = 60_000
 """Most instructions that are analysed, in about two seconds. The largest kernel seen has 25,000."""
@@ -85,3 +87,110 @@ class SassProgram:
             for block, calls in by_block.items()
             for position in range(self.flow.blocks[block].start, self.flow.blocks[block].end)
         }
+
+
+_FAR = 4000
+"""Most values that are followed back from a loop's exit; beyond, trips count as uneven."""
+_PURE = (Role.INTEGER, Role.PREDICATE, Role.MOVE, Role.CONSTANT, Role.CONVERSION, Role.FLOAT)
+"""Roles whose results depend only on their operands, except for the opcodes of `IMPURE`."""
+
+
+def trips_of(program: SassProgram, loop: Loop) -> tuple[int | None, bool]:
+    """Iterations per entry, and whether all warps certainly do that many.
+
+    Execution counts give an average. It is exact if it is an integer and the exit condition depends
+    only on constants and parameters.
+    """
+    if loop.trips is None:
+        return None, False
+    whole = -int(-loop.trips // 1)
+    is_whole = abs(loop.trips - round(loop.trips)) < 1e-9
+    return whole, is_whole and loop.is_counted and _leaves_together(program, loop)
+
+
+def _leaves_together(program: SassProgram, loop: Loop) -> bool:
+    return not uneven_exits(program, loop)
+
+
+def uneven_exits(program: SassProgram, loop: Loop) -> list[int]:
+    """Branches out of a loop whose condition may differ between warps."""
+    flow, values = program.flow, program.values
+    found = []
+    for block in sorted(loop.blocks):
+        last = flow.blocks[block].end - 1
+        leaves = any(each not in loop.blocks for each in flow.blocks[block].successors)
+        ends = program.code[last].opcode in ("EXIT", "RET")
+        if (leaves or ends) and any(
+            _varies(program, predicate, loop) for predicate in values.read[last].values()
+        ):
+            found.append(last)
+    return found
+
+
+def _varies(program: SassProgram, value: int, loop: Loop) -> bool:
+    """Whether a value depends on anything but constants, parameters and this loop's counter."""
+    headers = program.loop_headers
+    seen: set[int] = set()
+    waiting = [value]
+    while waiting:
+        current = waiting.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        found = program.values.all[current]
+        if found.kind in (Kind.ENTRY, Kind.CALL) or len(seen) > _FAR:
+            return True
+        if found.kind is Kind.JOIN and found.block in headers and found.block != loop.header:
+            return True
+        if found.kind is Kind.DEFINITION:
+            each = program.code[found.position]
+            if each.role not in _PURE or each.opcode in IMPURE:
+                return True
+            waiting += program.values.read[found.position].values()
+        else:
+            waiting += found.inputs
+    return False
+
+
+def is_ragged(program: SassProgram, loop: Loop) -> bool:
+    """Whether trip counts may differ by more than one between warps: the limit in the exit
+    condition differs between warps, too."""
+    for position in uneven_exits(program, loop):
+        for predicate in program.values.read[position].values():
+            for source in program.values.definitions(predicate, 8):
+                reads = program.values.read[source].values()
+                varies = bool(reads) and all(_varies(program, each, loop) for each in reads)
+                is_plain = len(reads) == 1 and program.code[source].role is Role.PREDICATE
+                if varies and not is_plain:
+                    return True
+    return False
+
+
+class Readers:
+    """The uses of values, through predicated writes and joins."""
+
+    def __init__(self, program: SassProgram) -> None:
+        self.program = program
+        self.values = program.values
+        self.users = program.values.users()
+        self.merged: dict[int, list[int]] = defaultdict(list)
+        """By value: the values that may be equal to it, depending on a predicate or the path."""
+        for value in program.values.all:
+            if value.kind is not Kind.DEFINITION:
+                for one in value.inputs:
+                    self.merged[one].append(value.index)
+
+    def same(self, *values: int, joins: bool = True) -> set[int]:
+        """The values, and all that may be equal to them. `joins`: also where paths join."""
+        found, waiting = set(values), list(values)
+        while waiting:
+            for each in self.merged[waiting.pop()]:
+                if each not in found and (joins or self.values.all[each].kind is Kind.GUARDED):
+                    found.add(each)
+                    waiting.append(each)
+        return found
+
+    def of(self, value: int) -> set[int]:
+        """Positions that may read the value and ran."""
+        counts = self.program.counts
+        return {user for each in self.same(value) for user in self.users[each] if counts[user]}

@@ -7,12 +7,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from keet.analysis.sass.instructions.opcodes import Role, role_of, words
-from keet.analysis.sass.instructions.operands import Operand, parse_operand
-from keet.analysis.sass.instructions.register_use import (
+from keet.analysis.sass.instructions.operands import (
+    Operand,
     Registers,
     access_bytes,
     destinations,
     effects,
+    parse_operand,
 )
 
 LONGEST = 1000

@@ -1,10 +1,20 @@
-"""Parses operands of SASS instructions: registers, predicates, numbers, constants, memory."""
+"""Operands of SASS instructions (registers, predicates, numbers, constants, memory), which
+registers an instruction reads and writes, and how many bytes a memory access has."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
 from typing import NamedTuple
+
+from keet.analysis.sass.instructions.opcodes import (
+    GLOBAL,
+    NO_DESTINATION,
+    TEXTURES,
+    Role,
+    role_of,
+    words,
+)
 
 
 class Operand(NamedTuple):
@@ -109,3 +119,278 @@ def _memory(inside: str, descriptor: str) -> Operand:
     return Operand(
         "memory", base, offset, uniform=uniform, descriptor=descriptor, wide=wide, scale=scale
     )
+
+
+Registers = tuple[str, ...]
+
+
+def access_bytes(opcode: str, modifiers: tuple[str, ...]) -> int:
+    """Bytes per thread of a memory access, from the opcode's modifiers; by default a word."""
+    for name, size in _SIZES:
+        if name in modifiers:
+            return size
+    if "U16" in modifiers or "S16" in modifiers:
+        return 2
+    if opcode in ("LDSM", "STSM"):
+        return 4 * max([int(each) for each in modifiers if each in ("1", "2", "4")] or [1])
+    return 4
+
+
+_SIZES = (
+    *(("256", 32), ("128", 16), ("64", 8), ("U8", 1), ("S8", 1)),
+    *(("F64", 8), ("S64", 8), ("U64", 8), ("F32x2", 8), ("F32x4", 16)),
+    *(("F16x4", 8), ("F16x8", 16), ("BF16x4", 8), ("BF16x8", 16)),
+)
+
+
+def destinations(opcode: str, operands: tuple[Operand, ...]) -> int:
+    """The number of operands that are written; they come first."""
+    if opcode in NO_DESTINATION or not operands:
+        return 0
+    if opcode.endswith(("SETP", "SETP2", "PLOP3")):
+        return 2
+    if opcode in ("VOTE", "VOTEU", "ELECT"):
+        return len(operands) - 1
+    count = 0
+    while count < len(operands) and operands[count].kind == "predicate":
+        count += 1  # LOP3 P0, R1, ...; SHFL PT, R2, ...; ATOMG PT, R3, ...
+    if count and (opcode in _PREDICATE_ONLY or operands[count:][:1] == ()):
+        return count
+    if count < len(operands) and operands[count].kind in ("register", "other"):
+        count += 1
+    while count < len(operands) and operands[count].kind == "predicate" and opcode in _CARRY:
+        count += 1  # IADD3 R2, P0, P1, ...
+    if _is_split(opcode, operands, count):
+        count += 1
+    return count
+
+
+def _is_split(opcode: str, operands: tuple[Operand, ...], count: int) -> bool:
+    """A load of 256 bits names two destinations of four registers: LDG.E.ENL2.256 R8, R4, [...].
+    A texture fetch names the destination of its third and fourth components, then that of the
+    first two: TEX R6, R4, ..., 0x7."""
+    return (
+        (opcode in ("LD", "LDG") or opcode in TEXTURES)
+        and operands[count : count + 1] != ()
+        and (operands[count].kind == "register")
+    )
+
+
+def _texel_words(operands: tuple[Operand, ...], *, is_last: bool) -> int:
+    """Registers of one destination of a texture fetch, whose last operand is the mask of its
+    components; both have two if there is none."""
+    mask = operands[-1].value if operands[-1].kind == "immediate" else 0xF
+    components = (mask & 0xF).bit_count()
+    return min(components, 2) if is_last else max(components - 2, 0)
+
+
+_PREDICATE_ONLY = words("FCHK R2P SYNCS UR2UP CSMTEST")
+_CARRY = words(
+    """IADD3 UIADD3 IADD UIADD IADD2 UIADD2 LEA ULEA IMAD UIMAD VIADD UVIADD ISCADD
+    XMAD FLO MATCH IADD32I QSPC B2R VIMNMX UVIMNMX"""
+)
+"""Opcodes with predicates (carry, overflow, result) right after the destination."""
+
+
+def effects(
+    opcode: str, modifiers: tuple[str, ...], operands: tuple[Operand, ...]
+) -> tuple[Registers, Registers]:
+    count = destinations(opcode, operands)
+    writes: list[str] = []
+    for position, operand in enumerate(operands[:count]):
+        if operand.kind == "register" and opcode in TEXTURES:
+            writes += span(operand.name, _texel_words(operands, is_last=position == count - 1))
+        elif operand.kind == "register":
+            writes += span(operand.name, written_words(opcode, modifiers))
+        elif operand.kind == "predicate":
+            writes += _predicates(operand.name, operands)
+    reads: list[str] = []
+    for position, operand in enumerate(operands[count:]):
+        if operand.kind == "predicate":
+            reads += _predicates(operand.name, operands)
+        else:
+            reads += _read(opcode, modifiers, position, operand)
+    return tuple(writes), tuple(dict.fromkeys(reads))
+
+
+def _read(opcode: str, modifiers: tuple[str, ...], position: int, operand: Operand) -> list[str]:
+    if operand.kind == "register":
+        words = 2 if operand.wide else read_words(opcode, modifiers, position)
+        if opcode in TEXTURES and operand.name and int(operand.name.lstrip("UR")) % 2 == 0:
+            words = 2  # coordinates, or a handle and a level, in a pair
+        return span(operand.name, words)
+    if operand.kind not in ("memory", "constant", "other"):
+        return []
+    # Turing writes a 64-bit base as `[R4]`; only the E of LDG.E shows that it is a pair.
+    wide = operand.wide or (
+        operand.kind == "memory" and opcode in GLOBAL and opcode != "LDGSTS" and "E" in modifiers
+    )
+    found = span(operand.name, 2 if wide else 1) if operand.kind != "other" else []
+    found += span(operand.uniform, _BULK_WORDS if opcode[:3] in ("UTM", "UBL") else 2 - (not wide))
+    return found + span(operand.descriptor, 4 if opcode.endswith("GMMA") else 2)
+
+
+_BULK_WORDS = 8
+"""A bulk copy takes its addresses, barrier and coordinates from consecutive registers."""
+
+
+def _predicates(name: str, operands: tuple[Operand, ...]) -> list[str]:
+    """`PR` means all predicates in the mask, which is the last operand (R2P PR, R5, 0x6)."""
+    if name in ("PR", "UPR"):
+        mask = operands[-1].value if operands[-1].kind == "immediate" else -1
+        return [f"{name[:-1]}{number}" for number in range(7) if mask >> number & 1]
+    return [name] if name else []
+
+
+def span(register: str, words: int) -> list[str]:
+    """`span("R4", 2)` is R4, R5."""
+    if not register or not register[-1].isdigit():
+        return []  # URZ
+    if words == 1:
+        return [register]
+    prefix = "UR" if register.startswith("U") else "R"
+    first = int(register[len(prefix) :])
+    return [f"{prefix}{word}" for word in range(first, min(first + words, 255))]
+
+
+_DOUBLE = words("DADD DMUL DFMA DSETP DMNMX")
+
+
+_MEMORY_RESULT = words("LD LDG LDL LDS LDSM LDC ULDC LDCU ATOM ATOMG ATOMS")
+_UNKNOWN_WORDS = 4
+"""Registers that an unknown opcode is assumed to write, so that their old values are not used."""
+
+
+@lru_cache(maxsize=5_000)
+def written_words(opcode: str, modifiers: tuple[str, ...]) -> int:  # noqa: PLR0911 - by opcode
+    """The number of registers of a destination."""
+    if role_of(opcode) is Role.UNKNOWN:
+        return _UNKNOWN_WORDS
+    if opcode in _MEMORY_RESULT:
+        return min(4, max(1, access_bytes(opcode, modifiers) // 4))
+    is_wide = opcode in ("IMAD", "UIMAD") and "WIDE" in modifiers
+    if is_wide or opcode in _DOUBLE or opcode in ("FADD2", "FMUL2", "FFMA2"):
+        return 2
+    if opcode == "CS2R":
+        return 1 if "32" in modifiers else 2
+    if opcode in ("F2F", "I2F", "F2I", "FRND", "I2I"):
+        return 2 if modifiers[:1] and _first_format(opcode, modifiers) == "64" else 1
+    if "64" in modifiers and opcode in _WIDE_INTEGER:
+        return 2
+    if opcode == "LDTM":
+        return _tensor_memory_words(modifiers)
+    return _matrix_words(opcode, modifiers, "D") or 1
+
+
+def _tensor_memory_words(modifiers: tuple[str, ...]) -> int:
+    """Registers of a load from tensor memory: `x32` repeats, each of which is wider than a
+    register in the shapes of 128 and 256 bits (PTX ISA, `tcgen05.ld`)."""
+    repeats = next((int(each[1:]) for each in modifiers if re.fullmatch(r"x\d{1,3}", each)), 1)
+    wide = 4 if any("256bit" in each for each in modifiers) else 1
+    return repeats * (2 if any("128bit" in each for each in modifiers) else wide)
+
+
+_WIDE_INTEGER = words(
+    """IADD UIADD MOV UMOV SEL USEL UIADD3 IADD3 S2R S2UR ISETP UISETP SHF USHF LEA
+    ULEA SYNCS LOP3 ULOP3 VIADD IMNMX"""
+)
+
+
+def _first_format(opcode: str, modifiers: tuple[str, ...]) -> str:
+    """Width of the format that a conversion writes: F2F.F64.F32 writes 64 bits.
+
+    F2I and I2F name the written format only if it is not the default of 32 bits.
+    """
+    formats = [each for each in modifiers if re.fullmatch(r"[FSU](8|16|32|64)|BF16", each)]
+    if not formats:
+        return "32"
+    if opcode == "F2I":
+        written = [each for each in formats if each[0] in "SU"]
+        return written[0][1:] if written else "32"
+    if opcode == "I2F":
+        written = [each for each in formats if each[0] == "F"]
+        return written[0][1:] if written else "32"
+    return formats[0].lstrip("BFSU")
+
+
+def _last_format(opcode: str, modifiers: tuple[str, ...]) -> str:
+    """Width of the format that a conversion reads."""
+    formats = [each for each in modifiers if re.fullmatch(r"[FSU](8|16|32|64)|BF16", each)]
+    if opcode == "F2I":
+        read = [each for each in formats if each[0] == "F"]
+    elif opcode == "I2F":
+        read = [each for each in formats if each[0] in "SU"]
+    else:
+        read = formats[-1:]  # FRND.F64 names one format for both sides
+    return read[0].lstrip("BFSU") if read else "32"
+
+
+@lru_cache(maxsize=5_000)
+def read_words(opcode: str, modifiers: tuple[str, ...], position: int) -> int:
+    """The number of registers of the source at a position."""
+    if opcode in _DOUBLE or opcode in _INDIRECT_JUMPS:
+        return 2
+    if opcode in ("IMAD", "UIMAD") and position == 2:
+        return 2 if "WIDE" in modifiers or "HI" in modifiers else 1
+    if opcode in ("F2F", "I2F", "F2I", "FRND", "I2I"):
+        return 2 if _last_format(opcode, modifiers) == "64" else 1
+    if role_of(opcode) in (Role.STORE, Role.ATOMIC):
+        return min(4, max(1, access_bytes(opcode, modifiers) // 4))
+    if "64" in modifiers and opcode in _WIDE_INTEGER:
+        return 2
+    return _matrix_words(opcode, modifiers, "ABC"[position : position + 1]) or 1
+
+
+_INDIRECT_JUMPS = words("RET BRX BRXU JMX JMXU CALL")
+"""Opcodes whose target is in a register pair."""
+_TILE = {
+    # Rows, columns and depth: PTX ISA, "Matrix fragments for mma".
+    "1684": (16, 8, 4),
+    "1688": (16, 8, 8),
+    "16816": (16, 8, 16),
+    "16832": (16, 8, 32),
+    "16864": (16, 8, 64),
+    "168128": (16, 8, 128),
+    "168256": (16, 8, 256),
+    "884": (8, 8, 4),
+    "8816": (8, 8, 16),
+    "8832": (8, 8, 32),
+    "88128": (8, 8, 128),
+}
+_BITS = {"HMMA": 16, "IMMA": 8, "BMMA": 1, "DMMA": 64, "QMMA": 8, "OMMA": 4}
+"""Bits of one element of A and B, unless the modifiers say otherwise."""
+
+
+def _matrix_words(opcode: str, modifiers: tuple[str, ...], operand: str) -> int:
+    """Registers of a tensor-core operand; 0 for other opcodes."""
+    if role_of(opcode) is not Role.TENSOR or not operand:
+        return 0
+    if opcode.endswith("GMMA"):
+        return _group_words(modifiers, operand)
+    shape = next((each for each in modifiers if each in _TILE), None)
+    if shape is None or opcode not in _BITS:
+        return 4
+    return _tile_words(opcode, modifiers, shape, operand)
+
+
+def _tile_words(opcode: str, modifiers: tuple[str, ...], shape: str, operand: str) -> int:
+    """The 32 lanes of a warp hold a tile together: 1024 bits per register."""
+    if opcode == "HMMA" and shape == "884":  # Volta: each quarter of a warp holds its own tile
+        return 2 if operand in "AB" else 4
+    rows, columns, depth = _TILE[shape]
+    bits = 32 if "TF32" in modifiers else 4 if {"S4", "U4"} & set(modifiers) else _BITS[opcode]
+    if operand == "A":
+        return max(1, rows * depth * bits // 1024 // (1 + ("SP" in modifiers)))
+    if operand == "B":
+        return max(1, columns * depth * bits // 1024)
+    is_half = opcode in ("HMMA", "QMMA") and "F16" in modifiers and "F32" not in modifiers
+    return rows * columns * (64 if opcode == "DMMA" else 16 if is_half else 32) // 1024
+
+
+def _group_words(modifiers: tuple[str, ...], operand: str) -> int:
+    """Warp-group MMA of 64 x N: N/2 words of 32-bit accumulators per thread."""
+    shape = next((each for each in modifiers if re.fullmatch(r"\d+x\d+x\d+", each)), "64x256x16")
+    columns = int(shape.split("x")[1])
+    if operand == "A":
+        return 4
+    return columns // 2 if "F16" not in modifiers else columns // 4

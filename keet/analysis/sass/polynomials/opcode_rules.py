@@ -8,7 +8,6 @@ from typing import cast
 
 from keet.analysis.sass.instructions.instruction import Instruction, is_move
 from keet.analysis.sass.polynomials.bitwise import lop3
-from keet.analysis.sass.polynomials.evaluation_context import EvaluationContext
 from keet.analysis.sass.polynomials.polynomial import (
     ZERO,
     Polynomial,
@@ -19,7 +18,7 @@ from keet.analysis.sass.polynomials.polynomial import (
     range_of,
     scale,
 )
-from keet.analysis.sass.polynomials.symbols import Symbols
+from keet.analysis.sass.polynomials.symbols import EvaluationContext, Symbols
 
 
 def signed(value: int) -> int:

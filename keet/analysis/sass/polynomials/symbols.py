@@ -1,9 +1,18 @@
-"""Creates symbols for operations that do not give polynomials: shifts, masks, divisions, clamps."""
+"""Creates symbols for operations that do not give polynomials: shifts, masks, divisions, clamps.
+
+Also what `Evaluation` gives to opcode rules, which it uses itself, and the shape of a launch with
+its place in constant bank 0, where the code reads it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
 
+from keet.analysis.sass.flow.control_flow import Loop
+from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.instructions.operands import Operand
 from keet.analysis.sass.polynomials.polynomial import (
     ANY,
     WORD,
@@ -21,6 +30,34 @@ from keet.analysis.sass.polynomials.polynomial import (
     scale,
     text_of,
 )
+
+Dim3 = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class LaunchShape:
+    """The shape of a launch, and the offsets of its constants in bank 0."""
+
+    grid: Dim3 | None
+    block: Dim3 | None
+    constants: Mapping[int, int]
+    """Values of constant bank 0 by offset, as far as they are known."""
+    parameters: int
+    """Offset of the first kernel parameter in constant bank 0."""
+
+
+def launch_shape(grid: Dim3 | None, block: Dim3 | None, capability: str | None) -> LaunchShape:
+    """The offsets depend on the architecture; they were found in the code of each."""
+    major = int(float(capability)) if capability and capability[:1].isdigit() else 9
+    if major >= 10:
+        shape_at, grid_at, parameters = 0x360, 0x370, 0x380
+    else:
+        shape_at, grid_at, parameters = 0x0, 0xC, 0x210 if major == 9 else 0x160
+    words: dict[int, int] = {}
+    for start, sizes in ((shape_at, block), (grid_at, grid)):
+        for axis, size in enumerate(sizes or ()):
+            words[start + 4 * axis] = size
+    return LaunchShape(grid, block, words, parameters)
 
 
 class Symbols:
@@ -293,3 +330,25 @@ def _split(polynomial: Polynomial, divisor: int) -> tuple[Polynomial, Polynomial
         else:
             rest[product] = coefficient
     return Polynomial(whole), Polynomial(rest)
+
+
+class EvaluationContext(Protocol):
+    """An evaluation in progress; `Evaluation` implements it."""
+
+    program: SassProgram
+    symbols: Symbols
+    loop_of_header: dict[int, Loop]
+
+    def polynomial(self, value: int) -> Polynomial: ...
+
+    def operand(self, operand: Operand, position: int) -> Polynomial | None: ...
+
+    def predicate_dependences(self, predicate: int) -> frozenset[str]: ...
+
+    def resolved(self, polynomial: Polynomial, block: int, depth: int = 0) -> Polynomial: ...
+
+    def resolved_names(self, depends: frozenset[str]) -> frozenset[str]: ...
+
+    def counter(self, loop: Loop) -> Symbol: ...
+
+    def trips(self, loop: Loop) -> tuple[int | None, bool]: ...

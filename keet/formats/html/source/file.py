@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from keet.analysis.source_lines.hotspots import Spot
+from keet.analysis.source_lines import Spot
 from keet.formats.html.markup import Content, Html, element, fragment
 from keet.formats.html.source.comments import marked
 from keet.formats.html.source.data import SourceData, total_share

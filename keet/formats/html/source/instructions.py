@@ -9,7 +9,7 @@ from itertools import groupby
 
 from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.sass.instructions.instruction import parse
-from keet.analysis.source_lines.hotspots import Spot
+from keet.analysis.source_lines import Spot
 from keet.catalog import stalls
 from keet.evidence import Sentence, counted
 from keet.formats.html.markup import Content, Html, element

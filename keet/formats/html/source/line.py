@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from keet.analysis.code_names import line_text
+from keet.analysis.examined import first_wait
 from keet.analysis.hardware.rates import SECTOR
-from keet.analysis.source_lines.code_names import line_text
-from keet.analysis.source_lines.examined import first_wait
-from keet.analysis.source_lines.hotspots import Spot
+from keet.analysis.source_lines import Spot
 from keet.catalog import stalls
 from keet.evidence import Evidence, Sentence, constant, counted
 from keet.formats.html.markup import Content, Html, element, joined
@@ -26,7 +26,7 @@ from keet.profile import Absent
 from keet.safe_text import one_line
 
 if TYPE_CHECKING:
-    from keet.analysis.source_lines.line_facts import LineFacts
+    from keet.analysis.line_facts import LineFacts
     from keet.pages.hotspots_line import Item
 
 _AWAITED = 5

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from keet.analysis.source_lines.code_names import line_text
-from keet.analysis.source_lines.hotspots import Spot
+from keet.analysis.code_names import line_text
+from keet.analysis.source_lines import Spot
 from keet.formats.html.markup import Html, element
 from keet.formats.html.source.data import SourceData
 from keet.formats.html.source.file import SourceFile

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from keet.analysis.examined import first_wait
 from keet.analysis.hardware.rates import SECTOR
-from keet.analysis.source_lines.examined import first_wait
-from keet.analysis.source_lines.hotspots import Spot
+from keet.analysis.source_lines import Spot
 from keet.formats.html.heat import heat_class
 from keet.formats.html.markup import Content, Html, element
 from keet.formats.html.source.data import Mention, SourceData

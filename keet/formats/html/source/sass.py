@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from keet.analysis.source_lines.code_names import line_text, noun
-from keet.analysis.source_lines.hotspots import InstructionTable
+from keet.analysis.code_names import line_text, noun
+from keet.analysis.source_lines import InstructionTable
 from keet.catalog import stalls
 from keet.formats.html.heat import heat_class
 from keet.formats.html.markup import Content, Html, element
@@ -15,7 +15,7 @@ from keet.profile import Absent
 from keet.safe_text import one_line
 
 if TYPE_CHECKING:
-    from keet.analysis.source_lines.line_facts import InstructionFacts
+    from keet.analysis.line_facts import InstructionFacts
 
 _WIDEST = 52
 """Characters of an instruction before its wait; longer ones move it to the right."""

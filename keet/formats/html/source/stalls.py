@@ -7,7 +7,7 @@ from functools import cache
 from typing import NamedTuple
 
 from keet.analysis.account import KINDS
-from keet.analysis.source_lines.hotspots import Spot
+from keet.analysis.source_lines import Spot
 from keet.catalog import stalls
 from keet.formats.html.markup import Html, element
 from keet.formatting import share_text

@@ -1,0 +1,280 @@
+"""The record of a run as JSON lines: requests, replies and tool calls.
+
+Each line is one event with `event`, `at` (UTC) and `elapsed_s` (since the run began). It is written
+immediately, so the file is complete up to an interrupt. Keys are removed.
+
+A request repeats the conversation before it. Its event has `kept`, the number of messages that the
+previous request of the same phase had already, and only the new messages.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from keet.agent.model.messages import (
+    ChatMessage,
+    ChatReply,
+    ChatRequest,
+    ModelToolCall,
+    message_document,
+    reply_document,
+    reply_from,
+    tool_document,
+)
+from keet.agent.secrets import scrub, scrub_document
+from keet.errors import UsageError, one_line
+
+_PRIVATE = 0o600
+"""Prompts contain source code."""
+_SAME = "as before"
+
+
+class Transcript:
+    """Appends events to a file; without a path, writes nothing."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.problem: str | None = None
+        """Why nothing (more) is written, in one line: a full disk must not fail the run."""
+        self.kept: Path | None = None
+        """The path, once something was written."""
+        self._began = time.monotonic()
+        self._last: dict[str, ChatRequest] = {}
+        self._file = self._open(path) if path else None
+
+    def start(self, **facts: object) -> None:
+        self._write("start", facts)
+
+    def request(self, phase: str, request: ChatRequest) -> None:
+        before = self._last.get(phase, ChatRequest(()))
+        first = phase not in self._last
+        self._last[phase] = request
+        kept = _kept(before.messages, request.messages)
+        tools = [tool_document(tool) for tool in request.tools]
+        facts = {
+            "phase": phase,
+            "kept": kept,
+            "messages": [message_document(message) for message in request.messages[kept:]],
+            "tools": _unless_same(tools, first or before.tools != request.tools),
+            "schema": _unless_same(request.schema, first or before.schema != request.schema),
+            "max_output": request.max_output,
+        }
+        self._write("request", facts)
+
+    def reply(self, reply: ChatReply, seconds: float) -> None:
+        self._write("reply", {**reply_document(reply), "seconds": round(seconds, 3)})
+
+    def tool(
+        self,
+        call: ModelToolCall,
+        answer_text: str,
+        evidence: Iterable[object],
+        abstained: object,
+        seconds: float,
+    ) -> None:
+        facts = {
+            "call": dict(call._asdict()),
+            "answer": answer_text,
+            "evidence": list(evidence),
+            "abstained": abstained,
+            "seconds": round(seconds, 3),
+        }
+        self._write("tool", facts)
+
+    def note(self, **facts: object) -> None:
+        self._write("note", facts)
+
+    def end(self, outcome: str, usage: object) -> None:
+        self._write("end", {"outcome": outcome, "usage": usage})
+
+    def discard(self) -> None:
+        """Removes the file: a run that sent nothing leaves no transcript."""
+        self.close()
+        if self.kept is not None:
+            self.kept.unlink(missing_ok=True)
+            self.kept = None
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def __del__(self) -> None:
+        with suppress(OSError):
+            self.close()
+
+    def _open(self, path: Path) -> int | None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, _PRIVATE)
+            if stat.S_ISREG(os.fstat(file).st_mode):
+                path.chmod(_PRIVATE)
+        except OSError as error:
+            self._give_up(error)
+            return None
+        return file
+
+    def _write(self, event: str, facts: Mapping[str, object]) -> None:
+        if self._file is None:
+            return
+        when = datetime.now(UTC).isoformat(timespec="milliseconds")
+        head = {"event": event, "at": when, "elapsed_s": round(time.monotonic() - self._began, 3)}
+        line = json.dumps(scrub_document({**head, **_plain(facts)}), ensure_ascii=False)
+        try:
+            _write_all(self._file, f"{line}\n".encode(errors="backslashreplace"))
+            self.kept = self.path
+        except OSError as error:
+            self._give_up(error)
+            self.close()
+
+    def _give_up(self, error: OSError) -> None:
+        line = f"{self.path}: the transcript can't be written ({error.strerror})"
+        self.problem = one_line(scrub(f"{line}; name another file with --transcript"))
+
+
+def request_text(request: ChatRequest) -> str:
+    """Everything that is sent, as readable text."""
+    parts = [_message_text(message) for message in request.messages]
+    parts += [
+        f"--- tool {tool.name} ---\n{tool.description}\n{_json(tool.parameters)}"
+        for tool in request.tools
+    ]
+    if request.schema is not None:
+        parts.append(f"--- the answer has to match ---\n{_json(request.schema)}")
+    parts.append(f"--- at most {request.max_output} tokens of answer ---")
+    return "\n".join(parts) + "\n"
+
+
+def read_transcript(path: Path) -> list[dict[str, Any]]:
+    """The events; an incomplete last line is skipped. Raises UsageError."""
+    events: list[dict[str, Any]] = []
+    lines = read_lines(path)
+    for number, line in enumerate(lines, 1):
+        event = _event(line)
+        if event is not None:
+            events.append(event)
+        elif number < len(lines) or not events:
+            raise _broken(path, number, "is not an event of a transcript")
+    return events
+
+
+def replies_of(path: Path) -> list[ChatReply]:
+    """The replies of the model, in order. Raises UsageError."""
+    replies: list[ChatReply] = []
+    for number, event in enumerate(read_transcript(path), 1):
+        if event["event"] == "start":
+            replies.clear()  # several runs in one file: the last one counts
+        if event["event"] != "reply":
+            continue
+        try:
+            replies.append(reply_from(event))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise _broken(path, number, "is an incomplete reply") from None
+    return replies
+
+
+def read_lines(path: Path) -> list[str]:
+    """Non-blank lines, split only at line feeds: JSON texts may contain other line breaks."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        line = f"{path}: can't be read ({error.strerror}); name an existing file"
+        raise UsageError(one_line(line)) from None
+    return [line for line in text.split("\n") if line.strip()]
+
+
+def _broken(path: Path, number: int, problem: str) -> UsageError:
+    return UsageError(one_line(f"{path}: line {number} {problem}; name another file"))
+
+
+def _event(line: str) -> dict[str, Any] | None:
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None
+
+
+def _kept(before: Sequence[ChatMessage], now: Sequence[ChatMessage]) -> int:
+    pairs = enumerate(zip(before, now, strict=False))
+    differ = (index for index, (old, new) in pairs if old != new)
+    return next(differ, min(len(before), len(now)))
+
+
+def _unless_same(value: object, changed: bool) -> object:  # noqa: FBT001 - the only option
+    return value if changed else _SAME
+
+
+def _plain(value: Any) -> Any:
+    """Converts records of any kind to JSON types."""
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+        value = {name: getattr(value, name) for name in value.__dataclass_fields__}
+    if isinstance(value, Mapping):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(part) for part in value]
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+
+
+def _write_all(file: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(file, data) :]
+
+
+def _message_text(message: ChatMessage) -> str:
+    of = f" (answers {message.answers})" if message.answers else ""
+    calls = [f"calls {call.name} {_json(call.arguments)}" for call in message.calls]
+    return "\n".join([f"--- {message.role}{of} ---", message.text, *calls])
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+class RecordedRun(NamedTuple):
+    """What a transcript says about its run; empty fields if an older transcript lacks them."""
+
+    model: str
+    reports: tuple[str, ...]
+    question: str | None
+    asked: bool
+    """Whether it is a run of `keet ask`, not of `keet explain`."""
+
+
+def recorded_run(path: Path) -> RecordedRun:
+    """Raises UsageError."""
+    events = read_transcript(path)
+    if not any(event["event"] == "reply" for event in events):
+        raise _refused(path, "has no replies: it is not a transcript of a run")
+    start = next((event for event in events if event["event"] == "start"), {})
+    phases = {event.get("phase") for event in events if event["event"] == "request"}
+    shas = start.get("reports") or []
+    question = start.get("question")
+    return RecordedRun(str(start.get("model", "")), tuple(shas), question, "ask" in phases)
+
+
+def check_replay(path: Path, reports: Sequence[str], question: str | None) -> RecordedRun:
+    """Raises UsageError unless the run was about these reports (SHA-256) and this question."""
+    run = recorded_run(path)
+    if run.asked != (question is not None):
+        command = "ask" if run.asked else "explain"
+        raise _refused(path, f"was recorded by keet {command}; replay it with that command")
+    if run.reports and tuple(reports) != run.reports:
+        raise _refused(path, "was recorded with another report; name that report")
+    if run.question and run.question != question:
+        raise _refused(path, f"was recorded with another question: {run.question[:200]}")
+    return run
+
+
+def _refused(path: Path, why: str) -> UsageError:
+    return UsageError(one_line(f"--replay {path}: it {why}"))

@@ -1,4 +1,0 @@
-"""Replies from files: one module per kind (transcript, replay, cache, script).
-
-Of the agent, imports only `model` and `privacy`.
-"""

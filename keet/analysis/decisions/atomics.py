@@ -1,0 +1,342 @@
+"""Atomics that cost time: one slice of L2 that serves most requests, retries of compare-and-swap
+loops, and scattered additions.
+
+Threads that update one address at a time retry until the last of them succeeds. So a round beyond
+the first is a matter of contention, not of divergent paths.
+
+Scattered additions update many addresses that come from a list of indices. No address is updated
+often, so nothing queues for a word. But each update is a request of its own to L2, with its data.
+If each destination sums its items in registers, it is stored once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Set
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from keet.analysis.candidate import MEMORY_WAITS, kept_waits
+from keet.analysis.instruction_removal import kept_waits_without
+from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.analysis.memory_work import (
+    SPREAD_PASSES,
+    less_shared,
+    shared_atomics_by_data,
+    without_atomic_requests,
+)
+from keet.analysis.time_model import HOT_LINE, MOST_REMOVED, SHARPNESS, Effect, TimeModel
+from keet.evidence import Evidence, Sentence
+from keet.units import Quantity
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.flow.program import SassProgram
+
+
+class HotSlice(NamedTuple):
+    is_atomic: bool
+    shown: tuple[Sentence, Effect, tuple[Evidence, ...]]
+    """Text, effect and evidence of the candidate."""
+
+
+def hot_slice(model: TimeModel) -> HotSlice | None:
+    """Many requests for few addresses, which one slice serves one after the other."""
+    hot = model.hot_line
+    if hot is None:
+        return None
+    # What combines within a block first sends one request per block, and a loop over the data
+    # needs no more blocks than fit on the GPU at a time.
+    blocks, kept = model.view.value("grid_size") or 0.0, 1 - MOST_REMOVED
+    if hot.requests and blocks:
+        rounds = max(1.0, model.view.value("waves_per_sm") or 1.0)
+        kept = min(1.0, blocks / rounds / hot.requests)
+    kept = max(kept, hot.left)
+    how = "atomics" if hot.is_atomic else "plain loads or stores"
+    text = (
+        "The busiest slice of L2 looks up {skew:.1f} times the sectors of an average one: "
+        "{how} of many threads access the same few addresses."
+    )
+    if hot.is_in_host:
+        text = (
+            "One slice of L2 is active {skew:.1f} times as long as an average one: {how} access "
+            "the same line of host memory repeatedly, one access after the other."
+        )
+    if hot.is_counted:
+        text = (
+            "In each cycle of L2, warps execute {skew:.2f} {how} on one address. One slice of L2 "
+            "serves them one after the other."
+        )
+    # While the line is at its limit, every access queues behind it, up to the LSU pipe; less so if
+    # another unit is busier.
+    lead = math.pow(hot.load / model.pressure, SHARPNESS)
+    blamed = (1 - kept) * hot.load * min(1.0, lead)
+    waits = kept_waits(model, (*MEMORY_WAITS, "mio_throttle"), blamed)
+    units = {HOT_LINE: kept, "L2": 1 - (1 - kept) * (1 - hot.spread)}
+    if hot.is_atomic:
+        units["L1"] = without_atomic_requests(model.view)
+    effect = Effect(units, waits)
+    sentence = Sentence(text, skew=hot.skew, how=how)
+    evidence = (hot.skew, hot.most, *(() if hot.is_counted else (hot.usual,)))
+    return HotSlice(hot.is_atomic, (sentence, effect, evidence))
+
+
+_MEMORY = ("load", "store", "atomic or reduction in memory")
+"""Roles of the instructions that the LSU pipe executes."""
+_MATH = ("ALU", "FMA", "FP64", "FP16")
+
+
+class Retries(NamedTuple):
+    """All rounds beyond the first of the compare-and-swap loops on one memory."""
+
+    memory: Literal["global", "shared"]
+    updates: int
+    """How often warps entered the loops."""
+    swaps: int
+    """Executions of the compare-and-swap, in warps."""
+    repeated: Mapping[int, int]
+    """Executions that are retries, by position."""
+    share: float
+    """Their share of all executed warp instructions, 0 to 1."""
+
+
+@cached_per_view
+def retries(view: LaunchView) -> list[Retries]:
+    """By memory, if any were seen. Empty without the machine code and its execution counts."""
+    code = view.code
+    if code is None or not view.count("ATOMS", "ATOM", "ATOMG"):
+        return []
+    found, every = [], sum(code.program.counts)
+    for memory in ("shared", "global"):
+        loops = [each for each in code.retry_loops if each.memory == memory]
+        repeated = Counter[int]()
+        for each in loops:
+            repeated.update(each.repeated)
+        if repeated:
+            updates = sum(each.entries for each in loops)
+            swaps = sum(each.executions for each in loops)
+            share = repeated.total() / every
+            found.append(Retries(loops[0].memory, updates, swaps, repeated, share))
+    return found
+
+
+@cached_per_view
+def retried(view: LaunchView) -> Mapping[int, float]:
+    """Share of the executions that are retries, 0 to 1, by address; addresses without are left
+    out."""
+    if not (found := retries(view)) or view.code is None:
+        return {}
+    code, counts = view.code.program.code, view.code.program.counts
+    every = sum((Counter(each.repeated) for each in found), Counter[int]())
+    return {code[at].address: min(1.0, n / counts[at]) for at, n in every.items()}
+
+
+class BesideRetries(NamedTuple):
+    """The executed instructions that are no retries."""
+
+    threads: Evidence
+    """Active threads per instruction, on average."""
+    share: float
+    """Their share of all executed warp instructions, 0 to 1."""
+
+
+def beside_retries(view: LaunchView) -> BesideRetries | None:
+    """`None` if there are no retries, or the report does not have the threads per instruction."""
+    again, executed = retried(view), view.table.executed
+    active = view.table.column("thread_inst_executed") or view.table.threads
+    whole = view.get("active_threads_per_warp")
+    if not again or not executed or not active or whole is None:
+        return None
+    left = {at: n * (1 - again.get(at, 0.0)) for at, n in executed.items()}
+    runs = sum(left.values())
+    threads = sum(active.get(at, 0) * (1 - again.get(at, 0.0)) for at in left)
+    if not runs:
+        return None
+    shown = view.ledger.derived(
+        "active_threads_beside_retries",
+        Quantity(max(threads / runs, float(whole.value)), whole.unit),
+        "active threads per instruction without retries of compare-and-swap loops",
+        whole,
+    )
+    return BesideRetries(shown, runs / sum(executed.values()))
+
+
+def shown_retries(
+    view: LaunchView, model: TimeModel, found: Retries
+) -> tuple[Sentence, Effect, tuple[Evidence, ...]]:
+    """Text, effect and evidence of a candidate: without them, the rest of the kernel is left."""
+    executed = view.get("inst_executed")
+    sources = () if executed is None else (executed,)
+    rounds = view.ledger.derived(
+        f"retry_rounds.{found.memory}",
+        Quantity(found.swaps / found.updates, ""),
+        "rounds of a compare-and-swap loop per update of a warp",
+        *sources,
+    )
+    share = view.ledger.derived(
+        f"retry_share.{found.memory}",
+        Quantity(100 * found.share, "%"),
+        "of the executed instructions are retries of compare-and-swap loops",
+        *sources,
+    )
+    text = Sentence(
+        "A warp runs a compare-and-swap loop on {memory} memory {rounds:.1f} times per update. "
+        "Once is enough if no other thread updates the same address meanwhile. {share:.0f} of the "
+        "executed instructions are such retries, and the threads that are done are inactive in "
+        "them.",
+        memory=found.memory,
+        rounds=rounds,
+        share=share,
+    )
+    return text, _effect(view, model, found), (rounds, share, *sources)
+
+
+def _effect(view: LaunchView, model: TimeModel, found: Retries) -> Effect:
+    assert view.code is not None
+    code, counts = view.code.program.code, view.code.program.counts
+    loads = {at for at, each in enumerate(code) if each.role.value in _MEMORY}
+
+    def kept(positions: Set[int]) -> float:
+        every = sum(counts[at] for at in positions)
+        return 1 - sum(found.repeated.get(at, 0) for at in positions) / every if every else 1.0
+
+    units = {"issue": 1 - found.share, "LSU": kept(loads)}
+    units |= dict.fromkeys(_MATH, kept(set(range(len(code))) - loads))
+    if found.memory == "shared":
+        units |= less_shared(model, _needless_wavefronts(view, found)).units
+    else:
+        units["L2"] = 1 - _by_column(view, found, "src_l2_sectors_global")
+        units[HOT_LINE] = found.updates / found.swaps
+    of_loops = sum(counts[position] for position in found.repeated)
+    part = found.repeated.values()
+    waits = kept_waits_without(view, model, found.repeated, sum(part) / of_loops, found.share)
+    return Effect(units, waits)
+
+
+def _needless_wavefronts(view: LaunchView, found: Retries) -> float:
+    """Share of the wavefronts of shared memory that go, 0 to 1; 0: not measured. Where data chooses
+    the addresses, the only round takes as many as any spread addresses do."""
+    assert view.code is not None
+    program, column = view.code.program, view.table.column("src_shared_wavefronts") or {}
+    least = SPREAD_PASSES if shared_atomics_by_data(view) else 0.0
+    every, needless = sum(column.values()), 0.0
+    for at, repeated in found.repeated.items():
+        taken = column.get(program.code[at].address, 0)
+        if taken:
+            needed = max(taken / program.counts[at], least)
+            needless += taken - needed * (program.counts[at] - repeated)
+    return max(0.0, needless / every) if every else 0.0
+
+
+def _by_column(view: LaunchView, found: Retries, metric: str) -> float:
+    """Share of a counter per instruction that the retries caused, 0 to 1; 0: not measured."""
+    assert view.code is not None
+    program, column = view.code.program, view.table.column(metric) or {}
+    every = sum(column.values())
+    own = sum(
+        column.get(program.code[at].address, 0) * n / program.counts[at]
+        for at, n in found.repeated.items()
+    )
+    return own / every if every else 0.0
+
+
+_FLOATS = {"F32", "F64", "F16", "BF16"}
+_SPREAD = ("chosen by data", "different addresses")
+_LANES = 32
+_LONGEST = 200
+"""Most values that a slice of an address follows; usual addresses need about ten."""
+
+
+class ScatteredAdds(NamedTuple):
+    requests: float
+    """Requests to L2 of these atomics."""
+    part: float
+    """Their share of all requests of L1 to L2, 0 to 1."""
+    again: int
+    """How often an item is computed if each destination sums its own items: twice if the code
+    reads data of the destination, because then the other end of the item needs it as well."""
+
+
+class SameAddressLanes(NamedTuple):
+    """Atomics on global memory whose lanes all update one address."""
+
+    lanes: float
+    """Threads that executed one: each makes a request of its own."""
+    warps: float
+    """Warps that executed one: requests that would do."""
+
+
+def same_address_lanes(view: LaunchView) -> SameAddressLanes:
+    """None of them without the machine code."""
+    ours = [
+        each
+        for each in (view.code.atomics if view.code else ())
+        if each.memory == "global" and each.spread.startswith("one address")
+    ]
+    if view.code is None or not ours:
+        return SameAddressLanes(0.0, 0.0)
+    program, active = view.code.program, view.by_address("thread_inst_executed_true")
+    lanes = sum(float(active.get(program.code[each.position].address, 0)) for each in ours)
+    return SameAddressLanes(lanes, float(sum(program.counts[each.position] for each in ours)))
+
+
+@cached_per_view
+def scattered_adds(view: LaunchView) -> ScatteredAdds | None:
+    """None without the machine code, or if no list of indices chooses most of the addresses.
+
+    Also none where each lane adds a value that does not depend on the destination to a word of its
+    own: that is a histogram, whose indices are new in each launch. Lanes that add a row together,
+    and items that read data of their destinations, have a list that can be turned around.
+    """
+    code, sent = view.code, view.value("l2_l1_sectors")
+    if code is None or not sent or not code.sectors:
+        return None
+    program = code.program
+    adds = [
+        each.position
+        for each in code.atomics
+        if each.memory == "global"
+        and each.spread in _SPREAD
+        and not each.has_result
+        and not _FLOATS.isdisjoint(program.code[each.position].modifiers)
+    ]
+    sources = {position: _index_loads(program, position) for position in adds}
+    requests = {at: code.sectors.get(program.code[at].address, 0) for at in adds}
+    listed = [at for at in adds if sources[at]]
+    if 2 * sum(requests[at] for at in listed) <= sum(requests.values()):
+        return None
+    every = frozenset[int]().union(*(sources[at] or () for at in listed))
+    again = any(
+        position not in every and not every.isdisjoint(_index_loads(program, position) or ())
+        for position in program.ran
+        if program.code[position].opcode in ("LDG", "LD")
+    )
+    # Lanes that update one address, or words of one sector, each make a request.
+    others = same_address_lanes(view).lanes
+    if not again and sum(requests.values()) > _LANES / 2 * sum(program.counts[at] for at in adds):
+        return None
+    total = max(sum(requests.values()), (view.value("global_reduction_sectors") or 0.0) - others)
+    return ScatteredAdds(total, min(1.0, total / sent), 2 if again else 1)
+
+
+def _index_loads(program: SassProgram, position: int) -> frozenset[int] | None:
+    """Loads from global memory that the address of an access depends on; None if numbers decide it
+    (the cell of a position), so that it is another one in each launch."""
+    from keet.analysis.sass.analyses.purpose import address_registers
+    from keet.analysis.sass.instructions.opcodes import Role
+
+    read = program.values.read
+    spent = address_registers(program.code[position])
+    waiting = [read[position][name] for name in spent if name in read[position]]
+    seen, found = set(waiting), set[int]()
+    while waiting and len(seen) <= _LONGEST:
+        for at in program.values.definitions(waiting.pop()):
+            each = program.code[at]
+            if each.role in (Role.FLOAT, Role.CONVERSION) and read[at]:
+                return None
+            if each.role is Role.LOAD:
+                found |= {at} if each.opcode in ("LDG", "LD") else set()
+                continue
+            following = set(read[at].values()) - seen
+            seen |= following
+            waiting += following
+    return frozenset(found)

@@ -1,0 +1,283 @@
+"""Loops that end by what they load: retries of compare-and-swap, searches, and loops that a load
+ends.
+
+Shared memory has no native addition of floats or 64-bit integers: the compiler writes a loop of
+load, addition and compare-and-swap. A warp whose threads update different addresses runs it once
+per update. Each further round serves threads whose swap failed, because another thread changed the
+word first. Spin locks and hand-written loops such as a maximum of floats work the same way.
+
+In a search, every iteration looks at one element, and nearly all of them find nothing. All threads
+of a warp look at the same element, so that the same list is searched again by every warp. What
+looks alike is left out: loops in which each thread has elements of its own (they may have to be
+read once), that compute, store or exchange something in every iteration (rare paths and bounds
+checks beside other work), whose condition changes with what was found (a running maximum), and
+whose addresses are loaded (binary searches, lists).
+
+Where a load ends the loop, no iteration can start before the load of the one before has returned. A
+search for a marker at the end of a list is such a loop. Its loads could be issued several at a time
+if the length were known, or if it read ahead. A loop that waits for another thread loads the same
+address again: it is left out, as are loads whose address the load before returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Literal, NamedTuple
+
+from keet.analysis.parameters import Parameter
+from keet.analysis.sass.analyses.loop_chains import FAR
+from keet.analysis.sass.analyses.purpose import address_registers
+from keet.analysis.sass.flow.control_flow import Loop
+from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.flow.values import Kind, SsaValue
+from keet.analysis.sass.instructions.opcodes import SHARED, Role
+
+_FAR = 256
+"""Most values that are followed back from a loop's exit, an address or a condition."""
+
+
+class RetryLoop(NamedTuple):
+    swap: int
+    """Position of the compare-and-swap."""
+    memory: Literal["global", "shared"]
+    entries: int
+    """How often warps entered the loop: their updates."""
+    executions: int
+    """Executions of the compare-and-swap, in warps."""
+    repeated: Mapping[int, int]
+    """Executions beyond one per update, by position: in the loop, and where its threads meet."""
+
+
+def retry_loops(program: SassProgram) -> list[RetryLoop]:
+    """The loops that ran, in the order of the code. Empty without execution counts."""
+    found = []
+    for position in program.ran if program.executed else ():
+        each = program.code[position]
+        if each.role is not Role.ATOMIC or not each.has("CAS", "CAST") or _only_reads(each.text):
+            continue
+        around = program.flow.loops_around(program.flow.block_of[position])
+        if around and around[0].entries and _retries(program, around[0], position):
+            memory: Literal["global", "shared"] = "shared" if each.opcode in SHARED else "global"
+            entries = around[0].entries
+            repeated = _repeated(program, around[0], entries)
+            found.append(RetryLoop(position, memory, entries, program.counts[position], repeated))
+    return found
+
+
+def _only_reads(text: str) -> bool:
+    """Whether the new value is the expected one: it waits for another thread's value."""
+    *_, expected, new = text.rstrip(" ;").split(",")
+    return expected.strip() == new.strip()
+
+
+def _retries(program: SassProgram, loop: Loop, swap: int) -> bool:
+    """Whether the loop repeats the swap of one word until it succeeds.
+
+    The address stays (probes of a hash table go to another one), and a branch out of the loop
+    depends on the result.
+    """
+    words = address_registers(program.code[swap])
+    read = program.values.read[swap]
+    if not all(stays(program, loop, read[name]) for name in words if name in read):
+        return False
+    exits = (
+        program.flow.blocks[block].end - 1
+        for block in loop.blocks
+        if any(each not in loop.blocks for each in program.flow.blocks[block].successors)
+    )
+    return any(_depends(program, loop, position, swap) for position in exits)
+
+
+def stays(program: SassProgram, loop: Loop, value: int, depth: int = 8) -> bool:
+    """Whether a value is the same in all rounds."""
+    found = program.values.all[value]
+    if found.block not in loop.blocks:
+        return True
+    if found.kind is not Kind.DEFINITION or not depth:
+        return False
+    if program.code[found.position].role in (Role.LOAD, Role.ATOMIC, Role.UNKNOWN):
+        return False
+    reads = program.values.read[found.position].values()
+    return all(stays(program, loop, each, depth - 1) for each in reads)
+
+
+def _depends(program: SassProgram, loop: Loop, branch: int, swap: int) -> bool:
+    """Whether a branch depends on the swap's result of the same round, by value or by path."""
+    values, flow = program.values, program.flow
+    waiting = list(values.read[branch].values())
+    seen: set[int] = set()
+    while waiting and len(seen) < _FAR:
+        current = waiting.pop()
+        found = values.all[current]
+        if current in seen or found.block not in loop.blocks:
+            continue
+        seen.add(current)
+        if found.kind is Kind.DEFINITION:
+            if found.position == swap:
+                return True
+            waiting += values.read[found.position].values()
+            continue
+        if found.kind is Kind.JOIN and found.block == loop.header:
+            continue  # of an earlier round
+        waiting += found.inputs
+        if found.guard is not None:
+            waiting.append(found.guard[0])
+        above = flow.dominators.get(found.block, -1)
+        if found.kind is Kind.JOIN and above in loop.blocks:
+            waiting += values.read[flow.blocks[above].end - 1].values()
+    return False
+
+
+def _repeated(program: SassProgram, loop: Loop, entries: int) -> dict[int, int]:
+    flow = program.flow
+    meeting = {
+        after
+        for block in loop.blocks
+        for after in flow.blocks[block].successors
+        if after not in loop.blocks and loop.blocks.issuperset(flow.blocks[after].predecessors)
+    }
+    found: dict[int, int] = {}
+    for block in sorted(loop.blocks | meeting):
+        # A loop within it runs as often as it is entered.
+        inner = [each for each in flow.loops_around(block) if each.depth > loop.depth]
+        often = inner[-1].entries if inner and block in loop.blocks else None
+        share = max(0.0, 1 - entries / often) if often else None
+        for position in range(flow.blocks[block].start, flow.blocks[block].end):
+            count = program.counts[position]
+            more = count - entries if share is None else int(count * share)
+            if more > 0:
+                found[position] = more
+    return found
+
+
+SELDOM = Parameter(0.05, "share of the iterations in which a search finds something", "judgement")
+LEAST_SEARCHED = Parameter(32, "iterations of a search: one per lane of a warp", "judgement")
+_LOOKS = (
+    *(Role.INTEGER, Role.PREDICATE, Role.CONVERSION, Role.MOVE, Role.SPECIAL, Role.CONSTANT),
+    *(Role.LOAD, Role.BRANCH, Role.CONVERGENCE, Role.NOTHING),
+)
+"""What an iteration that finds nothing does."""
+
+
+class SearchLoop(NamedTuple):
+    positions: tuple[int, ...]
+    """Instructions of every iteration."""
+    iterations: int
+    """Executed by all warps together."""
+    found: int
+    """Iterations with something to do."""
+
+
+def search_loops(program: SassProgram) -> list[SearchLoop]:
+    """By executed instructions, the most first. Empty without execution counts."""
+    made = (_search(program, loop) for loop in program.flow.loops if program.executed)
+    found = [each for each in made if each is not None]
+    return sorted(found, key=lambda each: -each.iterations * len(each.positions))
+
+
+def _search(program: SassProgram, loop: Loop) -> SearchLoop | None:
+    flow, counts = program.flow, program.counts
+    iterations = counts[flow.blocks[loop.header].start]
+    if not iterations or (loop.trips or 0) < LEAST_SEARCHED:
+        return None
+    own = [block for block in sorted(loop.blocks) if flow.loop_of.get(block) == loop.index]
+    times = {block: counts[flow.blocks[block].start] for block in own}
+    usual = [block for block in own if times[block] > SELDOM * iterations]
+    seldom = {block for block in loop.blocks if block not in usual}
+    found = max((times[block] for block in own if block in seldom), default=0)
+    # An inner loop belongs to what is done when something is found.
+    inner = [each for each in flow.loops if each.parent == loop.index]
+    if not found or not all(_is_seldom_entered(program, each, seldom) for each in inner):
+        return None
+    positions = [
+        each for block in usual for each in range(flow.blocks[block].start, flow.blocks[block].end)
+    ]
+    if any(program.code[each].role not in _LOOKS for each in positions):
+        return None
+    loads = [each for each in positions if program.code[each].role is Role.LOAD]
+    is_same = loads and all(_is_same_in_warp(program, loop, each) for each in loads)
+    if not is_same or not _is_unchanged(program, positions, seldom):
+        return None
+    return SearchLoop(tuple(positions), iterations, found)
+
+
+def _is_seldom_entered(program: SassProgram, inner: Loop, seldom: Collection[int]) -> bool:
+    return all(
+        index in seldom
+        for index, block in enumerate(program.flow.blocks)
+        if inner.header in block.successors and index not in inner.blocks
+    )
+
+
+def _behind(program: SassProgram, values: Iterable[int]) -> Iterator[SsaValue]:
+    """All values that these depend on, up to `_FAR` of them."""
+    waiting = list(values)
+    seen = set(waiting)
+    while waiting and len(seen) <= _FAR:
+        value = program.values.all[waiting.pop()]
+        yield value
+        is_written = value.kind is Kind.DEFINITION
+        inputs = program.values.read[value.position].values() if is_written else value.inputs
+        fresh = [each for each in inputs if each not in seen]
+        seen.update(fresh)
+        waiting += fresh
+
+
+def _is_same_in_warp(program: SassProgram, loop: Loop, load: int) -> bool:
+    """Whether the address is the same for all threads of a warp, and is not loaded in the loop."""
+    read, names = program.values.read[load], address_registers(program.code[load])
+    behind = list(_behind(program, [read[name] for name in names if name in read]))
+    written = [each.position for each in behind if each.kind is Kind.DEFINITION]
+    is_of_thread = any(
+        program.code[each].role is Role.SPECIAL and "CTAID" not in program.code[each].text
+        for each in written
+    )
+    is_loaded = any(
+        program.code[each].role is Role.LOAD and program.flow.block_of[each] in loop.blocks
+        for each in written
+    )
+    is_known = len(behind) <= _FAR and all(each.kind is not Kind.CALL for each in behind)
+    return is_known and not is_of_thread and not is_loaded
+
+
+def _is_unchanged(program: SassProgram, positions: list[int], seldom: Collection[int]) -> bool:
+    """Whether iterations do not depend on what earlier ones found."""
+    reads = [value for each in positions for value in program.values.read[each].values()]
+    return not any(
+        value.kind is Kind.DEFINITION and program.flow.block_of[value.position] in seldom
+        for value in _behind(program, reads)
+    )
+
+
+def exit_loads(program: SassProgram, loop: Loop) -> list[int]:
+    """Positions of loads of the loop that decide whether it goes on, in order; those at an address
+    that stays the same are left out."""
+    values, flow = program.values, program.flow
+    exits = (
+        flow.blocks[block].end - 1
+        for block in loop.blocks
+        if any(each not in loop.blocks for each in flow.blocks[block].successors)
+    )
+    waiting = [value for position in exits for value in values.read[position].values()]
+    seen: set[int] = set()
+    found: set[int] = set()
+    while waiting:
+        current = waiting.pop()
+        value = values.all[current]
+        if current in seen or value.block not in loop.blocks:
+            continue
+        seen.add(current)
+        if value.kind is not Kind.DEFINITION:
+            is_earlier = value.kind is Kind.JOIN and value.block == loop.header
+            waiting += () if is_earlier else value.inputs
+        elif program.code[value.position].opcode in FAR:
+            found.add(value.position)
+        else:
+            waiting += values.read[value.position].values()
+    return sorted(each for each in found if _moves_on(program, loop, each))
+
+
+def _moves_on(program: SassProgram, loop: Loop, load: int) -> bool:
+    read = program.values.read[load]
+    words = address_registers(program.code[load])
+    return not all(stays(program, loop, read[name]) for name in words if name in read)

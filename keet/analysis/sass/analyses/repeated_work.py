@@ -1,0 +1,351 @@
+"""Work that a loop or a thread repeats needlessly: loop-invariant instructions, and special
+functions of multiples of one value.
+
+The compiler left invariant instructions in a loop because of memory that may change, calls or
+register pressure. Only the programmer knows whether they may move.
+
+Multiples: of exp(-x), exp(-2 x), exp(-3 x), …, one call is enough. Exponentials of multiples are
+powers of the first one, a product each. Sines and cosines of multiples of an angle follow by
+rotation. The same holds for a loop that adds a fixed step to the argument: each iteration follows
+from the one before.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from keet.analysis.sass.flow.control_flow import Loop
+from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.flow.values import Kind
+from keet.analysis.sass.instructions.instruction import Instruction, is_move
+from keet.analysis.sass.instructions.opcodes import Role
+
+_WORK = (Role.FLOAT, Role.TENSOR, Role.INTEGER, Role.CONVERSION, Role.LOAD, Role.PREDICATE)
+"""Roles that are worth moving. Compilers put moves and constants next to their use on purpose."""
+
+
+class Invariant(NamedTuple):
+    loop: int
+    positions: tuple[int, ...]
+    share: float
+    """Share of the kernel's executed warp instructions that would be saved, 0 to 1."""
+    loads: int
+
+
+def invariants(program: SassProgram) -> list[Invariant]:
+    """One entry per loop, largest share first. An instruction is counted in the outermost loop in
+    which it is invariant."""
+    total = sum(program.counts) or 1
+    taken: set[int] = set()
+    found = []
+    for loop in program.flow.loops:  # outer loops come first
+        if loop.trips is None or loop.trips <= 1:
+            continue
+        own = [each for each in _invariant_positions(program, loop) if each not in taken]
+        taken.update(own)
+        spent = sum(program.counts[each] for each in own) * (1 - 1 / loop.trips) / total
+        if own:
+            loads = sum(program.code[each].role is Role.LOAD for each in own)
+            found.append(Invariant(loop.index, tuple(own), spent, loads))
+    return sorted(found, key=lambda each: (-each.share, each.loop))
+
+
+def _invariant_positions(program: SassProgram, loop: Loop) -> list[int]:
+    code = program.code
+    return [
+        each
+        for each in steady_positions(program, loop)
+        if code[each].role in _WORK and not is_move(code[each]) and code[each].reads
+    ]
+
+
+def steady_positions(program: SassProgram, loop: Loop) -> dict[int, None]:
+    """Positions in the loop of instructions whose result is the same in every iteration, in the
+    order of the blocks."""
+    flow, values = program.flow, program.values
+    steady: dict[int, None] = {}
+    for block in sorted(loop.blocks, key=program.flow_rank.__getitem__):
+        for position in range(flow.blocks[block].start, flow.blocks[block].end):
+            each = program.code[position]
+            if not program.counts[position] or not each.writes or not _may_repeat(each):
+                continue
+            if all(
+                _is_steady(program, loop, value, steady) for value in values.read[position].values()
+            ):
+                steady[position] = None
+    return steady
+
+
+def _may_repeat(each: Instruction) -> bool:
+    return each.role in (*_WORK, Role.MOVE, Role.CONSTANT, Role.SPECIAL)
+
+
+def _is_steady(program: SassProgram, loop: Loop, value: int, steady: Collection[int]) -> bool:
+    found = program.values.all[value]
+    if found.block not in loop.blocks:
+        return True
+    return found.position in steady and value in program.values.written[found.position].values()
+
+
+_PRODUCTS = {"EX2": 1, "SIN": 3, "COS": 3}
+"""Instructions for each call that goes, by the MUFU instruction's function. A rotation takes two
+products per value; with the moves that it needs, three were counted."""
+_STEPS = 12
+"""Most instructions that are followed backwards from an argument."""
+_ROUNDING = 1e-4
+"""Relative error of factors that are rounded to floats."""
+
+
+class Multiples(NamedTuple):
+    gone: Mapping[int, float]
+    """By position: the share of the executions that go."""
+    products: float
+    """Warp instructions that compute the values instead."""
+    powers: float = 0.0
+    """Calls of powf that follow from the iteration before by a product: of a base that the loop
+    does not change, the exponent changes by a fixed step."""
+
+
+class _Call(NamedTuple):
+    position: int
+    """Of the MUFU instruction."""
+    root: int
+    """The value that the argument is a multiple of."""
+    factor: float
+    scaling: frozenset[int]
+    """Positions of the instructions that scale the argument and the result."""
+
+
+def multiples(
+    program: SassProgram, other: Collection[int], powers: Collection[int] = ()
+) -> Multiples:
+    """`other`: positions of functions that have another finding's name or form; `powers`: those of
+    powf among them."""
+    users = program.values.users()
+    groups: dict[tuple[str, int], list[_Call]] = defaultdict(list)
+    for position in program.ran:
+        function = _function(program.code[position])
+        if function and position not in other:
+            call = _call(program, users, position)
+            groups[function, call.root].append(call)
+    gone: dict[int, float] = {}
+    products = 0.0
+    for (function, _), calls in groups.items():
+        first = min(calls, key=lambda each: abs(each.factor))
+        for each in calls:
+            own = {*each.scaling, each.position}
+            if _is_multiple(each, first):
+                part, own = 1.0, own - first.scaling
+            elif part := _repeated(program, each.position, each.root):
+                own |= _only_for(program, users, own)
+            else:
+                continue
+            gone |= dict.fromkeys(own, part)
+            products += part * _PRODUCTS[function] * program.counts[each.position]
+    return Multiples(gone, products, _stepped_powers(program, powers))
+
+
+def fast_powers(program: SassProgram) -> frozenset[int]:
+    """Positions of the instructions of `__powf`: an exponential of a multiple of a logarithm, with
+    the scaling that keeps denormal numbers."""
+    users, code, values = program.values.users(), program.code, program.values
+    found = set[int]()
+    for position in program.ran:
+        if _function(code[position]) != "EX2":
+            continue
+        power = _call(program, users, position)
+        ends = values.definitions(power.root, 3) if power.root >= 0 else []
+        for log in ends:
+            if code[log].opcode == "MUFU" and code[log].has("LG2"):
+                argument = _call(program, users, log).scaling
+                found |= {position, *power.scaling, *ends, *argument}
+    return frozenset(found & set(program.ran))
+
+
+def _stepped_powers(program: SassProgram, powers: Collection[int]) -> float:
+    """The product of exponent and logarithm is rounded to find the power of two."""
+    found = 0.0
+    for position in powers:
+        each, reads = program.code[position], program.values.read[position]
+        if each.opcode == "FRND" and not each.modifiers and each.reads:
+            part = _repeated(program, position, reads[each.reads[0]])
+            found += part * program.counts[position]
+    return found
+
+
+def _only_for(program: SassProgram, users: list[list[int]], own: Collection[int]) -> set[int]:
+    """Positions of the instructions in the same block whose results only these use: the argument's
+    own arithmetic."""
+    values, found = program.values, set(own)
+    block = program.flow.block_of[max(own)]
+    waiting = list(own)
+    while waiting:
+        for value in values.read[waiting.pop()].values():
+            made = values.all[value]
+            if made.kind is not Kind.DEFINITION or made.position in found or made.block != block:
+                continue
+            each = program.code[made.position]
+            results = values.written[made.position].values()
+            is_used = any(user not in found for result in results for user in users[result])
+            if not is_used and each.role not in (Role.LOAD, Role.ATOMIC):
+                found.add(made.position)
+                waiting.append(made.position)
+    return found
+
+
+def _function(each: Instruction) -> str:
+    if each.opcode != "MUFU":
+        return ""
+    return next((name for name in each.modifiers if name in _PRODUCTS), "")
+
+
+def _is_multiple(each: _Call, first: _Call) -> bool:
+    times = each.factor / first.factor if first.factor else 0.0
+    return round(times) > 1 and abs(times - round(times)) <= _ROUNDING * times
+
+
+# --- the argument
+
+
+def _call(program: SassProgram, users: list[list[int]], position: int) -> _Call:
+    values, code = program.values, program.code
+    reads = values.read[position]
+    guard = code[position].guard
+    root = next((reads[name] for name in code[position].reads if name in reads), -1)
+    factor, scaling = 1.0, set[int]()
+    for _ in range(_STEPS if root >= 0 and guard is None else 0):
+        value = values.all[root]
+        new, old = _scaled_if_small(program, root)
+        if old >= 0:
+            scaled = values.all[new].position
+            scaling |= {scaled, value.position, *_condition(program, scaled)} - {-1}
+            root = old
+            continue
+        found = _scales(code[value.position]) if value.kind is Kind.DEFINITION else None
+        if found is None or found[0] not in values.read[value.position]:
+            break
+        scaling.add(value.position)
+        factor *= found[1]
+        root = values.read[value.position][found[0]]
+    for result in values.written[position].values():
+        scaling |= {each for each in users[result] if _squares(code[each])}
+    return _Call(position, root, factor, frozenset(scaling))
+
+
+def _scaled_if_small(program: SassProgram, value: int) -> tuple[int, int]:
+    """Of an argument that is scaled under a condition, so that the result is no denormal number:
+    the scaled and the plain value. (-1, -1) for others."""
+    values, found = program.values, program.values.all[value]
+    if found.kind is Kind.GUARDED:
+        pair = found.inputs[:2]
+    elif found.kind is Kind.DEFINITION and program.code[found.position].opcode == "FSEL":
+        reads = values.read[found.position]
+        pair = [
+            reads[one.name] for one in program.code[found.position].sources if one.name in reads
+        ]
+    else:
+        return -1, -1
+    for new, old in (pair[:2], pair[1::-1]) if len(pair) >= 2 else ():
+        made = values.all[new]
+        reads = values.read[made.position] if made.kind is Kind.DEFINITION else {}
+        if old in reads.values() and _scales(program.code[made.position]):
+            return new, old
+    return -1, -1
+
+
+def _scales(each: Instruction) -> tuple[str, float] | None:
+    """The register that the instruction multiplies by a number, and the number."""
+    registers = [source for source in each.sources if source.is_register and source.name]
+    if each.opcode == "FADD" and len(registers) == 2 and registers[0] == registers[1]:
+        return registers[0].name, -2.0 if registers[0].negated else 2.0
+    if not each.opcode.startswith("FMUL") or len(registers) != 1:
+        return None
+    try:
+        number = float(each.text.rstrip(" ;").rpartition(",")[2])
+    except ValueError:
+        return None
+    return registers[0].name, -number if registers[0].negated else number
+
+
+def _condition(program: SassProgram, position: int) -> list[int]:
+    """The position of the comparison that the instruction's guard comes from."""
+    guard = program.code[position].guard
+    value = program.values.read[position].get(guard[0]) if guard else None
+    return [] if value is None else program.values.definitions(value, 1)
+
+
+def _squares(each: Instruction) -> bool:
+    """`@!P0 FMUL R4, R4, R4`: undoes the scaling of the argument."""
+    return each.opcode == "FMUL" and each.guard is not None and len(set(each.reads)) == 1
+
+
+# --- loops
+
+
+def _repeated(program: SassProgram, position: int, root: int) -> float:
+    """The share of the calls that follow from the iteration before; 0 if none do. `root`: the value
+    that the argument is a multiple of."""
+    block = program.flow.block_of[position]
+    around = [each for each in program.flow.loops if block in each.blocks]
+    loop = max(around, key=lambda each: each.depth, default=None)
+    if loop is None or not loop.trips or loop.trips <= 1:
+        return 0.0
+    return 1 - 1 / loop.trips if _Steps(program, loop).degree(root) == 1 else 0.0
+
+
+_SUMS = ("FADD", "IADD3", "VIADD", "UIADD3", "IADD")
+_PRODUCTS_OF = ("FMUL", "IMUL", "FFMA", "IMAD", "UIMAD")
+_CONVERTS = ("I2F", "I2FP", "UI2F")
+
+
+class _Steps:
+    """How values change from one iteration of a loop to the next."""
+
+    def __init__(self, program: SassProgram, loop: Loop) -> None:
+        self.program, self.loop = program, loop
+        self.steady = steady_positions(program, loop)
+
+    def degree(self, value: int, steps: int = _STEPS) -> int | None:
+        """1 if each iteration adds the same to the value, 0 if it stays the same; None: neither."""
+        program, found = self.program, self.program.values.all[value]
+        if found.block not in self.loop.blocks or found.kind is Kind.ENTRY:
+            return 0
+        if found.kind is Kind.JOIN:
+            return 1 if self.counts(value) else None
+        if found.kind is Kind.DEFINITION and found.position in self.steady:
+            return 0
+        each = program.code[found.position]
+        is_fixed = each.guard is None and each.role not in (Role.LOAD, Role.ATOMIC)
+        if not steps or found.kind is not Kind.DEFINITION or not is_fixed:
+            return None
+        reads = program.values.read[found.position]
+        degrees = [self.degree(reads[name], steps - 1) for name in each.reads]
+        known = [degree for degree in degrees if degree is not None]
+        is_linear = each.opcode in (*_SUMS, *_CONVERTS) or is_move(each)
+        if len(known) == len(degrees) and (is_linear or not any(known)):
+            return max(known, default=0)
+        factors = [one.name for one in each.sources if one.is_register and one.name in reads]
+        changing = [name for name in factors if degrees[each.reads.index(name)] == 1]
+        is_product = each.opcode in _PRODUCTS_OF and None not in degrees and len(changing) == 1
+        return 1 if is_product else None
+
+    def counts(self, value: int) -> bool:
+        """Whether the value at the head of the loop changes by the same amount in every
+        iteration."""
+        found, values, blocks = (
+            self.program.values.all[value],
+            self.program.values,
+            self.loop.blocks,
+        )
+        inside = [each for each in found.inputs if values.all[each].block in blocks]
+        return found.block == self.loop.header and all(self.adds(each, value) for each in inside)
+
+    def adds(self, value: int, counter: int) -> bool:
+        """Whether the value is the counter and something that the loop does not change."""
+        program, found = self.program, self.program.values.all[value]
+        if found.kind is not Kind.DEFINITION or program.code[found.position].opcode not in _SUMS:
+            return False
+        reads = set(program.values.read[found.position].values())
+        return counter in reads and all(self.degree(each, 2) == 0 for each in reads - {counter})

@@ -1,0 +1,172 @@
+"""SQL over `launches`: the GPU, the selection by --device and --kernel, the time that counts.
+
+One definition for all commands on a store. A GPU is its name without the maker, its compute
+capability and its number of SMs: older versions of ncu write `TITAN V` and newer ones `NVIDIA TITAN
+V`, and a MIG slice has the name of the whole GPU.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from keet.analysis.limits import LEAST_KERNEL_NS
+from keet.analysis.replay_gap import REPLAY_DIFFERS
+from keet.corpus.store.reader import Store
+from keet.corpus.store.views import quoted
+from keet.errors import UsageError
+
+_MAKER = "NVIDIA "
+GPU_NAME = (
+    f"CASE WHEN starts_with(device, '{_MAKER}') THEN substr(device, {len(_MAKER) + 1}) "
+    "ELSE device END"
+)
+GPU_KEYS = ("gpu", "compute_capability", "sm_count")
+"""Columns that tell GPUs apart, where `GPU_NAME` is selected as `gpu`."""
+UNKNOWN_GPU = "unknown GPU"
+
+
+class StoredGpu(NamedTuple):
+    """A GPU as launches of the store have it."""
+
+    device: str | None
+    compute_capability: str | None
+    sm_count: int | None
+
+    @property
+    def name(self) -> str:
+        return (self.device or UNKNOWN_GPU).removeprefix(_MAKER)
+
+
+def launches_by_gpu(store: Store) -> str:
+    """`launches` as SQL, with one text per GPU in the column `device`."""
+    columns = ", ".join(StoredGpu._fields)
+    rows = store.query(f"SELECT DISTINCT {columns} FROM launches ORDER BY ALL").rows
+    labels = gpu_labels([StoredGpu(*row) for row in rows])
+    if all(gpu.device == label for gpu, label in labels.items()):
+        return "launches"
+    cases = " ".join(f"WHEN {_is(gpu)} THEN {quoted(label)}" for gpu, label in labels.items())
+    return f"(SELECT * REPLACE (CASE {cases} END AS device) FROM launches)"
+
+
+def gpu_labels(gpus: Sequence[StoredGpu]) -> dict[StoredGpu, str]:
+    """The longest name that the store has for each GPU, with what tells it from others."""
+    alike: dict[str, list[StoredGpu]] = defaultdict(list)
+    for gpu in gpus:
+        alike[gpu.name].append(gpu)
+    return {gpu: _label(gpu, alike[gpu.name]) for gpu in gpus}
+
+
+def _label(gpu: StoredGpu, alike: Sequence[StoredGpu]) -> str:
+    name = max((each.device or UNKNOWN_GPU for each in alike), key=len)
+    differs = []
+    if len({each.sm_count for each in alike}) > 1:
+        differs.append(f"{gpu.sm_count or '?'} SMs")
+    if len({each.compute_capability for each in alike}) > 1:
+        differs.append(f"compute capability {gpu.compute_capability or '?'}")
+    return f"{name} ({', '.join(differs)})" if differs else name
+
+
+def _is(gpu: StoredGpu) -> str:
+    cells = (_literal(cell) for cell in gpu)
+    pairs = zip(StoredGpu._fields, cells)
+    return " AND ".join(f"{column} IS NOT DISTINCT FROM {cell}" for column, cell in pairs)
+
+
+def _literal(cell: str | int | None) -> str:
+    return "NULL" if cell is None else quoted(cell) if isinstance(cell, str) else str(cell)
+
+
+TIME_BASE = (*GPU_KEYS, "in_run")
+"""Part of the key of every group: times of two GPUs do not compare, nor do times of whole runs and
+of single launches."""
+REPLAY_GAP = (
+    f"coalesce(plain_us > {REPLAY_DIFFERS} * duration_us "
+    f"OR (duration_us > {REPLAY_DIFFERS} * plain_us "
+    f"AND duration_us - plain_us > {LEAST_KERNEL_NS / 1e3}), false)"
+)
+"""Whether profiled time and time in the run differ: see `keet.analysis.replay_gap`."""
+ALIKE = "least(run_time_us, run_alike_us)"
+"""The part of `run_time_us` in launches of similar length; all of it if the run table does not have
+that (`least` ignores NULL)."""
+_COUNTED = (
+    "run_time_us IS NOT NULL AS in_run, coalesce(run_time_us, duration_us) AS spent_us, "
+    f"CASE WHEN run_time_us IS NULL THEN duration_us ELSE {ALIKE} END AS alike_us, "
+    f"run_time_us IS NOT NULL AND {REPLAY_GAP} AS replay_gap"
+)
+
+Parameters = dict[str, list[str]]
+"""Parameters of a query, by name."""
+
+
+class LaunchFilter(NamedTuple):
+    """The launches that --device and --kernel select, as SQL."""
+
+    on_devices: str
+    named: str
+    parameters: Parameters
+    has_runs: bool = True
+    """False: no report has a run table, so queries about runs are skipped."""
+
+    @property
+    def source(self) -> str:
+        """All launches on the selected GPUs; the column `named` is true for selected kernels."""
+        launches = f"SELECT *, {GPU_NAME} AS gpu, {self.named} AS named, {_COUNTED} FROM launches"
+        return f"(SELECT * FROM ({launches}) WHERE {self.on_devices})"
+
+    @property
+    def runs(self) -> str:
+        """Reports with a run table, and the time of the run; once per value of `TIME_BASE`."""
+        pool = ", ".join(TIME_BASE)
+        reports = f"SELECT DISTINCT {pool}, report_sha256 FROM {self.source} WHERE in_run"
+        of_run = "run_total_us, run_unprofiled_us, run_overlap_known"
+        files = f"SELECT sha256, {of_run} FROM files WHERE status = 'done'"
+        return f"(FROM ({reports}) JOIN ({files}) ON sha256 = report_sha256)"
+
+
+def choose(
+    store: Store, device: re.Pattern[str] | None, kernel: re.Pattern[str] | None
+) -> LaunchFilter:
+    """Raises UsageError if nothing matches."""
+    on_devices, devices = _on_devices(store, device)
+    named, names = _named(store, kernel)
+    return LaunchFilter(on_devices, named, {**devices, **names})
+
+
+def _on_devices(store: Store, pattern: re.Pattern[str] | None) -> tuple[str, Parameters]:
+    """A GPU matches by any of its names."""
+    if pattern is None:
+        return "true", {}
+    rows = store.query(f"SELECT DISTINCT {GPU_NAME}, device FROM launches").rows
+    chosen = {str(gpu) for gpu, device in rows if _matches(pattern, gpu, device)}
+    if not chosen:
+        raise _no_match(store, "--device", pattern, [device for _, device in rows])
+    return "coalesce(gpu, 'None') IN (SELECT unnest($devices))", {"devices": sorted(chosen)}
+
+
+def _named(store: Store, pattern: re.Pattern[str] | None) -> tuple[str, Parameters]:
+    if pattern is None:
+        return "true", {}
+    rows = store.query("SELECT DISTINCT kernel, kernel_full FROM launches").rows
+    chosen = {str(full) for kernel, full in rows if _matches(pattern, kernel, full)}
+    if not chosen:
+        raise _no_match(store, "--kernel", pattern, [kernel for kernel, _ in rows])
+    return "coalesce(kernel_full, 'None') IN (SELECT unnest($kernels))", {"kernels": sorted(chosen)}
+
+
+def _matches(pattern: re.Pattern[str], *names: object) -> bool:
+    """With Python's regular expressions, as everywhere in keet; duckdb's differ."""
+    return any(pattern.search(str(name)) for name in names)
+
+
+def _no_match(
+    store: Store, option: str, pattern: re.Pattern[str], names: Sequence[object]
+) -> UsageError:
+    known = sorted({str(name) for name in names})
+    others = f" and {len(known) - 3} more" if len(known) > 3 else ""
+    return UsageError(
+        f"{option} {pattern.pattern!r} matches no launch; the store has "
+        f"{', '.join(known[:3])}{others}; see: keet top {store.path}"
+    )

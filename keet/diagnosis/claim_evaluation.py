@@ -1,0 +1,395 @@
+"""Evaluates a model's claims about a launch with keet's own time model, and ranks keet's findings
+and the supported claims together.
+
+A model that reads the source can know what counters do not show: how many bytes are needed, which
+work is redundant, which precision suffices. It states that as a `WorkClaim`; keet checks it against
+the account and computes the floor, the next limiter and the forecast. The function of each kind of
+claim is called, and the finding's `absent` refutes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+from keet.analysis.account import Account
+from keet.analysis.candidate import Candidate
+from keet.analysis.hardware.ceilings import spoken_unit
+from keet.analysis.time_model import INDIRECT, WORTH, Effect, TimeModel, attainable, spoken_load
+from keet.catalog import stalls
+from keet.diagnosis.byte_claims import byte_claim
+from keet.diagnosis.claim import ClaimEffect, Refused, WorkClaim
+from keet.diagnosis.diagnosis import Diagnosis, cause_certainty
+from keet.diagnosis.finding import LOWER_PRECISION, REDUNDANT_WORK, Finding
+from keet.diagnosis.forecast import chance, expected_gain, forecast, possible_gain
+from keet.diagnosis.work_claims import (
+    instruction_claim,
+    launch_claim,
+    parallelism_claim,
+    precision_claim,
+    redundant_claim,
+    waiting_claim,
+)
+from keet.documents.document import live
+from keet.documents.finding import CauseCertainty, Forecast, Place
+from keet.documents.model_explanation import ClaimDocument
+from keet.evidence import Evidence, Sentence
+from keet.findings import Absence, findings
+from keet.units import Quantity
+
+_BY_KIND: Mapping[str, Callable[[WorkClaim, TimeModel], ClaimEffect]] = {
+    "bytes": byte_claim,
+    "instructions": instruction_claim,
+    "precision": precision_claim,
+    "waiting": waiting_claim,
+    "redundant": redundant_claim,
+    "parallelism": parallelism_claim,
+    "launches": launch_claim,
+}
+
+
+class EvaluatedClaim(ClaimDocument):
+    """A claim and what keet computed for it."""
+
+    reason: Sentence
+    gain: float | None = None
+    forecast: Forecast | None = None
+    next_limiter: str | None = None
+    """As in a sentence: `the LSU pipe`, `waiting for ...`."""
+    floor: Quantity | None = None
+    """At the unit's attainable rate; None if the claim is not about a unit's work, or the report
+    has no duration."""
+    claim: WorkClaim = live()
+    candidate: Candidate | None = live(default=None)
+    """None if nothing could be computed."""
+    expected: float = live(default=1.0)
+    """Expected gain, as for findings; used for ranking. 1.0 if not supported."""
+    evidence: tuple[Evidence, ...] = live(default=())
+    least_time: Evidence | None = live(default=None)
+    """The `floor`."""
+    is_backed: bool = live(default=False)
+    """Whether it is based on a computed amount that nothing contradicts, or on keet's own candidate
+    for the finding; False for a share that is a bare number."""
+    cause_certainty: CauseCertainty = live(default="possible")
+    """Never high: the amount is the model's."""
+
+    @property
+    def possible(self) -> float:
+        """Times faster if the claim is true; 1.0 where nothing could be computed."""
+        return self.gain or 1.0
+
+
+def check_cause(finding: str, model: TimeModel) -> Absence | None:
+    """Why the report shows that the cause is absent. None: it shows the cause, or does not say."""
+    return findings()[finding].absent(model.view, model)
+
+
+def own_candidate(finding: str, model: TimeModel) -> Candidate | None:
+    """keet's candidate for the finding with the largest gain, even if too small to report. What
+    other launches make it suspect is not shown by this one."""
+    made = findings()[finding].candidates(model.view, model)
+    own = (candidate for candidate in made if candidate.basis != "suspected")
+    return max(own, key=lambda candidate: possible_gain(candidate, model), default=None)
+
+
+def evaluate_claim(claim: WorkClaim, model: TimeModel, account: Account) -> EvaluatedClaim:
+    """Floor, next limiter and forecast. A claim is supported if
+
+    - the report does not show that its finding is absent (`check_cause`),
+    - the work or waiting that it names was measured, and is more than what it says is needed,
+    - the needed amount is not surely too small (less than a byte per warp, or than what is stored),
+    - by the time model, the launch gains enough to matter if the claim is true.
+
+    What bounds a false claim: all other units keep their work and other waits stay, so that a gain
+    is never more than what the launch's next limiter allows; no share counts for more than keet
+    expects of any fix. A bare share counts half (in logarithms) as far as it goes beyond keet's own
+    candidate for the finding, and so does an amount of bytes below those that the kernel stores or
+    is shown to read once.
+    """
+    try:
+        _check_form(claim)
+        if absent := check_cause(claim.finding, model):
+            return EvaluatedClaim(
+                claim=claim, supported=False, reason=absent[0], evidence=absent[1]
+            )
+        # Without an amount, the claim is evaluated as keet's own candidate for the finding.
+        has_amount = claim.needed is not None or claim.removed is not None
+        if claim.kind == "precision" or (has_amount and claim.kind != "cause"):
+            return _computed(claim, _from_amount(claim, model), model, account)
+        own = own_candidate(claim.finding, model)
+        if own is None:
+            raise Refused("The claim has no amount, and the report shows nothing of this cause.")
+        placed = own._replace(places=lambda: _places(claim, own.places()))
+        return _computed(claim, _ClaimCandidate(placed, is_backed=True), model, account)
+    except Refused as why:
+        return EvaluatedClaim(
+            claim=claim, supported=False, reason=why.reason, evidence=why.evidence
+        )
+
+
+def evaluate_claims(
+    claims: Sequence[WorkClaim], model: TimeModel, account: Account
+) -> EvaluatedClaim:
+    """Evaluates several claims about one cause together: bytes that are not read from DRAM do not
+    pass L2 either, and a removed barrier also removes its accesses to shared memory. Claims that
+    are refused alone are left out."""
+    alone = [evaluate_claim(claim, model, account) for claim in claims]
+    alone.sort(key=lambda claim: (claim.supported, claim.expected), reverse=True)
+    usable = [
+        (claim, claim.candidate, effect)
+        for claim in alone
+        if claim.candidate and isinstance(effect := claim.candidate.effect, Effect)
+    ]
+    if len(usable) < 2 or not alone[0].supported:
+        return alone[0]
+    candidates, effects = [entry[1] for entry in usable], [entry[2] for entry in usable]
+
+    def largest(shares: Sequence[Mapping[str, float]]) -> dict[str, float]:
+        names = dict.fromkeys(name for share in shares for name in share)
+        return {name: min(share.get(name, 1.0) for share in shares) for name in names}
+
+    moved = dict.fromkeys(name for effect in effects for name in effect.moved)
+    together = Effect(  # overlapping effects are not counted twice
+        largest([effect.units for effect in effects]),
+        largest([effect.waits for effect in effects]),
+        min(effect.every_wait for effect in effects),
+        min(effect.longest_sm for effect in effects),
+        min(effect.least for effect in effects),
+        {name: max(effect.moved.get(name, 0.0) for effect in effects) for name in moved},
+    )
+    combined = candidates[0]._replace(
+        effect=together,
+        text=Sentence(" ").join(dict.fromkeys(candidate.text for candidate in candidates)),
+        evidence=tuple(dict.fromkeys(e for candidate in candidates for e in candidate.evidence)),
+        likelihood=min(candidate.likelihood for candidate in candidates),
+    )
+    first, is_backed = usable[0][0], all(claim.is_backed for claim, *_ in usable)
+    result = _computed(first.claim, _ClaimCandidate(combined, is_backed), model, account)
+    if result.expected < alone[0].expected:
+        return alone[0]
+    return replace(result, floor=first.floor, least_time=first.least_time)
+
+
+def _check_form(claim: WorkClaim) -> None:
+    if claim.finding not in findings():
+        raise Refused("{finding} is not a finding of keet.", finding=repr(claim.finding))
+    if not claim.spec.claims:
+        raise Refused("A roofline is no work that could be removed.")
+    kinds = (*claim.spec.claims, "cause")
+    if claim.kind not in kinds:
+        text, names = "{finding} is claimed as {kinds}; not as {kind}.", ", ".join(kinds)
+        raise Refused(text, finding=claim.finding, kinds=names, kind=repr(claim.kind))
+    if claim.needed is not None and claim.removed is not None:
+        raise Refused("A claim has a needed amount or a removed share, not both.")
+
+
+class _ClaimCandidate(NamedTuple):
+    """A claim converted to a candidate."""
+
+    candidate: Candidate
+    is_backed: bool
+    unit: str | None = None
+    kept: float = 1.0
+    """Share of the unit's work that is left."""
+
+
+def _from_amount(claim: WorkClaim, model: TimeModel) -> _ClaimCandidate:
+    stated = _BY_KIND[claim.kind](claim, model)
+    is_fp64 = claim.kind == "precision" and claim.of.strip().lower() == "fp32"
+    variant = LOWER_PRECISION if LOWER_PRECISION in claim.spec.labels and not is_fp64 else ""
+    candidate = Candidate(
+        claim.finding,
+        stated.text,
+        stated.effect,
+        stated.evidence,
+        lambda: _places(claim, ()),
+        "assumed",
+        variant=REDUNDANT_WORK if claim.kind == "redundant" else variant,
+    )
+    is_backed = (claim.removed is None or claim.is_derived) and not stated.is_doubted
+    if not is_backed:
+        likelihood = float(INDIRECT)
+        if own := own_candidate(claim.finding, model):  # doubt applies only to what is beyond it
+            possible, known = possible_gain(candidate, model), possible_gain(own, model)
+            is_backed = known >= possible
+            expected = math.log(expected_gain(own, min(known, possible)))
+            beyond = max(0.0, math.log(possible / known)) * INDIRECT
+            plain = math.log(possible) * chance(candidate, possible)
+            likelihood = min(1.0, (expected + beyond) / plain) if plain else likelihood
+        candidate = candidate._replace(likelihood=likelihood)
+    return _ClaimCandidate(candidate, is_backed, stated.unit, stated.kept)
+
+
+def _places(claim: WorkClaim, own: tuple[Place, ...]) -> tuple[Place, ...]:
+    """The model's line, then keet's."""
+    if claim.place is None:
+        return own
+    return (claim.place, *(place for place in own if place.at != claim.place.at))
+
+
+def _computed(
+    claim: WorkClaim, made: _ClaimCandidate, model: TimeModel, account: Account
+) -> EvaluatedClaim:
+    candidate, view = made.candidate, model.view
+    possible = possible_gain(candidate, model)
+    after = limiter_after(model, candidate.effect)
+    least = _least_time(made, model)
+    result = EvaluatedClaim(
+        claim=claim,
+        supported=possible >= WORTH,
+        reason=candidate.text,
+        candidate=candidate,
+        gain=possible,
+        evidence=candidate.evidence,
+        floor=least and Quantity(least.value, least.unit),
+        least_time=least,
+        next_limiter=after,
+        is_backed=made.is_backed,
+    )
+    if not result.supported:
+        pace = f": the pace is then set by {after}" if after else ""
+        reached = view.ceilings.reached(made.unit) if made.unit else None
+        busy = reached and Sentence(" {label}: {n:.0f}.", label=reached.label, n=reached)
+        text = "It would save too little time to matter{pace}.{busy}"
+        return replace(result, reason=Sentence(text, pace=pace, busy=busy or ""))
+    unknown = account.unknown_while_active
+    expected = expected_gain(candidate, possible)
+    amount = forecast(candidate, model, possible, unknown)
+    return replace(
+        result,
+        expected=expected,
+        forecast=amount,
+        cause_certainty=cause_certainty(candidate, view, unknown, expected, amount.low),
+    )
+
+
+def _least_time(made: _ClaimCandidate, model: TimeModel) -> Evidence | None:
+    """Time of the needed work over all SMs, at the rate that good kernels reach."""
+    duration = model.view.get("duration")
+    if made.unit is None or duration is None or made.unit not in model.loads:
+        return None
+    share = model.view.ceilings.share(made.unit)
+    of_time = model.loads[made.unit] if share is None else share / attainable(made.unit)
+    amount = Quantity(float(duration.value) * of_time * made.kept, duration.unit)
+    name = f"claimed.floor.{made.unit}.{made.kept:.4g}"
+    label = f"time of {spoken_unit(made.unit)} for the rest of its work, by the model's claim"
+    return model.view.ledger.derived(name, amount, label, duration)
+
+
+def limiter_after(model: TimeModel, effect: Effect | float) -> str | None:
+    """What sets the pace after a fix, as in a sentence; None if the gain does not depend on units
+    and waiting."""
+    if not isinstance(effect, Effect):
+        return None
+    loads, exposed = model.loads_after(effect), model.exposed_after(effect)
+    unit = max(loads, key=lambda name: loads[name], default=None)
+    load = loads[unit] if unit else 0.0
+    if model.fixed > (1 - model.fixed) * max(load, exposed):
+        return "starting and draining the grid"
+    if unit is not None and load >= exposed:
+        return spoken_load(unit)
+    left = {state: part * effect.waits.get(state, 1.0) for state, part in model.waiting.items()}
+    state = max(left, key=lambda name: left[name], default="")
+    return f"waiting for {stalls()[state].waits_for}" if state in stalls() else "waiting"
+
+
+class RankedCause(NamedTuple):
+    """A finding of keet, or a claim converted to one."""
+
+    finding: Finding
+    origin: Literal["keet", "model"]
+    """`model`: a claim that keet has no finding for, or whose forecast replaces keet's."""
+    claim: EvaluatedClaim | None = None
+    """Also set if a claim agrees with a finding of keet (`origin` is `keet`)."""
+    leads: bool = False
+    """Whether it is the headline. At most the first of a ranking; if none leads, keet's roofline
+    does."""
+
+    @property
+    def gain(self) -> float:
+        """Expected gain."""
+        if self.origin == "model" and self.claim is not None:
+            return self.claim.expected
+        return self.finding.expected
+
+    @property
+    def is_backed(self) -> bool:
+        return self.origin == "keet" or (self.claim is not None and self.claim.is_backed)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether it is keet's own or backed, and expected to gain 10 %."""
+        return self.is_backed and self.gain >= WORTH
+
+
+def rank_with_claims(
+    diagnosis: Diagnosis, evaluated: Sequence[EvaluatedClaim]
+) -> list[RankedCause]:
+    """By expected gain. Claims that are not supported are left out.
+
+    The first leads, with one exception: a claim that is not backed (a share that is a bare number,
+    or an amount that keet doubts) stands behind all that is expected to gain a tenth and is keet's
+    or backed, and does not lead where keet sees the launch at a roofline.
+
+    A claim with the id of a finding is not listed beside it. It replaces the finding's forecast
+    where it is backed and expected to gain more, and else only adds its evidence: no claim moves
+    one of keet's findings down by agreeing with it. keet's findings are all kept, in their order.
+    """
+    best: dict[str, EvaluatedClaim] = {}
+    # Several claims about one finding are not added up: the best one counts, backed ones first.
+    for claim in sorted(evaluated, key=lambda x: (x.is_backed, x.expected), reverse=True):
+        if claim.supported:
+            best.setdefault(claim.claim.finding, claim)
+    every = [_refined(diagnosis, own, best.pop(own.id, None)) for own in diagnosis.findings]
+    every += [RankedCause(_finding(diagnosis, claim), "model", claim) for claim in best.values()]
+    causes = [cause for cause in every if cause.origin == "keet"]
+    claims = [cause for cause in every if cause.origin == "model"]
+    for cause in sorted(claims, key=lambda cause: (cause.is_backed, cause.gain), reverse=True):
+        sure = [position for position, known in enumerate(causes) if known.is_sure]
+        first = 0 if cause.is_backed or not sure else sure[-1] + 1
+        behind = (n for n in range(first, len(causes)) if causes[n].gain < cause.gain)
+        causes.insert(next(behind, len(causes)), cause)
+    if causes and (causes[0].is_sure or diagnosis.healthy is None):
+        causes[0] = causes[0]._replace(leads=True)
+    return causes
+
+
+def _refined(diagnosis: Diagnosis, own: Finding, claim: EvaluatedClaim | None) -> RankedCause:
+    """keet's finding with the evidence of both; its advice stays keet's."""
+    if claim is None:
+        return RankedCause(own, "keet")
+    stated = _finding(diagnosis, claim)
+    is_better = claim.is_backed and claim.expected > own.expected
+    kept = replace(stated, places=stated.places or own.places) if is_better else own
+    joined = replace(
+        kept,
+        evidence=tuple(dict.fromkeys((*kept.evidence, *own.evidence, *stated.evidence))),
+        here=kept.here or own.here,
+        advice=own.advice,
+        variant=own.variant,
+    )
+    return RankedCause(joined, "model" if is_better else "keet", claim)
+
+
+def _finding(diagnosis: Diagnosis, claim: EvaluatedClaim) -> Finding:
+    """A supported claim converted to a finding."""
+    from keet.diagnosis.advice import advice_for
+
+    candidate, view = claim.candidate, diagnosis.view
+    if candidate is None or claim.forecast is None:
+        raise ValueError("a claim that is not supported is no finding")
+    places = candidate.places()
+    finding = Finding(
+        candidate.id,
+        claim.cause_certainty,
+        candidate.text,
+        claim.forecast,
+        candidate.evidence,
+        places,
+        candidate.variant,
+        view.here(claim.claim.spec.memory, places),
+        expected=claim.expected,
+    )
+    return replace(finding, advice=advice_for(finding, view))

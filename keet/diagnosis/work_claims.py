@@ -1,0 +1,380 @@
+"""Evaluates a model's claims about instructions, precision, waiting, redundant work, parallelism
+and launches."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from keet.analysis.candidate import (
+    HIDEABLE,
+    MAX_GAIN,
+    MEMORY_WAITS,
+    MIO_WAITS,
+    covered_waits,
+    is_matrix_product,
+    kept_waits,
+    part_of,
+)
+from keet.analysis.decisions.double_precision import DOUBLES, in_single_precision
+from keet.analysis.hardware.ceilings import spoken_unit
+from keet.analysis.kernel.resident_warps import (
+    MOST_OCCUPANCY,
+    chain_share,
+    evenness,
+    grid_shape,
+    resident,
+    working_part,
+)
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import LEAST_KERNEL_NS
+from keet.analysis.time_model import HOT_LINE, INDIRECT, Effect, TimeModel
+from keet.catalog import stalls
+from keet.diagnosis.claim import (
+    ClaimEffect,
+    Refused,
+    WorkClaim,
+    as_claimed,
+    in_unit,
+    removable,
+    stated_amount,
+    stated_share,
+    warps_launched,
+)
+from keet.evidence import Evidence, Sentence
+from keet.findings.barrier_bound import BARRIER_WAITS
+from keet.findings.launch_bound import LAUNCH_GAP_NS, STEP_WORK
+from keet.findings.no_tensor_core import TENSOR_WORK
+from keet.findings.small_grid import hiding_exponent
+from keet.units import Quantity
+
+PIPES: Mapping[str, tuple[str, ...]] = {
+    "ADU": ("BAR", "LDC", "ULDC"),
+    "FMA": ("FFMA", "FADD", "FMUL", "IMAD"),
+    "ALU": (
+        *("IADD", "LOP", "SHF", "ISETP", "VIMNMX", "IMNMX", "SEL", "FSEL", "FSETP", "FMNMX"),
+        *("LEA", "PRMT", "IABS", "I2I", "REDUX"),
+    ),
+    "FP64": DOUBLES,
+    "tensor": ("HMMA", "IMMA", "DMMA", "QMMA", "BMMA", "HGMMA", "IGMMA", "QGMMA"),
+    "FP16": ("HADD", "HMUL", "HFMA", "HMNMX", "HSET"),
+    "XU": ("MUFU", "I2F", "F2I", "F2F", "POPC", "FLO", "BREV"),
+    "LSU": ("LD", "ST", "ATOM", "RED"),
+}
+"""Opcodes by pipe; the first match counts: `LDC` is not a load of the LSU, and `REDUX` not an
+atomic."""
+_PURPOSES = {
+    "value": "arithmetic on data",
+    "memory": "loads and stores",
+    "address": "addresses and indices",
+    "control": "conditions and loops",
+    "conversion": "conversions",
+    "move": "moves and shuffles",
+    "sync": "synchronisation",
+}
+_PURPOSE_PIPES = {
+    "value": ("FMA", "FP64", "FP16", "XU", "tensor"),
+    "memory": ("LSU", "L1"),
+    "sync": ("ADU",),
+}
+"""Units with mainly one purpose; the ALU and FMA pipes are shared."""
+_WITHIN_SM = ("issue", "FMA", "ALU", "FP64", "XU", "FP16", "LSU", "ADU", "L1", "tensor")
+_WAITS_OF_ALL = ("wait", "dispatch_stall", "branch_resolving", "no_instruction", "no_instructions")
+"""Warp states that occur with every instruction."""
+_OPERATIONS = {"inst": 1.0, "op": 32.0, "flop": 64.0}
+"""Operations of threads per warp instruction, by unit of the amount."""
+
+
+class _Class(NamedTuple):
+    """A class of instructions."""
+
+    name: str
+    spoken: str
+    executed: Evidence
+    """Warp instructions."""
+    part: float
+    """Of all executed instructions, 0 to 1."""
+    pipes: Mapping[str, float]
+    """By unit: the share of its work that belongs to this class, 0 to 1."""
+
+
+def instruction_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
+    view = model.view
+    kind = _class_named(claim.of.strip(), view)
+    executed = kind.executed
+    if not executed.value:
+        raise Refused("The launch executes no {of}.", of=kind.spoken, executed=executed)
+    launch = Sentence("The launch executes {executed}", executed=executed)
+    if kind.name != "all":
+        launch = Sentence("{launch} ({of})", launch=launch, of=kind.spoken)
+    if claim.needed is None:
+        share = claim.share()
+        shown = stated_share(view, kind.spoken, share, executed)
+        removed = removable(share)
+        said = Sentence("{shown:.0f} of them are not needed", shown=shown)
+    else:
+        base = in_unit(claim.needed, *_OPERATIONS)
+        amount = Quantity(float(base.value) / _OPERATIONS[base.unit], "inst")
+        shown = stated_amount(view, kind.spoken, amount, executed)
+        if not shown.value >= (warps_launched(view) if kind.name == "all" else 0.0):
+            raise Refused("{n} is less than an instruction per warp of the launch.", n=shown)
+        if shown.value >= executed.value:
+            text = "{launch}, and {shown} are said to be needed: nothing can be saved."
+            raise Refused(text, launch=launch, executed=executed, shown=shown)
+        removed = removable(1 - float(shown.value) / float(executed.value))
+        said = Sentence("{shown} are needed", shown=shown)
+    unit = max(kind.pipes, key=lambda pipe: model.loads.get(pipe, 0.0), default="issue")
+    reached = view.ceilings.reached(unit)
+    return ClaimEffect(
+        as_claimed(launch, said),
+        _effect(model, kind, removed),
+        (executed, shown, *((reached,) if reached else ())),
+        unit,
+        1 - removed * kind.pipes.get(unit, kind.part),
+    )
+
+
+def _class_named(name: str, view: LaunchView) -> _Class:
+    """Finds the class by pipe, purpose or opcode."""
+    lower = name.lower()
+    if lower in ("all", ""):
+        executed = view.get("inst_executed") or view.get("inst_executed_total")
+        if executed is None:
+            raise Refused("The report does not say how many instructions were executed.")
+        return _Class("all", "instructions", executed, 1.0, dict.fromkeys(_WITHIN_SM, 1.0))
+    if not view.all_executed:
+        raise Refused("The report does not count instructions by opcode.")
+    if lower in _PURPOSES:
+        if view.code is None:
+            raise Refused("What instructions are for is not known without the machine code.")
+        part = sum(share for purpose, share in view.code.mix if purpose.value == lower)
+        # On the integer pipes, in proportion to all that is executed.
+        shared = dict.fromkeys(("ALU", "FMA"), part)
+        pipes = dict.fromkeys(_PURPOSE_PIPES.get(lower, ()), 1.0) or shared
+        spoken = f"instructions for {_PURPOSES[lower]}"
+        executed = _count(view, f"for_{lower}", spoken, part * view.all_executed)
+        return _Class(lower, spoken, executed, part, pipes)
+    known = {pipe.lower(): (pipe, f"instructions of {spoken_unit(pipe)}") for pipe in PIPES}
+    known |= dict.fromkeys(("atomic", "atomics"), ("atomics", "atomic instructions"))
+    if lower in known:
+        return _by_opcode(view, *known[lower], ("ATOM", "RED"))
+    if name.isupper() and view.executed(name):
+        return _by_opcode(view, name, f"{name} instructions", (name,))
+    names = ", ".join((*_PURPOSES, "atomics", *PIPES))
+    raise Refused("Instructions are claimed of all, an executed opcode, {names}.", names=names)
+
+
+def _by_opcode(view: LaunchView, name: str, spoken: str, opcodes: tuple[str, ...]) -> _Class:
+    """The opcodes of the pipe `name`, or these if it is no pipe."""
+    own, every = defaultdict[str | None, float](float), defaultdict[str | None, float](float)
+    for opcode, count in view.opcodes.items():
+        pipe = next((pipe for pipe, names in PIPES.items() if opcode.startswith(names)), None)
+        every[pipe] += count
+        if pipe == name or (name not in PIPES and opcode.startswith(opcodes)):
+            own[pipe] += count
+    if name == "atomics":
+        own = defaultdict(float, {"LSU": own["LSU"]})
+    pipes = {pipe: count / every[pipe] for pipe, count in own.items() if pipe and count}
+    if "LSU" in pipes:
+        pipes["L1"] = pipes["LSU"]
+    total = sum(own.values())
+    executed = _count(view, name, spoken, total)
+    return _Class(name, spoken, executed, min(1.0, total / view.all_executed), pipes)
+
+
+def _count(view: LaunchView, name: str, spoken: str, count: float) -> Evidence:
+    amount, total = Quantity(count, "inst"), view.get("inst_by_opcode")
+    sources = (total,) if total is not None else ()
+    return view.ledger.derived(f"instructions.{name}", amount, f"executed {spoken}", *sources)
+
+
+def _effect(model: TimeModel, kind: _Class, removed: float) -> Effect:
+    """Shortens the waiting that these instructions cause, and that every instruction causes."""
+    if kind.name == "all":
+        return Effect(dict.fromkeys(_WITHIN_SM, 1 - removed), every_wait=1 - removed)
+    pipes = kind.pipes
+    units = {pipe: 1 - removed * share for pipe, share in pipes.items()}
+    units["issue"] = 1 - removed * kind.part
+    waits = kept_waits(model, _WAITS_OF_ALL, removed * kind.part)
+    if pipes.keys() & {"FMA", "ALU", "FP64", "FP16", "tensor"}:
+        waits |= kept_waits(model, ("math_pipe_throttle",), removed * max(pipes.values()))
+    if "XU" in pipes:  # it has a part of the MIO queues, by how busy it is
+        loads = [model.loads.get(unit, 0.0) for unit in ("XU", "LSU", "L1")]
+        part = loads[0] / max(*loads, 1e-9)
+        waits |= kept_waits(model, MIO_WAITS, removed * pipes["XU"] * part)
+    in_lsu = removed * pipes.get("LSU", 0.0)
+    if in_lsu:
+        waits |= kept_waits(model, (*MEMORY_WAITS, *MIO_WAITS), in_lsu)
+    if kind.name == "atomics":  # atomics queue for few addresses
+        units[HOT_LINE] = 1 - removed
+        queued = removed * model.loads.get(HOT_LINE, 0.0)
+        waits |= kept_waits(model, MEMORY_WAITS, max(queued, in_lsu))
+    if kind.name in ("sync", "BAR"):
+        waits |= kept_waits(model, ("barrier",), removed)
+    return Effect(units, waits)
+
+
+def precision_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
+    """A lower precision suffices, or tensor cores can do the work."""
+    enough = claim.of.strip().lower()
+    if enough == "fp32":
+        return _single_precision(claim, model)
+    view = model.view
+    if enough in ("fp16", "bf16"):  # two values per instruction
+        part, kept = part_of(view, "FFMA", "FADD", "FMUL"), INDIRECT
+        work, said = "single-precision arithmetic", "half precision suffices"
+        units = {"FMA": kept, "issue": 1 - part * (1 - kept)}
+        every_wait = 1 - part * (1 - kept)
+    elif enough in ("tensor", "tf32"):
+        # A matrix product leaves little work; in other code, what is not a multiply-add stays.
+        part, kept = part_of(view, "FFMA", "HFMA"), TENSOR_WORK
+        work = "multiply-adds that tensor cores could do"
+        said = "tensor cores can do its multiply-adds"
+        every_wait = kept if is_matrix_product(view) else 1 - part * (1 - kept)
+        units = dict.fromkeys(("issue", "LSU", "L1", "ALU"), every_wait) | {"FMA": kept}
+    else:
+        raise Refused("A precision that suffices is FP32, FP16 or tensor.")
+    busy = view.ceilings.reached("FMA")
+    if busy is None or not part:
+        raise Refused("The report shows no {work}.", work=work)
+    text = as_claimed(Sentence("The FMA pipe is busy for {n:.0f} of the time", n=busy), said)
+    return ClaimEffect(text, Effect(units, every_wait=every_wait), (busy,), "FMA", kept)
+
+
+def _single_precision(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
+    view = model.view
+    busy = view.ceilings.reached("FP64")
+    if view.all_executed and not part_of(view, *DOUBLES):
+        raise Refused("The launch executes no FP64 arithmetic.")
+    if busy is None:
+        raise Refused("The report does not say how busy the FP64 pipe was.")
+    now = Sentence("The FP64 pipe is busy for {busy:.0f} of the time", busy=busy)
+    effect = in_single_precision(view, model, is_unintended=claim.spec.is_unintended)
+    text = as_claimed(now, "single precision suffices")
+    return ClaimEffect(text, effect, (busy,), "FP64", effect.units["FP64"])
+
+
+def waiting_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
+    """For one stall reason or all. A share is limited to what keet expects of any fix: of barriers,
+    and of waits that more warps hide."""
+    view, removed = model.view, claim.share()
+    if not view.stalls:
+        raise Refused("The report does not say what warps wait for.")
+    state = claim.of.strip().lower()
+    hidden = min(removed, 1 - 1 / MOST_OCCUPANCY)
+    if state in ("all", ""):
+        share = stated_share(view, "all waiting", removed)
+        text = "By the model's reading of the source, {share:.0f} of all waiting can go."
+        return ClaimEffect(Sentence(text, share=share), Effect(every_wait=1 - hidden), (share,))
+    if state not in stalls():
+        raise Refused("{state} is no warp state; `all` is all of them.", state=repr(claim.of))
+    waited = view.stall(state)
+    if waited is None:
+        raise Refused("No warp waited for {what}.", what=stalls()[state].waits_for)
+    share = stated_share(view, f"the waiting for {stalls()[state].label}", removed, waited)
+    units = {}
+    if state == "barrier":
+        gone = min(removed, BARRIER_WAITS)
+        units["ADU"] = 1 - gone * INDIRECT
+    else:
+        gone = hidden if state in HIDEABLE else removable(removed)
+    what = stalls()[state].waits_for
+    now = Sentence("Warps wait {waited:.0f} of their time for {what}", waited=waited, what=what)
+    text = as_claimed(now, Sentence("{share:.0f} of that can go", share=share))
+    return ClaimEffect(text, Effect(units, kept_waits(model, (state,), gone)), (waited, share))
+
+
+def redundant_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
+    kept = 1 - removable(claim.share())
+    share = stated_share(model.view, "the launch's work", claim.share())
+    text = "By the model's reading of the source, {share:.0f} of what the launch does can go."
+    effect = Effect(dict.fromkeys(model.loads, kept), every_wait=kept)
+    return ClaimEffect(Sentence(text, share=share), effect, (share,), model.busiest, kept)
+
+
+def parallelism_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
+    """Work can be spread better: over blocks, warps per SM, or SMs with equal work."""
+    spreads = {"blocks": _blocks, "warps": _warps, "balance": _balance}
+    spread = spreads.get(claim.of.strip().lower())
+    if spread is None:
+        of, it = ", ".join(spreads), repr(claim.of)
+        raise Refused("Parallelism is claimed of {of}; not of {it}.", of=of, it=it)
+    return spread(claim, model)
+
+
+def _needed(claim: WorkClaim, unit: str) -> Quantity:
+    if claim.needed is None:
+        raise Refused("The claim needs the number of {unit}s that there could be.", unit=unit)
+    return in_unit(claim.needed, unit)
+
+
+def _blocks(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
+    """More blocks, on more SMs or more per SM."""
+    view, needed = model.view, _needed(claim, "block")
+    shape = grid_shape(view)
+    if shape is None:
+        raise Refused("The report does not say how many blocks the grid has.")
+    shown = stated_amount(view, "blocks", needed, shape.grid)
+    if not shown.value > shape.grid.value:
+        raise Refused("The grid has {grid:.0f}s already.", grid=shape.grid, shown=shown)
+    times = float(shown.value) / float(shape.grid.value)
+    after = min(1.0, shape.spread * times)
+    waves = float(shape.waves.value) if shape.waves else shape.spread
+    held, more = min(1.0, waves / shape.spread), min(1.0, waves * times / after)
+    part = working_part(view)
+    on_each = (held / more) ** hiding_exponent(shape)
+    effect = Effect(
+        waits=kept_waits(model, HIDEABLE, 1 - max(on_each, 1 / MAX_GAIN) ** part),
+        longest_sm=max(shape.spread / after, 1 / MAX_GAIN) ** part,
+        least=chain_share(view),
+    )
+    now = Sentence("The grid has {grid:.0f}s", grid=shape.grid)
+    text = as_claimed(now, Sentence("{shown:.0f}s can share the work", shown=shown))
+    return ClaimEffect(text, effect, (shape.grid, shown))
+
+
+def _warps(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
+    view, needed = model.view, _needed(claim, "warp")
+    now, most = view.get("achieved_warps_per_sm"), view.get("device_warps_per_sm")
+    if now is None or not now.value:
+        raise Refused("The report does not say how many warps an SM held.")
+    shown = stated_amount(view, "warps per SM", needed, now)
+    if not shown.value > now.value:
+        raise Refused("An SM holds {now:.1f}s already.", now=now, shown=shown)
+    if most is not None and shown.value > most.value:
+        raise Refused("An SM holds {most:.0f}s at the most.", most=most, shown=shown)
+    waves = view.value("waves_per_sm") or MOST_OCCUPANCY
+    times = min(float(shown.value) / float(now.value), MOST_OCCUPANCY, max(1.0, waves))
+    words = "An SM holds {now:.1f}s on average; as the model states, {shown:.0f}s can be on it."
+    text, effect = Sentence(words, now=now, shown=shown), Effect(waits=covered_waits(model, times))
+    return ClaimEffect(text, effect, (now, shown))
+
+
+def _balance(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
+    view, removed = model.view, claim.share()
+    even = evenness(view)
+    if even is None:
+        raise Refused("The report does not say how long each SM was active.")
+    share = stated_share(view, "the difference between SMs", removed, even.ratio)
+    longest = 1 - removable(removed) * (1 - min(1.0, float(even.ratio.value)))
+    # Other blocks could run beside a long one that is left.
+    filled = resident(view) ** (1 - longest) if claim.spec.has_long_blocks else 1.0
+    now = Sentence("SMs have unequal work: {even}", even=even.text)
+    text = as_claimed(now, Sentence("{share:.0f} of the difference can go", share=share))
+    effect = Effect(longest_sm=max(longest, 1 / MAX_GAIN), every_wait=filled)
+    return ClaimEffect(text, effect, (even.share, even.ratio, share))
+
+
+def launch_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
+    """Removed launches, each with its start, its drain and the gap to the next."""
+    removed, duration = claim.share(), model.view.get("duration")
+    if duration is None or not duration.value:
+        raise Refused("The report does not say how long the launch took.")
+    taken, gap = float(duration.value), LAUNCH_GAP_NS
+    start = max(LEAST_KERNEL_NS, model.fixed * taken)
+    saved = min(removed * (start + gap), taken + gap - STEP_WORK * taken)
+    share = stated_share(model.view, "the launches", removed, duration)
+    now = Sentence("The kernel takes {time}, its start and end included", time=duration)
+    text = as_claimed(now, Sentence("{share:.0f} of the launches can go", share=share))
+    return ClaimEffect(text, (taken + gap) / (taken + gap - saved), (duration, share))

@@ -1,1 +1,0 @@
-"""Code and source of launches: cubins (ELF, DWARF), build information, source folders."""

@@ -1,1 +1,0 @@
-"""Tables of a whole run on disk: keet's `.run.json`, and CSV by people or Nsight Systems."""

@@ -1,0 +1,535 @@
+"""The numbers that keet prints about launches, lines and programs, by name, for `keet verify`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from keet.analysis.hardware.ceilings import spoken_unit
+from keet.analysis.kernel.executed_code import PURPOSES
+from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
+from keet.catalog import stalls
+from keet.diagnosis.finding import Finding
+from keet.documents.finding import Place
+from keet.evidence import Evidence
+from keet.explanation.account_rows import rest_of, rows_of_any_size
+from keet.explanation.precedents import nearest_case, precedents_of
+from keet.profile import Absent, Launch, Location, Profile
+from keet.profile.names import file_name
+from keet.units import Quantity
+from keet.verification.named_values import (
+    ComputedValue,
+    Owners,
+    ValueSource,
+    content_words,
+    values_in_texts,
+    values_of_evidence,
+)
+from keet.verification.report_values import has_column
+from keet.verification.subjects import NO_LINE, RowKey
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.machine_code import MachineCode
+    from keet.explanation.analyst import OnLaunch
+    from keet.explanation.explanation_types import Explanation, LaunchExplanation
+    from keet.explanation.launch_groups import LaunchGroup
+    from keet.explanation.program import ProgramExplanation, ProgramRow
+
+_EVERY = 10_000
+"""Findings per launch: no limit."""
+
+
+_Maker = Callable[[Launch], Iterator[ComputedValue]]
+
+
+class LaunchValues:
+    """The values of one report."""
+
+    def __init__(self, profile: Profile, on_launch: OnLaunch = lambda *_: None) -> None:
+        self._profile = profile
+        self._on_launch = on_launch
+        self._launches = frozenset(profile.launches)
+        self._codes: dict[Launch, MachineCode | None] = {}
+
+    @cached_property
+    def _explanation(self) -> Explanation:
+        """Of a large report, only the launches that keet explains: texts are about these."""
+        from keet.explanation.analyst import explain
+        from keet.explanation.large_reports import MOST_EXPLAINED
+
+        launches = self._profile.launches
+        return explain(
+            self._profile, launches, _EVERY, on_launch=self._on_launch, most=MOST_EXPLAINED
+        )
+
+    @cached_property
+    def _explained(self) -> dict[Launch, LaunchExplanation]:
+        return {each.launch: each for each in self._explanation.launches}
+
+    def _explanation_of(self, launch: Launch) -> LaunchExplanation:
+        """Also for other launches of a large report, if a text names them or they were selected."""
+        if launch not in self._explained:
+            self._explained[launch] = self._others.launches[self._places[launch]]
+        return self._explained[launch]
+
+    @cached_property
+    def _others(self) -> Explanation:
+        """All launches of a large report, explained on demand."""
+        from keet.explanation.analyst import explain
+
+        return explain(self._profile, self._profile.launches, _EVERY, keep=False)
+
+    @cached_property
+    def _places(self) -> dict[Launch, int]:
+        return {launch: place for place, launch in enumerate(self._others.asked)}
+
+    def of_view(self, launches: Sequence[Launch]) -> list[Launch]:
+        """The launches that keet explains by default."""
+        return [launch for launch in launches if launch in self._explained]
+
+    @cached_property
+    def _program(self) -> ProgramExplanation | None:
+        """None: the report has one launch."""
+        from keet.explanation.program import program_of
+
+        return program_of(self._explanation)
+
+    def explained(self, launch: Launch) -> Iterator[ComputedValue]:
+        """Numbers of `keet explain` and `keet context`."""
+        from keet.explanation.explanation_types import texts_of
+
+        each = self._explanation_of(launch)
+        yield from _ceilings(each)
+        for finding in (*each.findings, *each.minor):
+            yield from _forecast(finding)
+            yield from _places(finding.places)
+        for finding in filter(precedents_of, each.findings):
+            yield from _precedents(finding)
+        yield from _nearest_and_all(each)
+        yield from _WORTH
+        for part in each.account.all():
+            yield from _window(part.label, [part.share, part.us])
+        for row in rows_of_any_size(each.view, each.account):
+            yield from _window(row.label, [row.share, row.us])
+        yield from _window("other", [rest_of(each.view, each.account.leading(3))])
+        yield from values_in_texts(texts_of(each), each.evidence)
+        yield from values_of_evidence(each.evidence)
+        yield from _group_values(self._groups.get(launch))
+        yield _count("launches of the report", len(self._profile.launches), "longest")
+
+    @cached_property
+    def _groups(self) -> dict[Launch, LaunchGroup]:
+        groups = self._program.groups if self._program else ()
+        return {launch: group for group in groups for launch in group.launches}
+
+    def program(self) -> Iterator[ComputedValue]:
+        """Numbers about all launches together."""
+        yield from program_values(self._program) if self._program else ()
+
+    def sentences(self) -> Iterator[str]:
+        """The sentences of `keet explain`."""
+        from keet.explanation.explanation_types import texts_of
+
+        for each in self._explanation.launches:
+            yield from texts_of(each)
+            yield from (f"{piece.label}: {piece}" for piece in each.evidence)
+        if self._program:
+            yield from program_texts(self._program)
+
+    def roofline(self, launch: Launch) -> Iterator[ComputedValue]:
+        """Rows and sentences of `keet roofline`."""
+        from keet.analysis.roofline.launch_roofline import find_roofline
+
+        found = find_roofline(launch)
+        for ceiling in found.ceilings:
+            yield from _named({ceiling.label, spoken_unit(ceiling.label)}, ceiling.evidence)
+        for stage in found.stages:
+            yield from _named({stage.label, _SPOKEN.get(stage.id, stage.label)}, [stage.busy])
+        for entry in found.intensities:
+            words = content_words(f"{entry.level} ridge")
+            for piece in entry.evidence[:2]:
+                quantity = Quantity(piece.value, piece.unit)
+                yield ComputedValue(piece.label, quantity, words, "sentence")
+                yield ComputedValue(piece.label, quantity, content_words(entry.level), "cell")
+        evidence = [*found.evidence.values()]
+        yield from values_in_texts([found.reading, *found.notes], evidence)
+        near = found.nearest_ceilings
+        together = content_words(" ".join(ceiling.label for ceiling in near))
+        for ceiling in near:
+            share = Quantity(ceiling.reached.value, "%")
+            yield ComputedValue(ceiling.reached.label, share, together, "cell")
+        yield from values_of_evidence(evidence)
+
+    def rows(self, launch: Launch) -> Iterator[ComputedValue]:
+        """Rows of `keet hotspots`."""
+        entries = launch.function_starts
+        for by in ("line", "instruction"):
+            found = find_hotspots(launch, by)
+            if isinstance(found, Absent):
+                return
+            noun = "source line" if by == "line" else "instruction"
+            yield _count(f"{noun}s with numbers", len(found.rows), noun)
+            total = "sample" if found.ranked_by == "samples" else "executed instruction"
+            yield _count(f"{total}s", found.total, total)
+            if found.partial:
+                covered = Quantity(100 * found.partial.share, "%")
+                words = content_words("samples cover launch")
+                yield ComputedValue("share of the launch with samples", covered, words, "sentence")
+            yield from _rest(found)
+            yield from _executed_shares(found)
+            for spot in found.rows:
+                if (row := _row_of(spot, entries)) is not None:
+                    yield from _spot(spot, row)
+                    yield from _stall_values(spot, row)
+
+    def code(self, launch: Launch) -> Iterator[ComputedValue]:
+        """Numbers about the purpose of executed instructions, in `keet hotspots`."""
+        found = self._code(launch)
+        if found is None:
+            return
+        for purpose, share in found.mix:
+            label = f"instructions for {purpose.value}"
+            words = content_words(PURPOSES[purpose.value])
+            yield ComputedValue(label, Quantity(100 * share, "%"), words, "cell")
+        yield from _purposes(found)
+        yield from _wait_values(found)
+        yield from _loop_values(found)
+
+    def pointers(self, launch: Launch) -> Iterator[ComputedValue]:
+        """Bytes read per pointer, in `keet hotspots`: the slowest source."""
+        found = self._code(launch)
+        if found:
+            yield from _pointers(found)
+            yield from _access_values(found, launch.function_starts)
+
+    def _code(self, launch: Launch) -> MachineCode | None:
+        from keet.analysis.sass.machine_code import machine_code
+
+        if launch not in self._codes:
+            found = machine_code(launch) if launch.find("inst_executed") else None
+            self._codes[launch] = None if isinstance(found, Absent) else found
+        return self._codes[launch]
+
+    @property
+    def sources(self) -> Sequence[ValueSource]:
+        """The cheapest first; they yield nothing for launches of another report."""
+        made = (self.explained, self.roofline, self.rows, self.code)
+        cheap = [ValueSource(partial(self._own, make)) for make in made]
+        return [*cheap, ValueSource(partial(self._own, self.pointers), ("byte", "x"))]
+
+    def _own(self, make: _Maker, launch: Launch) -> Iterator[ComputedValue]:
+        return make(launch) if launch in self._launches else iter(())
+
+
+_SPOKEN = {"issue_slots": "instruction issue"}
+"""Names of stages in `keet roofline`, if they differ from the label."""
+
+
+def _count(label: str, count: int, words: str) -> ComputedValue:
+    return ComputedValue(label, Quantity(count, ""), content_words(words), "window")
+
+
+def _ceilings(each: LaunchExplanation) -> Iterator[ComputedValue]:
+    for ceiling in each.ceilings:
+        yield from _named({ceiling.name, ceiling.spoken}, [ceiling.reached])
+
+
+def _window(label: str, pieces: Iterable[Evidence | None]) -> Iterator[ComputedValue]:
+    """Evidence, named by most words of a label nearby."""
+    words = content_words(label)
+    for piece in filter(None, pieces):
+        yield ComputedValue(label, Quantity(piece.value, piece.unit), words, "window", None, 0.6)
+
+
+def _named(names: Iterable[str], pieces: Iterable[Evidence | None]) -> Iterator[ComputedValue]:
+    """Evidence right after one of the names."""
+    for name in names:
+        words = content_words(name)
+        for piece in pieces:
+            if piece is not None and words:
+                yield ComputedValue(piece.label, Quantity(piece.value, piece.unit), words, "cell")
+
+
+def _forecast(finding: Finding) -> Iterator[ComputedValue]:
+    words = content_words(finding.title)
+    for factor in finding.forecast:
+        label = f"forecast for {finding.label}"
+        yield ComputedValue(label, Quantity(factor, "x"), words, "sentence")
+
+
+_LEAST_GAIN = "the least gain that is worth a change"
+_WORTH = tuple(
+    ComputedValue(_LEAST_GAIN, Quantity(10, "%"), content_words(words), "window")
+    for words in ("gain less", "gained less")
+)
+
+
+def _precedents(finding: Finding) -> Iterator[ComputedValue]:
+    found = precedents_of(finding)
+    if found is None:
+        return
+    label = f"measured cases of {finding.label}"
+    for factor in (found.low, found.high):
+        yield ComputedValue(
+            label, Quantity(factor, "x"), content_words("fixing gained"), "sentence"
+        )
+    words = content_words("measured case")
+    yield ComputedValue(label, Quantity(found.cases, ""), words, "window")
+    words = content_words("look-alike fix gained")
+    yield ComputedValue(
+        f"look-alikes among the {label}", Quantity(found.lookalikes, ""), words, "sentence"
+    )
+    for factor, which in (
+        (finding.forecast.likely, "here"),
+        (found.low, "those"),
+        (found.high, "those"),
+    ):
+        taken = Quantity(100 * (1 - 1 / max(factor, 1.0)), "%")
+        words = content_words(f"cause takes {which}")
+        yield ComputedValue(f"time that {finding.label} takes {which}", taken, words, "sentence")
+
+
+def _nearest_and_all(each: LaunchExplanation) -> Iterator[ComputedValue]:
+    """The gain of the nearest measured case, and that of all findings together."""
+    case = nearest_case(each.findings[0], each) if each.findings else None
+    if case is not None:
+        words = content_words("nearest one")
+        yield ComputedValue(f"gain of {case.id}", Quantity(case.gain, "x"), words, "sentence")
+    for factor in each.all_fixed or ():
+        words = content_words("all of these fixed")
+        yield ComputedValue("gain of all findings", Quantity(factor, "x"), words, "sentence")
+
+
+def _places(places: Iterable[Place]) -> Iterator[ComputedValue]:
+    for place in places:
+        label, words = f"share of all {place.of}", content_words(place.of)
+        row = (file_name(place.file), place.line)
+        if not has_column(place.of):
+            yield ComputedValue(label, Quantity(100 * place.share, "%"), words, "window", row, 0.6)
+        unplaced = Quantity(100 * place.unplaced, "%")
+        yield ComputedValue(f"{label} without a source line", unplaced, words, "window", None, 1.0)
+
+
+def _row_of(spot: Spot, entries: Iterable[int]) -> RowKey | None:
+    """Key of the row in a text."""
+    if spot.address is not None:
+        return spot.address - max((entry for entry in entries if entry <= spot.address), default=0)
+    return row_key(spot.location)
+
+
+def _spot(spot: Spot, row: RowKey) -> Iterator[ComputedValue]:
+    share = Quantity(100 * (spot.share or 0.0), "%")
+    yield ComputedValue("share of all samples", share, frozenset(), "row", row)
+    for label, value, unit in (
+        ("samples", spot.samples, "sample"),
+        ("executed instructions", spot.executed, "inst"),
+        ("global sectors", spot.sectors_global, "sector"),
+        ("excess global sectors", spot.sectors_global_excess, "sector"),
+        ("shared wavefronts", spot.wavefronts_shared, "wavefront"),
+        ("excess shared wavefronts", spot.wavefronts_shared_excess, "wavefront"),
+        ("local sectors", spot.sectors_local, "sector"),
+    ):
+        if value is not None:
+            quantity = Quantity(value, unit)
+            yield ComputedValue(label, quantity, frozenset(), "row", row)
+            yield ComputedValue(label, quantity, content_words(label), "window", row, 0.5)
+    yield from _excess(spot, row)
+
+
+def _excess(spot: Spot, row: RowKey) -> Iterator[ComputedValue]:
+    for label, part, whole in (
+        ("excess global sectors", spot.sectors_global_excess, spot.sectors_global),
+        ("excess shared wavefronts", spot.wavefronts_shared_excess, spot.wavefronts_shared),
+    ):
+        if part and whole:
+            words = content_words(label)
+            yield ComputedValue(
+                f"share of {label}", Quantity(100 * part / whole, "%"), words, "sentence", row
+            )
+
+
+def _rest(found: Hotspots) -> Iterator[ComputedValue]:
+    """`10 more lines: 0.4%`: shares of the last rows, for any number of rows."""
+    noun = "more line" if found.by == "line" else "more instruction"
+    left = 0.0
+    for spot in reversed(found.rows):
+        left += 100 * (spot.share or 0.0)
+        yield ComputedValue(
+            "share of the rows left out", Quantity(left, "%"), content_words(noun), "cell"
+        )
+
+
+def _purposes(code: MachineCode) -> Iterator[ComputedValue]:
+    """Purpose of the instructions of each line."""
+    counted: dict[RowKey, Counter[str]] = {}
+    for position in code.program.ran:
+        location = code.locations.get(code.program.code[position].address)
+        own = counted.setdefault(row_key(location), Counter())
+        own[code.purposes[position].value] += code.program.counts[position]
+    for row, counts in counted.items():
+        for purpose, count in counts.items():
+            share = Quantity(100 * count / (counts.total() or 1), "%")
+            label = f"instructions for {purpose}"
+            yield ComputedValue(label, share, content_words(purpose), "cell", row)
+
+
+def _pointers(code: MachineCode) -> Iterator[ComputedValue]:
+    """Rows of the table of pointers, which names the lines of each pointer."""
+    for reuse in code.reuse:
+        lines = {code.location(access.position) for access in reuse.accesses}
+        amounts = (reuse.requested_bytes, reuse.distinct_bytes_at_most, reuse.l2_bytes)
+        quantities = [Quantity(size, "byte") for size in amounts if size is not None]
+        if reuse.times is not None:
+            quantities.append(Quantity(reuse.times, "x"))
+        label = f"bytes read through {code.pointer_name(reuse.pointer)}"
+        rows = {code.pointer_name(reuse.pointer), *map(row_key, lines)}
+        for quantity in quantities:
+            yield from (
+                ComputedValue(label, quantity, frozenset(), "sentence", row) for row in rows
+            )
+
+
+_WAITING = content_words("other line wait")
+
+
+def row_key(location: Location | None) -> RowKey:
+    """`("", NO_LINE)` for the row of all instructions without a source line."""
+    return (file_name(location.file), location.line) if location else ("", NO_LINE)
+
+
+def _stall_values(spot: Spot, row: RowKey) -> Iterator[ComputedValue]:
+    """`Short Scoreboard 1 for the load at 0x00d0`, below the row of an instruction or a line."""
+    for reason, count in spot.samples_by_reason.items():
+        label = stalls()[reason].label
+        words = content_words(label)
+        yield ComputedValue(f"{label} samples", Quantity(count, "sample"), words, "window", row)
+
+
+def _executed_shares(found: Hotspots) -> Iterator[ComputedValue]:
+    """`18,874,368 executed warp instructions (39.1% of all)`."""
+    total = sum(spot.executed or 0 for spot in found.rows)
+    words = content_words("instruction")
+    for spot in found.rows if total and found.by == "line" else ():
+        share = Quantity(100 * (spot.executed or 0) / total, "%")
+        row = row_key(spot.location)
+        yield ComputedValue("share of the executed instructions", share, words, "window", row)
+
+
+def _wait_values(code: MachineCode) -> Iterator[ComputedValue]:
+    """`110 samples (41.7%) at other lines wait for this line: slow.cu:9 110 (Drain)`."""
+    total = sum(wait.samples for wait in code.waits)
+    sums: dict[RowKey, Counter[tuple[RowKey, str]]] = {}
+    for wait in code.waits:
+        if wait.producers and stalls()[wait.reason].counts_as_stall:
+            address = code.program.code[wait.position].address
+            waiting = row_key(code.locations.get(address))
+            producer = row_key(code.location(wait.producers[0]))
+            if waiting != producer:
+                sums.setdefault(producer, Counter())[waiting, wait.reason] += wait.samples
+    for row, counts in sums.items():
+        label, count = "samples at other lines that wait for it", counts.total()
+        yield ComputedValue(label, Quantity(count, "sample"), _WAITING, "sentence", row)
+        yield ComputedValue(
+            f"share of {label}", Quantity(100 * count / total, "%"), _WAITING, "sentence", row
+        )
+        for (waiting, reason), own in counts.items():
+            words = content_words(stalls()[reason].label)
+            yield ComputedValue(label, Quantity(own, "sample"), words, "sentence", waiting)
+
+
+def _access_values(code: MachineCode, entries: Iterable[int]) -> Iterator[ComputedValue]:
+    """`0x0120 load, 4 B`, and its lane stride."""
+    from keet.analysis.sass.analyses.address_patterns import lane_stride
+
+    starts = sorted(entries)
+    for access in code.accesses:
+        address = code.program.code[access.position].address
+        row = address - max((start for start in starts if start <= address), default=0)
+        words = content_words(access.kind)
+        yield ComputedValue(
+            "bytes per thread", Quantity(access.width, "byte"), words, "window", row
+        )
+        if (stride := lane_stride(access.offset)) is not None:
+            words = content_words("lane stride")
+            yield ComputedValue("lane stride", Quantity(stride, "byte"), words, "window", row)
+
+
+def _loop_values(code: MachineCode) -> Iterator[ComputedValue]:
+    """`loop1 from 0x0460: 244 iterations per entry, 58 instructions per iteration`."""
+    for loop in code.program.flow.loops:
+        if loop.trips is not None:
+            yield _of_loop("iterations per entry", loop.trips, "", "iteration entry")
+    for chains in code.chains:
+        yield _of_loop("instructions per iteration", chains.instructions, "inst", "iteration")
+        yield _of_loop("share of the loop", 100 * chains.share, "%", "iteration entry")
+        yield _of_loop("loads per iteration", chains.loads, "", "load iteration")
+        yield _of_loop(
+            "independent loads", round(chains.independent_loads, 1), "", "flight together"
+        )
+        yield _of_loop("loads in a row", chains.load_depth, "", "load iteration wait")
+        if chain := chains.recurrence:
+            length = len(chain.positions)
+            yield _of_loop("instructions of a chain", length, "inst", "chain iteration")
+            yield _of_loop("loads of a chain", chain.loads, "", "chain load")
+
+
+def _of_loop(label: str, value: float, unit: str, words: str) -> ComputedValue:
+    return ComputedValue(label, Quantity(value, unit), content_words(words), "sentence")
+
+
+_MOST_ROWS = 1000
+"""Rows after which the others may be summed up: no view lists more."""
+_COVERED = 0.6
+"""Share of the words of a name that must be present: its end may be cut off."""
+
+
+def _group_values(group: LaunchGroup | None) -> Iterator[ComputedValue]:
+    """`launches of this shape, which take 12.99 us to 24.16 us`: their range."""
+    words = content_words("launches shape")
+    if group is not None and len(group.launches) > 1:
+        for label, ns in zip(("shortest launch", "longest launch"), group.durations, strict=True):
+            yield ComputedValue(label, Quantity(ns, "ns"), words, "window")
+
+
+def program_values(program: ProgramExplanation) -> Iterator[ComputedValue]:
+    """Sentences and rows."""
+    firsts = range(1, min(len(program.rows) - 1, _MOST_ROWS))
+    rows = [program.combined_row(program.rows[first:]) for first in firsts]
+    for row in rows:
+        yield from _row(row, "others")
+        yield _count("others", len(row.members), "others")
+    for row in program.rows:
+        yield from _row(row, row.kernel)
+    for group in program.groups:
+        yield _count("launches", len(group.members), "launches")
+    owners = {p.id: frozenset(row.launches) for row in program.rows for p in row.evidence}
+    yield from _sentences(program, owners)
+    across = (piece for each in program.cross_launch for piece in each.evidence)
+    yield from values_of_evidence([*program.book, *across], owners)
+
+
+def _sentences(program: ProgramExplanation, owners: Owners) -> Iterator[ComputedValue]:
+    yield from values_in_texts(program.texts, [*program.book], owners)
+    for found in program.cross_launch:
+        yield from values_in_texts([found.text], found.evidence)
+    if program.run:
+        yield from values_in_texts(program.run.text, [*program.run.book])
+
+
+def program_texts(program: ProgramExplanation) -> Iterator[str]:
+    yield from program.all_texts
+    yield from (found.text for found in program.cross_launch)
+    yield from (program.represents_text(group) for group in program.groups if group.is_uneven)
+
+
+def _row(row: ProgramRow, name: str) -> Iterator[ComputedValue]:
+    """The cells of the row of a kernel, in which a long name is cut."""
+    words = content_words(name.partition("<")[0])
+    figures = [(p.label, Quantity(p.value, p.unit)) for p in row.evidence[:3]]
+    if row.gain is not None:
+        figures.append((f"gain of {name}", Quantity(row.gain.likely, "x")))
+    for label, quantity in figures:
+        about = frozenset(row.launches)
+        yield ComputedValue(label, quantity, words, "sentence", None, _COVERED, about)

@@ -1,0 +1,528 @@
+"""Checks comparisons: `DRAM is busier than L2`, `Drain is the largest stall`, `is DRAM bound`.
+
+Both sides are looked up by their names in the sentence, in the launches that it is about. A
+comparison that keet does not understand is not checked, so it is neither confirmed nor
+contradicted. For a limiter, only how busy the units are is used: if that does not decide it, the
+claim is not checked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import NamedTuple
+
+from keet.catalog import stalls
+from keet.documents.verify import ClaimVerdict, RelationDocument
+from keet.evidence import Sentence, constant
+from keet.profile import Launch
+from keet.units import Quantity
+from keet.verification.claims import Claim
+from keet.verification.metric_names import (
+    STALL_SHARE,
+    TIME_SHARE,
+    PhraseMeaning,
+    Term,
+    find_terms,
+    terms_in,
+)
+from keet.verification.relations import Factor, Relation, find_relations, qualified
+from keet.verification.report_values import ReportValue, ReportValues
+from keet.verification.sentences import SentenceSpan
+from keet.verification.verdicts import agrees, is_count, same_kind
+
+_NOT_THESE = re.compile(
+    r"\b(?:would|could|might|may|should|can|if|expect\w*|estimat\w*|forecast|potential\w*|ideal\w*"
+    r"|necessary|needed|after|before|previous\w*|baseline|original|old|usual\w*|typical\w*)\b",
+    re.IGNORECASE,
+)
+"""Words of comparisons with something that is not in the report."""
+_CLAUSE = re.compile(r";|\b(?:while|whereas|but|because)\b|\.\s", re.IGNORECASE)
+_CLAUSE_END = re.compile(rf"[,:]\s|{_CLAUSE.pattern}", re.IGNORECASE)
+_REACH = 70
+"""Characters after a comparison in which its second side is searched."""
+_WHOLES = {"samples_total", TIME_SHARE}
+"""Totals that shares refer to; never one side of a comparison."""
+_PARTED = re.compile(r"\b(?:are|is|were|was)\b")
+_CLOSE, _FAR = 0.15, 0.5
+"""Relative differences up to which two numbers are close, and from which they are not."""
+_EQUAL = 0.02
+_MOST_PAIRS = 160_000
+"""Pairs of launches, at most, for which a comparison is checked."""
+_NOT_UNDERSTOOD = "not checked: keet does not know which two quantities are compared"
+
+
+class _Side(NamedTuple):
+    terms: Sequence[Term]
+    """The likeliest first."""
+    launches: tuple[Launch, ...]
+    """Empty if the sentence names none."""
+    text: str
+    said: tuple[Claim, ...]
+    is_part: bool = False
+    """A part of the other side, maybe in other units: conflicts of wavefronts."""
+
+
+_Pair = tuple[ReportValue, ReportValue]
+
+
+class RelationChecker:
+    def __init__(self, facts: ReportValues) -> None:
+        self._facts = facts
+
+    def check(
+        self, sentence: SentenceSpan, claims: Sequence[Claim], spoken_of: Sequence[Launch]
+    ) -> list[RelationDocument]:
+        """`spoken_of`: the launches if the sentence names none. Positions are relative to the
+        sentence."""
+        text = sentence.text
+        found = [
+            self._one(relation, text, claims, spoken_of)
+            for relation in find_relations(text)
+            if not _NOT_THESE.search(text)
+        ]
+        limits = () if _NOT_THESE.search(text) else _limiter_checks(text, self._facts, spoken_of)
+        return [check for check in (*found, *limits) if check is not None]
+
+    def _one(
+        self, relation: Relation, text: str, claims: Sequence[Claim], spoken_of: Sequence[Launch]
+    ) -> RelationDocument | None:
+        if relation.kind in ("most", "least"):
+            known = _check_ranking(relation, text, self._facts, spoken_of)
+        elif relation.kind == "unclear":
+            known = None
+        else:
+            known = self._compare(relation, text, claims, spoken_of)
+        if known is None and not (claims or terms_in(text)):
+            return None  # the sentence is not about metrics
+        verdict, reason = known or ("not_found", _NOT_UNDERSTOOD)
+        said = text[relation.start : relation.end].strip()
+        return RelationDocument(
+            text=said,
+            start=relation.start,
+            end=relation.start + len(said),
+            sentence=text,
+            verdict=verdict,
+            reason=reason,
+        )
+
+    def _compare(
+        self, relation: Relation, text: str, claims: Sequence[Claim], spoken_of: Sequence[Launch]
+    ) -> tuple[ClaimVerdict, str] | None:
+        verdicts: list[tuple[ClaimVerdict, str]] = []
+        left, right = self._sides(relation, text, claims)
+        for pairs in self._pairs(relation, left, right, spoken_of):
+            if (verdict := _judge(relation, pairs)) is not None:
+                verdicts.append(verdict)
+        kinds = {verdict for verdict, _ in verdicts}
+        if len(kinds) != 1:
+            return None  # true for one launch and false for another
+        return verdicts[0]
+
+    def _sides(self, relation: Relation, text: str, claims: Sequence[Claim]) -> tuple[_Side, _Side]:
+        begin = max((m.end() for m in _CLAUSE.finditer(text, 0, relation.start)), default=0)
+        after = _CLAUSE_END.search(text, relation.end)
+        end = min(relation.end + _REACH, after.start() if after else len(text))
+        terms = list(filter(_is_operand, terms_in(text)))
+        before = [term for term in terms if begin <= term.start < relation.start][::-1]
+        first, last = relation.between
+        inside = [term for term in terms if first <= term.start < last]
+        behind = [term for term in terms if relation.end <= term.start < end]
+        if (
+            not before
+            and not inside
+            and behind
+            and (cut := _PARTED.search(text, relation.end, end))
+        ):
+            # `half of the wavefronts are conflicts`: conflicts are half of the wavefronts
+            before = [term for term in behind if term.start >= cut.end()]
+            behind = [term for term in behind if term.start < cut.start()]
+            part = self._side(before, text, (relation.end, end), claims)
+            return part._replace(is_part=True), part._replace(terms=behind)
+        return (
+            self._side([*before, *inside], text, (begin, relation.start), claims),
+            self._side(behind, text, (relation.end, end), claims),
+        )
+
+    def _side(
+        self, terms: Sequence[Term], text: str, span: tuple[int, int], claims: Sequence[Claim]
+    ) -> _Side:
+        names = self._facts.launches.named_in(text[slice(*span)])
+        launches = dict.fromkeys(launch for name in names for launch in name.launches)
+        said = tuple(claim for claim in claims if span[0] <= claim.number.start < span[1])
+        return _Side(terms, tuple(launches), text[slice(*span)], said)
+
+    def _pairs(
+        self, relation: Relation, left: _Side, right: _Side, spoken_of: Sequence[Launch]
+    ) -> Iterator[list[_Pair]]:
+        """Value pairs for each launch that the sentence is about, or for each pair of launches."""
+        ones = left.launches or tuple(spoken_of)
+        if len(ones) * len(right.launches) > _MOST_PAIRS:
+            return  # the sentence does not say which of them
+        for one in ones:
+            others = [other for other in right.launches if other != one] or [one]
+            for other in others:
+                yield self._of_launches(relation, left, right, one, other)
+
+    def _of_launches(
+        self, relation: Relation, left: _Side, right: _Side, one: Launch, other: Launch
+    ) -> list[_Pair]:
+        duration = [Term(0, 0, PhraseMeaning(("duration",)), 1)] if relation.about_time else []
+        for first in (*left.terms, *duration):
+            seconds = right.terms or _elliptic(first, left, right)
+            if one != other and not right.terms:
+                seconds = [first]
+            for second in seconds:
+                if one == other and first.metric_ids == second.metric_ids:
+                    continue
+                ours, theirs = self._read(first, left, one), self._read(second, right, other)
+                if pairs := _compatible(ours, theirs, is_part=left.is_part):
+                    return pairs
+            if one == other and not right.terms and right.said:
+                ours = self._read(first, left, one)
+                return list(product(ours[:1], _literal(right, ours)))
+        return []
+
+    def _read(self, term: Term, side: _Side, launch: Launch) -> list[ReportValue]:
+        ids = qualified(term.metric_ids, side.text)
+        found = self._facts.read(ids, launch, complement=term.entry.complement)
+        said = [claim.number for claim in side.said if claim.term and claim.term[:2] == term[:2]]
+        exact = [r for r in found if any(agrees(n, r.quantity, lenient=True) for n in said)]
+        return exact or found
+
+
+def _is_operand(term: Term) -> bool:
+    """Whether a term can be compared: not weak words, except stalls, and not totals."""
+    is_stall = term.metric_ids[0].startswith(STALL_SHARE)
+    return (is_stall or not term.entry.weak) and not _WHOLES.intersection(term.metric_ids)
+
+
+def _elliptic(first: Term, left: _Side, right: _Side) -> list[Term]:
+    """`half of the theoretical one` after `achieved occupancy`: the noun is implied."""
+    nouns = re.findall(r"[A-Za-z]+", left.text)
+    for word in re.findall(r"[A-Za-z]+", right.text)[:4]:
+        for noun in reversed(nouns):
+            terms = find_terms(f"{word} {noun}")
+            if len(terms) == 1 and terms[0].words == 2 and terms[0].metric_ids != first.metric_ids:
+                return terms
+    return []
+
+
+def _literal(side: _Side, ours: Sequence[ReportValue]) -> list[ReportValue]:
+    """The first number of a side without a metric name: `than the 32 of a full warp`."""
+    number = side.said[0].number
+    unit = number.unit or (ours[0].quantity.unit if ours else "")
+    if number.shape or not ours or not same_kind(unit, ours[0].quantity.unit):
+        return []
+    return [ReportValue(number.text, Quantity(number.value, unit), None, None)]
+
+
+def _compatible(
+    ours: Sequence[ReportValue], theirs: Sequence[ReportValue], *, is_part: bool = False
+) -> list[_Pair]:
+    """Pairs of values with compatible units, the likeliest first, all in the unit of the first. If
+    both names have several values, they are paired one by one."""
+    several = len(ours) > 1 and len(theirs) > 1
+    both = zip(ours, theirs) if several else product(ours, theirs)
+    found = [(a, b) for a, b in both if _comparable(a.quantity.unit, b.quantity.unit, is_part)]
+    return [pair for pair in found if pair[0].quantity.unit == found[0][0].quantity.unit]
+
+
+def _comparable(ours: str, theirs: str, is_part: bool) -> bool:  # noqa: FBT001
+    return same_kind(ours, theirs) or (is_part and is_count(ours) and is_count(theirs))
+
+
+def _judge(relation: Relation, pairs: Sequence[_Pair]) -> tuple[ClaimVerdict, str] | None:
+    """By the likeliest pair; contradicted only if no other pair makes it true."""
+    holds = [_surely_holds(relation, a, b) for a, b in pairs]
+    if not pairs or holds[0] is None:
+        return None
+    reason = Sentence("; ").join(map(str, pairs[0]))
+    right = [each is not relation.is_negated for each in holds if each is not None]
+    if right[0]:
+        return "confirmed", reason
+    return None if any(right) else ("contradicted", reason)
+
+
+def _surely_holds(relation: Relation, first: ReportValue, second: ReportValue) -> bool | None:
+    """None if the rounding of an export leaves it open."""
+    a, b = first.quantity.value, second.quantity.value
+    holds = _holds(relation, a, b)
+    off = first.rounding, second.rounding
+    if not any(off):
+        return holds
+    ends = product((a - off[0], a + off[0]), (b - off[1], b + off[1]))
+    return holds if {_holds(relation, x, y) for x, y in ends} == {holds} else None
+
+
+def _holds(relation: Relation, a: float, b: float) -> bool | None:
+    """None: neither surely true nor surely false."""
+    factor = relation.factor
+    if relation.kind in ("same", "close"):
+        off = abs(a - b) / max(abs(a), abs(b), 1e-30)
+        limit = _CLOSE if relation.kind == "close" else _EQUAL
+        return True if off <= limit else False if off >= _FAR or relation.kind == "same" else None
+    down = relation.kind == "less"
+    if factor is None:
+        return a < b if down else a > b
+    if factor.unit == "x":
+        over, under = (b, a) if down else (a, b)
+        return _is(factor, over / under) if under else None
+    return _differs(factor, b - a if down else a - b, b)
+
+
+def _differs(factor: Factor, difference: float, whole: float) -> bool | None:
+    """A difference in the unit of both, or in per cent of the second."""
+    if factor.unit == "%":
+        return any(_is(factor, each) for each in (difference, 100 * difference / (whole or 1)))
+    if factor.unit in ("", "points", "point", "percentage points", "percentage point"):
+        return _is(factor, difference)
+    return None
+
+
+def _is(factor: Factor, value: float) -> bool:
+    if factor.bound == "above":
+        return value >= factor.value - 1e-9
+    if factor.bound == "below":
+        return value <= factor.value + 1e-9
+    return abs(value - factor.value) <= factor.half * 1.001
+
+
+_PIPES = ("FMA pipe", "ALU pipe", "FP64 pipe", "FP16 pipe", "tensor pipe", "LSU pipe", "XU pipe")
+_UNITS = ("DRAM throughput", "L2 throughput", "L1 throughput")
+_OF_ACTIVE = frozenset({"L1 throughput"})
+"""Small metric sets have it over active cycles only, which is not comparable with the others."""
+_NO_STALLS = ("selected",)
+_MAYBE = ("not_selected",)
+"""The warp was ready to run; not everybody calls that a stall."""
+_STALL_NOUN = re.compile(r"\s*(?:\w+\s+)?stall|\s*reason", re.IGNORECASE)
+_PIPE_NOUN = re.compile(r"\s*(?:\w+\s+)?pipe(?:line)?s?\b", re.IGNORECASE)
+_UNIT_NOUN = re.compile(r"\s*(?:hardware |memory )?(?:unit|level)s?\b", re.IGNORECASE)
+_LAUNCH_NOUN = re.compile(
+    r"(?:[^.;]{0,40}?\bof (?:all|the|these|those)\b[^.;]{0,12}?)?"
+    r"\b(?:launch(?:es)?|kernels?|all|run)\b",
+    re.IGNORECASE,
+)
+_TIME = re.compile(r"longest|slowest|shortest|fastest|quickest", re.IGNORECASE)
+
+
+class _Ranked(NamedTuple):
+    """Values by name, and the name that the text ranks first."""
+
+    values: Mapping[str, float]
+    said: str
+    unsure: frozenset[str] = frozenset()
+    """Names that may not belong to the ranking."""
+
+
+def _check_ranking(
+    relation: Relation, text: str, facts: ReportValues, spoken_of: Sequence[Launch]
+) -> tuple[ClaimVerdict, str] | None:
+    """None: keet does not know what is ranked."""
+    ranked = _ranked(relation, text, facts, spoken_of)
+    if ranked is None or ranked.said not in ranked.values or len(ranked.values) < 2:
+        return None
+    sign = 1 if relation.kind == "most" else -1
+    order = sorted(ranked.values, key=lambda name: -sign * ranked.values[name])
+    best = next(name for name in order if name not in ranked.unsure or name == ranked.said)
+    words = [
+        Sentence("{name} {n:.4g}", name=name, n=constant(ranked.values[name], "", name))
+        for name in order[:3]
+    ]
+    reason = Sentence("in order: {words}", words=Sentence(", ").join(words))
+    if ranked.said == order[0] or ranked.values[ranked.said] == ranked.values[order[0]]:
+        is_so = True
+    elif ranked.said == best or (
+        _is_close(ranked, order[0])
+        and any(launch.is_printed for launch in facts.launches.of_each_kernel)
+    ):
+        return None
+    else:
+        is_so = False
+    is_right = is_so is not relation.is_negated
+    return "confirmed" if is_right else "contradicted", reason
+
+
+def _is_close(ranked: _Ranked, first: str) -> bool:
+    """So close to the first that the rounding of an export may hide the order."""
+    said, most = ranked.values[ranked.said], ranked.values[first]
+    return abs(said - most) <= max(0.02 * abs(most), 0.1)
+
+
+def _ranked(
+    relation: Relation, text: str, facts: ReportValues, spoken_of: Sequence[Launch]
+) -> _Ranked | None:
+    behind = text[relation.end :]
+    if _STALL_NOUN.match(behind):
+        return _of_stalls(relation, text, facts, spoken_of)
+    if _PIPE_NOUN.match(behind):
+        return _of_terms(_PIPES, relation, text, facts, spoken_of)
+    if _UNIT_NOUN.match(behind):
+        return _of_terms(_UNITS, relation, text, facts, spoken_of)
+    if _LAUNCH_NOUN.match(behind):
+        return _of_launches(relation, text, facts)
+    return None
+
+
+def _of_stalls(
+    relation: Relation, text: str, facts: ReportValues, spoken_of: Sequence[Launch]
+) -> _Ranked | None:
+    launches = _subjects(text, facts, spoken_of)
+    named = _nearest(relation, text, lambda term: term.metric_ids[0].startswith(STALL_SHARE))
+    if named is None or len(launches) != 1:
+        return None
+    shares = {
+        reason: found[0].quantity.value
+        for reason in stalls()
+        if reason not in _NO_STALLS and (found := facts.read([STALL_SHARE + reason], launches[0]))
+    }
+    labels = {reason: stalls()[reason].label for reason in shares}
+    said = labels.get(named.metric_ids[0].removeprefix(STALL_SHARE), "")
+    values = {labels[reason]: value for reason, value in shares.items()}
+    return _Ranked(values, said, frozenset(stalls()[each].label for each in _MAYBE))
+
+
+def _of_terms(
+    names: Sequence[str],
+    relation: Relation,
+    text: str,
+    facts: ReportValues,
+    spoken_of: Sequence[Launch],
+) -> _Ranked | None:
+    """By the first metric of each name: the share of its peak over elapsed cycles."""
+    launches = _subjects(text, facts, spoken_of)
+    if len(launches) != 1:
+        return None
+    first = {find_terms(name)[0].metric_ids[0]: name for name in names}
+    named = _nearest(relation, text, lambda term: term.metric_ids[0] in first)
+    values = {
+        name: found[0].quantity.value
+        for report_value, name in first.items()
+        if (found := facts.read([report_value], launches[0]))
+    }
+    return _Ranked(values, first[named.metric_ids[0]], _OF_ACTIVE) if named else None
+
+
+def _of_launches(relation: Relation, text: str, facts: ReportValues) -> _Ranked | None:
+    names = [name for name in facts.launches.named_in(text) if len(name.launches) == 1]
+    before = [name for name in names if name.start < relation.start] or names
+    term = _nearest(relation, text, lambda term: not (term.entry.weak or term.entry.verb))
+    is_time = _TIME.search(text, relation.start, relation.end)
+    if not before or (term is None and not is_time):
+        return None
+    ids = ("duration",) if is_time or term is None else qualified(term.metric_ids, text)
+    values = {
+        f"#{launch.id}": found[0].quantity.value
+        for launch in facts.launches
+        if (found := facts.read(ids, launch))
+    }
+    return _Ranked(values, f"#{before[-1].launches[0].id}")
+
+
+def _subjects(text: str, facts: ReportValues, spoken_of: Sequence[Launch]) -> Sequence[Launch]:
+    named = [launch for name in facts.launches.named_in(text) for launch in name.launches]
+    return list(dict.fromkeys(named)) or spoken_of
+
+
+def _nearest(relation: Relation, text: str, fits: Callable[[Term], bool]) -> Term | None:
+    """The name that the text ranks first: the nearest on either side."""
+    terms = [term for term in terms_in(text) if fits(term)]
+    return min(
+        terms,
+        key=lambda term: max(relation.start - term.end, term.start - relation.end),
+        default=None,
+    )
+
+
+_UNIT = (
+    r"(?:(?P<dram>DRAM|HBM|device[ -]memory|(?:global[ -])?memory[ -]bandwidth|bandwidth)"
+    r"|(?P<l2>L2)|(?P<l1>L1(?:/TEX|TEX)?)|(?P<memory>memory)"
+    r"|(?P<sm>compute|computation|arithmetic|ALU|FMA|FLOPs?|tensor(?: core)?s?|instruction issue)"
+    r"|(?P<other>latency|issue|instruction|cache|occupancy|synchroni[sz]ation|barrier|registers?"
+    r"|shared[ -]memory|IO|I/O|throughput))"
+)
+_CLAIM = re.compile(
+    rf"\b{_UNIT}(?:[ -](?:cache|bandwidth|throughput|pipes?))?[ -](?:bound|limited)\b"
+    r"(?! (?:to|check|value)\b)",
+    re.IGNORECASE,
+)
+_BY = re.compile(
+    r"\b(?:bound|limited|bottlenecked|constrained|throttled)(?: (?:only|mainly|mostly))? (?:by|on)"
+    rf"(?: the| its)? {_UNIT}\b|\bbottleneck is(?: the| its)? {_UNIT.replace('?P<', '?P<is_')}\b",
+    re.IGNORECASE,
+)
+_OCCUPANCY = re.compile(r"\boccupancy\b|\bblocks\b", re.IGNORECASE)
+_NOT = re.compile(r"\b(?:not|isn't|aren't|never|no longer|neither|nor|rather than)\b[^,;]{0,20}\Z")
+_SHARES = {
+    "dram": ("DRAM", "dram_throughput_pct"),
+    "l2": ("L2", "l2_throughput_pct"),
+    "l1": ("L1", "l1tex_throughput_pct"),
+    "sm": ("SM", "sm_throughput_pct"),
+}
+UNIT_SHARES = tuple(metric for _, metric in _SHARES.values())
+"""Ids of the metrics that decide a claim of a limiter."""
+_MEMORY = ("dram", "l2", "l1")
+_LIMITS, _BUSY = 80.0, 60.0
+"""Per cent of peak from which a unit surely limits, and from which a less busy unit does not."""
+_BEHIND = 20.0
+"""A unit that is less busy than another by this many percentage points is not the limiter."""
+_UNCLEAR = "not checked: how busy the units are does not decide it; `keet explain` says what limits"
+
+
+def _limiter_checks(
+    text: str, facts: ReportValues, spoken_of: Sequence[Launch]
+) -> Iterator[RelationDocument]:
+    """One for each claim of a limiter in the sentence."""
+    named = [launch for name in facts.launches.named_in(text) for launch in name.launches]
+    launches = list(dict.fromkeys(named)) or spoken_of
+    for match in (*_CLAIM.finditer(text), *_BY.finditer(text)):
+        groups = (name for name, words in match.groupdict().items() if words)
+        unit = next(groups).removeprefix("is_")
+        if unit == "other" and _OCCUPANCY.search(text):
+            continue  # `occupancy is limited by registers`: not the kernel
+        verdict, reason = _judged(unit, facts, launches)
+        if verdict != "not_found" and _NOT.search(text, 0, match.start()):
+            is_so = verdict == "contradicted"
+            verdict = "confirmed" if is_so else "contradicted"
+        yield RelationDocument(
+            text=match[0],
+            start=match.start(),
+            end=match.end(),
+            sentence=text,
+            verdict=verdict,
+            reason=reason,
+        )
+
+
+def _judged(unit: str, facts: ReportValues, launches: Sequence[Launch]) -> tuple[ClaimVerdict, str]:
+    found = {_verdict(unit, _shares(facts, launch)) for launch in launches}
+    if len(found) != 1 or "not_found" in found:
+        return "not_found", _UNCLEAR
+    shares = _shares(facts, launches[0])
+    order = sorted(shares, key=lambda each: -shares[each])
+    words = [
+        Sentence("{unit} {share:.4g}%", unit=label, share=constant(shares[each], "", label))
+        for each in order
+        for label in _SHARES[each][:1]
+    ]
+    return found.pop(), Sentence("busy, in order: {units}", units=Sentence(", ").join(words))
+
+
+def _shares(facts: ReportValues, launch: Launch) -> Mapping[str, float]:
+    read = {unit: facts.read([metric], launch) for unit, (_, metric) in _SHARES.items()}
+    return {unit: found[0].quantity.value for unit, found in read.items() if found}
+
+
+def _verdict(unit: str, shares: Mapping[str, float]) -> ClaimVerdict:
+    units = _MEMORY if unit == "memory" else (unit,)
+    own = [shares[each] for each in units if each in shares]
+    rest = [each for each in shares if each not in units]
+    if not own or not rest:
+        return "not_found"
+    if max(own) >= _LIMITS and max(own) > max(shares[each] for each in rest):
+        return "confirmed"
+    # L1 may be over active cycles only, which is not comparable with the others.
+    busiest = max((shares[each] for each in rest if each != "l1"), default=0.0)
+    clear = busiest >= _BUSY and max(own) < busiest - _BEHIND
+    return "contradicted" if clear else "not_found"

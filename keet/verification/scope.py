@@ -1,0 +1,399 @@
+"""The launches that a quantified sentence is about, and how their values are combined.
+
+A sentence is resolved only if keet knows all of its words: with an unknown word (`except`, `twice`,
+`not`) the numbers of a quantified sentence are not checked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+from keet.profile import Launch
+from keet.verification.claims import Spanned, Where, in_order
+from keet.verification.metric_names import TIME_SHARE, Term
+from keet.verification.numbers import TextNumber
+from keet.verification.quantifiers import Quantifier
+from keet.verification.subjects import LaunchName
+
+Combination = Literal[
+    "every",
+    "all",
+    "none",
+    "not_every",
+    "exactly",
+    "at_least",
+    "all_but",
+    "most",
+    "sum",
+    "mean",
+    "longest",
+    "shortest",
+    "unclear",
+]
+"""`all`: each of them, or their sum; the words do not say which."""
+
+_RANKED = ("longest", "shortest", "ranked")
+_HARMLESS = ("every", "all", "plural", "sum", "mean", "loose", *_RANKED)
+"""Kinds that change nothing if the sentence is about one launch."""
+_AGGREGATES = ("sum", "mean", "longest", "shortest")
+_WORDS = """a an the of in on at to for by and be been being has have had is are was were take takes
+taken took taking need needs needed require requires use uses used run runs ran last lasts lasted
+spend spends spent get gets reach reaches reached achieve achieves achieved show shows read reads
+write writes written move moves moved transfer transfers execute executes executed issue issues
+issued launched amount amounts come comes long time its their they there report respectively s"""
+_KNOWN_WORDS = frozenset(_WORDS.split())
+"""Words that change nothing about what is claimed."""
+_BEFORE_NUMBER = re.compile(
+    r"(?:(?:about|around|roughly|nearly|almost|exactly|approximately|just|only|over|above|under|below"
+    r"|at\s+least|at\s+most|up\s+to|between|exceeds?|(?:(?:no|not)\s+)?(?:more|less|fewer|greater"
+    r"|higher|lower|longer|shorter)\s+than)\s+)+\Z|[~≈<>≤≥=]+\s*\Z",
+    re.IGNORECASE,
+)
+_RESTRICTED = re.compile(
+    r"[`*\s]*\b(?:of|with|over|above|below|under|between|at|on|from|by|up|more|less|longer|shorter)\b",
+    re.IGNORECASE,
+)
+"""After the launches: words that choose some of them, as in `all launches of 256 blocks`."""
+_WORD = re.compile(r"[^\W\d_]+(?:['’]\w+)?")
+_AFTER = re.compile(r"[`*\s]*(?:of|for|in|from)\s+(?:the\s+)?(?:kernel\s+)?[`*]*", re.IGNORECASE)
+_BEFORE = re.compile(r"[`*]*(?:['’]s?)?\s+(?:the\s+)?(?:own\s+)?", re.IGNORECASE)
+_LISTED = re.compile(
+    r"[`*]*\s*(?:,|,?\s*(?:\b(?:and(?:\s+also)?|plus|as\s+well\s+as|(?:together|along)\s+with)\b|[&+]))"
+    r"\s*(?:the\s+|of\s+|for\s+)?[`*]*",
+    re.IGNORECASE,
+)
+_RANGE = re.compile(
+    r"[`*]*\s*(?:\b(?:to|through|until|or|nor|via)\b|[-–—/])\s*(?:the\s+|launch\s+)?[`*]*",
+    re.IGNORECASE,
+)
+_CLAUSE_END = re.compile(r"[,;:()]|\b(?:while|whereas)\b")
+_ASIDE = re.compile(r"\([^()]*\)")
+_STOP = re.compile(r"[,;:()]")
+
+
+class Span(NamedTuple):
+    start: int
+    end: int
+
+
+class Scope(NamedTuple):
+    """Several launches, and how their values are combined."""
+
+    how: Combination
+    sets: tuple[tuple[Launch, ...], ...] = ()
+    """The launches. Several sets if the words leave open which one is meant: then a claim has to
+    be true for each of them."""
+    number: int | None = None
+    """How many of them, for `exactly`, `at_least` and `all_but`."""
+    quantifiers: tuple[Quantifier, ...] = ()
+    named: bool = False
+    """The sentence names the launches."""
+    own: tuple[Span, ...] = ()
+    """Clauses about a launch of their own: `, of which A takes 5 us`."""
+
+    def governs(self, number: Spanned) -> bool:
+        return not any(span.start <= number.start < span.end for span in self.own)
+
+
+class Sentence(NamedTuple):
+    """What a sentence says."""
+
+    text: str
+    names: Sequence[LaunchName]
+    terms: Sequence[Term]
+    numbers: Sequence[TextNumber]
+    quantifiers: Sequence[Quantifier]
+
+
+class Domains(NamedTuple):
+    """The launches that a sentence without names may be about."""
+
+    report: tuple[Launch, ...]
+    selected: tuple[Launch, ...]
+    topic: tuple[Launch, ...] | None
+    """Of the sentence before."""
+    title: tuple[Launch, ...] | None
+    """Of the heading."""
+
+
+def scope_of(sentence: Sentence, domains: Domains) -> Scope | None:
+    """None: the sentence is about single launches, or about one launch only."""
+    quantifiers = [q for q in sentence.quantifiers if not _is_part_of_name(q, sentence)]
+    sentence = sentence._replace(quantifiers=quantifiers)
+    if not quantifiers:
+        return _of_list(sentence)
+    own = tuple(_own_clauses(sentence))
+    if own and not _without(sentence, own).numbers:  # `A takes 5 us, as do all launches`
+        own = ()
+    scope = _resolved(_without(sentence, own) if own else sentence, domains)
+    return scope._replace(own=own) if scope else None
+
+
+def _own_clauses(sentence: Sentence) -> Iterator[Span]:
+    """Clauses with a number and one launch, and without a quantifier."""
+    ends = [0, *(m.end() for m in _CLAUSE_END.finditer(sentence.text)), len(sentence.text)]
+    for start, end in pairwise(ends):
+        names = [n for n in sentence.names if start <= n.start < end]
+        said = any(start <= n.start < end for n in sentence.numbers)
+        free = not any(start <= q.start < end for q in sentence.quantifiers)
+        if said and free and len(names) == 1 and len(names[0].launches) == 1:
+            yield Span(start, end)
+
+
+def _without(sentence: Sentence, clauses: Sequence[Span]) -> Sentence:
+    def outside(spans: Sequence[Where]) -> list[Where]:
+        return [s for s in spans if not any(c.start <= s.start < c.end for c in clauses)]
+
+    text, names, terms, numbers, quantifiers = sentence
+    parts = outside(names), outside(terms), outside(numbers), outside(quantifiers)
+    return Sentence(blanked(text, clauses), *parts)
+
+
+def _resolved(sentence: Sentence, domains: Domains) -> Scope | None:
+    quantifiers = sentence.quantifiers
+    if _is_about_one(sentence, domains):
+        return None
+    how, first = _combination(quantifiers)
+    unclear = Scope("unclear", quantifiers=tuple(quantifiers))
+    if how == "unclear" or not _is_understood(sentence):
+        return unclear
+    named = _named(sentence)
+    if named is None:
+        return unclear
+    sets = [named] if named else _unnamed(domains)
+    sets = [_counted(launches, quantifiers) for launches in sets]
+    fitting = tuple(launches for launches in sets if launches)
+    if not fitting:
+        return unclear
+    return Scope(how, fitting, first.number, tuple(quantifiers), bool(named))
+
+
+def _is_part_of_name(quantifier: Quantifier, sentence: Sentence) -> bool:
+    """`the first launch`, `each load request`; but `total time` is a sum."""
+    if any(n.start <= quantifier.start < n.end for n in sentence.names):
+        return True
+    around = [
+        term
+        for term in sentence.terms
+        if term.start <= quantifier.start
+        and quantifier.end <= term.end
+        and (term.start, term.end) != (quantifier.start, quantifier.end)
+    ]
+    if sentence.text[quantifier.start : quantifier.end].lower() == "both":
+        return _joins_terms(quantifier, sentence)
+    if quantifier.kind != "sum":
+        return bool(around)
+    return any(t.metric_ids[0] == TIME_SHARE or t.metric_ids[0].endswith("_total") for t in around)
+
+
+def _joins_terms(both: Quantifier, sentence: Sentence) -> bool:
+    """`both L1 and L2 are above 60 %`: two metrics, not two launches."""
+    behind = [term for term in sentence.terms if term.start >= both.end][:2]
+    if len(behind) < 2 or behind[0].metric_ids == behind[1].metric_ids:
+        return False
+    between = (
+        sentence.text[both.end : behind[0].start],
+        sentence.text[behind[0].end : behind[1].start],
+    )
+    joint = " ".join(_ASIDE.sub("", between[1]).split())
+    return between[0].strip() in ("", "the") and joint in ("and", "and the")
+
+
+def _of_list(sentence: Sentence) -> Scope | None:
+    """`A and B take 5 us`: both of them. Lists of as many numbers are compared one by one."""
+    text, names = sentence.text, sentence.names
+    if any(_RANGE.fullmatch(text, a.end, b.start) for a, b in pairwise(names)):
+        return Scope("unclear")
+    joined = [_are_listed(text, a, b) for a, b in pairwise(names)]
+    if not any(joined):
+        return None
+    paired = in_order(text, sentence.numbers, names)
+    members = [n for n, a, b in zip(names, [False, *joined], [*joined, False]) if a or b]
+    own = [n for n in sentence.numbers if n in paired or _nearest(n, names) not in members]
+    launches = _union(members)
+    if len(launches) < 2 or len(own) == len(sentence.numbers):
+        return None
+    spans = tuple(Span(number.start, number.end) for number in own)
+    return Scope("all", (launches,), named=True, own=spans)
+
+
+def _nearest(number: Spanned, names: Sequence[LaunchName]) -> LaunchName:
+    before = [name for name in names if name.start < number.start]
+    return before[-1] if before else names[0]
+
+
+def _union(names: Iterable[LaunchName]) -> tuple[Launch, ...]:
+    return tuple(dict.fromkeys(launch for name in names for launch in name.launches))
+
+
+def _is_about_one(sentence: Sentence, domains: Domains) -> bool:  # noqa: PLR0911
+    quantifiers, named = sentence.quantifiers, _union(sentence.names)
+    if any(_is_set_apart(sentence, name) for name in sentence.names):
+        return False
+    if len(named) == 1 and all(q.kind in _RANKED for q in quantifiers):
+        return bool(_counted(domains.report, quantifiers))
+    alone = len(domains.report) == 1
+    harmless = (*_HARMLESS, "only") if alone else _HARMLESS
+    if any(q.kind not in harmless or (q.of or 1) > 1 for q in quantifiers):
+        return False
+    if len(named) == 1:
+        return not any(q.noun for q in quantifiers)
+    if named or alone:
+        return alone
+    if any(q.noun for q in quantifiers):
+        return False
+    about = domains.title or (domains.selected if domains.topic is None else ())
+    if len(about) == 1:
+        return True
+    return len(domains.topic or ()) == 1 and bool(_IT.search(sentence.text))
+
+
+def _is_set_apart(sentence: Sentence, name: LaunchName) -> bool:
+    """`all but K`, `after K`, `K included`: the sentence is about others, or about more."""
+    before, behind = sentence.text[: name.start], sentence.text[name.end :]
+    return bool(_APART_BEFORE.search(before) or _APART_BEHIND.match(behind))
+
+
+_APART_BEFORE = re.compile(
+    r"\b(?:but|without|after|before|until|since|including|included|like|following|ignoring|omitting"
+    r"|skipping|excluding|excluded|except|besides|beyond|beside|unlike|leaving\s+out|with|plus|minus"
+    r"|less|from|than)\s*:?\s+(?:for\s+)?(?:the\s+)?(?:launch|kernel)?[\s`'\"*]*$",
+    re.IGNORECASE,
+)
+_APART_BEHIND = re.compile(
+    r"[\s`'\"*]*,?\s*(?:is\s+|was\s+)?(?:included|excluded|aside|apart|omitted|ignored|left\s+out)\b",
+    re.IGNORECASE,
+)
+_IT = re.compile(r"\b(?:it|its|(?:the|this)\s+(?:kernel|launch))\b", re.IGNORECASE)
+
+
+def _combination(  # noqa: PLR0911
+    quantifiers: Sequence[Quantifier],
+) -> tuple[Combination, Quantifier]:
+    """How values are combined, and the quantifier that says so."""
+    subsets = [q for q in quantifiers if q.kind in ("first", "last")]
+    groups = [q for q in quantifiers if q.kind in ("all", "plural")]
+    aggregates = [q for q in quantifiers if q.kind in _AGGREGATES]
+    rest = [q for q in quantifiers if q not in (*subsets, *groups, *aggregates)]
+    unclear: tuple[Combination, Quantifier] = "unclear", quantifiers[0]
+    if len(groups) + len(subsets) > 1:
+        return unclear
+    per_launch = all(q.kind == "every" for q in rest)
+    if aggregates:
+        kinds = {q.kind for q in aggregates}
+        is_mean = kinds == {"mean"} and per_launch and len(rest) <= 1 and not (rest and groups)
+        if len(kinds) > 1 or (rest and not is_mean):
+            return unclear
+        return aggregates[0].kind, aggregates[0]  # type: ignore[return-value]
+    if not rest:
+        return "all", (*groups, *subsets)[0]
+    if len(rest) > 1 or rest[0].kind in ("loose", "only", "unclear", "ranked"):
+        return unclear
+    if groups or subsets:  # `12 us per launch for the first two launches`
+        return ("every", rest[0]) if per_launch else unclear
+    return rest[0].kind, rest[0]  # type: ignore[return-value]
+
+
+def _is_understood(sentence: Sentence) -> bool:
+    """Whether keet knows all words besides names, metrics, numbers and quantifiers."""
+    spans: list[Spanned] = [
+        *sentence.names,
+        *sentence.terms,
+        *sentence.numbers,
+        *sentence.quantifiers,
+    ]
+    rest = blanked(sentence.text, [*spans, *_bounds(sentence)])
+    words = _WORD.findall(rest.lower())
+    return all(word in _KNOWN_WORDS for word in words) and not _is_restricted(sentence)
+
+
+def blanked(text: str, spans: Iterable[Spanned]) -> str:
+    """The text with spaces in place of the spans; the length is the same."""
+    characters = list(text)
+    for span in spans:
+        characters[span.start : span.end] = " " * (span.end - span.start)
+    return "".join(characters)
+
+
+def _bounds(sentence: Sentence) -> Iterator[Span]:
+    for number in sentence.numbers:
+        first = max(0, number.start - 32)
+        if found := _BEFORE_NUMBER.search(sentence.text[first : number.start]):
+            yield Span(first + found.start(), number.start)
+
+
+def _is_restricted(sentence: Sentence) -> bool:
+    ends = {q.end for q in sentence.quantifiers if q.noun} | {n.end for n in sentence.names}
+    starts = [name.start for name in sentence.names] + [q.start for q in sentence.quantifiers]
+    for end in ends:
+        found = _RESTRICTED.match(sentence.text, end)
+        behind = _AFTER.match(sentence.text, end)
+        if found and not {found.start(), behind.end() if behind else -1}.intersection(starts):
+            at = re.compile(r"[`*\s]*").match(sentence.text, end)
+            if at is None or at.end() not in starts:
+                return True
+    return False
+
+
+def _named(sentence: Sentence) -> tuple[Launch, ...] | None:
+    """The launches that the sentence names, maybe none. None: keet does not know which of the
+    names the quantifier is about."""
+    names, text = sentence.names, sentence.text
+    if not names:
+        return ()
+    if not all(_LISTED.fullmatch(text, a.end, b.start) for a, b in pairwise(names)):
+        return None
+    counted = [q for q in sentence.quantifiers if q.noun or q.kind in ("all", "every")]
+    first, last = names[0], names[-1]
+    for q in sentence.quantifiers:
+        if any(q.start <= name.start < q.end for name in names):  # `the three relax launches`
+            return _union(names)
+        follows = q.end <= first.start and _AFTER.fullmatch(text, q.end, first.start)
+        leads = last.end <= q.start and _BEFORE.fullmatch(text, last.end, q.start)
+        if follows or (leads and q.noun):
+            return _union(names)
+    if not _leads(sentence, first):
+        return None
+    apart = any(_STOP.search(text, last.end, q.start) for q in counted if q.start > last.end)
+    return None if apart or any(q.start < first.start for q in counted) else _union(names)
+
+
+def _are_listed(text: str, one: LaunchName, two: LaunchName) -> bool:
+    """Not `normalise, launch 2`, which are one launch."""
+    same = set(one.launches) & set(two.launches)
+    return not same and _LISTED.fullmatch(text, one.end, two.start) is not None
+
+
+def _leads(sentence: Sentence, name: LaunchName) -> bool:
+    """Whether the sentence begins with the name."""
+    before = blanked(sentence.text, sentence.quantifiers)[: name.start]
+    words = _WORD.findall(before.lower())
+    return all(
+        word in ("the", "kernel", "kernels", "launch", "both", "for", "in") for word in words
+    )
+
+
+def _unnamed(domains: Domains) -> list[tuple[Launch, ...]]:
+    about = domains.topic or domains.title
+    sets = [domains.report, *([about] if about else [])]
+    if domains.selected != domains.report:
+        sets.append(domains.selected)
+    return list(dict.fromkeys(sets))
+
+
+def _counted(launches: tuple[Launch, ...], quantifiers: Sequence[Quantifier]) -> tuple[Launch, ...]:
+    """The launches that the quantifiers leave; none if the text states another count."""
+    for q in quantifiers:
+        size = len({x.name for x in launches}) if q.noun == "kernel" else len(launches)
+        if q.of is not None and q.of != size:
+            return ()
+        if q.noun == "kernel" and size != len(launches) and q.kind not in (*_AGGREGATES, *_RANKED):
+            return ()
+        if q.kind in ("first", "last"):
+            if not q.number or q.number > len(launches):
+                return ()
+            launches = launches[: q.number] if q.kind == "first" else launches[-q.number :]
+    return launches

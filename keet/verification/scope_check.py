@@ -1,0 +1,255 @@
+"""Checks the claims of a quantified sentence over the launches of its scope."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from keet.catalog import metric_named
+from keet.documents.verify import RelationDocument
+from keet.evidence import Sentence, constant
+from keet.profile import Launch
+from keet.units import Quantity
+from keet.verification.claims import Claim
+from keet.verification.numbers import TextNumber
+from keet.verification.report_values import ReportValue
+from keet.verification.scope import Scope
+from keet.verification.verdicts import CheckedNumber, CheckedSentence, agrees, agrees_with_report
+
+_Readings = Callable[[Claim, Launch], Sequence[ReportValue]]
+_LISTED = re.compile(r"\s*(?:,|,?\s*\b(?:and|or|to)\b|/|-|–)\s*")
+_NOT_CHECKED = "not checked: keet does not know which launches the sentence is about"
+_NO_SUM = "not checked: values of this metric do not add up over launches"
+_NOT_MEASURED = "not checked: not all of these launches have the metric"
+_EITHER = "not checked: the text may mean each launch or their sum"
+_LISTS = "not checked: a list of numbers about several launches"
+_RANKED = 60
+"""Characters after a superlative in which the launches are named that it ranks."""
+_ADDED = {"inst_executed", "thread_inst_executed", "grid_size", "threads"}
+"""Metrics that add up over launches, besides those that ncu calls a sum."""
+_ADDED_LABELS = ("Grid Size", "DRAM Bytes Read and Written", "Share of the time of all launches")
+"""The same, for values that keet computes."""
+
+
+class ScopeChecker:
+    """Verdicts on the claims of one sentence."""
+
+    def __init__(self, scope: Scope, claims: Sequence[Claim], readings: _Readings) -> None:
+        self._scope = scope
+        self._readings = readings
+        self._lists = list(_lists(claims))
+
+    def checks(self, claims: Sequence[Claim]) -> list[CheckedNumber]:
+        found = [self._check(claim) for claim in claims if not self._is_count(claim)]
+        right = all(check.verdict == "confirmed" for check in found)
+        verdicts = {check.number: check for check in found}
+        return [verdicts.get(c.number) or self._count(c, is_right=right) for c in claims]
+
+    def _is_count(self, claim: Claim) -> bool:
+        """`All 4 launches`: the number belongs to the quantifier."""
+        at = claim.number.start
+        return any(q.start <= at < q.end for q in self._scope.quantifiers)
+
+    def _count(self, claim: Claim, *, is_right: bool) -> CheckedNumber:
+        """A wrong count leaves no set of launches, so the scope of the sentence is unclear."""
+        if self._scope.how == "unclear" or not is_right:
+            return _unchecked(claim, _NOT_CHECKED)
+        count = constant(len(self._scope.sets[0]), "", "launches")
+        reason = Sentence("{count} launches", count=count)
+        return CheckedNumber(claim.number, "confirmed", None, reason)
+
+    def _check(self, claim: Claim) -> CheckedNumber:
+        if self._scope.how == "unclear" or claim.place or claim.number.unit == "x":
+            return _unchecked(claim, _NOT_CHECKED)
+        found = [self._over(claim, launches) for launches in self._scope.sets]
+        same = {check.verdict for check in found} == {found[0].verdict}
+        return found[0] if same else _unchecked(claim, _NOT_CHECKED)
+
+    def _over(self, claim: Claim, launches: Sequence[Launch]) -> CheckedNumber:
+        for group in self._lists:
+            if claim.number in group:
+                return self._in_order(claim, launches, group)
+        if self._scope.how in ("longest", "shortest"):
+            return self._chosen(claim, launches)
+        columns = self._columns(claim, launches)
+        if not columns:
+            return _unchecked(claim, _NOT_MEASURED)
+        if self._scope.how in ("sum", "mean"):
+            return self._combined(claim, columns)
+        return self._judged(claim, columns)
+
+    def _columns(self, claim: Claim, launches: Sequence[Launch]) -> list[list[ReportValue]]:
+        """The values of all launches for each meaning of the name, the likeliest first."""
+        rows = [{r.label: r for r in self._readings(claim, launch)} for launch in launches]
+        labels = [label for label in rows[0] if all(label in row for row in rows)]
+        # The likeliest meaning counts: `occupancy` is not the theoretical one.
+        if not labels or labels[0] != next(iter(rows[0])):
+            return []
+        return [[row[label] for row in rows] for label in labels]
+
+    def _in_order(
+        self, claim: Claim, launches: Sequence[Launch], group: Sequence[TextNumber]
+    ) -> CheckedNumber:
+        """`The two launches take 69.34 us and 12.26 us`: in the order of the launches."""
+        if self._scope.how not in ("all", "every") or len(group) != len(launches):
+            return _unchecked(claim, _LISTS)
+        columns = self._columns(claim, [launches[group.index(claim.number)]])
+        return self._judged(claim, columns) if columns else _unchecked(claim, _NOT_MEASURED)
+
+    def _chosen(self, claim: Claim, launches: Sequence[Launch]) -> CheckedNumber:
+        times = [launch.get("duration") for launch in launches]
+        known = [time.value for time in times if time is not None]
+        if len(known) != len(launches):
+            return _unchecked(claim, _NOT_MEASURED)
+        right = max(known) if self._scope.how == "longest" else min(known)
+        columns = self._columns(claim, [launches[known.index(right)]])
+        return self._judged(claim, columns) if columns else _unchecked(claim, _NOT_MEASURED)
+
+    def _judged(self, claim: Claim, columns: Sequence[Sequence[ReportValue]]) -> CheckedNumber:
+        """Confirmed by the likeliest meaning; contradicted only if no meaning makes it true."""
+        likeliest = columns[0]
+        if self._holds(claim, likeliest, strict=True):
+            return _confirmed(claim, _witness(claim, likeliest))
+        if any(self._holds(claim, column, strict=False) for column in columns) or not claim.firm:
+            return _unchecked(
+                claim,
+                Sentence(
+                    "not checked: {values}",
+                    values=Sentence("; ").join(map(str, likeliest[:3])),
+                ),
+            )
+        if self._scope.how == "all" and _agrees(claim.number, _sum(likeliest)):
+            return _unchecked(claim, _EITHER)
+        wrong = [r for r in likeliest if not agrees_with_report(claim.number, r)] or likeliest
+        reason = Sentence("; ").join(map(str, wrong[:3]))
+        return CheckedNumber(claim.number, "contradicted", wrong[0], reason)
+
+    def _holds(  # noqa: PLR0911
+        self, claim: Claim, column: Sequence[ReportValue], *, strict: bool
+    ) -> bool:
+        """Whether the claim is true; `strict`: surely, else possibly."""
+        number, how, size = claim.number, self._scope.how, len(column)
+        surely = sum(_surely(number, r) for r in column)
+        maybe = sum(agrees_with_report(number, r) for r in column)
+        count = self._scope.number or 0
+        least, most = (surely, maybe) if strict else (maybe, surely)
+        match how:
+            case "every" | "all" | "longest" | "shortest":
+                return least == size
+            case "none":
+                return most == 0
+            case "not_every":
+                return most < size
+            case "at_least":
+                return least >= count
+            case "most":
+                return 2 * least > size
+            case "exactly":
+                return least == count == most if strict else most <= count <= least
+            case "all_but":
+                wanted = size - count
+                return least == wanted == most if strict else most <= wanted <= least
+        return False
+
+    def _combined(self, claim: Claim, columns: Sequence[Sequence[ReportValue]]) -> CheckedNumber:
+        for column in columns:
+            if self._scope.how == "sum" and not _adds_up(column[0]):
+                continue
+            value = _sum(column)
+            if self._scope.how == "mean":
+                size = len(column)
+                mean = Quantity(value.quantity.value / size, value.quantity.unit)
+                label = value.label.replace("Sum", "Mean", 1)
+                value = value._replace(label=label, quantity=mean, rounding=value.rounding / size)
+            if _surely(claim.number, value):
+                return _confirmed(claim, value)
+            weighted = self._scope.how == "mean" and not _adds_up(column[0])
+            if weighted or not claim.firm or _agrees(claim.number, value):
+                return _unchecked(claim, Sentence("not checked: {value}", value=str(value)))
+            return CheckedNumber(claim.number, "contradicted", value, str(value))
+        return _unchecked(claim, _NO_SUM)
+
+
+def relations_in_scope(
+    relations: Iterable[RelationDocument], scope: Scope
+) -> list[RelationDocument]:
+    """A ranking (`A is the slowest of all launches`) compares all launches already; `the slowest
+    launch takes` chooses one. Other comparisons of several launches are not checked."""
+    found: list[RelationDocument] = []
+    for each in relations:
+        about = [
+            q for q in scope.quantifiers if q.start < each.end + _RANKED and each.start <= q.end
+        ]
+        if scope.how in ("longest", "shortest") and about:
+            continue
+        is_ranking = all(q.kind in ("longest", "shortest", "ranked") for q in scope.quantifiers)
+        unchecked = replace(each, verdict="not_found", reason=_NOT_CHECKED)
+        found.append(each if is_ranking and scope.quantifiers else unchecked)
+    return found
+
+
+def unchecked_sentence(checked: CheckedSentence) -> CheckedSentence:
+    checks = (
+        CheckedNumber(each.number, "not_found", None, _NOT_CHECKED) for each in checked.checks
+    )
+    relations = (
+        replace(each, verdict="not_found", reason=_NOT_CHECKED) for each in checked.relations
+    )
+    return checked._replace(checks=tuple(checks), relations=tuple(relations), is_quantified=True)
+
+
+def _witness(claim: Claim, column: Sequence[ReportValue]) -> ReportValue:
+    return next((r for r in column if agrees_with_report(claim.number, r)), column[0])
+
+
+def _surely(number: TextNumber, value: ReportValue) -> bool:
+    """Without the tolerance that a bound has for one launch: `above 70 %` is wrong for 69.8 %."""
+    exact = number._replace(half=0.0) if number.bound else number
+    return agrees_with_report(exact, value) and agrees_with_report(number, value)
+
+
+def _agrees(number: TextNumber, value: ReportValue) -> bool:
+    return agrees(number, value.quantity, lenient=True, rounding=value.rounding)
+
+
+def _sum(column: Sequence[ReportValue]) -> ReportValue:
+    first = column[0]
+    total = math.fsum(r.quantity.value for r in column)
+    label = f"Sum of {first.label} over {len(column)} launches"
+    off = sum(r.rounding for r in column)
+    return ReportValue(label, Quantity(total, first.quantity.unit), None, None, None, off)
+
+
+def _adds_up(value: ReportValue) -> bool:
+    spec = metric_named(value.metric or "")
+    if spec is not None:
+        return spec.id in _ADDED or any(name.endswith(".sum") for name in spec.names)
+    return value.label in _ADDED_LABELS
+
+
+def _confirmed(claim: Claim, value: ReportValue) -> CheckedNumber:
+    return CheckedNumber(claim.number, "confirmed", value, str(value))
+
+
+def _unchecked(claim: Claim, reason: str) -> CheckedNumber:
+    return CheckedNumber(claim.number, "not_found", None, reason)
+
+
+def _lists(claims: Sequence[Claim]) -> Iterator[list[TextNumber]]:
+    """Two or more numbers of one unit that are separated by commas and `and`, without bounds."""
+    plain = [c for c in claims if not c.number.bound and not c.number.shape]
+    group: list[TextNumber] = []
+    for one, two in pairwise(plain):
+        text = one.sentence.text
+        joined = _LISTED.fullmatch(text, one.number.end, two.number.start)
+        if joined and one.number.unit == two.number.unit:
+            group = [*(group or [one.number]), two.number]
+            continue
+        if group:
+            yield group
+        group = []
+    if group:
+        yield group

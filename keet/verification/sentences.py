@@ -1,0 +1,386 @@
+"""Splits a text into sentences, list items and table rows, and finds what states nothing in them.
+
+Passages about no launch are blanked out: quoted source, commands, footers. Digits that are no
+numbers are skipped: code, places, identifiers, versions, dates. One pattern for all of these would
+take longer to compile than explaining a launch. So there are several, chosen by the first character
+and compiled when a text needs them. The first one that matches decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from keet.profile import Launch
+from keet.profile.names import file_name
+from keet.safe_text import code_lines
+from keet.verification.subjects import TextPlace
+
+_FENCE = re.compile(r"^(?:```|~~~).*?(?:^(?:```|~~~)[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r"\n\s*\n|\n(?=\s*(?:[-*+•]\s|\d+[.)]\s|\||#{1,6} |>|[A-Z][a-z]+(?: [a-z]+)?: ))|(?<=\|)\n"
+)
+_END = re.compile(r"[.!?]['\")\]*_]*\s+|;\s+(?=[A-Za-z])")
+"""A semicolon before a new subject ends a sentence too: `L2 at 83 %; DRAM at 12 %`."""
+_ABBREVIATED = re.compile(r"\b(?:e\.g|i\.e|vs|approx|ca|avg|etc|no|fig|max|min|cf)\.\s*$", re.I)
+
+
+_COLUMNS = re.compile(r"\S {2,}\S|[\u2500-\u259f]")
+"""Columns and bars: rows that a program printed."""
+_ITEM = ("→", "•", "▸")
+"""Begins a row; the row may be wrapped."""
+_TITLE = re.compile(r"#\d+ \S")
+"""First line of keet's output about a launch."""
+_CHANGE = re.compile(r"\d\S{0,30}(?: [^\W\d]\S{0,30})? →(?: \S{0,30}\d|\s*$)")
+"""A row of `keet diff`: `Registers Per Thread 16 → 26`."""
+_CHANGE_BEFORE = re.compile(r"\d\S{0,30}(?: [^\W\d]\S{0,30})?\s*\Z")
+_CHANGE_AFTER = re.compile(r"\s*→ \S{0,30}\d")
+"""The two parts of such a row that was wrapped before its arrow."""
+_SHORT_LINE = 40
+"""Shorter lines were not wrapped."""
+_LONGEST_SENTENCE = 1000
+"""Characters; longer sentences are cut at a space."""
+
+
+class SentenceSpan(NamedTuple):
+    text: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+
+def split_sentences(text: str) -> Iterator[SentenceSpan]:
+    """Sentences, without fenced code."""
+    without_code = _FENCE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    width = max(map(len, text.splitlines()), default=0)
+    for start, end in _pieces(without_code, _BLOCK, 0, len(text)):
+        for top, bottom in _paragraphs(without_code, start, end, width):
+            for first, last in _pieces(without_code, _END, top, bottom):
+                yield from _trimmed(text, without_code, first, last)
+
+
+def _paragraphs(text: str, start: int, end: int, width: int) -> Iterator[tuple[int, int]]:
+    """Joins the lines of wrapped paragraphs; rows of tables stay separate."""
+    begin = place = start
+    before: str | None = None
+    for line in text[start:end].splitlines(keepends=True):
+        if before is not None and not _goes_on(before, line, width):
+            yield begin, place
+            begin = place
+        before, place = line, place + len(line)
+    yield begin, end
+
+
+def _goes_on(before: str, line: str, width: int) -> bool:
+    indents = [len(part) - len(part.lstrip()) for part in (before, line)]
+    if _TITLE.match(before):
+        return False
+    if _CHANGE_AFTER.match(line) and _CHANGE_BEFORE.search(before):
+        return len(before.rstrip()) >= _SHORT_LINE
+    if _CHANGE.search(before) or _CHANGE.search(line):
+        # A row was wrapped only if the next word did not fit.
+        size = len(before.rstrip())
+        return size >= _SHORT_LINE and size + len((line.split() or [""])[0]) >= width
+    laid_out = any(_COLUMNS.search(part.strip()) for part in (before, line))
+    laid_out = laid_out or line.lstrip().startswith(_ITEM)
+    return indents[0] >= indents[1] - 4 and not laid_out and len(before.rstrip()) >= _SHORT_LINE
+
+
+def _trimmed(text: str, without_code: str, first: int, last: int) -> Iterator[SentenceSpan]:
+    while first < last:
+        cut = last
+        if last - first > _LONGEST_SENTENCE:
+            cut = (
+                without_code.rfind(" ", first + 1, first + _LONGEST_SENTENCE) + 1
+                or first + _LONGEST_SENTENCE
+            )
+        part = without_code[first:cut]
+        if part.strip():
+            start = first + len(part) - len(part.lstrip())
+            yield SentenceSpan(text[start : first + len(part.rstrip())], start)
+        first = cut
+
+
+def _pieces(text: str, cut: re.Pattern[str], start: int, end: int) -> Iterator[tuple[int, int]]:
+    begin = start
+    for match in cut.finditer(text, start, end):
+        if not _ABBREVIATED.search(text[max(begin, match.end() - 12) : match.end()]):
+            yield begin, match.end()
+            begin = match.end()
+    yield begin, end
+
+
+_ASIDE = re.compile(
+    r"""
+      \b\d+\s+of\s+\d+\s+numbers\b                                    # verified against the report
+    | \b\d[\d,]{0,14}\s+more\s+(?:line|instruction|pointer|launche?|kernel|reason)s?\b
+      (?=\s*[:;,)]|\s*$)
+    | \band\s+\d+\s+more\b(?=\s*:)
+    | `(?:[^`\n]|\n(?!\s*\n)){1,160}`                                # code, wrapped or not
+    | (?<![\w:])[A-Za-z_][\w:]{0,200}\\<(?:[^<>\\\n]|\\<[^<>\\\n]*\\>)*\\>   # tile\<float, 32\>
+    | \b(?:[Cc]ause|[Ff]inding)s?\s+\d+\b(?![.,]?\d|\s?%)              # by its rank
+    | \bwithin\s+\d+\s+points\s+of\s+it\b                             # a legend
+    | (?<![\w./+~-])[\w./+~-]{0,300}\w\.(?:cuh?|c?pp|hpp|h|py|jl|F90|csv|keet\.json|ncu-repz?)
+      \b(?!:\d)
+    | (?<=\+[ ])\d{1,18}\*[A-Za-z_][\w.*]{0,80}                        # a term of an address
+    | \b[A-Z][A-Z0-9_.]{1,30}[ ]+[-!|]?(?:U?[RP]\d|U?[RP][ZT]\b|desc\[|\[)[^\n]{0,200}   # SASS
+    | (?<=\+[ ])\[[\d,\s…-]{1,160}\]                                # constants of addresses
+    | \bsince\s+20\d\d\.\d\b                                         # of Nsight Compute
+    | (?<![\w-])--[a-z][\w-]*(?:=\S+|\s+\d+(?![\w.%]|\s?%))?          # options
+    | (?<!\S)(?:ncu|keet\s+profile)\s+(?=--?[a-z]|--\s)               # commands, up to the next
+      (?:[^\n`]|\n(?!\s*\n|\s*[A-Z][a-z]+[\s:]|\s*[-*#|>]\s))*        # paragraph, item or sentence
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+_ID = r"[^\[\],\s#]{1,120}#[\w.]{1,40}"
+_CITATION = re.compile(rf"\[{_ID}(?:,\s?{_ID}){{0,20}}\]")
+"""Ids of evidence, as keet and models cite them: `[l2_hit_rate_pct#0]`."""
+_SHORTEST_QUOTATION = 8
+"""Characters of a line of code, at least, that a quotation must contain."""
+_SHORTEST_CODE_LINE = 4
+"""Shorter lines of code occur in many texts by chance."""
+_REACH = 600
+"""Characters after a place in which its code is searched."""
+
+
+def without_citations(text: str) -> str:
+    """The text with blanks for ids of evidence, whose words must not be taken for metric names. The
+    length is the same."""
+    return _CITATION.sub(lambda found: _blank(found[0]), text)
+
+
+def without_asides(text: str) -> str:
+    """The text with blanks for commands and the like. The length is the same."""
+    return _ASIDE.sub(lambda found: _blank(found[0]), text)
+
+
+def _blank(passage: str) -> str:
+    """Blanks of the same length; line breaks are kept."""
+    return re.sub(r"[^\n]", " ", passage)
+
+
+def without_quotes(text: str, launches: Iterable[Launch], places: Iterable[TextPlace]) -> str:
+    """The text with blanks for quoted source lines. `places`: all places of the text; the quotation
+    follows its place."""
+    characters = list(text)
+    source = _Source(launches)
+    for place in places:
+        for line in source.lines(place):
+            start, end = _quotation(text, line, place.end)
+            characters[start:end] = _blank(text[start:end])
+    return "".join(characters)
+
+
+class _Source:
+    """Lines of the launches' files, by the name of the file without its folder."""
+
+    def __init__(self, launches: Iterable[Launch]) -> None:
+        self._launches = tuple(launches)
+        self._files: dict[str, list[list[str]]] = {}
+
+    def lines(self, place: TextPlace) -> set[str]:
+        """The line in each of the files with this name."""
+        if place.file is None:
+            return set()
+        name = file_name(place.file)
+        if name not in self._files:
+            self._files[name] = list(self._texts(name))
+        texts = (lines for lines in self._files[name] if 1 <= place.line <= len(lines))
+        found = {lines[place.line - 1].strip() for lines in texts}
+        return {line for line in found if len(line) >= _SHORTEST_CODE_LINE}
+
+    def _texts(self, name: str) -> Iterator[list[str]]:
+        texts = {
+            launch.source_text(path)
+            for launch in self._launches
+            for path in launch.source_files
+            if file_name(path) == name
+        }
+        yield from (code_lines(text) for text in texts if text)
+
+
+def _quotation(text: str, line: str, after: int) -> tuple[int, int]:
+    """Start and end of the quotation of a line after its place, whole or cut, wrapped or not."""
+    code = "".join(line.split())
+    start = text.find(code[0], after, after + _REACH)
+    while start >= 0:
+        end, matched = _matching(text, code, start)
+        if matched >= min(_SHORTEST_QUOTATION, len(code)):
+            return start, end
+        start = text.find(code[0], start + 1, after + _REACH)
+    return after, after
+
+
+def _matching(text: str, code: str, start: int) -> tuple[int, int]:
+    """End of the text that equals the code, and how many characters match; ignores whitespace."""
+    at = end = start
+    for count, letter in enumerate(code):
+        while at < len(text) and text[at].isspace():
+            at += 1
+        if at >= len(text) or text[at] != letter:
+            return end, count
+        at = end = at + 1
+    return end, len(code)
+
+
+_FLAGS = re.VERBOSE | re.MULTILINE | re.DOTALL
+
+_CODE = r"```.*?(?:```|\Z) | ~~~.*?(?:~~~|\Z) | `[^`\n]*`"
+_ADDRESS = r"https?://\S+"
+_HEADING = r"^[ ]{0,3}\#{1,6}[ ][^\n]*"
+_LISTED = r"^[ \t]*(?:[-*+][ \t]+)?\d+[.)]\s"
+"""The number of a list item."""
+_PLACE = r"[\w./\\-]{0,200}\w\.[A-Za-z]\w{0,9}:\d+(?:[-–:]\d+|\s+to\s+\d+)?"
+"""`file.cu:31`; `_MORE_LINES` are the other lines in `file.cu:31, 32 and 40`."""
+_MORE_LINES = r"""
+    (?:(?:,|\s+and|\s+or|,\s+and)\s+\d++(?!\.[\d.]*\d)(?!\s*(?:%|×|\[|percent|times|[nuµm]?s\b|x\b
+      |[kKMGT]?i?B\b|[a-z]*\s?(?:sector|sample|wavefront|request|thread|block|warp|cycle|byte|inst
+      |register|wave|conflict|load|store|flop|point|of\b|per\b))))*
+"""
+_OPCODE = r"\b[A-Z][A-Z0-9]+(?:\.[A-Za-z0-9]+)+"
+"""`LDS.128`."""
+_NUMBERED = r"""
+      \b[Ll]ines?\s+\d++(?!\.\d|\s?%)(?:\s*(?:[-–,]|to|and)\s*\d+)*
+    | \b[Ll]aunch(?:es)?\s+\#?\d+(?:\s*(?:[-–,]|to|and)\s*\#?\d+)*(?![\w.,]{0,40}\s*(?:%|us|ms|ns))
+"""
+_REFERENCE = r"\#\d+"
+_DATE = r"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?)? | \b\d+:\d+(?::\d+)?\b"
+_PRODUCT = r"""
+    \b(?:CUDA|ncu|[Dd]river|[Vv]ersion|cc|[Cc]ompute\s[Cc]apability|Nsight\sCompute|Python|PCIe
+        |PyTorch|Triton|RTX|GTX|Quadro|Tesla|GeForce|Figure|Fig\.|Table|Section|Step|PTX)
+      \s+v?\d[\w.]*(?!\w|\s?(?:%|[nuµm]?s\b|x\b|×|[kKMGT]?B\b))
+    | \bv\d[\w.]*
+"""
+_VERSION = r"\b\d+\.\d+\.\d[\w.]* | \b0x[0-9A-Fa-f]+\b"
+_TEMPLATE = r"\b[A-Za-z_]\w*(?:::\w+)*<[^<>\n]*(?:<[^<>\n]*>[^<>\n]*)*>"
+"""`tile<float, 32>`."""
+_WORD = r"[A-Za-z_][\w]*(?:[-.:/]+[A-Za-z_]\w*)*(?:-\d[\w]*)*"
+"""Words and identifiers: `sm_90`, `L2`."""
+_ORDINAL = r"\b\d+(?:st|nd|rd|th|D|d)\b | \b\d+-(?:[dD]\b|bit|byte|lane|wide)"
+
+_ALL = (
+    *(_CODE, _ADDRESS, _HEADING, _LISTED, _PLACE + _MORE_LINES, _OPCODE, _NUMBERED, _REFERENCE),
+    *(_DATE, _PRODUCT, _VERSION, _TEMPLATE, _WORD, _ORDINAL),
+)
+
+
+def _first_of(*parts: str) -> re.Pattern[str]:
+    return re.compile("|".join(parts), _FLAGS)
+
+
+_ANY = _first_of(*_ALL)
+_AT_CODE = _first_of(_CODE)
+_AT_HASH = _first_of(_HEADING, _REFERENCE)
+_AT_LINE = _first_of(_HEADING, _LISTED)
+_AT_PLACE = _first_of(_PLACE)
+_AT_MORE_LINES = _first_of(_MORE_LINES)
+_AT_DIGIT = _first_of(_LISTED, _DATE, _VERSION, _ORDINAL)
+_AT_DIGIT_OF_PATH = _first_of(_LISTED, _PLACE + _MORE_LINES, _DATE, _VERSION, _ORDINAL)
+_AT_WORD = _first_of(_TEMPLATE, _WORD)
+_AT_NAME = _first_of(_ADDRESS, _OPCODE, _NUMBERED, _PRODUCT, _TEMPLATE, _WORD)
+_PATH = re.compile(r"[\w./\\-]{0,212}")
+"""Longest path before the colon of a place."""
+_IDENTIFIER = re.compile(r"\w+")
+_LINES_FOLLOW = re.compile(r"(?:,|\s+and|\s+or|,\s+and)\s+\d")
+_NUMBER_BEHIND = re.compile(r"\.?\s+(?:[v#]?\d|[Cc]apability|Compute)")
+
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
+_NAMES = frozenset(
+    (
+        *("Line", "line", "Lines", "lines", "Launch", "launch", "Launches", "launches", "CUDA"),
+        *("ncu", "Driver", "driver", "Version", "version", "cc", "Compute", "compute", "Nsight"),
+        *("Python", "PCIe", "PyTorch", "Triton", "RTX", "GTX", "Quadro", "Tesla", "GeForce"),
+        *("Figure", "Fig", "Table", "Section", "Step", "PTX"),
+    )
+)
+"""First words of names that include the number after them."""
+_NEVER_BEHIND = frozenset(" ,;%\n")
+"""Characters that never follow the digits of ignored text."""
+_PROSE = re.compile(
+    r"(?:[A-Za-z_]\w*(?:[-/][A-Za-z_]\w*)*(?=[ ,;()%]|\Z)(?!\s+(?:[v#]?\d|[Cc]apability|Compute))"
+    r"|(?<=[^\n])[ ,;()%])+"
+)
+"""Plain words, in which no ignored text with digits can begin."""
+
+
+def skip_prose(text: str, position: int) -> int:
+    """End of the plain words at `position`."""
+    found = _PROSE.match(text, position)
+    return found.end() if found else position
+
+
+def end_of_ignored(text: str, position: int) -> int:
+    """End of the ignored text that begins at `position`; `position` if none does."""
+    first = text[position]
+    if first in _LETTERS:
+        found = _at_letter(text, position)
+    elif first in "0123456789":
+        known = _AT_DIGIT_OF_PATH if _is_path(text, position) else _AT_DIGIT
+        found = known.match(text, position)
+    elif first in "`~":
+        found = _AT_CODE.match(text, position)
+    elif first == "#":
+        found = _AT_HASH.match(text, position)
+    elif first in " \t*+":
+        found = _AT_LINE.match(text, position) if _begins_line(text, position) else None
+    elif first in "-./\\" or first.isalnum():
+        found = _ANY.match(text, position) if _may_begin(text, position) else None
+    else:
+        return position
+    return found.end() if found else position
+
+
+def is_ignored(text: str, position: int, end: int) -> bool:
+    """Whether the digits from `position` to `end` are part of ignored text."""
+    behind = text[end : end + 1]
+    if not behind or behind in _NEVER_BEHIND or _is_factor(text, end):
+        return False
+    return end_of_ignored(text, position) >= end
+
+
+def _is_factor(text: str, end: int) -> bool:
+    """`2.1x`, not followed by something that makes it a name."""
+    return text[end] == "x" and (text[end + 1 : end + 2] or " ") in _NEVER_BEHIND
+
+
+def _begins_line(text: str, position: int) -> bool:
+    return position == 0 or text[position - 1] == "\n"
+
+
+def _may_begin(text: str, position: int) -> bool:
+    """Whether a place or a list item may begin here; letters of other scripts may begin
+    anything."""
+    first = text[position]
+    return not first.isascii() or _begins_line(text, position) or _is_path(text, position)
+
+
+def _is_path(text: str, position: int) -> bool:
+    """Whether a colon and a digit end what may be a path."""
+    found = _PATH.match(text, position)
+    colon = found.end() if found else position
+    return text[colon : colon + 1] == ":" and text[colon + 1 : colon + 2].isdecimal()
+
+
+def _at_letter(text: str, position: int) -> re.Match[str] | None:
+    if _is_path(text, position) and (place := _AT_PLACE.match(text, position)):
+        follow = _LINES_FOLLOW.match(text, place.end())
+        return _AT_MORE_LINES.match(text, place.end()) if follow else place
+    known = _AT_NAME if _may_be_name(text, position) else _AT_WORD
+    return known.match(text, position)
+
+
+def _may_be_name(text: str, position: int) -> bool:
+    """Whether a pattern that precedes those of `_AT_WORD` may match."""
+    found = _IDENTIFIER.match(text, position)
+    word, end = (found[0], found.end()) if found else ("", position)
+    if word in _NAMES:
+        return _NUMBER_BEHIND.match(text, end) is not None
+    if word[0] == "v" and word[1:2].isdecimal():
+        return True
+    is_opcode = (
+        word[0].isupper() and text[end : end + 1] == "." and text[end + 1 : end + 2].isalnum()
+    )
+    return is_opcode or word in ("http", "https")
