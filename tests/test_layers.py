@@ -48,6 +48,7 @@ OWNERS = {
     "langchain_core": {"keet/agent/"},
     "langchain_openai": {"keet/agent/"},
     "openai": {"keet/agent/"},
+    "shtab": {"keet/cli/completion.py"},
     "rich": {"keet/render/terminal/highlighted.py"},
     "duckdb": {"keet/corpus/"},
     "distributed": {"keet/corpus/"},
