@@ -16,7 +16,7 @@ from keet.ingest import read_profile
 from keet.ingest.run_tables.run_table import table_path
 from keet.profile import Launch, Profile
 from keet.serve.allowed_folders import AllowedFolders, quoted
-from keet.serve.tool_call import ToolCall
+from keet.serve.calls import ToolCall
 
 if TYPE_CHECKING:
     from keet.explanation.explanation_types import Explanation

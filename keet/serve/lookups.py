@@ -1,28 +1,38 @@
-"""The tool `line`: one source line in full, or the hottest lines."""
+"""The tools `line`, `metrics` and `cases`: one matter in full, for what `explain` named."""
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from keet.documents.cases import CaseDocument
 from keet.documents.document import Document
 from keet.documents.hotspots import HotspotsLaunch
+from keet.documents.metrics import MetricsLaunch
 from keet.errors import UsageError
 from keet.evidence import Sentence, constant
+from keet.explanation.casebook import casebook
 from keet.profile import Absent, Launch, Location
 from keet.serve.allowed_folders import quoted
-from keet.serve.arguments import LineArguments
-from keet.serve.name_patterns import longest_in, selected_launches
+from keet.serve.arguments import CasesArguments, LineArguments, MetricsArguments
+from keet.serve.calls import WIDTH, ToolCall, ToolReply, page_fields, page_of, view_text, with_text
+from keet.serve.name_patterns import about_regexes, longest_in, matcher, selected_launches
 from keet.serve.report_cache import OpenReport, ReportCache
-from keet.serve.results import LineSummary, LineToolResult, NotChecked
-from keet.serve.size_limits import page_of
-from keet.serve.tool_call import ToolCall
-from keet.serve.tool_reply import WIDTH, ToolReply, page_fields, view_text, with_text
+from keet.serve.results import (
+    CaseRow,
+    CasesToolResult,
+    LineSummary,
+    LineToolResult,
+    MetricsToolResult,
+    NotChecked,
+)
 
 if TYPE_CHECKING:
     from keet.analysis.source_lines.hotspots import Hotspots
+
 
 _LINES = 20
 """Hottest lines per page."""
@@ -38,7 +48,7 @@ def line(cache: ReportCache, asked: LineArguments, call: ToolCall) -> ToolReply:
             return _hottest(
                 report, asked, longest_in(report.profile, launches), len(launches), call
             )
-        return _one(report, asked, launches, call)
+        return _one_line(report, asked, launches, call)
 
 
 def _hottest(
@@ -74,7 +84,7 @@ def _hottest(
     return ToolReply(result, text, end)
 
 
-def _one(
+def _one_line(
     report: OpenReport, asked: LineArguments, launches: Sequence[Launch], call: ToolCall
 ) -> ToolReply:
     from keet.render.common.hotspot_rows import examined
@@ -190,3 +200,134 @@ def _summary(document: HotspotsLaunch, place: Location, starts: Sequence[int]) -
         accesses=dumped(own.accesses if own else []),
         loops=dumped(own.loops if own else []),
     )
+
+
+_METRICS_PER_PAGE = 40
+_EXPLAINED = 20
+"""With more metrics, their meaning is left out: it is most of the text."""
+_SHORTER = Sentence(
+    "For what the metrics mean, name a pattern that {most:d} or fewer match.",
+    most=constant(_EXPLAINED, "", "metrics that are explained"),
+)
+
+
+def metrics(cache: ReportCache, asked: MetricsArguments, call: ToolCall) -> ToolReply:
+    from keet.render.terminal.metrics import metrics_view
+
+    with cache.reading(asked.report, call) as report:
+        launches = selected_launches(report.profile, asked.launch, asked.kernel)
+        launch = longest_in(report.profile, launches)
+        call.begin(f"reading metrics of {launch.kernel}")
+        found = _metrics(launch, asked.pattern)
+        rows = found.metrics
+        here = rows[asked.offset : asked.offset + _METRICS_PER_PAGE]
+        explain = len(rows) <= _EXPLAINED
+        left_out = {} if explain else {"meaning": None}
+        documents = (each.to_dict() | left_out for each in here)
+        page = page_of(documents, len(rows), asked.offset, _METRICS_PER_PAGE)
+        of = constant(len(launches), "", "launches")
+        notes = [] if of.value == 1 else [Sentence("The longest of {of:d} launches.", of=of)]
+        notes += [] if explain else [_SHORTER]
+
+        def text_of(count: int) -> str:
+            view = metrics_view(
+                [replace(found, metrics=here[:count])], WIDTH, explain=explain, names=True
+            )
+            return "\n".join([*notes, view_text(view)])
+
+        page, text, end = with_text(page, "metric", text_of)
+        result = MetricsToolResult(
+            report=report.name,
+            launch=launch.id,
+            kernel=launch.kernel,
+            metrics=page.entries,
+            **page_fields(page, notes),
+        )
+        return ToolReply(result, text, end)
+
+
+def _metrics(launch: Launch, pattern: str | None) -> MetricsLaunch:
+    """As in `keet metrics`, but with a name pattern instead of a regular expression."""
+    from keet.analysis.metric_table import launch_metrics
+    from keet.render.terminal.metrics import INTERNAL
+
+    if pattern is None:
+        return launch_metrics(launch)
+    found = launch_metrics(launch, matcher(pattern, "pattern"))
+    rows = [metric for metric in found.metrics if not metric.name.startswith(INTERNAL)]
+    if not rows:
+        raise UsageError(
+            f"pattern {quoted(pattern)}: no metric matches; * lists all of them"
+            f"{about_regexes(pattern)}"
+        )
+    return replace(found, metrics=rows)
+
+
+_CASES_PER_PAGE = 20
+
+
+def cases(_: ReportCache, asked: CasesArguments, call: ToolCall) -> ToolReply:
+    call.begin("reading the casebook")
+    if asked.case is not None:
+        return _one_case(asked.case)
+    entries = _chosen_cases(asked)
+    page = page_of(
+        map(_case_row, entries[asked.offset :]), len(entries), asked.offset, _CASES_PER_PAGE
+    )
+    page, text, end = with_text(
+        page, "case", lambda count: _case_list(entries, asked.offset, count)
+    )
+    return ToolReply(CasesToolResult(case=None, cases=page.entries, **page_fields(page)), text, end)
+
+
+def _case_list(entries: Sequence[CaseDocument], offset: int, count: int) -> str:
+    """The text for `count` cases; its introduction is about all of them."""
+    from keet.render.terminal.cases import cases_view
+
+    here = entries[offset : offset + count]
+    return view_text(cases_view(here, WIDTH, of=entries, in_full="call cases with case"))
+
+
+def _one_case(name: str) -> ToolReply:
+    from keet.render.terminal.cases import case_view
+
+    entries = casebook()
+    found = [each for each in entries if name in (each.id, each.id.partition("/")[2])]
+    if len(found) != 1:
+        raise UsageError(f"case {quoted(name)}: {_no_case(name, found, entries)}")
+    result = CasesToolResult(case=found[0], cases=[], total=1, offset=0, more=0, next_offset=None)
+    return ToolReply(result, view_text(case_view(found[0], WIDTH)))
+
+
+def _no_case(name: str, found: Sequence[CaseDocument], entries: Sequence[CaseDocument]) -> str:
+    if found:
+        return f"several cases have this name: {', '.join(each.id for each in found[:5])}"
+    close = difflib.get_close_matches(name[:100], [each.id for each in entries], n=3, cutoff=0.6)
+    hint = f"did you mean {', '.join(close)}?" if close else "call cases without it for a list"
+    return f"there is no such case; {hint}"
+
+
+def _case_row(entry: CaseDocument) -> dict[str, object]:
+    return {name: getattr(entry, name) for name in CaseRow.names()}
+
+
+def _chosen_cases(asked: CasesArguments) -> Sequence[CaseDocument]:
+    """Grouped by finding, the largest gain first, as `keet cases`."""
+    entries = casebook()
+    for option in ("finding", "archetype"):
+        _check_known(option, getattr(asked, option), {getattr(each, option) for each in entries})
+    found = [
+        each
+        for each in entries
+        if asked.finding in (None, each.finding)
+        and asked.archetype in (None, each.archetype)
+        and (each.lookalike or not asked.lookalikes)
+    ]
+    if not found:
+        raise UsageError("no case matches all of these arguments; leave one out")
+    return sorted(found, key=lambda each: (each.finding, each.lookalike, -each.gain))
+
+
+def _check_known(option: str, wanted: str | None, known: set[str]) -> None:
+    if wanted is not None and wanted not in known:
+        raise UsageError(f"{option} {quoted(wanted)}: there are {', '.join(sorted(known))}")

@@ -1,19 +1,62 @@
-"""Limits the size of results.
-
-Coding agents cut or refuse long results, and each character uses their context. Claude Code warns
-above 10,000 tokens and refuses more than 25,000; 24,000 characters are at most 8,000 tokens of such
-text. Some clients show a model the text of a result, some the structured part, some both. Therefore
-each part is complete on its own, and both together are within the limit.
-"""
+"""A call of a tool: its progress, and its reply with at most so many characters."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from time import monotonic
+from typing import Any, NamedTuple, TypeVar
 
 from keet.errors import UsageError
+from keet.formatting import count_noun
 from keet.safe_text import shortened, visible
+from keet.serve.results import ToolResult
+
+_PAUSE = 0.2
+"""Seconds between two messages of one stage."""
+_Item = TypeVar("_Item")
+
+
+class ToolCall:
+    """`progress` is called with an increasing number and a message; `check` raises if the call was
+    cancelled."""
+
+    def __init__(
+        self,
+        progress: Callable[[float, str], None] = lambda *_: None,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._progress, self.check = progress, check
+        self._stage = 0
+        self._last = 0.0
+
+    def begin(self, message: str) -> None:
+        """Start a new stage."""
+        self.check()
+        self._stage += 1
+        self._last = monotonic()
+        self._progress(float(self._stage), message)
+
+    def each(self, items: Iterable[_Item], message: str, total: int) -> Iterator[_Item]:
+        """The items, with a message such as `looking at launch 12 of 300` before some of them."""
+        step = self.steps(message)
+        for done, item in enumerate(items):
+            step(done, total)
+            yield item
+
+    def steps(self, message: str) -> Callable[[int, int], None]:
+        """For a stage of many steps: returns a function to call before each step, with the number
+        of finished steps and of all steps."""
+
+        def step(done: int, total: int) -> None:
+            self.check()
+            self._stage += not done
+            if monotonic() - self._last >= _PAUSE:
+                self._last = monotonic()
+                self._progress(self._stage + done / total, f"{message} {done + 1} of {total}")
+
+        return step
+
 
 MAX_RESULT = 24_000
 """Characters of a whole result, as JSON."""
@@ -157,3 +200,63 @@ def bounded_text(text: str, end: str = "") -> str:
 
 def _joined(text: str, end: str) -> str:
     return "\n\n".join(filter(None, (visible(text).rstrip(), visible(end).rstrip()))) + "\n"
+
+
+WIDTH = 100
+"""Characters of a line of text."""
+
+
+class ToolReply(NamedTuple):
+    result: ToolResult
+    text: str
+    end: str = ""
+    """Last lines of the text, which are kept if the text is cut."""
+
+
+class PageText(NamedTuple):
+    """A page, and a text with the same entries."""
+
+    page: ResultPage
+    text: str
+    end: str
+
+
+def with_text(
+    page: ResultPage, noun: str, text_of: Callable[[int], str], plural: str = ""
+) -> PageText:
+    """The page with as many entries, at least one, as fit into the text: clients may show either
+    part of a result, so both must have the same entries.
+
+    `text_of`: makes the text for a number of entries. `noun`: what an entry is.
+    """
+    while True:
+        text, end = text_of(len(page.entries)), more_text(page, noun, plural)
+        if len(page.entries) <= 1 or text_fits(text, end):
+            return PageText(page, text, end)
+        page = page._replace(entries=page.entries[: len(page.entries) * 4 // 5])
+
+
+def page_fields(page: ResultPage, notes: Iterable[str] = ()) -> dict[str, Any]:
+    """The common fields of a `PagedToolResult`."""
+    return {
+        "notes": [*notes, *page.notes],
+        "total": page.total,
+        "offset": page.offset,
+        "more": page.more,
+        "next_offset": page.next_offset,
+    }
+
+
+def more_text(page: ResultPage, noun: str, plural: str = "") -> str:
+    """The last line of a text if there is another page."""
+    if page.next_offset is None:
+        return ""
+    more = count_noun(page.more, f"more {noun}", f"more {plural}" if plural else "")
+    return f"{more}: call again with offset {page.next_offset}"
+
+
+def view_text(view: Any) -> str:
+    """The output of a command. `view`: from a module of `render.terminal`."""
+    from keet.render.terminal.console import to_text
+
+    return to_text(view, WIDTH)

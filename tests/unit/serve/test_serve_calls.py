@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keet.errors import UsageError
-from keet.serve.size_limits import (
+from keet.serve.calls import (
     MAX_RESULT,
     MAX_STRUCTURED,
     MAX_TEXT,
