@@ -68,7 +68,7 @@ def _write_json(out: Destination, wanted: str | None) -> None:
 
 
 def _reference(finding: str) -> FindingReferenceDocument:
-    from keet.explanation.finding_reference import finding_reference
+    from keet.explanation.casebook import finding_reference
 
     return finding_reference(finding)
 

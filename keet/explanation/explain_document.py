@@ -25,9 +25,8 @@ from keet.documents.finding import (
 )
 from keet.documents.shared_types import DeviceDocument
 from keet.evidence import finite
-from keet.explanation.certainty import why_only_possible
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
-from keet.explanation.precedents import nearest_case, precedents_of
+from keet.explanation.finding_notes import nearest_case, precedents_of, why_only_possible
 from keet.explanation.program import ProgramCollector
 
 BY_MODEL = "model, computed by keet"

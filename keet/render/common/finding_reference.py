@@ -7,7 +7,7 @@ from keet.analysis.time_model import WORTH
 from keet.catalog.precedents import precedents
 from keet.documents.finding_reference import FindingReferenceDocument
 from keet.evidence import Sentence, constant
-from keet.explanation.precedents import measured_text
+from keet.explanation.finding_notes import measured_text
 from keet.findings import Family, FindingSpec, findings
 
 VARIANTS = "keet prints the first of these that applies:"

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from keet.evidence import Evidence
-from keet.explanation.launch_in_run import launch_evidence
-from keet.explanation.whole_run import KernelRow, WholeRun, whole_run
+from keet.explanation.whole_run import KernelRow, WholeRun, launch_evidence, whole_run
 from keet.profile import KernelRun, Profile
 from keet.units import Quantity
 from keet.verification.values.report_values import ReportValue

@@ -16,7 +16,7 @@ from keet.documents.show import GapDocument
 from keet.explanation.analyst import explain
 from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation
-from keet.explanation.large_reports import fair_shares, launches_to_explain
+from keet.explanation.launch_groups import fair_shares, launches_to_explain
 from keet.explanation.program import ProgramCollector, ProgramExplanation, program_of
 from keet.profile import Launch, Profile
 from keet.profile.launch_iteration import iterate_launches

@@ -14,13 +14,13 @@ from keet.catalog.precedents import PRECEDENTS, Precedents, precedents
 from keet.diagnosis.finding import Finding
 from keet.documents.cases import CaseDocument, CaseStepDocument
 from keet.documents.finding import Forecast
-from keet.explanation import precedents as told
+from keet.explanation import finding_notes as told
 from keet.explanation.analyst import explain
 from keet.explanation.casebook import casebook, summaries_text, telling_lines
 from keet.explanation.casebook import precedents_text as file_text
 from keet.explanation.explanation_types import LaunchExplanation
+from keet.explanation.finding_notes import nearest_case, nearest_text
 from keet.explanation.gain_texts import forecast_text
-from keet.explanation.precedents import nearest_case, nearest_text
 from keet.findings import findings
 from keet.formatting import speedup_text
 from keet.profile import Profile

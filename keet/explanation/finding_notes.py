@@ -1,17 +1,23 @@
-"""What the same fix gained in measured cases, and the nearest of them, below a finding."""
+"""What stands below a finding: what the same fix gained in measured cases, the nearest of them, and
+why a cause is only possible.
+"""
 
 from __future__ import annotations
 
 import math
 
+from keet.analysis.account import UNKNOWN, Account, TimePart
 from keet.analysis.kernel.archetype import archetype_of
+from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.kernel.language import language_of
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import Ledger
 from keet.analysis.limits import SIMILAR
+from keet.analysis.time_model import WORTH
 from keet.catalog.case_summaries import CaseSummary, case_summaries
 from keet.catalog.precedents import Precedents, precedents
-from keet.diagnosis.finding import Finding
+from keet.diagnosis.diagnosis import MOSTLY_UNKNOWN
+from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 from keet.evidence import Sentence, constant, counted
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.gain_texts import LEAST_GAIN
@@ -120,3 +126,30 @@ def nearest_text(case: CaseSummary) -> Sentence:
         gain=constant(case.gain, "", "gain of a case"),
         case=case.id,
     )
+
+
+def why_only_possible(finding: Finding, view: LaunchView, account: Account) -> Sentence:
+    """Empty where the cause is certain or likely."""
+    if finding.cause_certainty != "possible":
+        return Sentence()
+    return Sentence("Only possible: {reason}.", reason=_reason(finding, view, account))
+
+
+def _reason(finding: Finding, view: LaunchView, account: Account) -> str:
+    if is_debug_build(view):
+        return "a build without -G may have other causes and other gains"
+    if finding.variant in BETWEEN_LAUNCHES:  # they rest on equal amounts of bytes
+        return "a report holds no pointers, so equal amounts of bytes are only a hint"
+    if not view.ceilings.ranked:
+        return "the report does not have the load of any unit, so keet assumes one"
+    unknown = _largest_unknown(account)
+    if unknown is not None and unknown.share.value >= 100 * MOSTLY_UNKNOWN:
+        return Sentence("{n:.0f} of the time is {part}", n=unknown.share, part=unknown.label)
+    if finding.expected < WORTH:
+        return "good kernels often have as much of it"
+    return "the report does not show whether a change can remove it"
+
+
+def _largest_unknown(account: Account) -> TimePart | None:
+    unknown = [part for part in account.all() if part.id.rpartition(".")[2] == UNKNOWN]
+    return max(unknown, key=lambda part: float(part.share.value), default=None)
