@@ -24,7 +24,7 @@ from keet.errors import UsageError
 from keet.profile import Launch
 
 if TYPE_CHECKING:
-    from keet.documents.metrics import MetricsLaunch
+    from keet.documents.show import MetricsLaunch
 
 MOST_COLUMNS = 400
 """Launches that the table on a terminal is made from: more than fit any width."""
@@ -69,7 +69,7 @@ def run(args: Namespace) -> None:
     if args.format == "json":
         from keet.analysis.capture.report_document import report_document
         from keet.documents.document import Streamed, json_pieces
-        from keet.documents.metrics import MetricsDocument
+        from keet.documents.show import MetricsDocument
 
         fields = (("report", report_document(profile)), ("launches", tables))
         out.write_pieces(json_pieces(Streamed(MetricsDocument, fields)))

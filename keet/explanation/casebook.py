@@ -18,16 +18,18 @@ from typing import Any
 
 from keet.catalog.case_summaries import CASE_SUMMARIES, CaseSummary
 from keet.catalog.precedents import Precedents, precedents
-from keet.documents.cases import CaseDocument, CaseStepDocument, MovedDocument
-from keet.documents.document import LEFT_OUT
-from keet.documents.finding import PrecedentsDocument
-from keet.documents.finding_reference import (
+from keet.documents.cases import (
+    CaseDocument,
     CaseReferenceDocument,
+    CaseStepDocument,
     FindingReferenceDocument,
+    MovedDocument,
     ParameterDocument,
     RemedyDocument,
     SimilarDocument,
 )
+from keet.documents.document import LEFT_OUT
+from keet.documents.finding import PrecedentsDocument
 from keet.evidence import Sentence
 from keet.findings import Condition, findings
 

@@ -21,8 +21,8 @@ from keet.analysis.several_launches.cross_launch import CrossLaunch
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.finding import Finding
 from keet.documents.document import live
+from keet.documents.explain import ProgramDocument, ProgramRowDocument
 from keet.documents.finding import Forecast
-from keet.documents.program import ProgramDocument, ProgramRowDocument
 from keet.evidence import Evidence, Sentence
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.headline import DEBUG_BUILD_TEXT

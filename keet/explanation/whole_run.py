@@ -13,8 +13,8 @@ from keet.analysis.limits import MAJORITY, SAVED_PART
 from keet.analysis.replay_gap.gap import REPLAY_DIFFERS, ReplayGap, replay_gap
 from keet.analysis.replay_gap.reasons import HARDLY_SHARED, REASON_NAMES, ReplayReasons
 from keet.documents.document import live
+from keet.documents.explain import InRunDocument, ReplayDocument
 from keet.documents.shared_types import RunDocument, RunKernelDocument
-from keet.documents.whole_run import InRunDocument, ReplayDocument
 from keet.evidence import Evidence, Sentence
 from keet.explanation.run_texts import (
     PLAIN,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from keet.documents.cases import CaseDocument
 from keet.documents.document import Document
 from keet.documents.hotspots import HotspotsLaunch
-from keet.documents.metrics import MetricsLaunch
+from keet.documents.show import MetricsLaunch
 from keet.errors import UsageError
 from keet.evidence import Sentence, constant
 from keet.explanation.casebook import casebook

@@ -14,7 +14,7 @@ from keet.analysis.limits import NEGLIGIBLE, SEVERAL, SIMILAR
 from keet.analysis.parameters import Parameter
 from keet.analysis.replay_gap.gap import REPLAY_DIFFERS, ReplayGap
 from keet.analysis.replay_gap.run_facts import RunFacts
-from keet.documents.whole_run import ReasonId, ReasonStatus, ReplayReasonDocument
+from keet.documents.explain import ReasonId, ReasonStatus, ReplayReasonDocument
 from keet.evidence import Evidence, Sentence, constant
 from keet.profile import Position, Profile, RunPositions
 from keet.units import Quantity

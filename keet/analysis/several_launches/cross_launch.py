@@ -33,7 +33,7 @@ from keet.analysis.several_launches.traffic import (
     written_and_read,
 )
 from keet.documents.document import live
-from keet.documents.program import CrossLaunchDocument, Kind
+from keet.documents.explain import CrossLaunchDocument, Kind
 from keet.evidence import Confidence, Evidence, Sentence
 from keet.profile import Launch, Workload
 from keet.profile.launch_iteration import iterate_launches

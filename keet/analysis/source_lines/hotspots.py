@@ -17,10 +17,11 @@ from keet.documents.document import live
 from keet.documents.hotspots import (
     HotspotsLaunch,
     PointerDocument,
+    PurposeShare,
     SpotDocument,
     StallDocument,
+    WaitDocument,
 )
-from keet.documents.hotspots_line import PurposeShare, WaitDocument
 from keet.documents.shared_types import Skipped
 from keet.evidence import Evidence, slug_of
 from keet.profile import SAMPLES_BY_REASON, Absent, Launch, Location, Workload
