@@ -16,8 +16,7 @@ from functools import cache
 from statistics import median
 from typing import Any
 
-from keet.catalog.case_summaries import CASE_SUMMARIES, CaseSummary
-from keet.catalog.precedents import Precedents, precedents
+from keet.catalog.measured_cases import CASE_SUMMARIES, CaseSummary, Precedents, precedents
 from keet.documents.cases import (
     CaseDocument,
     CaseReferenceDocument,

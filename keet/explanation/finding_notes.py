@@ -14,8 +14,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import Ledger
 from keet.analysis.limits import SIMILAR
 from keet.analysis.time_model import WORTH
-from keet.catalog.case_summaries import CaseSummary, case_summaries
-from keet.catalog.precedents import Precedents, precedents
+from keet.catalog.measured_cases import CaseSummary, Precedents, case_summaries, precedents
 from keet.diagnosis.diagnosis import MOSTLY_UNKNOWN
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 from keet.evidence import Sentence, constant, counted

@@ -9,8 +9,13 @@ from typing import Any
 import pytest
 
 from keet.analysis.ledger import Ledger
-from keet.catalog.case_summaries import CASE_SUMMARIES, case_summaries
-from keet.catalog.precedents import PRECEDENTS, Precedents, precedents
+from keet.catalog.measured_cases import (
+    CASE_SUMMARIES,
+    PRECEDENTS,
+    Precedents,
+    case_summaries,
+    precedents,
+)
 from keet.diagnosis.finding import Finding
 from keet.documents.cases import CaseDocument, CaseStepDocument
 from keet.documents.finding import Forecast
