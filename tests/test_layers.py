@@ -56,7 +56,7 @@ OWNERS = {
     "mcp_types": {"keet/serve/"},
     "uvicorn": {"keet/serve/"},
     "nsight": {"keet/collect/"},
-    "pandas": {"keet/profile/frames.py", "keet/profile/profile.py", "keet/corpus/", "keet/api/"},
+    "pandas": {"keet/profile/profile.py", "keet/corpus/", "keet/api/"},
 }
 """The only places that may import a heavy package."""
 

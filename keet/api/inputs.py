@@ -10,7 +10,7 @@ from operator import index
 from keet import ingest
 from keet.errors import UsageError
 from keet.profile import Launch, Profile
-from keet.profile.selection import select_launches
+from keet.profile.profile import select_launches
 
 StrPath = str | os.PathLike[str]
 Report = StrPath | Profile

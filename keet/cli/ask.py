@@ -90,7 +90,7 @@ def _explanations(args: Namespace, reports: list[Path]) -> list[Explanation]:
 
     from keet.explanation.analyst import explain
     from keet.ingest import read_profile
-    from keet.profile.launch_iteration import MAX_DECODED
+    from keet.profile.launch_sequences import MAX_DECODED
 
     profiles = [read_profile(report, source=args.source) for report in reports]
     return [

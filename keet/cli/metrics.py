@@ -95,7 +95,7 @@ def _tables(launches: Sequence[Launch], args: Namespace) -> Iterator[MetricsLaun
     """The rows of each launch, one launch after the other. Raises if no launch has any, before
     something is printed."""
     from keet.analysis.metric_table import containing, launch_metrics
-    from keet.profile.launch_iteration import iterate_launches
+    from keet.profile.launch_sequences import iterate_launches
 
     wanted = args.pattern.pattern if args.pattern else None
     matches = None if wanted is None else containing(wanted)

@@ -33,7 +33,7 @@ from keet.explanation.ncu_rules import second_opinion
 from keet.findings import FindingSpec, SmallShare, findings
 from keet.profile import Launch, Profile, RunPositions, Workload
 from keet.profile.launch import NO_COUNTS
-from keet.profile.launch_iteration import MAX_DECODED, iterate_launches
+from keet.profile.launch_sequences import MAX_DECODED, iterate_launches
 from keet.units import Quantity
 
 if TYPE_CHECKING:

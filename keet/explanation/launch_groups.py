@@ -21,8 +21,7 @@ from keet.documents.finding import Forecast
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.findings import findings
 from keet.profile import Launch, RunPositions
-from keet.profile.launch_iteration import MAX_DECODED
-from keet.profile.repeated_launches import representative, sorted_by_duration
+from keet.profile.launch_sequences import MAX_DECODED, representative, sorted_by_duration
 
 LIKELY = 1
 """Position of the likely gain in a forecast."""

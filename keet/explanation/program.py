@@ -39,7 +39,7 @@ from keet.explanation.run_texts import launches_text, microseconds, share, time
 from keet.explanation.same_work import same_work_texts
 from keet.formatting import times_text
 from keet.profile import Launch
-from keet.profile.repeated_launches import by_kernel_and_shape, median, representative
+from keet.profile.launch_sequences import by_kernel_and_shape, median, representative
 from keet.units import Quantity
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from keet.explanation.capture_hints import caution_about
 from keet.formatting import shapes_text
 from keet.ingest.input.files import printable_path
 from keet.profile import Launch, Profile
-from keet.profile.time_order import longest_first
+from keet.profile.launch_sequences import longest_first
 from keet.serve.allowed_folders import AllowedFolders, quoted
 from keet.serve.arguments import ListReportsArguments
 from keet.serve.calls import ToolCall, ToolReply, page_fields, page_of, with_text

@@ -84,7 +84,7 @@ class OpenReport:
 
     def _explain(self, launches: Sequence[Launch], top: int, call: ToolCall) -> Explanation:
         from keet.explanation.analyst import explain
-        from keet.profile.launch_iteration import MAX_DECODED
+        from keet.profile.launch_sequences import MAX_DECODED
 
         call.begin(f"explaining {count_noun(len(launches), 'launch')}")
         # A view of the whole report explains some launches; selected launches are all explained.

@@ -16,8 +16,8 @@ from keet.comparison.pairing.sides import Side, all_captured, groups_of, time_in
 from keet.comparison.timing.time_ledger import Numbers
 from keet.evidence import Sentence, constant
 from keet.profile import Device, Launch, Profile
+from keet.profile.launch_sequences import longest
 from keet.profile.names import file_name
-from keet.profile.time_order import longest
 
 _CLOCKS = 0.03
 """Two captures on one H200 differ by 1 % in SM clock; 8 % is what power limits take."""

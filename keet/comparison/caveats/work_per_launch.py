@@ -19,7 +19,7 @@ from keet.comparison.pairing.sides import KernelGroup, threads_of
 from keet.comparison.timing.time_ledger import Numbers
 from keet.evidence import Sentence, constant
 from keet.profile import Launch
-from keet.profile.time_order import longest
+from keet.profile.launch_sequences import longest
 from keet.units import Quantity
 
 SAME_WORK = math.log(1.1)

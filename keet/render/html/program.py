@@ -10,7 +10,7 @@ from keet.evidence import Evidence, Sentence
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.program import ProgramExplanation, ProgramRow
 from keet.profile import Launch
-from keet.profile.time_order import longest_first
+from keet.profile.launch_sequences import longest_first
 from keet.render.common.program import (
     answer_text,
     detail_text,

@@ -25,7 +25,7 @@ from keet.explanation.run_texts import launches_text
 from keet.explanation.token_budget import TextPiece, fit
 from keet.formatting import shape_parts
 from keet.profile import Absent, Launch, Profile, Workload
-from keet.profile.time_order import longest
+from keet.profile.launch_sequences import longest
 from keet.render.common.device import describe_device
 from keet.render.common.finding import certainty_of, forecast_of
 from keet.render.common.occupancy import occupancy_limit

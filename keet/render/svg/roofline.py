@@ -12,7 +12,7 @@ from keet.analysis.roofline.launch_roofline import LaunchRoofline
 from keet.documents.roofline import RooflineLaunch
 from keet.evidence import Sentence, constant, counted
 from keet.profile import Launch
-from keet.profile.time_order import longest_first
+from keet.profile.launch_sequences import longest_first
 from keet.render.common.device import describe_device
 from keet.render.svg.markup import cut, tag, text_of
 from keet.render.svg.roofline_plot import HEIGHT as PLOT_HEIGHT

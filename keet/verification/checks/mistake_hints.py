@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from keet.catalog import metrics
 from keet.evidence import Sentence, constant
 from keet.profile import Launch
-from keet.profile.launch_iteration import MAX_DECODED
+from keet.profile.launch_sequences import MAX_DECODED
 from keet.verification.number_match import agrees, amounts
 from keet.verification.text.claims import Claim
 from keet.verification.text.numbers import TextNumber

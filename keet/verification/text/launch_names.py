@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple, overload
 
 from keet.profile import Launch
-from keet.profile.launch_iteration import MAX_DECODED
+from keet.profile.launch_sequences import MAX_DECODED
 from keet.profile.names import KernelName
 
 _LAUNCH = re.compile(r"\b[Ll]aunch\s+#?(\d+)\b|(?<![\w&])#(\d+)\b")

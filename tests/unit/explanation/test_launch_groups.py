@@ -19,8 +19,7 @@ from keet.explanation.explanation_types import Explanation
 from keet.explanation.launch_groups import fair_shares, launches_to_explain
 from keet.explanation.program import ProgramCollector, ProgramExplanation, program_of
 from keet.profile import Launch, Profile
-from keet.profile.launch_iteration import iterate_launches
-from keet.profile.repeated_launches import representative
+from keet.profile.launch_sequences import iterate_launches, representative
 from keet.render.common.program import (
     answer_text,
     hidden_text,
@@ -165,7 +164,7 @@ def test_a_page_lists_what_is_not_explained() -> None:
 
 @pytest.fixture
 def few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("keet.explanation.analyst", "keet.profile.launch_iteration"):
+    for module in ("keet.explanation.analyst", "keet.profile.launch_sequences"):
         monkeypatch.setattr(f"{module}.MAX_DECODED", 4)
 
 

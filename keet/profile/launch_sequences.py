@@ -1,11 +1,32 @@
-"""Groups launches by kernel and shape, and picks one that represents a group."""
+"""Sequences of launches: the longest first, groups of the same kernel and shape, and one after the
+other without keeping all of them decoded in memory.
+
+"Longest" means the same in all commands. Ties keep the order of the report. A launch without a
+known duration counts as 0; of two such launches, the one with more GPU cycles comes first. With a
+run table, `Profile.by_run_time` sorts by the time in the run instead.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from keet.profile.launch import Launch
+from keet.progress import counted
+
+
+def longest_first(launches: Iterable[Launch]) -> list[Launch]:
+    return sorted(launches, key=_descending_time)
+
+
+def longest(launches: Iterable[Launch]) -> Launch:
+    """The launch that takes the most time; the first one if no time is known."""
+    return min(launches, key=_descending_time)
+
+
+def _descending_time(launch: Launch) -> tuple[float, float]:
+    return -launch.rank_time, -launch.rank_cycles
+
 
 CONCENTRATED = 2
 """Longest over median duration of launches of one shape: above it, the time decides which launch
@@ -49,3 +70,21 @@ def median(values: Iterable[float]) -> float:
     ranked = sorted(values)
     middle = len(ranked) // 2
     return ranked[middle] if len(ranked) % 2 else (ranked[middle - 1] + ranked[middle]) / 2
+
+
+MAX_DECODED = 400
+"""Launches that may stay decoded, about 60 kB each. Of a longer sequence, each is released after
+use. Few reports have more."""
+
+
+def iterate_launches(launches: Sequence[Launch], what: str) -> Iterator[Launch]:
+    """Each launch in turn; in a long sequence, each is released before the next one.
+
+    `what`: text for the progress line, such as "reading launches".
+    """
+    many = len(launches) > MAX_DECODED
+    for launch in counted(launches, what):
+        yield launch
+        if many:
+            launch.keep_summary()
+            launch.release()
