@@ -8,10 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from keet_tools.analyst_findings import ACCOUNT, FINDINGS, account_lines
-from keet_tools.answer_text import AnswerText, shorten
+from keet_tools.answers import Answer, AnswerText, ToolInput, shorten
+from keet_tools.launch_overview import ACCOUNT, FINDINGS, account_lines
 from keet_tools.registry import call_tool, offered_tools
-from keet_tools.tool_input import Answer, ToolInput
 
 from keet.comparison.compare import PairDifference
 from keet.explanation.explanation_types import LaunchExplanation

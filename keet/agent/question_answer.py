@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keet_tools.tool_input import ToolInput
+from keet_tools.answers import ToolInput
 
 from keet.agent import prompts
 from keet.agent.answer_schemas import TextAnswer

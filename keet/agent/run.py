@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from keet_tools.tool_input import ToolInput
+from keet_tools.answers import ToolInput
 
 from keet.agent.explain_launch import ModelLaunchResult, explain_launch
 from keet.agent.model.messages import NEXT_CAN_SUCCEED, UNSENT, Chat, ModelFault

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from keet_tools.answers import Answer, ToolInput
 from keet_tools.registry import call_tool, offered_tools
-from keet_tools.tool_input import Answer, ToolInput
 from pydantic import ValidationError
 
 from keet.agent.answer_schemas import RawEdit

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from keet_tools.tool_input import ToolInput
+from keet_tools.answers import ToolInput
 
 from keet.agent.source.constants import source_constants, source_literals
 from keet.agent.source.source_listing import kernel_files

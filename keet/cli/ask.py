@@ -86,7 +86,7 @@ def _check(reports: list[str], question: str) -> None:
 
 
 def _explanations(args: Namespace, reports: list[Path]) -> list[Explanation]:
-    from keet_tools.tool_input import scope_of
+    from keet_tools.answers import scope_of
 
     from keet.explanation.analyst import explain
     from keet.ingest import read_profile

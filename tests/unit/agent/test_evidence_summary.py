@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from keet_tools.tool_input import ToolInput
+from keet_tools.answers import ToolInput
 
 from keet.agent.evidence_summary import evidence_summary, overview
 from keet.agent.vocabulary import vocabulary

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from keet_tools.answers import ToolInput
 from keet_tools.registry import TOOLS, call_tool
-from keet_tools.tool_input import ToolInput
 
 from keet.agent.vocabulary import Vocabulary, vocabulary
 from keet.prose.expressions import parse

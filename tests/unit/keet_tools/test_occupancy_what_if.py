@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from keet_tools.occupancy_model import Configuration, Limits, Machine, limits, shared_unit, warps_of
+from keet_tools.occupancy_what_if import (
+    Configuration,
+    Limits,
+    Machine,
+    limits,
+    shared_unit,
+    warps_of,
+)
 
 from keet.errors import KeetError
 from keet.ingest import read_profile
