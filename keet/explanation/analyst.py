@@ -205,7 +205,7 @@ def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
         diagnosis.judged_by,
         all_fixed=diagnosis.all_fixed,
         order_reason=diagnosis.order_reason,
-        minor_defect=_minor_defect(view, diagnosis.minor),
+        minor_defect=minor_defect(view, diagnosis.minor),
         unlisted=diagnosis.findings[top:],
     )
 
@@ -301,7 +301,7 @@ def _skipped(gap: GapDocument, coverage: Coverage, view: LaunchView) -> Skipped:
     return Skipped(gap.label, f"not collected: {gap.gives}", remedy)
 
 
-def _minor_defect(view: LaunchView, minor: Sequence[Finding]) -> Sentence | None:
+def minor_defect(view: LaunchView, minor: Sequence[Finding]) -> Sentence | None:
     """The first of them, and why fixing it gains little. None if none of them is more than half of
     the accesses that it is about, or if it gains nothing at all."""
     found = next((each for each in minor if _is_large(each) and each.forecast.likely > 1), None)
