@@ -29,7 +29,7 @@ from keet.agent.session import ModelSession, Progress
 from keet.documents.model_explanation import NO_USAGE, Authorship, ModelExplanation, UsageDocument
 from keet.errors import one_line
 from keet.evidence import Prose
-from keet.explanation.answered_question import AnsweredQuestion, answered_question
+from keet.explanation.explain_document import AnsweredQuestion, answered_question
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 
 _EMPTY_ANSWER = "the model's answer is empty; ask again, or try another model"

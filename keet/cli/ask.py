@@ -30,7 +30,7 @@ from keet.errors import ExitCode, NotAvailable, UsageError
 
 if TYPE_CHECKING:
     from keet.agent.options import ModelOptions
-    from keet.explanation.answered_question import AnsweredQuestion
+    from keet.explanation.explain_document import AnsweredQuestion
     from keet.explanation.explanation_types import Explanation
 
 EXAMPLES = """\

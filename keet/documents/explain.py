@@ -1,4 +1,4 @@
-"""`keet explain --format json`, with the program and the run of the whole program."""
+"""`keet explain --format json`, with the program and the whole run; `keet ask --format json`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from typing import Literal
 
 from keet.documents.document import LEFT_OUT, Document
 from keet.documents.finding import FindingDocument, Forecast, MinorDocument
-from keet.documents.model_explanation import HypothesisDocument, ModelDocument, UsageDocument
+from keet.documents.model_explanation import (
+    HypothesisDocument,
+    ModelDocument,
+    UncheckedDocument,
+    UsageDocument,
+)
 from keet.documents.shared_types import (
     KEET,
     DeviceDocument,
@@ -16,8 +21,10 @@ from keet.documents.shared_types import (
     EvidenceId,
     FindingId,
     JsonNumber,
+    JsonProse,
     JsonQuantity,
     JsonSentence,
+    NumberDocument,
     Producer,
     ReportDocument,
     RunDocument,
@@ -324,3 +331,37 @@ class ExplainDocument(Document):
     """The run of the whole program; null if no run was recorded."""
     program: ProgramDocument | None = LEFT_OUT
     """All launches together; left out if there is one launch and no run."""
+
+
+class CitedNumberDocument(NumberDocument):
+    report: int | None
+    """Index into `reports`; null if the number belongs to several launches."""
+    launch: int | None
+    """Id of the launch in that report."""
+    kernel: str | None
+
+
+class AskDocument(Document):
+    """`keet ask --format json`"""
+
+    schema_version: Literal[2] = 2
+    producer: Producer = KEET
+    author: str
+    """`model:PROVIDER:NAME`."""
+    question: str
+    reports: list[ReportDocument]
+    answer: JsonProse
+    """Paragraphs, with numbers as keet prints them. `[unchecked]` marks sentences whose numbers
+    keet could not resolve. Empty if there is no answer: see `problem`."""
+    evidence: dict[str, CitedNumberDocument]
+    """The numbers that the answer refers to, in the order of the text."""
+    grounding: GroundingDocument
+    unchecked: tuple[UncheckedDocument, ...]
+    """The sentences marked `[unchecked]`."""
+    followups: list[str]
+    """Commands to run next."""
+    usage: UsageDocument
+    problem: str | None
+    """Why the answer is missing or incomplete."""
+    transcript: str | None
+    """File with the transcript of the model's run."""

@@ -11,12 +11,11 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from keet.documents.ask import AskDocument
 from keet.documents.cases import CasesDocument, FindingsDocument
 from keet.documents.diff import DiffDocument, ExplainAgainstDocument
 from keet.documents.doctor import DoctorDocument
 from keet.documents.document import COMPUTED, LEFT_OUT, Document
-from keet.documents.explain import ExplainDocument
+from keet.documents.explain import AskDocument, ExplainDocument
 from keet.documents.hotspots import HotspotsDocument
 from keet.documents.insights import InsightsDocument
 from keet.documents.roofline import RooflineDocument
