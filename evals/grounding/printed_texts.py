@@ -14,7 +14,7 @@ from evals.contexts import details_page
 from evals.grounding.explanations import SampleExplanations
 from keet.explanation.analyst import explain
 from keet.profile import Launch
-from keet.profile.time_order import longest
+from keet.profile.launch_sequences import longest
 from keet.render.markdown.context import context_text
 from keet.render.markdown.explain import explain_markdown
 from keet.render.terminal.console import to_text

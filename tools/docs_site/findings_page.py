@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from keet.catalog.metrics_page import write
-from keet.explanation.finding_reference import finding_reference
+from keet.explanation.casebook import finding_reference
 from keet.findings import findings
 from keet.render.markdown.finding_reference import finding_markdown, findings_markdown
 

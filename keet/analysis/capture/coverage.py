@@ -13,7 +13,7 @@ from keet.documents.document import live
 from keet.documents.show import GapDocument, ShowLaunch
 from keet.evidence import Sentence
 from keet.profile import Launch, Profile, Workload
-from keet.profile.launch_iteration import iterate_launches
+from keet.profile.launch_sequences import iterate_launches
 
 
 class Coverage(NamedTuple):

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from keet.documents.metrics import MetricsLaunch
+from keet.documents.show import MetricsLaunch
 from keet.render.common.metrics import HEADER, long_rows
 
 

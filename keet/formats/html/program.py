@@ -15,7 +15,7 @@ from keet.formats.html.launch_facts import full_name
 from keet.formats.html.markup import Content, Html, element
 from keet.formats.html.prose import prose
 from keet.profile import Launch
-from keet.profile.time_order import longest_first
+from keet.profile.launch_sequences import longest_first
 from keet.render.common.program import (
     answer_text,
     detail_text,

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from keet.diagnosis.finding import Finding
 from keet.evidence import Sentence
-from keet.explanation.certainty import why_only_possible
 from keet.explanation.explanation_types import LaunchExplanation
+from keet.explanation.finding_notes import (
+    nearest_case,
+    nearest_text,
+    precedents_text,
+    why_only_possible,
+)
 from keet.explanation.gain_texts import forecast_evidence, forecast_text, range_text
-from keet.explanation.precedents import nearest_case, nearest_text, precedents_text
 
 
 def forecast_of(each: LaunchExplanation, finding: Finding) -> Sentence:

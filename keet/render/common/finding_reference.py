@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from keet.analysis.parameters import Source
 from keet.analysis.time_model import WORTH
-from keet.catalog.precedents import precedents
-from keet.documents.finding_reference import FindingReferenceDocument
+from keet.catalog.measured_cases import precedents
+from keet.documents.cases import FindingReferenceDocument
 from keet.evidence import Sentence, constant
-from keet.explanation.precedents import measured_text
+from keet.explanation.finding_notes import measured_text
 from keet.findings import Family, FindingSpec, findings
 
 VARIANTS = "keet prints the first of these that applies:"

@@ -17,11 +17,11 @@ from keet.analysis.sass.analyses.reuse import Access
 from keet.analysis.sass.flow.control_flow import Loop
 from keet.catalog import stalls
 from keet.documents.document import live
-from keet.documents.hotspots import HotspotsLaunch
-from keet.documents.hotspots_line import (
+from keet.documents.hotspots import (
     AccessDocument,
     AtomicDocument,
     AwaitedDocument,
+    HotspotsLaunch,
     InstructionWait,
     InvariantDocument,
     LineDocument,

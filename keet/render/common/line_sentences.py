@@ -8,7 +8,7 @@ from keet.analysis.sass import MachineCode
 from keet.analysis.sass.analyses.loop_chains import LoopChains
 from keet.analysis.sass.analyses.reuse import LOADED, SEVERAL, Access, at_most
 from keet.analysis.sass.polynomials.polynomial import Polynomial
-from keet.documents.hotspots_line import (
+from keet.documents.hotspots import (
     AtomicDocument,
     InvariantDocument,
     LineDocument,

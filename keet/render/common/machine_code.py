@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.kernel.executed_code import PURPOSES
 from keet.analysis.source_lines import RowWait
-from keet.documents.hotspots_line import PurposeShare
+from keet.documents.hotspots import PurposeShare
 from keet.evidence import Sentence, constant
 from keet.profile import Launch, Location
 from keet.profile.names import file_name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from keet.documents.metrics import MetricsLaunch
+from keet.documents.show import MetricsLaunch
 
 HEADER = ("launch", "kernel", "metric", "id", "label", "value", "unit", "section")
 

@@ -11,8 +11,7 @@ from keet.formatting import capitalized
 from keet.profile import Workload
 
 if TYPE_CHECKING:
-    from keet.explanation.launch_in_run import ReplayDiffers
-    from keet.explanation.whole_run import KernelRow, WholeRun
+    from keet.explanation.whole_run import KernelRow, ReplayDiffers, WholeRun
 
 
 ROWS = 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.explanation.answered_question import AnsweredQuestion, CitedNumber
+from keet.explanation.explain_document import AnsweredQuestion, CitedNumber
 from keet.render.common.answer import Block, Line, blocks_of
 from keet.render.markdown.markup import code, fence, prose
 from keet.render.markdown.model_explanation import author_markdown, numbers_markdown, words

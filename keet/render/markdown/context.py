@@ -13,23 +13,27 @@ from keet.evidence import Evidence
 from keet.explanation.account_rows import AccountRow, account_rows
 from keet.explanation.analyst import explain
 from keet.explanation.busy_units import distinct_units
-from keet.explanation.certainty import why_only_possible
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
+from keet.explanation.finding_notes import (
+    nearest_case,
+    nearest_text,
+    precedents_text,
+    why_only_possible,
+)
 from keet.explanation.ncu_rules import precedes_findings
-from keet.explanation.precedents import nearest_case, nearest_text, precedents_text
 from keet.explanation.run_texts import launches_text
 from keet.explanation.token_budget import TextPiece, fit
 from keet.formatting import shape_parts
 from keet.pages.device import describe_device
 from keet.profile import Absent, Launch, Profile, Workload
-from keet.profile.time_order import longest
+from keet.profile.launch_sequences import longest
 from keet.render.common.finding import certainty_of, forecast_of
 from keet.render.common.occupancy import occupancy_limit
 from keet.render.common.places import place_shares, unplaced_shares
 from keet.render.markdown.costed_source import CostedSource
 
 if TYPE_CHECKING:
-    from keet.explanation.launch_in_run import LaunchInRun
+    from keet.explanation.whole_run import LaunchInRun
 
 _VERDICT, _RUN, _REASONS, _TIME, _CAUSES, _ACROSS, _SOURCE, _LIMITS, _CHECK, _GAPS = range(10)
 _HEADINGS = {

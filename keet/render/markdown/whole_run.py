@@ -17,8 +17,7 @@ from keet.render.common.whole_run import (
 from keet.render.markdown.markup import prose, unlinked
 
 if TYPE_CHECKING:
-    from keet.explanation.launch_in_run import LaunchInRun, ReplayDiffers
-    from keet.explanation.whole_run import WholeRun
+    from keet.explanation.whole_run import LaunchInRun, ReplayDiffers, WholeRun
 
 
 def unlike_markdown(found: LaunchInRun | None) -> Iterator[str]:

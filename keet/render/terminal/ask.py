@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.explanation.answered_question import AnsweredQuestion, CitedNumber
+from keet.explanation.explain_document import AnsweredQuestion, CitedNumber
 from keet.pages.device import describe_device
 from keet.render.common.answer import Block, Line, blocks_of
 from keet.render.common.computations import computation_lines, in_short

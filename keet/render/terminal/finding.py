@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
-from keet.explanation.certainty import why_only_possible
 from keet.explanation.explanation_types import LaunchExplanation
+from keet.explanation.finding_notes import why_only_possible
 from keet.render.common.finding import (
     certainty_of,
     forecast_of,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keet.documents.finding_reference import CaseReferenceDocument, FindingReferenceDocument
+from keet.documents.cases import CaseReferenceDocument, FindingReferenceDocument
 from keet.formatting import capitalized, speedup_text
 from keet.render.common.finding_reference import (
     FAMILIES,

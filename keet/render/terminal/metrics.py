@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from keet.catalog import sections
-from keet.documents.metrics import MetricDocument, MetricsLaunch
+from keet.documents.show import MetricDocument, MetricsLaunch
 from keet.evidence import Sentence, constant
 from keet.render.terminal.layout import Group, Renderable, Text
 from keet.units import Quantity, format_number, symbol

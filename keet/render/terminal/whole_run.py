@@ -20,8 +20,7 @@ from keet.render.common.whole_run import (
 from keet.render.terminal.layout import Indented, Renderable, Table, Text
 
 if TYPE_CHECKING:
-    from keet.explanation.launch_in_run import LaunchInRun, ReplayDiffers
-    from keet.explanation.whole_run import KernelRow, WholeRun
+    from keet.explanation.whole_run import KernelRow, LaunchInRun, ReplayDiffers, WholeRun
 
 
 def run_view(run: WholeRun, most: int = ROWS) -> Iterator[Renderable]:
