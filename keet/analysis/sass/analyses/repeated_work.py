@@ -56,12 +56,12 @@ def _invariant_positions(program: SassProgram, loop: Loop) -> list[int]:
     code = program.code
     return [
         each
-        for each in steady_positions(program, loop)
+        for each in _steady_positions(program, loop)
         if code[each].role in _WORK and not is_move(code[each]) and code[each].reads
     ]
 
 
-def steady_positions(program: SassProgram, loop: Loop) -> dict[int, None]:
+def _steady_positions(program: SassProgram, loop: Loop) -> dict[int, None]:
     """Positions in the loop of instructions whose result is the same in every iteration, in the
     order of the blocks."""
     flow, values = program.flow, program.values
@@ -305,7 +305,7 @@ class _Steps:
 
     def __init__(self, program: SassProgram, loop: Loop) -> None:
         self.program, self.loop = program, loop
-        self.steady = steady_positions(program, loop)
+        self.steady = _steady_positions(program, loop)
 
     def degree(self, value: int, steps: int = _STEPS) -> int | None:
         """1 if each iteration adds the same to the value, 0 if it stays the same; None: neither."""
