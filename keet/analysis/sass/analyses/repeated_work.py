@@ -24,6 +24,7 @@ from keet.analysis.sass.instructions.opcodes import Role
 
 _WORK = (Role.FLOAT, Role.TENSOR, Role.INTEGER, Role.CONVERSION, Role.LOAD, Role.PREDICATE)
 """Roles that are worth moving. Compilers put moves and constants next to their use on purpose."""
+_REPEATABLE = (*_WORK, Role.MOVE, Role.CONSTANT, Role.SPECIAL)
 
 
 class Invariant(NamedTuple):
@@ -69,17 +70,13 @@ def _steady_positions(program: SassProgram, loop: Loop) -> dict[int, None]:
     for block in sorted(loop.blocks, key=program.flow_rank.__getitem__):
         for position in range(flow.blocks[block].start, flow.blocks[block].end):
             each = program.code[position]
-            if not program.counts[position] or not each.writes or not _may_repeat(each):
+            if not program.counts[position] or not each.writes or each.role not in _REPEATABLE:
                 continue
             if all(
                 _is_steady(program, loop, value, steady) for value in values.read[position].values()
             ):
                 steady[position] = None
     return steady
-
-
-def _may_repeat(each: Instruction) -> bool:
-    return each.role in (*_WORK, Role.MOVE, Role.CONSTANT, Role.SPECIAL)
 
 
 def _is_steady(program: SassProgram, loop: Loop, value: int, steady: Collection[int]) -> bool:

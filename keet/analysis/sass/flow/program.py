@@ -105,11 +105,7 @@ def trips_of(program: SassProgram, loop: Loop) -> tuple[int | None, bool]:
         return None, False
     whole = -int(-loop.trips // 1)
     is_whole = abs(loop.trips - round(loop.trips)) < 1e-9
-    return whole, is_whole and loop.is_counted and _leaves_together(program, loop)
-
-
-def _leaves_together(program: SassProgram, loop: Loop) -> bool:
-    return not uneven_exits(program, loop)
+    return whole, is_whole and loop.is_counted and not uneven_exits(program, loop)
 
 
 def uneven_exits(program: SassProgram, loop: Loop) -> list[int]:
