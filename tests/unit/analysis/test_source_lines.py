@@ -1,18 +1,71 @@
-"""Hotspots: ranking, absence, and reports from before samples were counted."""
+"""Costs by source line, their order, and the arrays that a line accesses."""
 
+import random
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from keet.analysis.source_lines import Hotspots, find_hotspots
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.source_lines import (
+    AccessKind,
+    Hotspots,
+    accesses,
+    find_hotspots,
+    is_gather,
+    line_order,
+)
 from keet.errors import IngestError
 from keet.ingest import read_profile
 from keet.ingest.ncu_rep.container import blocks_of
 from keet.ingest.ncu_rep.reader import Report
-from keet.profile import Absent, Launch
+from keet.profile import Absent, Launch, Location, Profile
 from tests import encode
 from tests.conftest import corpus_files, needs_corpus
 from tests.rows import each_row
+
+TEXT = """
+__global__ void k(const float* x, const int* columns, float* out, int n) {
+    __shared__ float products[256];
+    float point[4], other[2];
+    const unsigned long long key[2] = {1, 2};
+    return a[0];
+}
+"""
+
+
+@each_row(
+    ("line", "kind", "named"),
+    [
+        # rate_table, sparse_apply, xs_lookup: the gather, not what is read in order
+        ("out[i] = amount[i] * rate[code[i]];", "scattered global", ["rate[code[i]]"]),
+        ("products[k] = values[k] * x[columns[k]];", "scattered global", ["x[columns[k]]"]),
+        ("point[i] = grid[nuclide[i] * n];", "scattered global", ["grid[nuclide[i] * n]"]),
+        ("out[x * n + y] = in[y * n + x];", "scattered global",
+         ["out[x * n + y]", "in[y * n + x]"]),
+        ("out[i] = in[i];", "scattered global", ["out[i]", "in[i]"]),
+        ("point[j] = products[i * 2];", "shared", ["products[i * 2]"]),
+        ("out[i] = point[k] + key[0];", "local", ["point[k]", "key[0]"]),
+        ("out[i] = point[k];", None, ["out[i]", "point[k]"]),
+        ("point[0] = point[1];", "scattered global", ["point[0]", "point[1]"]),
+        ("int i = 0;", "scattered global", []),
+    ],
+)  # fmt: skip
+def test_accesses_of_a_kind(line: str, kind: AccessKind | None, named: list[str]) -> None:
+    assert accesses(line, TEXT, kind) == named
+
+
+def test_a_gather_reads_its_index() -> None:
+    assert is_gather(["x[columns[k]]"])
+    assert not is_gather(["x[k * n]"])
+    assert not is_gather(["x[columns[k]]", "y[k]"])
+    assert not is_gather([])
+
+
+@each_row("odd", ["a<" * 5000, "a<b> " * 5000, "__shared__ " * 5000, "a[" * 5000])
+def test_malformed_sources_terminate(odd: str) -> None:
+    """Patterns that try every way to read such a line would not."""
+    assert accesses(f"b[i] = {odd}", f"{odd}\n" * 20, "scattered global")
 
 
 def launch_with(**instances: list[tuple[int, int]]) -> Launch:
@@ -142,3 +195,55 @@ def test_four_public_reports_have_partial_samples() -> None:
         "suhithr": 0.305,
         "ScalingIntelligence": 0.516,
     }
+
+
+@pytest.fixture
+def launch(profile_of: Callable[[str], Profile]) -> Launch:
+    return profile_of("tour_full.ncu-rep").launches[0]
+
+
+def expected(view: LaunchView, shares: dict[Location, float]) -> list[Location]:
+    order = line_order(view.launch, view.table)
+    return sorted(shares, key=lambda line: (-shares[line], order.index(line)))
+
+
+@pytest.mark.parametrize("levels", [(0.5,), (0.5, 0.25), (0.5, 0.25, 0.125)])
+def test_lines_of_equal_share_are_ranked_by_samples(
+    launch: Launch, levels: Sequence[float]
+) -> None:
+    view = LaunchView(launch)
+    lines = line_order(launch, view.table)
+    chance = random.Random(len(levels))
+    assert len(lines) > 3
+    for _ in range(20):
+        chosen = chance.sample(lines, chance.randint(2, len(lines)))
+        shares = {line: chance.choice(levels) for line in chosen}
+        assert [line for line, _ in view._ranked(shares)] == expected(view, shares)
+
+
+def test_a_line_that_no_instruction_has_comes_last(launch: Launch) -> None:
+    view = LaunchView(launch)
+    sampled = line_order(launch, view.table)[0]
+    nowhere = Location("elsewhere.cu", 1)
+    assert view._ranked({nowhere: 0.5, sampled: 0.5}) == [(sampled, 0.5), (nowhere, 0.5)]
+
+
+def test_the_line_order_is_computed_only_for_ties(
+    launch: Launch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The order in the code takes the lines of all instructions, which are thousands."""
+    view = LaunchView(launch)
+    weights = view._weights
+    first, second = sorted((line for line in weights if line), key=lambda line: -weights[line])[:2]
+    assert weights[first] > weights[second]
+    monkeypatch.setattr(
+        "keet.analysis.launch_view.line_order", lambda *_: pytest.fail("not needed")
+    )
+    assert [line for line, _ in view._ranked({second: 0.5, first: 0.5})] == [first, second]
+
+
+def test_an_instruction_is_located_once(launch: Launch, monkeypatch: pytest.MonkeyPatch) -> None:
+    view = LaunchView(launch)
+    assert view.sampled_places()
+    monkeypatch.setattr(Launch, "locate", lambda *_: pytest.fail("known already"))
+    assert view.sampled_places()
