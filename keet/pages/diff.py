@@ -125,7 +125,7 @@ def _table(difference: Difference, shown: Sequence[PairDifference] | None) -> Ta
         *([Column("Launches", is_number=True)] if has_launches else []),
         *(Column(capitalized(each), is_number=True) for each in time_headings(difference)),
         Column("Change", is_number=True),
-        Column("Noise", is_number=True, wide=100),
+        Column("Noise", is_number=True, wide=110),
         Column("Limited by", wide=100),
     ]
     rows = [_row(pair) for pair in (difference.pairs[:ROWS] if shown is None else shown)]
