@@ -11,12 +11,10 @@ from rich.console import Group as RichGroup
 from rich.padding import Padding
 from rich.segment import Segment
 from rich.style import Style
-from rich.syntax import Syntax
 from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
 from keet.render.terminal.console import Console as OwnConsole
-from keet.render.terminal.highlighted import Diff
 from keet.render.terminal.layout import Group, Indented, Renderable, Table, Text
 from keet.safe_text import one_line
 
@@ -58,8 +56,6 @@ def as_rich(part: Renderable) -> RenderableType:
     if isinstance(part, Indented):
         inner = as_rich(part.content)
         return Padding(inner, (0, 0, 0, part.indent), expand=part.is_filled)
-    if isinstance(part, Diff):
-        return Syntax(part.diff, "diff", background_color="default", word_wrap=True)
     assert isinstance(part, Table), part
     return _table(part)
 

@@ -75,8 +75,8 @@ def test_times_of_whole_runs(keet: Keet, tmp_path: Path) -> None:
     row = text.partition("<tfoot><tr>")[2].partition("</tr>")[0]
     assert ">Launches</th>" in heads
     assert "kernels that were not profiled" in row
-    assert heads.count("<th") == 9
-    assert row.count("<td") + 3 + 2 == 9  # two cells span four and three columns
+    assert heads.count("<th") == 10
+    assert row.count("</td>") + row.count("</th>") == 6  # as far as both times
 
 
 def test_a_terminal_is_refused(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ import pytest
 from keet.explanation.analyst import explain
 from keet.explanation.token_budget import count_tokens
 from keet.ingest import read_profile
+from keet.pages.context import context_text
 from keet.profile.launch_sequences import longest
-from keet.render.markdown.context import context_text
 from tests import encode
 from tests.conftest import REPORTS, Keet
 from tests.json_documents import check_document
@@ -148,8 +148,8 @@ def test_markdown_shows_the_code(keet: Keet) -> None:
     out = keet("explain", PHYSICS, "--format", "markdown").out
     assert "```cuda\n" in out
     assert re.search(r"^> +96  +drops\[k \+ regime\.hop\] \+= moved;$", out, re.MULTILINE)
-    assert "\n**Where the time goes:**\n\n- 84% (3.31 ms): " in out
-    assert "\nUnits, share of peak: L2 82%, L1 50%. " in out
+    assert "\n**Where the time goes**\n\n- 84% (3.31 ms): " in out
+    assert "\nUnits, share of peak: L2 82%, L1 50%\n" in out
 
 
 # --- context

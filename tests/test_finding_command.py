@@ -51,7 +51,7 @@ def test_json_matches_the_schema(keet: Keet) -> None:
 def test_the_result_can_be_written_to_a_file(keet: Keet, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     assert keet("finding", "tail_effect", "--format", "markdown", "-o", page).out == ""
-    assert page.read_text(encoding="utf-8").startswith("# Tail effect (`tail_effect`)\n")
+    assert page.read_text(encoding="utf-8").startswith("## Tail effect (`tail_effect`)\n")
 
 
 @pytest.mark.parametrize("finding", ["uncoalesced_global", "at_dram_roofline"])

@@ -45,7 +45,7 @@ def test_every_printed_stall_reason_is_explained(width: int, keet: Keet) -> None
 def test_few_samples_are_mentioned() -> None:
     from keet.analysis.source_lines import Hotspots, find_hotspots
     from keet.ingest import read_profile
-    from keet.render.common.hotspots import few_samples_text
+    from keet.pages.hotspots import few_samples_text
 
     found = find_hotspots(read_profile(STENCIL).launches[0])
     assert isinstance(found, Hotspots)

@@ -31,7 +31,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "doctor": ("doctor",),
 }
 ELSEWHERE = {
-    "ask": "needs a model: tests/unit/render/test_ask.py checks its document",
+    "ask": "needs a model: tests/unit/pages/test_ask.py checks its document",
     "profile": "needs a GPU: it prints what `keet explain` prints for the new report",
 }
 """Commands that can't run here, and why that is enough."""

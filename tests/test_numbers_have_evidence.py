@@ -29,8 +29,8 @@ from keet.explanation.analyst import explain
 from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.ingest import read_profile
+from keet.pages.launch import all_fixed_text, forecast_of, new_remarks
 from keet.profile import Launch, Profile
-from keet.render.common.finding import all_fixed_text, forecast_of, new_remarks
 from tests.conftest import REPORTS
 from tests.rows import each_row
 

@@ -252,6 +252,6 @@ def test_top_limits_json_only_if_it_is_given(keet: Keet) -> None:
 
 
 def test_metrics_help_says_how_many_metrics_are_explained(keet: Keet) -> None:
-    from keet.render.terminal.metrics import _EXPLAIN_UP_TO
+    from keet.pages.metrics import _EXPLAIN_UP_TO
 
     assert f"{_EXPLAIN_UP_TO} or fewer" in " ".join(keet("metrics", "--help").out.split())

@@ -25,7 +25,7 @@ from keet.documents.finding import Forecast
 from keet.documents.top import QueryDocument, TopDocument
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
-from keet.render.common.top_times import duration
+from keet.pages.top import duration
 from tests.conftest import Keet
 from tests.json_documents import read_document
 from tests.kept_reports import sample_report
@@ -178,11 +178,10 @@ def test_a_forecast_that_can_not_be_computed_is_null() -> None:
 
 
 @pytest.mark.parametrize("by", ["kernel", "finding", "file"])
-@pytest.mark.parametrize("width", [80, 160])
-def test_top_output(by: str, width: int, store: Path, keet: Keet, golden) -> None:
-    result = keet("top", store, "--by", by, "--top", 4, width=width)
+def test_top_output(by: str, store: Path, keet: Keet, golden) -> None:
+    result = keet("top", store, "--by", by, "--top", 4)
     assert (result.code, result.err) == (0, "")
-    golden(f"top.{by}.{width}.txt", anonymous(result.out, store))
+    golden(f"top.{by}.80.txt", anonymous(result.out, store))
 
 
 def test_top_markdown(store: Path, keet: Keet, golden) -> None:
@@ -260,13 +259,12 @@ def write_on_gpus(out: Path, rows: FileRows, count: int) -> None:
         write_part(out, [record(str(rows.launches[0][1]) + "?" * number, sha256)], [on_gpu])
 
 
-@pytest.mark.parametrize("width", [80, 160])
 @pytest.mark.slow
 def test_several_gpus_are_told_one_by_one(
-    tmp_path: Path, analysed: dict[str, FileRows], keet: Keet, width: int
+    tmp_path: Path, analysed: dict[str, FileRows], keet: Keet
 ) -> None:
     write_on_gpus(tmp_path, analysed[PATHS[0]], 7)
-    lines = keet("top", tmp_path, width=width).out.splitlines()
+    lines = keet("top", tmp_path).out.splitlines()
     assert lines[1] == "7 launches of 7 reports on 7 GPUs"
     assert lines[2] == "  GPU 0: 1.02 ms in 1 launch"
     assert lines[7] == "  and 2 more"
@@ -276,8 +274,6 @@ def test_several_gpus_are_told_one_by_one(
     told = " ".join(lines[8:12])
     assert told.startswith("None of these reports has a run table: each launch counts")
     assert " Shares are of the time on the group's own GPU; groups are ranked by the share" in told
-    page = keet("top", tmp_path, "--format", "markdown").out
-    assert "- GPU 0: 1.02 ms in 1 launch" in page
     one = keet("top", tmp_path, "--device", "GPU 3").out.splitlines()
     assert one[1] == "1.02 ms of GPU time in 1 launch of 1 report"
     assert "own GPU" not in "".join(one)
@@ -291,10 +287,9 @@ def test_a_report_without_counters_is_not_found_well(tmp_path: Path, keet: Keet)
     assert [each["not_judged"] for each in cells] == [each["top_finding"] is None for each in cells]
     assert {each["unknown_share"] for each in cells} == {1.0}
     write_part(tmp_path, [record(path, rows.sha256)], [rows])
-    for width in (80, 160):
-        out = keet("top", tmp_path, width=width).out
-        assert "not checked: no metric" in out
-        assert "no saving known" not in out
+    out = keet("top", tmp_path).out
+    assert "not checked: no metric" in out
+    assert "no saving known" not in out
 
 
 def test_what_was_judged_is_said_to_be(analysed: dict[str, FileRows]) -> None:
@@ -314,14 +309,12 @@ def test_an_example_that_is_gone_is_marked(
     lost = changed(analysed[PATHS[0]], path="no/such.ncu-rep")
     there = changed(analysed[PATHS[1]], path=PATHS[1])
     write_part(tmp_path, [record("no/such.ncu-rep", lost.sha256)], [lost])
-    for width in (80, 160):
-        out = keet("top", tmp_path, width=width).out
-        assert "keet explain no/such.ncu-rep --launch 0  # this file was moved or deleted\n" in out
-        assert out.splitlines()[-1] == f"next: keet batch DIR -o {tmp_path} --prune"
+    out = keet("top", tmp_path).out
+    assert "keet explain no/such.ncu-rep --launch 0  # this file was moved or deleted\n" in out
+    assert out.splitlines()[-1] == f"next: keet batch DIR -o {tmp_path} --prune"
     write_part(tmp_path, [record(PATHS[1], there.sha256)], [there])
     out = keet("top", tmp_path).out
     assert out.splitlines()[-1] == f"next: keet explain {PATHS[1]} --launch 0"
-    assert "(this file was moved or deleted)" in keet("top", tmp_path, "--format", "markdown").out
 
 
 # --- keet query

@@ -8,17 +8,17 @@ keet did not write.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from evals.contexts import details_page
 from evals.grounding.explanations import SampleExplanations
 from keet.explanation.analyst import explain
+from keet.formats import page_text
+from keet.pages.context import context_text
+from keet.pages.explain import explain_page
 from keet.profile import Launch
 from keet.profile.launch_sequences import longest
-from keet.render.markdown.context import context_text
-from keet.render.markdown.explain import explain_markdown
-from keet.render.terminal.console import to_text
-from keet.render.terminal.explain import explain_view
 from keet.verification.verify import verify_text
 
 _WIDTH = 80
@@ -60,10 +60,11 @@ def _whole(explained: SampleExplanations) -> Iterator[Checked]:
     told, launches = explained.slow, explained.slow.profile.launches
     first = longest(launches)
     one = explain(told.profile, [first], _TOP)
+    page = partial(explain_page, [told])
     messages = [rule.message for launch in launches for rule in launch.rules]
     texts = {
-        "`keet explain`, terminal": to_text(explain_view(told, _WIDTH), _WIDTH),
-        "`keet explain`, Markdown": explain_markdown(told),
+        "`keet explain`, terminal": page_text(page, "terminal", _WIDTH),
+        "`keet explain`, Markdown": page_text(page, "markdown"),
         "`keet context`": context_text(one, _TOKENS, of=len(launches)),
         "NVIDIA's rules in the reports": "\n\n".join(messages),
     }

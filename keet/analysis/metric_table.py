@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from keet.catalog import MetricSpec, metric_named, metrics
 from keet.documents.show import MetricDocument, MetricsLaunch, PointDocument
@@ -66,3 +66,14 @@ def _metric(launch: Launch, metric: Metric, spec: MetricSpec | None) -> MetricDo
         instances=len(instances) if instances else 0,
         points=points,
     )
+
+
+HEADER = ("launch", "kernel", "metric", "id", "label", "value", "unit", "section")
+
+
+def long_rows(launches: Iterable[MetricsLaunch]) -> Iterator[tuple[object, ...]]:
+    for launch in launches:
+        for each in launch.metrics:
+            value = each.quantity.value if each.quantity else each.value
+            named = (each.name, each.id, each.label)
+            yield (launch.id, launch.kernel, *named, value, each.unit, each.section)

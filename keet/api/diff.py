@@ -342,9 +342,10 @@ class DiffResult(ApiResult):
 
     def to_html(self, *, top: int = 5) -> str:
         """The page of `keet diff --format html`: one file without external resources."""
-        from keet.formats.html.diff import diff_page
+        from keet.formats import page_text
+        from keet.pages.diff import diff_page
 
-        return diff_page(self.difference, top)
+        return page_text(lambda reader: diff_page(self.difference, reader, top), "html")
 
     def to_pandas(
         self, table: Literal["pairs", "account", "attribution"] = "pairs"

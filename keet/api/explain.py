@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from keet.documents.explain import ExplainDocument, PartDocument
     from keet.evidence import Evidence
     from keet.explanation.explanation_types import Explanation, LaunchExplanation
+    from keet.pages.blocks import Format
     from keet.profile import Launch, Profile
 
 
@@ -115,7 +116,7 @@ class LaunchFinding(FindingDocument):
     @property
     def gain(self) -> str:
         """The forecast in words; empty if unknown."""
-        from keet.render.common.finding import forecast_of
+        from keet.pages.launch import forecast_of
 
         each = self.launch.explained
         return forecast_of(each, each.findings[self.rank - 1]) if self.forecast else ""
@@ -395,20 +396,23 @@ class ExplainResult(ApiResult):
     def to_text(
         self, width: int = WIDTH, *, everything: bool | None = None, verbose: bool = False
     ) -> str:
-        from keet.render.terminal.console import to_text
-        from keet.render.terminal.explain import explain_view
-
-        everything = self._everything if everything is None else everything
-        view = explain_view(self.explanation, width, everything=everything, verbose=verbose)
-        return to_text(view, width)
+        return self._page("terminal", width, everything=everything, verbose=verbose)
 
     def to_markdown(self, *, everything: bool | None = None, verbose: bool = False) -> str:
         """As `keet explain --format markdown`. `everything`: every launch in full (`--all`), which
         is the default if launches were selected by number."""
-        from keet.render.markdown.explain import explain_markdown
+        return visible(self._page("markdown", everything=everything, verbose=verbose))
 
-        everything = self._everything if everything is None else everything
-        return visible(explain_markdown(self.explanation, everything=everything, verbose=verbose))
+    def _page(
+        self, form: Format, width: int = WIDTH, *, everything: bool | None, verbose: bool
+    ) -> str:
+        from keet.formats import page_text
+        from keet.pages.explain import Asked, explain_page
+
+        asked = Asked(self._everything if everything is None else everything, verbose)
+        return page_text(
+            lambda reader: explain_page([self.explanation], reader, asked), form, width
+        )
 
     def to_html(self, *, everything: bool | None = None) -> str:
         """The page of `keet explain --format html`: one file without external resources."""
@@ -426,7 +430,7 @@ class ExplainResult(ApiResult):
         >>> print(result.to_context(max_tokens=200).splitlines()[0])
         # Kernel flip
         """
-        from keet.render.markdown.context import context_of
+        from keet.pages.context import context_of
 
         budget = positive(max_tokens, "max_tokens")
         sass = self.explanation.reads_code

@@ -60,7 +60,8 @@ def profile_html(profile: Profile) -> str:
 
 def explain_html(explanation: Explanation, *, everything: bool) -> str:
     from keet.explanation.program import program_of
-    from keet.render.common.program import shown_launches, verified_text
+    from keet.pages.explain import verified_text
+    from keet.pages.program import shown_launches
 
     program = program_of(explanation)
     launches = explanation.launches
@@ -188,7 +189,7 @@ def _launch_table(launches: Sequence[LaunchExplanation]) -> Html:
 
 
 def _gain(each: LaunchExplanation) -> str:
-    from keet.render.common.finding import forecast_of
+    from keet.pages.launch import forecast_of
 
     return next((forecast_of(each, finding) for finding in each.findings), "")
 
@@ -211,7 +212,7 @@ def _explained(each: LaunchExplanation) -> Html:
 
 
 def _finding_table(each: LaunchExplanation) -> Html:
-    from keet.render.common.finding import certainty_of, forecast_of
+    from keet.pages.launch import certainty_of, forecast_of
 
     head = ("", "finding", "gain", "cause", "where", "what to do")
     rows = [
@@ -230,7 +231,7 @@ def _finding_table(each: LaunchExplanation) -> Html:
 
 def _time_table(each: LaunchExplanation) -> Html | None:
     from keet.explanation.account_rows import account_rows
-    from keet.render.common.account import HEADING
+    from keet.pages.launch import HEADING
 
     found = account_rows(each.view, each.account)
     if not found or each.verdict.not_judged:

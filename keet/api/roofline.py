@@ -78,10 +78,10 @@ class RooflineResult(ApiResult, RooflineDocument):
         return self
 
     def to_text(self, width: int = WIDTH) -> str:
-        from keet.render.terminal.console import to_text
-        from keet.render.terminal.roofline import roofline_view
+        from keet.formats import page_text
+        from keet.pages.roofline import roofline_page
 
-        return to_text(roofline_view(self.launches, width), width)
+        return page_text(lambda reader: roofline_page(self.launches, reader), "terminal", width)
 
     def to_svg(self) -> str:
         """The chart of `keet roofline --format svg`."""

@@ -139,11 +139,8 @@ def _print(args: Namespace, answered: AnsweredQuestion) -> None:
         from keet.documents.document import json_text
 
         out.write(json_text(answered))
-    elif args.format == "markdown":
-        from keet.render.markdown.ask import ask_markdown
-
-        out.write(ask_markdown(answered))
     else:
-        from keet.render.terminal.ask import ask_view
+        from keet.pages.ask import ask_page
 
-        out.show(lambda _: ask_view(answered, verbose=args.verbose))
+        verbose = args.verbose
+        out.show_page(lambda reader: ask_page(answered, reader, verbose=verbose), args.format)

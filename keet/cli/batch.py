@@ -21,12 +21,12 @@ from keet.errors import ExitCode, UsageError
 from keet.formatting import count_noun
 
 if TYPE_CHECKING:
+    from keet.cli.batch_text import ProgressLine
     from keet.corpus.batch.coordinator import BatchProgress
     from keet.corpus.batch.stored_files import ResumeState
     from keet.corpus.batch.worker import Analyse
     from keet.corpus.batch.worker_pool import Pool
     from keet.corpus.discovery import SearchResult
-    from keet.render.terminal.batch import ProgressLine
 
 EXAMPLES = """\
 examples:
@@ -115,7 +115,7 @@ def _seconds(text: str) -> float:
 
 
 def run(args: Namespace) -> int:
-    from keet.render.terminal.batch import ProgressLine
+    from keet.cli.batch_text import ProgressLine
 
     line = ProgressLine()
     try:
@@ -308,8 +308,8 @@ def _analysis(args: Namespace) -> Analyse:
 def _conclude(
     args: Namespace, found: SearchResult, state: ResumeState, progress: BatchProgress, gone: int
 ) -> int:
+    from keet.cli.batch_text import summary_text
     from keet.corpus.batch.coordinator import QUARANTINE
-    from keet.render.terminal.batch import summary_text
 
     if progress.stopped and not progress.finished:
         _print_stopped(args)

@@ -42,7 +42,7 @@ def run(args: Namespace) -> None:
     from keet.documents.cases import CasesDocument
     from keet.documents.document import json_text
     from keet.explanation.casebook import casebook
-    from keet.render.terminal.cases import case_view, cases_view
+    from keet.pages.cases import case_page, cases_page
 
     out = Destination(args, sys.stdout)
     if args.case and (args.finding or args.archetype or args.family or args.lookalikes):
@@ -51,9 +51,9 @@ def run(args: Namespace) -> None:
     if args.format == "json":
         out.write(json_text(CasesDocument(cases=entries)))
     elif args.case:
-        out.show(lambda width: case_view(entries[0], width))
+        out.show_page(lambda _: case_page(entries[0]))
     else:
-        out.show(lambda width: cases_view(entries, width))
+        out.show_page(lambda reader: cases_page(entries, reader))
 
 
 def _named(name: str, entries: tuple[CaseDocument, ...]) -> CaseDocument:

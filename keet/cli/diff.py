@@ -251,10 +251,6 @@ def _print(args: Namespace, difference: Difference) -> None:
 
         shown = replace(difference, pairs=difference.pairs[: top_of(args)])
         out.write(json_text(shown))
-    elif args.format == "html":
-        from keet.formats.html.diff import diff_page
-
-        out.write(diff_page(difference, view_top(args)))
     elif args.format == "github":
         _print_github(out, args, difference)
     else:

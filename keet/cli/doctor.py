@@ -32,7 +32,7 @@ def run(args: Namespace) -> int:
 
         out.write(json_text(DoctorDocument(checks=checks)))
     else:
-        from keet.render.terminal.doctor import doctor_view
+        from keet.pages.doctor import doctor_page
 
-        out.show(lambda _: doctor_view(checks))
+        out.show_page(lambda _: doctor_page(checks))
     return ExitCode.NOT_AVAILABLE if any(c.needed and c.status != "ok" for c in checks) else 0

@@ -14,10 +14,7 @@ from keet.errors import IngestError
 if TYPE_CHECKING:
     from keet.comparison.compare import Difference
     from keet.explanation.explanation_types import Explanation
-    from keet.render.terminal.layout import Renderable
-
-CHANGED_KERNELS = 5
-"""Kernels of `--against` that are described in full, as by `keet diff`."""
+    from keet.pages.explain import Asked
 
 
 class ExplainedPart(TypedDict):
@@ -51,26 +48,12 @@ def print_explanation(
     if args.format == "json":
         out.write_pieces(_json(explanations, lines=several or len(explanations) > 1))
     elif args.format == "html":
-        out.write(_page(args, explanations, unread, several=several))
-    elif args.format == "markdown":
-        from keet.render.markdown.explain import explain_markdown
-
-        how = _how_much(args)
-        texts = (explain_markdown(each, **how) for each in explanations)
-        out.write("\n".join(texts))
+        out.write(_html(args, explanations, unread, several=several))
     else:
-        from keet.render.terminal.explain import explain_view
-        from keet.render.terminal.layout import Group
-
-        def views(width: int) -> Iterator[Renderable]:
-            for number, each in enumerate(explanations):
-                yield from ["", ""] if number else []
-                yield explain_view(each, width, **_how_much(args))
-
-        out.show(lambda width: Group(*views(width)))
+        _show(args, out, explanations)
 
 
-def _page(
+def _html(
     args: Namespace,
     explanations: Sequence[Explanation],
     unread: Sequence[IngestError],
@@ -79,7 +62,7 @@ def _page(
 ) -> str:
     from keet.formats.html.explain import explain_page, reports_page
 
-    everything = _how_much(args)["everything"]
+    everything = _asked(args).everything
     if not several:
         return explain_page(explanations[0], everything=everything)
     return reports_page(explanations, everything=everything, unread=[str(each) for each in unread])
@@ -88,56 +71,43 @@ def _page(
 def print_against(args: Namespace, explanation: Explanation, compared: Difference) -> None:
     """The explanation, then what changed, if the two reports can be compared."""
     out = Destination(args, sys.stdout)
-    difference = None if compared.forbidden else compared
     if args.format == "html":
         from keet.formats.html.explain import Compared, explain_page
 
-        everything = _how_much(args)["everything"]
-        changes = Compared(compared, CHANGED_KERNELS)
-        out.write(explain_page(explanation, everything=everything, compared=changes))
+        asked = _asked(args)
+        changes = Compared(compared, asked.changed_kernels)
+        out.write(explain_page(explanation, everything=asked.everything, compared=changes))
     elif args.format == "json":
         from keet.documents.diff import ExplainAgainstDocument
         from keet.documents.document import Streamed, json_pieces
         from keet.explanation.explain_document import explain_fields
 
-        fields = chain(explain_fields(explanation), [("against", difference)])
+        against = None if compared.forbidden else compared
+        fields = chain(explain_fields(explanation), [("against", against)])
         out.write_pieces(json_pieces(Streamed(ExplainAgainstDocument, fields)))
-    elif args.format == "markdown":
-        from keet.formats import page_text
-        from keet.pages.diff import diff_page
-        from keet.render.markdown.explain import explain_markdown
-
-        changed = ""
-        if difference:
-            changed = page_text(
-                lambda reader: diff_page(difference, reader, CHANGED_KERNELS), "markdown"
-            )
-        explained = explain_markdown(explanation, **_how_much(args))
-        out.write("\n".join(filter(None, (explained, changed))))
     else:
-        out.show(lambda width: _view(args, explanation, difference, width))
+        _show(args, out, [explanation], compared)
 
 
-def _how_much(args: Namespace) -> dict[str, bool]:
+def _show(
+    args: Namespace,
+    out: Destination,
+    explanations: Sequence[Explanation],
+    compared: Difference | None = None,
+) -> None:
+    from keet.pages.explain import explain_page
+
+    asked = _asked(args)._replace(compared=compared)
+    out.show_page(lambda reader: explain_page(explanations, reader, asked), args.format)
+
+
+def _asked(args: Namespace) -> Asked:
     """Launches that were selected by number are all printed. `keet ask` has none of these
     options."""
+    from keet.pages.explain import Asked
+
     everything = getattr(args, "all", False) or getattr(args, "launch", None) is not None
-    return {"everything": everything, "verbose": getattr(args, "verbose", False)}
-
-
-def _view(
-    args: Namespace, explanation: Explanation, difference: Difference | None, width: int
-) -> Renderable:
-    from keet.formats import terminal
-    from keet.pages.diff import diff_page
-    from keet.render.terminal.explain import explain_view
-    from keet.render.terminal.layout import Group
-
-    parts: list[Renderable] = [explain_view(explanation, width, **_how_much(args))]
-    if difference:
-        page = diff_page(difference, terminal.reader(width), CHANGED_KERNELS)
-        parts += ["", *terminal.terminal_text(page.blocks, width).splitlines()]
-    return Group(*parts)
+    return Asked(everything, getattr(args, "verbose", False))
 
 
 def _json(explanations: Sequence[Explanation], *, lines: bool) -> Iterator[str]:

@@ -43,19 +43,13 @@ def run(args: Namespace) -> None:
     out = Destination(args, sys.stdout)
     if args.format == "json":
         _write_json(out, wanted)
-    elif args.format == "markdown":
-        from keet.render.markdown import finding_reference as markdown
-
-        out.write(
-            markdown.finding_markdown(_reference(wanted))
-            if wanted
-            else markdown.findings_markdown()
-        )
     else:
-        from keet.render.terminal import finding_reference as terminal
+        from keet.pages.finding import finding_page, findings_page
 
-        view = terminal.finding_view(_reference(wanted)) if wanted else terminal.findings_view()
-        out.show(lambda _: view)
+        out.show_page(
+            lambda reader: finding_page(_reference(wanted)) if wanted else findings_page(reader),
+            args.format,
+        )
 
 
 def _write_json(out: Destination, wanted: str | None) -> None:

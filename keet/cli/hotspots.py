@@ -73,7 +73,7 @@ def run(args: Namespace) -> None:
     launches: Sequence[Launch] = selected_launches(profile, args)
     place = None
     if args.line is not None:
-        from keet.render.common.line_option import place_of
+        from keet.analysis.line_facts import place_of
 
         place, launches = place_of(launches, args.line)
     if not args.no_sass:
@@ -99,7 +99,7 @@ def run(args: Namespace) -> None:
         fields = (("report", report_document(profile)), ("launches", written))
         out.write_pieces(json_pieces(Streamed(HotspotsDocument, fields)))
     elif args.format == "csv":
-        from keet.formats.csv.hotspots import hotspots_csv
+        from keet.formats.csv import hotspots_csv
 
         out.write_pieces(hotspots_csv(found, top))
     else:
@@ -131,7 +131,7 @@ def _examined(
     found: Iterable[tuple[Launch, Hotspots | Absent]], top: int | None, *, has_sass: bool
 ) -> Iterator[HotspotsLaunch]:
     """One launch at a time: its analysis is dropped after it is printed."""
-    from keet.render.common.hotspot_rows import examined
+    from keet.analysis.examined import examined
 
     for launch, spots in found:
         yield examined(launch, spots, has_sass=has_sass, which=slice(top))
@@ -139,7 +139,7 @@ def _examined(
 
 def _written(each: HotspotsLaunch, top: int | None, place: Location | None) -> HotspotsLaunch:
     if place is not None:
-        from keet.render.common.line_facts import with_line
+        from keet.analysis.line_facts import with_line
 
         each = with_line(each, place)
     return replace(each, rows=each.rows[:top])

@@ -132,19 +132,22 @@ def _print(args: Namespace, document: InsightsDocument) -> None:
         from keet.documents.document import json_text
 
         out.write(json_text(document))
-    elif args.format == "markdown":
-        from keet.render.markdown.insights import insights_markdown
-
-        out.write(insights_markdown(document))
     elif args.format == "svg":
         from keet.formats.svg.insights import insights_svg
 
         out.write(insights_svg(document))
-    elif args.format == "html":
-        from keet.formats.html.insights import insights_page
-
-        out.write(insights_page(document))
     else:
-        from keet.render.terminal.insights import insights_view
+        from keet.pages.insights import insights_page
 
-        out.show(lambda width: insights_view(document, width))
+        out.show_page(lambda reader: insights_page(document, reader, _usage(document)), args.format)
+
+
+def _usage(document: InsightsDocument) -> str:
+    from keet.documents.model_explanation import Authorship, UsageDocument
+    from keet.pages.model_words import usage_text
+
+    if document.usage is None:
+        return ""
+    usage = UsageDocument(**document.usage.to_dict())
+    model = document.author.removeprefix("model:")
+    return usage_text(Authorship(model, usage, document.problem, None))

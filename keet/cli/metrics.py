@@ -74,19 +74,19 @@ def run(args: Namespace) -> None:
         fields = (("report", report_document(profile)), ("launches", tables))
         out.write_pieces(json_pieces(Streamed(MetricsDocument, fields)))
     elif args.format == "csv":
-        from keet.formats.csv.metrics import metrics_csv
+        from keet.formats.csv import metrics_csv
 
         out.write_pieces(metrics_csv(tables))
     elif args.format == "parquet":
         _write_parquet(tables, args)
     else:
-        from keet.render.terminal.metrics import metrics_view
+        from keet.pages.metrics import metrics_page
 
         some = list(islice(tables, MOST_COLUMNS))
         more = len(launches) - len(some)
-        out.show(
-            lambda width: metrics_view(
-                some, width, explain=args.explain, names=args.names, more=more
+        out.show_page(
+            lambda reader: metrics_page(
+                some, reader, explain=args.explain, names=args.names, more=more
             )
         )
 
@@ -116,8 +116,8 @@ def _tables(launches: Sequence[Launch], args: Namespace) -> Iterator[MetricsLaun
 
 
 def _write_parquet(tables: Iterable[MetricsLaunch], args: Namespace) -> None:
+    from keet.analysis.metric_table import HEADER, long_rows
     from keet.corpus.store.parquet_tables import write_parquet
-    from keet.render.common.metrics import HEADER, long_rows
 
     if args.output is None:
         raise UsageError("--format parquet is a binary file; name it with: -o FILE")

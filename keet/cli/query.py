@@ -95,8 +95,8 @@ def _sql_from_stdin() -> str:
 
 
 def _answer(store: Store, args: Namespace) -> None:
-    from keet.formats.csv.query import query_csv
-    from keet.render.terminal.query import query_view
+    from keet.formats.csv import query_csv
+    from keet.pages.query import query_page
 
     stream = store.stream(args.sql)
     out = Destination(args, sys.stdout)
@@ -108,7 +108,7 @@ def _answer(store: Store, args: Namespace) -> None:
         limit = args.limit or _ON_A_TERMINAL
         rows = list(islice(stream, limit + 1))
         more = len(rows) > limit
-        out.show(lambda width: query_view(stream.columns, rows[:limit], width, more=more))
+        out.show_page(lambda reader: query_page(stream.columns, rows[:limit], reader, more=more))
 
 
 def _write_parquet(store: Store, args: Namespace) -> None:
@@ -122,8 +122,8 @@ def _write_parquet(store: Store, args: Namespace) -> None:
 
 def _list_columns(args: Namespace, version: int) -> None:
     from keet.corpus.store.views import described_views
-    from keet.formats.csv.query import query_csv
-    from keet.render.terminal.query import views_view
+    from keet.formats.csv import query_csv
+    from keet.pages.query import views_page
 
     views = described_views(version)
     header = ("view", "column", "type", "unit", "meaning")
@@ -135,7 +135,7 @@ def _list_columns(args: Namespace, version: int) -> None:
         out.write_pieces(_json(header, ("VARCHAR",) * len(header), rows))
     else:
         examples = [line.format(args.store) for line in _EXAMPLES]
-        out.show(lambda width: views_view(views, examples, width))
+        out.show_page(lambda _: views_page(views, examples))
 
 
 def _json(columns: Sequence[str], types: Sequence[str], rows: Iterable[Any]) -> Iterator[str]:

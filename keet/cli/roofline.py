@@ -55,6 +55,6 @@ def run(args: Namespace) -> None:
 
         out.write(roofline_svg(rooflines))
     else:
-        from keet.render.terminal.roofline import roofline_view
+        from keet.pages.roofline import roofline_page
 
-        out.show(lambda width: roofline_view(rooflines, width))
+        out.show_page(lambda reader: roofline_page(rooflines, reader))

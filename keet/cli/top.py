@@ -92,14 +92,10 @@ def _print(args: Namespace, out: Destination, document: TopDocument) -> None:
 
         out.write(json_text(document))
     elif args.format == "csv":
-        from keet.formats.csv.top import top_csv
+        from keet.formats.csv import top_csv
 
         out.write(top_csv(document))
-    elif args.format == "markdown":
-        from keet.render.markdown.top import top_markdown
-
-        out.write(top_markdown(document))
     else:
-        from keet.render.terminal.top import top_view
+        from keet.pages.top import top_page
 
-        out.show(lambda width: top_view(document, width))
+        out.show_page(lambda _: top_page(document), args.format)

@@ -78,9 +78,9 @@ def run(args: Namespace) -> int:
 
         out.write(json_text(verified))
     else:
-        from keet.render.terminal.verify import verify_view
+        from keet.pages.verify import verify_page
 
-        out.show(lambda _: verify_view(verified))
+        out.show_page(lambda _: verify_page(verified))
     return ExitCode.CHECK_FAILED if verified.is_wrong else ExitCode.DONE
 
 

@@ -17,6 +17,10 @@ def page_text(make: Callable[[Reader], Page], form: Format, width: int = 120) ->
         from keet.formats import markdown
 
         return markdown.markdown(make(markdown.reader()).blocks)
+    if form == "html":
+        from keet.formats.html import blocks as html
+
+        return html.html_page(make(html.reader()))
     from keet.formats import terminal
 
     return terminal.terminal_text(make(terminal.reader(width)).blocks, width)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 from keet.formatting import capitalized
 from keet.pages import blocks
 from keet.pages.blocks import Block, Cell, Look, Reader, Span, Words, spans
+from keet.pages.source_text import fence, longest_run
 from keet.safe_text import one_line
 
 WIDTH = 120
@@ -16,7 +17,6 @@ _CODE_SPAN = re.compile(r"`([^`]+)`")
 _MARKUP = re.compile(r"[\\`*\[\]<>|~$&]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 """Underscores inside of words are not emphasis, so they are not escaped."""
 _LINE_START = re.compile(r"^(\s*)([#+=-]|\d+(?=[.)]\s))")
-_BACKTICKS = re.compile(r"`+")
 _LAUNCH = re.compile(r"(?:\blaunch )?#(?=\d)")
 """`#3` would become a link to an issue."""
 _CODE_LOOKS = frozenset(("code", "name", "place"))
@@ -67,20 +67,9 @@ def _escaped_start(match: re.Match[str]) -> str:
 def code(text: str) -> str:
     """A name as a code span, with more backticks around it than it contains."""
     inside = one_line(text)
-    ticks = "`" * (_longest_run(inside) + 1)
+    ticks = "`" * (longest_run(inside) + 1)
     pad = " " if not inside.strip() or "`" in (inside[0], inside[-1]) else ""
     return f"{ticks}{pad}{inside}{pad}{ticks}" if inside else "(no name)"
-
-
-def fence(lines: Sequence[str], language: str = "") -> str:
-    """A code block with a fence that no line of the code can close."""
-    inert = [one_line(line.expandtabs(4)) for line in lines]
-    ticks = "`" * max(3, 1 + max(map(_longest_run, inert), default=0))
-    return "\n".join([f"{ticks}{language}", *inert, ticks])
-
-
-def _longest_run(text: str) -> int:
-    return max(map(len, _BACKTICKS.findall(text))) if "`" in text else 0
 
 
 def _words(words: Words, *, begins: bool = True) -> str:
@@ -98,7 +87,8 @@ def _span(span: Span, *, is_first: bool) -> str:
         return prose(span.text) if is_first else _inner(span.text)
     before, after = " " * (span.text[0] == " "), " " * (span.text[-1] == " ")
     if looks & _CODE_LOOKS:
-        return f"{before}{code(stripped)}{after}"
+        shown = f"[{code(stripped)}]({span.to})" if span.to.endswith(".md") else code(stripped)
+        return f"{before}{shown}{after}"
     mark = "**" if looks & _STRONG_LOOKS else "*"
     return f"{before}{mark}{_inner(stripped)}{mark}{after}"
 
@@ -114,8 +104,12 @@ def _dot(look: Look) -> str:
 
 
 def _heading(block: blocks.Heading) -> Iterator[str]:
+    """Without bold words in it, and with a capital letter."""
+    looks = [(span, {*span.look.split()} - _STRONG_LOOKS) for span in spans(block.words)]
+    words = _words([s._replace(look=" ".join(look)) for s, look in looks], begins=False)
     mark = f"{block.mark} " if block.mark else ""
-    yield f"{'#' * (block.level + 1)} {_dot(block.look)}{mark}{_words(block.words)}"
+    words = words if mark else capitalized(words)
+    yield f"{'#' * (block.level + 1)} {_dot(block.look)}{mark}{words}"
 
 
 def _paragraph(block: blocks.Text) -> Iterator[str]:
@@ -147,7 +141,8 @@ def _table(block: blocks.Table) -> Iterator[str]:
     head = [prose(block.columns[at].name) for at in shown]
     rule = ["---:" if block.columns[at].is_number else "---" for at in shown]
     rows = [
-        [_cell(row[at], block.columns[at]) for at in shown if at < len(row)] for row in block.rows
+        [_cell(row[at], block.columns[at]) for at in shown if at < len(row)]
+        for row in (*block.rows, *block.last)
     ]
     yield "\n".join(f"| {' | '.join(map(_piped, line))} |" for line in [head, rule, *rows])
     if block.caption:

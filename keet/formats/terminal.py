@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from keet.pages import blocks
@@ -94,7 +95,7 @@ def print_page(make: Callable[[Reader], Page], file: TextIO) -> None:
             emoji=False,
         )
         for part in _parts(page.blocks, width):
-            console.print(part)
+            console.print(part, crop=False)
     stream.flush()
 
 
@@ -108,9 +109,11 @@ def plain_lines(page: Sequence[Block], width: int) -> Iterator[str]:
 
         yield from markdown(page).splitlines(keepends=True)
         return
+    from rich.segment import Segment
+
     console = _plain_console(width)
     for part in _parts(page, width):
-        for line in console.render_lines(part, pad=False):
+        for line in Segment.split_lines(console.render(part)):
             yield "".join(one_line(segment.text) for segment in line).rstrip() + "\n"
 
 
@@ -145,7 +148,7 @@ def _kind(block: Block) -> type[Block]:
 
 
 def _style(look: Look) -> str:
-    return " ".join(filter(None, (_STYLES[word] for word in look.split())))
+    return " ".join(filter(None, (_STYLES.get(word) for word in look.split())))
 
 
 def _text(words: Words, look: Look = "", *, is_unbroken: bool = False) -> Text:
@@ -190,7 +193,8 @@ def _gap(_: blocks.Gap, __: int) -> Iterator[RenderableType]:
 
 
 def _heading(block: blocks.Heading, _: int) -> Iterator[RenderableType]:
-    yield _indented(_text(block.words, block.look), block.indent)
+    text = _text(block.words, block.look, is_unbroken=block.is_unbroken)
+    yield _indented(text, block.indent)
 
 
 def _paragraph(block: blocks.Text, _: int) -> Iterator[RenderableType]:
@@ -226,7 +230,7 @@ def _items(block: blocks.Items, _: int) -> Iterator[RenderableType]:
         grid.add_column(width=block.label_width, justify=justify, no_wrap=True)
     elif block.mark:
         grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
+    grid.add_column(overflow="ellipsis" if block.is_cut else "fold", no_wrap=block.is_cut)
     for number, item in enumerate(block.items):
         name = [block.name if not number else ""] if block.name else []
         before = [_text(item.label)] if any(i.label for i in block.items) else [_text(block.mark)]
@@ -245,6 +249,7 @@ def _table(block: blocks.Table, width: int) -> Iterator[RenderableType]:
         show_edge=False,
         pad_edge=False,
         padding=(0, 1) if block.is_ruled else (0, block.gap),
+        collapse_padding=not block.is_ruled,
         show_header=block.has_heading,
         header_style="bold" if block.is_ruled else "dim",
         caption=_text(block.caption, "muted italic") if block.caption else None,
@@ -260,16 +265,20 @@ def _table(block: blocks.Table, width: int) -> Iterator[RenderableType]:
             min_width=column.least,
             max_width=column.most,
         )
-    for row in block.rows:
-        table.add_row(*(_cell(row[at]) for at in shown if at < len(row)))
+        if column.bar:
+            table.add_column(no_wrap=True)
+    for row in (*block.rows, *block.last):
+        cells = (_cells(row[at], block.columns[at].bar) for at in shown if at < len(row))
+        table.add_row(*chain.from_iterable(cells))
     yield _indented(table, block.indent)
 
 
-def _cell(cell: Words | Cell) -> Text:
-    if not isinstance(cell, Cell):
-        return _text(cell)
-    below = Span(f"\n{blocks.plain(cell.below)}", "muted plain") if cell.below else ""
-    return _text((cell.words, below))
+def _cells(cell: Words | Cell, bar: int) -> Iterator[Text]:
+    """The cell, and the bar that follows it."""
+    words, below, _, share = cell if isinstance(cell, Cell) else Cell(cell)
+    yield _text((words, Span(f"\n{blocks.plain(below)}", "muted plain") if below else ""))
+    if bar:
+        yield _drawn(share, bar, "cyan") if share is not None else _text("")
 
 
 def _bars(block: blocks.Bars, _: int) -> Iterator[RenderableType]:

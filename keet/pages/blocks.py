@@ -15,14 +15,17 @@ Look: TypeAlias = str
 """How a text stands out, as words separated by blanks: `strong`, `muted`, `italic`, `underline`,
 `good`, `bad`, `warn`, `verdict` (Markdown has a coloured dot before it), `label` (the name of a
 row), `name` (of a kernel or file), `place` (in the source), `code`, `model` (what a model wrote),
-`plain` (not as the text around it)."""
+`badge` (in a box), `plain` (not as the text around it). Other words are classes in HTML."""
 
 
 class Span(NamedTuple):
     text: str
     look: Look = ""
     to: str = ""
-    """Anchor on the page that it leads to, in HTML."""
+    """Anchor on the page that it leads to, in HTML; in Markdown only a name is a link, and only
+    to a file (`x.md`)."""
+    tip: str = ""
+    """What HTML shows when it is pointed at: the full name of a kernel."""
 
 
 Words: TypeAlias = "str | Span | Sequence[Words]"
@@ -89,8 +92,10 @@ class Heading(Block):
     level: int = 1
     look: Look = "strong"
     mark: str = ""
-    """Before the words in Markdown and HTML, where they stand among texts of others."""
+    """Before the words in Markdown, where they stand among texts of others."""
     anchor: str = ""
+    is_unbroken: bool = False
+    """To be copied: the terminal may wrap it, but keet does not."""
 
 
 class Text(Block):
@@ -134,7 +139,11 @@ class Items(Block):
     label_width: int | None = None
     """Columns of the labels in a terminal; None: as wide as they are."""
     is_right: bool = False
-    """Whether labels are aligned at the right, in a terminal."""
+    """Whether labels are aligned at the right: amounts."""
+    is_cut: bool = False
+    """Whether each item has one line in a terminal, cut at its edge."""
+    kind: str = ""
+    """The class of its element in HTML, if not that of all lists."""
 
 
 class Column(NamedTuple):
@@ -149,6 +158,8 @@ class Column(NamedTuple):
     most: int | None = None
     """Characters in a terminal."""
     overflow: Literal["fold", "ellipsis"] = "fold"
+    bar: int = 0
+    """Characters of the bars in a terminal, for cells with a share."""
 
 
 class Cell(NamedTuple):
@@ -157,6 +168,8 @@ class Cell(NamedTuple):
     """A second line, muted; in Markdown in brackets."""
     value: float | str | None = None
     """What HTML sorts by, if not the text."""
+    share: float | None = None
+    """From 0 to 1: HTML draws a small bar of it, a terminal where the column has room for it."""
 
 
 class Table(Block):
@@ -171,6 +184,12 @@ class Table(Block):
     has_heading: bool = True
     gap: int = 2
     """Blanks between columns in a terminal, if it is not ruled."""
+    last: Sequence[Sequence[Words | Cell]] = ()
+    """Rows that stay at the end however it is sorted: sums, and what is not known."""
+    is_sortable: bool = True
+    """Whether HTML sorts it on a click."""
+    kind: str = ""
+    """The class of its element in HTML."""
 
 
 class Bar(NamedTuple):
@@ -206,6 +225,9 @@ class Code(Block):
     """Where the other lines are."""
     has_bar: bool = True
     """A vertical bar before the lines in a terminal, so that its end is visible."""
+    copied: str = ""
+    """Words of the button that copies it, in HTML."""
+    anchor: str = ""
 
 
 class Command(Block):
@@ -220,6 +242,13 @@ class Fold(Block):
     summary: Words
     blocks: Sequence[Block]
     is_open: bool = False
+    kind: str = "fold"
+    """The class of its element in HTML."""
+    anchor: str = ""
+    level: int = 0
+    """If the summary is a heading, its level."""
+    is_printed: bool = False
+    """Whether HTML opens it on paper."""
 
 
 class Part(Block):
@@ -229,6 +258,8 @@ class Part(Block):
     kind: str = ""
     """The class of its element in HTML."""
     anchor: str = ""
+    tag: Literal["section", "article", "aside", "div", ""] = ""
+    """Its element in HTML, if not a section with a heading, or else a div."""
 
 
 class Figure(Block):
@@ -246,6 +277,8 @@ class Page(Block):
     """In the bar of an HTML page."""
     links: Sequence[tuple[str, str]] = ()
     """Anchors and words of the bar."""
+    copies: tuple[str, str] | None = None
+    """An anchor whose text a button in the bar copies, and the words of the button."""
 
 
 class Reader(NamedTuple):

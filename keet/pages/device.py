@@ -1,8 +1,10 @@
-"""A GPU in a few words: its name, compute capability and number of SMs."""
+"""What was profiled, in a few words: the GPU, and launches, ranges or graphs."""
 
 from __future__ import annotations
 
-from keet.profile import Device
+from collections.abc import Sequence
+
+from keet.profile import Device, Launch, Workload
 
 
 def describe_device(device: Device) -> str:
@@ -13,3 +15,30 @@ def describe_device(device: Device) -> str:
     ]
     known = ", ".join(part for part in details if part)
     return f"{name} ({known})" if known else name
+
+
+def captured_text(created: str) -> str:
+    """`2026-11-15 08:50 UTC`."""
+    return f"{created[:16].replace('T', ' ')} UTC"
+
+
+_NOUNS = {
+    Workload.KERNEL: ("launch", "launches"),
+    Workload.RANGE: ("range", "ranges"),
+    Workload.GRAPH: ("graph", "graphs"),
+    Workload.CMDLIST: ("command list", "command lists"),
+}
+_MIXED = "launches, ranges and graphs"
+
+
+def workload_noun(launch: Launch) -> str:
+    return _NOUNS[launch.workload][0]
+
+
+def workload_count(launches: Sequence[Launch]) -> str:
+    """`1 range`, `150 launches`."""
+    kinds = {launch.workload for launch in launches}
+    if len(kinds) != 1:
+        return f"{len(launches):,} {_MIXED if kinds else 'launches'}"
+    one, several = _NOUNS[kinds.pop()]
+    return f"{len(launches):,} {one if len(launches) == 1 else several}"

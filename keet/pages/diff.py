@@ -7,7 +7,9 @@ from itertools import groupby
 from pathlib import PurePath
 from typing import Any
 
+from keet.analysis.source_lines import find_hotspots
 from keet.comparison.causes.attribution import Attribution
+from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.caveat import Caveat
 from keet.comparison.result import Difference, Gate, PairDifference
 from keet.comparison.sentences import (
@@ -17,13 +19,19 @@ from keet.comparison.sentences import (
     headline_parts,
     how_paired,
     limits,
+    noise_text,
+    not_compared_text,
     nothing_next,
     span_text,
     unprofiled_text,
 )
 from keet.comparison.sides import Side
+from keet.diagnosis.finding import Finding
+from keet.explanation.explanation_types import LaunchExplanation
+from keet.explanation.gain_texts import forecast_text
 from keet.findings import findings
-from keet.formatting import capitalized, share_cell
+from keet.formatting import capitalized, shape_text, share_cell, times_text
+from keet.pages.anchors import Anchors
 from keet.pages.blocks import (
     Block,
     Cell,
@@ -36,6 +44,7 @@ from keet.pages.blocks import (
     Items,
     Notice,
     Page,
+    Part,
     Reader,
     Span,
     Table,
@@ -43,11 +52,22 @@ from keet.pages.blocks import (
     Words,
     joined,
 )
-from keet.pages.device import describe_device
+from keet.pages.device import captured_text, describe_device
+from keet.pages.figures import AccountsFigure, EvidenceFigure, SidesFigure
+from keet.profile import Absent, Launch
+from keet.profile.names import file_name
+from keet.safe_text import one_line, shortened
+from keet.units import format_number
 from keet.version import __version__
 
 ROWS = 20
-"""Kernels in the table; the others are only counted."""
+"""Kernels in the table of a terminal and of Markdown; the others are only counted."""
+_CAVEATS = 6
+"""Reasons about comparability that are not folded."""
+_LONG, _LONGEST_WHY = 40, 200
+"""Characters of a name in a bar, and of a reason in a table."""
+_WIDE = 200
+"""Columns from which a table says why."""
 _LOOKS = {
     "faster": "verdict good",
     "slower": "verdict bad",
@@ -76,37 +96,293 @@ _MAIN_REASON = 0.5
 
 
 def diff_page(
-    difference: Difference, _: Reader, top: int, shown: Sequence[PairDifference] | None = None
+    difference: Difference, reader: Reader, top: int, shown: Sequence[PairDifference] | None = None
 ) -> Page:
     """`top`: kernels printed in full. `shown`: the kernels to print, for a tool with pages."""
-    return Page([*_blocks(difference, top, shown)])
+    writer = _Writer(difference, reader, Anchors(), top, shown)
+    names = (one_line(file_name(side_name(side))) for side in difference.sides)
+    short = " → ".join(n if len(n) <= _LONG else f"…{n[1 - _LONG :]}" for n in names)
+    title = f"{headline_parts(difference)[0]}: {short}"
+    return Page([*writer.blocks()], title, short, [*writer.links()])
 
 
-def _blocks(
-    difference: Difference, top: int, shown: Sequence[PairDifference] | None
-) -> Iterator[Block]:
-    words: Words
-    words, remedy = headline_parts(difference)
-    look = _LOOKS[difference.verdict.word]
-    if gate := difference.gate:  # its result comes first
-        words = (gate.verdict, "; ", words)
-        look = "verdict bad" if gate.failed else "verdict good"
-    yield Heading(words, look=look, mark="keet:")
-    devices = {d: None for run in difference.sides[1].captures for d in run.profile.devices}
-    sides = joined((Span(side_name(side), "name") for side in difference.sides), " → ")
-    yield Text((sides, f" on {', '.join(map(describe_device, devices))}"))
-    about = (remedy, basis_text(difference), span_text(difference))
-    yield from (Text(each) for each in about if each)
-    if gate:
-        yield from _gate(gate)
-    for caveat in difference.all_caveats:
-        yield Notice(caveat_text(caveat), _SEVERITY[caveat.severity][1])
-    if difference.rows > 1:
-        yield from (Gap(), _table(difference, shown))
-    in_full = pairs_in_full(difference.pairs if shown is None else shown, top)
-    for pair in in_full:
-        yield from (Gap(), *_pair(pair, alone=is_alone(difference)))
-    yield from (Gap(), *_closing(difference, in_full))
+def diff_part(difference: Difference, reader: Reader, top: int, anchors: Anchors) -> Part:
+    """The same as a part of another page, as in `explain --against`."""
+    anchor = anchors.top("diff")
+    writer = _Writer(difference, reader, Anchors(anchor), top)
+    return Part([Heading("What changed", 2, only=("html",)), *writer.blocks()], anchor=anchor)
+
+
+class _Writer:
+    """Writes the parts of the page, which share anchors and what is shown in full."""
+
+    def __init__(
+        self,
+        difference: Difference,
+        reader: Reader,
+        anchors: Anchors,
+        top: int,
+        shown: Sequence[PairDifference] | None = None,
+    ) -> None:
+        self.difference, self.anchors, self.shown = difference, anchors, shown
+        self.level = 3 if anchors.top("") else 1
+        """Of the first heading: lower in a part of another page."""
+        self.is_html = reader.format == "html"
+        """A long page has its answer at the top, and room for more of it; of a terminal, one sees
+        the last lines."""
+        self.most = reader.rows if self.is_html else ROWS
+        self.numbers = {id(pair): number for number, pair in enumerate(difference.pairs)}
+        self.lines: dict[int, tuple[Anchors, Anchors]] = {}
+        """Of source lines before and after, by pair."""
+        self.in_full = pairs_in_full(difference.pairs if shown is None else shown, top)
+
+    def links(self) -> Iterator[tuple[str, str]]:
+        if self.difference.rows > 1:
+            yield self.anchors.top("kernels"), "Kernels"
+        for pair in self.in_full:
+            name = one_line(pair.kernel)
+            yield self._anchor(pair), name if len(name) <= _LONG else f"{name[: _LONG - 1]}…"
+        yield self.anchors.top("sides"), "The two reports"
+
+    def _anchor(self, pair: PairDifference) -> str:
+        return self.anchors.top(f"pair-{self.numbers[id(pair)]}")
+
+    def blocks(self) -> Iterator[Block]:
+        difference = self.difference
+        word = _LOOKS[difference.verdict.word].removeprefix("verdict").strip()
+        yield Part([*self._answer()], f"panel diff-answer {word}".strip())
+        if difference.rows > 1:
+            yield from (Gap(), Part([*self._kernels()], anchor=self.anchors.top("kernels")))
+        for pair in self.in_full:
+            yield from (Gap(), Part([*self._pair(pair)], "pair", self._anchor(pair)))
+        if self.is_html:
+            reports = [*_reports(difference, self.in_full, self.level + 1)]
+            yield Part(reports, anchor=self.anchors.top("sides"))
+        else:
+            yield from (Gap(), *self._next())
+        rows = [each for pair in self.in_full for each in pair.attribution]
+        estimates = ""
+        if any(each.percent and each.kind == "cause" for each in rows):
+            estimates = " The percentages of causes (why) are estimates, each taken on its own."
+        yield Foot(f"keet {__version__}: {verified_text(difference)}.{estimates}")
+
+    # --- the answer
+
+    def _answer(self) -> Iterator[Block]:
+        difference = self.difference
+        words: Words
+        words, remedy = headline_parts(difference)
+        look = _LOOKS[difference.verdict.word]
+        if gate := difference.gate:  # its result comes first
+            words = (gate.verdict, "; ", words)
+            look = "verdict bad" if gate.failed else "verdict good"
+        yield Heading(words, self.level, look=look, mark="keet:")
+        devices = {d: None for run in difference.sides[1].captures for d in run.profile.devices}
+        sides = joined((Span(side_name(side), "name path") for side in difference.sides), " → ")
+        yield Text((sides, f" on {', '.join(map(describe_device, devices))}"))
+        about = (remedy, basis_text(difference), span_text(difference))
+        yield from (Text(each) for each in about if each)
+        if gate:
+            yield from _gate(gate)
+        yield from self._caveats()
+        if self.is_html:
+            yield Items([*self._why(), *self._step(), *self._sound()])
+
+    def _caveats(self) -> Iterator[Block]:
+        """The most serious ones first; if there are many, the others are folded."""
+        ranks = [*_SEVERITY]
+        ranked = sorted(self.difference.all_caveats, key=lambda each: ranks.index(each.severity))
+        notices = [Notice(caveat_text(each), _SEVERITY[each.severity][1]) for each in ranked]
+        yield from notices[:_CAVEATS]
+        if rest := notices[_CAVEATS:]:
+            yield Fold(f"{len(rest)} more", rest, is_printed=True)
+
+    def _why(self) -> Iterator[Item]:
+        """Of the pair that changed most."""
+        for pair in self.in_full[:1]:
+            named = (Span(pair.kernel, "mono", self._anchor(pair)), ": ")
+            whose = named if len(self.difference.pairs) > 1 else ()
+            where = _leading_line(pair)
+            for word, found in (("Why", main_reasons(pair)), ("Where", [where] if where else [])):
+                told = [(self._said(each, pair), _share_of_change(each)) for each in found]
+                if told:
+                    yield Item((whose, joined(told, "; ")), word)
+            if pair.limiter:
+                one, other = pair.limiter
+                both = f"{one}, before and after" if one == other else f"{one} → {other}"
+                yield Item((whose, both), "Limited by")
+
+    def _sound(self) -> Iterator[Item]:
+        if not self.difference.all_caveats:
+            yield Item("yes: keet found nothing that weakens the comparison", "Comparable")
+        if left := not_compared_text(self.difference):
+            yield Item(left, "Not compared")
+        if noise := noise_text(self.difference):
+            yield Item(noise, "Noise")
+
+    def _step(self) -> Iterator[Item]:
+        """What to do next."""
+        step, share = self.difference.next, unprofiled_text(self.difference)
+        text = step.text if step else nothing_next(self.difference)
+        yield Item((f"{share}. " if share else "", text), "Next")
+        if step:
+            yield Item(Span(step.action, "strong"), "Do")
+
+    def _next(self) -> Iterator[Block]:
+        if share := unprofiled_text(self.difference):
+            yield Text(f"{share}.")
+        step = self.difference.next
+        text = step.text if step else nothing_next(self.difference)
+        yield Text((Span("Next: ", "strong"), text))
+        if step:
+            yield Text((Span("→ ", "strong"), step.action), indent=2)
+
+    # --- all kernels
+
+    def _kernels(self) -> Iterator[Block]:
+        difference, shown = self.difference, self.shown
+        has_launches = difference.verdict.basis == "run"
+        columns = [
+            Column("#"),
+            Column("→ #"),
+            Column("Kernel", look="name"),
+            *([Column("Launches", is_number=True)] if has_launches else []),
+            *(Column(capitalized(each), is_number=True) for each in time_headings(difference)),
+            Column("Change", is_number=True),
+            Column("Noise", is_number=True, wide=110),
+            Column("Limited by", wide=100),
+            Column("Why", wide=_WIDE),
+        ]
+        pairs = difference.pairs if shown is None else shown
+        if shown is None and self.most and len(pairs) > self.most:  # those with most time
+            pairs = sorted(pairs, key=_longest_first)[: self.most]
+        rows = [self._row(pair) for pair in pairs]
+        last: list[list[Words | Cell]] = []
+        if rest := difference.not_profiled:
+            times = map(str, rest.time.evidence)
+            blank = [""] if has_launches else []
+            last.append(["", "", Cell(Span(NOT_PROFILED, "plain")), *blank, *times])
+        more = len(difference.pairs) - len(rows) if shown is None else 0
+        caption = f"and {more:,} more kernels, which take less time" if more > 0 else ""
+        yield Heading("Kernels", self.level + 1, only=("html",))
+        name = "Kernels before and after"
+        yield Table(columns, rows, caption, name, last=last, kind="kernels")
+        changed = len(pairs_in_full(difference.pairs, len(difference.pairs)))
+        if self.is_html and len(self.in_full) < changed:
+            yield Text(
+                f"{len(self.in_full)} of {changed} kernels that changed are described in full "
+                f"below; --top {changed} describes all.",
+                "muted",
+            )
+
+    def _row(self, pair: PairDifference) -> list[Words | Cell]:
+        word = pair.verdict.word if pair.on_both else "unchanged"
+        before, after = shown_times(pair)
+        timing, is_linked = pair.timing, any(pair is each for each in self.in_full)
+        why = "; ".join(each.what for each in main_reasons(pair))
+        return [
+            numbers_of(pair.before),
+            numbers_of(pair.after),
+            Cell(Span(pair.kernel, "name", self._anchor(pair)) if is_linked else pair.kernel),
+            *launch_cells(pair),
+            Cell(before, value=_rounded(timing.before)),
+            Cell(after, value=_rounded(timing.after)),
+            Cell(Span(change_of(pair), _LOOKS[word]), value=_rounded(-timing.saved)),
+            share_cell(pair.verdict.noise) if pair.on_both else "",
+            " → ".join(dict.fromkeys(pair.limiter or ())),
+            shortened(one_line(why), _LONGEST_WHY) if self.is_html else why,
+        ]
+
+    # --- a pair
+
+    def _pair(self, pair: PairDifference) -> Iterator[Block]:
+        """If there is only one kernel, its times are already in the heading."""
+        anchor, level = self._anchor(pair), self.level + 2
+        summary = limits(pair) if is_alone(self.difference) else pair.verdict.headline
+        words = (Span(pair.kernel, "name"), f": {summary}" if summary else "")
+        yield Heading(words, self.level + 1, "")
+        if how := how_paired(pair):
+            yield Text(how, "muted", indent=2)
+        columns = [
+            Part([Heading(heading, level, only=("html",)), *blocks])
+            for heading, blocks in (
+                ("What accounts for the change", [*self._attributions(pair)]),
+                ("Findings", [*self._findings(pair)]),
+            )
+            if blocks
+        ]
+        if columns:
+            yield Part(columns, "two")
+        if not self.is_html:
+            return
+        if pair.account:
+            heading = Heading("Where the time goes, before and after", level)
+            yield Part([heading, AccountsFigure(pair.account)], tag="div")
+        if all(pair.weighted):
+            yield SidesFigure(*pair.weighted, self._lines(pair), level)
+        parts = (part for outer in pair.account for part in (outer, *outer.children))
+        cited = (*pair.cited, *(piece for part in parts for piece in part.evidence))
+        yield EvidenceFigure(cited, self.difference.evidence.values(), f"{anchor}-evidence")
+
+    def _lines(self, pair: PairDifference) -> tuple[Anchors, Anchors]:
+        anchor = self._anchor(pair)
+        sides = Anchors(f"{anchor}-before"), Anchors(f"{anchor}-after")
+        return self.lines.setdefault(id(pair), sides)
+
+    def _attributions(self, pair: PairDifference) -> Iterator[Block]:
+        if shares := _shares_text(pair):
+            views = " The groups are views of that same time, so they do not add up."
+            yield Text(shares + (views if self.is_html else ""), "muted", indent=2)
+        rows = [
+            (kind, Items([self._attribution(x, pair) for x in group], _KINDS[kind], **_LABELS))
+            for kind, group in groupby(pair.attribution, key=lambda each: each.kind)
+        ]
+        yield from (items for kind, items in rows if kind not in _FOLDED)
+        if folded := [items for kind, items in rows if kind in _FOLDED]:
+            yield Fold("Units, which overlap, and counters", folded, is_printed=True)
+
+    def _attribution(self, each: Attribution, pair: PairDifference) -> Item:
+        share = Span(f"{each.percent:.0f}", "strong") if each.percent else " "
+        return Item(self._said(each, pair), share)
+
+    def _said(self, each: Attribution, pair: PairDifference) -> Words:
+        """With a link to its line on the side where it costs more, and the code of that line."""
+        sides = zip((0, 1), (each.before, each.after), each.evidence)
+        for which, place, _ in sorted(sides, key=lambda told: -float(told[2].value)):
+            if place and each.where and each.what.startswith(each.where) and all(pair.weighted):
+                launch = pair.weighted[which][0].explanation.launch.id
+                to = self._lines(pair)[which].line(launch, *place)
+                said: Words = (Span(each.where, to=to), each.what.removeprefix(each.where))
+                break
+        else:
+            said = each.what
+        counts = " → ".join(f"{count:,}" for count in each.samples or ())
+        samples = Span(f" ({counts} samples)", "muted") if counts and self.is_html else ""
+        return (said, samples, Span(f"  {each.code}", "code italic") if each.code else "")
+
+    def _findings(self, pair: PairDifference) -> Iterator[Block]:
+        """In words; with more room, each with its gain on the sides that have it."""
+        looks = {"fixed": "good", "now reported": "bad", "remaining": "warn"}
+        if not self.is_html:
+            if words := finding_words(pair):
+                texts = [
+                    (Span(f"{word}: ", looks.get(word, "muted").replace("warn", "muted")), ids)
+                    for word, ids in words
+                ]
+                yield Items([Item(joined(texts, "; "))], "findings", mark="")
+            return
+        if forecast := _forecast_and_gain(pair):
+            yield Text(forecast)
+        groups = (("fixed", pair.fixed), ("now reported", pair.new), ("remaining", pair.remaining),
+                  ("not known for both sides", pair.unknown))  # fmt: skip
+        items: list[Item] = []
+        for word, ids in groups:
+            for each in ids:
+                badge = Span(word, f"badge {looks.get(word, '')}")
+                items.append(Item((badge, " ", Span(findings()[each].label, "strong"))))
+                items += [Item(words, depth=1) for words in _gains(pair, each, word)]
+        if items:
+            yield Items(items, kind="outcome")
 
 
 def _gate(gate: Gate) -> Iterator[Block]:
@@ -116,69 +392,26 @@ def _gate(gate: Gate) -> Iterator[Block]:
         yield Items(items, indent=2)
 
 
-def _table(difference: Difference, shown: Sequence[PairDifference] | None) -> Table:
-    has_launches = difference.verdict.basis == "run"
-    columns = [
-        Column("#"),
-        Column("→ #"),
-        Column("Kernel", look="name"),
-        *([Column("Launches", is_number=True)] if has_launches else []),
-        *(Column(capitalized(each), is_number=True) for each in time_headings(difference)),
-        Column("Change", is_number=True),
-        Column("Noise", is_number=True, wide=110),
-        Column("Limited by", wide=100),
-    ]
-    rows = [_row(pair) for pair in (difference.pairs[:ROWS] if shown is None else shown)]
-    if rest := difference.not_profiled:
-        times = map(str, rest.time.evidence)
-        blank = [""] if has_launches else []
-        rows.append(["", "", Cell(Span(NOT_PROFILED, "plain")), *blank, *times])
-    more = len(difference.pairs) - ROWS if shown is None else 0
-    caption = f"and {more} more kernels" if more > 0 else ""
-    return Table(columns, rows, caption, "Kernels before and after")
+def _longest_first(pair: PairDifference) -> float:
+    return -max(pair.timing.before or 0.0, pair.timing.after or 0.0)
 
 
-def _row(pair: PairDifference) -> list[Words | Cell]:
-    word = pair.verdict.word if pair.on_both else "unchanged"
-    return [
-        numbers_of(pair.before),
-        numbers_of(pair.after),
-        pair.kernel,
-        *launch_cells(pair),
-        *shown_times(pair),
-        Span(change_of(pair), _LOOKS[word]),
-        share_cell(pair.verdict.noise) if pair.on_both else "",
-        " → ".join(dict.fromkeys(pair.limiter or ())),
-    ]
+def _rounded(ns: float | None) -> str:
+    return "" if ns is None else f"{ns:.0f}"
 
 
-def _pair(pair: PairDifference, *, alone: bool) -> Iterator[Block]:
-    """If there is only one kernel, its times are already in the heading."""
-    summary = limits(pair) if alone else pair.verdict.headline
-    yield Heading((Span(pair.kernel, "name"), f": {summary}" if summary else ""), 2, "")
-    if how := how_paired(pair):
-        yield Text(how, "muted", indent=2)
-    if shares := _shares_text(pair):
-        yield Text(shares, "muted", indent=2)
-    rows = [
-        (kind, Items([_attribution(each) for each in group], _KINDS[kind], **_LABELS))
-        for kind, group in groupby(pair.attribution, key=lambda each: each.kind)
-    ]
-    yield from (items for kind, items in rows if kind not in _FOLDED)
-    if folded := [items for kind, items in rows if kind in _FOLDED]:
-        yield Fold("Units and counters", folded)
-    if words := finding_words(pair):
-        looks = {"fixed": "good", "now reported": "bad"}
-        texts = [(Span(f"{word}: ", looks.get(word, "muted")), ids) for word, ids in words]
-        yield Items([Item(joined(texts, "; "))], "findings", mark="")
+def _share_of_change(each: Attribution) -> str:
+    return f" ({each.percent:.0f} of the change)" if each.percent else ""
+
+
+def _leading_line(pair: PairDifference) -> Attribution | None:
+    """At the end of a function, finished warps wait for their stores: another line says more."""
+    lines = [each for each in pair.attribution if each.kind == "line"]
+    telling = (each for each in lines if not (each.code or "").startswith("}"))
+    return next(telling, next(iter(lines), None))
 
 
 _LABELS: Mapping[str, Any] = {"label_width": 5, "is_right": True, "mark": ""}
-
-
-def _attribution(each: Attribution) -> Item:
-    share = Span(f"{each.percent:.0f}", "strong") if each.percent else " "
-    return Item((each.what, Span(f"  {each.code}", "code italic") if each.code else ""), share)
 
 
 def _shares_text(pair: PairDifference) -> str:
@@ -193,18 +426,118 @@ def _shares_text(pair: PairDifference) -> str:
     return f"Percentages are shares of the time {word} in this kernel{negative}."
 
 
-def _closing(difference: Difference, in_full: Sequence[PairDifference]) -> Iterator[Block]:
-    if share := unprofiled_text(difference):
-        yield Text(f"{share}.")
-    step = difference.next
-    yield Text((Span("Next: ", "strong"), step.text if step else nothing_next(difference)))
-    if step:
-        yield Text((Span("→ ", "strong"), step.action), indent=2)
-    rows = [each for pair in in_full for each in pair.attribution]
-    estimates = ""
-    if any(each.percent and each.kind == "cause" for each in rows):
-        estimates = " The percentages of causes (why) are estimates, each taken on its own."
-    yield Foot(f"keet {__version__}: {verified_text(difference)}.{estimates}")
+# --- what became of the findings
+
+
+def _forecast_and_gain(pair: PairDifference) -> str:
+    """What was forecast for the findings that were fixed, against what was measured."""
+    raised = [(each, _raised(pair.weighted[0], each)) for each in pair.fixed]
+    told = [
+        f"{findings()[name].label} {times_text(found[1].forecast.likely)}"
+        for name, found in raised
+        if found
+    ]
+    if not told or pair.speedup is None or pair.verdict.word != "faster":
+        return ""
+    measured = pair.verdict.headline.partition(":")[0]
+    together = "" if len(told) == 1 else ", each on its own"
+    return (
+        f"Forecast before for what is fixed: {', '.join(told)}{together}. Measured, with all "
+        f"changes of the code together: {measured}."
+    )
+
+
+def _gains(pair: PairDifference, finding_id: str, word: str) -> Iterator[Words]:
+    """The gain on each side, and the advice for a finding that is still there."""
+    lacking = {"fixed": "after", "now reported": "before"}.get(word)
+    for side, launches in zip(("before", "after"), pair.weighted):
+        if side == lacking or not (raised := _raised(launches, finding_id)):
+            continue
+        each, finding = raised
+        replay = " under replay" if each.replay else ""
+        gain = f"{forecast_text(finding, each.view.ledger)}{replay}"
+        sure = finding.cause_certainty
+        yield Span(f"{side}: fixing it{finding.here}: {gain}, cause {sure}", "muted")
+        if side == "after":
+            yield (Span("Do: ", "strong"), finding.action)
+
+
+def _raised(
+    launches: Sequence[WeightedLaunch], finding_id: str
+) -> tuple[LaunchExplanation, Finding] | None:
+    """Of the launch that takes longest among those that have it."""
+    ranked = sorted(launches, key=lambda each: -(each.time or 0.0))
+    told = (each.explanation for each in ranked)
+    found = ((each, f) for each in told for f in (*each.findings, *each.minor))
+    return next(((each, f) for each, f in found if f.id == finding_id), None)
+
+
+# --- how the two sides were captured
+
+
+def _reports(
+    difference: Difference, pairs: Sequence[PairDifference], level: int
+) -> Iterator[Block]:
+    yield Heading("The two reports", level)
+    yield _facts_table([_facts_of(side) for side in difference.sides], "Reports")
+    for pair in pairs:
+        typical = pair.pairing.typical
+        yield Heading(("Launch of ", Span(pair.kernel, "name")), level + 1)
+        yield _facts_table([_launch_facts(side) for side in typical], f"Launch of {pair.kernel}")
+    commands = [
+        Item(Span(line, "code break"), word)
+        for word, side in zip(("Before", "After"), difference.sides)
+        if (line := side.first.profile.provenance.command_line)
+    ]
+    if commands:
+        yield Fold("ncu's command lines", [Items(commands)])
+
+
+def _facts_table(sides: Sequence[Mapping[str, str]], name: str) -> Table:
+    names = dict.fromkeys(name for facts in sides for name in facts)
+    rows = [[each, *(facts.get(each, "not recorded") for facts in sides)] for each in names]
+    columns = [
+        Column("Fact", look="label"),
+        Column("Before", look="break"),
+        Column("After", look="break"),
+    ]
+    return Table(columns, rows, name=name, kind="captures", is_sortable=False)
+
+
+def _facts_of(side: Side) -> dict[str, str]:
+    profile, runs = side.first.profile, side.captures
+    origin, count = profile.provenance, len(side.first.launches)
+    devices = dict.fromkeys(describe_device(d) for run in runs for d in run.profile.devices)
+    texts = {
+        "Report": ", ".join(run.profile.provenance.path for run in runs),
+        "GPU": ", ".join(devices),
+        "Launches": f"{count} of {len(profile.launches)}" if side.first.partial else f"{count}",
+        "Captured": captured_text(origin.created) if origin.created else None,
+        "ncu": origin.ncu_version,
+        "CUDA": origin.cuda_version,
+        "Driver": origin.driver_version,
+        "Notes": "; ".join(note for run in runs for note in run.profile.provenance.notes),
+    }
+    return {name: text for name, text in texts.items() if text}
+
+
+def _launch_facts(launches: Sequence[Launch]) -> dict[str, str]:
+    """For repetitions, of the representative launch; of fused kernels, one after the other."""
+    told: list[dict[str, str]] = []
+    for launch in launches:
+        registers, hotspots = launch.get("registers_per_thread"), find_hotspots(launch)
+        samples = ""
+        if not isinstance(hotspots, Absent) and hotspots.ranked_by == "samples":
+            samples = f"{hotspots.total:,}"
+        told.append({
+            "Grid": shape_text(launch.grid, ""),
+            "Block": shape_text(launch.block, ""),
+            "Registers per thread": format_number(registers.value) if registers else "",
+            "SM clock": str(launch.get("sm_frequency") or ""),
+            "Warp samples": samples,
+        })  # fmt: skip
+    names = dict.fromkeys(name for facts in told for name, text in facts.items() if text)
+    return {name: ", ".join(facts[name] or "not recorded" for facts in told) for name in names}
 
 
 # --- words that other formats and the notebook share

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from keet.errors import UsageError
 from keet.serve.arguments import DiffArguments, VerifyArguments
-from keet.serve.calls import ToolCall, ToolReply, page_fields, page_of, view_text, with_text
+from keet.serve.calls import WIDTH, ToolCall, ToolReply, page_fields, page_of, with_text
 from keet.serve.name_patterns import selected_launches
 from keet.serve.report_cache import OpenReport, ReportCache
 from keet.serve.results import DiffToolResult, PairResult, VerifyToolResult
@@ -119,7 +119,8 @@ def verify(cache: ReportCache, asked: VerifyArguments, call: ToolCall) -> ToolRe
 
 def _verified(reports: Sequence[OpenReport], asked: VerifyArguments, call: ToolCall) -> ToolReply:
     from keet.comparison.verify_values import verify_against
-    from keet.render.terminal.verify import verify_view
+    from keet.formats import page_text
+    from keet.pages.verify import verify_page
 
     call.begin("checking the text")
     profiles = [report.profile for report in reports]
@@ -144,7 +145,9 @@ def _verified(reports: Sequence[OpenReport], asked: VerifyArguments, call: ToolC
         for check, sentence in checks[asked.offset : asked.offset + count]:
             on_page.setdefault(sentence, set()).add(check.start)
         here = [_cropped(sentence, starts) for sentence, starts in on_page.items()]
-        return view_text(verify_view(verified, shown=here, advice=_ADVICE))
+        return page_text(
+            lambda _: verify_page(verified, shown=here, advice=_ADVICE), "terminal", WIDTH
+        )
 
     page, text, end = with_text(page, "check", text_of)
     result = VerifyToolResult(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from keet.documents.document import numbers_in
@@ -51,8 +52,9 @@ def explain(cache: ReportCache, asked: ExplainArguments, call: ToolCall) -> Tool
 
 def _reply(name: str, asked: ExplainArguments, explanation: Explanation) -> ToolReply:
     from keet.explanation.program import program_of
-    from keet.render.common.program import shown_launches
-    from keet.render.markdown.explain import page_markdown
+    from keet.formats import page_text
+    from keet.pages.explain import explain_part, plans_of
+    from keet.pages.program import shown_launches
 
     program = program_of(explanation)
     everything = asked.launch is not None or asked.kernel is not None
@@ -67,8 +69,15 @@ def _reply(name: str, asked: ExplainArguments, explanation: Explanation) -> Tool
     page = page_of(rows(), len(shown), asked.offset, _PER_PAGE)
 
     def text_of(count: int) -> str:
+        """In as much detail as there is room for."""
         here = shown[asked.offset : asked.offset + count]
-        return page_markdown(explanation, here, _ROOM, is_first=not asked.offset)
+        text = ""
+        for plan in plans_of(len(here)):
+            make = partial(explain_part, explanation, here, plan, is_first=not asked.offset)
+            text = page_text(make, "markdown")
+            if len(text) <= _ROOM:
+                break
+        return text
 
     page, text, end = with_text(page, "launch", text_of, "launches")
     hidden = _hidden(len(explanation.asked) - len(shown))
@@ -148,7 +157,7 @@ def _time(each: LaunchExplanation) -> Iterator[TimeRow]:
 
 
 def _code(each: LaunchExplanation) -> Iterator[CodeLine]:
-    from keet.render.common.source_text import source_lines
+    from keet.analysis.examined import source_lines
 
     lines = source_lines(each.launch)
     places = ((place.file, place.line) for found in each.findings for place in found.places)
@@ -173,7 +182,7 @@ _CAUSES = 5
 
 def context(cache: ReportCache, asked: ContextArguments, call: ToolCall) -> ToolReply:
     from keet.explanation.capture_hints import caution_about
-    from keet.render.markdown.context import context_text
+    from keet.pages.context import context_text
 
     with cache.reading(asked.report, call, source=asked.source) as report:
         launches = selected_launches(report.profile, asked.launch, asked.kernel)

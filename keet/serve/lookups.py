@@ -54,8 +54,8 @@ def line(cache: ReportCache, asked: LineArguments, call: ToolCall) -> ToolReply:
 def _hottest(
     report: OpenReport, asked: LineArguments, launch: Launch, of: int, call: ToolCall
 ) -> ToolReply:
+    from keet.analysis.examined import examined
     from keet.analysis.source_lines import find_hotspots
-    from keet.render.common.hotspot_rows import examined
     from keet.render.terminal.hotspots import hotspots_view
 
     call.begin(f"analysing {launch.kernel}")
@@ -87,8 +87,8 @@ def _hottest(
 def _one_line(
     report: OpenReport, asked: LineArguments, launches: Sequence[Launch], call: ToolCall
 ) -> ToolReply:
-    from keet.render.common.hotspot_rows import examined
-    from keet.render.common.line_facts import with_line
+    from keet.analysis.examined import examined
+    from keet.analysis.line_facts import with_line
     from keet.render.terminal.hotspots_line import line_view, other_launches
 
     place, ranked = _place(asked.line or "", launches, call)
@@ -122,8 +122,8 @@ def _one_line(
 
 def _place(wanted: str, launches: Sequence[Launch], call: ToolCall) -> tuple[Location, list[Found]]:
     """The line, and the launches with code for it, most samples first."""
+    from keet.analysis.line_facts import NoSuchLine, place_of
     from keet.analysis.source_lines import find_hotspots
-    from keet.render.common.line_option import NoSuchLine, place_of
     from keet.render.terminal.hotspots_line import samples_at
 
     match = re.fullmatch(r"(.+):([0-9]{1,9})", wanted, re.DOTALL)
@@ -212,7 +212,8 @@ _SHORTER = Sentence(
 
 
 def metrics(cache: ReportCache, asked: MetricsArguments, call: ToolCall) -> ToolReply:
-    from keet.render.terminal.metrics import metrics_view
+    from keet.formats import page_text
+    from keet.pages.metrics import metrics_page
 
     with cache.reading(asked.report, call) as report:
         launches = selected_launches(report.profile, asked.launch, asked.kernel)
@@ -230,10 +231,13 @@ def metrics(cache: ReportCache, asked: MetricsArguments, call: ToolCall) -> Tool
         notes += [] if explain else [_SHORTER]
 
         def text_of(count: int) -> str:
-            view = metrics_view(
-                [replace(found, metrics=here[:count])], WIDTH, explain=explain, names=True
+            shown = [replace(found, metrics=here[:count])]
+            text = page_text(
+                lambda reader: metrics_page(shown, reader, explain=explain, names=True),
+                "terminal",
+                WIDTH,
             )
-            return "\n".join([*notes, view_text(view)])
+            return "\n".join([*notes, text])
 
         page, text, end = with_text(page, "metric", text_of)
         result = MetricsToolResult(
@@ -249,7 +253,7 @@ def metrics(cache: ReportCache, asked: MetricsArguments, call: ToolCall) -> Tool
 def _metrics(launch: Launch, pattern: str | None) -> MetricsLaunch:
     """As in `keet metrics`, but with a name pattern instead of a regular expression."""
     from keet.analysis.metric_table import launch_metrics
-    from keet.render.terminal.metrics import INTERNAL
+    from keet.pages.metrics import INTERNAL
 
     if pattern is None:
         return launch_metrics(launch)
@@ -282,21 +286,26 @@ def cases(_: ReportCache, asked: CasesArguments, call: ToolCall) -> ToolReply:
 
 def _case_list(entries: Sequence[CaseDocument], offset: int, count: int) -> str:
     """The text for `count` cases; its introduction is about all of them."""
-    from keet.render.terminal.cases import cases_view
+    from keet.formats import page_text
+    from keet.pages.cases import cases_page
 
     here = entries[offset : offset + count]
-    return view_text(cases_view(here, WIDTH, of=entries, in_full="call cases with case"))
+    how = "call cases with case"
+    return page_text(
+        lambda reader: cases_page(here, reader, of=entries, in_full=how), "terminal", WIDTH
+    )
 
 
 def _one_case(name: str) -> ToolReply:
-    from keet.render.terminal.cases import case_view
+    from keet.formats import page_text
+    from keet.pages.cases import case_page
 
     entries = casebook()
     found = [each for each in entries if name in (each.id, each.id.partition("/")[2])]
     if len(found) != 1:
         raise UsageError(f"case {quoted(name)}: {_no_case(name, found, entries)}")
     result = CasesToolResult(case=found[0], cases=[], total=1, offset=0, more=0, next_offset=None)
-    return ToolReply(result, view_text(case_view(found[0], WIDTH)))
+    return ToolReply(result, page_text(lambda _: case_page(found[0]), "terminal", WIDTH))
 
 
 def _no_case(name: str, found: Sequence[CaseDocument], entries: Sequence[CaseDocument]) -> str:

@@ -5,13 +5,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from keet.catalog.metrics_page import write
 from keet.explanation.casebook import finding_reference
 from keet.findings import findings
-from keet.render.markdown.finding_reference import finding_markdown, findings_markdown
+from keet.formats import page_text
+from keet.pages.blocks import Page, Reader
+from keet.pages.finding import finding_page, findings_page
 
 _INTRO = """\
 # Findings
@@ -27,15 +31,21 @@ modules in `keet/findings`; edit those.
 def pages() -> dict[str, str]:
     """Texts by path in docs/."""
     return {
-        "findings.md": _INTRO + findings_markdown("findings/{}.md"),
+        "findings.md": _INTRO + _markdown(lambda reader: findings_page(reader, "findings/{}.md")),
         **{f"findings/{finding}.md": _page(finding) for finding in findings()},
     }
 
 
 def _page(finding: str) -> str:
-    title, _, rest = finding_markdown(finding_reference(finding), "{}.md").partition("\n")
+    page = _markdown(lambda _: finding_page(finding_reference(finding), "{}.md"))
+    # The title of a file has one mark less than that of a text among others.
+    title, _, rest = re.sub(r"^#(?=#)", "", page, flags=re.MULTILINE).partition("\n")
     source = f"Part of [Findings](../findings.md), generated from `keet/findings/{finding}.py`."
     return f"{title}\n\n{source}\n{rest}"
+
+
+def _markdown(make: Callable[[Reader], Page]) -> str:
+    return page_text(make, "markdown")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from keet.analysis.limits import LEAST_KERNEL_NS, MAJORITY, SHORT_KERNEL_NS
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import MOST_REMOVED, TimeModel
 from keet.evidence import Evidence, Sentence
-from keet.profile import Workload
+from keet.profile import Launch, Workload
 from keet.units import Quantity
 
 BALANCED = Parameter(
@@ -525,3 +525,18 @@ def _given_warps(view: LaunchView, blocks: ResidentBlocks) -> Evidence | None:
     warps = math.ceil(float(block.value) / WARP) * min(each, float(blocks.fit.value))
     label = "warps that an SM with work gets at a time"
     return view.ledger.derived("warps_given", Quantity(warps, ""), label, grid, block, blocks.fit)
+
+
+def occupancy_limit(launch: Launch) -> str:
+    """The resource that allows the fewest blocks: `registers allow 2 blocks per SM`. Empty if all
+    warps fit, or if the report does not have the data."""
+    possible = launch.get("theoretical_occupancy_pct")
+    if not possible or possible.value >= 100:
+        return ""
+    found = {name: launch.get(metric) for name, metric in BLOCK_LIMITS.items()}
+    known: dict[str, Quantity] = {name: q for name, q in found.items() if q and q.value > 0}
+    if not known:
+        return ""
+    least = min(q.value for q in known.values())
+    names = " and ".join(name for name, q in known.items() if q.value == least)
+    return f"{names} allow {least:.0f} block{'' if least == 1 else 's'} per SM"

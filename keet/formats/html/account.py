@@ -18,8 +18,9 @@ from keet.explanation.explanation_types import LaunchExplanation
 from keet.formats.html.markup import NOTHING, Html, element, fragment
 from keet.formats.svg.markup import text_width
 from keet.formatting import capitalized, percent_text
-from keet.render.common.account import busiest_units, evidence_text, with_depth
-from keet.render.common.workload import workload_noun
+from keet.pages.device import workload_noun
+from keet.pages.figures import AccountFigure, AccountTree
+from keet.pages.launch import busiest_units, evidence_text, with_depth
 
 _MOST_ROWS = 16
 """Rows of the table. A judgement: all parts of 3 % and more of the launches looked at fit."""
@@ -165,6 +166,14 @@ def _first_step(words: str, segment: Segment, length: float) -> int | None:
 
 
 # --- of a launch
+
+
+def draw_account(block: AccountFigure) -> Html:
+    return account_figure(block.each)
+
+
+def draw_tree(block: AccountTree) -> Html | None:
+    return account_parts(block.each)
 
 
 def account_figure(each: LaunchExplanation) -> Html:

@@ -9,10 +9,10 @@ from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 from keet.documents.finding import Place
 from keet.evidence import Evidence
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.finding import FindingWriter
 from keet.formats.html.markup import Content, Html, element
 from keet.formats.html.prose import prose
+from keet.pages.anchors import Anchors
 from keet.profile import Absent
 from keet.safe_text import flat
 
@@ -87,13 +87,9 @@ def _action(finding: Finding, each: LaunchExplanation, anchors: Anchors) -> Cont
     """keet's advice, or the edit of a model that replaces it."""
     if each.model_explanation is None:
         return prose(finding.action)
-    from keet.render.common.model_explanation import (
-        edit_replaces_advice,
-        first_sentences,
-        leading_edit,
-    )
+    from keet.pages.model_words import edit_replaces_advice, first_sentences, ranked_edits
 
-    edit = leading_edit(each)
+    edit = next(iter(ranked_edits(each)), None)
     if edit is None or not edit_replaces_advice(each, finding.id):
         return prose(finding.action)
     target = anchors.launch(each.launch.id, "model")

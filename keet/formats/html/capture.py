@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from keet.analysis.capture.recapture import made_with, setting_of
 from keet.analysis.capture.report_document import profile_notes
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.clocks import clock_warning, range_text
 from keet.formats.html.markup import Content, Html, element, fragment
 from keet.ingest.ncu_rep.completeness import uncertain_count
-from keet.pages.device import describe_device
+from keet.pages.anchors import Anchors
+from keet.pages.device import captured_text, describe_device
+from keet.pages.explain import whose_text, without_code_text
+from keet.pages.figures import CaptureFigure
 from keet.profile import Launch, Origin, Profile, Provenance
-from keet.render.common.program import whose_text, without_code_text
 from keet.safe_text import one_line
 from keet.units import Quantity
 
@@ -37,6 +38,10 @@ _MEANINGS = {
 """What `ncu --help` says about each value. Other values are shown without an explanation."""
 _CLOCKS = {"SM clock": "sm_frequency", "DRAM clock": "dram_frequency"}
 _PASSES = "profiler__replayer_passes"
+
+
+def draw_capture(block: CaptureFigure) -> Html:
+    return capture_section(block.explanation, block.shown, block.anchors)
 
 
 def capture_section(
@@ -89,11 +94,6 @@ def _report(profile: Profile) -> Iterator[tuple[str, Content]]:
 def _bytes_of(file: Provenance | Origin) -> Content:
     size = str(Quantity(file.size, "byte"))
     return [f"{size}, SHA-256 ", element("code", file.sha256, class_="break")]
-
-
-def captured_text(created: str) -> str:
-    """`2026-11-15 08:50 UTC`."""
-    return f"{created[:16].replace('T', ' ')} UTC"
 
 
 def _controls(profile: Profile) -> Iterator[tuple[str, Content]]:

@@ -1,324 +1,577 @@
-"""`keet diff --format html`: the verdict, a table of kernels, and both sides of each pair."""
+"""Both sides of a pair: the accounts as bars on one scale, and the sources side by side."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from keet.comparison.causes.attribution import Attribution
-from keet.comparison.caveat import Caveat
-from keet.comparison.result import Difference, PairDifference
-from keet.comparison.sentences import (
-    NOT_PROFILED,
-    basis_text,
-    headline_parts,
-    noise_text,
-    not_compared_text,
-    nothing_next,
-    span_text,
-    unprofiled_text,
+from keet.analysis.code_names import function_start
+from keet.analysis.examined import source_line, source_lines
+from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
+from keet.comparison.causes.account_changes import PartChange
+from keet.comparison.causes.explained_pair import WeightedLaunch
+from keet.comparison.causes.line_changes import (
+    NONE_SEEN,
+    NOTHING,
+    SURE,
+    LineCost,
+    SideLines,
+    read_lines,
+    sampled_time,
 )
-from keet.formats.html.anchors import Anchors
+from keet.evidence import Evidence, Reference, Sentence, constant
+from keet.formats.html.account import OTHER, Segment, account_bar, kind_of, swatch
 from keet.formats.html.data_table import scrolling
-from keet.formats.html.diff_captures import captures
-from keet.formats.html.diff_pair import WORDS, Links, PairView, attribution_text, pair_view
-from keet.formats.html.markup import Content, Html, element, fragment, joined
-from keet.formats.html.page import bar, page
-from keet.formats.html.prose import prose
-from keet.formatting import capitalized, uncapitalized
-from keet.pages.diff import (
-    caveat_text,
-    change_of,
-    gate_notes,
-    launch_cells,
-    main_reasons,
-    numbers_of,
-    pairs_in_full,
-    shown_times,
-    side_name,
-    time_headings,
-    verified_text,
+from keet.formats.html.diff_rows import (
+    WHOLE_FILE,
+    AlignedRow,
+    FilePair,
+    FileSide,
+    RowBlock,
+    paired_files,
+    stretches,
 )
+from keet.formats.html.heat import heat_class
+from keet.formats.html.markup import Content, Html, element, fragment
+from keet.formatting import capitalized, percent_text, share_cell
+from keet.pages.anchors import Anchors
+from keet.pages.figures import AccountsFigure, SidesFigure
+from keet.pages.hotspots import hotspots_notes, waiting_for
+from keet.profile import Absent
 from keet.profile.names import file_name
 from keet.safe_text import one_line, shortened
-from keet.version import __version__
+from keet.units import Quantity
 
-_ROWS = 500
-"""Kernels in the table, those with most time first: with so many, a page stays below 6 MB."""
-_REASONS = 6
-"""Reasons about comparability that are visible without opening the list."""
-_SEVERITIES = {"forbids": "bad", "weakens": "warn", "note": "muted"}
-"""The gravest first, with the class of its text."""
-_LONGEST_LINK = 40
-_LONGEST_WHY = 200
+# --- the sources
+
+_LONGEST = 400
+"""Characters of a line that are shown."""
+_SIDES = ("before", "after")
+_FEW = 1_000
+"""Samples of a side below which chance moves shares by whole per cents, as on explain's page."""
+_LEGEND = (
+    "Each line with its share of the side's samples and the time that stands for (share of the "
+    "samples x duration), where a side has 0.5 % or more there. < means that no sample hit the "
+    "line. Change is time after less time before; grey where it is within the sampling error. A "
+    "line marked − is gone or reads differently after, one marked + is new or reads differently."
+)
+_LEGEND_SHARES = (
+    "Each line with its share of the side's samples (of the executed instructions where a report "
+    "has no samples). No times: a side was not sampled for the whole launch. A line marked − is "
+    "gone or reads differently after, one marked + is new or reads differently."
+)
 
 
-def diff_page(difference: Difference, top: int) -> str:
-    """A whole document. `top`: how many pairs are described in full."""
-    anchors = Anchors()
-    told = _DiffParts(difference, top, anchors, level=2)
-    short = _short_names(difference)
-    return page(
-        f"{headline_parts(difference)[0]}: {short}",
-        told.bar(short),
-        element("h1", "What changed: ", _names(difference)),
-        told.body(),
-        footer=[element("p", each) for each in told.closing()],
+class _Names(NamedTuple):
+    """Ids of lines on the page: other parts of the page link to them."""
+
+    sides: tuple[Anchors, Anchors]
+    launches: Sequence[int]
+
+    def of(self, which: int, side: FileSide, number: int) -> str:
+        return self.sides[which].line(self.launches[which], side.path, number + 1)
+
+
+def draw_sides(block: SidesFigure) -> Html:
+    before, after = block.before, block.after
+    one, other = read_lines(before), read_lines(after)
+    heading, html = "Hottest code before and after", None
+    if isinstance(one, SideLines) and isinstance(other, SideLines):
+        launches = [side[0].explanation.launch.id for side in (before, after)]
+        names, unit = _Names(block.anchors, launches), common_unit((one.whole, other.whole))
+        if listings := [_listing(each, names, unit) for each in paired_files(one, other)]:
+            times = one.sampled and other.sampled
+            legend = element("p", _LEGEND if times else _LEGEND_SHARES, class_="muted")
+            few = _few_samples(one, other) if times else None
+            warning = element("p", few, class_="note warn") if few else None
+            heading, html = "Source before and after", fragment(legend, warning, listings)
+    if html is None:
+        sides = zip((one, other), _SIDES, strict=True)
+        html = hottest_code(before, after, [f"{s} {w}" for s, w in sides if isinstance(s, str)])
+    return element("div", element(f"h{block.level}", heading), html)
+
+
+def common_unit(wholes: Sequence[float]) -> str:
+    """Of times of two sides, given in nanoseconds, in one column: that of the shorter side."""
+    return Quantity(min(filter(None, wholes), default=0.0), "ns").scaled_unit()
+
+
+def _few_samples(*sides: SideLines) -> Sentence | None:
+    if min(side.samples for side in sides) >= _FEW:
+        return None
+    return Sentence(
+        "Few samples: {counts}. By chance, the time of the hottest line may be off by up to about "
+        "{errors} (two standard deviations), and by more where SMs run in step: their samples are "
+        "then not independent. A line that no sample hit took below about {unseen} (rule of "
+        "three: {rule}/n of the time, of n samples, with {sure} % confidence).",
+        counts=_of_both(f"{side.samples:,}" for side in sides),
+        errors=_of_both(sampled_time(_error(side)) for side in sides),
+        unseen=_of_both(sampled_time(side.unseen) for side in sides),
+        rule=constant(NONE_SEEN, "", "samples that a line without a sample may have missed"),
+        sure=constant(95, "", "confidence of the rule of three in per cent"),
     )
 
 
-def diff_section(difference: Difference, top: int, anchors: Anchors) -> Html:
-    """The same as a part of another page, as in `explain --against`."""
-    told = _DiffParts(difference, top, Anchors(anchors.top("diff")), level=3)
+def _of_both(numbers: Iterable[str]) -> Sentence:
+    """Of the samples of both sides, which have no ledger."""
+    before, after = (Reference(each, ()) for each in numbers)
+    return Sentence.of((before, " before and ", after, " after"))
+
+
+def _error(side: SideLines) -> float:
+    """Nanoseconds."""
+    hottest = max(side.costs.values(), key=lambda cost: cost.ns, default=NOTHING)
+    return SURE * hottest.deviation
+
+
+# --- a file on both sides
+
+
+def _listing(files: FilePair, names: _Names, unit: str) -> Html:
+    times = all(side.of.sampled for side in (files.before, files.after) if side)
+    listing = _Listing(files, names, unit, times=times)
     return element(
-        "section",
-        element("h2", "What changed: ", _names(difference)),
-        told.body(),
-        [element("p", each, class_="muted") for each in told.closing()],
-        id=anchors.top("diff"),
+        "figure",
+        element("figcaption", _caption(files)),
+        element(
+            "div",
+            listing.head(),
+            [listing.stretch(each) for each in stretches(files)],
+            class_="scroll sides" if times else "scroll sides no-times",
+            tabindex="0",
+            role="region",
+            aria_label=one_line(f"Source before and after: {_caption(files)}"),
+        ),
     )
 
 
-def _names(difference: Difference) -> Html:
-    sides = difference.sides
-    return joined((_path(one_line(side_name(side))) for side in sides), " → ")
+def _caption(files: FilePair) -> str:
+    one, other = (file_name(side.path) if side else None for side in (files.before, files.after))
+    if one and other:
+        return one if one == other else f"{one} → {other}"
+    return f"{one} (only before)" if one else f"{other} (only after)"
 
 
-def _path(name: str) -> Html:
-    """Breaks behind its folders, and elsewhere only where there is no other way."""
-    parts = re.findall(r"[^/\\]+[/\\]*|[/\\]+", name)
-    return element("code", [element("span", part) for part in parts], class_="path")
+class _Listing:
+    """One file on both sides. `unit`: of all its times."""
 
+    def __init__(self, files: FilePair, names: _Names, unit: str, *, times: bool) -> None:
+        self._files, self._names, self._times = files, names, times
+        self._unit = unit
+        self._arrived = {after: before for before, after in files.moved.items()}
+        self._drops_cold = len(files.rows) > WHOLE_FILE
 
-def _short_names(difference: Difference) -> str:
-    """Without folders, and only the end of long ones."""
-    sides = difference.sides
-    names = (one_line(file_name(side_name(side))) for side in sides)
-    short = (n if len(n) <= _LONGEST_LINK else f"…{n[1 - _LONGEST_LINK :]}" for n in names)
-    return " → ".join(short)
-
-
-class _DiffParts:
-    """The content of a page about a difference. `level`: the level of its headings."""
-
-    def __init__(self, difference: Difference, top: int, anchors: Anchors, level: int) -> None:
-        self._difference = difference
-        self._anchors, self._level = anchors, level
-        numbers = {id(pair): number for number, pair in enumerate(difference.pairs)}
-        self._views: list[PairView] = [
-            pair_view(difference, pair, numbers[id(pair)], anchors, level)
-            for pair in pairs_in_full(difference.pairs, top)
+    def head(self) -> Html:
+        sides = [
+            element("span", self._name(word, side) if side else f"not {word}")
+            for word, side in zip(_SIDES, (self._files.before, self._files.after), strict=True)
         ]
+        change = element("span", "change", class_="change") if self._times else None
+        return element("div", sides[0], change, sides[1], class_="row head")
 
-    def bar(self, names: str) -> Html:
-        links = [(self._anchors.top("kernels"), "Kernels")] if self._has_table else []
-        links += [(view.id, _in_bar(view.pair)) for view in self._views]
-        links.append((self._anchors.top("sides"), "The two reports"))
-        return bar(names, links)
+    def _name(self, word: str, side: FileSide) -> Html:
+        """With the number of samples that the times of the side are based on."""
+        name, total = f"{word}: {file_name(side.path)}", side.of.samples
+        if not self._times or not total:
+            return fragment(name)
+        noun = "sample" if total == 1 else "samples"
+        one = sampled_time(side.of.per_sample, unit=self._unit)
+        return fragment(name, element("small", f" {total:,} {noun}, one is about {one}"))
 
-    def body(self) -> Html:
+    def stretch(self, part: RowBlock) -> Html:
+        if not part.folded:
+            return fragment(map(self._row, part.rows))
+        said = _span_text(part.rows)
+        if self._drops_cold:
+            return element("p", f"{said} left out", class_="cut muted")
+        rows = element("div", map(self._row, part.rows))
+        return element("details", element("summary", said), rows, class_="cold")
+
+    def _row(self, row: AlignedRow) -> Html:
+        edited = self._files.is_edited(row)
+        texts = [shortened(text, _LONGEST) for text in self._files.texts(row)]
+        marked = _marked(*texts) if edited and row.matched else texts
+        sides = (self._files.before, self._files.after)
+        cells = [
+            self._cells(which, side, number, text, row)
+            for which, (side, number, text) in enumerate(
+                zip(sides, (row.before, row.after), marked, strict=True)
+            )
+        ]
+        change = self._change(row) if self._times else None
+        names = ("row", "edited" if edited else "", "warm" if self._files.is_hot(row) else "")
+        return element("div", cells[0], change, cells[1], class_=" ".join(filter(None, names)))
+
+    def _cells(
+        self, which: int, side: FileSide | None, number: int | None, text: Content, row: AlignedRow
+    ) -> Html:
+        side_class = _SIDES[which]
+        if side is None or number is None:
+            return element("span", class_=f"none {side_class}")
+        is_linked = side.cost(number).ns or number in (self._files.moved, self._arrived)[which]
+        name = self._names.of(which, side, number) if is_linked else None
+        mark = ("−" if which == 0 else "+") if self._files.is_edited(row) else ""
+        # What a change is the difference of is shown on both sides.
+        shown = side.is_hot(number) or (row.matched and self._files.is_hot(row))
         return fragment(
-            self._verdict(),
-            self._kernels() if self._has_table else None,
-            [view.html for view in self._views],
-            self._reports(),
+            element(
+                "span",
+                str(number + 1),
+                class_=f"no {side_class}{' line' if name else ''}",
+                id=name,
+            ),
+            self._heat(which, side, number) if shown else _no_heat(which),
+            element(
+                "span",
+                element("i", mark),
+                element("code", text),
+                self._moved(which, number),
+                class_=f"code {side_class}",
+            ),
         )
 
-    def closing(self) -> Iterator[str]:
-        yield f"keet {__version__}: {uncapitalized(verified_text(self._difference))}."
-
-    def _reports(self) -> Html:
+    def _heat(self, which: int, side: FileSide, number: int) -> Html:
+        share, cost, total = side.share(number), side.cost(number), side.of.samples
+        if not cost.ns and not self._times:
+            return _no_heat(which)
+        said = share_text(share, total) if cost.ns else "<"
+        ns = cost.ns or side.of.unseen
+        told = sampled_time(ns, cost.deviation or math.inf, self._unit)
+        time = element("b", told) if self._times else None
+        names = ("heat", heat_class(share), _SIDES[which])
         return element(
-            "section",
-            element(f"h{self._level}", "The two reports"),
-            captures(self._difference, [view.pair for view in self._views]),
-            id=self._anchors.top("sides"),
+            "span",
+            fragment(said, " " if time else None, time),
+            class_=" ".join(filter(None, names)),
+            title=f"{cost.samples:,} of {total:,} samples" if self._times else None,
         )
 
-    # --- the verdict
+    def _moved(self, which: int, number: int) -> Html | None:
+        """Where the same line is on the other side."""
+        partner = (self._files.moved, self._arrived)[which].get(number)
+        side = (self._files.after, self._files.before)[which]
+        if partner is None or side is None:
+            return None
+        name = self._names.of(1 - which, side, partner)
+        word = "to" if which == 0 else "from"
+        return element("a", f"moved {word} {partner + 1}", href=f"#{name}", class_="moved")
 
-    def _verdict(self) -> Html:
-        difference = self._difference
-        said, remedy = headline_parts(difference)
-        about = (remedy, basis_text(difference), span_text(difference))
-        rows = [*self._gate_rows(), *self._why_rows(), *self._next_rows(), *self._sound_rows()]
-        return element(
-            "section",
-            element("p", said, class_="verdict"),
-            [element("p", each) for each in about if each],
-            element("dl", rows, class_="facts"),
-            class_=f"panel diff-answer {WORDS[difference.verdict.word]}".rstrip(),
+    def _change(self, row: AlignedRow) -> Html:
+        """Where a side is hot. Of a row whose two lines are different ones: what is gone, and what
+        is new."""
+        sides = (self._files.before, self._files.after)
+        one, other = (
+            side.cost(number) if side else NOTHING
+            for side, number in zip(sides, row[:2], strict=True)
+        )
+        if row.matched:
+            parts = [self._change_text(one, other)] if self._files.is_hot(row) else []
+            return element("span", parts, class_="change")
+        changes = ((one, NOTHING), (NOTHING, other))
+        parts = [
+            self._change_text(*change)
+            for change, side, number in zip(changes, sides, row[:2], strict=True)
+            if side and side.is_hot(number)
+        ]
+        return element("span", parts, class_="change")
+
+    def _change_text(self, one: LineCost, other: LineCost) -> Html:
+        change = other.ns - one.ns
+        deviation = math.hypot(one.deviation, other.deviation)
+        sure = abs(change) > SURE * deviation
+        word = ("good" if change < 0 else "bad") if sure else "muted"
+        time = sampled_time(abs(change), deviation, self._unit)
+        return element("span", f"{sign(change)}{time}", class_=word)
+
+
+def _no_heat(which: int) -> Html:
+    return element("span", class_=f"heat {_SIDES[which]}")
+
+
+def sign(change: float) -> str:
+    return "+" if change > 0 else "−" if change < 0 else ""
+
+
+def share_text(share: float, samples: int) -> str:
+    """Without decimals that the number of samples does not support."""
+    return percent_text(100 * share) if samples < _FEW and share >= 0.01 else share_cell(share)
+
+
+def _span_text(rows: Sequence[AlignedRow]) -> str:
+    """Which lines a folded stretch has: `lines 12 to 80 (14 to 82 after)`."""
+    one, other = (
+        [number + 1 for row in rows if (number := row[which]) is not None] for which in (0, 1)
+    )
+    count = f"{len(rows)} lines"
+    if not one or not other:
+        lines, word = (one, _SIDES[0]) if one else (other, _SIDES[1])
+        return f"{count}: {lines[0]} to {lines[-1]} {word}"
+    same = one == other
+    after = "" if same else f" before, {other[0]} to {other[-1]} after"
+    return f"{count}: {one[0]} to {one[-1]}{after}"
+
+
+def _marked(one: str, other: str) -> list[Content]:
+    """Marks what differs between two versions of a line."""
+    first = _alike(one, other)
+    last = _alike(one[first:][::-1], other[first:][::-1])
+    return [list(_with_mark(text, first, len(text) - last)) for text in (one, other)]
+
+
+def _alike(one: str, other: str) -> int:
+    """The number of equal characters at the beginning."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _with_mark(text: str, start: int, stop: int) -> Iterator[Content]:
+    start += len(text[start:stop]) - len(text[start:stop].lstrip())  # indentation is no news
+    yield text[:start]
+    if start < stop:
+        yield element("mark", text[start:stop])
+    yield text[stop:]
+
+
+# --- the hottest code, where sources can't be aligned
+
+_HOTTEST = 10
+"""Rows per launch."""
+_LONGEST_ROW = 200
+"""Characters of a source line or an instruction."""
+
+
+def hottest_code(
+    before: Sequence[WeightedLaunch], after: Sequence[WeightedLaunch], lacks: Sequence[str]
+) -> Html:
+    """`lacks`: why the sources can't be aligned."""
+    why = f"The sources can't be shown side by side: {', '.join(lacks)}." if lacks else None
+    tables = [
+        _hottest(each, word)
+        for word, side in (("before", before), ("after", after))
+        for each in side
+    ]
+    return fragment(
+        element("p", why, class_="note") if why else None,
+        element("div", tables, class_="two"),
+    )
+
+
+def _hottest(each: WeightedLaunch, word: str) -> Html:
+    launch = each.explanation.launch
+    found = find_hotspots(launch)
+    kernel = one_line(launch.kernel)
+    heading = element("p", element("b", f"Hottest {word}"), f": {kernel}", class_="break")
+    if isinstance(found, Absent):
+        return element("div", heading, element("p", f"{found.reason}; {found.remedy}"))
+    timed = found.ranked_by == "samples" and not found.partial
+    table = element(
+        "table",
+        element("thead", element("tr", _hottest_headings(found, timed=timed))),
+        element("tbody", _hottest_rows(each, found, timed=timed)),
+    )
+    notes: list[str] = [found.partial.text] if found.partial else []
+    notes += hotspots_notes(launch, found, source_lines(launch))
+    said = [element("p", one_line(note), class_="muted") for note in notes]
+    return element("div", heading, scrolling(f"Hottest {word}: {kernel}", table), said)
+
+
+def _hottest_headings(found: Hotspots, *, timed: bool) -> Iterator[Html]:
+    yield element("th", "Line" if found.by == "line" else "Instruction", scope="col")
+    of = "Samples" if found.ranked_by == "samples" else "Executed"
+    yield element("th", of, scope="col", class_="number")
+    if timed:
+        yield element("th", "Time", scope="col", class_="number")
+    yield element("th", "Waits for", scope="col")
+
+
+def _hottest_rows(each: WeightedLaunch, found: Hotspots, *, timed: bool) -> Iterator[Html]:
+    launch = each.explanation.launch
+    lines, starts = source_lines(launch), launch.function_starts
+    # Code that was not analysed is not fetched for a table.
+    analysed = found.by == "instruction" and each.explanation.view.code is not None
+    texts = launch.disassembly if analysed else {}
+    code = {} if isinstance(texts, Absent) else texts
+    for spot in found.rows[:_HOTTEST]:
+        text = source_line(spot, lines) if spot.address is None else code.get(spot.address)
+        share = spot.share or 0.0
+        shown = element("code", shortened(" ".join((text or "").split()), _LONGEST_ROW))
+        yield element(
+            "tr",
+            element("td", one_line(_hottest_place(spot, starts)), element("br"), shown),
+            element("td", share_cell(share), class_="number"),
+            _hottest_time(each, share) if timed else None,
+            element("td", waiting_for(spot)),
         )
 
-    def _gate_rows(self) -> Iterator[Html]:
-        gate = self._difference.gate
-        if gate is None:
-            return
-        badge = element("span", gate.verdict, class_=f"badge {'bad' if gate.failed else 'good'}")
-        rows: list[Content] = [element("li", each.text) for each in gate.regressions]
-        rows += [element("li", line, class_="warn") for line in gate_notes(gate)]
-        yield _fact("Gate", badge, element("ul", rows) if rows else None)
 
-    def _why_rows(self) -> Iterator[Html]:
-        """Of the pair that changed most."""
-        view = next(iter(self._views), None)
-        if view is None:
-            return
-        pair = view.pair
-        of = [element("a", one_line(pair.kernel), href=f"#{view.id}"), ": "]
-        whose = of if len(self._difference.pairs) > 1 else None
-        where = _leading_line(pair)
-        for word, found in (("Why", main_reasons(pair)), ("Where", [where] if where else [])):
-            told = [_with_share(each, view.links) for each in found]
-            if told:
-                yield _fact(word, whose, joined(told, "; "))
-        if pair.limiter:
-            one, other = pair.limiter
-            both = f"{one}, before and after" if one == other else f"{one} → {other}"
-            yield _fact("Limited by", whose, both)
+def _hottest_time(each: WeightedLaunch, share: float) -> Html:
+    time = "" if each.time is None else str(Quantity(share * each.time, "ns"))
+    return element("td", time, class_="number")
 
-    def _next_rows(self) -> Iterator[Html]:
-        difference = self._difference
-        share = unprofiled_text(difference)
-        unprofiled = element("p", f"{share}.") if share else None
-        step = difference.next
-        if step is None:
-            yield _fact("Next", unprofiled, prose(nothing_next(difference)))
-            return
-        action = element("p", element("b", "Do: "), prose(step.action))
-        yield _fact("Next", unprofiled, element("p", prose(step.text)), action)
 
-    def _sound_rows(self) -> Iterator[Html]:
-        difference = self._difference
-        reasons = difference.all_caveats
-        word = "no" if difference.forbidden else "yes"
-        if any(reason.severity == "weakens" for reason in reasons) and word == "yes":
-            word = "yes, but less certain"
-        elif not reasons:
-            word = "yes: keet found nothing that weakens the comparison"
-        yield _fact("Comparable", word, _reasons(reasons) if reasons else None)
-        if left := not_compared_text(difference):
-            yield _fact("Not compared", left)
-        if noise := noise_text(difference):
-            yield _fact("Noise", noise)
+def _hottest_place(spot: Spot, starts: Sequence[int]) -> str:
+    """`tour.cu:21`; of an instruction its offset in its function, as in cuobjdump."""
+    line = f"{file_name(spot.location.file)}:{spot.location.line}" if spot.location else ""
+    if spot.address is None:
+        return line or "no source line"
+    return f"{spot.address - function_start(starts, spot.address):#06x} {line}".strip()
 
-    # --- all kernels
 
-    @property
-    def _has_table(self) -> bool:
-        return self._difference.rows > 1
+# --- the accounts
 
-    def _kernels(self) -> Html:
-        pairs = self._difference.pairs
-        shown = pairs if len(pairs) <= _ROWS else sorted(pairs, key=_longest)[:_ROWS]
-        ids = {id(view.pair): view.id for view in self._views}
+_SEEN = 0.005
+"""Part of the longer side's time below which a part gets no segment and no row of its own. A
+judgement: on a bar of 800 pixels that is 4 pixels."""
+
+
+def draw_accounts(block: AccountsFigure) -> Html:
+    account = block.account
+    parts = _ranked(account)
+    wholes = [sum(_times(part)[which] for part in account) for which in (0, 1)]
+    longer = max(wholes)
+    bars = [_bar(parts, which, whole, longer) for which, whole in enumerate(wholes) if whole]
+    return element("div", bars, _AccountTable(parts, wholes).html(), class_="account both-accounts")
+
+
+def _times(part: PartChange) -> tuple[float, float]:
+    before, after = part.time.evidence
+    return float(before.value), float(after.value)
+
+
+# --- bars
+
+
+def _bar(parts: Sequence[PartChange], which: int, whole: float, longer: float) -> Html:
+    word, time = _SIDES[which], Quantity(whole, "ns")
+    segments = _segments(parts, which, whole, _SEEN * longer)
+    name = f"Time {word} by what it is spent on; the table below has the same numbers"
+    return fragment(
+        element("p", element("b", capitalized(word)), f" {time}", class_="side-name"),
+        account_bar(segments, length=100 * whole / longer, name=name),
+    )
+
+
+def _segments(
+    parts: Sequence[PartChange], which: int, whole: float, least: float
+) -> tuple[Segment, ...]:
+    """In the same order on both sides. Parts below `least` nanoseconds are one part at the end,
+    without an anchor."""
+    found = [_segment(p, which, whole, least) for p in parts if _times(p)[which] >= least]
+    small = sum(ns for part in parts if (ns := _times(part)[which]) < least)
+    rest = Segment("", 100 * small / whole, str(Quantity(small, "ns")), OTHER, "")
+    return (*found, rest) if found and small else tuple(found)
+
+
+def _segment(part: PartChange, which: int, whole: float, least: float) -> Segment:
+    ns, number = _times(part)[which], part.time.evidence[which]
+    share = 100 * ns / whole
+    within = _segments(_ranked(part.children), which, whole, least)
+    tooltip = f"{part.part}\n{number}, {share:.1f}% of the time {_SIDES[which]}"
+    return Segment(part.part, share, str(number), kind_of(part.id), tooltip, within)
+
+
+def _ranked(parts: Sequence[PartChange]) -> list[PartChange]:
+    return sorted(parts, key=lambda part: -sum(_times(part)))
+
+
+# --- the table
+
+
+class _Column(NamedTuple):
+    """All times of the table have the same unit and the same number of decimals."""
+
+    unit: str
+    digits: int
+
+    def text(self, ns: float) -> str:
+        number = f"{self._scaled(ns):,.{self.digits}f}"
+        return f"<{10**-self.digits:g}" if ns > 0 and not float(number.replace(",", "")) else number
+
+    def change(self, before: float, after: float) -> Html:
+        rounded = round(self._scaled(after - before), self.digits)
+        word = "good" if rounded < 0 else "bad" if rounded > 0 else "muted"
+        said = f"{sign(rounded)}{abs(rounded):,.{self.digits}f}"
+        return element("td", said, class_=f"number {word}")
+
+    def _scaled(self, ns: float) -> float:
+        return float(Quantity(ns, "ns").to(self.unit).value)
+
+
+def _column(wholes: Sequence[float]) -> _Column:
+    """Enough decimals for four digits of the shorter side, as times are printed elsewhere."""
+    unit = common_unit(wholes)
+    shorter = Quantity(min(filter(None, wholes), default=0.0), "ns").to(unit)
+    return _Column(unit, 1 if shorter.value >= 100 else 2)
+
+
+class _AccountTable:
+    def __init__(self, parts: Sequence[PartChange], wholes: Sequence[float]) -> None:
+        self._parts, self._wholes = parts, wholes
+        self._column = _column(wholes)
+        self._has_shares = any(part.percent for part in parts)
+
+    def html(self) -> Html:
+        names = (f"{name}, {self._column.unit}" for name in ("Before", "After", "Change"))
+        heads = [element("th", name, scope="col", class_="number") for name in names]
+        if self._has_shares:
+            heads.append(
+                element("th", "Share of the change", scope="col", class_="number of-change")
+            )
         table = element(
             "table",
-            element("thead", element("tr", self._headings())),
-            element("tbody", [_row(pair, ids) for pair in shown]),
-            self._rest(),
-            class_="kernels",
-            data_sortable=True,
-            data_filter=True,
+            element("thead", element("tr", element("th", "Part", scope="col"), heads)),
+            element("tbody", [self._rows(part) for part in self._parts]),
+            element("tfoot", self._total()),
+            class_="account-table",
         )
-        left = len(pairs) - len(shown)
-        more = f"and {left} more kernels, which take less time" if left else None
-        changed = len(pairs_in_full(pairs, len(pairs)))
-        some = (
-            f"{len(self._views)} of {changed} kernels that changed are described in full below; "
-            f"--top {changed} describes all."
-        )
+        return scrolling("Time by part", table)
+
+    def _rows(self, part: PartChange) -> Iterator[Html]:
+        """The part and the parts inside it; small ones share a row."""
+        least = _SEEN * max(self._wholes)
+        why = f"not split further: {part.not_split}" if part.not_split else None
+        note = element("small", why, class_="muted not-split") if why else None
+        yield self._row(part, [part.part, note])
+        large = [child for child in part.children if max(_times(child)) >= least]
+        small = [child for child in part.children if max(_times(child)) < least]
+        # One small part takes no more room under its own name.
+        named = _ranked(large if len(small) > 1 else part.children)
+        yield from (self._row(child, child.part, within=True) for child in named)
+        if len(small) > 1:
+            yield self._small_row(small)
+
+    def _row(self, part: PartChange, label: Content, *, within: bool = False) -> Html:
+        share = _share_text(part.percent) if part.percent else None
+        name = (swatch(kind_of(part.id)), label)
+        return self._cells(name, _times(part), share, within=within)
+
+    def _small_row(self, parts: Sequence[PartChange]) -> Html:
+        before, after = (sum(_times(part)[which] for part in parts) for which in (0, 1))
+        shares = [float(part.percent.value) for part in parts if part.percent]
+        share = f"{sum(shares):.0f}%".replace("-0%", "0%") if shares else None
+        name = (swatch(OTHER), f"{len(parts)} smaller parts")
+        return self._cells(name, (before, after), share, within=True)
+
+    def _cells(
+        self, name: Content, ns: tuple[float, float], share: str | None, *, within: bool = False
+    ) -> Html:
+        kind = "within" if within else None
         return element(
-            "section",
-            element(f"h{self._level}", "Kernels"),
-            scrolling("Kernels before and after", table),
-            element("p", more, class_="muted") if more else None,
-            element("p", some, class_="muted") if len(self._views) < changed else None,
-            id=self._anchors.top("kernels"),
+            "tr",
+            element("th", name, scope="row", class_=kind),
+            [element("td", self._column.text(each), class_="number") for each in ns],
+            self._column.change(*ns),
+            None if share is None else element("td", share, class_="number of-change"),
+            class_=kind,
         )
 
-    def _headings(self) -> Iterator[Html]:
-        launches = ["Launches"] if self._difference.verdict.basis == "run" else []
-        times = [capitalized(each) for each in time_headings(self._difference)]
-        right = {*times, "Change"}
-        for name in ("#", "→ #", "Kernel", *launches, *times, "Change", "Limited by", "Why"):
-            kind = "number" if name in right else None
-            first = None if name in right else "ascending"
-            yield element("th", name, scope="col", class_=kind, data_first=first)
-
-    def _rest(self) -> Html | None:
-        rest = self._difference.not_profiled
-        if rest is None:
-            return None
-        times = [element("td", str(each), class_="number") for each in rest.time.evidence]
-        name, blank = element("td", NOT_PROFILED, colspan=4), element("td", colspan=3)
-        return element("tfoot", element("tr", name, times, blank))
+    def _total(self) -> Html:
+        before, after = self._wholes
+        name = "Whole, which the parts add up to"
+        return self._cells(name, (before, after), "" if self._has_shares else None)
 
 
-def _fact(name: str, *content: Content) -> Html:
-    return fragment(element("dt", name), element("dd", content))
-
-
-def _reasons(reasons: Sequence[Caveat]) -> Html:
-    """The most serious reasons first; if there are many, the others are folded."""
-    ranked = sorted(reasons, key=lambda reason: [*_SEVERITIES].index(reason.severity))
-    rows = [element("li", caveat_text(each), class_=_SEVERITIES[each.severity]) for each in ranked]
-    shown, others = rows[:_REASONS], rows[_REASONS:]
-    summary = element("summary", f"{len(others)} more")
-    fold = element("details", summary, element("ul", others), class_="fold", data_print=True)
-    return fragment(element("ul", shown), fold if others else None)
-
-
-def _in_bar(pair: PairDifference) -> str:
-    name = one_line(pair.kernel)
-    return name if len(name) <= _LONGEST_LINK else f"{name[: _LONGEST_LINK - 1]}…"
-
-
-def _with_share(each: Attribution, links: Links) -> Html:
-    share = f" ({each.percent:.0f} of the change)" if each.percent else None
-    return fragment(attribution_text(each, links), share)
-
-
-def _leading_line(pair: PairDifference) -> Attribution | None:
-    """At the end of a function, finished warps wait for their stores: another line says more."""
-    found = [each for each in pair.attribution if each.kind == "line"]
-    telling = (each for each in found if not (each.code or "").startswith("}"))
-    return next(telling, next(iter(found), None))
-
-
-def _longest(pair: PairDifference) -> float:
-    return -max(pair.timing.before or 0.0, pair.timing.after or 0.0)
-
-
-def _row(pair: PairDifference, ids: Mapping[int, str]) -> Html:
-    name = one_line(pair.kernel)
-    link = element("a", name, href=f"#{ids[id(pair)]}") if id(pair) in ids else name
-    before, after = shown_times(pair)
-    timing = pair.timing
-    word = _word_class(pair)
-    return element(
-        "tr",
-        element("td", numbers_of(pair.before)),
-        element("td", numbers_of(pair.after)),
-        element("td", link, class_="break"),
-        [element("td", cell, class_="number") for cell in launch_cells(pair)],
-        element("td", before, class_="number", data_value=_value(timing.before)),
-        element("td", after, class_="number", data_value=_value(timing.after)),
-        element("td", change_of(pair), class_=f"number {word}", data_value=f"{-timing.saved:.0f}"),
-        element("td", " → ".join(dict.fromkeys(pair.limiter or ()))),
-        element("td", _why(pair)),
-    )
-
-
-def _word_class(pair: PairDifference) -> str:
-    words = {"faster": "good", "slower": "bad", "inconclusive": "warn"}
-    return words.get(pair.verdict.word, "") if pair.on_both else "muted"
-
-
-def _value(ns: float | None) -> str:
-    return "" if ns is None else f"{ns:.0f}"
-
-
-def _why(pair: PairDifference) -> str:
-    """What accounts for most of the change."""
-    return shortened(one_line("; ".join(e.what for e in main_reasons(pair))), _LONGEST_WHY)
+def _share_text(share: Evidence) -> str:
+    """A change that rounds to zero has no sign."""
+    return "0%" if -0.5 < share.value < 0 else f"{share:.0f}"

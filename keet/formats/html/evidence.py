@@ -9,9 +9,14 @@ from keet.catalog import metric_named
 from keet.evidence import Evidence
 from keet.formats.html.data_table import scrolling
 from keet.formats.html.markup import Content, Html, element, joined
+from keet.pages.figures import EvidenceFigure
 from keet.safe_text import one_line
 
 _HEADINGS = ("Value", "What it is, and its id", "Metric, or where else it is from")
+
+
+def draw_evidence(block: EvidenceFigure) -> Html | None:
+    return evidence_fold(block.cited, block.known, block.anchor)
 
 
 def evidence_fold(cited: Sequence[Evidence], known: Iterable[Evidence], prefix: str) -> Html | None:

@@ -11,8 +11,7 @@ from keet.analysis.time_model import WORTH
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup
 from keet.explanation.program import program_of
-from keet.formats.html.anchors import Anchors
-from keet.formats.html.capture import capture_section, captured_text
+from keet.formats.html.capture import capture_section
 from keet.formats.html.data_table import Cell, Column, data_table
 from keet.formats.html.explain_listings import Listings, PageRoom, listing_owners, page_room
 from keet.formats.html.launch import LaunchParts, brief_entry, launch_name, launch_section, link_to
@@ -22,11 +21,12 @@ from keet.formats.html.program import MOST_ROWS, program_section
 from keet.formats.html.prose import prose
 from keet.formats.html.roofline import roofline_figure
 from keet.formatting import times_text
-from keet.pages.device import describe_device
+from keet.pages.anchors import Anchors
+from keet.pages.device import captured_text, describe_device, workload_count
+from keet.pages.explain import verified_text
+from keet.pages.program import gain_text, shown_launches
 from keet.profile import Launch, Profile
 from keet.profile.names import file_name
-from keet.render.common.program import gain_text, shown_launches, verified_text
-from keet.render.common.workload import workload_count
 from keet.safe_text import one_line, shortened
 from keet.units import Quantity
 from keet.version import __version__
@@ -323,9 +323,10 @@ def _others(report: _Report) -> Html | None:
 def _changed(compared: Compared, anchors: Anchors) -> Html:
     difference = compared.difference
     if not difference.forbidden:
-        from keet.formats.html.diff import diff_section
+        from keet.formats.html.blocks import html_part, reader
+        from keet.pages.diff import diff_part
 
-        return diff_section(difference, compared.top, anchors)
+        return html_part([diff_part(difference, reader(), compared.top, anchors)])
     text = f"What changed can't be told: {difference.forbidden[0].text}; see: keet diff --help"
     return element(
         "section",

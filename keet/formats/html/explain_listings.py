@@ -11,14 +11,14 @@ from typing import NamedTuple
 from keet.analysis.source_lines import find_hotspots
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.finding import Lines
 from keet.formats.html.launch import link_to
 from keet.formats.html.markup import Content, Html, element
 from keet.formats.html.source.listing import source_listing
 from keet.formatting import capitalized
+from keet.pages.anchors import Anchors
+from keet.pages.context import context_text
 from keet.profile import Absent
-from keet.render.markdown.context import context_text
 
 _SMALL_PAGE, _LARGE_PAGE = 1_500_000, 6_000_000
 """Bytes of a page with up to five launches, source text not counted, and of one with 150: what the

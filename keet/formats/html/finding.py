@@ -8,18 +8,19 @@ from typing import NamedTuple
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.evidence import evidence_fold
 from keet.formats.html.markup import Content, Html, element
 from keet.formats.html.prose import prose
-from keet.render.common.finding import (
+from keet.pages.anchors import Anchors
+from keet.pages.launch import (
     certainty_of,
     forecast_of,
     is_disputed,
     nearest_changes,
     new_remarks,
+    place_shares,
+    unplaced_shares,
 )
-from keet.render.common.places import place_shares, unplaced_shares
 from keet.safe_text import line_at, one_line, shortened
 
 _BADGES = {"certain": "badge good", "likely": "badge warn", "possible": "badge"}
@@ -125,7 +126,7 @@ class FindingWriter:
     def _action(self, finding: Finding) -> Html | None:
         """None if an edit by the model replaces the advice."""
         if self._each.model_explanation:
-            from keet.render.common.model_explanation import edit_replaces_advice
+            from keet.pages.model_words import edit_replaces_advice
 
             if edit_replaces_advice(self._each, finding.id):
                 return None

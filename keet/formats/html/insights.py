@@ -1,224 +1,303 @@
-"""`keet insights --format html`: what a set of profiles shows together, sweeps as charts."""
+"""Figures of a page of insights: the chart of a sweep, the bars of a history, the cited reports.
+
+The drawing of a sweep is that of `--format svg`, with what a point says on hover. Colours are
+classes, because the page allows no other style. Changes of the limiter are marked by letters, which
+a list below the chart explains.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
+from math import ceil
+from string import ascii_uppercase
 
-from keet.documents.insights import InsightDocument, InsightsDocument, WrittenDocument
-from keet.documents.model_explanation import Authorship, UsageDocument
-from keet.formats.html.insights_figure import sweep_figure
-from keet.formats.html.insights_reports import CitedReports
-from keet.formats.html.insights_sweep import left_out_table, points_table
-from keet.formats.html.insights_tables import (
-    facts_fold,
-    history_figure,
-    kernels_table,
-    outliers_table,
+from keet.documents.insights import ChangeDocument, SweepDocument
+from keet.formats.html.data_table import scrolling
+from keet.formats.html.markup import Html, element, from_svg, joined
+from keet.formats.svg.insights_chart import ChartFrame, Standing, SweepChart
+from keet.formats.svg.markup import text_width
+from keet.formatting import percent_text
+from keet.pages.insights import (
+    HistoryFigure,
+    ReportsFigure,
+    SweepFigure,
+    compared,
+    mark_of,
+    shown_history,
+    time_text,
+    unit_names,
 )
-from keet.formats.html.markup import Html, element, fragment
-from keet.formats.html.page import bar, page
-from keet.formats.html.prose import prose
-from keet.render.common.insights import ADDS, HEADINGS, NO_SWEEP, NOTHING, OVERLAP, summary_line
-from keet.render.common.model_explanation import usage_text
 from keet.safe_text import one_line
 
-TITLE = "What these profiles show together"
-_FIRST = 6
-"""Insights of a kind that are open at first, and answers at the top. A judgement: as many as a
-reader scans before searching; each has about ten elements to tab through."""
-_SHORT = {"sweep": "Sweeps", "cluster": "Clusters", "change": "Changes", "outliers": "Outliers"}
+_LEAST_STEP, _MOST_STEP = 20.0, 150.0
+"""Pixels per point: a bar that can be pointed at, and room for a long name of a GPU."""
+_LEAST_WIDTH, _MOST_WIDTH = 300.0, 960.0
+"""Of all points. With more of them, labels are left out before the chart gets wider than that."""
+_HEAD, _TIME, _GAP, _SHARE, _FOOT = 26.0, 150.0, 40.0, 140.0, 26.0
+_LETTERS = 18.0
+"""Height of the row of letters, where the limiter changes."""
+_PER_UNIT = 15.0
+"""Pixels of height per unit, so that the names at the ends of the lines keep apart."""
+_COLOURS = 6
+"""Of lines; from then on they repeat with dashes (assets/insights.css)."""
 
 
-def insights_page(document: InsightsDocument) -> str:
-    """A whole page."""
-    reports = CitedReports(document.insights)
-    return page(
-        f"{_headline(document)} - keet insights",
-        _bar(document),
-        element("h1", TITLE),
-        _set(document),
-        _answers(document),
-        _missing(document),
-        *_kinds(document, reports),
-        _notes(document),
-        reports.section(),
-        footer=list(_footer(document)),
+_HISTORY_HEIGHT = 120
+_LABELS = 18
+"""Pixels above the longest bar of a history."""
+_MOST_LINKS = 12
+"""Insights that a row of a report links to; one of a large set may be in all of them."""
+
+
+def draw_sweep(figure: SweepFigure) -> Html:
+    """The chart, what it shows, and the list of changes."""
+    sweep = figure.sweep
+    return element(
+        "figure",
+        scrolling(f"Chart of {sweep.kernel} over {sweep.knob}", _drawing(sweep)),
+        element("figcaption", _caption(sweep)),
+        _changes(sweep),
+        class_="sweep-chart",
     )
 
 
-def _headline(document: InsightsDocument) -> str:
-    """For the browser's tab: the first insight, which is the most important one."""
-    return one_line(document.insights[0].title if document.insights else summary_line(document))
+def letter(number: int) -> str:
+    """A to Z, then A1, B1, ..."""
+    rounds, place = divmod(number, len(ascii_uppercase))
+    return ascii_uppercase[place] + (str(rounds) if rounds else "")
 
 
-def _bar(document: InsightsDocument) -> Html:
-    kinds = _found_kinds(document)
-    links = [(f"kind-{kind}", _SHORT[kind]) for kind in kinds]
-    return bar(one_line(document.store), [*links, *([("reports", "Reports")] if kinds else [])])
+class _Classes:
+    """Colours by class."""
+
+    most = 1_000
+
+    def bar(self, standing: Standing) -> Mapping[str, str]:
+        return {"class_": f"time-bar {standing}"}
+
+    def line(self, number: int) -> Mapping[str, str]:
+        return {"class_": f"unit {_ink(number)} dash-{number // _COLOURS % 3}"}
+
+    def dot(self, number: int) -> Mapping[str, str]:
+        return {"class_": f"dot {_ink(number)}"}
+
+    def label(self, number: int) -> Mapping[str, str]:
+        return {"class_": f"name {_ink(number)}"}
 
 
-def _set(document: InsightsDocument) -> Html:
-    """What was looked at."""
-    devices = element("ul", *(element("li", one_line(each)) for each in document.devices))
-    many = element("details", element("summary", "All GPUs"), devices, class_="fold")
-    return fragment(
-        element("p", one_line(summary_line(document)), class_="set"),
-        many if len(document.devices) > 3 else None,
+def _ink(number: int) -> str:
+    return f"ink-{number % _COLOURS}"
+
+
+def _frame(sweep: SweepDocument) -> ChartFrame:
+    count = len(sweep.points)
+    step = min(max(_label_width(sweep), _LEAST_WIDTH / count), _MOST_STEP, _MOST_WIDTH / count)
+    left = min(max(54.0, text_width(sweep.knob, 12) + 24), 140.0)
+    units = unit_names(sweep)
+    share = max(_SHARE, _PER_UNIT * len(units)) if units else 0.0
+    gap = _GAP if units else 0.0
+    head = _HEAD + (_LETTERS if sweep.changes else 0)
+    return ChartFrame(left, left + max(step, _LEAST_STEP) * count, head, _TIME, gap, share)
+
+
+def _label_width(sweep: SweepDocument) -> float:
+    labels = [(point.shown, time_text(compared(point))) for point in sweep.points]
+    return min(max(text_width(text, 12) for pair in labels for text in pair) + 10, _MOST_STEP)
+
+
+def _labelled(sweep: SweepDocument, frame: ChartFrame) -> list[int]:
+    """As many points as labels have room for, at equal distances; the best is among them."""
+    count = len(sweep.points)
+    every = ceil(_label_width(sweep) * count / (frame.right - frame.left) - 1e-6)
+    return list(range((sweep.best or 0) % every, count, every))
+
+
+def _drawing(sweep: SweepDocument) -> Html:
+    frame = _frame(sweep)
+    units = unit_names(sweep)
+    room = max((text_width(unit, 12) for unit in units), default=0.0) + 28
+    width, height = round(frame.right + room), round(frame.bottom + _FOOT)
+    chart = SweepChart(sweep, frame, _Classes(), _labelled(sweep, frame))
+    drawn = [*chart.times(), *(chart.shares() if units else ()), *chart.axis()]
+    return element(
+        "svg",
+        element("title", one_line(f"{sweep.kernel} over {sweep.knob}")),
+        *_change_marks(chart),
+        from_svg("".join(drawn)),
+        *_headings(sweep, frame),
+        *_columns(chart),
+        viewBox=f"0 0 {width} {height}",
+        width=width,
+        height=height,
+        role="img",
+        class_="sweep-drawing",
     )
 
 
-def _found_kinds(document: InsightsDocument) -> list[str]:
-    found = {each.kind for each in document.insights}
-    return [kind for kind in HEADINGS if kind in found]
+def _headings(sweep: SweepDocument, frame: ChartFrame) -> Iterator[Html]:
+    what = f"time per {sweep.work_unit}" if sweep.work_unit else "time"
+    yield element("text", one_line(what), x="0", y="14", class_="heading")
+    if frame.share:
+        words = "share of peak over the elapsed cycles"
+        yield element("text", words, x="0", y=f"{frame.top - 14:.0f}", class_="heading")
 
 
-# --- the answer first
+def _change_marks(chart: SweepChart) -> Iterator[Html]:
+    frame = chart.frame
+    for number, change in enumerate(chart.sweep.changes):
+        x = f"{chart.after(change):.1f}"
+        ends = {"y1": f"{frame.head - 2:.0f}", "y2": f"{frame.bottom:.0f}"}
+        yield element("line", x1=x, x2=x, **ends, class_="change")
+        at = {"x": x, "y": f"{frame.head - 6:.0f}"}
+        yield element("text", letter(number), **at, class_="letter middle")
 
 
-def _answers(document: InsightsDocument) -> Html | None:
-    """What each insight adds over single profiles, sweeps first."""
-    telling = [each for each in document.insights if each.adds]
-    if not telling:
+def _columns(chart: SweepChart) -> Iterator[Html]:
+    """One area per point over its bar and dots, for hover, touch and the keyboard."""
+    frame = chart.frame
+    step = chart.x(1) - chart.x(0)
+    for i in range(len(chart.sweep.points)):
+        yield element(
+            "rect",
+            element("title", "\n".join(_tip(chart.sweep, i))),
+            x=f"{chart.x(i) - step / 2:.1f}",
+            y=f"{frame.head:.0f}",
+            width=f"{step:.1f}",
+            height=f"{frame.bottom - frame.head + 22:.0f}",
+            class_="column",
+        )
+
+
+def _tip(sweep: SweepDocument, i: int) -> Iterator[str]:
+    point, mark = sweep.points[i], mark_of(sweep, i)
+    yield one_line(f"{sweep.knob} {point.shown}") + (f" ({mark})" if mark else "")
+    yield f"time {time_text(point.time_us)}"
+    if point.cost is not None and sweep.work_unit:
+        yield f"{time_text(point.cost)} per {sweep.work_unit}"
+    if point.units:
+        shares = [f"{unit} {percent_text(share)}" for unit, share in point.units.items()]
+        yield one_line(f"share of peak: {', '.join(shares)}")
+    yield one_line(f"limiter: {point.limiter or 'not known'}")
+    yield one_line(f"{point.path} #{point.launch}")
+    if point.files > 1:
+        yield f"median of {point.files:,} files"
+
+
+def _caption(sweep: SweepDocument) -> Iterator[Html | str]:
+    if sweep.kind != "gpu":
+        yield f"{one_line(sweep.device)}. "
+    if sweep.best is not None:
+        yield _key("best", "best")
+        if any(mark_of(sweep, i) == "as good" for i in range(len(sweep.points))):
+            yield _key("tied", "as fast within noise")
+        yield _key("other", "slower.")
+    yield "Bars start at zero; values stand at equal distances."
+
+
+def _key(standing: Standing, words: str) -> Html:
+    square = element("span", class_=f"key {standing}")
+    return element("span", square, f" {words}", class_="legend")
+
+
+def _changes(sweep: SweepDocument) -> Html | None:
+    """The letters of the chart."""
+    if not sweep.changes:
         return None
-    first, rest = telling[:_FIRST], telling[_FIRST:]
+    entries = []
+    for number, change in enumerate(sweep.changes):
+        was, becomes = sweep.limiters_around(change)
+        where = f" between {change.after} and {change.until}"
+        words = one_line(f"{where}: the limiter was {was} and becomes {becomes}")
+        entries.append(element("li", element("b", letter(number), class_="letter"), words))
+    return element("ul", *entries, class_="letters")
+
+
+# --- a change over time
+
+
+def draw_history(figure: HistoryFigure) -> Html:
+    """Bars per file around the change."""
+    change = figure.change
+    shown = shown_history(change)
+    rest = len(change.history) - len(shown)
+    caption = f"One bar per file, by date, from zero; {one_line(change.device)}."
+    more = f" {rest:,} files further from the change are not shown." if rest else ""
+    bars = _bars(change, shown)
+    return element("figure", bars, element("figcaption", caption, more), class_="history")
+
+
+def _bars(change: ChangeDocument, shown: range) -> Html:
+    """Widths in per cent: the drawing takes the room that there is."""
+    longest = max(change.history[i].time_us for i in shown)
+    step = 100 / len(shown)
+    cut = 100 * (change.last_before + 1 - shown.start) / len(shown)
+    bars = [_bar(change, i, (i - shown.start) * step, step, longest) for i in shown]
+    line = {"x1": f"{cut:.2f}%", "x2": f"{cut:.2f}%", "y1": "0", "y2": str(_HISTORY_HEIGHT)}
+    return element(
+        "svg",
+        element("title", one_line(f"{change.kernel} over time")),
+        *bars,
+        element("line", **line, class_="change"),
+        _end_label(time_text(change.before_us), cut, is_before=True),
+        _end_label(time_text(change.after_us), cut, is_before=False),
+        width="100%",
+        height=_HISTORY_HEIGHT,
+        role="img",
+        class_="history-drawing",
+    )
+
+
+def _bar(change: ChangeDocument, i: int, left: float, step: float, longest: float) -> Html:
+    dated = change.history[i]
+    tall = (_HISTORY_HEIGHT - _LABELS) * dated.time_us / longest
+    words = [dated.created, f"time {time_text(dated.time_us)}", f"{dated.path} #{dated.launch}"]
+    return element(
+        "rect",
+        element("title", "\n".join(map(one_line, words))),
+        x=f"{left + 0.1 * step:.2f}%",
+        y=f"{_HISTORY_HEIGHT - tall:.1f}",
+        width=f"{0.8 * step:.2f}%",
+        height=f"{tall:.1f}",
+        class_="time-bar before" if i <= change.last_before else "time-bar after",
+    )
+
+
+def _end_label(words: str, cut: float, *, is_before: bool) -> Html:
+    """The usual time of a side, beside the line between them."""
+    shift, anchor = ("-6", "end") if is_before else ("6", "start")
+    near_edge = cut < 25 if is_before else cut > 75
+    if near_edge:  # no room on that side of the line: at the edge of the drawing
+        at, shift, anchor = ("0", "0", "start") if is_before else ("100%", "0", "end")
+    else:
+        at = f"{cut:.2f}%"
+    which = "before" if is_before else "after"
+    return element("text", f"{words} {which}", x=at, dx=shift, y="12", text_anchor=anchor)
+
+
+# --- the reports that the page names
+
+
+def draw_reports(figure: ReportsFigure) -> Html:
+    """Listed once, linked from every row and back."""
+    rows = []
+    for anchor, path, ids in figure.reports:
+        links = [element("a", name, href=f"#{name}") for name in ids[:_MOST_LINKS]]
+        more = f" and {len(ids) - _MOST_LINKS:,} more" if len(ids) > _MOST_LINKS else None
+        name = element("th", element("code", one_line(path), class_="break"), scope="row")
+        rows.append(element("tr", name, element("td", joined(links, ", "), more), id=anchor))
+    head = element("tr", *(element("th", name, scope="col") for name in ("report", "named in")))
+    table = element(
+        "table",
+        element("thead", head),
+        element("tbody", rows),
+        data_sortable=True,
+        data_filter=True,
+    )
+    command = "keet explain REPORT --format html -o page.html"
     return element(
         "section",
-        element("h2", ADDS),
-        element("ol", *map(_answer, first), class_="answers"),
-        _more_answers(rest, start=len(first) + 1) if rest else None,
-        class_="panel",
-        id="answers",
+        element("h2", f"Reports named on this page ({len(rows):,})", id="reports"),
+        element("p", "To see one of them in full: ", element("code", command)),
+        scrolling("Reports named on this page", table),
+        class_="cited-reports",
     )
-
-
-def _more_answers(rest: Sequence[InsightDocument], start: int) -> Html:
-    return element(
-        "details",
-        element("summary", f"{len(rest):,} more"),
-        element("ol", *map(_answer, rest), class_="answers", start=start),
-        class_="fold",
-        data_print=True,
-    )
-
-
-def _answer(insight: InsightDocument) -> Html:
-    link = element("a", prose(insight.title), href=f"#{insight.id}")
-    return element("li", element("p", element("b", link)), element("p", prose(insight.adds)))
-
-
-def _missing(document: InsightsDocument) -> Html | None:
-    """If there is no sweep, says what would be needed for one."""
-    has_sweep = any(each.sweep for each in document.insights)
-    if has_sweep:
-        return None
-    return element(
-        "div",
-        element("p", prose(NOTHING)) if not document.insights else None,
-        element("p", prose(NO_SWEEP)),
-        class_="note",
-    )
-
-
-# --- insights by kind
-
-
-def _kinds(document: InsightsDocument, reports: CitedReports) -> Iterator[Html]:
-    for kind in _found_kinds(document):
-        found = [each for each in document.insights if each.kind == kind]
-        shown = [_insight(each, reports) for each in found[:_FIRST]]
-        folded = [_folded(each, reports) for each in found[_FIRST:]]
-        heading = element("h2", HEADINGS[kind], id=f"kind-{kind}")
-        about = element("p", OVERLAP, class_="muted") if kind == "cluster" else None
-        yield element("section", heading, about, *shown, *folded)
-
-
-def _insight(insight: InsightDocument, reports: CitedReports) -> Html:
-    return element("article", _title(insight), *_body(insight, reports), class_="insight")
-
-
-def _title(insight: InsightDocument) -> Html:
-    """Links lead to the title, because the target of a link is highlighted: one line is enough."""
-    number = element("span", insight.id, class_="muted")
-    return element("h3", number, " ", prose(insight.title), id=insight.id)
-
-
-def _folded(insight: InsightDocument, reports: CitedReports) -> Html:
-    """One of many: its title, and the rest one click away."""
-    title = element("summary", _title(insight))
-    body = _body(insight, reports)
-    return element("details", title, *body, class_="insight folded", data_print=True)
-
-
-def _body(insight: InsightDocument, reports: CitedReports) -> Iterator[Html | None]:
-    figure, table = _parts(insight, reports)
-    yield element("div", figure, _words(insight), class_="insight-grid")
-    yield table
-    yield facts_fold(insight, reports)
-
-
-def _parts(insight: InsightDocument, reports: CitedReports) -> tuple[Html | None, Html | None]:
-    """The parts beside the text, and those below it."""
-    if insight.sweep:
-        table = points_table(insight.sweep, reports)
-        below = fragment(
-            element("h4", "The points of the chart"), table, left_out_table(insight.sweep, reports)
-        )
-        return sweep_figure(insight.sweep), below
-    if insight.cluster:
-        return None, kernels_table(insight.cluster, reports)
-    if insight.change:
-        return None, history_figure(insight.change, reports)
-    if insight.outliers:
-        return None, outliers_table(insight.outliers, reports)
-    return None, None
-
-
-def _words(insight: InsightDocument) -> Html:
-    adds = [element("b", f"{ADDS}: "), prose(insight.adds)] if insight.adds else None
-    return element(
-        "div",
-        element("p", adds, class_="adds") if adds else None,
-        element("ul", *(element("li", prose(text)) for text in insight.text)),
-        _written(insight.written) if insight.written else None,
-        class_="words",
-    )
-
-
-# --- a model's part
-
-
-def _written(written: WrittenDocument) -> Html:
-    unchecked = [
-        element("li", f"unchecked: “{one_line(each.text)}” ({one_line(each.reason)})")
-        for each in written.unchecked
-    ]
-    return element(
-        "aside",
-        element("p", element("b", "Model: "), prose(written.text)) if written.text else None,
-        element("ul", *unchecked, class_="muted") if unchecked else None,
-        class_="note written",
-    )
-
-
-def _notes(document: InsightsDocument) -> Html | None:
-    problem = [f"The model's part is incomplete: {document.problem}"] if document.problem else []
-    notes = [*problem, *document.notes]
-    if not notes:
-        return None
-    entries = [element("li", prose(note)) for note in notes]
-    heading = element("h2", "What could not be judged, or is not shown")
-    return element("section", heading, element("ul", *entries), id="notes")
-
-
-def _footer(document: InsightsDocument) -> Iterator[Html]:
-    if numbers := document.grounding.numbers:
-        about = (
-            f"All {numbers:,} numbers in keet's texts are printed from the evidence on this page."
-        )
-        yield element("p", about)
-    if document.usage:
-        model = document.author.removeprefix("model:")
-        usage = UsageDocument(**document.usage.to_dict())
-        yield element("p", usage_text(Authorship(model, usage, document.problem, None)))
-    version = document.producer.version
-    yield element("p", f"Made by keet {version}. This page is one file and loads nothing.")

@@ -12,7 +12,6 @@ from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.launch_figures import figures_text
 from keet.explanation.program import ProgramExplanation
 from keet.formats.html.account import account_figure, account_parts
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.answer import answer_card
 from keet.formats.html.finding import FindingWriter, Lines
 from keet.formats.html.launch_facts import full_name, launch_facts
@@ -21,11 +20,11 @@ from keet.formats.html.program import members_fold
 from keet.formats.html.prose import prose
 from keet.formats.html.rules import rules_section
 from keet.formatting import shape_parts
+from keet.pages.anchors import Anchors
+from keet.pages.device import workload_noun
+from keet.pages.launch import HEADING, all_fixed_text, shown_notes
+from keet.pages.program import stands_for_text
 from keet.profile import Launch, Workload
-from keet.render.common.account import HEADING, shown_notes
-from keet.render.common.finding import all_fixed_text
-from keet.render.common.program import stands_for_text
-from keet.render.common.workload import workload_noun
 from keet.safe_text import one_line
 
 _WORTH = f"{WORTH - 1:.0%}"
@@ -107,21 +106,15 @@ def brief_entry(each: LaunchExplanation, around: LaunchParts) -> Html:
 
 def _title(level: str, each: LaunchExplanation, program: ProgramExplanation | None) -> Html:
     launch = each.launch
-    stands = _in_run(each) if program and program.run else ""
+    stands = stands_for_text(program, each)
     figures = figures_text(each.view)
-    facts = f"{', '.join(_facts(launch))}{stands or stands_for_text(program, each)}"
+    facts = f"{', '.join(_facts(launch))}{f'; {stands}' if stands else ''}"
     return fragment(
         element(level, element("span", f"#{launch.id} ", class_="muted"),
                 element("span", launch.kernel, class_="mono break", title=full_name(launch))),
         element("p", facts.removeprefix("; "), class_="muted facts-line") if facts else None,
         element("p", figures, class_="muted facts-line") if figures else None,
     )  # fmt: skip
-
-
-def _in_run(each: LaunchExplanation) -> str:
-    from keet.render.common.whole_run import stands_for
-
-    return f"; {stands_for(each)}."
 
 
 def _facts(launch: Launch) -> Iterator[str]:
@@ -136,7 +129,7 @@ def _warnings(each: LaunchExplanation) -> Iterator[Html]:
         yield element("p", each.in_run.warning, class_="note warn")
     if each.replay is None:
         return
-    from keet.render.common.whole_run import reason_texts
+    from keet.pages.program import reason_texts
 
     reasons = [
         element("li", element("b", heading), prose(f" {text} {tell}".rstrip()))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from keet.analysis.kernel.resident_warps import occupancy_limit
 from keet.formats.html.markup import Html, element
 from keet.formatting import capitalized, shape_text
+from keet.pages.device import workload_noun
+from keet.pages.figures import FactsFigure
 from keet.profile import Launch, Workload
-from keet.render.common.occupancy import occupancy_limit
-from keet.render.common.workload import workload_noun
 from keet.safe_text import one_line, shortened
 from keet.units import Quantity
 
@@ -23,6 +24,10 @@ _CLOCKS = {"SM clock": "sm_frequency", "DRAM clock": "dram_frequency"}
 def full_name(launch: Launch) -> str:
     """For a tooltip."""
     return shortened(one_line(launch.name.full), _LONGEST_NAME)
+
+
+def draw_facts(block: FactsFigure) -> Html | None:
+    return launch_facts(block.launch)
 
 
 def launch_facts(launch: Launch) -> Html | None:

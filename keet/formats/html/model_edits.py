@@ -9,15 +9,8 @@ from keet.explanation.explanation_types import LaunchExplanation
 from keet.formats.html.markup import Content, Html, element, joined
 from keet.formats.html.model_texts import ModelWords, lead_in
 from keet.formatting import capitalized
-from keet.render.common.model_explanation import (
-    aim_of,
-    code_lines,
-    edit_status,
-    is_diff,
-    leading_edit,
-    other_edits,
-)
-from keet.render.common.short_diff import HUNK
+from keet.pages.model_words import aim_of, code_lines, edit_status, is_diff, ranked_edits
+from keet.pages.short_diff import HUNK
 from keet.safe_text import flat
 
 _SIGNS = {"+": "added", "-": "removed"}
@@ -25,8 +18,7 @@ _SIGNS = {"+": "added", "-": "removed"}
 
 def edits_section(each: LaunchExplanation, words: ModelWords) -> Iterator[Html]:
     """The edit for the first finding first."""
-    first = leading_edit(each)
-    for number, edit in enumerate((*([first] if first else []), *other_edits(each)), 1):
+    for number, edit in enumerate(ranked_edits(each), 1):
         yield element(
             "article",
             element("h4", _head(number, edit, each, words)),

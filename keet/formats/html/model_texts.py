@@ -8,12 +8,11 @@ from pathlib import PurePosixPath
 
 from keet.evidence import UNCHECKED, Evidence, Prose, Reference, Sentence
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.finding import Lines
 from keet.formats.html.markup import Content, Html, element, fragment, joined
 from keet.formats.html.prose import prose
-from keet.render.common.computations import computations
-from keet.render.common.model_explanation import cited, reason_text
+from keet.pages.anchors import Anchors
+from keet.pages.model_words import cited, computations, reason_text
 from keet.safe_text import flat, one_line
 
 _BLANKS = re.compile(r"\s+")

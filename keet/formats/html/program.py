@@ -9,14 +9,12 @@ from collections.abc import Collection, Iterator
 from keet.evidence import Evidence, Sentence
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.program import ProgramExplanation, ProgramRow
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.data_table import Cell, Column, data_table, meter
 from keet.formats.html.launch_facts import full_name
 from keet.formats.html.markup import Content, Html, element
 from keet.formats.html.prose import prose
-from keet.profile import Launch
-from keet.profile.launch_sequences import longest_first
-from keet.render.common.program import (
+from keet.pages.anchors import Anchors
+from keet.pages.program import (
     answer_text,
     detail_text,
     figures,
@@ -24,6 +22,8 @@ from keet.render.common.program import (
     kernel_text,
     listed_across,
 )
+from keet.profile import Launch
+from keet.profile.launch_sequences import longest_first
 
 MOST_ROWS = 300
 """Kernels that a page lists one by one: 150 launches have at most 150, and more than twice as many
@@ -124,7 +124,7 @@ def _across(program: ProgramExplanation) -> Html | None:
 def _run_notes(program: ProgramExplanation) -> Iterator[Html]:
     if program.run is None:
         return
-    from keet.render.common.whole_run import skipped_texts
+    from keet.pages.program import skipped_texts
 
     notes = (f"note: {note}" for note in program.run.notes)
     for text in (*skipped_texts(program.run), *notes):

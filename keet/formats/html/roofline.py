@@ -9,7 +9,6 @@ from keet.analysis.roofline.launch_roofline import LaunchRoofline, find_roofline
 from keet.documents.roofline import CeilingDocument, RooflineLaunch
 from keet.evidence import Sentence, constant
 from keet.formats.html.account import share_bar
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.clocks import range_text
 from keet.formats.html.markup import Content, Html, element, from_svg
 from keet.formats.svg.roofline import EMPTY, by_device, longest
@@ -24,11 +23,17 @@ from keet.formats.svg.roofline_plot import (
     rate_words,
 )
 from keet.formatting import capitalized
+from keet.pages.anchors import Anchors
+from keet.pages.device import workload_count
+from keet.pages.figures import RooflineFigure
+from keet.pages.roofline import absences
 from keet.profile import Launch
-from keet.render.common.roofline import absences
-from keet.render.common.workload import workload_count
 from keet.safe_text import one_line
 from keet.units import format_number
+
+
+def draw_roofline(block: RooflineFigure) -> Html:
+    return roofline_figure(block.launches, block.anchors, block.linked)
 
 
 def roofline_figure(

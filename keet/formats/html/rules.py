@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.ncu_rules import judge_rule, rule_name
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.markup import Content, Html, element
 from keet.formatting import count_noun
+from keet.pages.anchors import Anchors
+from keet.pages.figures import RulesFigure
 from keet.profile.rules import RuleKind, RuleResult, SpeedupScope
 
 _ADVICE = frozenset((RuleKind.OPTIMIZATION, RuleKind.WARNING, RuleKind.ERROR))
@@ -23,6 +24,10 @@ _ESTIMATES = {
 viewed in isolation."""
 _LINK = re.compile(r"@(?:section|url|source|metric):([^:@]*):[^@]*@")
 _SECTION = re.compile(r"@section:[^:@]*:([^@]*)@")
+
+
+def draw_rules(block: RulesFigure) -> Html | None:
+    return rules_section(block.each, block.anchors)
 
 
 def rules_section(each: LaunchExplanation, anchors: Anchors) -> Html | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from keet.documents.insights import InsightDocument, InsightsDocument, SweepDocument
 from keet.formats.svg.insights_chart import ChartFrame, Standing, SweepChart
 from keet.formats.svg.markup import cut, tag, text_of
-from keet.render.common.insights import summary_line
+from keet.pages.insights import summary_line
 
 _WIDTH = 760.0
 _FRAME = ChartFrame(left=90.0, right=640.0, head=54.0, time=110.0, gap=22.0, share=120.0)

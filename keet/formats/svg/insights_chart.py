@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from keet.documents.insights import LimiterChangeDocument, SweepDocument
 from keet.formats.svg.markup import cut, spread, tag, text_of
-from keet.render.common.insights import compared, time_text, unit_names
+from keet.pages.insights import compared, time_text, unit_names
 
 _WIDEST_BAR = 46.0
 _LABEL_GAP = 14.0

@@ -5,31 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from keet.analysis.code_names import offset_in_function, sass_text
+from keet.analysis.examined import Examined, first_wait, source_lines
 from keet.analysis.sass.instructions.instruction import parse
 from keet.analysis.source_lines import Hotspots, Spot
 from keet.documents.hotspots import HotspotsLaunch
 from keet.documents.shared_types import Skipped
 from keet.evidence import Sentence, constant, counted
 from keet.formatting import share_cell
-from keet.profile import Launch
-from keet.profile.names import file_name
-from keet.render.common.hotspot_rows import Examined, first_wait
-from keet.render.common.hotspots import (
+from keet.pages.hotspots import (
     columns_text,
     few_samples_text,
     hotspots_notes,
     hotspots_summary,
     launch_list,
+    purposes_text,
     stall_reasons,
     stall_texts,
-)
-from keet.render.common.machine_code import (
-    offset_in_function,
-    purposes_text,
-    sass_text,
     waits_for,
 )
-from keet.render.common.source_text import source_lines
+from keet.profile import Launch
+from keet.profile.names import file_name
 from keet.render.terminal.hotspots_code import (
     mix_lines,
     pointer_table,

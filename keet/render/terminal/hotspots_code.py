@@ -9,15 +9,16 @@ from keet.analysis.source_lines import Spot
 from keet.catalog import stalls
 from keet.documents.hotspots import HotspotsLaunch, PointerDocument
 from keet.evidence import Sentence, counted
-from keet.profile import Location
-from keet.profile.names import file_name
-from keet.render.common.hotspots import STALLS_SHOWN, stall_reasons
-from keet.render.common.machine_code import (
+from keet.pages.hotspots import (
+    STALLS_SHOWN,
     distinct_bytes_text,
     mix_text,
     size_text,
+    stall_reasons,
     times_read_text,
 )
+from keet.profile import Location
+from keet.profile.names import file_name
 from keet.render.terminal.layout import Renderable, Table, Text
 
 _POINTERS = 3

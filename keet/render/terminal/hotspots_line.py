@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from keet.analysis.code_names import line_text, noun, sass_text, with_more
+from keet.analysis.examined import Examined, examined
+from keet.analysis.line_facts import InstructionFacts, LineFacts, LineWait, with_line
 from keet.analysis.sass import MachineCode
 from keet.analysis.source_lines import Hotspots
 from keet.catalog import stalls
 from keet.documents.hotspots import HotspotsLaunch
 from keet.documents.shared_types import Skipped
 from keet.evidence import Sentence, constant, counted
+from keet.pages.hotspots import purposes_text, waiting_for
+from keet.pages.hotspots_line import line_items
 from keet.profile import Absent, Launch, Location
-from keet.render.common.hotspot_rows import Examined, examined
-from keet.render.common.hotspots import waiting_for, with_more
-from keet.render.common.line_facts import InstructionFacts, LineFacts, LineWait, with_line
-from keet.render.common.line_sentences import line_items
-from keet.render.common.machine_code import line_text, noun, purposes_text, sass_text
 from keet.render.terminal.hotspots import opaque_notes
 from keet.render.terminal.layout import Group, Renderable, Table, Text
 

@@ -9,18 +9,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from keet.errors import one_line
-from keet.render.common.whole_run import (
-    ROWS,
-    profiled_text,
-    reason_texts,
-    rows_of,
-    skipped_texts,
-    spread_text,
-)
-from keet.render.terminal.layout import Indented, Renderable, Table, Text
+from keet.pages.program import ROWS, profiled_text, run_rows, skipped_texts, spread_text
+from keet.render.terminal.layout import Renderable, Table, Text
 
 if TYPE_CHECKING:
-    from keet.explanation.whole_run import KernelRow, LaunchInRun, ReplayDiffers, WholeRun
+    from keet.explanation.whole_run import KernelRow, WholeRun
 
 
 def run_view(run: WholeRun, most: int = ROWS) -> Iterator[Renderable]:
@@ -39,7 +32,7 @@ def _table(run: WholeRun, most: int) -> Table:
         shown.add_column(heading, justify="right", no_wrap=True)
     shown.add_column("Kernel", overflow="fold", min_width=12)
     shown.add_column("Profiled", overflow="fold", min_width=8)
-    for row in rows_of(run, most):
+    for row in run_rows(run, most):
         share, launches, busy, *_ = row.evidence
         style = "" if row.profiled or row.in_range else "yellow"
         profiled = Text(profiled_text(row), style=style)
@@ -51,21 +44,3 @@ def _kernel(row: KernelRow) -> Text:
     name = Text(one_line(row.kernel), style="" if row.members else "bold")
     spread = spread_text(row)
     return name.append(f"\n{spread}", style="dim not bold") if spread else name
-
-
-def unlike_view(found: LaunchInRun | None) -> Iterator[Renderable]:
-    """Says that the launch represents others that took much longer or shorter."""
-    if found and found.warning:
-        yield _indented(Text(found.warning, style="bold yellow"))
-        yield ""
-
-
-def replay_view(replay: ReplayDiffers) -> Iterator[Renderable]:
-    yield _indented(Text(replay.text, style="bold yellow"))
-    for heading, text, tell in reason_texts(replay):
-        yield _indented(Text.assemble((f"{heading} ", "yellow"), f"{text} {tell}".rstrip()))
-    yield ""
-
-
-def _indented(text: Text) -> Indented:
-    return Indented(text, 2)

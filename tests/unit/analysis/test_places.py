@@ -12,9 +12,9 @@ from keet.analysis.source_lines import Hotspots, find_hotspots
 from keet.analysis.time_model import TimeModel
 from keet.documents.finding import Place
 from keet.findings import findings
+from keet.pages.launch import place_shares, unplaced_shares
 from keet.profile import Launch, Profile
 from keet.profile.metric import Value
-from keet.render.common.places import place_shares, unplaced_shares
 from tests.conftest import needs_corpus
 from tests.unit.analysis.real_launches import changed, launch_of, public_launch
 

@@ -17,7 +17,7 @@ from keet.documents.finding import Forecast
 from keet.documents.top import GpuDocument, OpportunityDocument, TopDocument
 from keet.errors import UsageError
 from keet.explanation.headline import DEBUG_BUILD_TEXT
-from keet.render.common.top import forecast_text, group_finding
+from keet.pages.top import forecast_text, group_finding
 from tests.unit.corpus.store_rows import finding_row, launch_row, record
 
 PLAIN = {
@@ -261,16 +261,16 @@ def test_times_are_those_of_a_plain_loop(tmp_path: Path) -> None:
 
 
 def shown(top: TopDocument) -> list[tuple[str, str]]:
-    """Finding and forecast of each group, as in the table."""
+    """Finding and forecast of each group, as on the page."""
     return [(group_finding(each), forecast_text(each)) for each in top.opportunities]
 
 
 def test_debug_code_has_no_finding_because_it_is_debug_code(tmp_path: Path) -> None:
     nothing = {"top_finding": None, "top_low": None, "top_forecast": None, "top_high": None}
     debug = {**nothing, "headline": f"{DEBUG_BUILD_TEXT} What follows describes the debug code."}
-    assert shown(top_of(tmp_path / "all", debug, debug)) == [("debug build", "-")]
+    assert shown(top_of(tmp_path / "all", debug, debug)) == [("debug build", "")]
     assert shown(top_of(tmp_path / "some", debug, nothing)) == [
-        ("no finding (1 of 2 launches: debug build)", "-")
+        ("no finding (1 of 2 launches: debug build)", "")
     ]
 
 
@@ -282,4 +282,4 @@ def test_a_launch_of_a_few_threads_does_more_work_and_not_the_same_faster(tmp_pa
     write_part(tmp_path, [record("p", "a" * 64)], [rows])
     with open_store(tmp_path) as store:
         top = find_top(store, Selection())
-    assert shown(top) == [("too few threads", "2.0x the work (1.0x to 4.0x)")]
+    assert shown(top) == [("too few threads", "2.0x the work in the same time (1.0x to 4.0x)")]

@@ -333,9 +333,6 @@ def test_page_of_one_run(tmp_path: Path, keet: Keet) -> None:
         "    narrow access: 2.0x faster (1.0x to 4.0x)\n"
         "    limiter: DRAM, on GPU\n"
     )
-    wide = page(tmp_path, keet, width=160)
-    assert re.search(r"1\s+30 ms\s+60\.0%\s+60 ms\s+400 \(1 profiled\)\s+k\s+GPU\s+DRAM", wide)
-    assert "80 ms of GPU time in 402.5 launches" in page(tmp_path, keet, "--format", "markdown")
 
 
 @pytest.mark.slow
@@ -348,7 +345,7 @@ def test_page_of_runs_and_single_launches(tmp_path: Path, keet: Keet) -> None:
         "3 launches of 3 reports",
         "  GPU: 2 ms of GPU time in 1 whole run: 1.50 ms in 10 launches of kernels that were profiled "
         "(1 launch), 500 us (25.0%)",
-        "in kernels that were not",
+        "  in kernels that were not",
         "  GPU: 200 us in 2 launches, as profiled",
         "1 of 3 reports has a run table. The launches of the other 2 reports count once, as profiled; "
         "do not compare times of",
@@ -370,11 +367,6 @@ def test_page_of_runs_and_single_launches(tmp_path: Path, keet: Keet) -> None:
         " 2. could save 20 us (10.0%); takes 100 us in 1 launch, 50.0% of the profiled time",
         " 3. saving not known; takes 100 us in 1 launch, 50.0% of the profiled time",
     ]
-    wide = page(tmp_path, keet, width=160).splitlines()
-    assert wide.index("Whole runs") < wide.index(second)
-    assert len([line for line in wide if "limiter" in line]) == 2
-    markdown = page(tmp_path, keet, "--format", "markdown")
-    assert f"\n\n{second}:\n\n| kernel | could save |" in markdown
 
 
 @pytest.mark.slow
@@ -454,7 +446,6 @@ def test_page_without_run_tables(tmp_path: Path, keet: Keet) -> None:
         "Shares are of the time on the group's own GPU; groups are ranked by the share that a fix "
         "could save.",
     ]
-    assert f"\n\n{told}\n\n" in page(tmp_path, keet, "--format", "markdown")
 
 
 @pytest.mark.slow
@@ -490,9 +481,6 @@ def test_page_names_the_time_that_a_saving_is_of(tmp_path: Path, keet: Keet) -> 
         "profiled launch: keet claims no saving for them."
     )
     assert f" {note} " in " ".join(out.split())
-    markdown = page(tmp_path, keet, "--format", "markdown")
-    assert "; 9 ms is in launches of other lengths" in markdown
-    assert f"\n\n{note}\n" in markdown
 
 
 @pytest.mark.slow
@@ -565,7 +553,6 @@ def test_page_names_replay_gaps(tmp_path: Path, keet: Keet) -> None:
         "claims no saving for them. See why (the one with the most time): keet "
         "explain r --launch 1 next: "
     ) in told
-    assert "most time): `keet explain r --launch 1`" in page(tmp_path, keet, "--format", "markdown")
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from keet.diagnosis.diagnosis import diagnose
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation
 from keet.explanation.headline import verdict_of
-from keet.render.common.program import without_code_text
+from keet.pages.explain import without_code_text
 from tests.conftest import REPORTS
 from tests.unit.analysis.real_launches import launch_of, profile_of
 

@@ -15,8 +15,8 @@ from keet.explanation.launch_groups import answer_label
 from keet.explanation.program import ProgramExplanation, program_of
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.ingest.printed.details_page import rule_result
+from keet.pages.program import answer_text, figures, gain_text
 from keet.profile import Launch, Profile, Provenance, SpeedupEstimate, SpeedupScope
-from keet.render.common.program import answer_text, figures, gain_text
 from tests.unit.analysis.made_up_launch import made_up
 
 OPTIMISED = {"FFMA": 500, "LDG": 200, "IMAD": 200, "BRA": 50, "MOV": 50}

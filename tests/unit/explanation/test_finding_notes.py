@@ -28,8 +28,8 @@ from keet.explanation.finding_notes import nearest_case, nearest_text
 from keet.explanation.gain_texts import forecast_text
 from keet.findings import findings
 from keet.formatting import speedup_text
+from keet.pages.cases import heading
 from keet.profile import Profile
-from keet.render.terminal.cases import heading
 from tests.unit.analysis.real_launches import CASES, SAMPLES, launch_of, profile_of
 
 

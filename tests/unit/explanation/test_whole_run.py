@@ -14,9 +14,9 @@ from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation
 from keet.explanation.run_texts import launches_text
 from keet.formatting import time_share_text
+from keet.pages.program import profiled_text, run_rows, spread_text
 from keet.profile import KernelRun, Profile, RunTable
 from keet.profile.run_table import Migrations, ProfiledLaunch, Recorder, SkippedKernel
-from keet.render.common.whole_run import profiled_text, rows_of, spread_text
 from tests.rows import each_row
 
 MS, US = 1e6, 1e3
@@ -387,7 +387,7 @@ def test_rows_add_up_to_the_run(busy: list[float], most: int) -> None:
     kernels = tuple(kernel(f"kernel{n}", n + 1, time) for n, time in enumerate(busy))
     run = whole_run(replace(profile_with(), run=RunTable(kernels, "cupti")))
     assert run is not None
-    rows = rows_of(run, most)
+    rows = run_rows(run, most)
     assert 1 <= len(rows) <= most
     assert sum(row.busy.value for row in rows) == pytest.approx(run.busy.value)
     assert sum(row.share_pct for row in rows) == pytest.approx(100)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from keet.formats import markdown, terminal
+from keet.formats.html.blocks import html_blocks, html_page
 from keet.pages.blocks import (
     Bar,
     Bars,
@@ -144,6 +145,59 @@ drawn
 <sub>keet</sub>
 """
     )
+
+
+def test_html_shows_all_blocks() -> None:
+    html = html_blocks(EVERY)
+    for part in (
+        '<h1 class="verdict good">Faster</h1>',
+        '<p>on <span class="mono break">H200</span>, <b>odd</b></p>',
+        '<p class="note warn">Less certain</p>',
+        '<p class="group"><b>Why</b></p><dl class="facts"><div><dt><b>20%</b></dt>'
+        "<dd>first</dd></div>",
+        '<th scope="col" class="number">Time</th>',
+        '<th scope="row" class="break">turn<br><span class="muted detail">launch 3</span></th>'
+        '<td class="number">12 us</td><td>latency</td>',
+        '<p class="muted">and 2 more</p>',
+        '<span class="within within-1">for L2</span>',
+        '<span class="added"><i>8  </i>+int b;\n</span>',
+        '<pre class="command" id="command-1">ncu --set full -o report ./app</pre>',
+        '<details class="fold"><summary>Details</summary><p>inside</p></details>',
+        "<div><p>within</p></div><p>drawn</p>",
+    ):
+        assert part in html
+
+
+def test_an_html_page_has_its_bar_and_its_foot() -> None:
+    html = html_page(Page(EVERY, "Faster - keet", "a.ncu-rep", [("why", "Why")], ("why", "Copy")))
+    assert "<title>Faster - keet</title>" in html
+    assert 'keet: a.ncu-rep</span><nav aria-label="Parts of the page"' in html
+    assert '<a href="#why">Why</a>' in html
+    assert '<button type="button" data-copy="why" hidden>Copy</button>' in html
+    assert '<footer class="page-foot"><p>keet</p></footer>' in html
+
+
+def test_lists_of_html_nest() -> None:
+    items = Items([Item("a"), Item("b", depth=1), Item("c", depth=2), Item("d")], mark="")
+    assert html_blocks([items]) == (
+        '<ul class="unmarked"><li>a<ul><li>b<ul><li>c</li></ul></li></ul></li><li>d</li></ul>'
+    )
+
+
+def test_no_text_becomes_markup_in_html() -> None:
+    hostile = [
+        Heading(HOSTILE),
+        Text((HOSTILE, Span(HOSTILE, "code", HOSTILE, HOSTILE))),
+        Items([Item(HOSTILE, HOSTILE)], HOSTILE),
+        Table([Column(HOSTILE)], [[Cell(HOSTILE, HOSTILE, HOSTILE)]], HOSTILE, HOSTILE),
+        Code([HOSTILE], "diff", numbers=[HOSTILE], copied=HOSTILE),
+        Command(HOSTILE),
+        Fold(HOSTILE, [Part([Text(HOSTILE)], HOSTILE, HOSTILE)], level=3, anchor=HOSTILE),
+    ]
+    html = html_page(Page(hostile, HOSTILE, HOSTILE, [(HOSTILE, HOSTILE)]))
+    assert html.count("<script") == 1
+    assert "\x1b" not in html
+    assert "\u202e" not in html
 
 
 def test_a_wide_terminal_has_more_columns() -> None:

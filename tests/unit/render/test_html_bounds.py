@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from keet import safe_text
+from keet.analysis.code_names import function_start
 from keet.analysis.source_lines import Hotspots, find_hotspots
 from keet.comparison import same_kernel
 from keet.comparison.causes import line_changes
@@ -17,7 +18,6 @@ from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.formats.html import explain as explain_module
 from keet.formats.html import roofline
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.diff_rows import paired_files
 from keet.formats.html.explain import explain_page
 from keet.formats.html.launch import LaunchParts, brief_entry
@@ -25,8 +25,8 @@ from keet.formats.html.source import comments, panels
 from keet.formats.html.source.listing import Listing, source_listing
 from keet.formats.html.source.shown_lines import FileLines, extents_within
 from keet.ingest import read_profile
+from keet.pages.anchors import Anchors
 from keet.profile import Location
-from keet.render.common.machine_code import function_start
 from keet.safe_text import bounded_lines, line_at
 from tests.many_launches import different
 from tests.page_parts import PageParts, broken_links

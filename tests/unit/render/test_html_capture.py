@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from keet.explanation.analyst import explain
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.capture import capture_section
 from keet.formats.html.clocks import clock_warning, range_text
 from keet.formats.html.launch_facts import launch_facts
 from keet.ingest import read_profile
+from keet.pages.anchors import Anchors
 from keet.profile import Launch, Profile
 from keet.units import Quantity
 from tests.page_parts import PageParts

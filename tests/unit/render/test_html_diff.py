@@ -15,11 +15,12 @@ from keet.analysis.source_lines import Hotspots, find_hotspots
 from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.causes.line_changes import LineCost, SideLines, read_lines
 from keet.comparison.compare import Difference, compare
+from keet.comparison.result import PairDifference
 from keet.comparison.sentences import headline_parts
 from keet.comparison.sides import Side, SideCapture
-from keet.formats.html.anchors import Anchors
-from keet.formats.html.diff import diff_page, diff_section
-from keet.formats.html.diff_accounts import both_accounts
+from keet.formats import page_text
+from keet.formats.html.blocks import html_blocks, reader
+from keet.formats.html.diff import _few_samples, _listing, _Names, draw_accounts, draw_sides
 from keet.formats.html.diff_rows import (
     HOT,
     AlignedRow,
@@ -28,9 +29,11 @@ from keet.formats.html.diff_rows import (
     paired_files,
     stretches,
 )
-from keet.formats.html.diff_source import _few_samples, _listing, _Names, source_sides
 from keet.ingest import read_profile
-from keet.pages.diff import finding_words, main_reasons
+from keet.pages.anchors import Anchors
+from keet.pages.diff import diff_page as blocks_of_diff
+from keet.pages.diff import diff_part, finding_words, main_reasons
+from keet.pages.figures import AccountsFigure, SidesFigure
 from keet.profile import Launch, Profile
 from keet.profile.launch import Location
 from keet.profile.names import KernelName
@@ -61,6 +64,18 @@ def difference(name: str) -> Difference:
 
 def _compared(before: Profile, after: Profile) -> Difference:
     return compare(*(Side((SideCapture(each, each.launches),)) for each in (before, after)))
+
+
+def diff_page(compared: Difference, top: int) -> str:
+    return page_text(lambda reader: blocks_of_diff(compared, reader, top), "html")
+
+
+def diff_section(compared: Difference, top: int, anchors: Anchors) -> str:
+    return html_blocks([diff_part(compared, reader(), top, anchors)])
+
+
+def source_sides(pair: PairDifference) -> str:
+    return draw_sides(SidesFigure(*pair.weighted, (Anchors("x-before"), Anchors("x-after"))))
 
 
 def text_of(page: str) -> str:
@@ -108,7 +123,7 @@ def test_each_changed_line_is_a_link_to_its_row() -> None:
     compared = difference("matrix_flip")
     page = diff_page(compared, 5)
     lines = [each for each in compared.pairs[0].attribution if each.kind == "line"]
-    linked = re.findall(r'<li><b class="number">[^<]*</b> <a href="#([^"]*)"><code>([^<]*)</', page)
+    linked = re.findall(r'</b></dt><dd><a href="#([^"]*)">([^<]*)</a>', page)
     assert [where for _, where in linked] == [each.where for each in lines]
     for (target, _), each in zip(linked, lines, strict=True):
         number = re.search(rf'id="{target}">(\d+)<', page)
@@ -136,7 +151,7 @@ def test_embedded_page_prefixes_its_ids() -> None:
 
 def test_bars_are_as_long_as_the_times() -> None:
     pair = difference("matrix_flip").pairs[0]
-    html = both_accounts(pair.account)
+    html = draw_accounts(AccountsFigure(pair.account))
     rights = []
     for bar in html.split('<svg class="account-bar"')[1:]:
         rects = re.findall(r'<rect class="part[^>]* x="([\d.]+)%" y="0" width="([\d.]+)%"', bar)
@@ -148,7 +163,7 @@ def test_bars_are_as_long_as_the_times() -> None:
 
 def test_the_table_of_parts_has_the_times_of_the_pair_below_it() -> None:
     pair = difference("matrix_flip").pairs[0]
-    foot = text_of("<body>" + both_accounts(pair.account).partition("<tfoot>")[2])
+    foot = text_of("<body>" + draw_accounts(AccountsFigure(pair.account)).partition("<tfoot>")[2])
     assert pair.time
     assert str(pair.time.before) == "1.02 ms"
     assert str(pair.time.after) == "145.3 us"
@@ -156,7 +171,9 @@ def test_the_table_of_parts_has_the_times_of_the_pair_below_it() -> None:
 
 
 def test_times_of_parts_have_one_unit_in_the_head_of_their_column() -> None:
-    table = both_accounts(difference("matrix_flip").pairs[0].account).partition("<table")[2]
+    table = draw_accounts(AccountsFigure(difference("matrix_flip").pairs[0].account)).partition(
+        "<table"
+    )[2]
     assert [f"{name}, us" in table for name in ("Before", "After", "Change")] == [True] * 3
     cells = re.findall(r'<td class="number(?: good| bad| muted)?">([^<]*)</td>', table)
     assert len(cells) > 40
@@ -223,7 +240,7 @@ def test_long_files_list_only_hot_or_edited_lines() -> None:
 
 def test_times_of_the_rows_are_those_of_the_samples() -> None:
     pair = difference("matrix_flip").pairs[0]
-    html = source_sides(*pair.weighted, Anchors("x")).html
+    html = source_sides(pair)
     (each,) = pair.weighted[0]
     found = find_hotspots(each.explanation.launch, "line")
     assert isinstance(found, Hotspots)
@@ -247,7 +264,7 @@ def _rows_with_change(before: LineCost, after: LineCost) -> tuple[str, str]:
         for cost in (before, after)
     ]
     (files,) = paired_files(*sides)
-    html = _listing(files, _Names(Anchors("x"), (0, 0)), "us")
+    html = _listing(files, _Names((Anchors("x"), Anchors("y")), (0, 0)), "us")
     found = re.search(r'<span class="change"><span class="(\w+)">([^<]*)<', html)
     assert found
     return found[2], found[1]
@@ -259,7 +276,7 @@ def test_change_includes_a_side_too_short_to_be_shown() -> None:
     assert _rows_with_change(cold, hot) == ("+2.0 us", "muted")
     assert _rows_with_change(hot, cold) == ("−2.0 us", "muted")
     # Wrong sign in this sample: line 3 before has a sample that represents 3.9 us.
-    html = source_sides(*difference("matrix_flip").pairs[0].weighted, Anchors("x")).html
+    html = source_sides(difference("matrix_flip").pairs[0])
     row = html.partition('-before-launch-0-file-0-line-3">')[2].partition("</div>")[0]
     assert '<span class="muted">−2.9 us</span>' in row
     assert "1 of 264 samples" in row
@@ -267,7 +284,7 @@ def test_change_includes_a_side_too_short_to_be_shown() -> None:
 
 def test_line_without_samples_is_below_three_samples_not_zero() -> None:
     pair = difference("hydro_element").pairs[0]
-    html = source_sides(*pair.weighted, Anchors("x")).html
+    html = source_sides(pair)
     assert "264 samples, one is about 1.9 us" in html
     assert "132 samples, one is about 1.1 us" in html
     assert 'title="0 of 132 samples">&lt; <b>3.3 us</b>' in html
@@ -297,8 +314,8 @@ def test_lines_of_a_part_of_the_launch_have_shares_and_no_times(
         found = read_lines(launches)
         return found if isinstance(found, str) else found._replace(sampled=False)
 
-    monkeypatch.setattr("keet.formats.html.diff_source.read_lines", partly)
-    html = source_sides(*difference("matrix_flip").pairs[0].weighted, Anchors("x")).html
+    monkeypatch.setattr("keet.formats.html.diff.read_lines", partly)
+    html = source_sides(difference("matrix_flip").pairs[0])
     assert "No times: a side was not sampled for the whole launch." in html
     assert re.search(r">41%</span>", html)
     assert not re.search(r"\d (ns|us|ms)<", html)
@@ -308,7 +325,7 @@ def test_lines_of_a_part_of_the_launch_have_shares_and_no_times(
 def test_without_source_lines_the_hottest_instructions_of_both_sides_are_listed() -> None:
     before, after = (profile(REPORTS / x) for x in ("tour_nolines.ncu-repz", "tour_full.ncu-rep"))
     compared = _compared(before, after)
-    html = source_sides(*compared.pairs[0].weighted, Anchors("x")).html
+    html = source_sides(compared.pairs[0])
     assert "can&#39;t be shown side by side: no source lines before." in html
     assert html.count("<table>") + html.count("; profile again with") == 2
 
@@ -356,16 +373,11 @@ def test_verdict_is_printed_once() -> None:
     assert not re.search(r'class="badge[^>]*>(faster|slower|unchanged|inconclusive)<', page)
 
 
-def test_each_group_says_what_its_percentages_are() -> None:
+def test_the_page_says_what_its_percentages_are() -> None:
     text = text_of(diff_page(difference("hydro_element"), 5))
-    assert "Percentages are of the time saved." in text
-    for sentence in (
-        "Why (estimates:",
-        "Where the time changed (",
-        "Lines (by their share",
-        "overlap)",
-    ):
-        assert sentence in text
+    assert "Percentages are shares of the time saved in this kernel" in text
+    assert "so they do not add up" in text
+    assert "The percentages of causes (why) are estimates, each taken on its own." in text
 
 
 def test_forecast_is_beside_the_measured_speedup() -> None:
@@ -384,8 +396,11 @@ def test_the_two_reports_say_how_the_launches_were_made() -> None:
 
 def test_a_file_name_has_no_place_to_break_at_its_hyphen() -> None:
     page = diff_page(difference("matrix_flip"), 5)
-    assert '<code class="path"><span>kernels_samples/</span><span>matrix_flip/</span>' in page
-    assert "<span>slow.ncu-rep</span></code> → " in page
+    assert (
+        '<span class="mono break path"><span>kernels_samples/</span><span>matrix_flip/</span>'
+        in page
+    )
+    assert "<span>slow.ncu-rep</span></span> → " in page
 
 
 # --- hostile reports

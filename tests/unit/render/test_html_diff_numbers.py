@@ -16,8 +16,9 @@ from keet.comparison.causes.line_changes import SideLines, match_lines, read_lin
 from keet.comparison.compare import Difference, compare
 from keet.comparison.sides import Side, SideCapture
 from keet.documents.diff import PairDocument
-from keet.formats.html.diff import diff_page
+from keet.formats import page_text
 from keet.ingest import read_profile
+from keet.pages.diff import diff_page
 from keet.profile import Location
 from keet.units import Quantity
 from tests.conftest import REPORTS
@@ -46,7 +47,7 @@ def difference(name: str) -> Difference:
 
 @cache
 def page_of(name: str) -> ET.Element:
-    return page_tree(diff_page(difference(name), 5))
+    return page_tree(page_text(lambda reader: diff_page(difference(name), reader, 5), "html"))
 
 
 # --- kernels
@@ -68,10 +69,10 @@ def test_kernels_are_sorted_by_the_times_of_the_document() -> None:
 def test_where_there_are_many_kernels_the_longest_are_listed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("keet.formats.html.diff._ROWS", 2)
+    monkeypatch.setattr("keet.formats.html.blocks.ROWS", 2)
     pairs = difference("pipeline").pairs
     longest = sorted(pairs, key=lambda pair: -max(time or 0.0 for time in _times(pair)))
-    rows = _kernels(page_tree(diff_page(difference("pipeline"), 5)))
+    rows = _kernels(page_of.__wrapped__("pipeline"))
     assert [words(row["Kernel"]) for row in rows] == [pair.kernel for pair in longest[:2]]
 
 

@@ -15,7 +15,6 @@ from keet.explanation.analyst import explain, with_first
 from keet.explanation.explanation_types import Explanation
 from keet.explanation.ncu_rules import second_opinion
 from keet.explanation.program import program_of
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.evidence import evidence_fold, with_sources
 from keet.formats.html.explain import explain_page, reports_page
 from keet.formats.html.explain_listings import listing_owners, page_room, shared_room
@@ -24,6 +23,7 @@ from keet.formats.html.launch import LaunchParts, launch_section
 from keet.formats.html.program import members_fold
 from keet.formats.html.rules import message_text, rules_section
 from keet.ingest import read_profile
+from keet.pages.anchors import Anchors
 from keet.profile.rules import RuleKind, RuleResult, SpeedupEstimate, SpeedupScope
 from keet.units import Quantity
 from tests.kept_reports import sample_report

@@ -26,13 +26,13 @@ from keet.formats.html.account import (
     kind_of,
     segments_of,
 )
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.markup import Html
 from keet.formats.html.page import page
 from keet.formats.html.roofline import roofline_figure
 from keet.formats.svg.markup import text_width
 from keet.formats.svg.roofline_plot import NARROW, Plot
 from keet.ingest import read_profile
+from keet.pages.anchors import Anchors
 from keet.profile import Profile
 from tests.conftest import REPORTS
 from tests.kept_reports import sample_report

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.markup import ELEMENTS, Html, element, fragment, joined
 from keet.formats.html.page import STYLES, page
+from keet.pages.anchors import Anchors
 
 ANY_TEXT = st.text(max_size=60) | st.sampled_from(
     [

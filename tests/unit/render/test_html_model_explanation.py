@@ -11,16 +11,14 @@ from functools import cache
 from keet.documents.model_explanation import EditDocument
 from keet.evidence import Prose, Sentence
 from keet.explanation.explanation_types import Explanation
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.finding import Lines
 from keet.formats.html.markup import Html
 from keet.formats.html.model_explanation import model_footer, model_section
 from keet.formats.html.page import page
-from keet.render.common.model_explanation import OWN_WORDS, edit_status
-from keet.render.terminal.console import to_text
-from keet.render.terminal.explain import explain_view
-from tests.unit.render.test_html_figures import by_class, text_of, tree
-from tests.unit.render.test_model_explanation import (
+from keet.pages.anchors import Anchors
+from keet.pages.model_words import OWN_WORDS, edit_status
+from tests.explain_pages import explain_terminal
+from tests.unit.pages.test_model import (
     AUTHOR,
     column_physics,
     explained,
@@ -28,6 +26,7 @@ from tests.unit.render.test_model_explanation import (
     physics,
     with_model,
 )
+from tests.unit.render.test_html_figures import by_class, text_of, tree
 
 
 @cache
@@ -58,7 +57,7 @@ def only(explanation: Explanation, **changes: object) -> Html:
 
 def test_the_page_says_what_the_terminal_says() -> None:
     """All words of `--verbose` about the model's part, in any order."""
-    terminal = to_text(explain_view(column_physics(), 400, verbose=True), 400)
+    terminal = explain_terminal(column_physics(), 400, verbose=True)
     shown = words_in(section())
     statement = physics()
     for _, text in statement.texts:

@@ -18,17 +18,17 @@ from keet.documents.explain import ExplainDocument, ProgramDocument
 from keet.explanation.analyst import explain
 from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.capture import capture_section
 from keet.formats.html.explain import explain_page, reports_page
 from keet.formats.html.roofline import roofline_figure
 from keet.formats.html.rules import message_text
 from keet.formatting import times_text
 from keet.ingest import read_profile
+from keet.pages.anchors import Anchors
+from keet.pages.source_text import source_lines
 from keet.profile import KernelRun, Launch, RunTable
 from keet.profile.rules import SpeedupScope
 from keet.profile.run_table import ProfiledLaunch
-from keet.render.common.source_text import source_lines
 from tests.many_launches import repeated
 from tests.page_parts import links_in, page_tree, table_rows, value_of, with_class, words
 

@@ -8,22 +8,22 @@ from functools import cache
 from pathlib import Path
 
 from keet.analysis.account import KINDS
+from keet.analysis.line_facts import CodeByLine
 from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
 from keet.catalog import stalls
 from keet.documents.hotspots import StallDocument
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.source.data import SourceData
 from keet.formats.html.source.line import traffic_facts
 from keet.formats.html.source.listing import Listing, few_samples, source_listing
 from keet.formats.html.source.row import waiting
 from keet.formats.html.source.stalls import group_of
 from keet.ingest import read_profile
+from keet.pages.anchors import Anchors
+from keet.pages.hotspots import chance_error, hotspots_summary
+from keet.pages.hotspots_line import routine_items
 from keet.profile import Location
-from keet.render.common.hotspots import chance_error, hotspots_summary
-from keet.render.common.line_facts import CodeByLine
-from keet.render.common.line_sentences import routine_items
 from tests.page_parts import PageParts
 from tests.unit.sass.assembled import assembled, machine
 

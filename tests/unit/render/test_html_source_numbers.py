@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from keet.analysis.line_facts import line_facts
 from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
 from keet.catalog import stalls
 from keet.documents.finding import Place
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.source.listing import Listing, source_listing
 from keet.ingest import read_profile
+from keet.pages.anchors import Anchors
 from keet.profile import Launch
-from keet.render.common.line_facts import line_facts
 from tests.page_parts import links_in, page_tree, with_class, words
 
 SAMPLES = Path("kernels_samples")

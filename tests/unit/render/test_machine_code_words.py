@@ -1,17 +1,12 @@
 """Texts about the machine-code analysis."""
 
+from keet.analysis.code_names import FormWords, sass_text
+from keet.analysis.examined import purpose_shares
 from keet.analysis.sass.analyses.purpose import Purpose
 from keet.analysis.sass.instructions.instruction import parse
 from keet.analysis.sass.polynomials.polynomial import Polynomial, Symbol
+from keet.pages.hotspots import distinct_text, mix_text, purposes_text
 from keet.profile import Location
-from keet.render.common.hotspot_rows import purpose_shares
-from keet.render.common.machine_code import (
-    FormWords,
-    distinct_text,
-    mix_text,
-    purposes_text,
-    sass_text,
-)
 from keet.render.terminal.hotspots_code import lines_text
 from tests.rows import each_row
 

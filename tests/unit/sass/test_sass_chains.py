@@ -7,7 +7,7 @@ import pytest
 from keet.analysis.sass.analyses.blame import waits
 from keet.analysis.sass.analyses.loop_chains import LoopChains, loop_chains
 from keet.analysis.sass.analyses.repeated_work import invariants
-from keet.render.common.line_sentences import _chains_text
+from keet.pages.hotspots_line import _chains_text
 from tests.rows import each_row
 from tests.unit.sass.assembled import program
 

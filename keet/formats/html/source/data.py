@@ -7,30 +7,25 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from keet.analysis.code_names import function_start, line_text, sass_text
+from keet.analysis.examined import NO_CODE, RowCode, code_by_row, row_key, source_lines
 from keet.analysis.source_lines import Hotspots, InstructionTable, RowWait, Spot
 from keet.diagnosis.finding import Finding
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.markup import Content, Html, element
 from keet.formats.html.source.shown_lines import FileLines, ShownLines, extents_of
 from keet.formatting import share_text
+from keet.pages.anchors import Anchors
+from keet.pages.hotspots import waits_for
+from keet.pages.launch import place_shares
 from keet.profile import Absent, Location
 from keet.profile.names import file_name
-from keet.render.common.hotspot_rows import NO_CODE, RowCode, code_by_row, row_key
-from keet.render.common.machine_code import (
-    function_start,
-    line_text,
-    sass_text,
-    waits_for,
-)
-from keet.render.common.places import place_shares
-from keet.render.common.source_text import source_lines
 from keet.safe_text import one_line, shortened
 
 if TYPE_CHECKING:
+    from keet.analysis.line_facts import CodeByLine
     from keet.analysis.sass.instructions.instruction import Instruction
     from keet.analysis.sass.machine_code import MachineCode
-    from keet.render.common.line_facts import CodeByLine
 
 _LONGEST = 200
 """Characters of an instruction: the longest seen have about 100."""
@@ -135,7 +130,7 @@ class SourceData:
     def by_line(self) -> CodeByLine | None:
         if self.code is None:
             return None
-        from keet.render.common.line_facts import CodeByLine
+        from keet.analysis.line_facts import CodeByLine
 
         return CodeByLine(self.launch, self.code)
 

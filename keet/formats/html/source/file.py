@@ -13,9 +13,9 @@ from keet.formats.html.source.data import SourceData, total_share
 from keet.formats.html.source.row import badges, cells, heads, opening_row
 from keet.formats.html.source.shown_lines import ShownLines
 from keet.formatting import count_noun, share_cell
+from keet.pages.hotspots import mix_text
+from keet.pages.source_text import around, indentation, runs
 from keet.profile.names import file_name
-from keet.render.common.excerpt import around, indentation, runs
-from keet.render.common.machine_code import mix_text
 from keet.safe_text import one_line
 
 _CONTEXT = 3

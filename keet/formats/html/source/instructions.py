@@ -24,9 +24,9 @@ from keet.formats.html.source.line import (
 )
 from keet.formats.html.source.row import cells, heads, opening_row
 from keet.formatting import share_cell
+from keet.pages.hotspots_line import BEHIND_EXIT, is_behind_exit, loop_item
+from keet.pages.source_text import around
 from keet.profile import Absent
-from keet.render.common.excerpt import around
-from keet.render.common.line_sentences import BEHIND_EXIT, is_behind_exit, loop_item
 from keet.safe_text import one_line
 
 _MOST = 400

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from keet.analysis.code_names import line_text
+from keet.analysis.examined import first_wait
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.source_lines import Spot
 from keet.catalog import stalls
@@ -19,14 +21,13 @@ from keet.formats.html.source.stalls import (
     share_of_all,
     swatch,
 )
+from keet.pages.hotspots import mix_text, size_text
 from keet.profile import Absent
-from keet.render.common.hotspot_rows import first_wait
-from keet.render.common.machine_code import line_text, mix_text, size_text
 from keet.safe_text import one_line
 
 if TYPE_CHECKING:
-    from keet.render.common.line_facts import LineFacts
-    from keet.render.common.line_sentences import Item
+    from keet.analysis.line_facts import LineFacts
+    from keet.pages.hotspots_line import Item
 
 _AWAITED = 5
 """Waiting lines that are listed."""
@@ -226,7 +227,7 @@ def _sentences(data: SourceData, facts: LineFacts | None) -> Iterator[Fact]:
     """Addresses, reuse, loops: in the words of `keet hotspots --line`."""
     if facts is None or data.code is None:
         return
-    from keet.render.common.line_sentences import line_items
+    from keet.pages.hotspots_line import line_items
 
     for _, heading, items in line_items(data.code, facts):
         yield heading, element("ul", [_item(each) for each in items], class_="plain")

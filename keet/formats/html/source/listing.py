@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from keet.analysis.examined import first_wait, source_line
 from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
 from keet.evidence import Sentence, counted
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formats.html.anchors import Anchors
 from keet.formats.html.markup import Content, Html, element, fragment, joined
 from keet.formats.html.source.data import SourceData
 from keet.formats.html.source.file import SourceFile
@@ -18,10 +18,10 @@ from keet.formats.html.source.row import cells, opening_row, share_text
 from keet.formats.html.source.shown_lines import OF_ID, extents_within
 from keet.formats.html.source.stalls import legend
 from keet.formatting import capitalized, count_noun
+from keet.pages.anchors import Anchors
+from keet.pages.figures import ListingFigure
+from keet.pages.hotspots import chance_error, hotspots_notes, hotspots_summary
 from keet.profile import Absent, Location
-from keet.render.common.hotspot_rows import first_wait
-from keet.render.common.hotspots import chance_error, hotspots_notes, hotspots_summary
-from keet.render.common.source_text import source_line
 
 _HOTTEST = 5
 _LEAST = 0.01
@@ -40,6 +40,14 @@ class Listing(NamedTuple):
     """Files and lines that have an anchor."""
     note: str = ""
     """What was left out because of the size of the page; empty if nothing was."""
+
+
+def draw_listing(block: ListingFigure) -> Html:
+    listing = source_listing(block.each, block.anchors, block.room, counts_text=block.counts_text)
+    if isinstance(listing, Absent):
+        reason, remedy = map(capitalized, listing)
+        return element("p", f"{reason}. {remedy}.")
+    return listing.html
 
 
 def source_listing(

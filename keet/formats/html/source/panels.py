@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from keet.analysis.code_names import line_text
 from keet.analysis.source_lines import Spot
 from keet.formats.html.markup import Html, element
 from keet.formats.html.source.data import SourceData
@@ -13,7 +14,6 @@ from keet.formats.html.source.file import SourceFile
 from keet.formats.html.source.line import line_panel
 from keet.formatting import count_noun
 from keet.profile import Location
-from keet.render.common.machine_code import line_text
 from keet.safe_text import one_line
 
 _SMALLEST = 300

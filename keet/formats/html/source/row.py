@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from keet.analysis.examined import first_wait
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.source_lines import Spot
 from keet.formats.html.heat import heat_class
@@ -11,9 +12,7 @@ from keet.formats.html.markup import Content, Html, element
 from keet.formats.html.source.data import Mention, SourceData
 from keet.formats.html.source.stalls import reason_text, stall_bar
 from keet.formatting import percent_text, share_cell
-from keet.render.common.hotspot_rows import first_wait
-from keet.render.common.hotspots import stall_reasons
-from keet.render.common.machine_code import purposes_text, size_text
+from keet.pages.hotspots import purposes_text, size_text, stall_reasons
 from keet.safe_text import one_line
 
 LEAST_EXCESS = 0.1

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from keet.analysis.code_names import line_text, noun
 from keet.analysis.source_lines import InstructionTable
 from keet.catalog import stalls
 from keet.formats.html.heat import heat_class
 from keet.formats.html.markup import Content, Html, element
 from keet.formats.html.source.data import SourceData
 from keet.profile import Absent
-from keet.render.common.machine_code import line_text, noun
 from keet.safe_text import one_line
 
 if TYPE_CHECKING:
-    from keet.render.common.line_facts import InstructionFacts
+    from keet.analysis.line_facts import InstructionFacts
 
 _WIDEST = 52
 """Characters of an instruction before its wait; longer ones move it to the right."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from keet.formats.html.markup import escaped
-from keet.render.common.excerpt import around
+from keet.pages.source_text import around
 
 TAB = 4
 _WHOLE_FILE = 5_000

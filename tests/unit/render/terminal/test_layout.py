@@ -8,11 +8,9 @@ from rich.cells import cell_len as rich_cell_len
 from rich.cells import chop_cells, get_character_cell_size, set_cell_size
 
 from keet.render.terminal.console import to_text
-from keet.render.terminal.highlighted import Diff
 from keet.render.terminal.layout import Group, Indented, Renderable, Table, Text
 from keet.render.terminal.layout.cell_widths import DOUBLE, WIDENED, ZERO
 from keet.render.terminal.layout.cells import cell_len, folded, set_cell_len
-from keet.render.terminal.line_count import line_count
 from tests.rich_oracle import Terminal, plain_by_rich, printed, printed_by_rich
 from tests.rows import each_row
 
@@ -79,7 +77,6 @@ VIEWS = st.lists(
 def same(view: Group, width: int) -> None:
     plain = plain_by_rich(view, width)
     assert to_text(view, width) == (plain or "\n")
-    assert line_count(view.parts, width) == plain.count("\n")
     coloured = printed_by_rich(view, width, Terminal(), TERM="xterm")
     assert printed(view, width, Terminal(), TERM="xterm") == coloured
 
@@ -140,27 +137,6 @@ def test_terminal_without_unicode_gets_an_ascii_frame() -> None:
     expected = printed_by_rich(a_view(), 60, Terminal("latin-1"), TERM="xterm")
     assert "|-" in expected
     assert printed(a_view(), 60, Terminal("latin-1"), TERM="xterm") == expected
-
-
-DIFF = """--- a/k.cu
-+++ b/k.cu
-@@ -1,3 +1,3 @@ __global__ void k(float *out)
- int i = threadIdx.x;
--\tout[i] = in[i * stride] + something_with_a_long_name[i] * something_else_with_one[i];
-+\tout[i] = in[i];
-"""
-
-
-@each_row("terminal", ["xterm", "xterm-16color", "xterm-256color", "truecolor"])
-def test_diff_prints_as_in_rich(terminal: str) -> None:
-    has_all = terminal == "truecolor"
-    environment = {"TERM": "xterm", "COLORTERM": "truecolor"} if has_all else {"TERM": terminal}
-    for diff in (DIFF, DIFF.rstrip("\n"), ""):
-        view = Group(Indented(Diff(diff), 2, is_filled=True))
-        for width in (20, 80):
-            assert to_text(view, width) == plain_by_rich(view, width)
-            expected = printed_by_rich(view, width, Terminal(), **environment)
-            assert printed(view, width, Terminal(), **environment) == expected
 
 
 # --- cells

@@ -1,1 +1,0 @@
-"""CSV for spreadsheets: one module per command, one row per line of its result."""

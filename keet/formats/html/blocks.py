@@ -1,0 +1,331 @@
+"""Blocks in HTML, and the page around them.
+
+Words that looks do not name are classes of their elements, so a page may give a text a style of
+its own. Large parts (a `Figure`) are drawn by modules of this package, which are imported when a
+page has one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from importlib import import_module
+from itertools import count, groupby
+
+from keet.formats.html.data_table import meter, scrolling
+from keet.formats.html.markup import Content, Html, element, fragment
+from keet.formats.html.page import bar, page
+from keet.formats.html.prose import prose
+from keet.formatting import capitalized
+from keet.pages import blocks
+from keet.pages.blocks import Block, Cell, Look, Page, Reader, Span, Words, plain, spans
+from keet.safe_text import one_line
+
+ROWS = 500
+"""Rows of a table: with so many kernels, a page stays below 6 MB."""
+FIGURES = {
+    "AccountFigure": "account.draw_account",
+    "AccountTree": "account.draw_tree",
+    "AccountsFigure": "diff.draw_accounts",
+    "CaptureFigure": "capture.draw_capture",
+    "EvidenceFigure": "evidence.draw_evidence",
+    "FactsFigure": "launch_facts.draw_facts",
+    "HistoryFigure": "insights.draw_history",
+    "ListingFigure": "source.listing.draw_listing",
+    "ReportsFigure": "insights.draw_reports",
+    "RooflineFigure": "roofline.draw_roofline",
+    "RulesFigure": "rules.draw_rules",
+    "SidesFigure": "diff.draw_sides",
+    "SweepFigure": "insights.draw_sweep",
+}
+"""Kinds of figures, and the functions of this package that draw them."""
+_ID = re.compile(r' id="([^"]*)"')
+_LINK = re.compile(r'<a href="#([^"]*)"[^>]*>(.*?)</a>', re.DOTALL)
+_TAGS = {"strong": "b", "model": "b", "italic": "em", "underline": "ins", "code": "code"}
+_CLASSES = {
+    "name": "mono break",
+    "place": "mono break",
+    "label": "muted",
+    "model": "badge",
+    "plain": "",
+}
+_SIGNS = {"+": "added", "-": "removed", "@": "hunk"}
+
+
+def reader() -> Reader:
+    return Reader("html", 10_000, ROWS)
+
+
+def html_page(shown: Page) -> str:
+    """A whole document. What is said at the end of it is the footer of the page."""
+    write = _Writer()
+    feet = [block for block in shown.blocks if isinstance(block, blocks.Foot)]
+    body = [block for block in shown.blocks if not isinstance(block, blocks.Foot)]
+    tools = [_copier(*shown.copies)] if shown.copies else []
+    return page(
+        shown.title,
+        bar(one_line(shown.name), [(to, one_line(text)) for to, text in shown.links], *tools),
+        _with_targets(write.all(body)),
+        footer=[element("p", html_words(foot.words)) for foot in feet if _is_shown(foot)],
+    )
+
+
+def html_blocks(shown: Iterable[Block]) -> Html:
+    """The blocks without a page around them, for a notebook."""
+    return _with_targets(html_part(shown))
+
+
+def html_part(shown: Iterable[Block]) -> Html:
+    """Blocks inside of a page, which may link to other parts of it."""
+    return _Writer().all(shown)
+
+
+def _with_targets(html: Html) -> Html:
+    """Links whose targets are not on the page become text: a page links to each source line, and
+    listings show those that there is room for."""
+    ids = {*_ID.findall(html)}
+    return Html(_LINK.sub(lambda link: link[0] if link[1] in ids else link[2], html))
+
+
+def html_words(words: Words) -> Html:
+    """Names in backticks become code, and spans with an anchor links."""
+    return fragment([_span(span) for span in spans(words)])
+
+
+def _span(span: Span) -> Html:
+    looks = span.look.split()
+    is_name = {"code", "name", "place"}.intersection(looks)
+    html = fragment(one_line(span.text)) if is_name else prose(span.text)
+    if "path" in looks:  # breaks behind its folders, and elsewhere only where there is no other way
+        parts = re.findall(r"[^/\\]+[/\\]*|[/\\]+", one_line(span.text))
+        html = fragment([element("span", part) for part in parts])
+    classes = _classes(span.look)
+    tag = next((_TAGS[look] for look in looks if look in _TAGS), "span" if classes else "")
+    tip = one_line(span.tip) or None
+    if span.to:
+        html, tip = element("a", html, href=f"#{span.to}", title=tip), None
+    tag = tag or ("span" if tip else "")
+    return element(tag, html, class_=classes, title=tip) if tag else html
+
+
+def _classes(look: Look, *others: str) -> str | None:
+    names = (_CLASSES.get(word, "" if word in _TAGS else word) for word in look.split())
+    return " ".join(filter(None, (*others, *names))) or None
+
+
+def _is_shown(block: Block) -> bool:
+    return not block.only or "html" in block.only
+
+
+def _copier(anchor: str, words: str) -> Html:
+    """A button that the page's script shows, where there is something to copy."""
+    return element("button", words, type="button", data_copy=anchor, hidden=True)
+
+
+def _region(name: str) -> dict[str, str]:
+    """What scrolls can be reached with the keyboard."""
+    return {"tabindex": "0", "role": "region", "aria_label": one_line(name)}
+
+
+class _Writer:
+    """Numbers what has no anchor of its own: commands and code that can be copied."""
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+
+    def all(self, shown: Iterable[Block]) -> Html:
+        return fragment([self._block(block) for block in shown if _is_shown(block)])
+
+    def _block(self, block: Block) -> Content:
+        kind = next(kind for kind in type(block).__mro__ if kind in _RENDERERS)
+        return _RENDERERS[kind](self, block)
+
+    # --- one function per kind of block
+
+    def heading(self, block: blocks.Heading) -> Content:
+        look = _classes(block.look)
+        words = html_words(block.words)
+        return element(f"h{block.level}", words, class_=look, id=block.anchor or None)
+
+    def text(self, block: blocks.Text) -> Content:
+        words = html_words((block.mark, block.words))
+        if "strong" in block.look.split():
+            words = element("strong", words)
+        return element("p", words, class_=_classes(block.look))
+
+    def notice(self, block: blocks.Notice) -> Content:
+        return element("p", html_words(block.words), class_=_classes(block.look, "note"))
+
+    def foot(self, block: blocks.Foot) -> Content:
+        """Of a part of a page."""
+        return element("p", html_words(block.words), class_="muted")
+
+    def items(self, block: blocks.Items) -> Content:
+        name = None
+        if block.name:
+            name = element("p", element("b", html_words(capitalized(block.name))), class_="group")
+        if any(plain(item.label).strip() for item in block.items):
+            kind = block.kind or ("facts shares" if block.is_right else "facts")
+            return fragment(name, element("dl", map(_fact, block.items), class_=kind))
+        kind = block.kind or ("" if block.mark else "unmarked")
+        return fragment(name, _list(block.items, kind or None))
+
+    def table(self, block: blocks.Table) -> Content:
+        head = element("tr", [_head(column) for column in block.columns])
+        foot = [element("tr", _cells(block.columns, row)) for row in block.last]
+        table = element(
+            "table",
+            element("thead", head) if block.has_heading else None,
+            element("tbody", [element("tr", _cells(block.columns, row)) for row in block.rows]),
+            element("tfoot", foot) if foot else None,
+            class_=block.kind or None,
+            data_sortable=block.has_heading and block.is_sortable,
+            data_filter=block.is_sortable,
+        )
+        caption = element("p", prose(block.caption), class_="muted") if block.caption else None
+        return fragment(scrolling(block.name or "Table", table), caption)
+
+    def bars(self, block: blocks.Bars) -> Content:
+        rows = [
+            element(
+                "li",
+                f"{bar.mark} " if bar.mark.strip() else None,
+                element("b", html_words(bar.amount), class_="number"),
+                meter(100 * bar.share),
+                element("span", html_words(bar.aside), class_="number") if bar.aside else None,
+                element("span", html_words(bar.label), class_=_depth(bar.depth)),
+            )
+            for bar in block.bars
+        ]
+        return element("ul", rows, class_="bars", aria_label=block.name or None)
+
+    def code(self, block: blocks.Code) -> Content:
+        signs = _SIGNS if block.language == "diff" else {}
+        numbers = block.numbers if any(block.numbers) else [""] * len(block.lines)
+        width = max(map(len, numbers), default=0)
+        lines = [
+            element(
+                "span",
+                element("i", f"{number:>{width}}  ") if width else None,
+                f"{line}\n",
+                class_=signs.get(line[:1]),
+            )
+            for number, line in zip(numbers, block.lines)
+        ]
+        kind = "context" if block.language == "markdown" else "patch"
+        key = block.anchor or (f"code-{next(self._numbers)}" if block.copied else None)
+        return fragment(
+            element("p", _copier(key, block.copied)) if key and block.copied else None,
+            element("pre", element("code", lines, id=key), class_=kind, **_region("Code")),
+        )
+
+    def command(self, block: blocks.Command) -> Content:
+        key = f"command-{next(self._numbers)}"
+        return fragment(
+            element("pre", one_line(block.command), class_="command", id=key),
+            element("p", _copier(key, "Copy command")),
+        )
+
+    def fold(self, block: blocks.Fold) -> Content:
+        inner = self.all(block.blocks)
+        if not inner:
+            return None
+        summary = html_words(block.summary)
+        anchor: str | None = block.anchor or None
+        if block.level:  # a link leads to the heading, since its target is highlighted
+            summary, anchor = element(f"h{block.level}", summary, id=anchor), None
+        return element(
+            "details",
+            element("summary", summary),
+            inner,
+            class_=block.kind,
+            id=anchor,
+            open=block.is_open,
+            data_print=block.is_printed,
+        )
+
+    def part(self, block: blocks.Part) -> Content:
+        first = next(filter(_is_shown, block.blocks), None)
+        tag = block.tag or ("section" if isinstance(first, blocks.Heading) else "div")
+        inner = self.all(block.blocks)
+        return element(tag, inner, class_=block.kind or None, id=block.anchor or None)
+
+    def figure(self, block: blocks.Figure) -> Content:
+        """By the function of its kind; as its short form, where there is none."""
+        kinds = [kind.__name__ for kind in type(block).__mro__]
+        drawn = next((FIGURES[name] for name in kinds if name in FIGURES), None)
+        if drawn is None:
+            return self.all(block.short)
+        module, _, function = drawn.rpartition(".")
+        draw: Callable[[Block], Content]
+        draw = getattr(import_module(f"keet.formats.html.{module}"), function)
+        return draw(block)
+
+
+def _fact(item: blocks.Item) -> Html:
+    label, words = html_words(item.label), html_words(item.words)
+    return element("div", element("dt", label), element("dd", words, class_=_depth(item.depth)))
+
+
+def _list(items: Sequence[blocks.Item], kind: str | None) -> Html:
+    """Deeper items are lists inside of the items before them."""
+    least = min((item.depth for item in items), default=0)
+    rows: list[list[Content]] = []
+    for is_inner, group in groupby(items, key=lambda item: item.depth > least):
+        if is_inner and rows:
+            rows[-1].append(_list([*group], None))
+        elif is_inner:
+            rows.append([_list([*group], None)])
+        else:
+            rows += [[html_words(item.words)] for item in group]
+    return element("ul", [element("li", row) for row in rows], class_=kind)
+
+
+def _depth(depth: int) -> str | None:
+    return f"within within-{depth}" if depth else None
+
+
+def _head(column: blocks.Column) -> Html:
+    look, first = ("number", None) if column.is_number else (None, "ascending")
+    return element("th", one_line(column.name), scope="col", class_=look, data_first=first)
+
+
+def _cells(columns: Sequence[blocks.Column], row: Sequence[Words | Cell]) -> Iterator[Html]:
+    """The first name among them names the row; if there is none, the first cell does."""
+    named = next((at for at, column in enumerate(columns) if column.look in ("name", "label")), 0)
+    for at, (column, each) in enumerate(zip(columns, row)):
+        cell = each if isinstance(each, Cell) else Cell(each)
+        below = cell.below and [
+            element("br"),
+            element("span", html_words(cell.below), class_="muted detail"),
+        ]
+        looks = {word for word in column.look.split() if word not in ("name", "label")}
+        words = cell.words
+        if isinstance(words, Span):  # good and bad colour the whole cell
+            looks.update(word for word in words.look.split() if word in ("good", "bad", "warn"))
+        classes = _classes(" ".join(sorted(looks)), *(["number"] if column.is_number else []))
+        if column.look == "name":
+            classes = " ".join(filter(None, (classes, "break")))
+        make = partial(element, "th", scope="row") if at == named else partial(element, "td")
+        bar = meter(100 * cell.share) if cell.share is not None else None
+        # All digits: an attribute of type float is cut to four.
+        value = None if cell.value is None else str(cell.value)
+        yield make(html_words(words), bar, below or None, class_=classes, data_value=value)
+
+
+_RENDERERS: dict[type[Block], Callable[..., Content]] = {
+    blocks.Gap: lambda *_: None,
+    blocks.Heading: _Writer.heading,
+    blocks.Text: _Writer.text,
+    blocks.Notice: _Writer.notice,
+    blocks.Foot: _Writer.foot,
+    blocks.Items: _Writer.items,
+    blocks.Table: _Writer.table,
+    blocks.Bars: _Writer.bars,
+    blocks.Code: _Writer.code,
+    blocks.Command: _Writer.command,
+    blocks.Fold: _Writer.fold,
+    blocks.Part: _Writer.part,
+    blocks.Figure: _Writer.figure,
+}

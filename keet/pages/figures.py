@@ -1,0 +1,101 @@
+"""Large parts of pages, which HTML draws.
+
+Each holds what it is drawn from. A link to an anchor inside of a figure is kept only if the figure
+has that anchor, so a page may link to every source line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from keet.pages.blocks import Figure
+
+if TYPE_CHECKING:
+    from keet.comparison.causes.account_changes import PartChange
+    from keet.comparison.causes.explained_pair import WeightedLaunch
+    from keet.evidence import Evidence
+    from keet.explanation.explanation_types import Explanation, LaunchExplanation
+    from keet.pages.anchors import Anchors
+    from keet.profile import Launch
+
+
+class AccountFigure(Figure):
+    """Where the time of a launch goes: a bar that adds up, its table, the busiest units."""
+
+    each: LaunchExplanation
+
+
+class AccountTree(Figure):
+    """Every part of the time with its evidence, behind a summary."""
+
+    each: LaunchExplanation
+
+
+class EvidenceFigure(Figure):
+    """The numbers behind a text, behind a summary."""
+
+    cited: Sequence[Evidence]
+    known: Iterable[Evidence]
+    """Where to look up what the cited numbers were computed from."""
+    anchor: str
+    """What the ids of its rows begin with."""
+
+
+class RooflineFigure(Figure):
+    """One chart per GPU, and a table of the launches."""
+
+    launches: Sequence[Launch]
+    anchors: Anchors
+    linked: Collection[int] = ()
+    """Launches that have a place of their own on the page."""
+
+
+class ListingFigure(Figure):
+    """The code of a launch with the cost of each line; why there is none, where there is none."""
+
+    each: LaunchExplanation
+    anchors: Anchors
+    room: int
+    """Bytes for rows and for what they show when they are opened."""
+    counts_text: bool = False
+    """Whether the text of the files has to fit, too."""
+
+
+class FactsFigure(Figure):
+    """How a launch was configured, and its clocks."""
+
+    launch: Launch
+
+
+class RulesFigure(Figure):
+    """What Nsight Compute's own rules say about a launch, beside keet's answer."""
+
+    each: LaunchExplanation
+    anchors: Anchors
+
+
+class CaptureFigure(Figure):
+    """How a report was captured, what it lacks, and the command that collects that."""
+
+    explanation: Explanation
+    shown: Sequence[LaunchExplanation]
+    """The launches whose sections and clocks are listed."""
+    anchors: Anchors
+
+
+class AccountsFigure(Figure):
+    """Where the time goes before and after."""
+
+    account: Sequence[PartChange]
+    """The outermost parts, which add up to the time of each side."""
+
+
+class SidesFigure(Figure):
+    """Both sources side by side; where one is missing, the hottest lines of each side."""
+
+    before: Sequence[WeightedLaunch]
+    after: Sequence[WeightedLaunch]
+    anchors: tuple[Anchors, Anchors]
+    level: int = 3
+    """Of its heading."""

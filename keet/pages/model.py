@@ -1,0 +1,466 @@
+"""What a model wrote about a launch: a first screen that fits into a number of lines, or all of it.
+
+On the first screen sentences are never cut. If there is not enough room, whole elements and the
+last sentences of texts are left out, the least important first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import NamedTuple
+
+from keet.diagnosis.finding import Finding
+from keet.documents.model_explanation import (
+    Authorship,
+    CauseDocument,
+    EditDocument,
+    ModelExplanation,
+)
+from keet.evidence import Evidence, Prose
+from keet.explanation.explain_document import BY_MODEL
+from keet.explanation.explanation_types import LaunchExplanation
+from keet.formatting import count_noun
+from keet.pages.blocks import (
+    Block,
+    Code,
+    Column,
+    Foot,
+    Gap,
+    Item,
+    Items,
+    Notice,
+    Reader,
+    Span,
+    Table,
+    Text,
+    Words,
+    joined,
+    plain,
+    spans,
+)
+from keet.pages.launch import (
+    INDENT,
+    Shown,
+    account_blocks,
+    account_line,
+    advice,
+    finding_blocks,
+    head_blocks,
+    last_findings,
+    name_words,
+    place_blocks,
+    rest_blocks,
+    title_blocks,
+)
+from keet.pages.model_words import (
+    EXPECTED,
+    MARKS,
+    OWN_WORDS,
+    aim_of,
+    causes_beyond,
+    causes_of,
+    cited,
+    claim_notes,
+    code_lines,
+    computation_lines,
+    computations,
+    edit_replaces_advice,
+    edit_status,
+    first_sentences,
+    is_diff,
+    leading_causes,
+    leading_objections,
+    model_words,
+    next_limiter_text,
+    not_confirmed,
+    objections_beyond,
+    objections_to,
+    places_of,
+    ranked_edits,
+    standing,
+    title_of,
+    unchecked_text,
+    usage_text,
+    without_guesses,
+)
+from keet.pages.program import finding_text
+from keet.pages.short_diff import short_diff
+from keet.safe_text import flat
+from keet.version import __version__
+
+_EDIT_INDENT = 5
+_LOOKS = {"confirmed": "strong good", "refuted": "strong bad", "inconclusive": "strong warn"}
+_ALL = 99
+
+
+# --- everything
+
+
+def model_blocks(shown: Shown) -> Iterator[Block]:
+    """The first cause and how to fix it, then everything else."""
+    each = shown.each
+    said = each.model_explanation
+    if said is None:
+        return
+    yield from head_blocks(each, shown.program)
+    yield headline(each)
+    if said.summary:
+        yield Text((Span("Model: ", "model"), _words(said.summary)), indent=2)
+    for finding in each.findings[:1]:
+        yield from _finding(shown, 1, finding)
+    for number, edit in enumerate(ranked_edits(each), 1):
+        head = (edit_head(number, edit, each), ": ", _words(edit.what))
+        yield from (Gap(), Text(head, indent=INDENT), *_code(edit), *_edit_notes(edit))
+    yield from account_blocks(shown)
+    for number, finding in enumerate(each.findings[1:], 2):
+        yield from _finding(shown, number, finding)
+    yield from last_findings(each)
+    also = [(cause, standing(cause, each)) for cause in causes_beyond(each)]
+    yield from _causes("The model also names:", also)
+    against = [(cause, not_confirmed(cause)) for cause in objections_beyond(each)]
+    yield from _causes("The model objects to:", against)
+    if said.leads and said.analyst_headline:
+        title = "Without the model, keet's headline is: "
+        yield from (Gap(), Text(f"{title}{flat(said.analyst_headline)}", indent=2))
+    if shown.verbose:
+        yield from _expected(said)
+    told = without_guesses(said, everything=shown.verbose)
+    numbers = cited(each, everything=shown.verbose)
+    yield from number_blocks(numbers, [text for _, text in told.texts], shown.reader)
+    yield from rest_blocks(each)
+
+
+def _words(text: Prose) -> Words:
+    return model_words(text, with_reasons=True)
+
+
+def headline(each: LaunchExplanation) -> Text:
+    leads = bool(each.model_explanation and each.model_explanation.leads)
+    mark = Span(f" ({BY_MODEL})" if leads else "", "model")
+    return Text((Span(each.verdict.headline, "strong"), mark), indent=2)
+
+
+def _finding(shown: Shown, number: int, finding: Finding) -> Iterator[Block]:
+    """With the model's causes and objections below it."""
+    each = shown.each
+    has_advice = not edit_replaces_advice(each, finding.id)
+    yield from finding_blocks(shown, number, finding, has_advice=has_advice)
+    told = [
+        ("Why (model): ", cause, standing(cause, each)) for cause in causes_of(each, finding.id)
+    ]
+    told += [
+        ("The model objects: ", objection, not_confirmed(objection))
+        for objection in objections_to(each, finding.id)
+    ]
+    for name, cause, known in told:
+        words = (Span(name, "model"), _words(cause.text), _notes(cause, known))
+        yield Text(words, indent=INDENT)
+
+
+def _notes(cause: CauseDocument, known: str) -> Words:
+    """keet's remarks, after the model's text in another style."""
+    notes = "; ".join([*filter(None, [known]), *claim_notes(cause)])
+    facts = ", ".join(map(flat, cause.because))
+    texts = f" ({notes})" if notes else "", f" Based on: {facts}." if facts else ""
+    return Span(texts[0], "warn"), Span(texts[1], "muted")
+
+
+def edit_head(number: int, edit: EditDocument, each: LaunchExplanation) -> Words:
+    place, aim = places_of(edit), aim_of(edit, each)
+    at = (" at ", Span(place, "place")) if place else ""
+    other = f", instead of edit {edit.instead_of}" if edit.instead_of else ""
+    return Span(f"Edit {number} (model)", "model"), at, f" {aim}" if aim else "", other
+
+
+def _code(edit: EditDocument) -> Iterator[Block]:
+    if edit.diff or edit.sketch.strip():
+        is_patch = bool(edit.diff) or is_diff(edit.sketch)
+        lines = code_lines(edit.diff or edit.sketch)
+        yield Code(lines, "diff" if is_patch else "cuda", indent=_EDIT_INDENT)
+
+
+def _edit_notes(edit: EditDocument) -> Iterator[Block]:
+    yield from _status(edit)
+    for name, text in (("Risk: ", edit.risk), ("Check: ", edit.check)):
+        if text:
+            yield Text((Span(name, "strong"), _words(text)), indent=_EDIT_INDENT)
+
+
+def _status(edit: EditDocument) -> Iterator[Block]:
+    look = "good" if edit.diff and edit.build != "fails" else "warn"
+    if edit.diff or edit.problem:
+        yield Text(edit_status(edit), look, indent=_EDIT_INDENT)
+
+
+def _causes(title: str, causes: Sequence[tuple[CauseDocument, str]]) -> Iterator[Block]:
+    """`causes`: each with keet's remark."""
+    items = []
+    for cause, known in causes:
+        at = (" at ", Span(flat(cause.where), "place")) if cause.where else ""
+        head = (Span(title_of(cause.finding), "strong"), at, ": ")
+        items.append(Item((head, _words(cause.text), _notes(cause, known))))
+    if items:
+        yield from (Gap(), Text(title, "italic", indent=2), Items(items, indent=2))
+
+
+def _expected(said: ModelExplanation) -> Iterator[Block]:
+    """How the model reads the code, and what it expected before it saw any number."""
+    about = (("The code: ", said.purpose), ("Threads: ", said.mapping))
+    if items := [Item((Span(name, "strong"), _words(text))) for name, text in about if text]:
+        yield from (Gap(), Items(items, indent=2))
+    guesses = [
+        Item(
+            (_strong(_words(guess.text)), " ", _words(guess.reason)),
+            Span(f"{MARKS[guess.verdict]} {guess.verdict}", _LOOKS[guess.verdict]),
+        )
+        for guess in said.hypotheses
+    ]
+    if guesses:
+        yield from (Gap(), Text(EXPECTED, "italic", indent=2), Items(guesses, indent=2))
+
+
+def _strong(words: Words) -> Words:
+    return [span if span.look else Span(span.text, "strong") for span in spans(words)]
+
+
+def number_blocks(
+    evidence: Sequence[Evidence],
+    texts: Sequence[Prose],
+    reader: Reader,
+    launches: Sequence[Words] = (),
+) -> Iterator[Block]:
+    """The numbers that `texts` refer to, and the numbers computed from them. `launches`: the launch
+    of each number, if there are several."""
+    has_metrics = reader.format != "terminal"  # too long for one
+    has_places = any(entry.line for entry in evidence)
+    columns = [
+        Column("Number"),
+        Column("Value", is_number=True),
+        *([Column("Metric", look="code")] if has_metrics else []),
+        *([Column("Place", look="place")] if has_places else []),
+        *([Column("Launch")] if launches else []),
+        Column("Id", look="code muted"),
+    ]
+    rows = [
+        [
+            flat(entry.label),
+            str(entry),
+            *([Span(flat(entry.metric), "code")] if has_metrics else []),
+            *([Span(flat(entry.line or ""), "place")] if has_places else []),
+            *launches[at : at + 1],
+            Span(flat(entry.id), "code"),
+        ]
+        for at, entry in enumerate(evidence)
+    ]
+    blank = [""] * (has_places + bool(launches))
+    for how, found in computations(texts).items():
+        ids = joined((Span(flat(entry), "code") for entry in found.ids), ", ")
+        metric = [Span("computed")] if has_metrics else []
+        rows.append([how, flat(found.result), *metric, *blank, ids])
+    if rows:
+        title = "Numbers that the model refers to:"
+        yield from (Gap(), Text(title, "italic", indent=2))
+        yield Table(columns, rows, name=title[:-1], is_ruled=False, indent=2)
+
+
+# --- the first screen
+
+
+class _Room(NamedTuple):
+    """How much of each element is printed."""
+
+    summary: int = _ALL
+    """Number of sentences; the same for the other texts."""
+    cause: int = _ALL
+    objection: int = 1
+    what: int = _ALL
+    """The text of the edit."""
+    risk: int = _ALL
+    check: int = _ALL
+    measured: bool = True
+    """The evidence for the first finding."""
+    limiter: bool = True
+    """What limits the kernel after the fix, if the headline is the model's."""
+    advice: bool = True
+    code: int = 16
+    """Number of code lines."""
+    account: bool = True
+    others: int = 4
+    """Maximum number of further findings, causes and edits, each."""
+
+
+_STEPS = (
+    ("check", 1), ("risk", 1), ("limiter", False), ("others", 2), ("cause", 3), ("what", 2),
+    ("cause", 2), ("others", 0), ("code", 12), ("what", 1), ("account", False), ("advice", False),
+    ("code", 9), ("cause", 1), ("code", 6), ("risk", 0), ("check", 0), ("measured", False),
+    ("cause", 0), ("what", 0), ("objection", 0), ("code", 4), ("summary", 8), ("summary", 6),
+    ("summary", 4), ("summary", 3), ("summary", 2), ("summary", 1),
+)  # fmt: skip
+"""What is left out until the text fits, in this order."""
+_Step = tuple[str, int]
+
+
+def screen_blocks(shown: Shown, lines: int) -> list[Block]:
+    """As much as fits in `lines` lines."""
+    head = list(head_blocks(shown.each, shown.program))
+
+    def screen(steps: Sequence[_Step]) -> list[Block]:
+        return [*head, *_Screen(shown, reduce(_less, steps, _Room())).blocks()]
+
+    def fits(steps: Sequence[_Step]) -> bool:
+        return shown.reader.lines(screen(steps)) <= lines
+
+    taken: list[_Step] = []
+    for step in _STEPS:
+        if fits(taken):
+            break
+        taken.append(step)
+    # The last step may have freed more lines than needed.
+    for step in reversed(taken[:-1]):
+        without = [other for other in taken if other != step]
+        if fits(without):
+            taken = without
+    return screen(taken)
+
+
+def _less(room: _Room, step: _Step) -> _Room:
+    name, most = step
+    return room._replace(**{name: min(getattr(room, name), most)})
+
+
+class _Screen:
+    def __init__(self, shown: Shown, room: _Room) -> None:
+        self._shown, self._each, self._room = shown, shown.each, room
+        self._computed: set[str] = set()
+        """Computations that are printed already."""
+
+    def blocks(self) -> Iterator[Block]:
+        each, room = self._each, self._room
+        yield headline(each)
+        if each.model_explanation and (summary := each.model_explanation.summary):
+            yield from self._text(Span("Model: ", "model"), summary, room.summary, 2)
+        yield from (Gap(), *self._leading())
+        for edit in ranked_edits(each)[:1]:
+            yield from (Gap(), *self._edit(edit))
+        account = account_line(each) if room.account else ()
+        if others := [*account, *self._others()]:
+            yield from (Gap(), *others)
+
+    def _text(
+        self, head: Words, text: Prose, most: int, indent: int, notes: str = ""
+    ) -> Iterator[Block]:
+        """The first sentences, then how their numbers were computed."""
+        shown = first_sentences(text, most)
+        is_cut = len(shown.sentences) < len(first_sentences(text, _ALL).sentences)
+        known = Span(f" ({notes})" if notes else "", "warn")
+        more = Span(f"{' ' if shown else ''}(more: --verbose)" if is_cut else "", "muted")
+        yield Text((head, model_words(shown), known, more), indent=indent)
+        for line in computation_lines(shown, self._computed):
+            yield Text(line, "muted", indent=indent)
+
+    def _leading(self) -> Iterator[Block]:
+        each, room, reader = self._each, self._room, self._shown.reader
+        first = each.findings[:1]
+        for finding in first:
+            yield from title_blocks(1, finding, each, reader)
+            if room.measured:
+                limiter = next_limiter_text(each) if room.limiter else ""
+                text = f"{finding_text(finding, self._shown.program)} {limiter}".rstrip()
+                yield Text(text, indent=INDENT)
+            yield from place_blocks(finding, each, 1, reader)
+        for cause in leading_causes(each) if room.cause else ():
+            # A cause that is not a finding has its own title.
+            same = [finding for finding in each.findings if finding.id == cause.finding]
+            name = "Why (model)" if same else f"{title_of(cause.finding)} (model)"
+            named = [place.where for finding in same for place in finding.places[:1]]
+            at = f" at {flat(cause.where)}" if cause.where and cause.where not in named else ""
+            head = (Span(name, "model"), Span(at, "place"), Span(": ", "model"))
+            yield from self._text(head, cause.text, room.cause, INDENT, standing(cause, each))
+        for objection in leading_objections(each)[: room.objection]:
+            yield from self._text(
+                Span("The model objects: ", "model"), objection.text, room.objection, INDENT
+            )
+        for finding in first:
+            if room.advice and not edit_replaces_advice(each, finding.id):
+                yield advice(finding)
+
+    def _edit(self, edit: EditDocument) -> Iterator[Block]:
+        room = self._room
+        yield from self._text((edit_head(1, edit, self._each), ": "), edit.what, room.what, INDENT)
+        for code in _code(edit):
+            assert isinstance(code, Code)
+            yield self._short(code, edit)
+        yield from _status(edit)
+        notes = (("Risk: ", edit.risk, room.risk), ("Check: ", edit.check, room.check))
+        for name, text, most in notes:
+            if text and most:
+                yield from self._text(Span(name, "strong"), text, most, _EDIT_INDENT)
+
+    def _short(self, code: Code, edit: EditDocument) -> Code:
+        most, rest = self._room.code, "--format markdown"
+        if not edit.diff:
+            return replace(code, most=most, rest=rest)
+        rows = short_diff(edit.diff, most)
+        while most > 1 and rows[most:] and not rows[most - 1].is_changed:
+            most -= 1  # no context lines of changes that are not printed
+        texts, numbers = [row.text for row in rows], [row.number for row in rows]
+        rest = f"--patch FILE or {rest}"
+        return Code(texts, "diff", numbers, most, rest, indent=INDENT)
+
+    def _others(self) -> Iterator[Block]:
+        """Further findings, causes and edits in a line each; their texts need --verbose."""
+        each, most = self._each, self._room.others
+        leading = leading_causes(each)
+        also = [cause for cause in causes_beyond(each) if cause not in leading]
+        lines: list[list[Words]] = [
+            [self._other(rank) for rank in range(2, len(each.findings) + 1)],
+            [_also(cause, each) for cause in also],
+            [self._other_edit(rank, edit) for rank, edit in enumerate(ranked_edits(each)[1:], 2)],
+        ]
+        yield from (Text(line) for some in lines for line in some[:most])
+        left = zip((len(some[most:]) for some in lines), ("finding", "cause", "edit"))
+        if more := [count_noun(count, f"more {name}") for count, name in left if count]:
+            yield Text(f"{', '.join(more)}: --verbose", "muted")
+
+    def _other(self, number: int) -> Words:
+        """On one line; without the certainty of the cause if it does not fit."""
+        title, gain = name_words(number, self._each.findings[number - 1], self._each)
+        words = (title, ": ", gain)
+        fits = len(plain(words)) <= self._shown.reader.width
+        return words if fits else (title, ": ", gain[:-1])
+
+    def _other_edit(self, number: int, edit: EditDocument) -> Words:
+        """On one line; without its text if that does not fit and the title says where it is."""
+        head = edit_head(number, edit, self._each)
+        words = (head, ": ", model_words(first_sentences(edit.what, 1)))
+        says_where = bool(edit.places or edit.finding)
+        return head if says_where and len(plain(words)) > self._shown.reader.width else words
+
+
+def _also(cause: CauseDocument, each: LaunchExplanation) -> Words:
+    at = f" at {flat(cause.where)}" if cause.where else ""
+    text = f"{title_of(cause.finding)}{at} ({standing(cause, each)})"
+    return Span("Also (model): ", "model"), text
+
+
+# --- the end of the page
+
+
+def author_blocks(
+    author: Authorship, unchecked: int, introduction: str = "", *, answered: bool, part: str
+) -> Iterator[Block]:
+    """Which parts are written by the model, and what they cost. `unchecked`: number of marked
+    sentences. `part`: of what the model wrote."""
+    if unchecked:
+        yield Notice(unchecked_text(unchecked))
+    if author.problem:
+        lacking = "incomplete" if answered else "missing"
+        problem = f"The model's {part} is {lacking}: {flat(author.problem)}"
+        yield Notice(problem, "strong warn")
+    was_asked = answered or author.usage.calls or author.usage.cached
+    usage = f"keet {__version__}; {usage_text(author)}" if was_asked else f"keet {__version__}"
+    yield Foot(joined((introduction, OWN_WORDS if answered else "", usage), " "))
+    if author.transcript:
+        yield Text(f"Transcript: {flat(author.transcript)}", "muted", only=("terminal",))

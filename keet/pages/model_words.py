@@ -1,0 +1,332 @@
+"""What a model wrote about a launch: which parts belong where, and keet's words about them. Control
+characters are escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from keet.evidence import UNCHECKED, Evidence, Prose, Reference, Sentence, constant
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
+from keet.findings import findings
+from keet.formatting import capitalized
+from keet.pages.blocks import Span, Words, joined
+from keet.safe_text import flat
+
+if TYPE_CHECKING:
+    from keet.documents.model_explanation import (
+        Authorship,
+        CauseDocument,
+        EditDocument,
+        ModelExplanation,
+        UsageDocument,
+    )
+
+MARKS = {"confirmed": "✓", "refuted": "✗", "inconclusive": "?"}
+"""Always printed with the word, because a terminal without these characters shows `?` for each."""
+OWN_WORDS = "The numbers in the model's text come from the report; the words are the model's."
+EXPECTED = "Expected from the source alone, before the model saw any number:"
+_CHANGED = re.compile(r"(?:@@|[-+])")
+_OUTCOMES = {"compiles": "compiles", "fails": "does not compile", "not checked": "was not compiled"}
+_SAYS_OUTCOME = re.compile(r"^(?:compiles|does not compile|not compiled|is not valid)\b")
+_TINY = 0.0001
+"""US dollars: less is not counted."""
+
+
+# --- texts
+
+
+def model_words(text: Prose, *, with_reasons: bool = False) -> Words:
+    """Results of arithmetic without their computation. Unchecked sentences are marked, perhaps with
+    the reason."""
+    shown = (each for each in in_short(text).sentences if each.strip())
+    return joined((_sentence(each, with_reasons=with_reasons) for each in shown), " ")
+
+
+def _sentence(sentence: Sentence, *, with_reasons: bool) -> Words:
+    if not sentence.problem:
+        return flat(sentence)
+    reason = f" ({reason_text(sentence.problem)})" if with_reasons else ""
+    return Span(UNCHECKED, "warn"), f" {flat(sentence)}", Span(reason, "muted")
+
+
+def first_sentences(text: Prose, most: int) -> Prose:
+    """Whole sentences only."""
+    sentences = [each for each in text.sentences if each.strip()]
+    return Prose(sentences[:most])
+
+
+def in_short(text: Prose) -> Prose:
+    """The text with results only; `computations` returns how they were computed."""
+    return Prose(
+        each.with_parts(
+            part if isinstance(part, str) else part._replace(text=part.result or part.text)
+            for part in each.parts
+        )
+        for each in text.sentences
+    )
+
+
+def computations(texts: Iterable[Prose]) -> dict[str, Reference]:
+    """`DRAM bytes read 537 MB / (N 4,096 × 4 B)` and its result, in the order of the texts."""
+    references = (ref for text in texts for each in text.sentences for ref in each.references)
+    computed: dict[str, Reference] = {}
+    for reference in references:
+        if reference.result:  # the text is `RESULT (COMPUTATION)`
+            how = flat(reference.text.removeprefix(reference.result))
+            how = how[1:-1] if how[:1] == "(" and how[-1:] == ")" else how
+            computed[how] = reference
+    return computed
+
+
+def computation_lines(text: Prose, printed: set[str]) -> list[str]:
+    """`32,768 = DRAM bytes read 537 MB / (N 4,096 × 4 B)`.
+
+    `printed`: computations already printed on the page; they are not repeated.
+    """
+    new = {how: ref for how, ref in computations([text]).items() if how not in printed}
+    printed.update(new)
+    return [f"{flat(reference.result)} = {how}" for how, reference in new.items()]
+
+
+def reason_text(reason: str) -> str:
+    """Without the advice to the model, which follows the first semicolon."""
+    return flat(reason.partition(";")[0])
+
+
+def label_of(finding: str) -> str:
+    """The label of a finding; its id if keet does not know it."""
+    spec = findings().get(finding)
+    return spec.label if spec else flat(finding)
+
+
+def title_of(finding: str) -> str:
+    return capitalized(label_of(finding))
+
+
+# --- causes
+
+
+def causes_of(each: LaunchExplanation, finding: str) -> tuple[CauseDocument, ...]:
+    causes = each.model_explanation.causes if each.model_explanation else ()
+    return tuple(cause for cause in causes if cause.finding == finding)
+
+
+def objections_to(each: LaunchExplanation, finding: str) -> tuple[CauseDocument, ...]:
+    objections = each.model_explanation.objections if each.model_explanation else ()
+    return tuple(cause for cause in objections if cause.finding == finding)
+
+
+def objections_beyond(each: LaunchExplanation) -> tuple[CauseDocument, ...]:
+    """Objections to findings that are not listed, for example consequences of another finding."""
+    listed = {finding.id for finding in each.findings}
+    objections = each.model_explanation.objections if each.model_explanation else ()
+    return tuple(cause for cause in objections if cause.finding not in listed)
+
+
+def causes_beyond(each: LaunchExplanation) -> tuple[CauseDocument, ...]:
+    """Causes that are not among the listed findings: they have no forecast."""
+    listed = {finding.id for finding in each.findings}
+    causes = each.model_explanation.causes if each.model_explanation else ()
+    return tuple(cause for cause in causes if cause.finding not in listed)
+
+
+def leading_causes(each: LaunchExplanation) -> tuple[CauseDocument, ...]:
+    """Causes of the first finding; without findings, the model's first cause."""
+    if each.findings:
+        return causes_of(each, each.findings[0].id)
+    return each.model_explanation.causes[:1] if each.model_explanation else ()
+
+
+def leading_objections(each: LaunchExplanation) -> tuple[CauseDocument, ...]:
+    """Empty if the model itself names the finding as a cause."""
+    if not each.findings or leading_causes(each):
+        return ()
+    return objections_to(each, each.findings[0].id)
+
+
+def standing(cause: CauseDocument, each: LaunchExplanation) -> str:
+    """keet's remark on a cause; empty if it is a finding and nothing contradicts it."""
+    if cause.problem:
+        return not_confirmed(cause)
+    if any(finding.id == cause.finding for finding in each.findings):
+        return ""
+    if cause.claim and not cause.claim.supported:
+        return f"not confirmed: {flat(cause.claim.reason)}"
+    if any(finding.id == cause.finding for finding in each.minor):
+        return "according to keet's account, fixing it alone would gain less than 10 %"
+    return "not among keet's findings: no forecast"
+
+
+def not_confirmed(cause: CauseDocument) -> str:
+    """keet's remark on an objection; empty if nothing contradicts it."""
+    return f"not confirmed: {flat(cause.problem)}" if cause.problem else ""
+
+
+def claim_notes(cause: CauseDocument) -> list[str]:
+    """What keet computed from an amount that the model claimed."""
+    from keet.diagnosis.claim_evaluation import EvaluatedClaim
+
+    claim, notes = cause.claim, list[str]()
+    if not isinstance(claim, EvaluatedClaim) or not claim.supported:
+        return []
+    if claim.least_time:
+        notes.append(Sentence("the remaining work needs at least {time}", time=claim.least_time))
+    if claim.next_limiter:
+        notes.append(f"after the fix, the kernel is limited by {flat(claim.next_limiter)}")
+    return notes
+
+
+def next_limiter_text(each: LaunchExplanation) -> str:
+    """A sentence about the limiter after the fix, if the headline is the model's; empty if it is
+    not known."""
+    if not (each.model_explanation and each.model_explanation.leads):
+        return ""
+    claims = [cause.claim for cause in leading_causes(each) if cause.claim]
+    named = [claim.next_limiter for claim in claims if claim.supported and claim.next_limiter]
+    return f"After the fix, the kernel is limited by {flat(named[0])}." if named else ""
+
+
+# --- edits
+
+
+def ranked_edits(each: LaunchExplanation) -> list[EditDocument]:
+    """The one that is printed in full first: preferably one for the first finding that applies and
+    compiles."""
+    edits = list(each.model_explanation.edits if each.model_explanation else ())
+    first = each.findings[0].id if each.findings else None
+    leading = min(
+        edits,
+        key=lambda edit: (edit.finding != first, not edit.diff, edit.build == "fails"),
+        default=None,
+    )
+    others = [edit for edit in edits if edit is not leading]
+    return [leading, *others] if leading else []
+
+
+def edit_replaces_advice(each: LaunchExplanation, finding: str) -> bool:
+    """Whether the printed edit replaces keet's own advice, which may contradict it. For a cause
+    that a model claims, that advice is general anyway."""
+    claimed = any(found.id == finding and found.origin == "model" for found in each.findings)
+    return any(
+        edit.finding == finding or (claimed and bool(edit.diff)) for edit in ranked_edits(each)[:1]
+    )
+
+
+def places_of(edit: EditDocument) -> str:
+    """`slow.cu:5, 18-27`: each file is named once."""
+    names: list[str] = []
+    before = ""
+    for place in map(flat, edit.places):
+        file, colon, lines = place.rpartition(":")
+        names.append(lines if colon and file == before else place)
+        before = file
+    return ", ".join(names)
+
+
+def aim_of(edit: EditDocument, each: LaunchExplanation) -> str:
+    """The finding that the edit is for, unless it is the first one."""
+    first = each.findings[0].id if each.findings else None
+    return f"for {label_of(edit.finding)}" if edit.finding and edit.finding != first else ""
+
+
+def code_lines(code: str) -> list[str]:
+    """Without leading and trailing blank lines; the indentation is kept."""
+    return code.expandtabs(4).strip("\r\n").splitlines()
+
+
+def is_diff(code: str) -> bool:
+    return any(_CHANGED.match(line) for line in code_lines(code))
+
+
+def edit_status(edit: EditDocument) -> str:
+    """`The patch applies. It compiles: registers 32 → 40.`, or why there is no patch."""
+    if not edit.diff:
+        return f"A sketch, not a patch: {flat(edit.problem)}" if edit.problem else "Not a patch"
+    text, outcome = flat(edit.build_text), _OUTCOMES[edit.build]
+    if _SAYS_OUTCOME.search(text):  # most results of the compile step contain the outcome
+        outcome = f"was {text}" if text.startswith("not compiled") else text
+    elif text:
+        outcome = f"{outcome}: {text}"
+    return f"The patch applies. It {outcome.rstrip('.')}."
+
+
+# --- the evidence
+
+
+def cited(each: LaunchExplanation, *, everything: bool = True) -> list[Evidence]:
+    """Evidence that the model refers to, in the order of its texts.
+
+    Without `everything`, evidence of hypotheses, purpose and mapping is left out.
+    """
+    if each.model_explanation is None:
+        return []
+    model = without_guesses(each.model_explanation, everything=everything)
+    known = {evidence.id: evidence for evidence in each.evidence}
+    return [known[entry] for entry in model.ids if entry in known]
+
+
+def without_guesses(model: ModelExplanation, *, everything: bool) -> ModelExplanation:
+    """Unless `everything`, without hypotheses, purpose and mapping."""
+    if everything:
+        return model
+    return replace(model, hypotheses=(), purpose=Prose(), mapping=Prose())
+
+
+# --- the closing lines
+
+
+def model_explanations(explanation: Explanation) -> list[ModelExplanation]:
+    return [each.model_explanation for each in explanation.launches if each.model_explanation]
+
+
+def unchecked_text(count: int) -> Sentence:
+    return Sentence(
+        "{count} {those} numbers or comparisons that keet could not check.",
+        count=constant(count, "", "sentences"),
+        those="sentence marked [unchecked] contains"
+        if count == 1
+        else "sentences marked [unchecked] contain",
+    )
+
+
+def usage_text(author: Authorship) -> Sentence:
+    """`openai:gpt-5: 3 calls (1 more from the cache), 8,214 tokens in, 1,022 out, $0.021, 12 s`"""
+    usage = author.usage
+    seconds = Sentence("{s}", s=constant(round(usage.seconds), "s", "time"))
+    parts = [_calls(usage), *_tokens(usage), *_price(usage), seconds]
+    return Sentence("{model}: {parts}", model=flat(author.model), parts=Sentence(", ").join(parts))
+
+
+def _calls(usage: UsageDocument) -> Sentence:
+    cached = constant(usage.cached, "", "replies from the cache")
+    if usage.cached and not usage.calls:
+        return Sentence("no call ({cached} from the cache)", cached=cached)
+    calls, noun = constant(usage.calls, "", "calls"), "call" if usage.calls == 1 else "calls"
+    more = Sentence(" ({cached} more from the cache)", cached=cached) if usage.cached else ""
+    return Sentence("{calls} {noun}{more}", calls=calls, noun=noun, more=more)
+
+
+def _tokens(usage: UsageDocument) -> list[Sentence]:
+    if not (usage.calls or usage.input_tokens or usage.output_tokens):
+        return []
+    into, out = (constant(n, "", "tokens") for n in (usage.input_tokens, usage.output_tokens))
+    about, whose = ("about ", " (counted by keet)") if usage.estimated else ("", "")
+    return [
+        Sentence("{about}{into} tokens in", about=about, into=into),
+        Sentence("{out} out{whose}", out=out, whose=whose),
+    ]
+
+
+def _price(usage: UsageDocument) -> list[Sentence]:
+    """Empty if no call was made."""
+    if not isinstance(usage.cost, float | int):
+        return [Sentence("price unknown")] if usage.calls else []
+    is_tiny = 0 < usage.cost < _TINY
+    cost = constant(_TINY if is_tiny else usage.cost, "", "US dollars")
+    if is_tiny:
+        return [Sentence("under ${cost:.4f}", cost=cost)]
+    in_cents = usage.cost >= 1 or not usage.cost
+    return [Sentence("${cost:.2f}" if in_cents else "${cost:.2g}", cost=cost)]

@@ -1,0 +1,51 @@
+"""Excerpts of source files: the important lines and those around them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from keet.analysis.examined import source_line, source_lines
+from keet.safe_text import one_line
+
+__all__ = ["around", "indentation", "language", "runs", "source_line", "source_lines"]
+
+_BACKTICKS = re.compile(r"`+")
+_LANGUAGES = {"py": "python", "cu": "cuda", "cuh": "cuda"}
+
+
+def around(numbers: Iterable[int], radius: int, length: int) -> list[int]:
+    """Line numbers within `radius` of the given ones, in a file of `length` lines."""
+    near = {n for centre in numbers for n in range(centre - radius, centre + radius + 1)}
+    return sorted(n for n in near if 1 <= n <= length)
+
+
+def runs(numbers: Sequence[int]) -> list[list[int]]:
+    """Splits sorted numbers into consecutive runs."""
+    cuts = [i + 1 for i, (a, b) in enumerate(pairwise(numbers)) if b != a + 1]
+    bounds = [0, *cuts, len(numbers)]
+    return [list(numbers[a:b]) for a, b in pairwise(bounds) if a < b]
+
+
+def indentation(lines: Iterable[str]) -> int:
+    """Number of columns by which all non-empty lines are indented."""
+    wide = [line.expandtabs(4) for line in lines]
+    return min((len(line) - len(line.lstrip()) for line in wide if line.strip()), default=0)
+
+
+def language(path: str) -> str:
+    """The language of a file, as named in fenced code blocks."""
+    suffix = path.rsplit(".", 1)[-1].lower() if "." in path else ""
+    return _LANGUAGES.get(suffix, "cpp")
+
+
+def fence(lines: Sequence[str], language: str = "") -> str:
+    """A code block with a fence that no line of the code can close."""
+    inert = [one_line(line.expandtabs(4)) for line in lines]
+    ticks = "`" * max(3, 1 + max(map(longest_run, inert), default=0))
+    return "\n".join([f"{ticks}{language}", *inert, ticks])
+
+
+def longest_run(text: str) -> int:
+    return max(map(len, _BACKTICKS.findall(text))) if "`" in text else 0

@@ -1,0 +1,411 @@
+"""The page of `keet top`: the largest possible savings, and what times and shares cover."""
+
+from __future__ import annotations
+
+import shlex
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from keet.analysis.replay_gap import REPLAY_DIFFERS
+from keet.documents.top import GpuDocument, OpportunityDocument, TopDocument
+from keet.errors import one_line
+from keet.evidence import Evidence
+from keet.explanation.gain_texts import range_text
+from keet.findings import findings
+from keet.formatting import capitalized, count_noun, shape_text, share_cell
+from keet.pages.blocks import Block, Gap, Heading, Item, Items, Page, Span, Text, Words
+from keet.units import Quantity
+
+_GPU_LINES = 5
+"""GPUs with a line above the list, at most."""
+_LEAST_UNLIKE = 0.01
+"""Share of a group's time in launches of other lengths; less is not mentioned."""
+_TITLES = {
+    "run": "Whole runs",
+    "reports": "Single launches, as profiled (time in the run not known): do not compare these "
+    "times with those of whole runs",
+}
+
+
+def top_page(top: TopDocument) -> Page:
+    return Page([*_blocks(top)])
+
+
+def _blocks(top: TopDocument) -> Iterator[Block]:
+    yield Text(Span(top.store, "name"), is_unbroken=True)
+    yield Text(_heading(top))
+    if len(top.gpus) > 1:
+        names = device_names(top.gpus, top.gpus)
+        lines = [f"{name}: {_pool_text(top, gpu)}" for name, gpu in zip(names, top.gpus)]
+        if (left := len(lines) - _GPU_LINES) > 0:
+            lines[_GPU_LINES:] = [f"and {left:,} more"]
+        yield Items([Item(line) for line in lines], mark="", indent=2)
+    about = _about_runs(top) if top.runs else _about_no_runs(top)
+    yield from (Text(line, "muted") for line in about)
+    yield Gap()
+    is_mixed = len({gpu.basis for gpu in top.gpus}) > 1  # only some reports have a run table
+    for basis, group in groupby(top.opportunities, lambda each: each.basis):
+        if is_mixed:
+            yield from (Heading(_TITLES[basis], 2), Gap())
+        some = [*group]
+        for each, device in zip(some, device_names(some, top.gpus)):
+            yield from _opportunity(top, each, device)
+    yield from (Text(note, "muted") for note in _notes(top))
+    yield from _gap_note(top)
+    yield Text(_next_step(top), is_unbroken=True)
+
+
+# --- one group of launches
+
+
+def _opportunity(top: TopDocument, each: OpportunityDocument, device: str) -> Iterator[Block]:
+    saves = f"could save {_saving(top, each)}" if each.saved_us else _no_saving(each)
+    look = "strong good" if each.saved_us else ""
+    yield Text((Span(saves, look), f"; {_time_taken(top, each)}"), mark=f"{each.rank:>2}. ")
+    forecast = f": {forecast_text(each)}{_forecast_launches(each)}" if each.forecast else ""
+    is_by_finding = top.by == "finding"
+    name = one_line(each.path if top.by == "file" else each.kernel)
+    more = f" and {each.kernels - 1:,} more" if is_by_finding and each.kernels > 1 else ""
+    shape = Span(f"  {launch_shape(each)}", "code") if each.grid else ""
+    aside: Words = ("  ", Span(one_line(each.kernel), "code")) if top.by == "file" else shape
+    what: list[Words] = [
+        (Span(name, "name plain" if is_by_finding else "name"), more, aside),
+        (
+            Span(group_finding(each), "strong" if is_by_finding else ""),
+            (forecast, _gap_mark(each), _unlike_mark(each)),
+        ),
+    ]
+    if is_by_finding:
+        what.reverse()
+    what.append(f"limiter: {each.limiter or 'not known'}, on {device}")
+    yield Items([Item(words) for words in what], mark="", indent=4)
+    gone = "  # this file was moved or deleted" if each.gone else ""
+    command = Span(_example_command(each), "code")
+    yield Text((command, gone), "muted", is_unbroken=True, indent=4)
+    yield Gap()
+
+
+def _saving(top: TopDocument, each: OpportunityDocument) -> str:
+    """The time saved. With several GPUs also its share, which is the ranking criterion."""
+    basis_time, part = duration(each.saved_of_us), ""
+    if each.basis != "reports" and basis_time != duration(each.time_us):
+        part = f" of {basis_time}"  # the forecast is not for all of the group's time
+    share = ""
+    if len(top.gpus) > 1:
+        share = f" ({_percent(each.saved_share)}{' of all' if part else ''})"
+    return f"{duration(each.saved_us)}{part}{share}"
+
+
+def _no_saving(each: OpportunityDocument) -> str:
+    unclear = each.replay_gaps or _is_unlike(each)
+    if each.finding is not None or unclear:
+        known = each.saved_us is not None and not unclear
+        return "no saving known" if known else "saving not known"
+    return "no saving known" if each.not_judged < each.launches else "not checked"
+
+
+def _time_taken(top: TopDocument, each: OpportunityDocument) -> str:
+    launches = count_noun(each.launches, "launch")
+    if each.basis == "run":
+        noun = "launch" if each.run_launches == 1 else "launches"
+        launches = f"{_amount(each.run_launches)} {noun} ({each.launches:,} profiled)"
+    if each.time_us is None:
+        return f"the time of {launches} was not measured"
+    whole = "all GPU time"
+    if each.basis == "run":
+        whole = "the run's time" if top.runs == 1 else "the runs' time"
+    elif top.runs:
+        whole = "the profiled time"
+    where = " on its GPU" if _gpu_count(top) > 1 else ""
+    share = f"{_percent(each.share)} of {whole}{where}"
+    return f"takes {duration(each.time_us)} in {launches}, {share}"
+
+
+def group_finding(each: OpportunityDocument) -> str:
+    """By its label, as in `keet explain`. A launch without metrics was not checked, nor was debug
+    code, which is different from having no finding."""
+    launches = f"{each.launches:,} launches"
+    if each.finding is not None:
+        spec = findings().get(each.finding)
+        label = one_line(each.finding)  # a store that was not written by keet
+        if spec:
+            label = spec.labels.get(each.variant or "", spec.label)
+        is_partial = each.finding_launches != each.launches
+        return f"{label} (in {each.finding_launches:,} of {launches})" if is_partial else label
+    if each.debug_builds == each.launches:
+        return "debug build"
+    if each.debug_builds:
+        return f"no finding ({each.debug_builds:,} of {launches}: debug build)"
+    if not each.not_judged:
+        return "no finding"
+    lacks = "no metric shows where the time goes"
+    if each.not_judged == each.launches:
+        return f"not checked: {lacks}"
+    return f"no finding ({each.not_judged:,} of {launches} not checked: {lacks})"
+
+
+def forecast_text(each: OpportunityDocument) -> str:
+    gain = each.forecast
+    if gain is None:
+        return ""
+    bounds = [
+        Evidence(f"forecast_{name}#store", f"forecast_{name}", value, "", "times faster")
+        for name, value in (("low", gain.low), ("likely", gain.likely), ("high", gain.high))
+    ]
+    return range_text(each.finding, *bounds, variant=each.variant or "")
+
+
+def _forecast_launches(each: OpportunityDocument) -> str:
+    """What the forecast is for, if the finding is not in all launches of the group."""
+    number = each.finding_launches
+    if each.finding is None or number == each.launches:
+        return ""
+    return " for this launch" if number == 1 else f" for these {number:,} launches"
+
+
+def _gap_mark(each: OpportunityDocument) -> str:
+    """Their forecast is for the time under the profiler, not for the time in the run."""
+    if not each.replay_gaps:
+        return ""
+    some = each.replay_gaps < each.launches
+    of_all = f" of {each.replay_gaps:,} of {count_noun(each.launches, 'launch')}"
+    return f"; the profiled time{of_all if some else ''} differs from the time in the run"
+
+
+def _is_unlike(each: OpportunityDocument) -> bool:
+    """The run has launches that took much shorter or longer than the profiled ones."""
+    unlike, time = each.unlike_us, each.time_us
+    return bool(unlike and time and unlike >= _LEAST_UNLIKE * time)
+
+
+def _unlike_mark(each: OpportunityDocument) -> str:
+    if not _is_unlike(each):
+        return ""
+    return f"; {duration(each.unlike_us)} is in launches of other lengths"
+
+
+def launch_shape(each: OpportunityDocument) -> str:
+    """The store has the form `256x1024x1`."""
+    shapes = []
+    for shape in (each.grid or "", each.block or ""):
+        sizes = shape.split("x") if shape else []
+        is_stored = all(map(str.isdecimal, sizes))  # else the store was not written by keet
+        shapes.append(shape_text([*map(int, sizes)], "-") if is_stored else one_line(shape))
+    return f"<<<{', '.join(shapes)}>>>"
+
+
+def _example_command(each: OpportunityDocument) -> str:
+    return f"keet explain {shlex.quote(one_line(each.path))} --launch {each.launch}"
+
+
+def device_names(
+    named: Sequence[OpportunityDocument | GpuDocument], gpus: Sequence[GpuDocument]
+) -> list[str]:
+    """With the number of SMs if it differs: a MIG slice has the name of the whole GPU."""
+    sizes: dict[str | None, set[int | None]] = defaultdict(set)
+    for gpu in gpus:
+        sizes[gpu.device].add(gpu.sm_count)
+    return [
+        one_line(each.device or "unknown GPU")
+        + (f" ({each.sm_count or '?'} SMs)" if len(sizes[each.device]) > 1 else "")
+        for each in named
+    ]
+
+
+# --- what times and shares cover
+
+
+def duration(microseconds: float | None) -> str:
+    return "-" if microseconds is None else str(Quantity(microseconds * 1000, "ns"))
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else share_cell(share)
+
+
+def _amount(number: float | None) -> str:
+    """May be a fraction: profiled launches of one kernel share the launches of the run equally."""
+    if number is None:
+        return "-"
+    return f"{number:,.0f}" if abs(number - round(number)) < 0.05 else f"{number:,.1f}"
+
+
+def _gpu_count(top: TopDocument) -> int:
+    """A GPU has two entries if only some of its reports have a run table; it counts once."""
+    return len({(gpu.device, gpu.compute_capability, gpu.sm_count) for gpu in top.gpus})
+
+
+def _heading(top: TopDocument) -> str:
+    """Failed files are counted only without --device and --kernel, because their contents are not
+    known."""
+    whole = top.device is None and top.kernel is None
+    failed = f" ({top.failed:,} more failed)" if top.failed and whole else ""
+    launches = count_noun(top.launches, "launch")
+    if top.runs and len(top.gpus) == 1:
+        return f"{capitalized(_whole_runs(top.gpus[0]))}; {launches} profiled{failed}"
+    time = f"{duration(top.time_us)} of GPU time in " if top.time_us is not None else ""
+    gpus = f" on {_gpu_count(top):,} GPUs" if _gpu_count(top) > 1 else ""
+    return f"{time}{launches} of {count_noun(top.reports, 'report')}{gpus}{failed}"
+
+
+def _whole_runs(gpu: GpuDocument) -> str:
+    return f"{_spent(gpu, gpu.time_us)} {_in_launches(gpu)} of {count_noun(gpu.runs, 'whole run')}"
+
+
+def _spent(gpu: GpuDocument, time_us: float | None) -> str:
+    if not gpu.summed_runs:
+        return f"{duration(time_us)} of GPU time"
+    if gpu.summed_runs == gpu.runs:
+        return f"durations add up to {duration(time_us)}"
+    return duration(time_us)
+
+
+def _in_launches(gpu: GpuDocument) -> str:
+    return f"in {_amount(gpu.run_launches)} {'launch' if gpu.run_launches == 1 else 'launches'}"
+
+
+def _pool_text(top: TopDocument, gpu: GpuDocument) -> str:
+    """The line of one GPU above the list."""
+    launches = count_noun(gpu.launches, "launch")
+    if not top.runs:
+        return f"{duration(gpu.time_us)} in {launches}"
+    if gpu.basis == "reports":
+        return f"{duration(gpu.time_us)} in {launches}, as profiled"
+    if not gpu.total_us or not (gpu.not_profiled_us or top.kernel):
+        return f"{_whole_runs(gpu)} ({gpu.launches:,} profiled)"
+    # Parts of all time. With --kernel, profiled kernels that do not match are left out.
+    parts, missed = f"{duration(gpu.time_us)} {_in_launches(gpu)} of kernels that", ""
+    if gpu.not_profiled_us:
+        share = _percent(gpu.not_profiled_us / gpu.total_us)
+        missed = f", {duration(gpu.not_profiled_us)} ({share}) in kernels that were not"
+    if top.kernel is None:
+        parts = f"{parts} were profiled ({launches}){missed}"
+    else:
+        missed = f"{missed} profiled" if missed else ""
+        parts = f"{parts} match --kernel ({gpu.launches:,} profiled){missed}"
+    return f"{_spent(gpu, gpu.total_us)} in {count_noun(gpu.runs, 'whole run')}: {parts}"
+
+
+def _about_runs(top: TopDocument) -> Iterator[str]:
+    if len(top.gpus) == 1:
+        yield _about_one(top.gpus[0])
+    else:
+        if left := top.reports - top.runs:
+            others = "the other report" if left == 1 else f"the other {left:,} reports"
+            yield (
+                f"{_known_runs(top)}. The launches of {others} count once, as profiled; do not "
+                "compare times of whole runs with times of single launches."
+            )
+        yield (
+            "Shares are of the time in the group's own line above; groups are ranked by the share "
+            "that a fix could save."
+        )
+    number, runs = sum(gpu.summed_runs for gpu in top.gpus), sum(gpu.runs for gpu in top.gpus)
+    if number:  # run tables that only have durations
+        table = "The run table does" if runs == 1 else "The run tables do"
+        if number < runs:
+            table = f"{number:,} of {runs:,} run tables {'does' if number == 1 else 'do'}"
+        yield (
+            f"{table} not record which kernels ran at the same time: the times are sums of "
+            "durations, which may be more than the GPU time."
+        )
+    if any(each.unknown_us for each in top.opportunities):
+        yield "In the ranking, time with an unknown saving counts in full."
+
+
+def _about_one(gpu: GpuDocument) -> str:
+    runs, their = ("the whole run", "its") if gpu.runs == 1 else ("the whole runs", "their")
+    whole = "summed durations" if gpu.summed_runs else "GPU time"
+    missed = ""
+    if gpu.not_profiled_us and gpu.total_us:
+        share = _percent(gpu.not_profiled_us / gpu.total_us)
+        spent = duration(gpu.not_profiled_us)
+        missed = f" Kernels that were not profiled take {spent} ({share}) of it."
+    times = f"Times are of {runs}; shares are of {their} {whole}, {duration(gpu.total_us)}."
+    return f"{times}{missed}"
+
+
+def _about_no_runs(top: TopDocument) -> Iterator[str]:
+    """For stores in which no launch has a time in a run."""
+    once = "each launch counts once, as profiled"
+    if top.known_runs:
+        yield f"{_known_runs(top)}: {once}."
+    else:
+        none = "None of these reports has a run table"
+        if top.reports == 1:
+            none = "This report has no run table"
+        yield f"{none}: {once} (keet profile records run tables)."
+    if len(top.gpus) > 1:
+        yield (
+            "Shares are of the time on the group's own GPU; groups are ranked by the share that a "
+            "fix could save."
+        )
+
+
+def _known_runs(top: TopDocument) -> str:
+    reports = count_noun(top.reports, "report")
+    return capitalized(known_runs_text(top.known_runs, top.runs, reports))
+
+
+def known_runs_text(runs: int, timed: int, of_all: str) -> str:
+    """How many files have a run table. `timed`: number of these run tables that have times of the
+    profiled launches."""
+    have = f"{runs:,} of {of_all} {'has' if runs == 1 else 'have'} a run table"
+    if timed == runs:
+        return have
+    if not timed:
+        return f"{have}, without times of the profiled launches"
+    return f"{have}, {timed:,} of them with times of the profiled launches"
+
+
+# --- notes below the list
+
+
+def _notes(top: TopDocument) -> Iterator[str]:
+    if top.untimed:
+        launches = count_noun(top.untimed, "launch has", "launches have")
+        yield f"{launches} no measured duration, and no part in the times above."
+    if top.kernel is not None:
+        yield "Shares are of the time of all kernels on that GPU."
+    if gone := sum(each.gone for each in top.opportunities):
+        reports = count_noun(gone, "report was", "reports were")
+        yield f"{reports} moved or deleted; remove such reports from the store: {_prune(top)}"
+    if top.groups > len(top.opportunities):
+        listed = f"{len(top.opportunities):,} of {top.groups:,} groups are listed"
+        yield f"{listed}; list more with --top N."
+    if any(map(_is_unlike, top.opportunities)):
+        yield (
+            "Launches of other lengths took less than half or more than twice as long in the run "
+            "as the profiled launch: keet claims no saving for them."
+        )
+
+
+def _prune(top: TopDocument) -> str:
+    return f"keet batch DIR -o {shlex.quote(one_line(top.store))} --prune"
+
+
+def _gap_note(top: TopDocument) -> Iterator[Block]:
+    """Launches that took another time in the run than under the profiler, and the command that
+    explains it for the one that stands for the most time."""
+    number = sum(gpu.replay_gaps for gpu in top.gpus)
+    if not number:
+        return
+    whose, which = ("it", "") if number == 1 else ("them", " (the one with the most time)")
+    yield Text(
+        f"The times of {count_noun(number, 'launch')} in the run and under the profiler differ by "
+        f"more than {REPLAY_DIFFERS:g}x: keet claims no saving for {whose}. See why{which}:",
+        "muted",
+    )
+    example = max(top.gpus, key=lambda gpu: gpu.replay_gap_us or 0.0).gap_example
+    path = shlex.quote(one_line(example.path)) if example else "REPORT"
+    command = f"keet explain {path}" + (f" --launch {example.launch}" if example else "")
+    yield Text(Span(command, "code"), "muted", is_unbroken=True, indent=4)
+
+
+def _next_step(top: TopDocument) -> Words:
+    """The last line: the command to run next."""
+    if not top.opportunities:
+        return "There is no launch to rank."
+    there = [each for each in top.opportunities if not each.gone]
+    return "next: ", Span(_example_command(there[0]) if there else _prune(top), "code")

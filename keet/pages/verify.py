@@ -1,0 +1,99 @@
+"""The page of `keet verify`: sentences with numbers or comparisons, checked."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from keet.comparison.verify_values import VerifiedText
+from keet.documents.verify import RelationDocument
+from keet.formatting import count_noun
+from keet.pages.blocks import Block, Gap, Item, Items, Page, Span, Text, Words
+from keet.verification.verdicts import CheckedNumber, CheckedSentence
+
+_MARKS = {
+    "contradicted": ("WRONG", "strong bad"),
+    "not_found": ("?", "warn"),
+    "confirmed": ("ok", "good"),
+}
+"""The worst first."""
+_NEXT: Mapping[str, str] = {
+    "contradicted": "wrong: correct the text; keet metrics {report} PATTERN shows the values",
+    "not_found": (
+        "?: name the metric and the launch next to the number; keet show {report} lists what was "
+        "not collected"
+    ),
+}
+_MARK_WIDTH = 10
+
+
+def verify_page(
+    verified: VerifiedText,
+    *,
+    shown: Sequence[CheckedSentence] | None = None,
+    advice: Mapping[str, str] = _NEXT,
+) -> Page:
+    """Sentences without anything to check are left out.
+
+    `shown`: the sentences of one page; counts are over all sentences. `advice`: what to do,
+    depending on the result.
+    """
+    sentences = verified.sentences if shown is None else shown
+    items = [item for checked in sentences if checked.verdicts for item in _sentence(checked)]
+    blocks: list[Block] = []
+    if items:
+        blocks += [Items(items, label_width=_MARK_WIDTH), Gap()]
+    numbers = Counter[str](check.verdict for check in verified.checks)
+    relations = Counter[str](each.verdict for each in verified.relations)
+    if not numbers and not relations:
+        blocks.append(Text("the text contains no number to check"))
+    if numbers:
+        blocks.append(Text(_counted(numbers, "number", "not found"), "strong"))
+    if relations:
+        blocks.append(Text(_counted(relations, "comparison", "not checked"), "strong"))
+    report = verified.report.snapshot or verified.report.path
+    blocks += [
+        Text(line.format(report=report), "muted")
+        for verdict, line in advice.items()
+        if numbers[verdict] or (relations[verdict] and verdict == "contradicted")
+    ]
+    return Page(blocks)
+
+
+def _sentence(checked: CheckedSentence) -> Iterator[Item]:
+    """A mark and the sentence, and below it the remarks on its numbers."""
+    mark, look = _MARKS[next(verdict for verdict in _MARKS if verdict in checked.verdicts)]
+    if mark == "ok" and checked.checks:
+        mark = "numbers ok"  # the rest of the sentence was not checked
+    # A number inside a comparison, as in `ten times higher than`, is judged with the comparison.
+    alone = [check for check in checked.checks if not _is_inside(check, checked)]
+    found: list[CheckedNumber | RelationDocument] = [*alone, *checked.relations]
+    begin, text, position = checked.sentence.start, checked.sentence.text, 0
+    words: list[Words] = []
+    for start, end, verdict in sorted((e.start - begin, e.end - begin, e.verdict) for e in found):
+        if start >= position:
+            words.append(_flat(text[position:start]))
+            words.append(Span(_flat(text[start:end]), _MARKS[verdict][1]))
+            position = end
+    yield Item((*words, _flat(text[position:])), Span(mark, look))
+    for each in found:
+        if each.verdict != "confirmed":
+            name = Span(_flat(each.text), _MARKS[each.verdict][1])
+            yield Item((name, f": {each.reason}"), depth=1)
+
+
+def _is_inside(check: CheckedNumber, checked: CheckedSentence) -> bool:
+    return any(each.start <= check.start < each.end for each in checked.relations)
+
+
+def _flat(text: str) -> str:
+    return re.sub(r"\s+", " ", text)
+
+
+def _counted(counts: Counter[str], noun: str, unknown: str) -> str:
+    confirmed, contradicted = counts["confirmed"], counts["contradicted"]
+    return (
+        f"{count_noun(counts.total(), noun)}: {confirmed:,} confirmed, {contradicted:,} "
+        f"contradicted, {counts['not_found']:,} {unknown}"
+    )

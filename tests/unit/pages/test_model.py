@@ -1,0 +1,826 @@
+"""Explanations with a model's part in all formats: answer first, marked as the model's, escaped."""
+
+import difflib
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from markdown_it import MarkdownIt
+
+from keet.diagnosis.claim import WorkClaim
+from keet.diagnosis.claim_evaluation import EvaluatedClaim
+from keet.documents.document import json_text
+from keet.documents.explain import ExplainDocument
+from keet.documents.finding import Forecast
+from keet.documents.model_explanation import Authorship, ModelExplanation, UsageDocument
+from keet.errors import one_line
+from keet.evidence import Prose, Reference, Sentence
+from keet.evidence.free_numbers import Allowed
+from keet.explanation.analyst import explain
+from keet.explanation.explain_document import explain_document
+from keet.explanation.explanation_types import Explanation
+from keet.ingest import read_profile
+from keet.pages.blocks import Table, plain
+from keet.pages.model_words import edit_status, first_sentences, places_of, usage_text
+from keet.prose.reading import Names, read_prose
+from keet.units import Quantity
+from tests.explain_pages import explain_blocks, explain_markdown, explain_terminal, html_in
+from tests.json_documents import check_text
+from tests.kept_reports import sample_report
+from tests.model_parts import cause, edit, hypothesis, said, usage
+from tests.rows import each_row
+
+SAMPLES = Path("kernels_samples")
+USAGE = usage(3, 1, 8214, 1022, 0.0213, 12.4)
+AUTHOR = Authorship("openai:gpt-5", USAGE, None, "/tmp/keet/run.jsonl")
+
+
+@cache
+def explained(sample: str) -> Explanation:
+    profile = read_profile(sample_report(sample))
+    return explain(profile, profile.launches, 5)
+
+
+PROBLEM = "`40` is a number outside of braces; write it as {name}"
+
+
+def resolved_prose(sample: str, text: str) -> Prose:
+    """A model's text with its references resolved against the report. Sentences that start with `!`
+    are unchecked, regardless of the rules for numbers."""
+    (each,) = explained(sample).launches
+    names = Names((piece.slug, piece) for piece in each.evidence)
+    return Prose(tuple(map(_judged, read_prose(text, names, Allowed()).sentences)))
+
+
+def _judged(sentence: Sentence) -> Sentence:
+    first, *others = sentence.parts
+    if not isinstance(first, str) or not first.startswith("!"):
+        return Sentence.of(sentence.parts)
+    return Sentence.of((first[1:], *others), PROBLEM)
+
+
+def change_of(sample: str, old: str, new: str) -> str:
+    """A unified diff of the sample's source."""
+    before = (SAMPLES / sample / "slow.cu").read_text(encoding="utf-8")
+    assert old in before
+    texts = [text.splitlines(keepends=True) for text in (before, before.replace(old, new, 1))]
+    return "".join(difflib.unified_diff(*texts, "a/slow.cu", "b/slow.cu"))
+
+
+@cache
+def physics() -> ModelExplanation:
+    def prose(text: str) -> Prose:
+        return resolved_prose("column_physics", text)
+
+    return said(
+        summary=prose(
+            "The spectrum of drops lives in local memory because `regime.mode` and `regime.hop` are "
+            "computed per cell. Every growth and break-up step reads and writes it through L2, "
+            "{l2_throughput_pct}, while arithmetic idles."
+        ),
+        purpose=prose("One step of cloud physics in each air column."),
+        mapping=prose("One thread walks one column from the top down."),
+        hypotheses=(
+            hypothesis(
+                prose("`drops` is indexed with values known only at run time."),
+                "local_memory_spill", "confirmed",
+                prose("{local_share}, nearly all of it at the lines that index `drops`."),
+            ),
+            hypothesis(
+                prose("The many `expf` and `powf` saturate the special-function pipe."),
+                "sfu_bound", "refuted", prose("{inst_pipe_xu_pct}."),
+            ),
+            hypothesis(
+                prose("Columns with little cloud end early."), "warp_divergence", "inconclusive",
+                prose("The report has the average of active threads only."),
+            ),
+        ),
+        causes=(
+            cause(
+                "local_memory_spill",
+                prose(
+                    "`Spectrum::mass` is a private array, and `k + regime.hop` differs from cell to "
+                    "cell: the compiler has no register to name, and puts it into local memory. The "
+                    "launch bounds are not what spills: there is no other local access."
+                ),
+                prose("{local_share > 90 %}").sentences[0].references,
+                "slow.cu:96",
+            ),
+            cause(
+                "occupancy_limited_registers",
+                prose(
+                    "`__launch_bounds__` holds the occupancy down: {theoretical_occupancy_pct}. "
+                    "!About 40 KB per block would be free."
+                ),
+                (), "slow.cu:120",
+            ),
+        ),
+        objections=(
+            cause(
+                "local_memory_spill",
+                prose("Registers alone do not help. The compiler spilled nothing: {spilling_requests}."),
+                (), None, "the report has no count of spilled registers",
+            ),
+            cause("latency_bound", prose("The waits are for L2 and nothing else."), ()),
+        ),
+        edits=(
+            edit(
+                None, prose("Fuse `grow_drops` and `break_drops`."), "", (),
+                "for (int k : classes) { grow(k); shed(k); }", "the old lines are not in slow.cu",
+                "not checked", "", Prose(), Prose(),
+            ),
+            edit(
+                "local_memory_spill",
+                prose(
+                    "Keep the spectrum in shared memory, one column per thread: the stride of "
+                    "`kThreads` puts the threads of a warp into different banks."
+                ),
+                change_of(
+                    "column_physics",
+                    "    __device__ float& operator[](int k) { return mass[k]; }\n",
+                    "    __device__ float& operator[](int k) { return mass[k * kThreads]; }\n",
+                ),
+                ("slow.cu:32",), "", None, "compiles", "registers 32 → 40, no spills",
+                prose("Shared memory grows with `kClasses`; fewer blocks fit on an SM."),
+                prose("Local sectors go to zero, now {local_sectors}."),
+            ),
+        ),
+        sent_back=1,
+    )  # fmt: skip
+
+
+@cache
+def leading() -> tuple[Explanation, ModelExplanation]:
+    """An explanation whose headline is a model's claim, ranked before keet's own findings."""
+    explanation = explained("column_physics")
+    (each,) = explanation.launches
+    first = each.findings[0]
+    forecast = Forecast(1.4, 1.8, 2.2)
+    claimed = replace(
+        first, id="redundant_traffic", origin="model", forecast=forecast, cause_certainty="likely",
+        text="The columns need 126 MB from DRAM; it reads 208.3 MB.", advice=None, places=(),
+    )  # fmt: skip
+    floor = next(piece for piece in each.evidence if piece.slug == "duration")
+    claim = EvaluatedClaim(
+        claim=WorkClaim("redundant_traffic", "bytes", Quantity(126e6, "byte"), of="DRAM read"),
+        supported=True, reason=Sentence("The columns are read twice."), gain=2.2, expected=1.8,
+        forecast=forecast, evidence=(floor,), floor=Quantity(floor.value, floor.unit),
+        least_time=floor, next_limiter="the LSU pipe", is_backed=True,
+    )  # fmt: skip
+    claimed_cause = cause(
+        "redundant_traffic", resolved_prose("column_physics", "Each column is read again for sunlight."),
+        (), "slow.cu:140", None, claim,
+    )  # fmt: skip
+    statement = replace(physics(),         causes=(claimed_cause, *physics().causes), objections=(), leads=True,
+        analyst_headline=each.verdict.headline,
+    )  # fmt: skip
+    verdict = each.verdict._replace(headline="DRAM traffic: redundant traffic at slow.cu:140.")
+    statement = statement.beside(["redundant_traffic", first.id])
+    each = each._replace(verdict=verdict, findings=(claimed, first), model_explanation=statement)
+    return explanation._replace(launches=(each,), author=AUTHOR), statement
+
+
+def with_model(
+    sample: str, statement: ModelExplanation | None = None, author: Authorship = AUTHOR
+) -> Explanation:
+    explanation = explained(sample)
+    (each,) = explanation.launches
+    said = statement and statement.beside(finding.id for finding in each.findings)
+    return explanation._replace(launches=(each._replace(model_explanation=said),), author=author)
+
+
+def column_physics() -> Explanation:
+    return with_model("column_physics", physics())
+
+
+def terminal(explanation: Explanation, width: int = 80, *, verbose: bool = False) -> str:
+    return explain_terminal(explanation, width, verbose=verbose)
+
+
+def flowing(explanation: Explanation, **how: Any) -> str:
+    """The output without line breaks."""
+    return " ".join(terminal(explanation, **how).split())
+
+
+def document(explanation: Explanation) -> dict:
+    text = json_text(explain_document(explanation))
+    check_text(ExplainDocument, text)
+    return json.loads(text)
+
+
+# --- output of all formats
+
+
+def test_terminal(golden: Callable[[str, str], None]) -> None:
+    golden("explain.model.column_physics.80.txt", terminal(column_physics()))
+    golden("explain.model.leads.100.txt", terminal(leading()[0], 100))
+
+
+def test_verbose(golden: Callable[[str, str], None]) -> None:
+    text = terminal(column_physics(), 100, verbose=True)
+    golden("explain.model.column_physics.verbose.100.txt", text)
+
+
+def test_markdown(golden: Callable[[str, str], None]) -> None:
+    golden("explain.model.column_physics.md", explain_markdown(column_physics()))
+
+
+def test_json(golden: Callable[[str, str], None]) -> None:
+    printed = document(column_physics())
+    (launch,) = printed["launches"]
+    launch["evidence"] = {}  # the golden without a model has it
+    golden("explain.model.column_physics.json", json.dumps(printed, indent=1, ensure_ascii=False))
+
+
+@each_row("width", [40, 60, 80, 120])
+@each_row("verbose", [False, True])
+def test_nothing_is_wider_than_the_terminal(width: int, verbose: bool) -> None:
+    text = terminal(column_physics(), width, verbose=verbose)
+    assert max(map(len, text.splitlines()[1:])) <= width  # paths are not wrapped
+
+
+# --- the first screen
+
+
+LONG = (
+    "The array is indexed with values that are known only at run time, so that the compiler puts "
+    "it into local memory. Each step of the loop reads and writes it through the cache. "
+) * 6
+SCREENS = ["column_physics", "half_dense", "score_tiles", "softmax_rows", "sparse_apply"]
+
+
+def long_statement(sample: str) -> ModelExplanation:
+    """A model's explanation with every part, at maximum length."""
+    prose = resolved_prose(sample, LONG)
+    findings = [finding.id for finding in explained(sample).launches[0].findings]
+    first = findings[0] if findings else "latency_bound"
+    diff = "--- a/slow.cu\n+++ b/slow.cu\n@@ -1,0 +1,60 @@\n" + "+line();\n" * 60
+    long = edit(
+        first, prose, diff, ("slow.cu:1-60",), "", None, "compiles",
+        "registers 32 → 40, no spills", prose, prose,
+    )  # fmt: skip
+    edits = tuple(replace(long, places=(f"slow.cu:{line}",)) for line in range(1, 8))
+    others = ("latency_bound", "tail_effect", "sfu_bound")
+    causes = [cause(finding, prose, (), "slow.cu:30") for finding in (first, *others)]
+    objections = (cause(first, prose, ()), cause("warp_divergence", prose, ()))
+    guess = hypothesis(prose, first, "confirmed", prose)
+    return said(
+        prose, purpose=prose, mapping=prose, hypotheses=(guess,) * 3, causes=tuple(causes),
+        objections=objections, edits=edits,
+    )  # fmt: skip
+
+
+BYTES = "DRAM bytes read 201.3 MB / (N 12,288 × 4 B)"
+
+
+def computed(result: str = "128", how: str = BYTES) -> Reference:
+    return Reference(
+        f"{result} ({how})", ("dram_bytes_read#0",), "dram_bytes_read / (N * 4 B)", result
+    )
+
+
+def test_results_in_the_sentence_and_how_they_were_computed_below() -> None:
+    summary = Prose((Sentence.of(("A thread holds ", computed(), " values.")),))
+    again = Prose(
+        (Sentence.of(("It spills ", computed(), " values, ", computed("2.5", "a / b"), " each.")),)
+    )
+    cause = replace(physics().causes[0], text=again)
+    explanation = with_model("column_physics", replace(physics(), summary=summary, causes=(cause,)))
+    text = terminal(explanation, 100)
+    assert f"  Model: A thread holds 128 values.\n  128 = {BYTES}\n" in text
+    assert "Why (model): It spills 128 values, 2.5 each.\n   2.5 = a / b\n" in text
+    assert text.count(BYTES) == 1
+    assert f"\n  {BYTES}  " in terminal(explanation, 120, verbose=True)
+    model = document(explanation)["launches"][0]["model"]
+    assert model["summary"] == f"A thread holds 128 ({BYTES}) values."
+    markdown = explain_markdown(explanation)
+    assert "**Model:** A thread holds 128 values.\n" in markdown
+    assert f"| {BYTES} | 128 | computed | `dram_bytes_read#0` |\n| a / b | 2.5 |" in markdown
+
+
+def test_how_a_hidden_number_was_computed_is_hidden_too() -> None:
+    hypothesis = replace(physics().hypotheses[0], text=Prose((Sentence.of((computed(),)),)))
+    explanation = with_model("column_physics", replace(physics(), hypotheses=(hypothesis,)))
+    assert BYTES not in terminal(explanation, 100)
+    assert BYTES not in explain_markdown(explanation)
+    assert BYTES in explain_markdown(explanation, verbose=True)
+
+
+def test_arithmetic_is_printed_as_a_formula() -> None:
+    text = resolved_prose(
+        "column_physics", "It has {l2_throughput_pct / 2} of it, {l2_throughput_pct > 80 %}."
+    )
+    explanation = with_model("column_physics", replace(physics(), summary=text))
+    shown = flowing(explanation, width=100)
+    assert re.search(
+        r"Model: It has 41\.\d+ ?% of it, [^=]*82\.3% > 80%[^=]*\. 41\.\d+ ?% = ", shown
+    )
+
+
+def test_place_without_samples_has_no_share() -> None:
+    explanation = column_physics()
+    (each,) = explanation.launches
+    first = each.findings[0]
+    place = replace(first.places[0], share=0.0)
+    each = each._replace(findings=(replace(first, places=(place,)), *each.findings[1:]))
+    explanation = explanation._replace(launches=(each,))
+    assert "\n   slow.cu:96  drops" in terminal(explanation)
+    assert "0% of all" not in terminal(explanation)
+    assert "\n- `slow.cu:96`\n" in explain_markdown(explanation)
+
+
+def count_of(text: str, part: str) -> int:
+    return " ".join(text.split()).count(part)
+
+
+@each_row("sample", SCREENS)
+@pytest.mark.slow
+def test_a_kernel_fits_on_a_screen(sample: str) -> None:
+    explanation = with_model(sample, long_statement(sample))
+    text = terminal(explanation, 100)
+    assert text.count("\n") <= 45
+    assert "more lines: --patch FILE or --format markdown" in text
+    assert re.search(r"\d more edits: --verbose", text)
+    more = "(more: --verbose)"  # sentences are left out at the same places
+    assert count_of(text, more) == count_of(terminal(explanation, 80), more) > 0
+
+
+def one_sentence(words: int) -> Prose:
+    return Prose((Sentence.of((f"{'word ' * words}end.",)),))
+
+
+@each_row("words", [10, 60, 120, 300])
+def test_no_sentence_is_cut(words: int) -> None:
+    """Each text is printed with whole sentences, or not at all; the summary always is."""
+    sentence = one_sentence(words)
+    both = Prose((*sentence.sentences, Sentence.of(("A second one ends here.",))))
+    edits = tuple(replace(each, what=both, risk=both, check=both) for each in physics().edits)
+    causes = tuple(replace(cause, text=both) for cause in physics().causes)
+    objections = tuple(replace(cause, text=both) for cause in physics().objections)
+    long = replace(physics(), summary=both, causes=causes, objections=objections, edits=edits)
+    text = flowing(with_model("column_physics", long), width=100)
+    assert f"Model: {both}" in text
+    runs = re.findall(r"(?:word )+", text)
+    assert {run.count("word") for run in runs} == {words}
+    assert text.count("word ") == text.count(str(sentence)) * words
+
+
+@pytest.mark.slow
+def test_order_in_which_elements_are_left_out() -> None:
+    """The second sentences of risk and check go first, then that of the cause, then the diff."""
+    two = Prose(tuple(Sentence.of((f"{'word ' * 18}{end}.",)) for end in ("one", "two")))
+    diff = "--- a/x.cu\n+++ b/x.cu\n@@ -0,0 +1,10 @@\n" + "+line();\n" * 10
+    edit = replace(physics().edits[1], risk=two, check=two, diff=diff)
+    cause = replace(physics().causes[0], text=two)
+    base = replace(physics(), causes=(cause,), objections=(), edits=(edit,))
+
+    def whole(words: int) -> list[bool]:
+        statement = replace(base, summary=one_sentence(words))
+        text = terminal(with_model("column_physics", statement), 100)
+        assert text.count("\n") <= 45
+        texts = [f"{name}: {two}" for name in ("Check", "Risk", "Why (model)")]
+        return [
+            *(count_of(text, each_text) == 1 for each_text in texts),
+            text.count("+line();") == 10,
+        ]
+
+    seen = [whole(words) for words in range(10, 300, 10)]
+    first_cut = [parts.index(False) for parts in zip(*seen)]
+    assert all(seen[0])
+    assert first_cut == sorted(first_cut)
+    assert first_cut[0] < first_cut[-1]
+
+
+def test_screen_fits_if_the_report_lacks_much() -> None:
+    """The list of what it lacks, and the command to capture it, take lines too."""
+    profile = read_profile("tests/data/reports/tour_basic.ncu-rep")
+    explanation = explain(profile, profile.launches[:1], 5)
+    each = explanation.launches[0]._replace(model_explanation=long_statement("column_physics"))
+    text = terminal(explanation._replace(launches=(each,), author=AUTHOR), 100)
+    assert "The report lacks " in text
+    assert text.count("\n") <= 45
+
+
+def test_a_short_explanation_is_not_shortened() -> None:
+    text = terminal(column_physics(), 100)
+    assert text.count("\n") <= 45
+    for part in (physics().summary, physics().causes[0].text, physics().edits[1].what):
+        assert str(part) in " ".join(text.split())
+
+
+def test_the_answer_comes_first() -> None:
+    text = flowing(column_physics(), width=100)
+    order = (
+        "#0 step_columns", "L2 is at 82% of peak", "Model: The spectrum of drops", "1. Local memory",
+        "98% of the sectors", "slow.cu:96 drops", "Why (model): `Spectrum::mass`",
+        "Edit 1 (model) at slow.cu:32:",
+        "+ __device__ float& operator[]", "The patch applies. It compiles: registers 32 → 40, no spills.",
+        "Risk: ", "Check: ", "Time: 63%", "Also (model): Occupancy limited by registers",
+        "Edit 2 (model): Fuse", "The numbers in the model's text", "openai:gpt-5: 3 calls", "Transcript",
+    )  # fmt: skip
+    places = [text.index(part) for part in order]
+    assert places == sorted(places)
+
+
+def test_some_parts_are_only_printed_with_verbose() -> None:
+    short, verbose = flowing(column_physics()), flowing(column_physics(), verbose=True)
+    for part in (
+        "Expected from the source",
+        "One step of cloud physics",
+        "The waits are for L2",
+        "The compiler spilled nothing: 0 inst",
+        "for (int k : classes)",
+        "local_share#0",
+        "Based on: local memory of L1 sectors 98.5% > 90%",
+        "Looks good: ",
+    ):
+        assert part in verbose
+        assert part not in short
+
+
+def test_no_ids_on_the_first_screen() -> None:
+    (each,) = column_physics().launches
+    text = terminal(column_physics(), 100)
+    assert not [piece.id for piece in each.evidence if piece.id in text]
+    assert not re.search(r"\[E\d|\d+ of \d+ numbers", text)
+
+
+def test_edit_that_applies_and_compiles_comes_first() -> None:
+    """The first edit is a sketch without a place."""
+    fails = replace(physics().edits[1], build="fails", build_text="`x` is not defined")
+    for edits, first in (
+        (physics().edits, "at slow.cu:32"),
+        ((fails, physics().edits[1]), "at slow.cu:32"),
+        ((physics().edits[0],), ": Fuse"),
+        (
+            (replace(physics().edits[1], finding="tail_effect", places=("slow.cu:9",)), fails),
+            "at slow.cu:32",
+        ),
+    ):
+        text = flowing(with_model("column_physics", replace(physics(), edits=edits)))
+        assert f"Edit 1 (model){first if first[0] == ':' else ' ' + first}" in text
+        is_first = edits[-1] is fails
+        assert ("does not compile" in text) is is_first
+    text = flowing(with_model("column_physics", replace(physics(), edits=(fails,))))
+    assert "The patch applies. It does not compile: `x` is not defined" in text
+
+
+@each_row(
+    ("build", "build_text", "status"),
+    [
+        ("compiles", "compiles for sm_90: 32 -> 40 registers", "The patch applies. It compiles for sm_90: 32 -> 40 registers."),
+        ("compiles", "", "The patch applies. It compiles."),
+        ("fails", "does not compile for sm_90: x", "The patch applies. It does not compile for sm_90: x."),
+        ("fails", "slow.cu:3: x", "The patch applies. It does not compile: slow.cu:3: x."),
+        ("not checked", "not compiled: nvcc is not here", "The patch applies. It was not compiled: nvcc is not here."),
+        ("fails", "is not valid Python: x", "The patch applies. It is not valid Python: x."),
+        ("not checked", "took too long", "The patch applies. It was not compiled: took too long."),
+    ],
+)  # fmt: skip
+def test_compile_result_is_printed(build: Any, build_text: str, status: str) -> None:
+    edit = replace(physics().edits[1], build=build, build_text=build_text)
+    assert edit_status(edit) == status
+
+
+def test_keets_advice_stays_where_no_edit_replaces_it() -> None:
+    action = explained("column_physics").launches[0].findings[0].action
+    without = replace(physics(), edits=physics().edits[:1])
+    for shown in (flowing, explain_markdown):
+        assert action in shown(with_model("column_physics", without))
+        assert action not in shown(column_physics())
+    sketch = replace(physics().edits[0], finding="local_memory_spill")
+    assert action not in flowing(with_model("column_physics", replace(physics(), edits=(sketch,))))
+
+
+def test_model_cause_without_keet_findings() -> None:
+    explanation = column_physics()
+    each = explanation.launches[0]._replace(findings=())
+    text = flowing(explanation._replace(launches=(each,)))
+    assert "Local memory (model) at slow.cu:96: `Spectrum::mass` is a private array" in text
+    assert "(not among keet's findings: no forecast)" in text
+
+
+def test_each_of_several_launches_has_its_model_part() -> None:
+    explanation = column_physics()
+    twice = explanation._replace(launches=explanation.launches * 2)
+    assert flowing(twice).count("Why (model): ") == 2
+    assert flowing(twice, verbose=True).count("[unchecked] About 40 KB per block") == 2
+
+
+# --- the headline is the model's
+
+
+def test_headline_of_the_model() -> None:
+    explanation, statement = leading()
+    assert statement.analyst_headline
+    for text in (flowing(explanation, width=100), " ".join(explain_markdown(explanation).split())):
+        assert re.search(
+            r"redundant traffic at slow\.cu:140\.(\*\*)? (\*\*)?\(model, computed by keet\)", text
+        )
+    assert statement.analyst_headline not in flowing(explanation)
+    for text in (
+        flowing(explanation, verbose=True),
+        " ".join(explain_markdown(explanation).split()),
+    ):
+        assert f"Without the model, keet's headline is: {statement.analyst_headline}" in text
+        assert (
+            "the remaining work needs at least 3.95 ms; after the fix, the kernel is limited by the LSU pipe"
+            in text
+        )
+    limiter = "it reads 208.3 MB. After the fix, the kernel is limited by the LSU pipe."
+    assert limiter in flowing(explanation, width=100)
+    assert "After the fix" not in flowing(column_physics())
+
+
+@pytest.mark.parametrize("explanation", [column_physics, lambda: leading()[0]])
+def test_json_and_text_agree(explanation: Callable[[], Explanation]) -> None:
+    given = explanation()
+    (launch,) = document(given)["launches"]
+    verdict, first = launch["verdict"], launch["findings"][0]
+    (title,) = re.findall(r"^1\. (.*?): ", terminal(given, 100), re.MULTILINE)
+    for text in (flowing(given, width=100), " ".join(explain_markdown(given).split())):
+        assert verdict["headline"] in text
+        assert first["text"] in text
+        assert ("(model, computed by keet)" in text) == (verdict["by"] == "model, computed by keet")
+    assert title == first["title"]
+    assert first["origin"] == ("model" if verdict["by"].startswith("model") else "keet")
+    leads = launch["model"]["leads"]
+    assert ("analyst_headline" in verdict) == leads == (first["origin"] == "model")
+
+
+def test_claim_in_json() -> None:
+    (launch,) = document(leading()[0])["launches"]
+    assert launch["model"]["causes"][0]["claim"] == {
+        "supported": True,
+        "reason": "The columns are read twice.",
+        "gain": 2.2,
+        "forecast": {"low": 1.4, "likely": 1.8, "high": 2.2},
+        "next_limiter": "the LSU pipe",
+        "floor": {"value": 3948224.0, "unit": "ns", "nonfinite": None},
+    }
+
+
+# --- JSON fields that scripts rely on
+
+
+def test_the_models_part_is_separate_in_json() -> None:
+    printed = document(column_physics())
+    (launch,) = printed["launches"]
+    assert printed["author"] == "model:openai:gpt-5"
+    assert (printed["problem"], printed["transcript"]) == (None, "/tmp/keet/run.jsonl")
+    assert [finding["why"] for finding in launch["findings"]] == [str(physics().causes[0].text)]
+    causes = launch["model"]["causes"]
+    assert [cause["raised_by_analyst"] for cause in causes] == [True, False]
+    assert causes[0]["because"] == ["local memory of L1 sectors 98.5% > 90%"]
+    verdicts = [guess["verdict"] for guess in launch["hypotheses"]]
+    assert verdicts == ["confirmed", "refuted", "inconclusive"]
+
+
+def test_each_text_in_json_has_its_evidence_ids() -> None:
+    (launch,) = document(column_physics())["launches"]
+    model = launch["model"]
+    assert model["evidence"] == ["l2_throughput_pct#0"]
+    assert model["causes"][0]["evidence"] == ["local_share#0"]
+    assert model["edits"][1]["evidence"] == ["local_sectors#0"]
+    assert launch["hypotheses"][1]["evidence"] == ["inst_pipe_xu_pct#0"]
+    named = {i for part in (model, *model["causes"], *model["edits"]) for i in part["evidence"]}
+    assert named <= set(launch["evidence"])
+
+
+def test_edits_in_json() -> None:
+    sketch, patch = document(column_physics())["launches"][0]["model"]["edits"]
+    assert (sketch["applies"], sketch["diff"]) == (False, "")
+    assert sketch["problem"] == "the old lines are not in slow.cu"
+    assert (patch["applies"], patch["build"]) == (True, "compiles")
+    assert patch["places"] == ["slow.cu:32"]
+    assert patch["diff"] == physics().edits[1].diff
+
+
+def test_numbers_of_both_parts_are_counted() -> None:
+    own = document(explained("column_physics"))["grounding"]
+    both = document(column_physics())["grounding"]
+    count = physics().numbers
+    assert count == 7
+    assert both["numbers"] == own["numbers"] + count
+    assert both["verified"] == own["verified"] + count
+    assert both["unchecked"] == [
+        "launch 0, causes[1].text: “About 40 KB per block would be free.” "
+        "(`40` is a number outside of braces)"
+    ]
+
+
+def test_unchecked_sentences_are_marked_and_counted() -> None:
+    line = (
+        "1 sentence marked [unchecked] contains numbers or comparisons that keet could not check."
+    )
+    assert "[unchecked]" not in terminal(column_physics())  # only printed with --verbose
+    assert line in flowing(column_physics(), verbose=True)
+    summary = resolved_prose("column_physics", "!L2 is at 82 %. The XU pipe idles.")
+    explanation = with_model("column_physics", replace(physics(), summary=summary))
+    text = flowing(explanation)
+    assert "Model: [unchecked] L2 is at 82 %. The XU pipe idles." in text
+    assert line in text
+    marked = r"\[unchecked\] L2 is at 82 %. (`40` is a number outside of braces)"
+    assert marked in explain_markdown(explanation)
+    model = document(explanation)["launches"][0]["model"]
+    assert model["summary"].startswith("[unchecked] L2 is at 82 %.")
+    assert [each["where"] for each in model["unchecked"]] == ["summary", "causes[1].text"]
+
+
+def test_a_cause_beyond_the_findings_has_no_forecast() -> None:
+    explanation = column_physics()
+    (each,) = explanation.launches
+    (finding,) = each.findings[:1]
+    small = replace(finding, id="occupancy_limited_registers")
+    for minor, standing in (
+        ((), "(not among keet's findings: no forecast)"),
+        ((small,), "(according to keet's account, fixing it alone would gain less than 10 %)"),
+    ):
+        one = explanation._replace(launches=(each._replace(minor=minor),))
+        for text in (terminal(one, 160), explain_markdown(one)):
+            assert standing in text
+
+
+def test_the_numbers_are_those_of_the_report() -> None:
+    (table,) = (
+        each for each in explain_blocks(column_physics(), verbose=True) if isinstance(each, Table)
+    )
+    rows = [[plain(cell) for cell in row] for row in table.rows]  # type: ignore[arg-type]
+    assert ["L2 cache busy", "82.29%", "l2_throughput_pct#0"] in rows
+    row = (
+        "| L2 cache busy | 82.29% | `lts__throughput.avg.pct_of_peak_sustained_elapsed` "
+        "| `l2_throughput_pct#0` |"
+    )
+    assert row in explain_markdown(column_physics())
+    hypotheses_only = "`inst_pipe_xu_pct#0`"
+    assert hypotheses_only not in explain_markdown(column_physics())
+    assert hypotheses_only in explain_markdown(column_physics(), verbose=True)
+
+
+@each_row(("most", "text"), [(0, ""), (1, "One."), (2, "One. Two."), (9, "One. Two. Three.")])
+def test_the_first_sentences(most: int, text: str) -> None:
+    prose = Prose(tuple(Sentence.of((each,)) for each in ("One.", " ", "Two.", "Three.")))
+    assert str(first_sentences(prose, most)) == text
+
+
+# --- missing or incomplete model part
+
+
+def test_without_a_model_nothing_changes() -> None:
+    explanation = explained("column_physics")
+    plain = document(explanation)
+    assert not {"problem", "transcript"} & set(plain)
+    (launch,) = plain["launches"]
+    assert not {"hypotheses", "model"} & set(launch)
+    assert not {"why", "origin"} & set(launch["findings"][0])
+    assert set(launch["verdict"]) == {"limiter", "reached_pct", "headline"}
+    assert "odel" not in terminal(explanation).replace(", no model.", "")
+    assert explain_markdown(explanation).endswith(", no model.</sub>\n")
+
+
+def test_a_missing_model_part_changes_nothing_else() -> None:
+    problem = "api.example.org can't be reached; check --base-url"
+    author = AUTHOR._replace(
+        usage=usage(0, 0, 0, 0, "unknown", 0.2), problem=problem, transcript=None
+    )
+    explanation = with_model("column_physics", None, author)
+    as_json = document(explanation)
+    assert (as_json["author"], as_json["problem"]) == ("analyst", problem)
+    assert as_json["usage"]["cost"] == "unknown"
+    assert as_json["launches"][0]["model"] is None
+    assert as_json["launches"][0]["findings"][0]["why"] is None
+    assert as_json["launches"][0]["verdict"]["by"] == "keet"
+    before, after = terminal(explained("column_physics")), terminal(explanation)
+    missing = f"The model's part is missing: {problem}\n"
+    assert after.replace(missing, "") == before.replace(", no model.", "")
+    assert "> The model's part is missing: api.example.org" in explain_markdown(explanation)
+
+
+def test_an_incomplete_part_says_so() -> None:
+    author = AUTHOR._replace(problem="the budget ran out")
+    explanation = with_model("column_physics", physics(), author)
+    assert "The model's part is incomplete: the budget ran out" in terminal(explanation)
+
+
+def test_empty_model_explanation() -> None:
+    empty = said()
+    explanation = with_model("column_physics", empty)
+    for text in (
+        terminal(explanation),
+        terminal(explanation, verbose=True),
+        explain_markdown(explanation),
+    ):
+        for part in ("Model: ", "Expected", "Edit", "also names", "refers to:", "code  ", "Why"):
+            assert part not in text.replace("the numbers it refers to: --verbose", "")
+    document(explanation)
+
+
+@each_row(
+    ("usage", "text"),
+    [
+        (USAGE, "m: 3 calls (1 more from the cache), 8,214 tokens in, 1,022 out, $0.021, 12 s"),
+        (usage(1, 0, 10, 2, "unknown", 0.4, True), "m: 1 call, about 10 tokens in, 2 out (counted by keet), price unknown, 0 s"),
+        (usage(0, 3, 0, 0, "unknown", 0.1), "m: no call (3 from the cache), 0 s"),
+        (usage(2, 0, 5, 5, 0.0, 1), "m: 2 calls, 5 tokens in, 5 out, $0.00, 1 s"),
+        (usage(2, 0, 5, 5, 0.00001, 1), "m: 2 calls, 5 tokens in, 5 out, under $0.0001, 1 s"),
+        (usage(2, 0, 5, 5, 12.345, 1), "m: 2 calls, 5 tokens in, 5 out, $12.35, 1 s"),
+    ],
+)  # fmt: skip
+def test_usage(usage: UsageDocument, text: str) -> None:
+    assert usage_text(Authorship("m", usage, None, None)) == text
+
+
+# --- hostile texts
+
+HOSTILE = [
+    "[bold red]all is well[/bold red] [/] [link=https://evil.example]here[/link]",
+    "\x1b[2J\x1b[31mcleared\x07\r\x1b]8;;https://evil.example\x1b\\click\x1b]8;;\x1b\\",
+    "```\n# out of the fence\n````\n~~~\n<script>alert(1)</script>",
+    "\u202ereversed\u2066 and half a pair \ud800",
+    "x" * 3000,
+    "| a | b |\n| --- | --- |\n![image](https://evil.example/p.png) [E1](javascript:x)",
+    ":boom: &lt;b&gt; $x$ @team #1 **bold** \\",
+    "* ends *in* emphasis*",
+]
+
+
+def hostile_statement(text: str) -> ModelExplanation:
+    reference = Reference(text, (text,), text)
+    prose = Prose((Sentence.of((text, reference)), Sentence.of((text,), text)))
+    return said(
+        prose, purpose=prose, mapping=prose,
+        hypotheses=(hypothesis(prose, text, "refuted", prose),),
+        causes=(cause("local_memory_spill", prose, (reference,), text, text), cause(text, prose, (), text)),
+        objections=(cause("local_memory_spill", prose, ()), cause(text, prose, ())),
+        edits=(edit(text, prose, "", (text,), text, text, "not checked", text, prose, prose),
+         edit(None, prose, text, (text,), "", None, "fails", text, prose, prose)),
+        leads=True, analyst_headline=text,
+    )  # fmt: skip
+
+
+def hostile(text: str) -> Explanation:
+    author = Authorship(text, USAGE, text, text)
+    return with_model("column_physics", hostile_statement(text), author)
+
+
+@each_row("text", HOSTILE, few=2)
+@each_row("width", [40, 80])
+@each_row("verbose", [False, True])
+def test_hostile_texts_on_a_terminal(text: str, width: int, verbose: bool) -> None:
+    out = terminal(hostile(text), width, verbose=verbose)
+    assert all(char == "\n" or char.isprintable() for char in out)
+    if "[bold" in text:
+        assert "[bold red]" in out
+    code = [line for line in out.splitlines() if "│" in line]
+    assert code
+    assert all(len(line) <= width for line in code)
+
+
+@each_row("text", HOSTILE)
+def test_hostile_texts_in_markdown(text: str) -> None:
+    """Parsed as Markdown: text, and code in a block that it cannot close."""
+    out = explain_markdown(hostile(text), verbose=True)
+    assert all(line.isprintable() for line in out.splitlines())
+    tokens = MarkdownIt("commonmark").enable("table").parse(out)
+    assert not html_in(out)
+    assert [token.tag for token in tokens if token.type == "heading_open"] == ["h2", "h3", "h4"]
+    edits = [
+        token.content for token in tokens if token.type == "fence" and "> " not in token.content
+    ]
+    lines = (one_line(line) for line in text.splitlines())
+    shown = [line for line in lines if line]
+    assert [edit.splitlines() for edit in edits] == [shown, shown]
+
+
+@each_row("text", HOSTILE)
+def test_hostile_texts_in_json(text: str) -> None:
+    printed = document(hostile(text))
+    encoded = text.encode("utf-8", errors="backslashreplace").decode("utf-8")
+    model = printed["launches"][0]["model"]
+    assert model["summary"].startswith((encoded + encoded).strip())
+    assert model["edits"][1]["diff"] == encoded
+    assert model["unchecked"][0]["reason"] == encoded
+
+
+def test_places_of_an_edit() -> None:
+    edit = replace(physics().edits[1], places=("a.cu:5", "a.cu:18-27", "b.h:3", "a.cu:9"))
+    assert places_of(edit) == "a.cu:5, 18-27, b.h:3, a.cu:9"
+
+
+def test_a_long_diff_is_cut_on_the_first_screen_only() -> None:
+    diff = "--- a/x.cu\n+++ b/x.cu\n@@ -0,0 +1,100 @@\n" + "".join(
+        f"+line_{n}();\n" for n in range(100)
+    )
+    long = replace(physics(), edits=(replace(physics().edits[1], diff=diff),))
+    explanation = with_model("column_physics", long)
+    text = terminal(explanation, 100)
+    (more,) = re.findall(r"\.\.\. (\d+) more lines: --patch FILE or --format markdown", text)
+    assert text.count("+line_") + int(more) == 100
+    assert "line_99();" not in terminal(explanation, 100)
+    assert "line_99();" in terminal(explanation, 100, verbose=True)
+    assert "\n+line_99();\n```\n" in explain_markdown(explanation)

@@ -1,0 +1,220 @@
+"""`keet explain` of many launches: the program, then as much of the important launches as fits."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evals.public_reports import MANUALLY_READ, NOT_FOUND
+from keet.explanation.analyst import explain
+from keet.explanation.explain_document import explain_document
+from keet.explanation.explanation_types import Explanation
+from keet.explanation.program import program_of
+from keet.formats.terminal import reader, terminal_text
+from keet.ingest import read_profile
+from keet.pages.explain import MOST_LINES, details_that_fit
+from keet.pages.launch import Detail
+from keet.pages.program import listed_rows, program_blocks
+from keet.profile import Profile
+from keet.verification.launch_values import program_texts, program_values
+from keet.verification.named_values import ComputedValues
+from keet.verification.verify import verify_text
+from tests.conftest import CORPUS, REPORTS, Keet, needs_corpus
+from tests.explain_pages import explain_markdown, explain_terminal
+from tests.many_launches import copied, repeated
+
+ProfileOf = Callable[[str], Profile]
+PIPELINE = REPORTS / "pipeline_before.ncu-repz"
+TITLE = re.compile(r"^(?:#\d+ |### Launch \d+)", re.MULTILINE)
+MANY = 152
+
+
+@pytest.fixture(scope="module")
+def many(profile_of: ProfileOf) -> Explanation:
+    """152 launches of 16 kernels."""
+    tour = profile_of("tour_full.ncu-rep")
+    reports = (tour, profile_of("pipeline_before.ncu-repz"), profile_of("zoo.ncu-repz"))
+    launches = [launch for report in reports for launch in report.launches]
+    mixed = tuple(copied(launch, number) for number, launch in enumerate(launches))
+    profile = repeated(replace(tour, launches=mixed, code_loader=None), MANY // len(mixed))
+    assert len(profile.launches) == MANY
+    return explain(profile, profile.launches, 5, sass=False)
+
+
+def printed(explanation: Explanation, width: int, *, everything: bool = False) -> str:
+    return explain_terminal(explanation, width, everything=everything)
+
+
+def test_all_launches_are_in_the_order_of_the_table(profile_of: ProfileOf) -> None:
+    profile = profile_of("tour_full.ncu-rep")
+    explanation = explain(profile, profile.launches, 5, sass=False)
+    program = program_of(explanation)
+    assert program is not None
+    ranked = [launch.id for group in program.groups for launch in group.launches]
+    assert ranked != sorted(ranked)
+    shown = re.findall(r"^#(\d+) ", printed(explanation, 80, everything=True), re.MULTILINE)
+    assert [*map(int, shown)] == ranked
+    listed = re.findall(r"^### Launch (\d+)", explain_markdown(explanation, everything=True), re.M)
+    assert [*map(int, listed)] == ranked
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+@pytest.mark.slow
+def test_many_launches_fit_on_sixty_lines(width: int, many: Explanation) -> None:
+    text = printed(many, width)
+    assert text.count("\n") <= MOST_LINES
+    assert max(map(len, text.splitlines())) <= width
+    assert 1 <= len(TITLE.findall(text)) <= 3
+    hidden = MANY - len(TITLE.findall(text))
+    assert f"{hidden} more launches: use --all for all of them, --launch N for one." in text
+
+
+@pytest.mark.slow
+def test_many_launches_fit_on_sixty_lines_of_markdown(many: Explanation) -> None:
+    text = explain_markdown(many)
+    assert text.count("\n") <= MOST_LINES
+    assert 1 <= len(TITLE.findall(text)) <= 3
+    assert "#" not in re.sub(r"^#+ ", "", text, flags=re.MULTILINE), "would be a link to an issue"
+
+
+@pytest.mark.slow
+def test_all_prints_every_launch_in_full(many: Explanation) -> None:
+    some = many._replace(launches=many.launches[:25])
+    for text in (printed(some, 100, everything=True), explain_markdown(some, everything=True)):
+        assert len(TITLE.findall(text)) == 25
+        assert "more launch" not in text
+
+
+@pytest.mark.slow
+def test_json_keeps_every_launch(many: Explanation) -> None:
+    document = explain_document(many).to_dict()
+    program = document["program"]
+    assert [each["id"] for each in document["launches"]] == list(range(MANY))
+    assert sum(row["count"] for row in program["rows"]) == MANY
+    assert sorted(n for row in program["rows"] for n in row["launches"]) == list(range(MANY))
+    assert sum(row["share"] for row in program["rows"]) == pytest.approx(1)
+    for row in program["rows"]:
+        assert row["us_min"] <= row["us_median"] <= row["us_max"]
+        assert row["representative"] in row["launches"]
+    for found in program["cross_launch"]:
+        assert set(found["evidence"]) <= set(program["evidence"])
+
+
+def test_a_long_table_is_combined_and_its_times_add_up(many: Explanation) -> None:
+    program = program_of(many)
+    assert program is not None
+    for most in (3, 8, 100):
+        rows = listed_rows(program, most)
+        assert len(rows) <= most
+        assert sum(row.us_total for row in rows) == pytest.approx(program.us_total)
+        assert sum(row.count for row in rows) == MANY
+
+
+def test_few_launches_are_printed_in_full(profile_of: ProfileOf) -> None:
+    profile = profile_of("tour_full.ncu-rep")
+    explanation = explain(profile, profile.launches[:2], 5, sass=False)
+    text = printed(explanation, 80)
+    assert text.count("more launch") == 2 - len(TITLE.findall(text))
+    assert text.splitlines()[2].startswith("2 launches of 2 kernels take")
+
+
+def test_one_launch_is_printed_without_a_table(keet: Keet) -> None:
+    out = keet("explain", PIPELINE, "--launch", 3, "--no-model").out
+    assert "Share" not in out
+    assert len(TITLE.findall(out)) == 1
+
+
+def test_launches_by_number_are_all_printed(keet: Keet) -> None:
+    out = keet("explain", PIPELINE, "--launch", "0-5", "--no-model", "--no-sass").out
+    assert len(TITLE.findall(out)) == 6
+
+
+def test_cross_launch_findings_are_printed_once(keet: Keet) -> None:
+    out = keet("explain", PIPELINE, "--no-model", "--no-sass", "--all", width=400).out
+    assert out.count("launches in a row") == 1
+
+
+@given(
+    st.lists(st.tuples(*[st.integers(1, 80)] * 3).map(sorted), min_size=1, max_size=3),
+    st.integers(-10, 200),
+)
+def test_details_are_reduced_until_launches_fit(sizes: list[list[int]], room: int) -> None:
+    """Never more lines than the limit, unless it is one launch in brief."""
+    order: list[Detail] = ["brief", "middle", "full"]
+
+    def lines(place: int, detail: Detail) -> int:
+        return sizes[place][order.index(detail)]
+
+    details = details_that_fit(len(sizes), lines, room)
+    used = sum(lines(place, detail) for place, detail in enumerate(details))
+    assert used <= room or details == ("brief",)
+    every = sum(size[2] for size in sizes)
+    assert every > room or details == ("full",) * len(sizes)
+
+
+@pytest.mark.slow
+def test_public_reports_with_many_launches(keet: Keet) -> None:
+    """105 identical launches have one answer."""
+    paths = sorted(MANUALLY_READ.glob("spymaster2h*"))
+    if not paths:
+        pytest.skip(NOT_FOUND)
+    out = keet("explain", paths[0], "--no-model", "--no-sass").out
+    assert out.count("\n") <= MOST_LINES
+    assert "105 launches of 1 kernel take 1.83 ms." in out
+    assert "it represents 105 launches of this shape" in " ".join(out.split())
+    assert len(TITLE.findall(out)) == 1
+
+
+@pytest.mark.slow
+def test_verify_knows_every_number_of_the_program(many: Explanation) -> None:
+    program = program_of(many)
+    assert program is not None
+    known = ComputedValues(
+        general=lambda: program_values(program), sentences=lambda: program_texts(program)
+    )
+    launches = [each.launch for each in many.launches]
+    text = terminal_text([*program_blocks(program, reader(100))], 100)
+    checks = [c for each in verify_text(text, launches, known=known) for c in each.checks]
+    verdicts = Counter(check.verdict for check in checks)
+    assert len(checks) > 40
+    assert verdicts["contradicted"] == 0
+    assert verdicts["confirmed"] >= 0.95 * len(checks)
+
+
+@needs_corpus
+def test_launches_of_one_shape_are_not_called_identical() -> None:
+    """Their times differ by a third."""
+    (path,) = CORPUS.glob("algoparc__*.ncu-rep")
+    profile = read_profile(path)
+    text = " ".join(printed(explain(profile, profile.launches, 5, sass=False), 100).split())
+    assert "the median of 5 launches of this shape, which take 2.43 ms to 3.30 ms" in text
+    assert "identical" not in text
+
+
+def test_table_and_finding_print_one_gain(profile_of: ProfileOf) -> None:
+    profile = profile_of("zoo.ncu-repz")
+    explanation = explain(profile, profile.launches, 5, sass=False)
+    program = program_of(explanation)
+    assert program is not None
+    for row in program.rows:
+        first = row.first
+        if first and row.finding and row.finding.id != "launch_bound":
+            assert row.gain is not None
+            assert row.gain == row.finding.forecast
+
+
+def test_why_a_cause_is_only_possible_is_printed_once(profile_of: ProfileOf) -> None:
+    profile, found = profile_of("tour_basic.ncu-rep"), 0
+    for launch in profile.launches:
+        explanation = explain(profile, [launch], 5, sass=False)
+        for text in (printed(explanation, 200), explain_markdown(explanation)):
+            reasons = re.findall(r"Only possible: [^.]*", text)
+            assert len(reasons) == len(set(reasons))
+            found += bool(reasons)
+    assert found
