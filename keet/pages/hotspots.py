@@ -18,8 +18,7 @@ from keet.analysis.examined import Examined, first_wait, source_lines
 from keet.analysis.kernel.executed_code import PURPOSES
 from keet.analysis.source_lines import Hotspots, RowWait, Spot
 from keet.catalog import stalls
-from keet.documents.hotspots import HotspotsLaunch, PointerDocument, SpotDocument
-from keet.documents.hotspots_line import PurposeShare
+from keet.documents.hotspots import HotspotsLaunch, PointerDocument, PurposeShare, SpotDocument
 from keet.documents.shared_types import Skipped
 from keet.evidence import Sentence, constant, counted
 from keet.formatting import share_cell
