@@ -71,7 +71,6 @@ NOT_FOR_A_REPORT_ALONE = (
     "keet.prose.reading",
     "keet.verification.sentences",
     "keet.explanation.whole_run",
-    "keet.explanation.launch_in_run",
     "keet.analysis.replay_gap_reasons",
     "keet.analysis.sass",
     "keet.ingest.sass.disassembler",

@@ -9,9 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from keet_tools.analyst_findings import analyst_findings
-from keet_tools.list_launches import list_launches
-from keet_tools.tool_input import ToolInput
+from keet_tools.answers import ToolInput
+from keet_tools.launch_overview import analyst_findings, list_launches
 
 from keet.explanation.analyst import explain
 from keet.explanation.token_budget import count_tokens

@@ -20,11 +20,11 @@ from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.source_lines import Hotspots
 from keet.catalog import stalls
 from keet.documents.document import live
-from keet.documents.hotspots import HotspotsLaunch
-from keet.documents.hotspots_line import (
+from keet.documents.hotspots import (
     AccessDocument,
     AtomicDocument,
     AwaitedDocument,
+    HotspotsLaunch,
     InstructionWait,
     InvariantDocument,
     LineDocument,

@@ -134,7 +134,7 @@ def _spots(
     launches: Sequence[Launch], args: Namespace, place: Location | None
 ) -> Iterator[tuple[Launch, Hotspots | Absent]]:
     from keet.analysis.source_lines import find_hotspots
-    from keet.profile.launch_iteration import iterate_launches
+    from keet.profile.launch_sequences import iterate_launches
 
     for launch in iterate_launches(launches, "looking for hotspots"):
         spots = find_hotspots(launch, args.by)

@@ -26,9 +26,9 @@ from keet.analysis.sass.analyses.reuse import LOADED, SEVERAL, Access, at_most
 from keet.analysis.sass.polynomials.polynomial import Polynomial
 from keet.analysis.source_lines import Hotspots
 from keet.catalog import stalls
-from keet.documents.hotspots import HotspotsLaunch
-from keet.documents.hotspots_line import (
+from keet.documents.hotspots import (
     AtomicDocument,
+    HotspotsLaunch,
     InvariantDocument,
     LineDocument,
     MergeDocument,
