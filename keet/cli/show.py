@@ -90,13 +90,13 @@ def run(args: Namespace) -> None:
         }
         out.write_pieces(json_pieces(Streamed(ShowDocument, fields.items())))
         return
-    from keet.render.terminal.layout import Group
-    from keet.render.terminal.show import masked_view, show_view
+    from keet.pages.show import show_page
 
     launches = [shown_launch(profile, launch) for launch in listed]
     cut = len(selected) - len(launches)
-    more = [masked_view(profile)] if args.verbose else []
-    out.show(lambda width: Group(show_view(profile, coverage, launches, width, cut=cut), *more))
+    out.show_page(
+        lambda reader: show_page(profile, coverage, launches, reader, cut=cut, masked=args.verbose)
+    )
 
 
 def _run_document(profile: Profile) -> RunDocument | None:

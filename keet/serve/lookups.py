@@ -18,7 +18,7 @@ from keet.explanation.casebook import casebook
 from keet.profile import Absent, Launch, Location
 from keet.serve.allowed_folders import quoted
 from keet.serve.arguments import CasesArguments, LineArguments, MetricsArguments
-from keet.serve.calls import WIDTH, ToolCall, ToolReply, page_fields, page_of, view_text, with_text
+from keet.serve.calls import WIDTH, ToolCall, ToolReply, page_fields, page_of, with_text
 from keet.serve.name_patterns import about_regexes, longest_in, matcher, selected_launches
 from keet.serve.report_cache import OpenReport, ReportCache
 from keet.serve.results import (
@@ -56,7 +56,8 @@ def _hottest(
 ) -> ToolReply:
     from keet.analysis.examined import examined
     from keet.analysis.source_lines import find_hotspots
-    from keet.render.terminal.hotspots import hotspots_view
+    from keet.formats import page_text
+    from keet.pages.hotspots import hotspots_page
 
     call.begin(f"analysing {launch.kernel}")
     shown = slice(asked.offset, asked.offset + _LINES)
@@ -70,8 +71,12 @@ def _hottest(
     notes = [longest] if of > 1 else []
 
     def text_of(count: int) -> str:
-        view = hotspots_view([each], WIDTH, max(count, 1), page_at=asked.offset)
-        return "\n".join([*notes, view_text(view)])
+        text = page_text(
+            lambda reader: hotspots_page([each], reader, max(count, 1), page_at=asked.offset),
+            "terminal",
+            WIDTH,
+        )
+        return "\n".join([*notes, text])
 
     page, text, end = with_text(page, "line", text_of)
     result = LineToolResult(
@@ -89,7 +94,8 @@ def _one_line(
 ) -> ToolReply:
     from keet.analysis.examined import examined
     from keet.analysis.line_facts import with_line
-    from keet.render.terminal.hotspots_line import line_view, other_launches
+    from keet.formats import page_text
+    from keet.pages.hotspots_line import line_page, other_launches
 
     place, ranked = _place(asked.line or "", launches, call)
     launch, spots = ranked[0]
@@ -103,11 +109,8 @@ def _one_line(
 
     def text_of(count: int) -> str:
         listed = slice(asked.offset, asked.offset + count)
-        is_chosen = asked.launch is not None
-        view = line_view(
-            [(launch, spots)], place, is_chosen=is_chosen, has_sass=True, instructions=listed
-        )
-        return "\n".join([view_text(view), *others])
+        page = line_page([document], place, instructions=listed)
+        return "\n".join([page_text(lambda _: page, "terminal", WIDTH), *others])
 
     page, text, end = with_text(page, "instruction", text_of)
     result = LineToolResult(
@@ -122,9 +125,8 @@ def _one_line(
 
 def _place(wanted: str, launches: Sequence[Launch], call: ToolCall) -> tuple[Location, list[Found]]:
     """The line, and the launches with code for it, most samples first."""
-    from keet.analysis.line_facts import NoSuchLine, place_of
+    from keet.analysis.line_facts import NoSuchLine, place_of, samples_at
     from keet.analysis.source_lines import find_hotspots
-    from keet.render.terminal.hotspots_line import samples_at
 
     match = re.fullmatch(r"(.+):([0-9]{1,9})", wanted, re.DOTALL)
     if match is None:
