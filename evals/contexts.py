@@ -63,7 +63,7 @@ def keet_context(sample: Sample, variant: str) -> str:
 @cache
 def _keet_context(report: Path, kernel: str) -> str:
     from keet.explanation.analyst import explain
-    from keet.render.markdown.context import context_text
+    from keet.pages.context import context_text
 
     profile, launch = _profile_and_launch(report, kernel)
     return context_text(explain(profile, [launch], CAUSES), MAX_TOKENS, of=len(profile.launches))

@@ -9,8 +9,8 @@ import pytest
 from keet.explanation.analyst import explain
 from keet.explanation.token_budget import count_tokens
 from keet.ingest import read_profile
-from keet.profile.time_order import longest
-from keet.render.markdown.context import context_text
+from keet.pages.context import context_text
+from keet.profile.launch_sequences import longest
 from tests import encode
 from tests.conftest import REPORTS, Keet
 from tests.json_documents import check_document

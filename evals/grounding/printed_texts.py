@@ -15,10 +15,10 @@ from evals.contexts import details_page
 from evals.grounding.explanations import SampleExplanations
 from keet.explanation.analyst import explain
 from keet.formats import page_text
+from keet.pages.context import context_text
 from keet.pages.explain import explain_page
 from keet.profile import Launch
-from keet.profile.time_order import longest
-from keet.render.markdown.context import context_text
+from keet.profile.launch_sequences import longest
 from keet.verification.verify import verify_text
 
 _WIDTH = 80

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 from keet.errors import UsageError
 from keet.files import STDIN, replacing_text
 from keet.profile import Launch, Profile
-from keet.profile.selection import select_launches
+from keet.profile.profile import select_launches
 
 if TYPE_CHECKING:
     from keet.pages.blocks import Format, Page, Reader

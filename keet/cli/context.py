@@ -65,7 +65,7 @@ def _budget(text: str) -> int:
 
 def run(args: Namespace) -> None:
     from keet.ingest import read_profile
-    from keet.render.markdown.context import context_of
+    from keet.pages.context import context_of
 
     profile = read_profile(args.report, source=args.source, run_table=args.run_table)
     chosen = selected_launches(profile, args)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 from keet.formatting import capitalized
 from keet.pages import blocks
 from keet.pages.blocks import Block, Cell, Look, Reader, Span, Words, spans
+from keet.pages.source_text import fence, longest_run
 from keet.safe_text import one_line
 
 WIDTH = 120
@@ -16,7 +17,6 @@ _CODE_SPAN = re.compile(r"`([^`]+)`")
 _MARKUP = re.compile(r"[\\`*\[\]<>|~$&]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 """Underscores inside of words are not emphasis, so they are not escaped."""
 _LINE_START = re.compile(r"^(\s*)([#+=-]|\d+(?=[.)]\s))")
-_BACKTICKS = re.compile(r"`+")
 _LAUNCH = re.compile(r"(?:\blaunch )?#(?=\d)")
 """`#3` would become a link to an issue."""
 _CODE_LOOKS = frozenset(("code", "name", "place"))
@@ -67,20 +67,9 @@ def _escaped_start(match: re.Match[str]) -> str:
 def code(text: str) -> str:
     """A name as a code span, with more backticks around it than it contains."""
     inside = one_line(text)
-    ticks = "`" * (_longest_run(inside) + 1)
+    ticks = "`" * (longest_run(inside) + 1)
     pad = " " if not inside.strip() or "`" in (inside[0], inside[-1]) else ""
     return f"{ticks}{pad}{inside}{pad}{ticks}" if inside else "(no name)"
-
-
-def fence(lines: Sequence[str], language: str = "") -> str:
-    """A code block with a fence that no line of the code can close."""
-    inert = [one_line(line.expandtabs(4)) for line in lines]
-    ticks = "`" * max(3, 1 + max(map(_longest_run, inert), default=0))
-    return "\n".join([f"{ticks}{language}", *inert, ticks])
-
-
-def _longest_run(text: str) -> int:
-    return max(map(len, _BACKTICKS.findall(text))) if "`" in text else 0
 
 
 def _words(words: Words, *, begins: bool = True) -> str:
@@ -90,6 +79,8 @@ def _words(words: Words, *, begins: bool = True) -> str:
 
 
 def _span(span: Span, *, is_first: bool) -> str:
+    if span == blocks.LINE_BREAK:
+        return " "
     looks = {*span.look.split()}
     if "verdict" in looks:
         return f"{_dot(span.look)}{_inner(span.text)}"

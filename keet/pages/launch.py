@@ -15,12 +15,16 @@ from keet.documents.finding import Place
 from keet.evidence import Sentence
 from keet.explanation.account_rows import MOST_ROWS, account_rows, leading_text, time_text
 from keet.explanation.busy_units import distinct_units
-from keet.explanation.certainty import why_only_possible
 from keet.explanation.explanation_types import LaunchExplanation
+from keet.explanation.finding_notes import (
+    nearest_case,
+    nearest_text,
+    precedents_text,
+    why_only_possible,
+)
 from keet.explanation.gain_texts import forecast_evidence, forecast_text, range_text
 from keet.explanation.launch_figures import figures_text
 from keet.explanation.ncu_rules import precedes_findings
-from keet.explanation.precedents import nearest_case, nearest_text, precedents_text
 from keet.explanation.program import ProgramExplanation
 from keet.formatting import shape_parts, share_text
 from keet.pages.blocks import (

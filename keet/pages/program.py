@@ -34,8 +34,7 @@ from keet.profile import Workload
 from keet.safe_text import one_line
 
 if TYPE_CHECKING:
-    from keet.explanation.launch_in_run import ReplayDiffers
-    from keet.explanation.whole_run import KernelRow, WholeRun
+    from keet.explanation.whole_run import KernelRow, ReplayDiffers, WholeRun
 
 ROWS = 8
 """Kernels in a table at most."""

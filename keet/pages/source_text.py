@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from keet.analysis.examined import source_line, source_lines
+from keet.safe_text import one_line
 
 __all__ = ["around", "indentation", "language", "runs", "source_line", "source_lines"]
 
+_BACKTICKS = re.compile(r"`+")
 _LANGUAGES = {"py": "python", "cu": "cuda", "cuh": "cuda"}
 
 
@@ -35,3 +38,14 @@ def language(path: str) -> str:
     """The language of a file, as named in fenced code blocks."""
     suffix = path.rsplit(".", 1)[-1].lower() if "." in path else ""
     return _LANGUAGES.get(suffix, "cpp")
+
+
+def fence(lines: Sequence[str], language: str = "") -> str:
+    """A code block with a fence that no line of the code can close."""
+    inert = [one_line(line.expandtabs(4)) for line in lines]
+    ticks = "`" * max(3, 1 + max(map(longest_run, inert), default=0))
+    return "\n".join([f"{ticks}{language}", *inert, ticks])
+
+
+def longest_run(text: str) -> int:
+    return max(map(len, _BACKTICKS.findall(text))) if "`" in text else 0

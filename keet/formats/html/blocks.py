@@ -90,6 +90,8 @@ def html_words(words: Words) -> Html:
 
 
 def _span(span: Span) -> Html:
+    if span == blocks.LINE_BREAK:
+        return element("br")
     looks = span.look.split()
     is_name = {"code", "name", "place"}.intersection(looks)
     html = fragment(one_line(span.text)) if is_name else prose(span.text)

@@ -17,8 +17,8 @@ from keet.formats.html.listing import source_listing
 from keet.formats.html.markup import Content, Html, element
 from keet.formatting import capitalized
 from keet.pages.anchors import Anchors
+from keet.pages.context import context_text
 from keet.profile import Absent
-from keet.render.markdown.context import context_text
 
 _SMALL_PAGE, _LARGE_PAGE = 1_500_000, 6_000_000
 """Bytes of a page with up to five launches, source text not counted, and of one with 150: what the

@@ -22,7 +22,7 @@ from keet.pages.program import (
     listed_across,
 )
 from keet.profile import Launch
-from keet.profile.time_order import longest_first
+from keet.profile.launch_sequences import longest_first
 
 MOST_ROWS = 300
 """Kernels that a page lists one by one: 150 launches have at most 150, and more than twice as many

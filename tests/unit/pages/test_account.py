@@ -13,7 +13,7 @@ from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation
 from keet.ingest import read_profile
 from keet.pages.blocks import Bars, Items, plain
-from keet.render.markdown.context import context_text
+from keet.pages.context import context_text
 from keet.verification.launch_values import LaunchValues
 from keet.verification.named_values import ComputedValues
 from keet.verification.verify import verify_text

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from keet.analysis.roofline.launch_roofline import find_roofline
-from keet.documents.explain import ExplainDocument
-from keet.documents.program import ProgramDocument
+from keet.documents.explain import ExplainDocument, ProgramDocument
 from keet.explanation.analyst import explain
 from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation

@@ -1,0 +1,541 @@
+"""`keet context`: explains one launch to the person or model that will change its code, as a prompt
+of at most so many tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from keet.analysis.examined import source_lines
+from keet.analysis.kernel.resident_warps import occupancy_limit
+from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
+from keet.diagnosis.finding import Finding
+from keet.documents.finding import Place
+from keet.errors import one_line
+from keet.evidence import Evidence, Sentence
+from keet.explanation.account_rows import AccountRow, account_rows
+from keet.explanation.analyst import explain
+from keet.explanation.busy_units import distinct_units
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
+from keet.explanation.finding_notes import (
+    nearest_case,
+    nearest_text,
+    precedents_text,
+    why_only_possible,
+)
+from keet.explanation.ncu_rules import precedes_findings
+from keet.explanation.run_texts import launches_text
+from keet.explanation.token_budget import TextPiece, fit
+from keet.formatting import shape_parts, share_cell
+from keet.pages.device import describe_device
+from keet.pages.hotspots import waiting_for
+from keet.pages.launch import certainty_of, forecast_of, place_shares, unplaced_shares
+from keet.pages.program import ROWS, reason_texts, run_rows, spread_text
+from keet.pages.source_text import around, fence, indentation, language
+from keet.profile import Absent, Launch, Profile, Workload
+from keet.profile.launch_sequences import longest
+from keet.profile.names import file_name
+
+if TYPE_CHECKING:
+    from keet.explanation.whole_run import LaunchInRun
+
+_VERDICT, _RUN, _REASONS, _TIME, _CAUSES, _ACROSS, _SOURCE, _LIMITS, _CHECK, _GAPS = range(10)
+_HEADINGS = {
+    _RUN: "## What the whole run spends its time on",
+    _REASONS: "## Causes: why the run differs from the replay",
+    _TIME: "## Where the time of this launch goes",
+    _CAUSES: "## Causes, by gain",
+    _ACROSS: "## This and other launches",
+    _SOURCE: "## Source lines and what they cost",
+    _LIMITS: "## Constraints",
+    _CHECK: "## Check afterwards",
+    _GAPS: "## Not known",
+}
+_OF_REPLAY = {
+    _TIME: "## Where the time of this launch goes under replay",
+    _CAUSES: "## Causes seen under replay only",
+}
+"""Replaces the headings above if the replay differs from the run."""
+_WHY = "why"
+"""The group of the first reason. Causes under replay are not printed without it, as they would
+mislead."""
+_EVIDENCE = 6
+"""Maximum number of values printed per finding."""
+_UNITS = 6
+_PLACES = 3
+_ROWS = 6
+"""Maximum number of account rows."""
+_HOTTEST_LINES = 10
+_LEAST_COST = 0.01
+"""Share of the samples: the cost of a line below it is not printed."""
+_LONGEST_LINE = 160
+"""Maximum number of characters per line of code; generated code has longer lines."""
+_NO_TEXT = "(no text)"
+
+
+def context_of(
+    profile: Profile, chosen: Sequence[Launch], budget: int, *, causes: int = 5, sass: bool = True
+) -> str:
+    """Explains the most important of the selected launches: the one that represents the most time
+    of the run if that is known, else the longest."""
+    launch = profile.by_run_time(chosen)[0] if profile.run else longest(chosen)
+    return context_text(explain(profile, [launch], causes, sass=sass), budget, of=len(chosen))
+
+
+def context_text(
+    explanation: Explanation, budget: int, of: int = 1, hotspots: Hotspots | Absent | None = None
+) -> str:
+    """The first launch of an explanation in at most `budget` tokens; `of`: number of selected
+    launches.
+
+    `hotspots`: hotspots of that launch, if they were computed before.
+    """
+    each = explanation.launches[0]
+    found = hotspots or find_hotspots(each.launch, table=each.view.table)
+    source = CostedSource(each.launch, found)
+    headings = _HEADINGS | (_OF_REPLAY if each.replay else {})
+
+    def compose(number: int, pieces: Sequence[TextPiece]) -> str:
+        # Pieces are ordered by importance, but cause 1 must be complete before cause 2 begins.
+        texts = [p.text for p in sorted(pieces, key=lambda p: p.group) if p.text]
+        shown = source.text({line for piece in pieces for line in piece.lines})
+        heading = [headings[number]] if number in headings else []
+        return "\n".join([*heading, *shown, *texts])
+
+    return fit(_pieces(explanation, each, source, of), compose, budget)
+
+
+def _pieces(
+    explanation: Explanation, each: LaunchExplanation, source: CostedSource, of: int
+) -> Iterator[TextPiece]:
+    """All pieces that could be printed, the most useful first."""
+    first, rest = each.findings[:1], each.findings[1:]
+    start = _first_rank(each)
+    yield TextPiece(_VERDICT, _title(each), group="0")
+    yield from _reasons(each)
+    if each.replay:
+        headline = one_line(f"Under replay: {each.verdict.headline}")
+        yield TextPiece(_VERDICT, headline, group="0 headline", needs=_WHY)
+    if precedes_findings(each.second_opinion):
+        yield from _opinion(each)
+    for finding in first:
+        yield from _cause(start, finding, each)
+    yield TextPiece(_VERDICT, _facts(each, of), group="1")
+    yield from _run(explanation, each)
+    for finding in first:
+        yield from _lines(finding.places)
+    yield from _account(each)
+    yield from _constraints(each)
+    for rank, finding in enumerate(rest, start + 1):
+        yield from _cause(rank, finding, each)
+        yield from _lines(finding.places[:2])
+    yield from _across(explanation, each)
+    yield from _check(each)
+    yield from _lines(source.hottest[:3])
+    yield from _rings(source, [p for f in first for p in f.places] or source.hottest[:3], (1, 2, 4))
+    yield from _evidence(each)
+    yield from _lines(source.hottest[3:])
+    if not precedes_findings(each.second_opinion):
+        yield from _opinion(each)
+    yield from _gaps(explanation, each, source)
+    yield from _rings(source, [p for f in each.findings for p in f.places], (2, 4, 8, 16))
+
+
+# --- pieces of text
+
+
+def _opinion(each: LaunchExplanation) -> Iterator[TextPiece]:
+    """Groups are printed in alphabetical order, so the name of the group decides whether it is
+    above or below the causes."""
+    if each.second_opinion:
+        group = "above" if precedes_findings(each.second_opinion) else "second opinion"
+        yield TextPiece(_CAUSES, one_line(each.second_opinion), group=group)
+
+
+def _title(each: LaunchExplanation) -> str:
+    launch = each.launch
+    what = "Kernel " if launch.workload is Workload.KERNEL else ""
+    unlike = each.in_run.warning if each.in_run else None
+    verdict = f"{each.replay.measured}." if each.replay else each.verdict.headline
+    blocks = (f"# {what}{launch.kernel}", *([unlike] if unlike else []), verdict)
+    return "\n\n".join(map(one_line, blocks))
+
+
+def _first_rank(each: LaunchExplanation) -> int:
+    """Rank of the first finding: likely reasons why the run differs from the replay come before
+    it."""
+    return 1 + (len(each.replay.likely_reasons) if each.replay else 0)
+
+
+def _reasons(each: LaunchExplanation) -> Iterator[TextPiece]:
+    """Why the run differs from the replay; comes before the findings."""
+    if each.replay is None:
+        return
+    likely = len(each.replay.likely_reasons)
+    for rank, (heading, text, how_to_tell) in enumerate(reason_texts(each.replay), 1):
+        mark = f"{rank}." if rank <= likely else "-"
+        group = _WHY if rank == 1 else f"{_WHY} {rank}"
+        yield TextPiece(_REASONS, one_line(f"{mark} {heading} {text}"), group=group)
+        yield TextPiece(_REASONS, f"   {one_line(how_to_tell)}", group=group)
+
+
+def _facts(each: LaunchExplanation, of: int) -> str:
+    launch = each.launch
+    duration = launch.get("duration")
+    took = f"it took {duration}" if duration else "its duration was not measured"
+    device = one_line(describe_device(launch.device))
+    stands = f" {_in_run(each.in_run)}." if each.in_run else ""
+    which = f"launch {launch.id}{_why_this(each, of)}"
+    return f"Measured with Nsight Compute on {device}, {which}: {took}.{stands}"
+
+
+def _in_run(found: LaunchInRun) -> str:
+    before = f"{found.plain} in the run; "
+    if found.text.startswith(before):
+        return f"It took {before}it {found.text.removeprefix(before)}"
+    return f"It {found.text}"
+
+
+def _why_this(each: LaunchExplanation, of: int) -> str:
+    if of == 1:
+        return ""
+    if each.in_run is None:
+        return f", the longest of {of}"
+    return f" (of {of} that were profiled, the one with the largest share of the run)"
+
+
+def _run(explanation: Explanation, each: LaunchExplanation) -> Iterator[TextPiece]:
+    run = explanation.whole_run
+    if run is None:
+        return
+    yield TextPiece(_RUN, " ".join(t for t in run.text if t not in run.warnings), group="run")
+    for row in run_rows(run, ROWS):
+        share, launches, busy, *_ = row.evidence
+        spread = spread_text(row)
+        text = Sentence(
+            "- {share:share}: {kernel}, {launches}, {busy}{more}{own}",
+            share=share,
+            kernel=one_line(row.kernel),
+            launches=launches_text(launches),
+            busy=busy,
+            more=Sentence(", {spread}", spread=spread) if spread else "",
+            own=", this kernel" if each.launch.id in row.profiled and not row.members else "",
+        )
+        yield TextPiece(_RUN, text, group="run")
+
+
+def _account(each: LaunchExplanation) -> Iterator[TextPiece]:
+    """All rows or none, because they add up."""
+    if each.verdict.not_judged:
+        return
+    rows = account_rows(each.view, each.account, _ROWS)
+    needs = _WHY if each.replay else ""
+    lines = [f"{'  ' * row.depth}- {row.share:.0f}{_took(row)}: {row.label}" for row in rows]
+    if lines:
+        yield TextPiece(_TIME, "\n".join(lines), group="time 0", needs=needs)
+    for note in each.notes:
+        yield TextPiece(_TIME, f"- {one_line(note.text)}", group="time 1", needs=needs)
+
+
+def _took(row: AccountRow) -> str:
+    return f" ({row.time})" if row.us else ""
+
+
+def _across(explanation: Explanation, each: LaunchExplanation) -> Iterator[TextPiece]:
+    """Findings across launches that concern this one, unless a cause already states them."""
+    stated = {finding.text for finding in each.findings}
+    for found in explanation.across:
+        if each.launch.id in found.launches and found.text not in stated:
+            yield TextPiece(_ACROSS, f"- {one_line(found.text)}", group="across")
+
+
+def _cause(rank: int, finding: Finding, each: LaunchExplanation) -> Iterator[TextPiece]:
+    gain = f"{forecast_of(each, finding)} if fixed, cause {certainty_of(each, finding)}"
+    places = finding.places[:_PLACES]
+    unplaced = (f"no source line ({share})" for share in unplaced_shares(places))
+    shares = zip(places, place_shares(places))
+    named = (one_line(place.where) + (f" ({share})" if share else "") for place, share in shares)
+    where = ", ".join((*named, *unplaced))
+    lines = [
+        f"{rank}. {finding.title}: {gain}",
+        f"   Do: {one_line(finding.action)}",
+        f"   Where: {where}" if where else "",
+        f"   Why: {one_line(finding.text)}",
+        one_line(f"   {_why_only_possible(finding, each)}".rstrip()),
+    ]
+    needs = _WHY if each.replay else ""
+    yield from (TextPiece(_CAUSES, x, group=f"cause {rank}", needs=needs) for x in lines if x)
+
+
+def _why_only_possible(finding: Finding, each: LaunchExplanation) -> str:
+    """Why the cause is only possible; empty if an earlier cause gave the same reason."""
+    before = each.findings[: each.findings.index(finding)]
+    earlier = [why_only_possible(other, each.view, each.account) for other in before]
+    reason = why_only_possible(finding, each.view, each.account)
+    return "" if reason in earlier else reason
+
+
+def _evidence(each: LaunchExplanation) -> Iterator[TextPiece]:
+    for rank, finding in enumerate(each.findings, _first_rank(each)):
+        numbers = list(dict.fromkeys(f"{e.label}: {_amount(e)}" for e in finding.evidence))[
+            :_EVIDENCE
+        ]
+        if numbers:
+            line = f"   Evidence: {one_line('; '.join(numbers))}"
+            yield TextPiece(_CAUSES, line, group=f"cause {rank}")
+        gained = precedents_text(finding, each.view.ledger)
+        if gained:
+            yield TextPiece(_CAUSES, f"   Precedents: {gained}", group=f"cause {rank}")
+        if case := nearest_case(finding, each):
+            changes = ("```diff", *case.changes, "```") if case.changes else ()  # not list items
+            lines = (f"   {nearest_text(case)}", *changes)
+            yield TextPiece(_CAUSES, "\n".join(lines), group=f"cause {rank}")
+
+
+def _amount(evidence: Evidence) -> str:
+    """`1 sector`, `16,777,216 sectors`."""
+    is_one = evidence.value == 1
+    return str(evidence) if is_one or evidence.unit not in _NOUNS else f"{evidence}s"
+
+
+_NOUNS = frozenset(
+    ("block", "conflict", "cycle", "request", "sample", "sector", "thread", "warp", "wavefront")
+)
+"""Units that are words. `str` of an evidence prints them in the singular."""
+
+
+def _constraints(each: LaunchExplanation) -> Iterator[TextPiece]:
+    launch = each.launch
+    for number, text in enumerate((_shape(launch), _resources(launch), _occupancy(launch))):
+        if text:
+            yield TextPiece(_LIMITS, f"- {text}", group=f"limit {number}")
+    if rates := [figure.text for figure in each.figures if figure.share_pct is not None]:
+        yield TextPiece(_LIMITS, f"- Rates: {'; '.join(rates)}", group="limit 3")
+    for note in each.healthy:
+        yield TextPiece(_LIMITS, f"- Keep: {one_line(note.text)}", group="limit 4")
+    busiest = distinct_units(each.ceilings)[:_UNITS]
+    busy = [c for c in busiest if c.share >= 0.01] or busiest[:1]
+    units = [f"{c.name} at {c.reached:.0f} of peak" for c in busy]
+    if units:
+        yield TextPiece(_LIMITS, f"- Units: {'; '.join(units)}", group="limit 3")
+
+
+def _shape(launch: Launch) -> str:
+    shapes = shape_parts(grid=launch.grid, block=launch.block, cluster=launch.cluster)
+    text = ", ".join(shapes)
+    return f"Launch: {text}" if text else ""
+
+
+def _resources(launch: Launch) -> str:
+    known = {
+        "registers": launch.get("registers_per_thread"),
+        "static shared memory": launch.get("shared_memory_static"),
+        "dynamic shared memory": launch.get("shared_memory_dynamic"),
+    }
+    amounts = [f"{name} {amount}" for name, amount in known.items() if amount is not None]
+    return f"Resources: {', '.join(amounts)}" if amounts else ""
+
+
+def _occupancy(launch: Launch) -> str:
+    achieved, possible = (
+        launch.get(f"{which}_occupancy_pct") for which in ("achieved", "theoretical")
+    )
+    amounts = [
+        f"{name} {amount}" for name, amount in (("achieved", achieved), ("theoretical", possible))
+        if amount is not None
+    ]  # fmt: skip
+    if not amounts:
+        return ""
+    limit = occupancy_limit(launch)
+    return f"Occupancy: {'; '.join(filter(None, (', '.join(amounts), limit)))}"
+
+
+def _check(each: LaunchExplanation) -> Iterator[TextPiece]:
+    yield TextPiece(_CHECK, "- The results are the same on the same inputs.", group="check 0")
+    if line := _faster(each):
+        yield TextPiece(
+            _CHECK, f"- Profile again (keet profile -- COMMAND): {line}.", group="check 1"
+        )
+    first = (e for f in each.findings[:1] for e in f.evidence if not _is_fixed(e))
+    moved = list(dict.fromkeys(f"{e.label} (now {_amount(e)})" for e in first))[:3]
+    if moved:
+        numbers, rank = one_line("; ".join(moved)), _first_rank(each)
+        line = f"- If cause {rank} is gone, these should change: {numbers}."
+        yield TextPiece(_CHECK, line, group="check 2")
+    if each.healthy:
+        yield TextPiece(_CHECK, "- What is marked Keep above is unchanged.", group="check 3")
+
+
+def _is_fixed(evidence: Evidence) -> bool:
+    """Whether it describes the GPU, so that no fix changes it."""
+    return evidence.metric == "sm_count" or evidence.metric.startswith("device__")
+
+
+def _faster(each: LaunchExplanation) -> str | None:
+    """The time to beat: that of the run if it is known. It is the sum over the launches, because
+    one launch that does the work of many takes longer than each of them."""
+    if each.replay is None and each.in_run and not each.in_run.warning:
+        launches, _, busy, *_ = each.in_run.evidence
+        return f"what these {launches_text(launches)} do takes less than {busy} in the run"
+    if each.replay is None:
+        duration = each.launch.get("duration")
+        return f"it takes less than {duration}" if duration else None
+    known_by = each.in_run.known_by if each.in_run else None
+    whose = "this launch takes" if known_by == "launch" else "launches like this one take"
+    return f"in the plain run {whose} less than {each.replay.plain_duration.to_base()}"
+
+
+def _gaps(
+    explanation: Explanation, each: LaunchExplanation, source: CostedSource
+) -> Iterator[TextPiece]:
+    for note in source.notes:
+        yield TextPiece(_GAPS, f"- {one_line(note)}", group="gap")
+    hints = explanation._replace(launches=(each,)).capture_hints
+    if hints.others:
+        yield TextPiece(_GAPS, f"- Not in the report: {', '.join(hints.others)}", group="gap")
+    if hints.command:
+        line = one_line(f"{hints.introduction} {hints.command}")
+        yield TextPiece(_GAPS, f"- {line}", group="remedy")
+    for sentence in hints.sentences:
+        yield TextPiece(_GAPS, f"- {one_line(sentence)}", group="remedy")
+
+
+# --- source lines
+
+
+def _lines(places: Sequence[Place]) -> Iterator[TextPiece]:
+    """One piece per line, so that a few are printed if not all fit."""
+    for place in places:
+        yield TextPiece(_SOURCE, lines=((place.file, place.line),), group="source")
+
+
+def _rings(
+    source: CostedSource, places: Sequence[Place], radii: Sequence[int]
+) -> Iterator[TextPiece]:
+    """Lines around the important ones, with increasing radius."""
+    for radius in radii:
+        lines = source.around(places, radius)
+        if lines:
+            yield TextPiece(_SOURCE, lines=tuple(lines), group="source")
+
+
+class CostedSource:
+    """The source lines of one launch, with their costs."""
+
+    def __init__(self, launch: Launch, found: Hotspots | Absent) -> None:
+        self._found = found
+        self._text = source_lines(launch)
+        self._written: dict[frozenset[tuple[str, int]], list[str]] = {}
+        """Kept: a context is composed anew with each piece, and few pieces bring lines."""
+        self._known_lines: dict[tuple[str, int], _Line] = {}
+
+    @cached_property
+    def _spots(self) -> dict[tuple[str, int], Spot]:
+        if isinstance(self._found, Absent) or self._found.by != "line":
+            return {}
+        return {(*spot.location,): spot for spot in self._found.rows if spot.location}
+
+    @cached_property
+    def hottest(self) -> Sequence[Place]:
+        """The lines with most samples, in descending order."""
+        ranked = [(where, spot.share or 0.0) for where, spot in self._spots.items()]
+        return [
+            Place(file, line, share, "samples")
+            for (file, line), share in ranked[:_HOTTEST_LINES]
+            if share >= _LEAST_COST
+        ]
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What limits these costs, and how to get better ones."""
+        if isinstance(self._found, Absent):
+            return []
+        partial = self._found.partial
+        notes = [f"{partial.text}; {partial.remedy}"] if partial else []
+        if self._spots and not self._text:
+            notes.append("The text of the source is not in the report: --source DIR finds it")
+        return notes
+
+    def around(self, places: Sequence[Place], radius: int) -> list[tuple[str, int]]:
+        found = []
+        for file in dict.fromkeys(place.file for place in places):
+            centres = [place.line for place in places if place.file == file]
+            length = len(self._text.get(file, ()))
+            found += [(file, n) for n in around(centres, radius, length)]
+        return found
+
+    def text(self, lines: Collection[tuple[str, int]]) -> list[str]:
+        """The given lines, file by file, each with its share of the samples and its other costs."""
+        key = frozenset(lines)
+        if key not in self._written:
+            self._written[key] = list(self._blocks(key))
+        return self._written[key]
+
+    def _blocks(self, lines: Collection[tuple[str, int]]) -> Iterator[str]:
+        for file in sorted({file for file, _ in lines}):
+            numbers = sorted(number for path, number in lines if path == file)
+            ranked = "" if isinstance(self._found, Absent) else self._found.ranked_by
+            costs = {"samples": "share of warp samples", "executed": "share of instructions"}
+            unit = f" ({costs[ranked]} in the column left of the code)" if ranked else ""
+            yield f"{file_name(file)}{unit}:"
+            yield fence(list(self._rows(file, numbers)), language(file))
+
+    def _rows(self, file: str, numbers: Sequence[int]) -> Iterator[str]:
+        lines = {n: self._line(file, n) for n in numbers}
+        indent = min((x.indent for x in lines.values() if x.indent is not None), default=0)
+        width = len(str(numbers[-1]))
+        before = numbers[0] - 1
+        for n, line in lines.items():
+            if n != before + 1:
+                yield "..."
+            before = n
+            code = _NO_TEXT if line.code is None else line.code[indent:]
+            yield f"{n:{width}} {line.share:>5}  {_short(code)}".rstrip()
+            if line.cost:
+                yield f"{'':{width}}        ^ {line.cost}"
+
+    def _line(self, file: str, number: int) -> _Line:
+        if (file, number) not in self._known_lines:
+            text, spot = self._text.get(file, ()), self._spots.get((file, number))
+            code = text[number - 1].expandtabs(4) if 1 <= number <= len(text) else None
+            indent = indentation([code]) if code and code.strip() else None
+            line = _Line(code, indent, _share_of(spot), _cost(spot) if spot else "")
+            self._known_lines[file, number] = line
+        return self._known_lines[file, number]
+
+
+class _Line(NamedTuple):
+    code: str | None
+    """Without tabs. `None`: the source text is not available."""
+    indent: int | None
+    """`None`: the line is empty, or its text is not available."""
+    share: str
+    cost: str
+
+
+def _short(code: str) -> str:
+    return code if len(code) <= _LONGEST_LINE else code[:_LONGEST_LINE] + "..."
+
+
+def _share_of(spot: Spot | None) -> str:
+    known = spot is not None and spot.share is not None and spot.share >= _LEAST_COST / 10
+    return share_cell(spot.share) if spot and spot.share and known else ""
+
+
+def _cost(spot: Spot) -> str:
+    """What the line's warps wait for and how much it transfers; empty if it costs little."""
+    if (spot.share or 0.0) < _LEAST_COST and not spot.sectors_global_excess:
+        return ""
+    parts = [f"waits, of its samples: {waiting}"] if (waiting := waiting_for(spot)) else []
+    parts += _excess("global sectors", spot.sectors_global_excess, spot.sectors_global)
+    parts += _excess("shared wavefronts", spot.wavefronts_shared_excess, spot.wavefronts_shared)
+    if spot.sectors_local:
+        parts.append(f"{spot.sectors_local:,} local sectors")
+    return "; ".join(parts)
+
+
+def _excess(what: str, excess: int | None, total: int | None) -> list[str]:
+    if not excess or not total:
+        return []
+    return [f"{excess:,} of {total:,} {what} are excess"]

@@ -1,1 +1,0 @@
-"""Markdown output: one module per command. `markup` escapes text and makes tables."""
