@@ -1,5 +1,4 @@
-"""`keet insights --format svg`: the curve of each sweep, time as bars above, shares of peak as lines
-below.
+"""`keet insights --format svg`: the curve of each sweep, times as bars above, shares of peak below.
 
 Self-contained like the roofline: no script, no font, no address. A curve is drawn in pixels from
 its own corner. `ChartFrame` says where the parts are and `ChartStyle` how they are coloured: an SVG
