@@ -13,6 +13,7 @@ import pytest
 from keet.formats import markdown, terminal
 from keet.formats.html.blocks import html_blocks, html_page
 from keet.pages.blocks import (
+    LINE_BREAK,
     Bar,
     Bars,
     Block,
@@ -302,3 +303,11 @@ def test_words_are_flattened() -> None:
     words = ("a", Span("b", "strong"), ["", Span(""), ("c",)])
     assert list(spans(words)) == [Span("a"), Span("b", "strong"), Span("c")]
     assert plain(joined(["a", "", "b"], ", ")) == "a, b"
+
+
+def test_words_may_have_a_line_break() -> None:
+    cell = Cell("code", ("one", LINE_BREAK, "two"))
+    table = Table([Column("Where")], [[cell]])
+    assert text(table).splitlines()[2:] == ["code", "one", "two"]
+    assert "| code (one two) |" in markdown.markdown([table])
+    assert "one<br>two" in str(html_blocks([table]))
