@@ -42,7 +42,6 @@ _STYLES = {
 _NAME_WIDTH = 8
 """Columns of the name of a list."""
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "dim"}
-_EIGHTHS = " ▏▎▍▌▋▊▉"
 _WORD = re.compile(
     r"""--(?:section|set|import-source)\ \S+ | (?: "[^"]*" | '[^']*' | [^\s"'] )+ | \S+""",
     re.VERBOSE,
