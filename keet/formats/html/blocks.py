@@ -28,14 +28,11 @@ FIGURES = {
     "AccountFigure": "account.draw_account",
     "AccountTree": "account.draw_tree",
     "AccountsFigure": "diff.draw_accounts",
-    "CaptureFigure": "capture.draw_capture",
     "EvidenceFigure": "evidence.draw_evidence",
-    "FactsFigure": "launch_facts.draw_facts",
     "HistoryFigure": "insights.draw_history",
     "ListingFigure": "source.listing.draw_listing",
     "ReportsFigure": "insights.draw_reports",
     "RooflineFigure": "roofline.draw_roofline",
-    "RulesFigure": "rules.draw_rules",
     "SidesFigure": "diff.draw_sides",
     "SweepFigure": "insights.draw_sweep",
 }
@@ -76,9 +73,10 @@ def html_blocks(shown: Iterable[Block]) -> Html:
     return _with_targets(html_part(shown))
 
 
-def html_part(shown: Iterable[Block]) -> Html:
-    """Blocks inside of a page, which may link to other parts of it."""
-    return _Writer().all(shown)
+def html_part(shown: Iterable[Block], key: str = "") -> Html:
+    """Blocks inside of a page, which may link to other parts of it. `key`: what ids that are not
+    those of the blocks begin with."""
+    return _Writer(key).all(shown)
 
 
 def _with_targets(html: Html) -> Html:
@@ -133,8 +131,8 @@ def _region(name: str) -> dict[str, str]:
 class _Writer:
     """Numbers what has no anchor of its own: commands and code that can be copied."""
 
-    def __init__(self) -> None:
-        self._numbers = count(1)
+    def __init__(self, key: str = "") -> None:
+        self._keys = (f"{key}copied-{number}" for number in count(1))
 
     def all(self, shown: Iterable[Block]) -> Html:
         return fragment([self._block(block) for block in shown if _is_shown(block)])
@@ -216,14 +214,14 @@ class _Writer:
             for number, line in zip(numbers, block.lines)
         ]
         kind = "context" if block.language == "markdown" else "patch"
-        key = block.anchor or (f"code-{next(self._numbers)}" if block.copied else None)
+        key = block.anchor or (next(self._keys) if block.copied else None)
         return fragment(
             element("p", _copier(key, block.copied)) if key and block.copied else None,
             element("pre", element("code", lines, id=key), class_=kind, **_region("Code")),
         )
 
     def command(self, block: blocks.Command) -> Content:
-        key = f"command-{next(self._numbers)}"
+        key = next(self._keys)
         return fragment(
             element("pre", one_line(block.command), class_="command", id=key),
             element("p", _copier(key, "Copy command")),

@@ -11,7 +11,7 @@ from keet.analysis.time_model import WORTH
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup
 from keet.explanation.program import program_of
-from keet.formats.html.capture import capture_section
+from keet.formats.html.blocks import html_part, reader
 from keet.formats.html.data_table import Cell, Column, data_table
 from keet.formats.html.explain_listings import Listings, PageRoom, listing_owners, page_room
 from keet.formats.html.launch import LaunchParts, brief_entry, launch_name, launch_section, link_to
@@ -22,8 +22,10 @@ from keet.formats.html.prose import prose
 from keet.formats.html.roofline import roofline_figure
 from keet.formatting import times_text
 from keet.pages.anchors import Anchors
+from keet.pages.blocks import Part
+from keet.pages.capture import capture_part
 from keet.pages.device import captured_text, describe_device, workload_count
-from keet.pages.explain import verified_text
+from keet.pages.explain import _not_checked, _without_code, verified_text
 from keet.pages.program import gain_text, shown_launches
 from keet.profile import Launch, Profile
 from keet.profile.names import file_name
@@ -238,7 +240,7 @@ def _report(
         _others(report),
         _changed(compared, report.anchors) if compared else None,
         _roofline(report),
-        capture_section(report.explanation, report.shown, report.anchors),
+        html_part([_capture(report)], report.anchors.top("capture-")),
         id=report.anchors.top("report"),
         class_="report",
     )
@@ -320,10 +322,17 @@ def _others(report: _Report) -> Html | None:
     )
 
 
+def _capture(report: _Report) -> Part:
+    lacking = [
+        *_not_checked(report.explanation, reader()),
+        *_without_code(report.explanation, report.shown),
+    ]
+    return capture_part(report.explanation, report.shown, report.anchors, lacking)
+
+
 def _changed(compared: Compared, anchors: Anchors) -> Html:
     difference = compared.difference
     if not difference.forbidden:
-        from keet.formats.html.blocks import html_part, reader
         from keet.pages.diff import diff_part
 
         return html_part([diff_part(difference, reader(), compared.top, anchors)])

@@ -13,15 +13,16 @@ from keet.explanation.launch_figures import figures_text
 from keet.explanation.program import ProgramExplanation
 from keet.formats.html.account import account_figure, account_parts
 from keet.formats.html.answer import answer_card
+from keet.formats.html.blocks import html_part
 from keet.formats.html.finding import FindingWriter, Lines
-from keet.formats.html.launch_facts import full_name, launch_facts
 from keet.formats.html.markup import Content, Html, element, fragment
 from keet.formats.html.program import members_fold
 from keet.formats.html.prose import prose
-from keet.formats.html.rules import rules_section
 from keet.formatting import shape_parts
 from keet.pages.anchors import Anchors
-from keet.pages.device import workload_noun
+from keet.pages.blocks import Part
+from keet.pages.capture import facts_part, rules_part
+from keet.pages.device import full_name, workload_noun
 from keet.pages.launch import HEADING, all_fixed_text, shown_notes
 from keet.pages.program import stands_for_text
 from keet.profile import Launch, Workload
@@ -65,17 +66,21 @@ def launch_section(each: LaunchExplanation, around: LaunchParts) -> Html:
             "div",
             _account(each, anchors),
             _findings(each, findings),
-            element("div", _good(each), launch_facts(each.launch)),
+            element("div", _good(each), _part(facts_part(each.launch))),
             class_="columns",
         ),
         account_parts(each),
-        rules_section(each, anchors),
+        _part(rules_part(each, anchors)),
         members_fold(each, around.program),
         _source(each, around),
         _context(around.context, anchors.launch(number, "context")),
         class_="launch",
         id=anchors.launch(number),
     )
+
+
+def _part(part: Part | None) -> Html | None:
+    return html_part([part]) if part else None
 
 
 def _statement(each: LaunchExplanation, around: LaunchParts) -> Html | None:

@@ -10,10 +10,10 @@ from keet.evidence import Evidence, Sentence
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.program import ProgramExplanation, ProgramRow
 from keet.formats.html.data_table import Cell, Column, data_table, meter
-from keet.formats.html.launch_facts import full_name
 from keet.formats.html.markup import Content, Html, element
 from keet.formats.html.prose import prose
 from keet.pages.anchors import Anchors
+from keet.pages.device import full_name
 from keet.pages.program import (
     answer_text,
     detail_text,
