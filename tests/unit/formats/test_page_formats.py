@@ -283,6 +283,7 @@ def test_without_rich_a_terminal_shows_markdown(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(builtins, "__import__", without_rich)
     assert text(*EVERY) == markdown.markdown(EVERY)
+    assert terminal.reader(80).format == "markdown"
 
 
 def test_a_command_is_broken_where_a_shell_continues_it() -> None:
