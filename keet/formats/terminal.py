@@ -275,7 +275,7 @@ def _table(block: blocks.Table, width: int) -> Iterator[RenderableType]:
 
 def _cells(cell: Words | Cell, bar: int) -> Iterator[Text]:
     """The cell, and the bar that follows it."""
-    words, below, _, share = cell if isinstance(cell, Cell) else Cell(cell)
+    words, below, _, share, _ = cell if isinstance(cell, Cell) else Cell(cell)
     yield _text((words, Span(f"\n{blocks.plain(below)}", "muted plain") if below else ""))
     if bar:
         yield _drawn(share, bar, "cyan") if share is not None else _text("")
