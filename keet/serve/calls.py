@@ -253,10 +253,3 @@ def more_text(page: ResultPage, noun: str, plural: str = "") -> str:
         return ""
     more = count_noun(page.more, f"more {noun}", f"more {plural}" if plural else "")
     return f"{more}: call again with offset {page.next_offset}"
-
-
-def view_text(view: Any) -> str:
-    """The output of a command. `view`: from a module of `render.terminal`."""
-    from keet.render.terminal.console import to_text
-
-    return to_text(view, WIDTH)
