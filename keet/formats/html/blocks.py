@@ -67,8 +67,13 @@ def html_page(shown: Page) -> str:
 
 
 def html_blocks(shown: Iterable[Block]) -> Html:
-    """The blocks without a page around them, for a notebook."""
+    """The blocks without a page around them."""
     return _with_targets(html_part(shown))
+
+
+def html_fragment(shown: Iterable[Block]) -> Html:
+    """For a notebook, which may have several: without ids, so without links."""
+    return _with_targets(Html(_ID.sub("", html_part(shown))))
 
 
 def html_part(shown: Iterable[Block], key: str = "") -> Html:
