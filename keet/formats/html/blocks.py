@@ -103,7 +103,7 @@ def _span(span: Span) -> Html:
     html = fragment(one_line(span.text)) if is_name else prose(span.text)
     if "path" in looks:  # breaks behind its folders, and elsewhere only where there is no other way
         parts = re.findall(r"[^/\\]+[/\\]*|[/\\]+", one_line(span.text))
-        html = fragment([element("span", part) for part in parts])
+        html = fragment(" " * span.text.startswith(" "), [element("span", part) for part in parts])
     classes = _classes(span.look)
     tag = next((_TAGS[look] for look in looks if look in _TAGS), "span" if classes else "")
     tip = one_line(span.tip) or None
