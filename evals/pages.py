@@ -43,9 +43,9 @@ _WIDEST = 100
 
 
 def as_text(parts: Iterable[Part]) -> str:
-    from keet.render.terminal.console import console_width
+    from keet.formats.terminal import terminal_width
 
-    width = console_width(sys.stdout)
+    width = terminal_width(sys.stdout)
     return "\n\n".join("\n".join(_text(part, width)) for part in parts) + "\n"
 
 

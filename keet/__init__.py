@@ -19,18 +19,17 @@ TYPE_CHECKING = False
 """The same as `typing.TYPE_CHECKING`: importing `typing` would take most of the import time."""
 if TYPE_CHECKING:
     from keet.analysis.roofline.launch_roofline import LaunchRoofline
-    from keet.api.diff import diff
-    from keet.api.diff_result import DiffPair, DiffResult
-    from keet.api.explain import explain
-    from keet.api.explain_result import (
+    from keet.api.diff import DiffPair, DiffResult, diff
+    from keet.api.explain import (
         AccountPart,
         AccountTable,
         ExplainedLaunch,
         ExplainResult,
         FindingTable,
         LaunchFinding,
+        explain,
     )
-    from keet.api.read_profile import read_profile
+    from keet.api.inputs import read_profile
     from keet.api.roofline import RooflineResult, roofline
     from keet.corpus.store.reader import Store, open_store
     from keet.documents.explain import LaunchVerdict
@@ -67,18 +66,17 @@ __all__ = [
 
 _MODULES = {
     "keet.analysis.roofline.launch_roofline": ("LaunchRoofline",),
-    "keet.api.diff": ("diff",),
-    "keet.api.diff_result": ("DiffPair", "DiffResult"),
-    "keet.api.explain": ("explain",),
-    "keet.api.explain_result": (
+    "keet.api.diff": ("DiffPair", "DiffResult", "diff"),
+    "keet.api.explain": (
         "AccountPart",
         "AccountTable",
         "ExplainResult",
         "ExplainedLaunch",
         "FindingTable",
         "LaunchFinding",
+        "explain",
     ),
-    "keet.api.read_profile": ("read_profile",),
+    "keet.api.inputs": ("read_profile",),
     "keet.documents.explain": ("LaunchVerdict",),
     "keet.api.roofline": ("RooflineResult", "roofline"),
     "keet.corpus.store.reader": ("Store", "open_store"),

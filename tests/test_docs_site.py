@@ -11,9 +11,15 @@ from pathlib import Path
 import pytest
 from docs_site import commands_page, terminal_picture
 from docs_site.building import SiteError, build
-from docs_site.links import checked_files, link_faults, unreachable_pages
-from docs_site.markdown import parse, slug
-from docs_site.navigation import NavigationError, read_navigation
+from docs_site.pages import (
+    NavigationError,
+    checked_files,
+    link_faults,
+    parse,
+    read_navigation,
+    slug,
+    unreachable_pages,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

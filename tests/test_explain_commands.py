@@ -10,7 +10,7 @@ from keet.explanation.analyst import explain
 from keet.explanation.token_budget import count_tokens
 from keet.ingest import read_profile
 from keet.pages.context import context_text
-from keet.profile.time_order import longest
+from keet.profile.launch_sequences import longest
 from tests import encode
 from tests.conftest import REPORTS, Keet
 from tests.json_documents import check_document

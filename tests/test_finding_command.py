@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from keet.cli.finding import find_id
-from keet.explanation.casebook import casebook
-from keet.explanation.finding_reference import finding_reference
+from keet.explanation.casebook import casebook, finding_reference
 from keet.findings import findings
 from tests.conftest import Keet
 from tests.json_documents import check_document

@@ -11,7 +11,7 @@ import pytest
 from keet.ingest import read_profile
 from keet.ingest.ncu_rep import reader
 from keet.ingest.ncu_rep.decoded_launch import DecodedLaunch
-from keet.profile import launch_iteration
+from keet.profile import launch_sequences
 from tests.conftest import Keet
 from tests.giant_reports import write_giant
 
@@ -23,7 +23,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """More launches than are kept: 14 kB each."""
     path = tmp_path_factory.mktemp("giant") / "many.ncu-rep"
     assert (
-        write_giant(path, launches=LAUNCHES, kernels=12) == LAUNCHES > launch_iteration.MAX_DECODED
+        write_giant(path, launches=LAUNCHES, kernels=12) == LAUNCHES > launch_sequences.MAX_DECODED
     )
     return path
 
@@ -100,7 +100,7 @@ def test_an_undecoded_launch_takes_about_a_kilobyte(many: Path) -> None:
 @pytest.mark.slow
 def test_iterating_over_launches_keeps_none_decoded(many: Path) -> None:
     profile = read_profile(many)
-    for launch in launch_iteration.iterate_launches(profile.launches, "reading"):
+    for launch in launch_sequences.iterate_launches(profile.launches, "reading"):
         assert launch.get("duration")
         assert launch.metric_names()
     data = profile.launches[0].data

@@ -154,11 +154,11 @@ def test_the_only_escapes_are_keets_colours(
 
 
 def test_text_is_cleaned_before_it_is_coloured() -> None:
-    from keet.render.terminal.console import Console
-    from keet.render.terminal.layout import Text
+    from keet.formats.terminal import print_page
+    from keet.pages.blocks import Page, Text
 
     out = Terminal()
-    Console(out).print(Text(f"name{ATTACK}", style="bold red"))
+    print_page(lambda _: Page([Text(f"name{ATTACK}", "strong bad")]), out)
     assert unsafe_in(re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())) == set()
 
 

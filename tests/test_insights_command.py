@@ -77,7 +77,7 @@ def test_what_top_leaves_out_is_said(keet: Keet, store: Path) -> None:
 
 def test_markdown_has_a_table_of_the_curve(keet: Keet, store: Path) -> None:
     out = keet("insights", store, "--format", "markdown").out
-    assert "| ● | 1024 | 120.6 us |" in out
+    assert "| ● 1024 | 120.6 us |" in out
 
 
 @pytest.mark.parametrize("form", ["terminal", "markdown"])

@@ -31,7 +31,6 @@ LAYERS = [
     {"comparison"},
     {"keet_tools"},
     {"pages"},
-    {"render"},
     {"formats"},
     {"agent", "collect"},
     {"corpus"},
@@ -51,14 +50,15 @@ OWNERS = {
     "langchain_core": {"keet/agent/"},
     "langchain_openai": {"keet/agent/"},
     "openai": {"keet/agent/"},
-    "rich": {"keet/formats/terminal.py", "keet/render/terminal/highlighted.py"},
+    "shtab": {"keet/cli/completion.py"},
+    "rich": {"keet/formats/terminal.py"},
     "duckdb": {"keet/corpus/"},
     "distributed": {"keet/corpus/"},
     "mcp": {"keet/serve/"},
     "mcp_types": {"keet/serve/"},
     "uvicorn": {"keet/serve/"},
     "nsight": {"keet/collect/"},
-    "pandas": {"keet/profile/frames.py", "keet/profile/profile.py", "keet/corpus/", "keet/api/"},
+    "pandas": {"keet/profile/profile.py", "keet/corpus/", "keet/api/"},
 }
 """The only places that may import a heavy package."""
 
@@ -68,13 +68,13 @@ def modules() -> list[Path]:
 
 
 def module_of(path: Path) -> str:
-    """`tools/keet_tools/tool_input.py` is imported as `keet_tools.tool_input`."""
+    """`tools/keet_tools/answers.py` is imported as `keet_tools.answers`."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[1:] if parts[0] == "tools" else parts)
 
 
 def part_of(module: str) -> str | None:
-    """`keet.ingest.protobuf` belongs to `ingest`, `keet_tools.tool_input` to `keet_tools`; the package
+    """`keet.ingest.protobuf` belongs to `ingest`, `keet_tools.answers` to `keet_tools`; the package
     `keet` itself to no part."""
     names = module.split(".")
     if names[0] == "keet_tools":

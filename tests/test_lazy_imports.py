@@ -64,14 +64,13 @@ def test_common_commands_load_no_heavy_package() -> None:
 def test_help_and_show_load_less() -> None:
     after_help, after_show = loaded_by(("--help",), ("show", REPORT))
     assert after_help.isdisjoint({"rich", "pydantic", "tomllib", "hashlib"})
-    assert after_show.isdisjoint({"rich", "pydantic"})
+    assert after_show.isdisjoint({"pydantic"})
 
 
 NOT_FOR_A_REPORT_ALONE = (
     "keet.prose.reading",
     "keet.verification.sentences",
     "keet.explanation.whole_run",
-    "keet.explanation.launch_in_run",
     "keet.analysis.replay_gap_reasons",
     "keet.analysis.sass",
     "keet.ingest.sass.disassembler",
@@ -86,8 +85,9 @@ NOT_FOR_A_REPORT_ALONE = (
 
 @pytest.mark.slow
 def test_explain_loads_what_it_needs() -> None:
+    """Only the terminal needs rich."""
     (loaded,) = loaded_by(("explain", "--no-sass", "--no-model", REPORT))
-    assert loaded.isdisjoint(NOT_FOR_A_REPORT_ALONE)
+    assert loaded.isdisjoint({*NOT_FOR_A_REPORT_ALONE, "pygments"} - {"rich"})
     assert "keet.explanation.analyst" in loaded  # the probe sees modules, too
 
 
@@ -118,7 +118,7 @@ def test_explain_as_a_page_loads_no_more_than_it_needs(form: str, tmp_path: Path
     written = ("--format", form, "-o", str(tmp_path / "page"))
     (loaded,) = loaded_by(("explain", "--no-sass", "--no-model", REPORT, *written))
     assert loaded.isdisjoint({*NOT_FOR_A_REPORT_ALONE, "statistics", "random", "base64"})
-    assert f"keet.render.{form}.explain" in loaded
+    assert f"keet.formats.{form}" in loaded
 
 
 @pytest.mark.slow
@@ -126,12 +126,12 @@ def test_a_page_without_run_and_model_does_not_load_their_modules(tmp_path: Path
     written = ("--format", "html", "-o", str(tmp_path / "page"))
     (loaded,) = loaded_by(("explain", "--no-sass", "--no-model", REPORT, *written))
     of_others = (
-        "common.whole_run",
-        "markdown.whole_run",
-        "common.model_explanation",
-        "html.source_sass",
+        "pages.model_words",
+        "formats.html.model_explanation",
+        "formats.html.source.sass",
+        "formats.terminal",
     )
-    assert loaded.isdisjoint(f"keet.render.{name}" for name in of_others)
+    assert loaded.isdisjoint(f"keet.{name}" for name in of_others)
 
 
 COLLECTING = "import gc; {before}; import keet.cli; print(gc.isenabled())"

@@ -18,7 +18,6 @@ from evals.diagnosis.scoring import score
 from evals.mcq.kinds.pairs_and_edits import edit_drafts
 from evals.mcq.report_facts import Facts
 from keet.agent import prompts
-from keet.cli.shells import completions
 from kernels_samples.casebook.counts import planted
 from kernels_samples.samples import Sample, load_sample, load_samples
 from tests.conftest import Keet
@@ -64,12 +63,10 @@ def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sample]:
     monkeypatch.setattr(kernels_samples.samples, "PLAIN", plain)
     monkeypatch.setattr(keet.findings, "__path__", [*keet.findings.__path__, str(modules)])
     keet.findings.findings.cache_clear()
-    completions.commands.cache_clear()
     yield load_sample(folder)
     monkeypatch.undo()
     sys.modules.pop(f"keet.findings.{NEW}", None)
     keet.findings.findings.cache_clear()
-    completions.commands.cache_clear()
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ import keet
 from evals.public_reports import CORPUS, MANUALLY_READ, reports_in
 from keet.analysis.capture.recapture import kernel_command
 from keet.analysis.roofline.launch_roofline import find_roofline
-from keet.catalog.case_summaries import case_summaries
+from keet.catalog.measured_cases import case_summaries
 from keet.documents.diff import DiffDocument
 from keet.documents.document import LEFT_OUT, Document
 from keet.errors import IngestError

@@ -22,8 +22,7 @@ from keet.corpus.store.reader import open_store
 from keet.corpus.store.report_rows import FileRows, rows_of
 from keet.corpus.store.schema import ACCOUNT_COLUMNS, LAUNCH_COLUMNS, METRICS, part_folders
 from keet.documents.finding import Forecast
-from keet.documents.query import QueryDocument
-from keet.documents.top import TopDocument
+from keet.documents.top import QueryDocument, TopDocument
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
 from keet.pages.top import duration

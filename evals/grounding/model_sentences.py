@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from keet_tools.tool_input import ToolInput
+from keet_tools.answers import ToolInput
 
 from keet.agent.vocabulary import Vocabulary, vocabulary
 from keet.evidence import Prose, Reference, Sentence

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from keet_tools.tool_input import ToolInput
+from keet_tools.answers import ToolInput
 
 from keet.agent import prompts
 from keet.agent.answer_schemas import (

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from keet_tools.tool_input import ToolInput
+from keet_tools.answers import ToolInput
 
 from keet.agent.answer_schemas import SourceReading, schema_of
 from keet.agent.answering import ModelLaunchResult, answer_question, explain_launch
@@ -36,7 +36,7 @@ from keet.agent.session import ModelSession, Progress, estimate
 from keet.documents.model_explanation import NO_USAGE, Authorship, ModelExplanation, UsageDocument
 from keet.errors import one_line
 from keet.evidence import Prose
-from keet.explanation.answered_question import AnsweredQuestion, answered_question
+from keet.explanation.explain_document import AnsweredQuestion, answered_question
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 
 _EMPTY_ANSWER = "the model's answer is empty; ask again, or try another model"

@@ -234,7 +234,14 @@ _MOST_UNPACKED = 16 * 2**10
 
 
 def _decodings(text: str) -> Iterator[bytes]:
-    """The text and its decodings, as letters and digits in lower case, each once."""
+    """The text and its decodings, as letters and digits in lower case, each once.
+
+    A server that wants to show a key without its characters can write it in many ways. A text is
+    decoded in every common way, and each result once more. Nothing guesses where an encoded part
+    begins: all digits of an encoding in the text are decoded as one stream, from every bit offset,
+    and what is not readable text afterwards is dropped. So separators and line breaks do not
+    matter, and the time grows with the length of the text alone.
+    """
     known: set[bytes] = set()
     for view in _views(_ascii(text), _LEVELS, set()):
         held = letters(view)

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
+from keet_tools.answers import Answer, ToolInput
 from keet_tools.registry import call_tool, offered_tools
-from keet_tools.tool_input import Answer, ToolInput
 from pydantic import BaseModel, ValidationError
 
 from keet.agent import prompts

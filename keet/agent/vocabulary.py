@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from keet_tools.analyst_findings import ACCOUNT, FINDINGS, account_lines
-from keet_tools.answer_text import AnswerText, shorten
+from keet_tools.answers import Answer, AnswerText, ToolInput, shorten
+from keet_tools.launch_overview import ACCOUNT, FINDINGS, account_lines
 from keet_tools.registry import call_tool, offered_tools
-from keet_tools.tool_input import Answer, ToolInput
 
 from keet.agent.source.constants import source_constants, source_literals
 from keet.agent.source.source_listing import kernel_files

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from keet.analysis.source_lines import Grouping, Hotspots, RowWait, Spot
 from keet.catalog import stalls
 from keet.documents.document import live
-from keet.documents.hotspots import HotspotsLaunch, PointerDocument
-from keet.documents.hotspots_line import PurposeShare
+from keet.documents.hotspots import HotspotsLaunch, PointerDocument, PurposeShare
 from keet.documents.shared_types import Skipped
 from keet.profile import Absent, Launch, Location
 from keet.safe_text import bounded_lines

@@ -49,13 +49,13 @@ class LeadingLines(NamedTuple):
     """Positions of instructions in the code, each with its cost."""
 
 
-AT_BARRIERS = "waits at barriers"
+_AT_BARRIERS = "waits at barriers"
 
 
-def words_for(reasons: Sequence[str]) -> str:
+def _wait_label(reasons: Sequence[str]) -> str:
     """The label of samples with these stall reasons."""
     if {*reasons} == {"barrier"}:
-        return AT_BARRIERS
+        return _AT_BARRIERS
     if {*reasons} <= {"no_instructions", "no_instruction"}:
         return "waits for instructions"
     for_data = {*reasons} <= {"long_scoreboard", "short_scoreboard"}
@@ -69,7 +69,7 @@ LEADING_LINES = Parameter(2, "lines that the machine code puts before the sample
 Amounts = Counter[Location | None]
 """Costs by source line; code without a line is under `None`."""
 _BARRIER = re.compile(r"__syncthreads|\.sync\(|barrier")
-_BACK = (16, 32, 48)
+_STEPS_BACK = (16, 32, 48)
 """Distances in bytes to the previous instructions: an instruction has 16 bytes since Volta."""
 
 
@@ -358,12 +358,12 @@ class LaunchView:
         for address, count in self._enough(self.table.waiting("barrier")).items():
             if count:
                 counts[self._barrier_before(address)] += count
-        return self._largest(AT_BARRIERS, counts) or self.waiting_places("barrier")
+        return self._largest(_AT_BARRIERS, counts) or self.waiting_places("barrier")
 
     def _barrier_before(self, address: int) -> Location | None:
         """The nearest previous line that contains a barrier; else the line of the previous
         instruction."""
-        lines = list(self.launch.locate([address - step for step in _BACK]).values())
+        lines = list(self.launch.locate([address - step for step in _STEPS_BACK]).values())
         says = (line for line in lines if _BARRIER.search(self.text_of(Place(*line, 0.0, ""))))
         return next(says, lines[0] if lines else None)
 
@@ -386,7 +386,7 @@ class LaunchView:
         counted = sum(self.stalls.get(reason, 0.0) for reason in reasons)
         if self._counted_states and sum(samples.values()) < FEW * counted * every:
             return self.sampled_places()
-        return self.places_by(words_for(reasons), self._enough(samples))
+        return self.places_by(_wait_label(reasons), self._enough(samples))
 
     def led_places(
         self, leading_lines: Callable[[MachineCode], LeadingLines] | None, places: tuple[Place, ...]

@@ -17,13 +17,14 @@ from keet.analysis.sass.analyses.loop_chains import LoopChains
 from keet.analysis.sass.analyses.purpose import Purpose
 from keet.analysis.sass.analyses.reuse import Access
 from keet.analysis.sass.flow.control_flow import Loop
+from keet.analysis.source_lines import Hotspots
 from keet.catalog import stalls
 from keet.documents.document import live
-from keet.documents.hotspots import HotspotsLaunch
-from keet.documents.hotspots_line import (
+from keet.documents.hotspots import (
     AccessDocument,
     AtomicDocument,
     AwaitedDocument,
+    HotspotsLaunch,
     InstructionWait,
     InvariantDocument,
     LineDocument,
@@ -35,7 +36,7 @@ from keet.documents.hotspots_line import (
 )
 from keet.errors import UsageError, one_line
 from keet.evidence import Sentence
-from keet.profile import Launch, Location
+from keet.profile import Absent, Launch, Location
 from keet.profile.names import file_name
 
 _T = TypeVar("_T")
@@ -79,6 +80,11 @@ def with_line(found: HotspotsLaunch, line: Location) -> HotspotsLaunch:
     if not isinstance(found, Examined) or found.code is None:
         return found
     return replace(found, line=line_facts(found.launch, found.code, line))
+
+
+def samples_at(spots: Hotspots | Absent) -> int:
+    """Of all rows: those of one line."""
+    return 0 if isinstance(spots, Absent) else sum(spot.samples or 0 for spot in spots.rows)
 
 
 class CodeByLine:

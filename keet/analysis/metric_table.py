@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from keet.catalog import MetricSpec, metric_named, metrics
-from keet.documents.metrics import MetricDocument, MetricsLaunch, PointDocument
+from keet.documents.show import MetricDocument, MetricsLaunch, PointDocument
 from keet.profile import Launch, Metric, Value
 
 

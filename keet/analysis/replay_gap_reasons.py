@@ -15,7 +15,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LONGEST_START_NS, NEGLIGIBLE, SEVERAL, SIMILAR
 from keet.analysis.parameters import Parameter
 from keet.analysis.replay_gap import REPLAY_DIFFERS, ReplayGap, both_times
-from keet.documents.whole_run import ReasonId, ReasonStatus, ReplayReasonDocument
+from keet.documents.explain import ReasonId, ReasonStatus, ReplayReasonDocument
 from keet.evidence import Evidence, Sentence, constant
 from keet.profile import KernelRun, Launch, Position, Profile, RunPositions
 from keet.units import Quantity

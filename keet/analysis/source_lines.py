@@ -27,8 +27,14 @@ from keet.analysis.limits import NEARLY_ALL
 from keet.analysis.parameters import Parameter
 from keet.catalog import all_names, metric_with_id, stalls
 from keet.documents.document import live
-from keet.documents.hotspots import HotspotsLaunch, PointerDocument, SpotDocument, StallDocument
-from keet.documents.hotspots_line import PurposeShare, WaitDocument
+from keet.documents.hotspots import (
+    HotspotsLaunch,
+    PointerDocument,
+    PurposeShare,
+    SpotDocument,
+    StallDocument,
+    WaitDocument,
+)
 from keet.documents.shared_types import Skipped
 from keet.evidence import Evidence, Sentence, slug_of
 from keet.profile import SAMPLES_BY_REASON, Absent, Launch, Location, Workload

@@ -1,4 +1,4 @@
-"""The Python API behind `import keet`, beside the commands: one module per function and result.
+"""The Python API behind `import keet`, beside the commands: one module per function.
 
 Uses the functions that make the output of the commands, so that texts and numbers are the same.
 Imports `render`, `explanation` and `comparison`; never the command line.

@@ -1,20 +1,26 @@
-"""The function `keet.diff`."""
+"""The function `keet.diff` and its result: pairs of kernels, reasons, texts and frames."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from numbers import Real
 from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, SupportsIndex, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, TypeGuard
 
-from keet.api.diff_result import DiffResult
 from keet.api.inputs import Kernel, Report, StrPath, as_profile, selected_launches
+from keet.api.result import WIDTH, ApiResult, data_frame
 from keet.errors import UsageError
+from keet.formatting import count_noun, speedup_text
 from keet.profile import Launch, Profile
+from keet.safe_text import visible
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from keet.comparison.result import Difference
     from keet.comparison.sides import Side
+    from keet.documents.diff import DiffDocument, GateDocument, PairDocument, PartChangeDocument
 
 Reports = Report | Sequence[Report]
 """A report, a folder of runs, `baseline:NAME`, or several runs of the same program."""
@@ -167,3 +173,199 @@ def _are_two(value: object, least: int) -> bool:
 def _check_tables(sides: Sequence[Side], times: tuple[int, int] | None) -> None:
     if times is not None and all(side.has_tables for side in sides):
         raise UsageError("the run tables say how often each kernel is launched: leave out times")
+
+
+PAIR_COLUMNS = (
+    "kernel", "verdict", "speedup", "noise", "before_us", "after_us", "fixed", "new", "remaining",
+)  # fmt: skip
+ACCOUNT_COLUMNS = (
+    "kernel", "part", "parent", "label", "innermost", "before_us", "after_us", "change_us", "share",
+)  # fmt: skip
+ATTRIBUTION_COLUMNS = ("kernel", "kind", "what", "unit", "share", "finding")
+
+
+class PartOfChange(NamedTuple):
+    """How a part of the time of a kernel changed."""
+
+    kernel: str
+    id: str
+    """Stable name, as in an explanation: `waiting.busy.l2`."""
+    parent: str | None
+    label: str
+    innermost: bool
+    before_us: float
+    after_us: float
+    change_us: float
+    """After less before."""
+    share: float | None
+    """Of the time saved or lost, 0 to 1; negative: it worked against; None: time did not change."""
+
+
+class DiffPair:
+    """Kernels that do the same work, before and after.
+
+    >>> import keet
+    >>> sample = "kernels_samples/matrix_flip/"
+    >>> pair = keet.diff(sample + "slow.ncu-rep", sample + "fast.ncu-rep").pairs[0]
+    >>> pair
+    <DiffPair flip: 7.02x faster>
+    >>> pair.attribution[0].what
+    'uncoalesced global access: gone; global sectors beyond the ideal 77.8% → 0.0%'
+    """
+
+    def __init__(self, document: PairDocument) -> None:
+        self.document = document
+        self.kernel = document.kernel
+        self.verdict = document.verdict.word
+        """`faster`, `slower`, `unchanged` or `inconclusive`."""
+        self.headline = document.verdict.headline
+        self.speedup = document.speedup
+        """Time before over time after; None: not known."""
+        self.attribution = tuple(document.attribution)
+        """Reasons for the change (`kind`, `what`, `share`, `finding`), causes first."""
+        self.account = tuple(_changes(document.kernel, document.account, None))
+        """Where the time went before and after: each part is followed by the parts in it."""
+        self.fixed = tuple(document.fixed)
+        """Ids of findings that are gone."""
+        self.new = tuple(document.new)
+        self.remaining = tuple(document.remaining)
+
+    def __repr__(self) -> str:
+        return f"<DiffPair {self.kernel}: {change_text(self.verdict, self.speedup)}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        return self.document.to_dict()
+
+    def row(self) -> tuple[object, ...]:
+        """Of the frame of pairs: see `PAIR_COLUMNS`."""
+        verdict = self.document.verdict
+        times = (each.value if each else None for each in (verdict.before, verdict.after))
+        known = (self.kernel, self.verdict, self.speedup, verdict.noise, *times)
+        return (*known, self.fixed, self.new, self.remaining)
+
+
+def _changes(
+    kernel: str, parts: Sequence[PartChangeDocument], parent: str | None
+) -> Iterator[PartOfChange]:
+    for part in parts:
+        times = (part.before_us, part.after_us, part.change_us)
+        yield PartOfChange(
+            kernel, part.id, parent, part.part, not part.children, *times, part.share
+        )
+        yield from _changes(kernel, part.children, part.id)
+
+
+def _each_once(lists: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each for found in lists for each in found))
+
+
+def change_text(verdict: str, speedup: float | None) -> str:
+    """`7.02x faster`, `1.30x slower`, `unchanged`."""
+    if speedup is None or verdict not in ("faster", "slower"):
+        return verdict
+    return f"{speedup_text(speedup if verdict == 'faster' else 1 / speedup)} {verdict}"
+
+
+def _side_names(before: str, after: str) -> tuple[str, str]:
+    """File names; where they are equal, with as much of the path as tells them apart."""
+    one, other = Path(before).parts, Path(after).parts
+    longest = max(len(one), len(other))
+    parts = next((n for n in range(1, longest + 1) if one[-n:] != other[-n:]), 1)
+    return "/".join(one[-parts:]), "/".join(other[-parts:])
+
+
+class DiffResult(ApiResult):
+    """Two sides compared. `print(result)` prints what `keet diff` prints.
+
+    >>> import keet
+    >>> sample = "kernels_samples/matrix_flip/"
+    >>> result = keet.diff(sample + "slow.ncu-rep", sample + "fast.ncu-rep")
+    >>> result
+    <DiffResult slow.ncu-rep → fast.ncu-rep: 7.02x faster, 1 kernel>
+    >>> result.to_pandas()[["kernel", "verdict", "fixed"]]
+      kernel verdict                  fixed
+    0   flip  faster  (uncoalesced_global,)
+    """
+
+    def __init__(self, difference: Difference) -> None:
+        self.difference = difference
+        """The document with internal objects, which may change between versions."""
+        self.verdict = difference.verdict.word
+        """`faster`, `slower`, `unchanged` or `inconclusive`."""
+        self.headline = difference.verdict.headline
+        self.speedup = difference.verdict.speedup
+        """Time before over time after; None: not known."""
+        self.noise = difference.verdict.noise
+        """How much the speed-up may differ by chance: 0.05 is 5 %."""
+        self.pairs = tuple(map(DiffPair, difference.pairs))
+        self.gate: GateDocument | None = difference.gate
+        """What was gated (`failed`, `regressions`, `not_gated`); None: no gate was set."""
+        self.failed = self.gate is not None and self.gate.failed
+        """Whether a gate was set and something became worse by more than it allows."""
+        self.account = tuple(part for pair in self.pairs for part in pair.account)
+        """Where the time of all kernels went before and after."""
+        self.fixed = _each_once(pair.fixed for pair in self.pairs)
+        """Ids of findings that are gone, over all kernels."""
+        self.new = _each_once(pair.new for pair in self.pairs)
+        """Ids of findings that were not there before."""
+        self.remaining = _each_once(pair.remaining for pair in self.pairs)
+        """Ids of findings on both sides."""
+        self.findings = {"fixed": self.fixed, "new": self.new, "remaining": self.remaining}
+        reasons = [each.text for each in difference.comparability.notes]
+        self.notes = _each_once([reasons, difference.before.notes, difference.after.notes])
+        """Why the comparison is weak or not allowed, and notes on either report."""
+
+    @property
+    def document(self) -> DiffDocument:
+        return self.difference
+
+    def __repr__(self) -> str:
+        names = " → ".join(_side_names(self.document.before.path, self.document.after.path))
+        kernels = count_noun(len(self.pairs), "kernel")
+        gate = "" if self.gate is None else f", gate {'failed' if self.failed else 'passed'}"
+        change = change_text(self.verdict, self.speedup)
+        return f"<DiffResult {names}: {change}, {kernels}{gate}>"
+
+    def to_text(self, width: int = WIDTH, *, top: int = 5) -> str:
+        from keet.formats import page_text
+        from keet.pages.diff import diff_page
+
+        return page_text(lambda reader: diff_page(self.difference, reader, top), "terminal", width)
+
+    def to_markdown(self, *, top: int = 5) -> str:
+        """As `keet diff --format markdown`. `top`: kernels described in full."""
+        from keet.formats import page_text
+        from keet.pages.diff import diff_page
+
+        page = page_text(lambda reader: diff_page(self.difference, reader, top), "markdown")
+        return visible(page)
+
+    def to_html(self, *, top: int = 5) -> str:
+        """The page of `keet diff --format html`: one file without external resources."""
+        from keet.formats import page_text
+        from keet.pages.diff import diff_page
+
+        return page_text(lambda reader: diff_page(self.difference, reader, top), "html")
+
+    def to_pandas(
+        self, table: Literal["pairs", "account", "attribution"] = "pairs"
+    ) -> pd.DataFrame:
+        """One row per pair of kernels, per part of their time, or per reason of the change."""
+        match table:
+            case "pairs":
+                return data_frame((each.row() for each in self.pairs), PAIR_COLUMNS)
+            case "account":
+                return data_frame(self.account, ACCOUNT_COLUMNS)
+            case "attribution":
+                return data_frame(self._reasons(), ATTRIBUTION_COLUMNS)
+        raise ValueError(f"{table!r} is not a table; name pairs, account or attribution")
+
+    def _reasons(self) -> Iterator[tuple[object, ...]]:
+        for pair in self.pairs:
+            for each in pair.attribution:
+                yield pair.kernel, each.kind, each.what, each.unit, each.share, each.finding
+
+    def _repr_html_(self) -> str:
+        from keet.api.notebook import diff_html
+
+        return diff_html(self.difference)

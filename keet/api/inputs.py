@@ -1,4 +1,4 @@
-"""Converts arguments of the API: reports, launches and kernels."""
+"""`keet.read_profile`, and the arguments of the other functions: reports, launches, kernels."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable
 from operator import index
 
+from keet import ingest
 from keet.errors import UsageError
-from keet.ingest import read_profile
 from keet.profile import Launch, Profile
-from keet.profile.selection import select_launches
+from keet.profile.profile import select_launches
 
 StrPath = str | os.PathLike[str]
 Report = StrPath | Profile
@@ -24,7 +24,7 @@ def as_profile(
     report: Report, source: StrPath | None = None, run_table: StrPath | None = None
 ) -> Profile:
     if not isinstance(report, Profile):
-        return read_profile(report, source=source, run_table=run_table)
+        return ingest.read_profile(report, source=source, run_table=run_table)
     for name, value in (("source", source), ("run_table", run_table)):
         if value is not None:
             raise UsageError(
@@ -59,3 +59,33 @@ def positive(value: int, name: str) -> int:
     if index(value) < 1:
         raise UsageError(f"{name}={value}: it must be a positive integer")
     return value
+
+
+def read_profile(
+    path: StrPath, *, source: StrPath | None = None, run_table: StrPath | None = None
+) -> Profile:
+    """Read a report, an export or a snapshot. The format is detected from the content.
+
+    >>> import keet
+    >>> profile = keet.read_profile("tests/data/reports/tour_full.ncu-rep")
+    >>> profile
+    <Profile tour_full.ncu-rep: 3 launches on NVIDIA H200>
+    >>> profile[1]
+    <Launch 1: transpose_tiles<float, 32>, grid 64×64, block 32×8, 12.26 us>
+    >>> profile[1].get("duration")
+    Quantity(value=12256.0, unit='ns')
+    >>> [launch.kernel for launch in profile]
+    ['transpose_rows', 'transpose_tiles<float, 32>', 'normalise']
+
+    Args:
+        path: a `.ncu-rep` or `.ncu-repz`, an export of ncu, or a keet snapshot.
+        source: folder with the sources, if the report does not embed them.
+        run_table: times of the whole run; by default the run table beside the report
+            (`app.run.json` of `app.ncu-rep`).
+
+    Raises:
+        keet.IngestError: names the file, what is wrong and what to do. A returned profile has all
+            launches of the file. Launches are decoded when they are first used; a damaged launch
+            raises then.
+    """
+    return ingest.read_profile(path, source=source, run_table=run_table)

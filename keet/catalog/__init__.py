@@ -1,12 +1,10 @@
 """The catalog: metrics, stall reasons, sections and GPUs, as data in TOML.
 
 People edit the TOML files; `make docs` compiles them to `compiled.json`, which `loading` decodes
-row by row. One TOML
-file or folder per table; imports only the base modules of keet (`records`, `units`, ...).
+row by row. One TOML file or folder per table; imports only the base modules of keet (`records`,
+`units`, ...).
 """
 
-from keet.catalog.availability import chips_with, exists_on
-from keet.catalog.gpu_match import gpu_named
 from keet.catalog.loading import (
     Capability,
     Collection,
@@ -32,7 +30,7 @@ from keet.catalog.loading import (
     synonyms,
     throughputs,
 )
-from keet.catalog.metric_units import unit_of
+from keet.catalog.lookups import chips_with, exists_on, gpu_named, unit_of
 
 __all__ = [
     "Capability",

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from keet.catalog.availability import CHIPS, chips_with
 from keet.catalog.loading import (
     MetricSpec,
     gpus,
@@ -18,6 +17,7 @@ from keet.catalog.loading import (
     stalls,
     throughputs,
 )
+from keet.catalog.lookups import CHIPS, chips_with
 
 _MADE = "Made by `make docs` from `keet/catalog/*.toml`; edit those, not this page."
 _INTRO = f"""\

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, TextIO
 from keet.errors import UsageError
 from keet.files import STDIN, replacing_text
 from keet.profile import Launch, Profile
-from keet.profile.selection import select_launches
+from keet.profile.profile import select_launches
 
 if TYPE_CHECKING:
     from keet.pages.blocks import Format, Page, Reader
-    from keet.render.terminal.layout import Renderable
 
 
 DATA_FORMATS = ("json", "csv", "parquet")
@@ -256,15 +255,3 @@ class Destination:
         # Files and pipes get no trailing spaces.
         width = terminal.terminal_width(self._stdout if self._path is None else io.StringIO())
         self.write_pieces(terminal.plain_lines(make(terminal.reader(width)).blocks, width))
-
-    def show(self, view: Callable[[int], Renderable]) -> None:
-        """Print a view, which is called with the width to lay it out for."""
-        from keet.render.terminal.console import Console, console_width, plain_lines
-
-        console = Console(self._stdout)
-        if self._path is None and console.is_terminal:
-            console.print(view(console.width))
-            return
-        # Files and pipes get no trailing spaces.
-        width = console.width if self._path is None else console_width(io.StringIO())
-        self.write_pieces(plain_lines(view(width), width))

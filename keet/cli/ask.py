@@ -30,7 +30,7 @@ from keet.errors import ExitCode, NotAvailable, UsageError
 
 if TYPE_CHECKING:
     from keet.agent.options import ModelOptions
-    from keet.explanation.answered_question import AnsweredQuestion
+    from keet.explanation.explain_document import AnsweredQuestion
     from keet.explanation.explanation_types import Explanation
 
 EXAMPLES = """\
@@ -86,11 +86,11 @@ def _check(reports: list[str], question: str) -> None:
 
 
 def _explanations(args: Namespace, reports: list[Path]) -> list[Explanation]:
-    from keet_tools.tool_input import scope_of
+    from keet_tools.answers import scope_of
 
     from keet.explanation.analyst import explain
     from keet.ingest import read_profile
-    from keet.profile.launch_iteration import MAX_DECODED
+    from keet.profile.launch_sequences import MAX_DECODED
 
     profiles = [read_profile(report, source=args.source) for report in reports]
     return [

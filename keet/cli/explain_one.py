@@ -59,7 +59,7 @@ def _explanation(args: Namespace, chosen: ModelOptions | None) -> Explanation:
 
 def _prefetch_code(args: Namespace, profile: Profile, launches: Sequence[Launch]) -> None:
     """Fetch the text of the code while the analyst is imported, which takes as long."""
-    from keet.profile.launch_iteration import MAX_DECODED
+    from keet.profile.launch_sequences import MAX_DECODED
 
     if not args.no_sass and len(launches) <= MAX_DECODED:
         profile.prefetch_code(profile.with_code(launches))

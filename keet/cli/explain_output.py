@@ -27,7 +27,7 @@ class ExplainedPart(TypedDict):
 def explained_part(args: Namespace, *, in_one_pass: bool) -> ExplainedPart:
     """A view explains some launches of a large report. Launches that were selected are all
     explained, and so are all launches in JSON. `in_one_pass`: the output needs each launch once."""
-    from keet.profile.launch_iteration import MAX_DECODED
+    from keet.profile.launch_sequences import MAX_DECODED
 
     selected = args.launch is not None or args.kernel is not None
     is_view = not args.all and not selected and args.format != "json"

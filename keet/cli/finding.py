@@ -15,7 +15,7 @@ from keet.cli.arguments import Destination, add_output
 from keet.errors import UsageError, one_line
 
 if TYPE_CHECKING:
-    from keet.documents.finding_reference import FindingReferenceDocument
+    from keet.documents.cases import FindingReferenceDocument
 
 EXAMPLES = """\
 examples:
@@ -53,8 +53,8 @@ def run(args: Namespace) -> None:
 
 
 def _write_json(out: Destination, wanted: str | None) -> None:
+    from keet.documents.cases import FindingsDocument
     from keet.documents.document import json_text
-    from keet.documents.finding_reference import FindingsDocument
     from keet.findings import findings
 
     chosen = [wanted] if wanted else findings()
@@ -62,7 +62,7 @@ def _write_json(out: Destination, wanted: str | None) -> None:
 
 
 def _reference(finding: str) -> FindingReferenceDocument:
-    from keet.explanation.finding_reference import finding_reference
+    from keet.explanation.casebook import finding_reference
 
     return finding_reference(finding)
 

@@ -30,6 +30,7 @@ from keet.profile import Absent, Launch, Location
 if TYPE_CHECKING:
     from keet.analysis.source_lines import Hotspots
     from keet.documents.hotspots import HotspotsLaunch
+    from keet.pages.blocks import Page
 
 EXAMPLES = """\
 examples:
@@ -82,11 +83,8 @@ def run(args: Namespace) -> None:
     out = Destination(args, sys.stdout)
     has_sass = not args.no_sass
     if args.format == "terminal" and place is not None:
-        from keet.render.terminal.hotspots_line import line_view
-
-        is_chosen = args.launch is not None or args.kernel is not None
-        view = line_view(spots, place, is_chosen=is_chosen, has_sass=has_sass)
-        out.show(lambda _: view)
+        page = _line_page([*spots], place, args)
+        out.show_page(lambda _: page)
         return
     top = view_top(args) if args.format == "terminal" else top_of(args)
     found = _examined(spots, top, has_sass=has_sass)
@@ -103,9 +101,28 @@ def run(args: Namespace) -> None:
 
         out.write_pieces(hotspots_csv(found, top))
     else:
-        from keet.render.terminal.hotspots import hotspots_view
+        from keet.pages.hotspots import hotspots_page
 
-        out.show(lambda width: hotspots_view(found, width, view_top(args)))
+        out.show_page(lambda reader: hotspots_page(found, reader, view_top(args)))
+
+
+def _line_page(
+    found: Sequence[tuple[Launch, Hotspots | Absent]], place: Location, args: Namespace
+) -> Page:
+    """In full for the selected launches, else for the launch with most samples on the line."""
+    from keet.analysis.examined import examined
+    from keet.analysis.line_facts import samples_at, with_line
+    from keet.pages.hotspots_line import line_page, other_launches
+
+    shown, rest = found, found[:0]
+    if args.launch is None and args.kernel is None:
+        ranked = sorted(found, key=lambda each: -samples_at(each[1]))
+        shown, rest = ranked[:1], ranked[1:]
+    has_sass = not args.no_sass
+    launches = [
+        with_line(examined(launch, spots, has_sass=has_sass), place) for launch, spots in shown
+    ]
+    return line_page(launches, place, other_launches(rest, "show one with --launch N"))
 
 
 def _has_counts(launch: Launch) -> bool:
@@ -117,7 +134,7 @@ def _spots(
     launches: Sequence[Launch], args: Namespace, place: Location | None
 ) -> Iterator[tuple[Launch, Hotspots | Absent]]:
     from keet.analysis.source_lines import find_hotspots
-    from keet.profile.launch_iteration import iterate_launches
+    from keet.profile.launch_sequences import iterate_launches
 
     for launch in iterate_launches(launches, "looking for hotspots"):
         spots = find_hotspots(launch, args.by)

@@ -139,15 +139,4 @@ def _print(args: Namespace, document: InsightsDocument) -> None:
     else:
         from keet.pages.insights import insights_page
 
-        out.show_page(lambda reader: insights_page(document, reader, _usage(document)), args.format)
-
-
-def _usage(document: InsightsDocument) -> str:
-    from keet.documents.model_explanation import Authorship, UsageDocument
-    from keet.pages.model_words import usage_text
-
-    if document.usage is None:
-        return ""
-    usage = UsageDocument(**document.usage.to_dict())
-    model = document.author.removeprefix("model:")
-    return usage_text(Authorship(model, usage, document.problem, None))
+        out.show_page(lambda reader: insights_page(document, reader), args.format)

@@ -74,6 +74,6 @@ def run(args: Namespace) -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         anyio.run(serve_stdio, roots)
     else:
-        from keet.serve.http import serve_http
+        from keet.serve.server import serve_http
 
         anyio.run(serve_http, roots, args.http)

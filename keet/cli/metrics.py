@@ -24,7 +24,7 @@ from keet.errors import UsageError
 from keet.profile import Launch
 
 if TYPE_CHECKING:
-    from keet.documents.metrics import MetricsLaunch
+    from keet.documents.show import MetricsLaunch
 
 MOST_COLUMNS = 400
 """Launches that the table on a terminal is made from: more than fit any width."""
@@ -69,7 +69,7 @@ def run(args: Namespace) -> None:
     if args.format == "json":
         from keet.analysis.capture.report_document import report_document
         from keet.documents.document import Streamed, json_pieces
-        from keet.documents.metrics import MetricsDocument
+        from keet.documents.show import MetricsDocument
 
         fields = (("report", report_document(profile)), ("launches", tables))
         out.write_pieces(json_pieces(Streamed(MetricsDocument, fields)))
@@ -95,7 +95,7 @@ def _tables(launches: Sequence[Launch], args: Namespace) -> Iterator[MetricsLaun
     """The rows of each launch, one launch after the other. Raises if no launch has any, before
     something is printed."""
     from keet.analysis.metric_table import containing, launch_metrics
-    from keet.profile.launch_iteration import iterate_launches
+    from keet.profile.launch_sequences import iterate_launches
 
     wanted = args.pattern.pattern if args.pattern else None
     matches = None if wanted is None else containing(wanted)

@@ -141,7 +141,7 @@ def _list_columns(args: Namespace, version: int) -> None:
 def _json(columns: Sequence[str], types: Sequence[str], rows: Iterable[Any]) -> Iterator[str]:
     """A `QueryDocument` in pieces, one row per line: it may be larger than memory."""
     from keet.documents.document import json_line
-    from keet.documents.query import QueryColumn, QueryDocument
+    from keet.documents.top import QueryColumn, QueryDocument
 
     named = [QueryColumn(name=name, type=kind) for name, kind in zip(columns, types)]
     yield json_line(QueryDocument(columns=named, rows=[])).removesuffix("]}")

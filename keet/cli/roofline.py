@@ -35,7 +35,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> None:
     from keet.analysis.roofline.launch_roofline import find_roofline
     from keet.ingest import read_profile
-    from keet.profile.launch_iteration import iterate_launches
+    from keet.profile.launch_sequences import iterate_launches
 
     profile = read_profile(args.report)
     launches = iterate_launches(selected_launches(profile, args), "computing rooflines")

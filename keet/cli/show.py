@@ -73,7 +73,7 @@ def run(args: Namespace) -> None:
         from keet.documents.document import Streamed, json_pieces
         from keet.documents.shared_types import DeviceDocument
         from keet.documents.show import ShowDocument
-        from keet.profile.launch_iteration import iterate_launches
+        from keet.profile.launch_sequences import iterate_launches
 
         written = iterate_launches(listed, "writing launches")
         run = _run_document(profile)
@@ -90,13 +90,13 @@ def run(args: Namespace) -> None:
         }
         out.write_pieces(json_pieces(Streamed(ShowDocument, fields.items())))
         return
-    from keet.render.terminal.layout import Group
-    from keet.render.terminal.show import masked_view, show_view
+    from keet.pages.show import show_page
 
     launches = [shown_launch(profile, launch) for launch in listed]
     cut = len(selected) - len(launches)
-    more = [masked_view(profile)] if args.verbose else []
-    out.show(lambda width: Group(show_view(profile, coverage, launches, width, cut=cut), *more))
+    out.show_page(
+        lambda reader: show_page(profile, coverage, launches, reader, cut=cut, masked=args.verbose)
+    )
 
 
 def _run_document(profile: Profile) -> RunDocument | None:
@@ -109,7 +109,7 @@ def _run_document(profile: Profile) -> RunDocument | None:
 
 def _listed(launches: Sequence[Launch], args: Namespace) -> Sequence[Launch]:
     """In the requested order; a terminal gets at most the MAX_ROWS longest launches."""
-    from keet.profile.time_order import longest_first
+    from keet.profile.launch_sequences import longest_first
 
     by_time = longest_first(launches)
     shown = by_time if args.all or args.format != "terminal" else by_time[:MAX_ROWS]

@@ -21,8 +21,8 @@ from keet.comparison.same_kernel import same_code, uses_tensor_cores
 from keet.comparison.sides import KernelGroup, Side, all_captured, groups_of, threads_of, time_in
 from keet.evidence import Sentence, constant
 from keet.profile import Device, Launch, Profile
+from keet.profile.launch_sequences import longest
 from keet.profile.names import file_name
-from keet.profile.time_order import longest
 from keet.units import Quantity
 
 _CLOCKS = 0.03

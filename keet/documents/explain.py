@@ -1,4 +1,4 @@
-"""`keet explain --format json`."""
+"""`keet explain --format json`, with the program and the whole run; `keet ask --format json`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from typing import Literal
 
 from keet.documents.document import LEFT_OUT, Document
 from keet.documents.finding import FindingDocument, Forecast, MinorDocument
-from keet.documents.model_explanation import HypothesisDocument, ModelDocument, UsageDocument
-from keet.documents.program import ProgramDocument
+from keet.documents.model_explanation import (
+    HypothesisDocument,
+    ModelDocument,
+    UncheckedDocument,
+    UsageDocument,
+)
 from keet.documents.shared_types import (
     KEET,
     DeviceDocument,
@@ -17,14 +21,158 @@ from keet.documents.shared_types import (
     EvidenceId,
     FindingId,
     JsonNumber,
+    JsonProse,
     JsonQuantity,
     JsonSentence,
+    NumberDocument,
     Producer,
     ReportDocument,
     RunDocument,
     Skipped,
 )
-from keet.documents.whole_run import InRunDocument, ReplayDocument
+from keet.evidence import Confidence
+from keet.profile.run_table import KnownBy
+
+
+class InRunDocument(Document):
+    """The launches of the run that a launch of the report represents."""
+
+    launches: float
+    """Number of launches in the run; a fraction if several profiled launches share launches that
+    the table does not distinguish."""
+    share_pct: float
+    """Per cent of the run's GPU time (of all durations if `run.overlap_known` is false)."""
+    busy: JsonQuantity
+    """GPU time of these launches, in microseconds."""
+    plain_duration: JsonQuantity | None
+    """Microseconds that this launch took in the run."""
+    known_by: KnownBy | None
+    """Which launches of the run `plain_duration` is from. `launch`: the one with this number,
+    kernel and shape. `shape`: the median (else the average) of launches with this kernel and shape.
+    `kernel`: the same over all launches of the kernel."""
+    launches_of_shape: int | None
+    """Number of launches in the run with the shape of this launch; null if that is all of
+    `launches`, or if it is not known."""
+    alike_pct: float | None
+    """Per cent of `busy` in launches that took between half and twice as long as this one; null if
+    not known."""
+    warning: str | None
+    """Set if `alike_pct` is below 50: findings may not apply to the other launches."""
+    evidence: tuple[EvidenceId, ...]
+    """Ids in the launch's `evidence`."""
+
+
+ReasonId = Literal["managed_or_host_memory", "cold_caches", "clocks", "concurrency", "not_typical"]
+ReasonStatus = Literal["likely", "possible", "ruled_out"]
+
+
+class ReplayReasonDocument(Document):
+    id: ReasonId
+    status: ReasonStatus
+    """`likely`: there is evidence for it. `ruled_out`: there is evidence against it."""
+    text: str
+    how_to_tell: str
+    evidence: tuple[EvidenceId, ...]
+    """Ids in the launch's `evidence`."""
+
+
+class ReplayDocument(Document):
+    """The replay of a launch took much longer or shorter than the launch in the run, so the
+    findings explain the replay."""
+
+    ratio: float
+    """Time in the run over time under replay."""
+    replay_duration: JsonQuantity
+    """Microseconds."""
+    plain_duration: JsonQuantity
+    """Microseconds."""
+    text: str
+    reasons: tuple[ReplayReasonDocument, ...]
+    """All reasons that keet knows: likely ones first, ruled-out ones last."""
+    evidence: tuple[EvidenceId, ...]
+    """Ids in the launch's `evidence`."""
+
+    @property
+    def open_reasons(self) -> tuple[ReplayReasonDocument, ...]:
+        """Those that are not ruled out, likely ones first."""
+        return tuple(reason for reason in self.reasons if reason.status != "ruled_out")
+
+    @property
+    def likely_reasons(self) -> tuple[ReplayReasonDocument, ...]:
+        return tuple(reason for reason in self.reasons if reason.status == "likely")
+
+
+Kind = Literal["hand_over", "repeated_passes", "same_input", "tiny_launches", "clocks", "sweep"]
+
+
+class ProgramRowDocument(Document):
+    """A group of identical launches; if the run is known, a kernel of the run in all its shapes."""
+
+    kernel: str
+    launches: tuple[int, ...]
+    """Ids of launches in the report; empty if the kernel was not profiled."""
+    representative: int | None
+    """The launch that represents the row: among identical launches, the one with the median
+    duration. Null if the kernel was not profiled."""
+    count: int
+    """Number of launches; of the run if it is known."""
+    grid: Dimensions | None
+    """Null if there are several, or if it is not known."""
+    block: Dimensions | None
+    us_total: float
+    """Microseconds; part of the run's GPU time if the run is known."""
+    us_min: float | None
+    """Microseconds of the shortest launch."""
+    us_median: float | None
+    us_max: float | None
+    share: float
+    """Share of the program's `us_total`, 0 to 1."""
+    first_finding: str | None
+    """Id of the first finding of the representative launch."""
+    headline: str | None
+    gain: Forecast | None
+    """Gain over the row's time; null if no gain is known."""
+    library: str | None
+    """For example `cuBLAS`, if the kernel is not the user's own code."""
+
+
+class CrossLaunchDocument(Document):
+    """What several launches show together."""
+
+    kind: Kind
+    """`hand_over`: one kernel writes as much as a later one reads. `repeated_passes`: identical
+    launches at DRAM's bandwidth. `same_input`: kernels that read the same amount. `tiny_launches`:
+    many very short launches. `clocks`: launches that were measured at different clocks. `sweep`:
+    one kernel at several sizes."""
+    confidence: Confidence
+    text: str
+    launches: tuple[int, ...]
+    """Ids of the launches."""
+    us_saved: float | None
+    """Microseconds of the report's launches that would be saved if the suspicion is true; null if
+    not known."""
+    evidence: tuple[EvidenceId, ...]
+    """Ids in the program's `evidence`."""
+
+
+class ProgramDocument(Document):
+    """Several launches, or a whole run, summarised before the single launches."""
+
+    rows: tuple[ProgramRowDocument, ...]
+    """The row whose fix saves most time comes first; of equal ones, the longer."""
+    us_total: float
+    """Microseconds of all rows."""
+    gain: Forecast | None
+    """Gain over `us_total` if the first finding of each row's launch were fixed: the sum of the
+    savings. Short launches count as merged into one per row. Null if no gain is known."""
+    texts: tuple[str, ...]
+    shown: tuple[int, ...]
+    """Ids of the launches that matter most."""
+    cross_launch: tuple[CrossLaunchDocument, ...]
+    """The largest saving comes first."""
+    evidence: dict[str, JsonNumber]
+    """Numbers by id. An id consists of the metric, the source line if there is one, and the launch:
+    `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run` means several launches."""
 
 
 class LaunchVerdict(Document):
@@ -183,3 +331,37 @@ class ExplainDocument(Document):
     """The run of the whole program; null if no run was recorded."""
     program: ProgramDocument | None = LEFT_OUT
     """All launches together; left out if there is one launch and no run."""
+
+
+class CitedNumberDocument(NumberDocument):
+    report: int | None
+    """Index into `reports`; null if the number belongs to several launches."""
+    launch: int | None
+    """Id of the launch in that report."""
+    kernel: str | None
+
+
+class AskDocument(Document):
+    """`keet ask --format json`"""
+
+    schema_version: Literal[2] = 2
+    producer: Producer = KEET
+    author: str
+    """`model:PROVIDER:NAME`."""
+    question: str
+    reports: list[ReportDocument]
+    answer: JsonProse
+    """Paragraphs, with numbers as keet prints them. `[unchecked]` marks sentences whose numbers
+    keet could not resolve. Empty if there is no answer: see `problem`."""
+    evidence: dict[str, CitedNumberDocument]
+    """The numbers that the answer refers to, in the order of the text."""
+    grounding: GroundingDocument
+    unchecked: tuple[UncheckedDocument, ...]
+    """The sentences marked `[unchecked]`."""
+    followups: list[str]
+    """Commands to run next."""
+    usage: UsageDocument
+    problem: str | None
+    """Why the answer is missing or incomplete."""
+    transcript: str | None
+    """File with the transcript of the model's run."""

@@ -1,4 +1,4 @@
-"""`keet show --format json`."""
+"""`keet show --format json` and `keet metrics --format json`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from keet.documents.shared_types import (
     DeviceDocument,
     Dimensions,
     JsonQuantity,
+    NonFinite,
     Producer,
     ReportDocument,
     RunDocument,
 )
+from keet.units import Number, Quantity
 
 
 class GapDocument(Document):
@@ -88,3 +90,48 @@ class ShowDocument(Document):
     """Why nothing more can be captured."""
     run: RunDocument | None = LEFT_OUT
     """The run of the whole program; null if no run was recorded."""
+
+
+class PointDocument(Document):
+    at: int | str
+    """What the value belongs to, for example a register count, a number of bytes or an opcode."""
+    value: Number | str | None
+
+
+class MetricDocument(Document):
+    name: str
+    """ncu's name of the metric."""
+    id: str | None
+    """Id in keet's catalog."""
+    label: str | None
+    value: Number | str | None
+    """Null if there is no value, or if it is not finite: see `nonfinite`."""
+    nonfinite: NonFinite | None = None
+    unit: str
+    section: str | None = None
+    meaning: str | None = None
+    instances: int = 0
+    """Number of parts of the value (ncu's instances)."""
+    points: list[PointDocument] | None = None
+    """The parts, if the metric has no other value, such as a what-if curve."""
+
+    @property
+    def quantity(self) -> Quantity | None:
+        """With a number that is not finite; None for a text, or without a value."""
+        value = float(self.nonfinite) if self.nonfinite else self.value
+        return None if value is None or isinstance(value, str) else Quantity(value, self.unit)
+
+
+class MetricsLaunch(Document):
+    id: int
+    kernel: str
+    metrics: list[MetricDocument]
+
+
+class MetricsDocument(Document):
+    """`keet metrics --format json`"""
+
+    schema_version: Literal[1] = 1
+    producer: Producer = KEET
+    report: ReportDocument
+    launches: list[MetricsLaunch]

@@ -1,8 +1,8 @@
-"""`keet top --format json`."""
+"""`keet top --format json` and `keet query --format json`."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from keet.documents.document import Document
 from keet.documents.finding import Forecast
@@ -157,3 +157,20 @@ class TopDocument(Document):
     known_runs: int
     """Number of reports with a run table: `runs`, plus those whose table has no times of the
     profiled launches, such as a report of a range."""
+
+
+class QueryColumn(Document):
+    name: str
+    type: str
+    """Type of the column, as duckdb names it."""
+
+
+class QueryDocument(Document):
+    """`keet query --format json`"""
+
+    schema_version: Literal[1] = 1
+    producer: Producer = KEET
+    columns: list[QueryColumn]
+    rows: list[list[Any]]
+    """Cells in the order of `columns`; null for NULL, or for a number that JSON cannot represent.
+    """

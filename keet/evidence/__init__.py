@@ -5,16 +5,20 @@ Imported by every part that analyses or prints; imports units and formatting onl
 
 from keet.evidence.evidence import (
     MEASURED_SPEEDUPS,
+    UNCHECKED,
     Confidence,
     Evidence,
+    Prose,
+    Reference,
+    Sentence,
     constant,
+    counted,
     finite,
+    ids_of,
     of_quantity,
     report_number,
     slug_of,
 )
-from keet.evidence.prose import UNCHECKED, Prose, ids_of
-from keet.evidence.sentence import Reference, Sentence, counted
 
 __all__ = [
     "MEASURED_SPEEDUPS",

@@ -7,17 +7,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 from keet.analysis.capture.coverage import Coverage, find_coverage
+from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.kernel.archetype import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
-from keet.analysis.limits import NEARLY_ALL, NOTABLE_PART
+from keet.analysis.limits import MAJORITY, NEARLY_ALL, NOTABLE_PART
 from keet.analysis.source_lines import partial_sampling
+from keet.analysis.time_model import WORTH
 from keet.diagnosis.diagnosis import (
     CrossLaunchFindings,
     Diagnosis,
     cross_launch_findings,
     diagnose,
 )
+from keet.diagnosis.finding import Finding
 from keet.documents.explain import HealthyNote
 from keet.documents.shared_types import Skipped
 from keet.documents.show import GapDocument
@@ -26,16 +29,16 @@ from keet.explanation.capture_hints import DEBUG_BUILD, NO_REMEDY, WHOLE_LAUNCH
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.headline import verdict_of
 from keet.explanation.launch_figures import lone_figures
-from keet.explanation.minor_defects import minor_defect
 from keet.explanation.ncu_rules import second_opinion
 from keet.findings import FindingSpec, SmallShare, findings
-from keet.profile import Launch, Profile, Workload
+from keet.profile import Launch, Profile, RunPositions, Workload
 from keet.profile.launch import NO_COUNTS
-from keet.profile.launch_iteration import MAX_DECODED, iterate_launches
+from keet.profile.launch_sequences import MAX_DECODED, iterate_launches
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.explanation.whole_run import WholeRun
+    from keet.analysis.replay_gap_reasons import ReplayReasons
+    from keet.explanation.whole_run import RunShapes, WholeRun
 
 _WARP = 32
 OnLaunch = Callable[[int, int], None]
@@ -112,7 +115,7 @@ def _picked(profile: Profile, asked: list[Launch], most: int | None) -> list[Lau
     """In the order of `asked`."""
     if most is None or len(asked) <= most:
         return asked
-    from keet.explanation.large_reports import launches_to_explain
+    from keet.explanation.launch_groups import launches_to_explain
 
     chosen = {each.id for each in launches_to_explain(profile.groups_by_time(asked), most)}
     return [launch for launch in asked if launch.id in chosen]
@@ -131,11 +134,7 @@ class _Shared(NamedTuple):
 
     def explained(self, launches: Iterable[Launch]) -> Iterator[LaunchExplanation]:
         told = (_explain(launch, self) for launch in launches)
-        if self.profile.run is None:
-            return told
-        from keet.explanation.attach_run import with_run
-
-        return with_run(told, self.profile)
+        return told if self.profile.run is None else _with_run(told, self.profile)
 
 
 class LazyExplanations(Sequence[LaunchExplanation]):
@@ -300,3 +299,89 @@ def _skipped(gap: GapDocument, coverage: Coverage, view: LaunchView) -> Skipped:
         return Skipped(gap.label, f"{gap.gives}: this GPU or workload has none", NO_REMEDY)
     remedy = coverage.command or coverage.obstacle or "profile again with: keet profile -- COMMAND"
     return Skipped(gap.label, f"not collected: {gap.gives}", remedy)
+
+
+def minor_defect(view: LaunchView, minor: Sequence[Finding]) -> Sentence | None:
+    """The first of them, and why fixing it gains little. None if none of them is more than half of
+    the accesses that it is about, or if it gains nothing at all."""
+    found = next((each for each in minor if _is_large(each) and each.forecast.likely > 1), None)
+    if found is None:
+        return None
+    least, label = (
+        Quantity(round(100 * (WORTH - 1), 6), "%"),
+        "gain from which on a cause is a finding",
+    )
+    return Sentence(
+        "{text} Fixing only that would gain less than {least:.0f}{why}.",
+        text=found.text,
+        least=view.ledger.derived("least_gain", least, label),
+        why=_why(found, view.ceilings.ranked),
+    )
+
+
+def _is_large(finding: Finding) -> bool:
+    shares = [float(each.value) for each in finding.evidence if each.unit == "%"]
+    is_access = finding.spec.looks_good is not None and finding.cause_certainty == "certain"
+    return is_access and max(shares, default=0.0) > 100 * MAJORITY
+
+
+def _why(finding: Finding, ceilings: Sequence[Ceiling]) -> Sentence:
+    """The busiest unit that keeps its work."""
+    others = [each for each in ceilings if each.name not in (finding.relieves or ())]
+    if not others:
+        return Sentence()
+    busiest = max(others, key=lambda each: each.share)
+    text = ": {unit} would stay at {busy:.0f} of its peak"
+    return Sentence(text, unit=busiest.spoken, busy=busiest.reached)
+
+
+def _with_run(told: Iterable[LaunchExplanation], profile: Profile) -> Iterator[LaunchExplanation]:
+    """Each launch with the part of the run that it represents, and whether its replay took as
+    long."""
+    positions = profile.in_run
+    if positions is None or not positions.table.busy_ns:
+        return iter(told)
+    from keet.analysis.replay_gap_reasons import ReplayReasons
+    from keet.explanation.whole_run import RunShapes
+
+    reasons, shapes = ReplayReasons(profile, positions), RunShapes(profile, positions)
+    return _reasons_once(_launch_with_run(each, positions, reasons, shapes) for each in told)
+
+
+def _reasons_once(told: Iterable[LaunchExplanation]) -> Iterator[LaunchExplanation]:
+    seen: dict[tuple[tuple[str, str], ...], int] = {}
+    for each in told:
+        if each.replay is None:
+            yield each
+            continue
+        said = tuple((reason.status, reason.text) for reason in each.replay.open_reasons)
+        first = seen.setdefault(said, each.launch.id)
+        as_for = None if first == each.launch.id or not said else first
+        yield each._replace(replay=replace(each.replay, as_for=as_for))
+
+
+def _launch_with_run(
+    each: LaunchExplanation, positions: RunPositions, reasons: ReplayReasons, shapes: RunShapes
+) -> LaunchExplanation:
+    from keet.analysis.replay_gap import replay_gap
+    from keet.explanation.whole_run import in_run_of, is_shorter, replay_difference
+
+    position = positions.of(each.launch.id)
+    if position is None:
+        return each
+    found = in_run_of(each.view, position, shapes)
+    gap = replay_gap(each.launch, position)
+    differs = gap and replay_difference(each.view, gap, position, found, (reasons, shapes))
+    told = each._replace(in_run=found, replay=differs)
+    if found.plain is None or not is_shorter(each.launch, position, found.plain):
+        return told
+    # The finding about a short kernel names the time under ncu; add the one in the run.
+    duration = each.view.get("duration")
+    added = Sentence(" under ncu ({plain} in the run)", plain=found.plain).parts
+    named = (
+        replace(f, text=Sentence.of((*f.text.parts[:2], *added, *f.text.parts[2:])))
+        if f.id == "launch_bound" and duration and f.text.ids[0] == duration.id
+        else f
+        for f in each.findings
+    )
+    return told._replace(findings=tuple(named))

@@ -1,15 +1,18 @@
-"""An explanation as its document: what JSON, the Python API and MCP give."""
+"""An explanation as its document, which JSON, the Python API and MCP give; and the answer to a
+question about reports (`keet ask`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from keet.analysis.account import TimePart
 from keet.analysis.capture.report_document import report_document
 from keet.diagnosis.finding import Finding
-from keet.documents.document import Streamed, numbers_in
+from keet.documents.document import Streamed, live, number_fields, numbers_in
 from keet.documents.explain import (
+    AskDocument,
+    CitedNumberDocument,
     ExplainDocument,
     ExplainLaunch,
     GroundingDocument,
@@ -23,11 +26,11 @@ from keet.documents.finding import (
     NearestDocument,
     PrecedentsDocument,
 )
+from keet.documents.model_explanation import Authorship, unchecked_in
 from keet.documents.shared_types import DeviceDocument
-from keet.evidence import finite
-from keet.explanation.certainty import why_only_possible
+from keet.evidence import Evidence, Prose, finite
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
-from keet.explanation.precedents import nearest_case, precedents_of
+from keet.explanation.finding_notes import nearest_case, precedents_of, why_only_possible
 from keet.explanation.program import ProgramCollector
 
 BY_MODEL = "model, computed by keet"
@@ -218,4 +221,62 @@ def _minor(finding: Finding) -> MinorDocument:
         text=finding.text,
         forecast=finding.forecast.if_known,
         evidence=list(finding.evidence),
+    )
+
+
+class CitedNumber(CitedNumberDocument):
+    number: Evidence = live()
+
+
+class AnsweredQuestion(AskDocument):
+    """With what pages print of the reports."""
+
+    evidence: dict[str, CitedNumber]  # type: ignore[assignment]
+    explanations: Sequence[Explanation] = live()
+    """The reports that were asked about."""
+    authorship: Authorship = live()
+
+
+def answered_question(  # noqa: PLR0913, PLR0917 - the parts of an answer
+    question: str,
+    answer: Prose,
+    evidence: Iterable[Evidence],
+    explanations: Sequence[Explanation],
+    by: Authorship,
+    followups: Iterable[str] = (),
+) -> AnsweredQuestion:
+    """`evidence`: what the answer refers to. `followups`: commands to go on with."""
+    unchecked = unchecked_in([("answer", answer)])
+    return AnsweredQuestion(
+        author=by.author,
+        question=question,
+        reports=[report_document(each.profile) for each in explanations],
+        answer=answer,
+        evidence={entry.id: _cited(entry, explanations) for entry in evidence},
+        grounding=GroundingDocument(
+            numbers=answer.numbers,
+            verified=answer.numbers,
+            unchecked=[each.line for each in unchecked],
+        ),
+        unchecked=unchecked,
+        followups=list(followups),
+        usage=by.usage,
+        problem=by.problem,
+        transcript=by.transcript,
+        explanations=explanations,
+        authorship=by,
+    )
+
+
+def _cited(entry: Evidence, explanations: Sequence[Explanation]) -> CitedNumber:
+    """A difference between two launches belongs to none."""
+    every = ((n, each) for n, told in enumerate(explanations) for each in told.launches)
+    found = next(((n, each.launch) for n, each in every if entry in each.evidence), None)
+    report, launch = found or (None, None)
+    return CitedNumber(
+        **number_fields(entry),
+        report=report,
+        launch=launch.id if launch else None,
+        kernel=launch.kernel if launch else None,
+        number=entry,
     )

@@ -22,8 +22,7 @@ from keet.profile import Launch, Profile
 if TYPE_CHECKING:
     from keet.analysis.several_launches.cross_launch import CrossLaunch
     from keet.documents.model_explanation import Authorship, ModelExplanation
-    from keet.explanation.launch_in_run import LaunchInRun, ReplayDiffers
-    from keet.explanation.whole_run import WholeRun
+    from keet.explanation.whole_run import LaunchInRun, ReplayDiffers, WholeRun
 
 
 class LaunchExplanation(NamedTuple):

@@ -21,8 +21,8 @@ from keet.analysis.several_launches.cross_launch import CrossLaunch
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.finding import Finding
 from keet.documents.document import live
+from keet.documents.explain import ProgramDocument, ProgramRowDocument
 from keet.documents.finding import Forecast
-from keet.documents.program import ProgramDocument, ProgramRowDocument
 from keet.evidence import Evidence, Sentence
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.headline import DEBUG_BUILD_TEXT
@@ -39,7 +39,7 @@ from keet.explanation.run_texts import launches_text, microseconds, share, time
 from keet.explanation.same_work import same_work_texts
 from keet.formatting import times_text
 from keet.profile import Launch
-from keet.profile.repeated_launches import by_kernel_and_shape, median, representative
+from keet.profile.launch_sequences import by_kernel_and_shape, median, representative
 from keet.units import Quantity
 
 if TYPE_CHECKING:

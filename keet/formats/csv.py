@@ -15,7 +15,7 @@ from keet.profile import Location
 
 if TYPE_CHECKING:
     from keet.documents.hotspots import HotspotsLaunch, SpotDocument
-    from keet.documents.metrics import MetricsLaunch
+    from keet.documents.show import MetricsLaunch
     from keet.documents.top import TopDocument
 
 _ROWS_AT_ONCE = 512

@@ -79,6 +79,8 @@ def _words(words: Words, *, begins: bool = True) -> str:
 
 
 def _span(span: Span, *, is_first: bool) -> str:
+    if span == blocks.LINE_BREAK:
+        return " "
     looks = {*span.look.split()}
     if "verdict" in looks:
         return f"{_dot(span.look)}{_inner(span.text)}"

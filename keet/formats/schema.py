@@ -11,21 +11,17 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from keet.documents.ask import AskDocument
-from keet.documents.cases import CasesDocument
+from keet.documents.cases import CasesDocument, FindingsDocument
 from keet.documents.diff import DiffDocument, ExplainAgainstDocument
 from keet.documents.doctor import DoctorDocument
 from keet.documents.document import COMPUTED, LEFT_OUT, Document
-from keet.documents.explain import ExplainDocument
-from keet.documents.finding_reference import FindingsDocument
+from keet.documents.explain import AskDocument, ExplainDocument
 from keet.documents.hotspots import HotspotsDocument
 from keet.documents.insights import InsightsDocument
-from keet.documents.metrics import MetricsDocument
-from keet.documents.query import QueryDocument
 from keet.documents.roofline import RooflineDocument
 from keet.documents.shared_types import FINDING_IDS
-from keet.documents.show import ShowDocument
-from keet.documents.top import TopDocument
+from keet.documents.show import MetricsDocument, ShowDocument
+from keet.documents.top import QueryDocument, TopDocument
 from keet.documents.verify import VerifyDocument
 from keet.findings import findings
 

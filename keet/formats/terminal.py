@@ -275,10 +275,11 @@ def _table(block: blocks.Table, width: int) -> Iterator[RenderableType]:
 
 def _cells(cell: Words | Cell, bar: int) -> Iterator[Text]:
     """The cell, and the bar that follows it."""
-    words, below, _, share, _ = cell if isinstance(cell, Cell) else Cell(cell)
-    yield _text((words, Span(f"\n{blocks.plain(below)}", "muted plain") if below else ""))
+    whole = cell if isinstance(cell, Cell) else Cell(cell)
+    below = [Span(span.text, span.look or "muted plain") for span in spans(whole.below)]
+    yield _text((whole.words, "\n" if below else "", below))
     if bar:
-        yield _drawn(share, bar, "cyan") if share is not None else _text("")
+        yield _drawn(whole.share, bar, "cyan") if whole.share is not None else _text("")
 
 
 def _bars(block: blocks.Bars, _: int) -> Iterator[RenderableType]:

@@ -39,7 +39,7 @@ from keet.profile import (
     Value,
     Workload,
 )
-from keet.profile.launch_iteration import iterate_launches
+from keet.profile.launch_sequences import iterate_launches
 from keet.safe_text import bounded_line
 
 # --- the layout of packed snapshots: names, values and addresses each in one list. A plain snapshot

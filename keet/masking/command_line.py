@@ -343,7 +343,11 @@ _USER = re.compile(r"(?P<user>[^:\s]*):(?P<password>.+)", 16)
 
 
 def _says_secret(name: str, value: str) -> bool:
-    """Whether this value of an option, variable or field is to be masked."""
+    """Whether this value of an option, variable or field is to be masked.
+
+    The last word decides: `--secret-sharing-rounds 4` is a count, `--token-file x` a path. What a
+    name means also depends on the value: `--token 4096` is a size, `--password 4096` a password.
+    """
     words = _deciding(name)
     if not words or not value:
         return False

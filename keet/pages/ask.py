@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from keet.evidence import Prose, Sentence
-from keet.explanation.answered_question import AnsweredQuestion, CitedNumber
+from keet.explanation.explain_document import AnsweredQuestion, CitedNumber
 from keet.pages.blocks import (
     Block,
     Code,

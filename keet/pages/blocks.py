@@ -29,6 +29,8 @@ class Span(NamedTuple):
 
 
 Words: TypeAlias = "str | Span | Sequence[Words]"
+LINE_BREAK = Span("\n")
+"""Between words: a new line. Markdown has a blank instead."""
 
 
 def spans(words: Words) -> Iterator[Span]:
@@ -165,7 +167,7 @@ class Column(NamedTuple):
 class Cell(NamedTuple):
     words: Words
     below: Words = ""
-    """A second line, muted; in Markdown in brackets."""
+    """A second line, muted where it has no look; in Markdown in brackets."""
     value: float | str | None = None
     """What HTML sorts by, if not the text."""
     share: float | None = None

@@ -17,10 +17,14 @@ from keet.evidence import Evidence, Sentence
 from keet.explanation.account_rows import AccountRow, account_rows
 from keet.explanation.analyst import explain
 from keet.explanation.busy_units import distinct_units
-from keet.explanation.certainty import why_only_possible
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
+from keet.explanation.finding_notes import (
+    nearest_case,
+    nearest_text,
+    precedents_text,
+    why_only_possible,
+)
 from keet.explanation.ncu_rules import precedes_findings
-from keet.explanation.precedents import nearest_case, nearest_text, precedents_text
 from keet.explanation.run_texts import launches_text
 from keet.explanation.token_budget import TextPiece, fit
 from keet.formatting import shape_parts, share_cell
@@ -30,11 +34,11 @@ from keet.pages.launch import certainty_of, forecast_of, place_shares, unplaced_
 from keet.pages.program import ROWS, reason_texts, run_rows, spread_text
 from keet.pages.source_text import around, fence, indentation, language
 from keet.profile import Absent, Launch, Profile, Workload
+from keet.profile.launch_sequences import longest
 from keet.profile.names import file_name
-from keet.profile.time_order import longest
 
 if TYPE_CHECKING:
-    from keet.explanation.launch_in_run import LaunchInRun
+    from keet.explanation.whole_run import LaunchInRun
 
 _VERDICT, _RUN, _REASONS, _TIME, _CAUSES, _ACROSS, _SOURCE, _LIMITS, _CHECK, _GAPS = range(10)
 _HEADINGS = {

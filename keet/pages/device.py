@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keet.profile import Device, Launch, Workload
+from keet.safe_text import one_line, shortened
 
 
 def describe_device(device: Device) -> str:
@@ -42,3 +43,9 @@ def workload_count(launches: Sequence[Launch]) -> str:
         return f"{len(launches):,} {_MIXED if kinds else 'launches'}"
     one, several = _NOUNS[kinds.pop()]
     return f"{len(launches):,} {one if len(launches) == 1 else several}"
+
+
+def full_name(launch: Launch) -> str:
+    """For a tooltip: demangled names can have 30,000 characters, and each is on a page several
+    times."""
+    return shortened(one_line(launch.name.full), 500)

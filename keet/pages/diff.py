@@ -249,7 +249,7 @@ class _Writer:
             *([Column("Launches", is_number=True)] if has_launches else []),
             *(Column(capitalized(each), is_number=True) for each in time_headings(difference)),
             Column("Change", is_number=True),
-            Column("Noise", is_number=True, wide=100),
+            Column("Noise", is_number=True, wide=110),
             Column("Limited by", wide=100),
             Column("Why", wide=_WIDE),
         ]

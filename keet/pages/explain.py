@@ -41,8 +41,9 @@ from keet.pages.blocks import (
     joined,
     plain,
 )
+from keet.pages.capture import capture_part
 from keet.pages.device import captured_text, describe_device, workload_count
-from keet.pages.figures import CaptureFigure, RooflineFigure
+from keet.pages.figures import RooflineFigure
 from keet.pages.launch import Detail, Shown, launch_blocks, launch_section
 from keet.pages.listings import COPY_CONTEXT, Listings, PageRoom, launch_name, page_room
 from keet.pages.program import program_blocks, shown_launches
@@ -347,8 +348,8 @@ class _Report:
         blocks = [*self._head(level), *map(Notice, report_cautions(self.profile))]
         if (author := explanation.author) and author.problem:  # the answer is then the analyst's
             told = any(each.model_explanation for each in explanation.launches)
-            lacking = "incomplete" if told else "missing"
-            blocks.append(Notice(f"The model's part is {lacking}: {flat(author.problem)}"))
+            state = "incomplete" if told else "missing"
+            blocks.append(Notice(f"The model's part is {state}: {flat(author.problem)}"))
         if self.program:
             rows = [*program_blocks(self.program, reader, links)]
             blocks.append(Part(rows, "program", anchors.top("program")))
@@ -366,10 +367,14 @@ class _Report:
         if asked.compared:
             blocks += _changes(asked.compared, reader, asked.changed_kernels, anchors)
         marks = [each.launch for each in (*self.shown, *firsts)]
+        lacking = [
+            *_not_checked(explanation, reader),
+            *_without_code(explanation, self.shown),
+        ]
         figure = RooflineFigure(marks, anchors, placed)
         blocks += [
             Part([Heading("Roofline", 2), figure], anchor=anchors.top("roofline")),
-            CaptureFigure(explanation, self.shown, anchors),
+            capture_part(explanation, self.shown, anchors, lacking),
         ]
         return Part(blocks, "report", anchors.top("report"), tag="div")
 

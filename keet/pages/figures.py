@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from keet.comparison.causes.account_changes import PartChange
     from keet.comparison.causes.explained_pair import WeightedLaunch
     from keet.evidence import Evidence
-    from keet.explanation.explanation_types import Explanation, LaunchExplanation
+    from keet.explanation.explanation_types import LaunchExplanation
     from keet.pages.anchors import Anchors
     from keet.profile import Launch
 
@@ -60,28 +60,6 @@ class ListingFigure(Figure):
     """Bytes for rows and for what they show when they are opened."""
     counts_text: bool = False
     """Whether the text of the files has to fit, too."""
-
-
-class FactsFigure(Figure):
-    """How a launch was configured, and its clocks."""
-
-    launch: Launch
-
-
-class RulesFigure(Figure):
-    """What Nsight Compute's own rules say about a launch, beside keet's answer."""
-
-    each: LaunchExplanation
-    anchors: Anchors
-
-
-class CaptureFigure(Figure):
-    """How a report was captured, what it lacks, and the command that collects that."""
-
-    explanation: Explanation
-    shown: Sequence[LaunchExplanation]
-    """The launches whose sections and clocks are listed."""
-    anchors: Anchors
 
 
 class AccountsFigure(Figure):

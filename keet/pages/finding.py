@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from keet.analysis.parameters import Source
 from keet.analysis.time_model import WORTH
-from keet.catalog.precedents import precedents
-from keet.documents.finding_reference import CaseReferenceDocument, FindingReferenceDocument
+from keet.catalog.measured_cases import precedents
+from keet.documents.cases import CaseReferenceDocument, FindingReferenceDocument
 from keet.evidence import Sentence, constant
-from keet.explanation.precedents import measured_text
+from keet.explanation.finding_notes import measured_text
 from keet.findings import Family, findings
 from keet.formatting import capitalized, speedup_text
 from keet.pages.blocks import (

@@ -1,34 +1,315 @@
-"""Texts about hotspots: stall reasons of a row, what was counted, what is missing."""
+"""The page of `keet hotspots`: source lines or instructions ranked by cost, with their code."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from keet.analysis.code_names import Offset, line_text, noun, with_more
+from keet.analysis.code_names import (
+    Offset,
+    line_text,
+    noun,
+    offset_in_function,
+    sass_text,
+    with_more,
+)
+from keet.analysis.examined import Examined, first_wait, source_lines
 from keet.analysis.kernel.executed_code import PURPOSES
-from keet.analysis.source_lines import Hotspots, RowWait
+from keet.analysis.source_lines import Hotspots, RowWait, Spot
 from keet.catalog import stalls
-from keet.documents.hotspots import HotspotsLaunch, SpotDocument
-from keet.documents.hotspots_line import PurposeShare
+from keet.documents.hotspots import HotspotsLaunch, PointerDocument, PurposeShare, SpotDocument
+from keet.documents.shared_types import Skipped
 from keet.evidence import Sentence, constant, counted
+from keet.formatting import share_cell
+from keet.pages.blocks import (
+    LINE_BREAK,
+    Block,
+    Cell,
+    Column,
+    Gap,
+    Heading,
+    Notice,
+    Page,
+    Reader,
+    Span,
+    Table,
+    Text,
+    Words,
+    joined,
+)
 from keet.profile import Launch, Location
 from keet.profile.names import file_name
+from keet.units import format_number
 
 if TYPE_CHECKING:
     from keet.analysis.sass import MachineCode
 
-STALLS_SHOWN = 2
+_LAUNCHES_NAMED = 4
+_STALLS_SHOWN = 2
 _STALL_SHARE = 0.05
 """Smaller stall reasons are not printed."""
-_FEW = 100
+_FEW_SAMPLES = 100
 """With fewer samples, a share of one half is off by ten percentage points or more by chance."""
+_LEADING = 3
+"""Rows at the top: all that fits in no line is printed on further ones."""
+_WIDE = 100
+"""Columns from which on the second stall reason has its producer, rows have two purposes, and
+pointers the bytes from L2."""
+_TRAFFIC_WIDE = 160
+"""Columns from which on the numbers of `_TRAFFIC` are shown."""
+_TRAFFIC = {
+    "Warp inst": "executed",
+    "Glob. sectors": "sectors_global",
+    "excess sectors": "sectors_global_excess",
+    "Shared wavefr.": "wavefronts_shared",
+    "excess wavefr.": "wavefronts_shared_excess",
+}
+_BESIDE_CODE = 18
+"""Columns of a terminal that share and samples take."""
+_APART = "   "
+"""Between code and purpose."""
+_LEAST_CODE = 24
+"""Characters of code that are never cut."""
+_POINTERS = 3
+"""Pointers listed per launch; the JSON has all of them."""
+_POINTER_LINES = 3
 
 
-def launch_list(launches: Sequence[Launch | HotspotsLaunch]) -> Sentence:
-    names = ", ".join(f"#{launch.id} {launch.kernel}" for launch in launches[:4])
-    return with_more(names, len(launches) - 4)
+def hotspots_page(
+    found: Iterable[HotspotsLaunch], reader: Reader, top: int, *, page_at: int | None = None
+) -> Page:
+    """`page_at`: position of the first printed row, for a tool with pages."""
+    blocks: list[Block] = []
+    silent: dict[Skipped, list[HotspotsLaunch]] = {}
+    opaque: dict[Skipped, list[Launch]] = {}  # only launches: rows would need memory
+    reasons: dict[str, None] = {}
+    first = page_at or 0
+    rows = slice(first, first + (top if reader.rows is None else min(top, reader.rows)))
+    for each in found:
+        if not isinstance(each, Examined):
+            silent.setdefault(each.skipped[0], []).append(each)
+            continue
+        if missing := each.opaque:
+            opaque.setdefault(missing, []).append(each.launch)
+        blocks += [Gap()] if blocks else []
+        blocks += _launch(each, reader, rows, is_page=page_at is not None)
+        shown = (stall_reasons(spot)[:_STALLS_SHOWN] for spot in each.rows[rows])
+        reasons.update(dict.fromkeys(reason for own in shown for reason in own))
+    if reasons:
+        blocks.append(Gap())
+    for reason in reasons:
+        stall = stalls()[reason]
+        words = (Span(stall.label, "strong"), f": waits for {stall.waits_for}")
+        blocks.append(Text(words, "muted"))
+    for absent, launches in silent.items():
+        text = Sentence("{of}: {why}", of=_launch_list(launches), why=absent.reason)
+        blocks += [Notice(text), Text(absent.remedy)]
+    return Page([*blocks, *opaque_notes(opaque)], "Hotspots")
+
+
+def opaque_notes(opaque: Mapping[Skipped, Sequence[Launch]]) -> Iterator[Block]:
+    """Why the machine code of some launches was not analysed."""
+    for absent, launches in opaque.items():
+        text = Sentence(
+            "Machine code not analysed ({of}): {why}; {remedy}",
+            of=_launch_list(launches),
+            why=absent.reason,
+            remedy=absent.remedy,
+        )
+        yield Text(text, "muted")
+
+
+def _launch_list(launches: Sequence[Launch | HotspotsLaunch]) -> Sentence:
+    names = ", ".join(f"#{launch.id} {launch.kernel}" for launch in launches[:_LAUNCHES_NAMED])
+    return with_more(names, len(launches) - _LAUNCHES_NAMED)
+
+
+def _launch(found: Examined, reader: Reader, rows: slice, *, is_page: bool) -> Iterator[Block]:
+    summary = Sentence(": {summary}", summary=hotspots_summary(found))
+    words = (Span(f"#{found.id} ", "muted"), Span(found.kernel, "name"), Span(summary, "muted"))
+    yield Heading(words, 2, "")
+    if found.partial:
+        yield Notice(Sentence("; ").join([found.partial.text, found.partial.remedy]))
+    if few := few_samples_text(found):
+        yield Notice(few)
+    if found.instruction_mix is not None:
+        head = Span("What the executed instructions are for: ", "muted")
+        yield Text((head, mix_text(found.instruction_mix)))
+    yield _table(found, found.rows[rows], reader)
+    if not is_page:
+        yield from _left_out(found, len(found.rows[rows]), reader)
+    yield from _pointers(found)
+    notes = hotspots_notes(found.launch, found, source_lines(found.launch), for_tool=is_page)
+    yield from (Text(note, "muted") for note in notes)
+
+
+def _table(found: Examined, spots: Sequence[Spot], reader: Reader) -> Table:
+    of_lines, is_sampled = found.by == "line", found.ranked_by == "samples"
+    heading = "Line" if of_lines else "Offset and line"
+    heading += ": what its samples wait for (%)" if is_sampled else ""
+    below = ["code" if of_lines else "instruction"]
+    below += ["purpose"] * any(spot.purposes for spot in spots)
+    traffic = {
+        name: field for name, field in _TRAFFIC.items() if any(getattr(s, field) for s in spots)
+    }
+    columns = [
+        Column("Share", is_number=True),
+        Column("Samples" if is_sampled else "Count", is_number=True),
+        Column(f"{heading}; below: {', '.join(below)}"),
+        *(Column(name, is_number=True, wide=_TRAFFIC_WIDE) for name in traffic),
+    ]
+    rows: list[list[Words | Cell]] = [
+        [
+            "-" if spot.share is None else share_cell(spot.share),
+            _count(spot.samples if is_sampled else spot.executed),
+            _spot_cell(spot, found, reader, is_leading=number < _LEADING),
+            *(_count(getattr(spot, field)) for field in traffic.values()),
+        ]
+        for number, spot in enumerate(spots)
+    ]
+    return Table(columns, rows, name=f"Hotspots of launch {found.id}")
+
+
+def _spot_cell(spot: Spot, found: Examined, reader: Reader, *, is_leading: bool) -> Cell:
+    """Place and stall reasons; below: code, purpose and excess traffic."""
+    is_wide = reader.width >= _WIDE
+    text = spot.source
+    if spot.address is not None:
+        from keet.analysis.sass.instructions.instruction import parse
+
+        text = sass_text(parse(spot.address, spot.sass or ""), found.launch.function_starts)
+    code = " ".join((text or "").split())
+    purposes: str = purposes_text(spot.purposes, 2 if is_wide or is_leading else 1)
+    if spot.address is not None and spot.purposes:
+        purposes = spot.purposes[0].purpose  # the only one of a single instruction
+    room = max(_LEAST_CODE, reader.width - _BESIDE_CODE)
+    for_code = room if is_leading or not purposes else room - len(purposes) - len(_APART)
+    for_code = max(_LEAST_CODE, for_code)
+    if len(code) > for_code:
+        code = f"{code[: for_code - 1]}…"
+    below: list[Words] = []
+    left = room
+    for words in (Span(code, "code strong"), Span(purposes), Span(_excess(spot), "warn")):
+        if words.text and below:
+            fits = len(_APART) + len(words.text) <= left
+            below.append(_APART if fits else LINE_BREAK)
+            left = left - len(_APART) if fits else room
+        left -= len(words.text)
+        below += [words] if words.text else []
+    waiting = _waiting(spot, found, producers=_STALLS_SHOWN if is_wide else 1)
+    return Cell(joined((Span(_place(spot, found.launch), "place"), waiting), "  "), below)
+
+
+def _place(spot: Spot, launch: Launch) -> str:
+    """`tour.cu:21`; for an instruction, after its offset in the function, as cuobjdump prints
+    it."""
+    line = line_text(spot.location)
+    if spot.address is None:
+        return line
+    offset = offset_in_function(launch)(spot.address)
+    return f"{offset} {line}" if spot.location else offset
+
+
+def _waiting(spot: Spot, found: Examined, producers: int) -> Sentence:
+    """The largest stall reasons; the first ones with what they wait for."""
+    texts = stall_texts(spot)
+    if code := found.code:
+        offset = None if spot.address is None else offset_in_function(found.launch)
+        waits = [first_wait(spot.waits, reason) for reason in stall_reasons(spot)[: len(texts)]]
+        texts[:producers] = [
+            Sentence(
+                "{text}{awaited}", text=text, awaited=waits_for(code, wait, spot.location, offset)
+            )
+            for text, wait in zip(texts[:producers], waits)
+        ]
+    return Sentence(", ").join(texts)
+
+
+def _excess(spot: Spot) -> Sentence:
+    """The cost of uncoalesced accesses and bank conflicts; empty if there is none."""
+    amounts = {
+        "global sectors": (spot.sectors_global_excess, spot.sectors_global),
+        "shared wavefronts": (spot.wavefronts_shared_excess, spot.wavefronts_shared),
+    }
+    return Sentence("; ").join(
+        Sentence(
+            "{share:.0f} of {all:,d} {what} in excess",
+            share=constant(100 * (excess / every), "%", f"{what} in excess"),
+            all=constant(every, "", what),
+            what=what,
+        )
+        for what, (excess, every) in amounts.items()
+        if excess and every
+    )
+
+
+def _count(value: int | None) -> str:
+    return "-" if value is None else format_number(value)
+
+
+def _left_out(found: Hotspots, shown: int, reader: Reader) -> Iterator[Block]:
+    every = len(found.rows)
+    if every <= shown:
+        return
+    fits = reader.rows is None or every <= reader.rows
+    share = sum(spot.share or 0.0 for spot in found.rows[shown:])
+    text = Sentence(
+        "{more} ({rest:cell} of {whole}): {option}",
+        more=counted(every - shown, "more line" if found.by == "line" else "more instruction"),
+        rest=found.number("share of the rest", 100 * share, "%"),
+        whole="samples" if found.ranked_by == "samples" else "executed instructions",
+        option=f"--top {every}" if fits else "--format csv",
+    )
+    yield Text(text, "muted")
+
+
+def _pointers(found: HotspotsLaunch) -> Iterator[Block]:
+    """One row per pointer that is read, most requested bytes first; none if none is read."""
+    if not found.reuse:
+        return
+    shown = found.reuse[:_POINTERS]
+    has_l2 = any(row.l2_basis == "measured" for row in shown)
+    columns = [
+        Column("Bytes read per pointer", is_unbroken=True, overflow="ellipsis", most=24),
+        Column("requested", is_number=True),
+        Column("distinct"),
+        Column("times read", is_number=True),
+        *([Column("from L2", is_number=True, wide=_WIDE)] if has_l2 else []),
+        Column("at", look="place", is_unbroken=True, overflow="ellipsis"),
+    ]
+    rows = [_pointer_row(row, has_l2=has_l2) for row in shown]
+    yield from (Gap(), Table(columns, rows, name="Bytes read per pointer", is_ruled=False))
+    if left := len(found.reuse) - len(shown):
+        text = Sentence("{pointers}: --format json", pointers=counted(left, "more pointer"))
+        yield Text(text, "muted")
+
+
+def _pointer_row(row: PointerDocument, *, has_l2: bool) -> list[Words]:
+    distinct = row.distinct_bytes_at_most
+    l2_bytes = size_text(row.l2_bytes) if row.l2_basis == "measured" else "-"
+    return [
+        row.pointer,
+        size_text(row.requested_bytes),
+        distinct_bytes_text(distinct, row.basis, row.why_unknown or ""),
+        times_read_text(row.requested_bytes, distinct) or "-",
+        *([l2_bytes] if has_l2 else []),
+        lines_text(row.lines),
+    ]
+
+
+def lines_text(lines: Sequence[Location]) -> str:
+    """`slow.cu:19, 27, other.cuh:5`: each file is named once."""
+    parts: list[str] = []
+    before = None
+    for line in lines[:_POINTER_LINES]:
+        name = file_name(line.file)
+        parts.append(str(line.line) if name == before else f"{name}:{line.line}")
+        before = name
+    return ", ".join(parts) + (", …" if len(lines) > _POINTER_LINES else "")
+
+
+# --- words that other pages and HTML's listing of the source share
 
 
 def hotspots_summary(found: Hotspots) -> Sentence:
@@ -44,23 +325,9 @@ def hotspots_summary(found: Hotspots) -> Sentence:
     )
 
 
-def columns_text(found: Hotspots, *, has_stalls: bool, has_code: bool, has_purposes: bool) -> str:
-    """Names the columns of rows that are not a table."""
-    of_lines = found.by == "line"
-    is_sampled = found.ranked_by == "samples"
-    counted = "samples, samples" if is_sampled else "executed instructions, executed instructions"
-    whose = "the line's" if of_lines else "its"
-    reasons = f", stall reasons (% of {whose} samples)" if has_stalls else ""
-    text = f"Columns: share of {counted}, {'line' if of_lines else 'offset and line'}{reasons}."
-    purpose = "what its instructions are for (% of executed)" if of_lines else "what it is for"
-    code = "its code" if of_lines else "the instruction"
-    below = [code] * has_code + [purpose] * has_purposes
-    return f"{text} Below: {' and '.join(below)}." if below else text
-
-
 def few_samples_text(found: Hotspots) -> Sentence:
     """Empty if there are enough samples."""
-    if found.ranked_by != "samples" or found.total >= _FEW:
+    if found.ranked_by != "samples" or found.total >= _FEW_SAMPLES:
         return Sentence()
     samples = counted(found.number("all samples", found.total), "sample")
     return Sentence("Only {samples}: shares are rough.", samples=samples)
@@ -125,7 +392,7 @@ def stall_texts(spot: SpotDocument) -> list[Sentence]:
             label=stalls()[reason].label,
             share=constant(100 * spot.stall_shares()[reason], "%", f"samples with {reason}"),
         )
-        for reason in stall_reasons(spot)[:STALLS_SHOWN]
+        for reason in stall_reasons(spot)[:_STALLS_SHOWN]
     ]
 
 

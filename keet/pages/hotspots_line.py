@@ -1,26 +1,63 @@
-"""Sentences about the instructions of one source line: accesses, loops, possible changes."""
+"""The page of `keet hotspots --line FILE:LINE`: all that is known about one source line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keet.analysis.code_names import FormWords, Offset, line_text
-from keet.analysis.examined import why_unbounded
-from keet.analysis.line_facts import LineFacts, LineLoop, known_stride
+from keet.analysis.code_names import (
+    FormWords,
+    Offset,
+    line_text,
+    noun,
+    sass_text,
+    with_more,
+)
+from keet.analysis.examined import Examined, why_unbounded
+from keet.analysis.line_facts import (
+    LineFacts,
+    LineLoop,
+    LineWait,
+    known_stride,
+    samples_at,
+)
 from keet.analysis.sass import MachineCode
 from keet.analysis.sass.analyses.loop_chains import LoopChains
 from keet.analysis.sass.analyses.reuse import LOADED, SEVERAL, Access, at_most
 from keet.analysis.sass.polynomials.polynomial import Polynomial
-from keet.documents.hotspots_line import (
+from keet.analysis.source_lines import Hotspots
+from keet.catalog import stalls
+from keet.documents.hotspots import (
     AtomicDocument,
+    HotspotsLaunch,
     InvariantDocument,
     LineDocument,
     MergeDocument,
     RoutineDocument,
 )
+from keet.documents.shared_types import Skipped
 from keet.evidence import Sentence, constant, counted
-from keet.pages.hotspots import distinct_text, size_text
+from keet.pages import blocks
+from keet.pages.blocks import (
+    Block,
+    Cell,
+    Code,
+    Column,
+    Gap,
+    Heading,
+    Items,
+    Notice,
+    Page,
+    Span,
+    Table,
+    Text,
+    Words,
+)
+from keet.pages.hotspots import distinct_text, opaque_notes, purposes_text, size_text, waiting_for
+from keet.profile import Absent, Launch, Location
 
+_AWAITED = 5
+"""Number of waiting lines that are listed."""
+_LAUNCHES_NAMED = 6
 _ACCESSES = 12
 _CONSTANTS = 4
 _POSITIONS = 8
@@ -29,6 +66,175 @@ _POSITIONS = 8
 
 Item = tuple[str, str]
 """A label and a text."""
+
+
+def line_page(
+    launches: Sequence[HotspotsLaunch],
+    place: Location,
+    others: str = "",
+    instructions: slice = slice(None),
+) -> Page:
+    """`others`: what `other_launches` says. `instructions`: those that are listed."""
+    shown: list[Block] = []
+    opaque: dict[Skipped, list[Launch]] = {}
+    for each in launches:
+        shown += [Gap()] if shown else []
+        shown += _launch(each, place, instructions)
+        if isinstance(each, Examined) and (missing := each.opaque):
+            opaque.setdefault(missing, []).append(each.launch)
+    if others:
+        shown += [Gap(), Text(others, "muted")]
+    return Page([*shown, *opaque_notes(opaque)], line_text(place))
+
+
+def other_launches(rest: Sequence[tuple[Launch, Hotspots | Absent]], how: str) -> Sentence:
+    """Launches that have the same line, and how to see them; empty without one."""
+    if not rest:
+        return Sentence()
+    names = [
+        Sentence(
+            "{launch} ({samples:,d})",
+            launch=f"#{launch.id} {launch.kernel}",
+            samples=constant(samples_at(spots), "", "samples on the line"),
+        )
+        for launch, spots in rest[:_LAUNCHES_NAMED]
+    ]
+    return Sentence(
+        "Also in other launches (samples on the line): {names}; {how}",
+        names=with_more(Sentence(", ").join(names), len(rest) - _LAUNCHES_NAMED),
+        how=how,
+    )
+
+
+def _launch(found: HotspotsLaunch, place: Location, listed: slice) -> Iterator[Block]:
+    words = (Span(f"#{found.id} ", "muted"), Span(found.kernel, "name"), " ")
+    yield Heading((words, Span(line_text(place), "place")), 2, "")
+    if not isinstance(found, Examined):
+        why = found.skipped[0]
+        yield Notice(f"{why.reason}; {why.remedy}")
+        return
+    if found.rows and (text := found.rows[0].source):
+        yield Code([" ".join(text.split())], "cuda", has_bar=False, indent=2)
+    facts, code = found.line, found.code
+    if not isinstance(facts, LineFacts) or code is None:
+        yield from map(Text, _summary(found, None))
+        return
+    yield from map(Text, (*_summary(found, facts), *_awaited(facts, found)))
+    yield from (Gap(), _instructions(code, facts, listed, found.launch.function_starts))
+    for heading, _, items in line_items(code, facts):
+        yield from (Gap(), Heading(heading, 3))
+        yield Items(
+            [
+                blocks.Item(line, Span("" if number else label, "label"))
+                for label, text in items
+                for number, line in enumerate(text.split("\n"))
+            ],
+            mark="",
+            indent=2,
+        )
+
+
+def _summary(found: Hotspots, facts: LineFacts | None) -> list[Sentence]:
+    if not found.rows:
+        return [Sentence("No warp executed this line.")]
+    samples = sum(spot.samples or 0 for spot in found.rows)
+    executed = sum(spot.executed or 0 for spot in found.rows)
+    first = Sentence("The report has no warp samples.")
+    if found.ranked_by == "samples":
+        share = found.number("share of the line", 100 * (samples / found.total), "%")
+        first = Sentence(
+            "{samples:,d} of {total:,d} samples ({share:cell})",
+            samples=found.number("samples of the line", samples),
+            total=found.number("all samples", found.total),
+            share=share,
+        )
+    if len(found.rows) == 1 and (waiting := waiting_for(found.rows[0])):
+        first = Sentence("{first}; waiting: {waiting}", first=first, waiting=waiting)
+    second = Sentence(
+        "{executed:,d} executed warp instructions",
+        executed=found.number("executed warp instructions of the line", executed),
+    )
+    if facts is not None:
+        second = Sentence(
+            "{executed} ({share:cell} of all)",
+            executed=second,
+            share=constant(100 * facts.executed_share, "%", "share of the instructions"),
+        )
+        if mix := purposes_text(facts.purposes, 4):
+            second = Sentence("{executed}: {mix}", executed=second, mix=mix)
+    return [first, second]
+
+
+def _awaited(facts: LineFacts, found: Hotspots) -> list[Sentence]:
+    if not facts.waited_for_by:
+        return []
+    listed = [
+        Sentence(
+            "{line} {samples:,d} ({reason})",
+            line=line_text(each.location),
+            samples=constant(each.samples, "", "samples"),
+            reason=stalls()[each.reason].label,
+        )
+        for each in facts.waited_for_by[:_AWAITED]
+    ]
+    total = sum(each.samples for each in facts.waited_for_by)
+    share = constant(100 * (total / found.total), "%", "share of the samples")
+    text = Sentence(
+        "{samples}{share} at other lines {wait} for this line: {listed}{more}",
+        samples=counted(found.number("samples that wait for the line", total), "sample"),
+        share=Sentence(" ({share:cell})", share=share) if found.ranked_by == "samples" else "",
+        wait="waits" if total == 1 else "wait",
+        listed=Sentence(", ").join(listed),
+        more=", …" if len(facts.waited_for_by) > _AWAITED else "",
+    )
+    return [text]
+
+
+def _instructions(
+    code: MachineCode, facts: LineFacts, listed: slice, starts: Sequence[int]
+) -> Table:
+    columns = [
+        Column("offset", look="place", is_unbroken=True),
+        Column("purpose", is_unbroken=True),
+        Column("executed", is_number=True),
+        Column("samples", is_number=True),
+        Column("instruction, and what its samples wait for"),
+    ]
+    rows: list[list[Words | Cell]] = [
+        [
+            each.offset,
+            each.purpose,
+            f"{each.executed:,}",
+            f"{each.samples:,}" if each.samples else "",
+            Cell(
+                Span(sass_text(code.program.code[each.position], starts), "code strong"),
+                _wait_text(code, facts, each.waits[0]) if each.waits else "",
+            ),
+        ]
+        for each in facts.instructions[listed]
+    ]
+    return Table(columns, rows, name="Instructions of the line", is_ruled=False)
+
+
+def _wait_text(code: MachineCode, facts: LineFacts, wait: LineWait) -> Sentence:
+    """For example `Long Scoreboard 92 for the load at 0x0ab0 (slow.cu:19)`."""
+    text = Sentence(
+        "{label} {samples:,d}",
+        label=stalls()[wait.reason].label,
+        samples=constant(wait.samples, "", "samples"),
+    )
+    if wait.producer_address is None:
+        return text
+    held = "registers of " if wait.link == "register reuse" else ""
+    is_other = wait.producer not in (None, (facts.file, facts.line))
+    named = f" ({line_text(wait.producer)})" if is_other else ""
+    what = noun(code.program.code[wait.producers[0]])
+    producer = f"{held}the {what} at {facts.offset(wait.producer_address)}{named}"
+    awaited = with_more(producer, len(wait.producers) - 1)
+    return Sentence("{text} for {awaited}", text=text, awaited=awaited)
+
+
+# --- what HTML says about a line, too
 
 
 def line_items(code: MachineCode, facts: LineFacts) -> list[tuple[str, str, Sequence[Item]]]:

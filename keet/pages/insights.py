@@ -18,6 +18,7 @@ from keet.documents.insights import (
     OutliersDocument,
     SweepDocument,
 )
+from keet.documents.model_explanation import Authorship, UsageDocument
 from keet.formatting import count_noun, percent_cell, percent_text, speedup_text
 from keet.pages.blocks import (
     Block,
@@ -39,6 +40,7 @@ from keet.pages.blocks import (
     Text,
     Words,
 )
+from keet.pages.model_words import usage_text
 from keet.safe_text import one_line
 from keet.units import Quantity
 
@@ -74,6 +76,7 @@ _HISTORY = 60
 _WIDE = 110
 _ONLY_HTML = 1_000
 """Columns of a terminal: none is as wide, and Markdown is not."""
+_MARKS = {"best": "● ", "as good": "○ "}
 _LEVELS = "▁▂▃▄▅▆▇█"
 
 
@@ -95,22 +98,19 @@ class ReportsFigure(Figure):
     reports: Sequence[tuple[str, str, Sequence[str]]]
 
 
-def insights_page(document: InsightsDocument, reader: Reader, usage: Words = "") -> Page:
-    """`usage`: what asking a model took."""
+def insights_page(document: InsightsDocument, reader: Reader) -> Page:
     first = document.insights[0].title if document.insights else summary_line(document)
     kinds = [kind for kind in _KINDS if any(each.kind == kind for each in document.insights)]
     links = [(f"kind-{kind}", _KINDS[kind].split()[0].rstrip(":")) for kind in kinds]
     return Page(
-        [*_blocks(document, kinds, reader, usage)],
+        [*_blocks(document, kinds, reader)],
         f"{one_line(first)} - keet insights",
         document.store,
         [*links, *([("reports", "Reports")] if kinds else [])],
     )
 
 
-def _blocks(
-    document: InsightsDocument, kinds: Sequence[str], reader: Reader, usage: Words
-) -> Iterator[Block]:
+def _blocks(document: InsightsDocument, kinds: Sequence[str], reader: Reader) -> Iterator[Block]:
     insights, reports = document.insights, CitedReports(document.insights)
     yield Heading(TITLE)
     yield Text(summary_line(document), "muted")
@@ -144,8 +144,10 @@ def _blocks(
     if numbers := document.grounding.numbers:
         what = f"All {numbers:,} numbers in keet's texts are printed from the evidence on this page"
         yield Foot(f"{what}.", only=("html",))
-    if usage:
-        yield Foot(usage)
+    if usage := document.usage:  # None if no model was asked
+        model = document.author.removeprefix("model:")
+        took = UsageDocument(**usage.to_dict())
+        yield Foot(usage_text(Authorship(model, took, document.problem, None)))
     made = f"Made by keet {document.producer.version}. This page is one file and loads nothing."
     yield Foot(made, only=("html",))
 
@@ -223,7 +225,6 @@ def _points(sweep: SweepDocument, reports: CitedReports, reader: Reader) -> Tabl
     if sweep.work_unit:
         times.append(Column(f"per {sweep.work_unit}", is_number=True, bar=bar))
     columns = [
-        Column(""),
         Column(sweep.knob, is_number=not is_text, look="label"),
         *times,
         *(Column(unit, is_number=True) for unit in units),
@@ -232,14 +233,14 @@ def _points(sweep: SweepDocument, reports: CitedReports, reader: Reader) -> Tabl
     ]
     rows: list[list[Words | Cell]] = []
     for i, point in enumerate(sweep.points):
-        mark = mark_of(sweep, i)
+        name = mark_of(sweep, i)
+        mark = Span(_MARKS.get(name, "  " if is_text else ""), "good", tip=name)
         costs = [point.time_us, *([compared(point)] if sweep.work_unit else [])]
         shares = [point.units.get(unit) for unit in units]
         several = Span(f" (median of {point.files:,} files)", "muted") if point.files > 1 else ""
         rows.append(
             [
-                Span({"best": "●", "as good": "○"}.get(mark, ""), tip=mark),
-                Cell(point.shown, value=point.value),
+                Cell((mark, point.shown), value=point.value),
                 *(Cell(time_text(cost), value=cost, share=cost / longest) for cost in costs),
                 *("–" if s is None else Cell(percent_text(s), value=s) for s in shares),
                 point.limiter or "not known",

@@ -17,13 +17,17 @@ from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
 from keet.explanation.account_rows import MOST_ROWS, account_rows, leading_text, time_text
 from keet.explanation.busy_units import distinct_units
-from keet.explanation.certainty import why_only_possible
 from keet.explanation.explain_document import BY_MODEL
 from keet.explanation.explanation_types import LaunchExplanation
+from keet.explanation.finding_notes import (
+    nearest_case,
+    nearest_text,
+    precedents_text,
+    why_only_possible,
+)
 from keet.explanation.gain_texts import forecast_evidence, forecast_text, range_text
 from keet.explanation.launch_figures import figures_text
 from keet.explanation.ncu_rules import precedes_findings
-from keet.explanation.precedents import nearest_case, nearest_text, precedents_text
 from keet.explanation.program import ProgramExplanation
 from keet.formatting import count_noun, shape_parts, share_text
 from keet.pages.anchors import Anchors
@@ -45,13 +49,12 @@ from keet.pages.blocks import (
     joined,
     plain,
 )
+from keet.pages.capture import facts_blocks, rules_blocks
 from keet.pages.device import workload_noun
 from keet.pages.figures import (
     AccountFigure,
     AccountTree,
     EvidenceFigure,
-    FactsFigure,
-    RulesFigure,
 )
 from keet.pages.program import finding_text, members_blocks, replay_blocks, stands_for_text
 from keet.pages.source_text import around, indentation, language, runs, source_lines
@@ -169,12 +172,12 @@ def launch_section(
             ],
             "findings",
         ),
-        Part([*rest_blocks(each, has_opinion=False), FactsFigure(each.launch)]),
+        Part([*rest_blocks(each, has_opinion=False), *facts_blocks(each.launch)]),
     ]
     if each.verdict.not_judged:
         del columns[0]
     yield Part(columns, "columns", tag="div")
-    yield from (AccountTree(each), RulesFigure(each, shown.anchors))
+    yield from (AccountTree(each), *rules_blocks(each, shown.anchors))
     yield from members_blocks(each, shown.program)
     yield from source
 

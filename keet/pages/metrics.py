@@ -8,7 +8,7 @@ from itertools import groupby, islice
 from typing import NamedTuple
 
 from keet.catalog import sections
-from keet.documents.metrics import MetricDocument, MetricsLaunch
+from keet.documents.show import MetricDocument, MetricsLaunch
 from keet.evidence import Sentence, constant, counted
 from keet.pages.blocks import (
     Block,

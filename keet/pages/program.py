@@ -33,12 +33,11 @@ from keet.pages.blocks import (
     joined,
 )
 from keet.profile import Workload
-from keet.profile.time_order import longest_first
+from keet.profile.launch_sequences import longest_first
 from keet.safe_text import one_line, shortened
 
 if TYPE_CHECKING:
-    from keet.explanation.launch_in_run import ReplayDiffers
-    from keet.explanation.whole_run import KernelRow, WholeRun
+    from keet.explanation.whole_run import KernelRow, ReplayDiffers, WholeRun
 
 ROWS = 8
 """Kernels in a table at most."""

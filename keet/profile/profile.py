@@ -1,24 +1,28 @@
-"""`Profile`: the content of one report. Every reader returns one, everything else works on it."""
+"""`Profile`: the content of one report. Every reader returns one, everything else works on it.
+
+`select_launches` chooses launches by number and by kernel name (`--launch`, `--kernel`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, overload
 
-from keet.errors import KeetError
+from keet.catalog import metrics
+from keet.errors import KeetError, UsageError
 from keet.formatting import count_noun
 from keet.masking import masked
-from keet.profile.checked_text import Sha256, UtcTime
+from keet.optional_packages import require
 from keet.profile.launch import MOST_CODES, Device, Launch
-from keet.profile.repeated_launches import by_kernel_and_shape, representative
-from keet.profile.run_table import RunPositions, RunTable
+from keet.profile.launch_sequences import by_kernel_and_shape, representative
+from keet.profile.run_table import RunPositions, RunTable, Sha256, UtcTime
 
 if TYPE_CHECKING:
     import pandas as pd
-
 
 ReportFormat = Literal["ncu-rep", "ncu-repz", "ncu-csv", "ncu-text"]
 
@@ -175,7 +179,74 @@ class Profile:
             self.code_loader([launch.id for launch in launches])
 
     def to_pandas(self, metric_ids: Iterable[str] | None = None) -> pd.DataFrame:
-        """One row per launch, one column per metric; see `keet.profile.frames`."""
-        from keet.profile.frames import launches_frame
+        """One row per launch, one column per metric by catalog id; by default the key metrics.
 
-        return launches_frame(self.launches, metric_ids)
+        Values that a launch does not have are missing (NaN or None), never zero.
+        `frame.attrs["units"]` has the unit of each column. Raises NotAvailable without pandas.
+        """
+        pandas = require("pandas", "batch")
+        wanted = list(metric_ids or (spec.id for spec in metrics().values() if spec.key))
+        rows = []
+        units: dict[str, str] = {}
+        for launch in self.launches:
+            row: dict[str, object] = {"id": launch.id, "kernel": launch.kernel}
+            for metric_id in wanted:
+                metric = launch.find(metric_id)
+                row[metric_id] = metric.value if metric else None
+                if metric:
+                    units[metric_id] = metric.unit
+            rows.append(row)
+        columns = ["id", "kernel", *wanted]
+        frame: pd.DataFrame = pandas.DataFrame(rows, columns=columns).set_index("id")
+        frame.attrs["units"] = units
+        return frame
+
+
+def select_launches(
+    profile: Profile,
+    numbers: Collection[int] | None,
+    kernel: re.Pattern[str] | None,
+    *,
+    names: tuple[str, str] = ("launch", "kernel"),
+) -> tuple[Launch, ...]:
+    """The launches that match both filters, in the order of the report. A filter that is None
+    matches all. Raises if a number is not in the report, or if nothing matches.
+
+    `names`: the names of the two filters in messages.
+    """
+    see = f"see: keet show {profile.provenance.file}"
+    search = kernel.search if kernel else None
+    chosen = launches_with(profile, numbers, search, name=names[0], see=f"; {see}")
+    if not chosen and kernel is None:
+        raise UsageError(f"no {names[0]} was named; leave the choice out to take all of them")
+    if not chosen and kernel is not None:
+        raise UsageError(f"{names[1]} {kernel.pattern!r} matches no launch; {see}")
+    return chosen
+
+
+def launches_with(
+    profile: Profile,
+    numbers: Collection[int] | None,
+    matches: Callable[[str], object] | None,
+    *,
+    name: str = "launch",
+    see: str = "",
+) -> tuple[Launch, ...]:
+    """The launches with these numbers of which a form of the kernel name matches; may be empty.
+    Raises if a number is not in the report; `see` is the end of that message."""
+    count = len(profile.launches)
+    if beyond := [number for number in sorted(numbers or ()) if not 0 <= number < count]:
+        has = f"launches 0 to {count - 1}" if count != 1 else "one launch, number 0"
+        raise UsageError(f"{name} {beyond[0]}: the report has {has}{see}")
+    wanted = None if numbers is None else frozenset(numbers)
+    return tuple(
+        launch
+        for launch in profile.launches
+        if (wanted is None or launch.id in wanted)
+        and (matches is None or any(map(matches, _forms(launch))))
+    )
+
+
+def _forms(launch: Launch) -> tuple[str, ...]:
+    name = launch.name
+    return name.short, name.full, name.function, name.mangled

@@ -8,11 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-from keet.profile.checked_text import UtcTime
 from keet.profile.launch import Dim3
 from keet.profile.names import short_name
+
+
+def _is_utc_time(text: str) -> bool:
+    from datetime import UTC, datetime
+
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return moment.tzinfo == UTC and moment.isoformat()[:19] == text[:19]
+
+
+def _is_sha256(text: str) -> bool:
+    return len(text) == 64 and not text.strip("0123456789abcdef")
+
+
+UtcTime = Annotated[str, _is_utc_time, "a time in UTC like 2026-11-15T08:50:00+00:00"]
+"""Such times can be compared with each other."""
+Sha256 = Annotated[str, _is_sha256, "a SHA-256 (64 hexadecimal digits)"]
+
 
 Recorder = Literal["cupti", "nsys", "ncu", "file"]
 """What measured the times: CUPTI or Nsight Systems in a plain run, ncu one launch at a time without

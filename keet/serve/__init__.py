@@ -1,7 +1,8 @@
-"""The MCP server of `keet mcp`: one module per tool, named after it.
+"""The MCP server of `keet mcp`.
 
 A tool uses the functions of the command of the same name, so that the numbers are the same. It
 reads reports inside the given folders (`allowed_folders`), each once (`report_cache`), and returns
-a typed result and a short text, both of limited size (`size_limits`). `tools` lists the tools,
-`server` has the protocol. Only this package imports `mcp`; it never writes files or runs programs.
+a typed result and a short text, both of limited size (`calls`). The tools are in `list_reports`,
+`explain`, `lookups` and `checks`; `tools` lists them, `server` has the protocol. Only
+this package imports `mcp`; it never writes files or runs programs.
 """

@@ -1,4 +1,4 @@
-"""The tool `explain`: what limits the launches of a report."""
+"""The tools `explain` and `context`: what limits kernels; `context` within a number of tokens."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 from keet.documents.document import numbers_in
 from keet.documents.explain import ExplainLaunch, GroundingDocument
 from keet.documents.shared_types import DeviceDocument
+from keet.errors import one_line
 from keet.evidence import Sentence, constant
 from keet.explanation.explain_document import launch_document
-from keet.serve.arguments import ExplainArguments
-from keet.serve.name_patterns import selected_launches
+from keet.serve.arguments import ContextArguments, ExplainArguments
+from keet.serve.calls import MAX_TEXT, ToolCall, ToolReply, page_fields, page_of, with_text
+from keet.serve.name_patterns import longest_in, selected_launches
 from keet.serve.report_cache import ReportCache
 from keet.serve.results import (
     CodeLine,
+    ContextToolResult,
     ExplainedLaunchEntry,
     ExplainToolResult,
     NotChecked,
@@ -23,13 +26,11 @@ from keet.serve.results import (
     ProgramSummary,
     TimeRow,
 )
-from keet.serve.size_limits import MAX_TEXT, page_of
-from keet.serve.tool_call import ToolCall
-from keet.serve.tool_reply import ToolReply, page_fields, with_text
 
 if TYPE_CHECKING:
     from keet.explanation.explanation_types import Explanation, LaunchExplanation
     from keet.explanation.program import ProgramExplanation
+
 
 _PER_PAGE = 20
 """Launches."""
@@ -173,3 +174,29 @@ def _remarks(whole: dict[str, Any]) -> Iterator[str]:
     for part in (whole.get("in_run"), whole.get("replay")):
         if part and part.get("text"):
             yield part["text"]
+
+
+_CAUSES = 5
+"""Findings that `keet context` has room for."""
+
+
+def context(cache: ReportCache, asked: ContextArguments, call: ToolCall) -> ToolReply:
+    from keet.explanation.capture_hints import caution_about
+    from keet.pages.context import context_text
+
+    with cache.reading(asked.report, call, source=asked.source) as report:
+        launches = selected_launches(report.profile, asked.launch, asked.kernel)
+        launch = longest_in(report.profile, launches)
+        explanation = report.explained([launch], _CAUSES, call)
+        text = context_text(explanation, asked.max_tokens, of=len(launches))
+        command = explanation.capture_hints.command
+        caution = caution_about(command) if one_line(command or "") in text else None
+        result = ContextToolResult(
+            report=report.name,
+            launch=launch.id,
+            kernel=launch.kernel,
+            chosen_from=len(launches),
+            context=text,
+            notes=[caution] if caution else [],
+        )
+        return ToolReply(result, text)

@@ -19,15 +19,13 @@ from keet.explanation.capture_hints import caution_about
 from keet.formatting import shapes_text
 from keet.ingest.input.files import printable_path
 from keet.profile import Launch, Profile
-from keet.profile.time_order import longest_first
+from keet.profile.launch_sequences import longest_first
 from keet.serve.allowed_folders import AllowedFolders, quoted
 from keet.serve.arguments import ListReportsArguments
+from keet.serve.calls import ToolCall, ToolReply, page_fields, page_of, with_text
 from keet.serve.name_patterns import about_regexes, matcher, selected_launches
 from keet.serve.report_cache import OpenReport, ReportCache
 from keet.serve.results import ListReportsToolResult, ReportSummary
-from keet.serve.size_limits import page_of
-from keet.serve.tool_call import ToolCall
-from keet.serve.tool_reply import ToolReply, page_fields, with_text
 
 _MOST_FILES = 200_000
 """Files that are examined at most."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from keet.errors import UsageError
 from keet.profile import Launch, Profile
-from keet.profile.selection import launches_with
-from keet.profile.time_order import longest
+from keet.profile.launch_sequences import longest
+from keet.profile.profile import launches_with
 from keet.serve.allowed_folders import quoted
 
 _OF_REGEXES = frozenset("^$[]()+?\\{}")

@@ -16,7 +16,7 @@ from keet.ingest import read_profile
 from keet.ingest.run_table import table_path
 from keet.profile import Launch, Profile
 from keet.serve.allowed_folders import AllowedFolders, quoted
-from keet.serve.tool_call import ToolCall
+from keet.serve.calls import ToolCall
 
 if TYPE_CHECKING:
     from keet.explanation.explanation_types import Explanation
@@ -84,7 +84,7 @@ class OpenReport:
 
     def _explain(self, launches: Sequence[Launch], top: int, call: ToolCall) -> Explanation:
         from keet.explanation.analyst import explain
-        from keet.profile.launch_iteration import MAX_DECODED
+        from keet.profile.launch_sequences import MAX_DECODED
 
         call.begin(f"explaining {count_noun(len(launches), 'launch')}")
         # A view of the whole report explains some launches; selected launches are all explained.

@@ -14,12 +14,9 @@ from keet.documents.diff import (
     PairDocument,
 )
 from keet.documents.document import D, Document
-from keet.documents.explain import GroundingDocument, UnitDocument
+from keet.documents.explain import GroundingDocument, ProgramRowDocument, UnitDocument
 from keet.documents.finding import FindingDocument, Forecast
-from keet.documents.hotspots import PointerDocument, SpotDocument
-from keet.documents.hotspots_line import AwaitedDocument, PurposeShare
-from keet.documents.metrics import MetricDocument
-from keet.documents.program import ProgramRowDocument
+from keet.documents.hotspots import AwaitedDocument, PointerDocument, PurposeShare, SpotDocument
 from keet.documents.shared_types import (
     DeviceDocument,
     Dimensions,
@@ -27,7 +24,7 @@ from keet.documents.shared_types import (
     JsonQuantity,
     Skipped,
 )
-from keet.documents.show import ShowLaunch
+from keet.documents.show import MetricDocument, ShowLaunch
 from keet.documents.verify import NumberCheck, RelationDocument, VerifySummary
 
 

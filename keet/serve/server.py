@@ -1,8 +1,12 @@
-"""The MCP protocol: offers the tools over stdin and stdout."""
+"""The MCP protocol: offers the tools over stdin and stdout, or over HTTP on this machine."""
 
 from __future__ import annotations
 
+import json
+import logging
 import os
+import re
+import socket
 import sys
 import traceback
 from typing import Any
@@ -13,25 +17,28 @@ import anyio.to_thread
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.message import SessionMessage
 from mcp_types import (
     CallToolRequestParams,
     CallToolResult,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCNotification,
     ListToolsResult,
     PaginatedRequestParams,
     TextContent,
     ToolAnnotations,
 )
 from mcp_types import Tool as ProtocolTool
+from mcp_types.jsonrpc import jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from keet.errors import KeetError, one_line
+from keet.errors import KeetError, NotAvailable, one_line
 from keet.safe_text import shortened
 from keet.serve.allowed_folders import AllowedFolders, quoted
-from keet.serve.broken_requests import AnsweredRequests
+from keet.serve.calls import ToolCall, ToolReply, bounded, bounded_text
 from keet.serve.report_cache import ReportCache
-from keet.serve.size_limits import bounded, bounded_text
-from keet.serve.tool_call import ToolCall
-from keet.serve.tool_reply import ToolReply
 from keet.serve.tools import INSTRUCTIONS, TOOLS, Tool
 from keet.version import __version__
 
@@ -151,4 +158,133 @@ def _bug(problem: Exception) -> str:
     return (
         f"this is a bug in keet: {type(problem).__name__}: {problem}; start the server with "
         "KEET_DEBUG=1 and report the traceback that it prints"
+    )
+
+
+_NOT_JSON, _NOT_A_REQUEST = -32700, -32600
+"""Codes of JSON-RPC."""
+_NOTIFICATIONS = "notifications/"
+"""The methods of MCP that have no id begin with it."""
+_LONE_SURROGATES = re.compile("[\ud800-\udfff]")
+"""JSON can escape half a character (`"\\ud800"`), which Python's `json` reads, and pydantic not."""
+
+
+class AnsweredRequests:
+    """The messages of a client, without those that can't be read: they are answered here."""
+
+    def __init__(self, read: Any, write: Any) -> None:
+        self._read, self._write = read, write
+
+    async def receive(self) -> SessionMessage:
+        while True:
+            found = await self._read.receive()
+            if isinstance(found, ValidationError):
+                found = repaired(_refused(found))
+            if isinstance(found, SessionMessage):
+                found = _unless_without_id(found)
+            if isinstance(found, SessionMessage):
+                return found
+            if isinstance(found, JSONRPCError):
+                await self._write.send(SessionMessage(found))
+
+    def __aiter__(self) -> AnsweredRequests:
+        return self
+
+    async def __anext__(self) -> SessionMessage:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._read, name)
+
+    async def __aenter__(self) -> AnsweredRequests:
+        await self._read.__aenter__()
+        return self
+
+    async def __aexit__(self, *problem: Any) -> bool | None:
+        ended: bool | None = await self._read.__aexit__(*problem)
+        return ended
+
+
+def _refused(problem: ValidationError) -> str:
+    """What was refused: the line, or the document that is no message of MCP, as JSON again."""
+    inputs = [each["input"] for each in problem.errors(include_url=False, include_context=False)]
+    whole = next((each for each in inputs if isinstance(each, dict)), inputs[0])
+    return whole if isinstance(whole, str) else json.dumps(whole, default=str)
+
+
+def _unless_without_id(found: SessionMessage) -> SessionMessage | JSONRPCError:
+    """The library takes a request whose id is neither an integer nor a text (`1.5`, `null`) for a
+    notification."""
+    message = found.message
+    if isinstance(message, JSONRPCNotification) and not message.method.startswith(_NOTIFICATIONS):
+        return _refusal(None, _NOT_A_REQUEST, "the id of the request must be an integer or a text")
+    return found
+
+
+def repaired(line: str) -> SessionMessage | JSONRPCError:
+    """The message with U+FFFD for lone surrogates, or the error that answers it."""
+    try:
+        document = json.loads(line)
+    except (json.JSONDecodeError, RecursionError):
+        return _refusal(None, _NOT_JSON, "the request is not JSON, or nested too deeply")
+    except ValueError:  # Python limits the digits of integers
+        return _refusal(None, _NOT_A_REQUEST, "a number of the request has too many digits")
+    given = document.get("id") if isinstance(document, dict) else None
+    known = given if isinstance(given, int | str) and not isinstance(given, bool) else None
+    if isinstance(known, str) and _LONE_SURROGATES.search(known):
+        return _refusal(None, _NOT_A_REQUEST, "the id of the request is not Unicode")
+    try:
+        text = _LONE_SURROGATES.sub("\ufffd", json.dumps(document, ensure_ascii=False))
+        return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
+    except (ValueError, RecursionError):
+        return _refusal(known, _NOT_A_REQUEST, "this is not a request of MCP")
+
+
+def _refusal(of: int | str | None, code: int, line: str) -> JSONRPCError:
+    error = ErrorData(code=code, message=f"keet: {line}")
+    return JSONRPCError(jsonrpc="2.0", id=of, error=error)
+
+
+_HOST = "127.0.0.1"
+_PATH = "/mcp"
+
+
+async def serve_http(roots: AllowedFolders, port: int) -> None:
+    """Serve until interrupted. Port 0: any free port, which is printed on stderr."""
+    import uvicorn
+
+    listening = _listen(port)
+    port = listening.getsockname()[1]
+    logging.getLogger("mcp").setLevel(logging.ERROR)  # it logs each request that it refuses
+    app = make_server(roots).streamable_http_app(
+        streamable_http_path=_PATH, host=_HOST, transport_security=_security(port)
+    )
+    config = uvicorn.Config(app, log_level="error", access_log=False, timeout_graceful_shutdown=3)
+    sys.stderr.write(f"keet: listening at http://{_HOST}:{port}{_PATH}; stop with Ctrl-C\n")
+    sys.stderr.flush()
+    await uvicorn.Server(config).serve(sockets=[listening])
+
+
+def _listen(port: int) -> socket.socket:
+    try:
+        return socket.create_server((_HOST, port))
+    except OSError as problem:
+        reason = (problem.strerror or str(problem)).lower()
+        raise NotAvailable(
+            f"port {port} of {_HOST} can't be used ({reason}); name another with --http, or 0 for "
+            "any free one"
+        ) from None
+
+
+def _security(port: int) -> TransportSecuritySettings:
+    """Accept only host names of this machine: a web page must not reach the server under another
+    name (DNS rebinding)."""
+    hosts = [f"{name}:{port}" for name in (_HOST, "localhost")]
+    return TransportSecuritySettings(
+        enable_dns_rebinding_protection=True,
+        allowed_hosts=hosts,
+        allowed_origins=[f"http://{host}" for host in hosts],
     )

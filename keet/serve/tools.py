@@ -7,15 +7,11 @@ from typing import Any, NamedTuple
 
 from keet.formats.schema import schema_of
 from keet.serve import arguments, results
-from keet.serve.cases import cases
-from keet.serve.context import context
-from keet.serve.diff import diff
-from keet.serve.explain import explain
-from keet.serve.line import line
+from keet.serve.calls import ToolReply
+from keet.serve.checks import diff, verify
+from keet.serve.explain import context, explain
 from keet.serve.list_reports import list_reports
-from keet.serve.metrics import metrics
-from keet.serve.tool_reply import ToolReply
-from keet.serve.verify import verify
+from keet.serve.lookups import cases, line, metrics
 
 INSTRUCTIONS = """\
 keet explains GPU kernels from Nsight Compute reports: what limits a kernel, where in the source, \

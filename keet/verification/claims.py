@@ -372,7 +372,8 @@ _HOLDS = (
 
 
 def capacity(text: str, number: TextNumber) -> str | None:
-    """The statement if the number is a capacity after `of`; else None."""
+    """The statement if the number is a capacity of the hardware after `of`, as the 32 in `4 of 32
+    bytes per sector`; else None."""
     if number.shape or not _OF.search(text[max(0, number.start - 12) : number.start]):
         return None
     for unit, size, holder, said in _HOLDS:

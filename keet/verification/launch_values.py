@@ -15,7 +15,7 @@ from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
 from keet.evidence import Evidence
 from keet.explanation.account_rows import rest_of, rows_of_any_size
-from keet.explanation.precedents import nearest_case, precedents_of
+from keet.explanation.finding_notes import nearest_case, precedents_of
 from keet.profile import Absent, Launch, Location, Profile
 from keet.profile.names import file_name
 from keet.units import Quantity
@@ -57,7 +57,7 @@ class LaunchValues:
     def _explanation(self) -> Explanation:
         """Of a large report, only the launches that keet explains: texts are about these."""
         from keet.explanation.analyst import explain
-        from keet.explanation.large_reports import MOST_EXPLAINED
+        from keet.explanation.launch_groups import MOST_EXPLAINED
 
         launches = self._profile.launches
         return explain(

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 from keet.evidence import Evidence, Reference, Sentence
 from keet.profile import Launch
-from keet.profile.launch_iteration import MAX_DECODED
+from keet.profile.launch_sequences import MAX_DECODED
 from keet.units import Quantity
 from keet.verification.metric_names import words_of
 from keet.verification.numbers import TextNumber, find_numbers

@@ -340,7 +340,10 @@ _MULTIPLES = {"twice": 2.0, "thrice": 3.0, "half": 0.5}
 
 
 def spelled_numbers(text: str) -> Iterator[TextNumber]:
-    """In no particular order."""
+    """Numbers in words, in no particular order: `ninety-one percent`, `ten times faster`.
+
+    Only with a unit or a comparison: `one` and `two` alone may count anything.
+    """
     for match in _SHARE.finditer(text):
         share = float(value_of(match["words"]))
         yield _spelled(match, share, 0.5 if share % 10 else 2.5, "%")

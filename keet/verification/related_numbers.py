@@ -15,7 +15,7 @@ from keet.catalog import metrics
 from keet.documents.verify import RelationDocument
 from keet.evidence import Sentence, constant
 from keet.profile import Launch
-from keet.profile.launch_iteration import MAX_DECODED
+from keet.profile.launch_sequences import MAX_DECODED
 from keet.units import Quantity
 from keet.verification.claims import Claim
 from keet.verification.metric_names import terms_in

@@ -12,8 +12,7 @@ from typing import Literal, NamedTuple
 
 from keet.documents.verify import RelationDocument
 from keet.evidence import Evidence, Sentence
-from keet.explanation.launch_in_run import launch_evidence
-from keet.explanation.whole_run import KernelRow, WholeRun, whole_run
+from keet.explanation.whole_run import KernelRow, WholeRun, launch_evidence, whole_run
 from keet.profile import KernelRun, Profile
 from keet.units import Quantity
 from keet.verification.numbers import TextNumber

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple, overload
 
 from keet.profile import Launch
-from keet.profile.launch_iteration import MAX_DECODED
+from keet.profile.launch_sequences import MAX_DECODED
 from keet.profile.names import KernelName, file_name
 
 _LAUNCH = re.compile(r"\b[Ll]aunch\s+#?(\d+)\b|(?<![\w&])#(\d+)\b")

@@ -404,6 +404,12 @@ _FEWEST_LABEL_WORDS = 2
 
 
 class _ExportLabels:
+    """Values of an export under labels that do not identify a single metric (`SECTION: LABEL`).
+
+    A text with such a label means the printed number: it is confirmed if it has that value, and
+    never contradicted by a related metric.
+    """
+
     def __init__(self) -> None:
         self._made: dict[Launch, Mapping[tuple[str, ...], list[ReportValue]]] = {}
 

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from keet.catalog import throughputs
-from keet.catalog.gpu_match import gpu_named
+from keet.catalog.lookups import gpu_named
 from keet.ingest import read_profile
 from keet.ingest.snapshot import PACKED, SUFFIX
 from keet.profile import Launch, Profile

@@ -15,8 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from keet.catalog.case_summaries import CASE_SUMMARIES
-from keet.catalog.precedents import PRECEDENTS
+from keet.catalog.measured_cases import CASE_SUMMARIES, PRECEDENTS
 from keet.explanation.casebook import casebook, precedents_text, summaries_text
 from keet.profile import Profile
 from kernels_samples.casebook.cases import Case, counter_value, dump, load_cases

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path, PurePosixPath
 
 import pytest
-from docs_site.navigation import pages_of, read_navigation
+from docs_site.pages import pages_of, read_navigation
 
 from tests.browser.checks import (
     contrast_faults,

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from docs_site.building import SiteError, build
-from docs_site.navigation import NavigationError
+from docs_site.pages import NavigationError
 
 ROOT = Path(__file__).resolve().parents[2]
 

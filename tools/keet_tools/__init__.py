@@ -1,4 +1,4 @@
-"""The tools of the agent: one typed, read-only function per module, with answers of limited size.
+"""The tools of the agent: typed, read-only functions with answers of limited size.
 
 `registry` lists them. Imports keet up to `comparison`; never renders, writes or asks a model.
 """

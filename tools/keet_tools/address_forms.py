@@ -13,9 +13,8 @@ from keet.analysis.sass.analyses.reuse import Access, PointerReuse
 from keet.analysis.sass.polynomials.polynomial import Polynomial
 from keet.evidence import Evidence
 from keet.units import Quantity
-from keet_tools.answer_text import AnswerText, packed_page, place_name, quote
+from keet_tools.answers import Answer, AnswerText, ToolInput, packed_page, place_name, quote
 from keet_tools.code_places import AnalysedCode
-from keet_tools.tool_input import Answer, ToolInput
 
 _FORM = 100
 _IDS = 24

@@ -14,8 +14,7 @@ from keet.explanation.explanation_types import LaunchExplanation
 from keet.profile import Absent, Location
 from keet.safe_text import bounded_lines
 from keet.units import Quantity
-from keet_tools.answer_text import place_name, quote
-from keet_tools.tool_input import Abstention, ToolInput
+from keet_tools.answers import Abstention, ToolInput, place_name, quote
 
 _SEPARATORS = re.compile(r"[\\/]+")
 _ADDRESS = re.compile(r"(?:fn(?P<function>\d+)\+)?(?P<offset>0x[0-9a-fA-F]+)")

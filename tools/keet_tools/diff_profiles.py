@@ -13,8 +13,7 @@ from keet.comparison.sentences import basis_text, not_profiled_text, span_text
 from keet.evidence import Evidence
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.units import Quantity
-from keet_tools.answer_text import AnswerText, one_page, quote, shorten
-from keet_tools.tool_input import Abstention, Answer, ToolInput
+from keet_tools.answers import Abstention, Answer, AnswerText, ToolInput, one_page, quote, shorten
 
 _SIZE = 6
 _REASONS, _KERNELS, _ATTRIBUTIONS = 3, 6, 6

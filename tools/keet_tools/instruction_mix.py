@@ -11,9 +11,16 @@ from keet.analysis.sass.analyses.purpose import Purpose
 from keet.analysis.sass.lines import Line, line_mix
 from keet.evidence import Evidence
 from keet.units import Quantity
-from keet_tools.answer_text import AnswerText, one_page, place_name, quote
+from keet_tools.answers import (
+    Abstention,
+    Answer,
+    AnswerText,
+    ToolInput,
+    one_page,
+    place_name,
+    quote,
+)
 from keet_tools.code_places import NO_LINES, AnalysedCode
-from keet_tools.tool_input import Abstention, Answer, ToolInput
 
 _SIZE = 7
 _CODE = 60

@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from keet.evidence import Evidence
 from keet.units import Number, Quantity
-from keet_tools.answer_text import AnswerText, one_page, place_name
+from keet_tools.answers import Abstention, Answer, AnswerText, ToolInput, one_page, place_name
 from keet_tools.code_places import Code
-from keet_tools.tool_input import Abstention, Answer, ToolInput
 
 _SIZE = 6
 _GLOBAL, _LOCAL, _SHARED = 4, 8, 16

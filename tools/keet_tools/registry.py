@@ -10,20 +10,20 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 
 from keet.errors import one_line
 from keet_tools.address_forms import address_forms
-from keet_tools.analyst_findings import analyst_findings
-from keet_tools.answer_text import quote
-from keet_tools.check_roofline import check_roofline
+from keet_tools.answers import Abstention, Answer, ToolInput, quote
 from keet_tools.diff_profiles import diff_profiles
 from keet_tools.instruction_mix import instruction_mix
-from keet_tools.list_launches import list_launches
+from keet_tools.launch_overview import (
+    analyst_findings,
+    check_roofline,
+    list_launches,
+    stall_reasons,
+)
 from keet_tools.lookup_metric import lookup_metric
 from keet_tools.memory_access import memory_access
 from keet_tools.occupancy_what_if import occupancy_what_if
-from keet_tools.read_sass import read_sass
-from keet_tools.read_source import read_source
+from keet_tools.read_code import read_sass, read_source
 from keet_tools.source_hotspots import source_hotspots
-from keet_tools.stall_reasons import stall_reasons
-from keet_tools.tool_input import Abstention, Answer, ToolInput
 from keet_tools.why_waiting import why_waiting
 
 _FUNCTIONS: tuple[Callable[..., Answer], ...] = (

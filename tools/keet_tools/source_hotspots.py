@@ -9,9 +9,16 @@ from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
 from keet.catalog import stalls
 from keet.profile import Absent
 from keet.units import Number, Quantity
-from keet_tools.answer_text import AnswerText, one_page, place_name, quote
+from keet_tools.answers import (
+    Abstention,
+    Answer,
+    AnswerText,
+    ToolInput,
+    one_page,
+    place_name,
+    quote,
+)
 from keet_tools.code_places import Code
-from keet_tools.tool_input import Abstention, Answer, ToolInput
 
 _SIZE = 7
 _CODE = 90

@@ -12,9 +12,16 @@ from keet.analysis.sass.analyses.loop_chains import LoopChains
 from keet.analysis.sass.analyses.repeated_work import Invariant
 from keet.catalog import stalls
 from keet.units import Quantity
-from keet_tools.answer_text import AnswerText, one_page, place_name, quote
+from keet_tools.answers import (
+    Abstention,
+    Answer,
+    AnswerText,
+    ToolInput,
+    one_page,
+    place_name,
+    quote,
+)
 from keet_tools.code_places import AnalysedCode
-from keet_tools.tool_input import Abstention, Answer, ToolInput
 
 _SIZE = 6
 _WAITS_FIRST, _LOOPS_FIRST = 4, 2

@@ -264,7 +264,11 @@ class UnusableReply(ValueError):
 
 def reduced(body: bytes) -> bytes:
     """A JSON object is reduced to its first choice, valid counts and short lists. Anything else is
-    left as it is: the client reports what is wrong with it. Raises UnusableReply."""
+    left as it is: the client reports what is wrong with it. Raises UnusableReply.
+
+    Clients make objects of everything in a reply: a million empty choices become gigabytes, and a
+    token count that is a string fails the whole answer.
+    """
     try:
         document = json.loads(body)
     except RecursionError:

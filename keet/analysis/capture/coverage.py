@@ -13,7 +13,7 @@ from keet.documents.document import live
 from keet.documents.show import GapDocument, ShowLaunch
 from keet.evidence import Sentence
 from keet.profile import Launch, Profile, Workload
-from keet.profile.launch_iteration import iterate_launches
+from keet.profile.launch_sequences import iterate_launches
 
 
 class Coverage(NamedTuple):
@@ -53,7 +53,7 @@ def find_coverage(profile: Profile, launches: Sequence[Launch] | None = None) ->
     source_present, source_gaps = seen.source()
     gaps += source_gaps
     too_old = any(_is_too_old(device.compute_capability) for device in profile.devices)
-    possible = not too_old and any(map(_can_be_captured, gaps))
+    possible = not too_old and any(gap.section or gap.ncu_flag for gap in gaps)
     return Coverage(
         present=(*present, *source_present),
         gaps=tuple(gaps),
@@ -94,14 +94,6 @@ def _has_no_counter(launch: Launch, metric_ids: Iterable[str]) -> bool:
     return all(exists_on(name, launch.device.compute_capability) is False for name in names)
 
 
-def _can_be_captured(gap: GapDocument) -> bool:
-    return bool(gap.section or gap.ncu_flag)
-
-
-def _has_any(launch: Launch, metric_ids: Iterable[str]) -> bool:
-    return any(launch.find(metric_id) is not None for metric_id in metric_ids)
-
-
 def _ids(launches: Iterable[Launch]) -> tuple[int, ...]:
     return tuple(launch.id for launch in launches)
 
@@ -120,7 +112,7 @@ class _Seen:
 
     def add(self, launch: Launch) -> None:
         for capability in capabilities().values():
-            if not _has_any(launch, capability.metrics):
+            if all(launch.find(metric_id) is None for metric_id in capability.metrics):
                 self._lacking[capability.id].append(launch)
                 if self._is_collected[capability.id]:
                     self._is_collected[capability.id] = capability.section in launch.sections

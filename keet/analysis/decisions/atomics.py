@@ -242,7 +242,7 @@ def _by_column(view: LaunchView, found: Retries, metric: str) -> float:
 _FLOATS = {"F32", "F64", "F16", "BF16"}
 _SPREAD = ("chosen by data", "different addresses")
 _LANES = 32
-_LONGEST = 200
+_LONGEST_SLICE = 200
 """Most values that a slice of an address follows; usual addresses need about ten."""
 
 
@@ -328,7 +328,7 @@ def _index_loads(program: SassProgram, position: int) -> frozenset[int] | None:
     spent = address_registers(program.code[position])
     waiting = [read[position][name] for name in spent if name in read[position]]
     seen, found = set(waiting), set[int]()
-    while waiting and len(seen) <= _LONGEST:
+    while waiting and len(seen) <= _LONGEST_SLICE:
         for at in program.values.definitions(waiting.pop()):
             each = program.code[at]
             if each.role in (Role.FLOAT, Role.CONVERSION) and read[at]:

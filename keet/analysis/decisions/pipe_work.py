@@ -185,7 +185,7 @@ INTEGER_KERNEL = Parameter(
     0.5, "busiest pipe for floats over the ALU, below which integers are the data", "judgement"
 )
 _NEEDED = ("memory", "sync")
-_NAMED = 3
+_NAMED_PURPOSES = 3
 """Purposes named in the sentence."""
 _FLOATS = ("FFMA", "FADD", "FMUL", "DFMA", "DADD", "DMUL", "HFMA2", "HADD2", "HMUL2")
 
@@ -274,7 +274,7 @@ def _named(mix: list[tuple[float, Evidence]], whole: Evidence | None) -> Sentenc
         )
     parts = Sentence(", ").join(
         Sentence("{share:.0f} {purpose}", share=each, purpose=each.label)
-        for _, each in mix[:_NAMED]
+        for _, each in mix[:_NAMED_PURPOSES]
     )
     words = " {whole:.0f} of the instructions are not arithmetic on data: {parts}."
     return Sentence(words, whole=whole, parts=parts)

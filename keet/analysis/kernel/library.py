@@ -262,7 +262,7 @@ _NOT_OWN = (
     "desul",
 )
 """Namespaces that are nobody's own, besides those of the libraries."""
-_DEEPEST = 40
+_DEEPEST_TEMPLATE = 40
 """Levels of template arguments."""
 
 
@@ -307,7 +307,7 @@ def _head(text: str) -> str:
 def _arguments(text: str, *, is_data: bool, depth: int) -> Iterator[_Argument]:
     """Those of the outermost template and of all templates in them."""
     start = text.find("<")
-    if start < 0 or depth > _DEEPEST:
+    if start < 0 or depth > _DEEPEST_TEMPLATE:
         return
     holds = is_data or bool(re.fullmatch(_HOLDS_DATA, text[:start].rpartition("::")[2].strip()))
     for part in _split(text[start + 1 :]):

@@ -17,7 +17,7 @@ from keet.analysis.hardware.rates import SECTOR, Peak, clock, first, per_second,
 from keet.analysis.hardware.stages import UnitStage, measured_stages
 from keet.analysis.ledger import LaunchLedger
 from keet.catalog import gpu_named, metrics
-from keet.catalog.availability import exists_on
+from keet.catalog.lookups import exists_on
 from keet.evidence import Evidence, Sentence, constant
 from keet.profile import Absent
 from keet.units import Quantity

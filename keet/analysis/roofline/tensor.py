@@ -285,7 +285,7 @@ _HALF_RATE = ("8.6", "8.9")
 """GeForce GPUs of these compute capabilities accumulate in FP32 at half rate, by NVIDIA's
 whitepapers of the GA102 and AD102. Other product lines of the same chips do not. GeForce GPUs of
 12.0 do, too, but their pipe counts the real time: it reaches 98 % with HMMA.16816.F32."""
-_MOST = 100.0
+_LARGEST_PERCENT = 100.0
 
 
 def path_share(ledger: LaunchLedger, type_id: str | None = None) -> Evidence | None:
@@ -321,7 +321,7 @@ def real_share(ledger: LaunchLedger, busy: Evidence, type_id: str | None = None)
     if part is None:
         return None
     real = float(busy.value) * (1 + part)
-    if not part or real > _MOST:  # above: the pipe does not count them at the full rate
+    if not part or real > _LARGEST_PERCENT:  # above: the pipe does not count them at the full rate
         return busy
     share = Quantity(real, "%")
     label = "Tensor pipe busy, with FP32 accumulation at half rate"

@@ -36,7 +36,7 @@ def positions_of(code: MachineCode, line: Location) -> list[int]:
 
 
 _ACCESSES = (Role.LOAD, Role.STORE, Role.ATOMIC, Role.COPY)
-_FAR = 64
+_MOST_FOLLOWED = 64
 """Most instructions that are followed back from an address."""
 
 
@@ -59,7 +59,7 @@ def calling_line(code: MachineCode, position: int) -> Location | None:
 def _before(code: MachineCode, position: int) -> Location | None:
     """The line of the nearest instruction before that is outside of the toolkit: the compiler moves
     little across an atomic."""
-    for at in range(position - 1, max(-1, position - 1 - _FAR), -1):
+    for at in range(position - 1, max(-1, position - 1 - _MOST_FOLLOWED), -1):
         line = code.location(at)
         if line is not None and not is_of_toolkit(line.file):
             return line
@@ -70,7 +70,7 @@ def _outside(code: MachineCode, values: Iterable[int]) -> Location | None:
     """The line of the nearest instructions outside of the toolkit that computed these values."""
     seen: set[int] = set()
     level = list(values)
-    while level and len(seen) < _FAR:
+    while level and len(seen) < _MOST_FOLLOWED:
         behind = {each for value in level for each in code.program.values.definitions(value)} - seen
         seen |= behind
         lines = {each: code.location(each) for each in sorted(behind)}

@@ -36,11 +36,10 @@ from keet.analysis.several_launches.traffic import (
     written_and_read,
 )
 from keet.documents.document import live
-from keet.documents.program import CrossLaunchDocument, Kind
+from keet.documents.explain import CrossLaunchDocument, Kind
 from keet.evidence import Confidence, Evidence, Sentence
 from keet.profile import Launch, Workload
-from keet.profile.launch_iteration import iterate_launches
-from keet.profile.repeated_launches import by_kernel_and_shape, median
+from keet.profile.launch_sequences import by_kernel_and_shape, iterate_launches, median
 from keet.units import Quantity
 
 __all__ = ["CrossLaunch", "Kind", "find_cross_launch", "written_and_read"]

@@ -158,7 +158,7 @@ class Benchmark:
         return {each.launch.name.full for each in (one, other)} <= self._repeated
 
 
-def are_twins(one: Traffic, other: Traffic) -> bool:
+def _are_twins(one: Traffic, other: Traffic) -> bool:
     """Whether two kernels read and write the same amounts and execute as many operations of each
     type: two versions of one computation, or two steps that are alike."""
     amounts = [(one.dram_read, other.dram_read), (one.written, other.written)]
@@ -169,7 +169,7 @@ def are_twins(one: Traffic, other: Traffic) -> bool:
 
 def are_alternatives(one: Traffic, other: Traffic) -> bool:
     """Whether two kernels read and write about the same amounts and execute about as many
-    operations of each type: two ways to compute one result. Looser than `are_twins`: partial
+    operations of each type: two ways to compute one result. Looser than `_are_twins`: partial
     results, which differ between two ways, are small beside what both read."""
     read, others = one.dram_read or 0.0, other.dram_read or 0.0
     partial = EQUAL_WORK * max(read, others)
@@ -404,7 +404,7 @@ def _of_variants(link: Link) -> bool:
     is rarer than two versions of it. Two steps with one input, such as the rows and the columns of
     a filter, are often alike."""
     if link.inputs == 2:
-        return are_twins(link.writer, link.reader)
+        return _are_twins(link.writer, link.reader)
     return (link.same_input or link.is_shared) and are_variants(
         link.writer.launch, link.reader.launch
     )

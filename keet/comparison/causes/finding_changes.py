@@ -22,7 +22,7 @@ from keet.diagnosis.diagnosis import MAX_FINDINGS
 from keet.diagnosis.finding import Finding
 from keet.documents.diff import NextDocument
 from keet.documents.document import live
-from keet.documents.whole_run import ReplayReasonDocument
+from keet.documents.explain import ReplayReasonDocument
 from keet.evidence import Evidence, Sentence
 from keet.explanation.gain_texts import forecast_text
 from keet.findings import findings

@@ -12,9 +12,8 @@ from keet.corpus.store.schema import LAUNCH_COLUMNS, METRICS
 from keet.diagnosis.finding import Finding
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.profile import Launch, Provenance
-from keet.profile.checked_text import UtcTime
 from keet.profile.launch import Dim3
-from keet.profile.run_table import RunPositions
+from keet.profile.run_table import RunPositions, UtcTime
 
 Row = tuple[object, ...]
 _DURATION = LAUNCH_COLUMNS.index("duration_us")

@@ -13,10 +13,8 @@ from functools import partial
 from importlib import import_module
 from itertools import count, groupby
 
-from keet.formats.html.data_table import meter, scrolling
-from keet.formats.html.markup import Content, Html, element, fragment
+from keet.formats.html.markup import Content, Html, element, fragment, meter, prose, scrolling
 from keet.formats.html.page import bar, page
-from keet.formats.html.prose import prose
 from keet.formatting import capitalized
 from keet.pages import blocks
 from keet.pages.blocks import Block, Cell, Look, Page, Reader, Span, Words, plain, spans
@@ -29,14 +27,11 @@ FIGURES = {
     "AccountFigure": "account.draw_account",
     "AccountTree": "account.draw_tree",
     "AccountsFigure": "diff.draw_accounts",
-    "CaptureFigure": "capture.draw_capture",
     "EvidenceFigure": "evidence.draw_evidence",
-    "FactsFigure": "launch_facts.draw_facts",
     "HistoryFigure": "insights.draw_history",
-    "ListingFigure": "source.listing.draw_listing",
+    "ListingFigure": "listing.draw_listing",
     "ReportsFigure": "insights.draw_reports",
     "RooflineFigure": "roofline.draw_roofline",
-    "RulesFigure": "rules.draw_rules",
     "SidesFigure": "diff.draw_sides",
     "SweepFigure": "insights.draw_sweep",
 }
@@ -73,13 +68,19 @@ def html_page(shown: Page) -> str:
 
 
 def html_blocks(shown: Iterable[Block]) -> Html:
-    """The blocks without a page around them, for a notebook."""
+    """The blocks without a page around them."""
     return _with_targets(html_part(shown))
 
 
-def html_part(shown: Iterable[Block]) -> Html:
-    """Blocks inside of a page, which may link to other parts of it."""
-    return _Writer().all(shown)
+def html_fragment(shown: Iterable[Block]) -> Html:
+    """For a notebook, which may have several: without ids, so without links."""
+    return _with_targets(Html(_ID.sub("", html_part(shown))))
+
+
+def html_part(shown: Iterable[Block], key: str = "") -> Html:
+    """Blocks inside of a page, which may link to other parts of it. `key`: what ids that are not
+    those of the blocks begin with."""
+    return _Writer(key).all(shown)
 
 
 def _with_targets(html: Html) -> Html:
@@ -95,12 +96,14 @@ def html_words(words: Words) -> Html:
 
 
 def _span(span: Span) -> Html:
+    if span == blocks.LINE_BREAK:
+        return element("br")
     looks = span.look.split()
     is_name = {"code", "name", "place"}.intersection(looks)
     html = fragment(one_line(span.text)) if is_name else prose(span.text)
     if "path" in looks:  # breaks behind its folders, and elsewhere only where there is no other way
         parts = re.findall(r"[^/\\]+[/\\]*|[/\\]+", one_line(span.text))
-        html = fragment([element("span", part) for part in parts])
+        html = fragment(" " * span.text.startswith(" "), [element("span", part) for part in parts])
     classes = _classes(span.look)
     tag = next((_TAGS[look] for look in looks if look in _TAGS), "span" if classes else "")
     tip = one_line(span.tip) or None
@@ -132,8 +135,8 @@ def _region(name: str) -> dict[str, str]:
 class _Writer:
     """Numbers what has no anchor of its own: commands and code that can be copied."""
 
-    def __init__(self) -> None:
-        self._numbers = count(1)
+    def __init__(self, key: str = "") -> None:
+        self._keys = (f"{key}copied-{number}" for number in count(1))
 
     def all(self, shown: Iterable[Block]) -> Html:
         return fragment([self._block(block) for block in shown if _is_shown(block)])
@@ -215,14 +218,14 @@ class _Writer:
             for number, line, kind in zip(numbers, block.lines, kinds)
         ]
         kind = "context" if block.language == "markdown" else "patch"
-        key = block.anchor or (f"code-{next(self._numbers)}" if block.copied else None)
+        key = block.anchor or (next(self._keys) if block.copied else None)
         return fragment(
             element("p", _copier(key, block.copied)) if key and block.copied else None,
             element("pre", element("code", lines, id=key), class_=kind, **_region("Code")),
         )
 
     def command(self, block: blocks.Command) -> Content:
-        key = f"command-{next(self._numbers)}"
+        key = next(self._keys)
         return fragment(
             element("pre", one_line(block.command), class_="command", id=key),
             element("p", _copier(key, "Copy command")),

@@ -9,7 +9,6 @@ from keet.analysis.roofline.launch_roofline import LaunchRoofline, find_roofline
 from keet.documents.roofline import CeilingDocument, RooflineLaunch
 from keet.evidence import Sentence, constant
 from keet.formats.html.account import share_bar
-from keet.formats.html.clocks import range_text
 from keet.formats.html.markup import Content, Html, element, from_svg
 from keet.formats.svg.roofline import EMPTY, by_device, longest
 from keet.formats.svg.roofline_plot import (
@@ -24,6 +23,7 @@ from keet.formats.svg.roofline_plot import (
 )
 from keet.formatting import capitalized
 from keet.pages.anchors import Anchors
+from keet.pages.capture import range_text
 from keet.pages.device import workload_count
 from keet.pages.figures import RooflineFigure
 from keet.pages.roofline import absences

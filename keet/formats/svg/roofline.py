@@ -16,7 +16,7 @@ from keet.formats.svg.roofline_plot import HEIGHT as PLOT_HEIGHT
 from keet.formats.svg.roofline_plot import LEVEL_NAMES, SHAPES, WIDTH, Plot, rate_words
 from keet.pages.device import describe_device
 from keet.profile import Launch
-from keet.profile.time_order import longest_first
+from keet.profile.launch_sequences import longest_first
 from keet.units import format_number
 
 _STYLE = """

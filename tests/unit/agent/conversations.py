@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keet_tools.tool_input import ToolInput, scope_of
+from keet_tools.answers import ToolInput, scope_of
 
 from keet.agent.answering import ModelLaunchResult, answer_question, explain_launch
 from keet.agent.model.messages import ChatReply, ChatRequest, ModelFault, ModelToolCall, TokenCount

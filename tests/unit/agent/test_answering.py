@@ -65,7 +65,7 @@ def test_no_repair_is_requested_without_faults() -> None:
 def test_after_an_interruption_nothing_more_is_asked() -> None:
     chat = FakeChat([READING, conclusion(summary="L1 is at 92 %."), KeyboardInterrupt()])
     session = session_of(chat, explained("score_tiles/slow"), [])
-    from keet_tools.tool_input import ToolInput
+    from keet_tools.answers import ToolInput
 
     from keet.agent.answering import explain_launch
 

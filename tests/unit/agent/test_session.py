@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from keet_tools.tool_input import ToolInput
+from keet_tools.answers import ToolInput
 
 from keet.agent.edits import edit_placer
 from keet.agent.edits.compiling import BuildComparison, find_nvcc

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
+from keet_tools.answers import ToolInput
 from keet_tools.registry import TOOLS, call_tool
-from keet_tools.tool_input import ToolInput
 
 from keet.agent.vocabulary import Vocabulary, evidence_summary, overview, vocabulary
 from keet.explanation.token_budget import guess_tokens

@@ -12,7 +12,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LEAST_KERNEL_NS
 from keet.analysis.replay_gap import REPLAY_DIFFERS, ReplayGap, replay_gap
 from keet.analysis.replay_gap_reasons import ReplayReasons
-from keet.documents.whole_run import ReplayReasonDocument
+from keet.documents.explain import ReplayReasonDocument
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import (
     Device,

@@ -19,10 +19,8 @@ from tests.unit.api.conftest import ROOT
 MODULES = (
     "keet",
     "keet.api.diff",
-    "keet.api.diff_result",
     "keet.api.explain",
-    "keet.api.explain_result",
-    "keet.api.read_profile",
+    "keet.api.inputs",
     "keet.api.roofline",
 )
 OPTIONS = doctest.REPORT_NDIFF

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import keet as api
-from keet.api.diff_result import _side_names
+from keet.api.diff import _side_names
 from keet.errors import DamagedReport, NotAvailable
 from tests.conftest import REPORTS, Keet
 from tests.many_launches import copied
@@ -126,7 +126,7 @@ def test_frames(tour: api.ExplainResult) -> None:
 
 
 def test_frames_have_the_columns_of_a_store() -> None:
-    from keet.api import explain_result as frames
+    from keet.api import explain as frames
     from keet.corpus.store import schema as store
 
     assert {*frames.FINDING_COLUMNS} - {*store.FINDING_COLUMNS} == {"kernel", "action"}

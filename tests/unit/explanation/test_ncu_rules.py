@@ -12,7 +12,7 @@ from keet.diagnosis.diagnosis import diagnose
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import CauseCertainty, Forecast
 from keet.evidence import Sentence
-from keet.explanation.certainty import why_only_possible
+from keet.explanation.finding_notes import why_only_possible
 from keet.explanation.ncu_rules import judge_rule, precedes_findings, second_opinion
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.ingest.printed.details_page import rule_result

@@ -25,7 +25,7 @@ from keet.explanation.launch_groups import (
 )
 from keet.explanation.program import ProgramExplanation, program_of
 from keet.profile import Launch, Profile, RunTable
-from keet.profile.repeated_launches import by_kernel_and_shape, median, representative
+from keet.profile.launch_sequences import by_kernel_and_shape, median, representative
 from keet.profile.run_table import KernelRun
 from tests.many_launches import DURATION, copied, repeated
 

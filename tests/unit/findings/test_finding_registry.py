@@ -34,10 +34,9 @@ PLACES = {
     "evals/sass/scores.py": "scores the analysis behind this one finding",
     "keet/analysis/account.py": "a part of the time that has the finding's name",
     "keet/diagnosis/diagnosis.py": "what a launch without a cause ends in",
-    "keet/explanation/analyst.py": "the note on full warps",
-    "keet/explanation/attach_run.py": "its duration is of ncu; the one in the run stands beside it",
+    "keet/explanation/analyst.py": "the note on full warps; the duration in the run beside ncu's",
     "keet/explanation/headline.py": "the sentence about a roofline, and about SMs without blocks",
-    "keet/render/common/account.py": "the note on bytes moved says the same as this finding",
+    "keet/pages/launch.py": "the note on bytes moved says the same as this finding",
 }
 """Places that are about single findings, and why."""
 

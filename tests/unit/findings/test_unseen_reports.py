@@ -13,11 +13,10 @@ from keet.analysis.memory_work import global_loads_part, global_part
 from keet.analysis.time_model import TimeModel
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.documents.finding import Forecast
-from keet.explanation.analyst import _healthy
+from keet.explanation.analyst import _healthy, minor_defect
+from keet.explanation.finding_notes import precedents_of
 from keet.explanation.gain_texts import forecast_text
 from keet.explanation.headline import _headline, verdict_of
-from keet.explanation.minor_defects import minor_defect
-from keet.explanation.precedents import precedents_of
 from keet.profile import Device, Instances, KernelName, Launch, RawMetric
 from keet.profile.metric import Value
 from tests.conftest import REPORTS

@@ -16,7 +16,7 @@ from keet.ingest.run_table import table_from_document
 from keet.ingest.snapshot import read_snapshot, snapshot_text
 from keet.ingest.typed_json import parse_object, typed
 from keet.profile import Device, Workload
-from keet.profile.checked_text import Sha256, UtcTime
+from keet.profile.run_table import Sha256, UtcTime
 from tests.conftest import REPORTS, TESTS
 
 

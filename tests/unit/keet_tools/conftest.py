@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from keet_tools.tool_input import ToolInput, scope_of
+from keet_tools.answers import ToolInput, scope_of
 
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from keet_tools.answers import ToolInput, scope_of
 from keet_tools.registry import call_tool
-from keet_tools.tool_input import ToolInput, scope_of
 
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile

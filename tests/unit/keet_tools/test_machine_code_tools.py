@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from keet_tools.answers import Answer, ToolInput
 from keet_tools.registry import call_tool
-from keet_tools.tool_input import Answer, ToolInput
 
 from keet.analysis.sass import MachineCode
 from keet.analysis.sass.flow.program import SassProgram

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from keet_tools.answers import Abstention, Answer, ToolInput
 from keet_tools.registry import TOOLS, Tool, call_tool, offered_tools
-from keet_tools.tool_input import Abstention, Answer, ToolInput
 
 Make = Callable[..., ToolInput]
 

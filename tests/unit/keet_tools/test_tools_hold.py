@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from keet_tools.answers import MAX_CHARACTERS, Answer, ToolInput
 from keet_tools.registry import TOOLS, call_tool
-from keet_tools.tool_input import MAX_CHARACTERS, Answer, ToolInput
 
 from keet.catalog import metrics
 from keet.errors import KeetError

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 
-from keet.documents.ask import AskDocument
 from keet.documents.document import json_text
+from keet.documents.explain import AskDocument
 from keet.documents.model_explanation import Authorship
 from keet.evidence import Evidence, Prose, Reference, Sentence
 from keet.evidence.free_numbers import Allowed
 from keet.explanation.analyst import explain
-from keet.explanation.answered_question import AnsweredQuestion, answered_question
+from keet.explanation.explain_document import AnsweredQuestion, answered_question
 from keet.explanation.explanation_types import Explanation
 from keet.formats import page_text
 from keet.formats.schema import schema_of

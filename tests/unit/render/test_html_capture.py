@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from keet.explanation.analyst import explain
-from keet.formats.html.capture import capture_section
-from keet.formats.html.clocks import clock_warning, range_text
-from keet.formats.html.launch_facts import launch_facts
+from keet.explanation.explanation_types import Explanation
+from keet.formats.html.blocks import html_part, reader
 from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
+from keet.pages.capture import capture_part, clock_warning, facts_blocks, range_text
+from keet.pages.explain import _not_checked
 from keet.profile import Launch, Profile
 from keet.units import Quantity
 from tests.page_parts import PageParts
@@ -27,12 +28,19 @@ def flip() -> Profile:
     return read_profile(FLIP)
 
 
+def captured_html(explanation: Explanation) -> str:
+    lacking = [*_not_checked(explanation, reader())]
+    return html_part([capture_part(explanation, explanation.launches, Anchors(), lacking)])
+
+
+def facts_of(launch: Launch) -> str:
+    return html_part(facts_blocks(launch))
+
+
 def captured(profile: Profile, command: str | None, version: str | None) -> str:
     origin = profile.provenance._replace(command_line=command, ncu_version=version)
     explanation = explain(replace(profile, provenance=origin), profile.launches[:1], 1, sass=False)
-    return PageParts(capture_section(explanation, explanation.launches, Anchors())).text_of(
-        "capture"
-    )
+    return PageParts(captured_html(explanation)).text_of("capture")
 
 
 # --- settings
@@ -103,7 +111,7 @@ def test_clocks_that_differ_are_printed_as_a_range() -> None:
 
 def test_the_launch_in_a_few_facts(flip: Profile) -> None:
     launch = flip.launches[0]
-    text = PageParts(launch_facts(launch) or "").text
+    text = PageParts(facts_of(launch)).text
     for fact in (
         "Launch Grid 256×1024 Block 32×8 Waves per SM 248.2 Registers per thread 16",
         "Shared memory per block 0 B static, 0 B dynamic",
@@ -115,18 +123,18 @@ def test_the_launch_in_a_few_facts(flip: Profile) -> None:
 
 def test_what_limits_the_occupancy_is_named() -> None:
     launch = read_profile(Path("kernels_samples/window_median/slow.ncu-repz")).launches[0]
-    assert "shared memory allow" in PageParts(launch_facts(launch) or "").text
+    assert "shared memory allow" in PageParts(facts_of(launch)).text
 
 
 def test_ranges_have_no_shape(profile_of: Callable[[str], Profile]) -> None:
-    text = PageParts(launch_facts(profile_of("range.ncu-rep").launches[0]) or "").text
+    text = PageParts(facts_of(profile_of("range.ncu-rep").launches[0])).text
     assert text.startswith("Range SM clock")
     assert "Registers" not in text
 
 
 def test_what_the_report_lacks_is_left_out(profile_of: Callable[[str], Profile]) -> None:
-    facts = launch_facts(profile_of("metrics_only.ncu-repz").launches[0])
-    text = PageParts(facts or "").text
+    facts = facts_of(profile_of("metrics_only.ncu-repz").launches[0])
+    text = PageParts(facts).text
     assert "Occupancy 100% theoretical" in text
     assert "achieved" not in text
     assert "clock" not in text
@@ -141,9 +149,7 @@ def test_numbers_that_ranges_lack_are_not_requested(
 ) -> None:
     profile = profile_of(name)
     explanation = explain(profile, profile.launches, 5)
-    text = PageParts(capture_section(explanation, explanation.launches, Anchors())).text_of(
-        "capture"
-    )
+    text = PageParts(captured_html(explanation)).text_of("capture")
     assert "warp samples: " in text
     assert "warp samples: not collected" not in text
     assert "machine code: a range or a graph has none of its own" in text

@@ -12,14 +12,14 @@ import pytest
 from keet.documents.finding import Forecast
 from keet.evidence import Evidence
 from keet.explanation.analyst import explain, with_first
-from keet.explanation.explanation_types import Explanation
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.ncu_rules import second_opinion
 from keet.explanation.program import program_of
-from keet.formats.html.blocks import html_blocks
+from keet.formats.html.blocks import html_blocks, html_part
 from keet.formats.html.evidence import evidence_fold, with_sources
-from keet.formats.html.rules import message_text, rules_section
 from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
+from keet.pages.capture import message_text, rules_blocks
 from keet.pages.listings import listing_owners, page_room, shared_room
 from keet.pages.program import members_blocks
 from keet.profile.rules import RuleKind, RuleResult, SpeedupEstimate, SpeedupScope
@@ -75,9 +75,13 @@ def test_messages_of_rules_are_plain_text(message: str, text: str) -> None:
     assert message_text(message) == text
 
 
+def rules_of(each: LaunchExplanation) -> str:
+    return html_part(rules_blocks(each, Anchors()))
+
+
 def test_every_rule_is_on_the_page_with_keets_assessment() -> None:
     (each,) = flip().launches
-    page = PageParts(rules_section(each, Anchors()) or "")
+    page = PageParts(rules_of(each))
     for rule in each.launch.rules:
         assert " ".join(message_text(rule.message).split()) in page.text
     assert "ncu's estimate: saves 78% of the launch's time" in page.text
@@ -90,7 +94,7 @@ def test_a_rule_about_a_finding_that_is_not_listed_is_not_linked() -> None:
     (each,) = with_first(flip(), 0).launches
     assert not each.findings
     assert [finding.id for finding in each.unlisted] == ["uncoalesced_global"]
-    page = PageParts(rules_section(each, Anchors()) or "")
+    page = PageParts(rules_of(each))
     assert "It agrees with finding 1." in page.text
     assert page.targets == []
 
@@ -100,7 +104,7 @@ def test_non_numeric_estimate_is_left_out(monkeypatch: pytest.MonkeyPatch) -> No
     speedup = SpeedupEstimate(SpeedupScope.GLOBAL, float("nan"))
     rule = RuleResult("Rule", "R", "S", RuleKind.OPTIMIZATION, "", "text", speedup)
     monkeypatch.setattr(each.launch, "rules", (rule,), raising=False)
-    text = PageParts(rules_section(each, Anchors()) or "").text
+    text = PageParts(rules_of(each)).text
     assert "Rule" in text
     assert "nan" not in text
 
@@ -110,7 +114,7 @@ def test_local_estimate_is_not_printed_as_time(monkeypatch: pytest.MonkeyPatch) 
     speedup = SpeedupEstimate(SpeedupScope.LOCAL, 93.0)
     rule = RuleResult("CPIStall", "Warp Stall", "S", RuleKind.OPTIMIZATION, "Long", "text", speedup)
     monkeypatch.setattr(each.launch, "rules", (rule,), raising=False)
-    text = PageParts(rules_section(each, Anchors()) or "").text
+    text = PageParts(rules_of(each)).text
     assert "local estimate: 93% (efficiency of the unit alone, not time)" in text
     assert "saves" not in text
 
@@ -124,7 +128,7 @@ def test_rule_has_the_same_name_everywhere(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(each.launch, "leading_rule", rule, raising=False)
     opinion = second_opinion(each.view.ledger, each.findings, each.minor, 0.0)
     each = each._replace(second_opinion=opinion)
-    text = PageParts(rules_section(each, Anchors()) or "").text
+    text = PageParts(rules_of(each)).text
     assert text.count("CPIStall (Long)") == 2
     assert "Warp Stall" not in text
 

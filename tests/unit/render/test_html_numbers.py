@@ -14,17 +14,16 @@ from pathlib import Path
 import pytest
 
 from keet.analysis.roofline.launch_roofline import find_roofline
-from keet.documents.explain import ExplainDocument
-from keet.documents.program import ProgramDocument
+from keet.documents.explain import ExplainDocument, ProgramDocument
 from keet.explanation.analyst import explain
 from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation
-from keet.formats.html.capture import capture_section
+from keet.formats.html.blocks import html_part
 from keet.formats.html.roofline import roofline_figure
-from keet.formats.html.rules import message_text
 from keet.formatting import times_text
 from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
+from keet.pages.capture import capture_part, message_text
 from keet.pages.source_text import source_lines
 from keet.profile import KernelRun, Launch, RunTable
 from keet.profile.rules import SpeedupScope
@@ -178,7 +177,7 @@ def _evidence_rows(finding: ET.Element) -> Iterator[tuple[str, str, str, list[st
 
 def test_settings_that_differ_between_launches_are_ranges() -> None:
     found = explained(ZOO, 3)
-    section = page_tree(capture_section(found, found.launches, Anchors()))
+    section = page_tree(html_part([capture_part(found, found.launches, Anchors())]))
     facts, launches = [words(fact) for fact in section.iter("dd")], found.profile.launches
     for metric in ("sm_frequency", "dram_frequency"):
         clocks = [clock for launch in launches if (clock := launch.get(metric))]
@@ -235,7 +234,7 @@ def test_rules_with_the_largest_estimate_come_first(path: Path) -> None:
     """Estimates for the whole launch come before estimates for a part."""
     for each in explained(path).launches:
         (section,) = with_class(with_id(page_of(path), f"launch-{each.launch.id}"), "rules")
-        advice = next(section.iter("details")).iter("li")
+        advice = next(next(section.iter("details")).iter("ul")).findall("li")
         order = [_estimate(each.launch, words(item)) for item in advice]
         assert order == sorted(order, key=lambda found: (not found[0], -found[1]))
         assert len({percent for is_global, percent in order if is_global}) > 1

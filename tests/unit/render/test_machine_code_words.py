@@ -5,9 +5,8 @@ from keet.analysis.examined import purpose_shares
 from keet.analysis.sass.analyses.purpose import Purpose
 from keet.analysis.sass.instructions.instruction import parse
 from keet.analysis.sass.polynomials.polynomial import Polynomial, Symbol
-from keet.pages.hotspots import distinct_text, mix_text, purposes_text
+from keet.pages.hotspots import distinct_text, lines_text, mix_text, purposes_text
 from keet.profile import Location
-from keet.render.terminal.hotspots_code import lines_text
 from tests.rows import each_row
 
 

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from keet.serve.allowed_folders import AllowedFolders
+from keet.serve.calls import ToolCall, bounded, bounded_text, json_size
 from keet.serve.report_cache import ReportCache
-from keet.serve.size_limits import bounded, bounded_text, json_size
-from keet.serve.tool_call import ToolCall
 from keet.serve.tools import TOOLS
 from tests.conftest import REPORTS
 from tests.kept_reports import unpacked

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from keet.errors import UsageError
 from keet.serve.allowed_folders import AllowedFolders
+from keet.serve.calls import ToolCall
 from keet.serve.report_cache import ReportCache
-from keet.serve.tool_call import ToolCall
 from tests.conftest import REPORTS
 
 REFUSED = "no such report in the folders of this server"

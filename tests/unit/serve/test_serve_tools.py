@@ -13,9 +13,9 @@ import pytest
 from keet.errors import KeetError, NotComparable, UsageError
 from keet.serve import report_cache as shelf_module
 from keet.serve.allowed_folders import AllowedFolders
+from keet.serve.calls import ToolCall
 from keet.serve.name_patterns import matcher
 from keet.serve.report_cache import ReportCache
-from keet.serve.tool_call import ToolCall
 from keet.serve.tools import TOOLS
 from tests.conftest import REPORTS, Keet
 from tests.hostile_reports import attacked, nvtx_of

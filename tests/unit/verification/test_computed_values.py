@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from keet.comparison.verify_values import computed_values
 from keet.documents.finding import Place
 from keet.explanation.analyst import explain
-from keet.explanation.precedents import precedents_of, precedents_text
+from keet.explanation.finding_notes import precedents_of, precedents_text
 from keet.ingest import read_profile
 from keet.profile import Profile
 from keet.units import Quantity

@@ -32,7 +32,7 @@ from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind, SsaValue
 from keet.analysis.sass.instructions.opcodes import SHARED, Role
 
-_FAR = 256
+_MOST_FOLLOWED = 256
 """Most values that are followed back from a loop's exit, an address or a condition."""
 
 
@@ -106,7 +106,7 @@ def _depends(program: SassProgram, loop: Loop, branch: int, swap: int) -> bool:
     values, flow = program.values, program.flow
     waiting = list(values.read[branch].values())
     seen: set[int] = set()
-    while waiting and len(seen) < _FAR:
+    while waiting and len(seen) < _MOST_FOLLOWED:
         current = waiting.pop()
         found = values.all[current]
         if current in seen or found.block not in loop.blocks:
@@ -210,10 +210,10 @@ def _is_seldom_entered(program: SassProgram, inner: Loop, seldom: Collection[int
 
 
 def _behind(program: SassProgram, values: Iterable[int]) -> Iterator[SsaValue]:
-    """All values that these depend on, up to `_FAR` of them."""
+    """All values that these depend on, up to `_MOST_FOLLOWED` of them."""
     waiting = list(values)
     seen = set(waiting)
-    while waiting and len(seen) <= _FAR:
+    while waiting and len(seen) <= _MOST_FOLLOWED:
         value = program.values.all[waiting.pop()]
         yield value
         is_written = value.kind is Kind.DEFINITION
@@ -236,7 +236,7 @@ def _is_same_in_warp(program: SassProgram, loop: Loop, load: int) -> bool:
         program.code[each].role is Role.LOAD and program.flow.block_of[each] in loop.blocks
         for each in written
     )
-    is_known = len(behind) <= _FAR and all(each.kind is not Kind.CALL for each in behind)
+    is_known = len(behind) <= _MOST_FOLLOWED and all(each.kind is not Kind.CALL for each in behind)
     return is_known and not is_of_thread and not is_loaded
 
 

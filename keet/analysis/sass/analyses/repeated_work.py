@@ -24,6 +24,7 @@ from keet.analysis.sass.instructions.opcodes import Role
 
 _WORK = (Role.FLOAT, Role.TENSOR, Role.INTEGER, Role.CONVERSION, Role.LOAD, Role.PREDICATE)
 """Roles that are worth moving. Compilers put moves and constants next to their use on purpose."""
+_REPEATABLE = (*_WORK, Role.MOVE, Role.CONSTANT, Role.SPECIAL)
 
 
 class Invariant(NamedTuple):
@@ -56,12 +57,12 @@ def _invariant_positions(program: SassProgram, loop: Loop) -> list[int]:
     code = program.code
     return [
         each
-        for each in steady_positions(program, loop)
+        for each in _steady_positions(program, loop)
         if code[each].role in _WORK and not is_move(code[each]) and code[each].reads
     ]
 
 
-def steady_positions(program: SassProgram, loop: Loop) -> dict[int, None]:
+def _steady_positions(program: SassProgram, loop: Loop) -> dict[int, None]:
     """Positions in the loop of instructions whose result is the same in every iteration, in the
     order of the blocks."""
     flow, values = program.flow, program.values
@@ -69,17 +70,13 @@ def steady_positions(program: SassProgram, loop: Loop) -> dict[int, None]:
     for block in sorted(loop.blocks, key=program.flow_rank.__getitem__):
         for position in range(flow.blocks[block].start, flow.blocks[block].end):
             each = program.code[position]
-            if not program.counts[position] or not each.writes or not _may_repeat(each):
+            if not program.counts[position] or not each.writes or each.role not in _REPEATABLE:
                 continue
             if all(
                 _is_steady(program, loop, value, steady) for value in values.read[position].values()
             ):
                 steady[position] = None
     return steady
-
-
-def _may_repeat(each: Instruction) -> bool:
-    return each.role in (*_WORK, Role.MOVE, Role.CONSTANT, Role.SPECIAL)
 
 
 def _is_steady(program: SassProgram, loop: Loop, value: int, steady: Collection[int]) -> bool:
@@ -305,7 +302,7 @@ class _Steps:
 
     def __init__(self, program: SassProgram, loop: Loop) -> None:
         self.program, self.loop = program, loop
-        self.steady = steady_positions(program, loop)
+        self.steady = _steady_positions(program, loop)
 
     def degree(self, value: int, steps: int = _STEPS) -> int | None:
         """1 if each iteration adds the same to the value, 0 if it stays the same; None: neither."""

@@ -246,14 +246,14 @@ def _loops(
     return loops, loop_of
 
 
-_DEEPEST = 12
+_DEEPEST_NESTING = 12
 """Deepest nesting of loops. No real kernel has more; it bounds the time for hostile code."""
 
 
 def _not_too_deep(
     blocks: list[BasicBlock], latches: Mapping[int, Sequence[int]], number: Mapping[int, int]
 ) -> list[int]:
-    """Headers of loops that are nested in at most `_DEEPEST` - 1 others.
+    """Headers of loops that are nested in at most `_DEEPEST_NESTING` - 1 others.
 
     From the innermost loop outwards, each loop is collapsed into one node (Tarjan's test of
     reducibility). This takes nearly linear time, while all loop bodies together may have n * n
@@ -281,7 +281,7 @@ def _not_too_deep(
     depth: dict[int, int] = {}
     for header in reversed(headers):
         depth[header] = depth.get(parent.get(header, -1), 0) + 1
-    return [header for header in headers if depth[header] <= _DEEPEST]
+    return [header for header in headers if depth[header] <= _DEEPEST_NESTING]
 
 
 def _body(blocks: list[BasicBlock], header: int, latches: Sequence[int]) -> set[int]:
@@ -346,10 +346,10 @@ def _edge_count(flow: Flow, runs: int, before: int, header: int, count: object) 
 
 # --- dominators
 
-Graph = Sequence[Sequence[int]]
+_Graph = Sequence[Sequence[int]]
 
 
-def dominators(successors: Graph, predecessors: Graph, roots: Collection[int]) -> dict[int, int]:
+def dominators(successors: _Graph, predecessors: _Graph, roots: Collection[int]) -> dict[int, int]:
     """Immediate dominators of the nodes that `roots` reach; -1 is the dominator of the roots."""
     return _Search(successors, predecessors, roots).found()
 
@@ -357,7 +357,7 @@ def dominators(successors: Graph, predecessors: Graph, roots: Collection[int]) -
 class _Search:
     """Nodes are numbered in depth-first order; 0 is a virtual node above all roots."""
 
-    def __init__(self, successors: Graph, predecessors: Graph, roots: Collection[int]) -> None:
+    def __init__(self, successors: _Graph, predecessors: _Graph, roots: Collection[int]) -> None:
         self.node = [-1]
         self.number: dict[int, int] = {}
         self.parent = [0]
@@ -372,7 +372,7 @@ class _Search:
         self.best = list(range(len(self.node)))
         self.ancestor = [-1] * len(self.node)
 
-    def _visit(self, root: int, successors: Graph) -> None:
+    def _visit(self, root: int, successors: _Graph) -> None:
         stack = [(root, 0)]
         while stack:
             node, parent = stack.pop()

@@ -89,7 +89,7 @@ class SassProgram:
         }
 
 
-_FAR = 4000
+_MOST_FOLLOWED = 4000
 """Most values that are followed back from a loop's exit; beyond, trips count as uneven."""
 _PURE = (Role.INTEGER, Role.PREDICATE, Role.MOVE, Role.CONSTANT, Role.CONVERSION, Role.FLOAT)
 """Roles whose results depend only on their operands, except for the opcodes of `IMPURE`."""
@@ -105,11 +105,7 @@ def trips_of(program: SassProgram, loop: Loop) -> tuple[int | None, bool]:
         return None, False
     whole = -int(-loop.trips // 1)
     is_whole = abs(loop.trips - round(loop.trips)) < 1e-9
-    return whole, is_whole and loop.is_counted and _leaves_together(program, loop)
-
-
-def _leaves_together(program: SassProgram, loop: Loop) -> bool:
-    return not uneven_exits(program, loop)
+    return whole, is_whole and loop.is_counted and not uneven_exits(program, loop)
 
 
 def uneven_exits(program: SassProgram, loop: Loop) -> list[int]:
@@ -138,7 +134,7 @@ def _varies(program: SassProgram, value: int, loop: Loop) -> bool:
             continue
         seen.add(current)
         found = program.values.all[current]
-        if found.kind in (Kind.ENTRY, Kind.CALL) or len(seen) > _FAR:
+        if found.kind in (Kind.ENTRY, Kind.CALL) or len(seen) > _MOST_FOLLOWED:
             return True
         if found.kind is Kind.JOIN and found.block in headers and found.block != loop.header:
             return True

@@ -419,7 +419,7 @@ class Evaluation:
 
     def resolved(self, polynomial: Polynomial, block: int, depth: int = 0) -> Polynomial:
         """The polynomial with loop heads replaced by loop counters, as seen from a block."""
-        if depth > _DEEPEST:
+        if depth > _DEEPEST_RECURSION:
             return self.symbols.unknown("deep", (polynomial,), depends={"unknown"})
         result = ZERO
         for product, coefficient in polynomial.terms.items():
@@ -530,7 +530,7 @@ class Evaluation:
 _PLAIN = ("tid", "ctaid", "param", "loop")
 _MOST_PATHS = 6
 """Most paths into a block whose values are distinguished."""
-_DEEPEST = 40
+_DEEPEST_RECURSION = 40
 """Polynomials within polynomials: beyond this a polynomial is called unknown."""
 _MOST_TERMS = 64
 _MOST_NAMES = 200

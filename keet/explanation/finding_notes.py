@@ -1,0 +1,152 @@
+"""What stands below a finding: what the same fix gained in measured cases, the nearest of them, and
+why a cause is only possible.
+"""
+
+from __future__ import annotations
+
+import math
+
+from keet.analysis.account import UNKNOWN, Account, TimePart
+from keet.analysis.kernel.archetype import archetype_of, is_debug_build, language_of
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.ledger import Ledger
+from keet.analysis.limits import SIMILAR
+from keet.analysis.time_model import WORTH
+from keet.catalog.measured_cases import CaseSummary, Precedents, case_summaries, precedents
+from keet.diagnosis.diagnosis import MOSTLY_UNKNOWN
+from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
+from keet.evidence import Sentence, constant, counted
+from keet.explanation.explanation_types import LaunchExplanation
+from keet.explanation.gain_texts import LEAST_GAIN
+from keet.units import Quantity
+
+MEASURED_ON = "H200"
+
+
+def precedents_of(finding: Finding) -> Precedents | None:
+    """None if the casebook has no measured gain for this finding."""
+    is_other = finding.variant in finding.spec.without_cases
+    return None if is_other else precedents().get(finding.id)
+
+
+def precedents_text(finding: Finding, ledger: Ledger) -> Sentence:
+    """Empty if no case of this finding was measured. Says so if the measured gains do not include
+    the forecast, and why. Numbers of the casebook are constants."""
+    found = precedents_of(finding)
+    if found is None:
+        return Sentence()
+    return Sentence("").join([measured_text(found), _disagreement(found, finding, ledger)])
+
+
+def measured_text(found: Precedents) -> Sentence:
+    """What fixing a finding gained in the casebook."""
+    low, high = (constant(gain, "", "gain in the casebook") for gain in (found.low, found.high))
+    form = "{low:times} to {high:times}" if found.cases > 1 else "{high:times}"
+    return Sentence(
+        "In {cases} with this cause ({gpu}), fixing it gained {gained}.{alike}",
+        cases=counted(constant(found.cases, "", "cases"), "measured case"),
+        gpu=MEASURED_ON,
+        gained=Sentence(form, low=low, high=high),
+        alike=_lookalikes_text(found.lookalikes),
+    )
+
+
+def _disagreement(found: Precedents, finding: Finding, ledger: Ledger) -> Sentence:
+    """A gain of 2x means that the cause takes half of the time."""
+    likely = finding.forecast.likely
+    if likely * SIMILAR < found.low:
+        which, form, bound = "smaller", "{share:.0f} or more", found.low
+    elif likely > SIMILAR * found.high:
+        which, form, bound = "larger", "at most {share:.0f}", found.high
+    else:
+        return Sentence()
+    if finding.spec.of_launches:
+        return Sentence(" The forecast is {which}.", which=which)
+    part = Quantity(100 * (1 - 1 / likely), "%")
+    theirs = constant(100 * (1 - 1 / bound), "%", "part of the time in the casebook")
+    return Sentence(
+        " The forecast is {which}: here the cause takes about {part:.0f} of the time, in those "
+        "cases {theirs}.",
+        which=which,
+        part=ledger.derived(f"part.{finding.id}.{likely!r}", part, "part of the time by forecast"),
+        theirs=Sentence(form, share=theirs),
+    )
+
+
+def _lookalikes_text(count: int) -> Sentence:
+    """About cases that have the symptom but not the cause."""
+    if not count:
+        return Sentence()
+    alike = counted(constant(count, "", "look-alikes"), "look-alike")
+    return Sentence(
+        " In {alike}, the fix gained less than {least:.0f}.", alike=alike, least=LEAST_GAIN
+    )
+
+
+# --- the nearest case
+
+
+def nearest_case(finding: Finding, each: LaunchExplanation) -> CaseSummary | None:
+    """The measured case of the first finding that is most like this launch: in the same language,
+    of the same kind of algorithm, with the nearest gain. None for other findings, and if no case
+    was measured.
+
+    Cases of a family that has a kernel of this name are left out: for those, it would be the answer
+    to a question of the evals.
+    """
+    if each.findings[:1] != (finding,) or precedents_of(finding) is None:
+        return None
+    name = each.launch.name.function
+    own = {case.family for case in case_summaries() if name in case.kernels}
+    alike = [c for c in case_summaries() if c.finding == finding.id and c.family not in own]
+    return min(alike, key=lambda case: _distance(case, finding, each.view), default=None)
+
+
+def _distance(case: CaseSummary, finding: Finding, view: LaunchView) -> tuple[bool, bool, float]:
+    is_triton = language_of(view.launch) == "Triton"
+    kind = archetype_of(view.launch, view.opcodes)
+    return (
+        (case.language == "triton") != is_triton,
+        case.archetype != _CASEBOOK_NAMES.get(kind or "", kind),
+        abs(math.log(case.gain / max(1.0, finding.forecast.likely))),
+    )
+
+
+_CASEBOOK_NAMES = {"sparse": "spmv"}
+
+
+def nearest_text(case: CaseSummary) -> Sentence:
+    """One line, with the command that shows it."""
+    return Sentence(
+        "The nearest one ({kind}, {gain:speedup}): keet cases {case}",
+        kind=case.archetype.replace("_", " "),
+        gain=constant(case.gain, "", "gain of a case"),
+        case=case.id,
+    )
+
+
+def why_only_possible(finding: Finding, view: LaunchView, account: Account) -> Sentence:
+    """Empty where the cause is certain or likely."""
+    if finding.cause_certainty != "possible":
+        return Sentence()
+    return Sentence("Only possible: {reason}.", reason=_reason(finding, view, account))
+
+
+def _reason(finding: Finding, view: LaunchView, account: Account) -> str:
+    if is_debug_build(view):
+        return "a build without -G may have other causes and other gains"
+    if finding.variant in BETWEEN_LAUNCHES:  # they rest on equal amounts of bytes
+        return "a report holds no pointers, so equal amounts of bytes are only a hint"
+    if not view.ceilings.ranked:
+        return "the report does not have the load of any unit, so keet assumes one"
+    unknown = _largest_unknown(account)
+    if unknown is not None and unknown.share.value >= 100 * MOSTLY_UNKNOWN:
+        return Sentence("{n:.0f} of the time is {part}", n=unknown.share, part=unknown.label)
+    if finding.expected < WORTH:
+        return "good kernels often have as much of it"
+    return "the report does not show whether a change can remove it"
+
+
+def _largest_unknown(account: Account) -> TimePart | None:
+    unknown = [part for part in account.all() if part.id.rpartition(".")[2] == UNKNOWN]
+    return max(unknown, key=lambda part: float(part.share.value), default=None)

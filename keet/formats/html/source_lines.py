@@ -1,0 +1,381 @@
+"""What a row of a source listing shows when it is opened: costs, findings, waits, machine code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from keet.analysis.code_names import line_text, noun
+from keet.analysis.examined import first_wait
+from keet.analysis.hardware.rates import SECTOR
+from keet.analysis.source_lines import InstructionTable, Spot
+from keet.catalog import stalls
+from keet.evidence import Evidence, Sentence, constant, counted
+from keet.formats.html.markup import Content, Html, element, heat_class, joined
+from keet.formats.html.source_rows import (
+    FEW_IN_ROW,
+    Mention,
+    SourceData,
+    group_of,
+    reason_text,
+    share_of_all,
+    swatch,
+)
+from keet.pages.hotspots import mix_text, size_text
+from keet.profile import Absent
+from keet.safe_text import one_line
+
+if TYPE_CHECKING:
+    from keet.analysis.line_facts import InstructionFacts, LineFacts
+    from keet.pages.hotspots_line import Item
+
+
+# --- machine code
+
+
+_WIDEST = 52
+"""Characters of an instruction before its wait; longer ones move it to the right."""
+
+
+class SassRow(NamedTuple):
+    offset: str
+    executed: int | None
+    samples: int | None
+    text: str
+    wait: str
+
+
+def analysed_rows(data: SourceData, facts: Iterable[InstructionFacts]) -> list[SassRow]:
+    """With what each instruction waits for."""
+    assert data.code is not None
+    return [
+        SassRow(
+            each.offset,
+            each.executed,
+            each.samples if data.table.samples else None,
+            data.sass_line(data.code.program.code[each.position]),
+            _wait(data, each) if each.waits else "",
+        )
+        for each in facts
+    ]
+
+
+def plain_rows(data: SourceData, addresses: Iterable[int]) -> list[SassRow]:
+    """Without the analysis: the largest stall reason alone."""
+    from keet.analysis.sass.instructions.instruction import parse
+
+    texts = {} if isinstance(data.sass, Absent) else data.sass
+    table = data.table
+    samples, executed = table.samples, table.executed
+    return [
+        SassRow(
+            data.offset(address),
+            executed.get(address, 0) if executed is not None else None,
+            samples.get(address, 0) if samples is not None else None,
+            data.sass_line(parse(address, texts.get(address, ""))),
+            _largest_reason(table, address),
+        )
+        for address in addresses
+    ]
+
+
+def _wait(data: SourceData, each: InstructionFacts) -> str:
+    """`Long Scoreboard for the load at 0x0ab0 (slow.cu:19)`"""
+    code, wait = data.code, each.waits[0]
+    label = stalls()[wait.reason].label
+    if wait.producer_address is None or code is None:
+        return label
+    held = "registers of " if wait.link == "register reuse" else ""
+    is_other = wait.producer not in (None, code.location(each.position))
+    named = f" ({line_text(wait.producer)})" if is_other else ""
+    what = noun(code.program.code[wait.producers[0]])
+    return one_line(f"{label} for {held}the {what} at {data.offset(wait.producer_address)}{named}")
+
+
+def _largest_reason(table: InstructionTable, address: int) -> str:
+    known = stalls()
+    counts = {
+        reason: column.get(address, 0)
+        for reason, column in table.stall_samples.items()
+        if known[reason].counts_as_stall
+    }
+    largest = max(counts, key=lambda reason: counts[reason], default="")
+    return known[largest].label if largest and counts[largest] else ""
+
+
+def sass_block(rows: Sequence[SassRow], samples: int, label: str) -> Html:
+    """One element of text: a table would take four times the bytes.
+
+    `samples`: of the whole launch, so that heat means the same as that of lines.
+    """
+    most = max((row.samples or 0 for row in rows), default=0)
+    written = [_fields(row) for row in rows]
+    heads = ("", "offset", "executed", "samples", "instruction", "waits for")
+    widths = [max(len(each[n]) for each in [heads, *written]) for n in range(len(heads))]
+    widths[4] = min(widths[4], _WIDEST)
+    lines: list[Content] = [element("b", _line(heads, widths)), "\n"]
+    for row, fields in zip(rows, written, strict=True):
+        is_hottest = bool(most) and row.samples == most
+        text = _line((">" if is_hottest else "", *fields[1:]), widths)
+        heat = heat_class(row.samples / samples) if row.samples and samples else None
+        lines += [element("mark", text, class_=heat) if heat else text, "\n"]
+    return element(
+        "pre", lines, class_="sass scroll", tabindex="0", role="region", aria_label=label
+    )
+
+
+def _fields(row: SassRow) -> tuple[str, ...]:
+    executed = "" if row.executed is None else f"{row.executed:,}"
+    return ("", row.offset, executed, f"{row.samples:,}" if row.samples else "", row.text, row.wait)
+
+
+def _line(fields: Sequence[str], widths: Sequence[int]) -> str:
+    mark, offset, executed, samples, text, wait = fields
+    return (
+        f"{mark:1} {offset:{widths[1]}}  {executed:>{widths[2]}}  {samples:>{widths[3]}}  "
+        f"{text:{widths[4]}}  {wait}"
+    ).rstrip()
+
+
+# --- a line
+
+
+_AWAITED = 5
+"""Waiting lines that are listed."""
+_REASONS = 6
+"""Stall reasons that are listed; the rest is added up."""
+_IN_WORDS = 2
+"""Stall reasons that are put into words."""
+_WARP = 32
+
+Fact = tuple[str, Content]
+
+
+def line_panel(data: SourceData, spot: Spot, mentions: Sequence[Mention]) -> tuple[Html, Html]:
+    """What is known about a source line, and its machine code."""
+    line = spot.location
+    facts = data.by_line.facts(line) if data.by_line and line else None
+    told = [
+        *_findings(data, mentions),
+        *cost_facts(data, spot),
+        *_awaited(data, facts),
+        *_executions(spot, facts),
+        *traffic_facts(spot),
+        *_sentences(data, facts),
+    ]
+    return facts_list(told), _sass(data, spot, facts)
+
+
+def facts_list(told: Iterable[Fact]) -> Html:
+    pairs = [(element("dt", label), element("dd", content)) for label, content in told]
+    return element("dl", pairs, class_="facts")
+
+
+def _percent(share: float) -> Evidence:
+    """A share from 0 to 1."""
+    return constant(100 * share, "%", "share of the launch")
+
+
+def cost_facts(data: SourceData, spot: Spot) -> Iterator[Fact]:
+    """Samples, and what their warps wait for."""
+    found = data.found
+    if spot.samples is not None and found.ranked_by == "samples":
+        share = _percent(spot.samples / found.total) if found.total else None
+        text = Sentence(
+            "{samples:,d} of the {total:,d} samples of this launch{share}",
+            samples=constant(spot.samples, "", "samples of the row"),
+            total=found.number("all samples", found.total),
+            share=Sentence(" ({share:cell})", share=share) if share else "",
+        )
+        yield "Samples", text
+    else:
+        yield "Samples", "The report has no warp samples."
+    if spot.stalls:
+        yield "Warps here", element("ul", list(_reasons(data, spot)), class_="plain")
+
+
+def _reasons(data: SourceData, spot: Spot) -> Iterator[Html]:
+    """Each with its share and what it waits for; the largest ones also in words."""
+    known, waits = stalls(), data.row(spot).waits
+    counts = spot.samples_by_reason
+    is_shared = (spot.samples or 0) >= FEW_IN_ROW
+    for rank, reason in enumerate([*counts][:_REASONS]):
+        stall = known[reason]
+        words = f"wait for {stall.waits_for}" if stall.counts_as_stall else stall.waits_for
+        yield element(
+            "li",
+            swatch(group_of(reason)),
+            " ",
+            element("b", reason_text(spot, reason)),
+            None
+            if is_shared
+            else Sentence(" ({samples})", samples=counted(counts[reason], "sample")),
+            data.linked_awaits(first_wait(waits, reason), spot),
+            element("span", f": {words}", class_="muted") if rank < _IN_WORDS else None,
+        )
+    rest = [*counts.values()][_REASONS:]
+    if rest and spot.samples:
+        count = sum(rest)
+        share = Sentence("{share}", share=share_of_all(count / spot.samples))
+        text = Sentence(
+            "{share} for {reasons}",
+            share=share if is_shared else counted(count, "sample"),
+            reasons=counted(len(rest), "other reason"),
+        )
+        yield element("li", text)
+
+
+def _findings(data: SourceData, mentions: Sequence[Mention]) -> Iterator[Fact]:
+    if mentions:
+        links = [
+            [
+                data.finding_link(each, f"{each.number}. {one_line(each.finding.title)}"),
+                f" ({each.share})" if each.share else None,
+            ]
+            for each in mentions
+        ]
+        yield "Finding" if len(links) == 1 else "Findings", joined(links, element("br"))
+
+
+def _awaited(data: SourceData, facts: LineFacts | None) -> Iterator[Fact]:
+    """The other end: lines whose warps wait for what this line started."""
+    if facts is None or not facts.waited_for_by:
+        return
+    listed = [
+        (data.line_link(each.location), each.reason, each.samples) for each in facts.waited_for_by
+    ]
+    yield awaited_fact(data, listed, "lines")
+
+
+def awaited_fact(data: SourceData, listed: Sequence[tuple[Content, str, int]], rows: str) -> Fact:
+    found, total = data.found, sum(samples for _, _, samples in listed)
+    named = [
+        [
+            link,
+            Sentence(
+                " {samples:,d} ({reason})",
+                samples=constant(samples, "", "samples"),
+                reason=stalls()[reason].label,
+            ),
+        ]
+        for link, reason, samples in listed[:_AWAITED]
+    ]
+    share = _percent(total / found.total)
+    head = Sentence(
+        "{samples}{share} at other {rows} {wait} for this one: ",
+        samples=counted(total, "sample"),
+        share=Sentence(" ({share:cell})", share=share) if found.ranked_by == "samples" else "",
+        rows=rows,
+        wait="waits" if total == 1 else "wait",
+    )
+    more = ", …" if len(listed) > _AWAITED else ""
+    return "Waited for by", [head, joined(named, ", "), more]
+
+
+def _executions(spot: Spot, facts: LineFacts | None) -> Iterator[Fact]:
+    if spot.executed is None:
+        return
+    executed = Sentence(
+        "{executed:,d} warp instructions",
+        executed=constant(spot.executed, "", "executed warp instructions"),
+    )
+    if facts:
+        share = _percent(facts.executed_share)
+        executed = Sentence("{executed} ({share:cell} of all)", executed=executed, share=share)
+    yield "Executed", [executed, threads_text(spot)]
+    if facts and facts.purposes:
+        yield "Instruction mix", mix_text(facts.purposes)
+
+
+def threads_text(spot: Spot) -> str:
+    if not spot.executed or spot.threads_executed is None:
+        return ""
+    threads = spot.threads_executed / spot.executed
+    return Sentence(
+        "; {threads:.1f} of {warp:d} threads active on average",
+        threads=constant(threads, "", "active threads"),
+        warp=constant(_WARP, "", "threads of a warp"),
+    )
+
+
+def traffic_facts(spot: Spot) -> Iterator[Fact]:
+    """Per kind of memory: what the accesses touch, and what ideal accesses would need."""
+    if spot.sectors_global:
+        yield "Global memory", _ideal(spot.sectors_global, spot.sectors_global_excess, _TOUCHED)
+    if spot.sectors_local:
+        yield "Local memory", _amount(spot.sectors_local, _TOUCHED)
+    if spot.wavefronts_shared:
+        actual, excess = spot.wavefronts_shared, spot.wavefronts_shared_excess
+        yield "Shared memory", _ideal(actual, excess, "wavefronts")
+
+
+def _amount(count: int, noun: str) -> Sentence:
+    amount = constant(count, "", noun)
+    told = Sentence("{amount:,d} {noun}", amount=amount, noun=noun)
+    if not noun.startswith("sectors"):
+        return told
+    return Sentence("{told} ({size})", told=told, size=size_text(count * SECTOR))
+
+
+_TOUCHED = "sectors touched, before hits in L1"
+"""ncu counts them by the addresses: hits in a cache are included."""
+
+
+def _ideal(actual: int, excess: int | None, noun: str) -> Content:
+    told = _amount(actual, noun)
+    if excess is None:
+        return told
+    if not excess:
+        return Sentence("{told}, none in excess", told=told)
+    needed = _amount(actual - excess, noun.partition(" ")[0])
+    share = constant(100 * (excess / actual), "%", f"{noun} in excess")
+    marked = element("b", Sentence("{share:.0f} in excess", share=share), class_="warn")
+    ideal = Sentence(": ideal accesses would take {needed}", needed=needed)
+    return [Sentence("{told}, ", told=told), marked, ideal]
+
+
+def _sentences(data: SourceData, facts: LineFacts | None) -> Iterator[Fact]:
+    """Addresses, reuse, loops: in the words of `keet hotspots --line`."""
+    if facts is None or data.code is None:
+        return
+    from keet.pages.hotspots_line import line_items
+
+    for _, heading, items in line_items(data.code, facts):
+        yield heading, element("ul", [_item(each) for each in items], class_="plain")
+
+
+def _item(item: Item) -> Html:
+    label, text = item
+    lines = [one_line(line) for line in text.split("\n")]
+    return element(
+        "li", element("code", label) if label else None, " ", joined(lines, element("br"))
+    )
+
+
+def _sass(data: SourceData, spot: Spot, facts: LineFacts | None) -> Html:
+    where = one_line(line_text(spot.location))
+    label = f"SASS of {where}"
+    samples = data.found.total if data.found.ranked_by == "samples" else 0
+    addresses = data.addresses.get(spot.location, ())
+    if facts is None and (isinstance(data.sass, Absent) or not addresses):
+        return element("p", _why_no_sass(data), class_="muted")
+    if facts is not None:
+        return sass_block(analysed_rows(data, facts.instructions), samples, label)
+    return sass_block(plain_rows(data, addresses), samples, label)
+
+
+def _why_no_sass(data: SourceData) -> str:
+    absent = data.sass
+    if not isinstance(absent, Absent):
+        return "No SASS: the report has no text for these instructions."
+    remedy = f"; {absent.remedy}" if absent.remedy else ""
+    return f"No SASS: {absent.reason}{remedy}"
+
+
+def reasons_of_all(spots: Iterable[Spot]) -> Counter[str]:
+    """Samples of the launch by stall reason."""
+    sums: Counter[str] = Counter()
+    for spot in spots:
+        sums.update(spot.samples_by_reason)
+    return sums

@@ -1,0 +1,90 @@
+"""Sequences of launches: the longest first, groups of the same kernel and shape, and one after the
+other without keeping all of them decoded in memory.
+
+"Longest" means the same in all commands. Ties keep the order of the report. A launch without a
+known duration counts as 0; of two such launches, the one with more GPU cycles comes first. With a
+run table, `Profile.by_run_time` sorts by the time in the run instead.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from keet.profile.launch import Launch
+from keet.progress import counted
+
+
+def longest_first(launches: Iterable[Launch]) -> list[Launch]:
+    return sorted(launches, key=_descending_time)
+
+
+def longest(launches: Iterable[Launch]) -> Launch:
+    """The launch that takes the most time; the first one if no time is known."""
+    return min(launches, key=_descending_time)
+
+
+def _descending_time(launch: Launch) -> tuple[float, float]:
+    return -launch.rank_time, -launch.rank_cycles
+
+
+CONCENTRATED = 2
+"""Longest over median duration of launches of one shape: above it, the time decides which launch
+represents them."""
+
+
+def by_kernel_and_shape(launches: Iterable[Launch]) -> list[list[Launch]]:
+    """Groups of launches with the same kernel, grid, block and GPU, in the order of the first."""
+    groups: dict[tuple[object, ...], list[Launch]] = defaultdict(list)
+    for launch in launches:
+        key = (launch.workload, launch.name.full, launch.grid, launch.block, launch.device)
+        groups[key].append(launch)
+    return list(groups.values())
+
+
+def representative(group: Sequence[Launch]) -> Launch:
+    """The launch with the median duration; of two, the longer one.
+
+    If the longest takes more than `CONCENTRATED` times as long, most of the time may be in few
+    launches: then the one up to which, shortest first, half of the group's time is spent.
+    """
+    ranked = sorted_by_duration(group)
+    typical = ranked[len(ranked) // 2]
+    if ranked[-1].rank_time <= CONCENTRATED * typical.rank_time:
+        return typical
+    half, spent = sum(launch.rank_time for launch in ranked) / 2, 0.0
+    for launch in ranked:
+        spent += launch.rank_time
+        if spent >= half:
+            return launch
+    return ranked[-1]
+
+
+def sorted_by_duration(group: Sequence[Launch]) -> list[Launch]:
+    """Shortest first."""
+    return sorted(group, key=lambda launch: (launch.rank_time, -launch.id))
+
+
+def median(values: Iterable[float]) -> float:
+    """The same as `statistics.median`: importing `statistics` takes 10 ms."""
+    ranked = sorted(values)
+    middle = len(ranked) // 2
+    return ranked[middle] if len(ranked) % 2 else (ranked[middle - 1] + ranked[middle]) / 2
+
+
+MAX_DECODED = 400
+"""Launches that may stay decoded, about 60 kB each. Of a longer sequence, each is released after
+use. Few reports have more."""
+
+
+def iterate_launches(launches: Sequence[Launch], what: str) -> Iterator[Launch]:
+    """Each launch in turn; in a long sequence, each is released before the next one.
+
+    `what`: text for the progress line, such as "reading launches".
+    """
+    many = len(launches) > MAX_DECODED
+    for launch in counted(launches, what):
+        yield launch
+        if many:
+            launch.keep_summary()
+            launch.release()

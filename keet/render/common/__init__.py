@@ -1,1 +1,0 @@
-"""What several formats print: one module per topic. Never imports a format, rich or pydantic."""

@@ -1,0 +1,249 @@
+"""Costs by source line, their order, and the arrays that a line accesses."""
+
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.source_lines import (
+    AccessKind,
+    Hotspots,
+    accesses,
+    find_hotspots,
+    is_gather,
+    line_order,
+)
+from keet.errors import IngestError
+from keet.ingest import read_profile
+from keet.ingest.ncu_rep.container import blocks_of
+from keet.ingest.ncu_rep.reader import Report
+from keet.profile import Absent, Launch, Location, Profile
+from tests import encode
+from tests.conftest import corpus_files, needs_corpus
+from tests.rows import each_row
+
+TEXT = """
+__global__ void k(const float* x, const int* columns, float* out, int n) {
+    __shared__ float products[256];
+    float point[4], other[2];
+    const unsigned long long key[2] = {1, 2};
+    return a[0];
+}
+"""
+
+
+@each_row(
+    ("line", "kind", "named"),
+    [
+        # rate_table, sparse_apply, xs_lookup: the gather, not what is read in order
+        ("out[i] = amount[i] * rate[code[i]];", "scattered global", ["rate[code[i]]"]),
+        ("products[k] = values[k] * x[columns[k]];", "scattered global", ["x[columns[k]]"]),
+        ("point[i] = grid[nuclide[i] * n];", "scattered global", ["grid[nuclide[i] * n]"]),
+        ("out[x * n + y] = in[y * n + x];", "scattered global",
+         ["out[x * n + y]", "in[y * n + x]"]),
+        ("out[i] = in[i];", "scattered global", ["out[i]", "in[i]"]),
+        ("point[j] = products[i * 2];", "shared", ["products[i * 2]"]),
+        ("out[i] = point[k] + key[0];", "local", ["point[k]", "key[0]"]),
+        ("out[i] = point[k];", None, ["out[i]", "point[k]"]),
+        ("point[0] = point[1];", "scattered global", ["point[0]", "point[1]"]),
+        ("int i = 0;", "scattered global", []),
+    ],
+)  # fmt: skip
+def test_accesses_of_a_kind(line: str, kind: AccessKind | None, named: list[str]) -> None:
+    assert accesses(line, TEXT, kind) == named
+
+
+def test_a_gather_reads_its_index() -> None:
+    assert is_gather(["x[columns[k]]"])
+    assert not is_gather(["x[k * n]"])
+    assert not is_gather(["x[columns[k]]", "y[k]"])
+    assert not is_gather([])
+
+
+@each_row("odd", ["a<" * 5000, "a<b> " * 5000, "__shared__ " * 5000, "a[" * 5000])
+def test_malformed_sources_terminate(odd: str) -> None:
+    """Patterns that try every way to read such a line would not."""
+    assert accesses(f"b[i] = {odd}", f"{odd}\n" * 20, "scattered global")
+
+
+def launch_with(**instances: list[tuple[int, int]]) -> Launch:
+    names = {
+        "executed": "inst_executed",
+        "samples": "smsp__pcsamp_sample_count",
+        "wait": "smsp__pcsamp_warps_issue_stalled_wait",
+        "barrier": "smsp__pcsamp_warps_issue_stalled_barrier",
+    }
+    kernel = encode.Kernel("k", instances={names[key]: rows for key, rows in instances.items()})
+    data = encode.report([kernel])
+    return Report(Path("x"), data, blocks_of(data, Path("x"))).launches()[0]
+
+
+def test_spots_are_ranked_by_samples_and_complete() -> None:
+    launch = launch_with(
+        executed=[(16, 100), (32, 1), (48, 1)],
+        samples=[(32, 30), (48, 10)],
+        wait=[(32, 20), (48, 10)],
+        barrier=[(32, 10), (48, 0)],
+    )
+    found = find_hotspots(launch)
+    assert isinstance(found, Hotspots)
+    assert (found.by, found.ranked_by, found.total) == ("instruction", "samples", 40)
+    assert [spot.address for spot in found.rows] == [32, 48, 16]
+    assert [spot.share for spot in found.rows] == [0.75, 0.25, 0.0]
+    assert [*found.rows[0].samples_by_reason.items()] == [("wait", 20), ("barrier", 10)]
+    assert found.rows[2].samples == 0
+
+
+def test_samples_without_a_total() -> None:
+    """Before ncu 2021.2 only the split by reason was stored."""
+    found = find_hotspots(launch_with(executed=[(16, 5)], wait=[(16, 3)], barrier=[(16, 4)]))
+    assert isinstance(found, Hotspots)
+    assert found.rows[0].samples == 7
+
+
+def test_no_samples_at_all() -> None:
+    found = find_hotspots(launch_with(executed=[(16, 5), (32, 9)]))
+    assert isinstance(found, Hotspots)
+    assert found.ranked_by == "executed"
+    assert found.rows[0].address == 32
+    assert found.rows[0].samples is None
+    assert found.rows[0].sectors_global is None
+
+
+def test_nothing_to_rank() -> None:
+    found = find_hotspots(launch_with())
+    assert isinstance(found, Absent)
+    assert "SourceCounters" in found.remedy
+
+
+def test_instructions_without_a_line_are_a_row(profile_of) -> None:
+    """By line, and there are no lines: one row with everything, not an empty table."""
+    launch = profile_of("tour_nolines.ncu-repz").launches[0]
+    found = find_hotspots(launch, "line")
+    assert isinstance(found, Hotspots)
+    assert len(found.rows) == 1
+    assert found.rows[0].location is None
+    assert found.rows[0].share == pytest.approx(1)
+
+
+def test_a_column_that_is_zero_is_not_missing(profile_of) -> None:
+    """ncu stores no instances of a metric whose total is zero."""
+    launch = profile_of("tour_full.ncu-rep").launches[0]
+    assert launch.metric("memory_l1_wavefronts_shared").value == 0
+    assert launch.instances("memory_l1_wavefronts_shared") is None
+    found = find_hotspots(launch)
+    assert isinstance(found, Hotspots)
+    assert {spot.wavefronts_shared for spot in found.rows} == {0}
+
+
+def sampled(samples: int, *, interval: float = 1024, cycles: float = 1e6, sms: int = 10) -> Launch:
+    kernel = encode.Kernel(
+        "k",
+        {
+            "smsp__pcsamp_interval_cycles": interval,
+            "sm__cycles_active.avg": cycles,
+            "device__attribute_multiprocessor_count": sms,
+        },
+        {"smsp__pcsamp_sample_count": [(16, samples)]},
+    )
+    data = encode.report([kernel])
+    return Report(Path("x"), data, blocks_of(data, Path("x"))).launches()[0]
+
+
+@each_row(
+    ("samples", "share", "setting"),
+    [
+        (9766, None, None),  # 10 SMs, 1e6 cycles, one sample in 1024: all of it
+        (9000, None, None),
+        (8000, 0.8192, 6),
+        (2500, 0.256, 7),
+        (500, None, None),  # too few to have filled a buffer
+    ],
+)
+def test_samples_that_stop_early(samples: int, share: float | None, setting: int | None) -> None:
+    found = find_hotspots(sampled(samples))
+    assert isinstance(found, Hotspots)
+    if share is None:
+        assert found.partial is None
+    else:
+        assert found.partial is not None
+        assert found.partial.share == pytest.approx(share)
+        assert found.partial.remedy.endswith(f"--warp-sampling-interval {setting}")
+
+
+@needs_corpus
+@pytest.mark.slow
+def test_four_public_reports_have_partial_samples() -> None:
+    """Four reports of the corpus have samples of a part of the launch; the others are whole."""
+    partial = {}
+    for path in corpus_files():
+        try:
+            launches = read_profile(path).launches
+        except IngestError:
+            continue
+        found = [
+            spots for launch in launches if isinstance(spots := find_hotspots(launch), Hotspots)
+        ]
+        shares = [spots.partial.share for spots in found if spots.partial]
+        if shares:
+            partial[path.name.split("__")[0]] = min(shares)
+    assert {name: round(share, 3) for name, share in partial.items()} == {
+        "bwd29": 0.006,
+        "chia7": 0.25,
+        "suhithr": 0.305,
+        "ScalingIntelligence": 0.516,
+    }
+
+
+@pytest.fixture
+def launch(profile_of: Callable[[str], Profile]) -> Launch:
+    return profile_of("tour_full.ncu-rep").launches[0]
+
+
+def expected(view: LaunchView, shares: dict[Location, float]) -> list[Location]:
+    order = line_order(view.launch, view.table)
+    return sorted(shares, key=lambda line: (-shares[line], order.index(line)))
+
+
+@pytest.mark.parametrize("levels", [(0.5,), (0.5, 0.25), (0.5, 0.25, 0.125)])
+def test_lines_of_equal_share_are_ranked_by_samples(
+    launch: Launch, levels: Sequence[float]
+) -> None:
+    view = LaunchView(launch)
+    lines = line_order(launch, view.table)
+    chance = random.Random(len(levels))
+    assert len(lines) > 3
+    for _ in range(20):
+        chosen = chance.sample(lines, chance.randint(2, len(lines)))
+        shares = {line: chance.choice(levels) for line in chosen}
+        assert [line for line, _ in view._ranked(shares)] == expected(view, shares)
+
+
+def test_a_line_that_no_instruction_has_comes_last(launch: Launch) -> None:
+    view = LaunchView(launch)
+    sampled = line_order(launch, view.table)[0]
+    nowhere = Location("elsewhere.cu", 1)
+    assert view._ranked({nowhere: 0.5, sampled: 0.5}) == [(sampled, 0.5), (nowhere, 0.5)]
+
+
+def test_the_line_order_is_computed_only_for_ties(
+    launch: Launch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The order in the code takes the lines of all instructions, which are thousands."""
+    view = LaunchView(launch)
+    weights = view._weights
+    first, second = sorted((line for line in weights if line), key=lambda line: -weights[line])[:2]
+    assert weights[first] > weights[second]
+    monkeypatch.setattr(
+        "keet.analysis.launch_view.line_order", lambda *_: pytest.fail("not needed")
+    )
+    assert [line for line, _ in view._ranked({second: 0.5, first: 0.5})] == [first, second]
+
+
+def test_an_instruction_is_located_once(launch: Launch, monkeypatch: pytest.MonkeyPatch) -> None:
+    view = LaunchView(launch)
+    assert view.sampled_places()
+    monkeypatch.setattr(Launch, "locate", lambda *_: pytest.fail("known already"))
+    assert view.sampled_places()

@@ -1,0 +1,193 @@
+"""What the same fix gained in measured cases: a summary of the casebook's index."""
+
+from __future__ import annotations
+
+import json
+from statistics import median
+from typing import Any
+
+import pytest
+
+from keet.analysis.ledger import Ledger
+from keet.catalog.measured_cases import (
+    CASE_SUMMARIES,
+    PRECEDENTS,
+    Precedents,
+    case_summaries,
+    precedents,
+)
+from keet.diagnosis.finding import Finding
+from keet.documents.cases import CaseDocument, CaseStepDocument
+from keet.documents.finding import Forecast
+from keet.explanation import finding_notes as told
+from keet.explanation.analyst import explain
+from keet.explanation.casebook import casebook, summaries_text, telling_lines
+from keet.explanation.casebook import precedents_text as file_text
+from keet.explanation.explanation_types import LaunchExplanation
+from keet.explanation.finding_notes import nearest_case, nearest_text
+from keet.explanation.gain_texts import forecast_text
+from keet.findings import findings
+from keet.formatting import speedup_text
+from keet.pages.cases import heading
+from keet.profile import Profile
+from tests.unit.analysis.real_launches import CASES, SAMPLES, launch_of, profile_of
+
+
+def test_precedents_match_the_case_index() -> None:
+    command = "run: python -m kernels_samples.casebook.index"
+    assert PRECEDENTS.read_text(encoding="utf-8") == file_text(casebook()), command
+
+
+@pytest.mark.slow
+def test_summaries_match_the_case_index() -> None:
+    command = "run: python -m kernels_samples.casebook.index"
+    assert CASE_SUMMARIES.read_text(encoding="utf-8") == summaries_text(casebook()), command
+
+
+def test_every_case_that_gained_has_a_summary() -> None:
+    gained = {each.id for each in casebook() if not each.lookalike}
+    assert {each.id for each in case_summaries()} == gained
+    assert sum(len(each.changes) >= 2 for each in case_summaries()) > 0.9 * len(gained)
+    assert all(len(line) <= 112 for each in case_summaries() for line in each.changes)
+
+
+DIFF = """--- before
++++ after
+@@ -1,6 +1,7 @@
+-__global__ void turn(const float* in, float* out, int n) {
++__global__ void turn_tiles(const float* in, float* out, int n) {
++    __shared__ float tile[32][33];
+     const int x = blockIdx.x * 32 + threadIdx.x;
+-    out[x * n + y] = in[y * n + x];
++    tile[threadIdx.y][threadIdx.x] = in[y * n + x];
++    out[to_y * n + to_x] = tile[threadIdx.x][threadIdx.y];
+ }
+"""
+
+
+def test_the_lines_that_tell_most() -> None:
+    assert telling_lines(DIFF) == (
+        "- out[x * n + y] = in[y * n + x];",
+        "+ tile[threadIdx.y][threadIdx.x] = in[y * n + x];",
+        "+ __shared__ float tile[32][33];",
+    )
+    assert telling_lines("-float s = 0.5 * x;\n+float s = 0.5f * x;\n-f(a);\n+g(a);") == (
+        "- float s = 0.5 * x;",
+        "+ float s = 0.5f * x;",
+    )
+    assert telling_lines("") == ()
+
+
+def explained(name: str) -> LaunchExplanation:
+    launch = launch_of(name)
+    profile = Profile((launch,), profile_of(SAMPLES["matrix_flip"].report("slow")).provenance)
+    return explain(profile, [launch], 5, sass=False).launches[0]
+
+
+def test_the_nearest_case_is_of_the_same_kind() -> None:
+    each = explained("key_count")
+    first = each.findings[0]
+    case = nearest_case(first, each)
+    assert case is not None
+    assert (case.finding, case.archetype, case.language) == (first.id, "histogram", "cuda")
+    assert nearest_text(case).endswith(f": keet cases {case.id}")
+    assert all(nearest_case(other, each) is None for other in each.findings[1:])
+
+
+def test_a_case_is_not_shown_its_own_answer() -> None:
+    """Evals ask models about kernels of the casebook."""
+    id_ = next(id_ for id_ in CASES if id_.startswith("transpose/"))
+    each = explained(id_)
+    case = nearest_case(each.findings[0], each)
+    assert case is not None
+    assert case.family != "transpose"
+
+
+def test_every_row_is_a_finding_with_gains_in_order() -> None:
+    assert len(precedents()) >= 20
+    for finding, row in precedents().items():
+        assert finding in findings()
+        assert row.cases >= 1
+        assert 1 <= row.low <= row.median <= row.high
+
+
+def entry(finding: str, speedup: float, *, lookalike: bool = False, **steps: float) -> CaseDocument:
+    fields: dict[str, Any] = dict.fromkeys(CaseDocument.names())
+    made = [
+        CaseStepDocument(finding=name, after_us=1.0, speedup=gain, why="")
+        for name, gain in steps.items()
+    ]
+    told = {"finding": finding, "speedup": speedup, "lookalike": lookalike, "steps": made}
+    return CaseDocument(**(fields | told))
+
+
+def test_gains_are_of_the_finding_alone_and_look_alikes_are_not_among_them() -> None:
+    entries = [
+        entry("tail_effect", 2.0),
+        entry("tail_effect", 9.0, tail_effect=3.0, small_grid=4.0),
+        entry("tail_effect", 1.5),
+        entry("tail_effect", 1.02, lookalike=True),
+        entry("small_grid", 1.01, lookalike=True),
+    ]
+    assert json.loads(file_text(entries)) == {
+        "tail_effect": {
+            "cases": 3,
+            "low": 1.5,
+            "median": median([2.0, 3.0, 1.5]),
+            "high": 3.0,
+            "lookalikes": 1,
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
+    [
+        (None, ""),
+        (
+            Precedents(1, 2.15, 2.15, 2.15, 0),
+            "In 1 measured case with this cause (H200), fixing it gained 2.1x.",
+        ),
+        (
+            Precedents(23, 1.42, 2.31, 13.7, 1),
+            "In 23 measured cases with this cause (H200), fixing it gained 1.4x to 14x. In 1 "
+            "look-alike, the fix gained less than 10%.",
+        ),
+        (
+            Precedents(9, 2.8, 8.0, 12.0, 0),
+            "In 9 measured cases with this cause (H200), fixing it gained 2.8x to 12x. The forecast is "
+            "smaller: here the cause takes about 50% of the time, in those cases 64% or more.",
+        ),
+        (
+            Precedents(9, 1.1, 1.2, 1.5, 0),
+            "In 9 measured cases with this cause (H200), fixing it gained 1.10x to 1.5x. The forecast "
+            "is larger: here the cause takes about 50% of the time, in those cases at most 33%.",
+        ),
+    ],
+)
+def test_the_sentence_has_the_range_of_measured_gains(
+    row: Precedents | None, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(told, "precedents", lambda: {"tail_effect": row} if row else {})
+    finding = Finding("tail_effect", "certain", "", Forecast(1, 2, 3), ())
+    assert told.precedents_text(finding, Ledger()) == text
+
+
+def test_where_the_cases_were_measured() -> None:
+    gpus = {each.gpu for each in casebook()}
+    assert all(told.MEASURED_ON in gpu for gpu in gpus)
+
+
+def test_cases_and_explain_print_the_same_gains() -> None:
+    """`keet cases --finding ID` and the sentence below a finding."""
+    entries = [each for each in casebook() if each.finding == "small_grid"]
+    row = precedents()["small_grid"]
+    low, high, median = map(speedup_text, (row.low, row.high, row.median))
+    assert f"gained {low} to {high} (median {median})" in heading(entries)
+
+
+def test_a_short_kernel_does_more_work_in_the_same_time() -> None:
+    finding = Finding("launch_bound", "certain", "", Forecast(6.1, 8.04, 15.3), ())
+    assert forecast_text(finding, Ledger()) == "8.0x the work in the same time (6.1x to 15x)"
+    other = Finding("tail_effect", "certain", "", Forecast(1.0, 1.146, 2.0), ())
+    assert forecast_text(other, Ledger()) == "1.15x faster (1.0x to 2.0x)"
