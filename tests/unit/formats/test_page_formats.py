@@ -13,6 +13,7 @@ import pytest
 from keet.formats import markdown, terminal
 from keet.formats.html.blocks import html_blocks, html_page
 from keet.pages.blocks import (
+    LINE_BREAK,
     Bar,
     Bars,
     Block,
@@ -284,6 +285,7 @@ def test_without_rich_a_terminal_shows_markdown(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(builtins, "__import__", without_rich)
     assert text(*EVERY) == markdown.markdown(EVERY)
+    assert terminal.reader(80).format == "markdown"
 
 
 def test_a_command_is_broken_where_a_shell_continues_it() -> None:
@@ -364,3 +366,11 @@ def test_a_terminal_without_unicode_gets_an_ascii_frame(monkeypatch: pytest.Monk
     printed = shown([TABLE], "latin-1")
     assert "----" in printed
     assert "─" not in printed
+
+
+def test_words_may_have_a_line_break() -> None:
+    cell = Cell("code", ("one", LINE_BREAK, "two"))
+    table = Table([Column("Where")], [[cell]])
+    assert text(table).splitlines()[2:] == ["code", "one", "two"]
+    assert "| code (one two) |" in markdown.markdown([table])
+    assert "one<br>two" in str(html_blocks([table]))
