@@ -14,7 +14,7 @@ from keet.errors import UsageError
 from keet.optional_packages import DISTRIBUTION, EXTRAS, Extra, install_command
 from keet.version import __version__
 
-_PACKAGES = ("rich", "pydantic", "shtab")
+_PACKAGES = ("rich", "pydantic")
 _SECONDS = 10
 _SERVER_SECONDS = 3
 

@@ -65,26 +65,10 @@ def top_csv(top: TopDocument) -> str:
 # --- hotspots
 
 HOTSPOTS_HEADER = (
-    "launch",
-    "kernel",
-    "file",
-    "line",
-    "address",
-    "sass",
-    "source",
-    "instructions",
-    "share",
-    "samples",
-    "executed",
-    "threads_executed",
-    "sectors_global",
-    "sectors_global_excess",
-    "sectors_local",
-    "wavefronts_shared",
-    "wavefronts_shared_excess",
-    "purpose",
-    "waits_for",
-)
+    "launch", "kernel", "file", "line", "address", "sass", "source", "instructions", "share",
+    "samples", "executed", "threads_executed", "sectors_global", "sectors_global_excess",
+    "sectors_local", "wavefronts_shared", "wavefronts_shared_excess", "purpose", "waits_for",
+)  # fmt: skip
 _BYTES_IN_MEMORY = 32 << 20
 
 

@@ -42,7 +42,6 @@ _STYLES = {
 _NAME_WIDTH = 8
 """Columns of the name of a list."""
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "dim"}
-_EIGHTHS = " ▏▎▍▌▋▊▉"
 _WORD = re.compile(
     r"""--(?:section|set|import-source)\ \S+ | (?: "[^"]*" | '[^']*' | [^\s"'] )+ | \S+""",
     re.VERBOSE,
@@ -72,6 +71,13 @@ def is_terminal(file: TextIO) -> bool:
 
 
 def reader(width: int) -> Reader:
+    """Where rich is missing: that of Markdown, whose text takes the place of the terminal's."""
+    try:
+        import rich.console  # noqa: F401
+    except ImportError:
+        from keet.formats import markdown
+
+        return markdown.reader()
     return Reader("terminal", width, lines=lambda shown: line_count(shown, width))
 
 
@@ -82,7 +88,7 @@ def print_page(make: Callable[[Reader], Page], file: TextIO) -> None:
     width = 80 if is_dumb else terminal_width(stream)
     page = make(reader(width))
     try:
-        from rich.console import Console
+        from rich.console import Console, Group
     except ImportError:
         stream.writelines(plain_lines(page.blocks, width))
     else:
@@ -95,7 +101,7 @@ def print_page(make: Callable[[Reader], Page], file: TextIO) -> None:
             emoji=False,
         )
         for part in _parts(page.blocks, width):
-            console.print(part, crop=False)
+            console.print(Group(part), crop=False)  # a text alone would lose `no_wrap`
     stream.flush()
 
 

@@ -54,10 +54,8 @@ _FEW_SAMPLES = 100
 _LEADING = 3
 """Rows at the top: all that fits in no line is printed on further ones."""
 _WIDE = 100
-"""Columns from which on the second stall reason has its producer, rows have two purposes, and
-pointers the bytes from L2."""
-_TRAFFIC_WIDE = 160
-"""Columns from which on the numbers of `_TRAFFIC` are shown."""
+"""Columns from which on the second stall reason has its producer, and pointers the bytes from
+L2."""
 _TRAFFIC = {
     "Warp inst": "executed",
     "Glob. sectors": "sectors_global",
@@ -65,8 +63,10 @@ _TRAFFIC = {
     "Shared wavefr.": "wavefronts_shared",
     "excess wavefr.": "wavefronts_shared_excess",
 }
-_BESIDE_CODE = 18
-"""Columns of a terminal that share and samples take."""
+"""Columns of a wide table: its heading, and the field of a row."""
+_GAP = 3
+_ENOUGH_FOR_CODE = 60
+"""Columns of a terminal beside which there is room for `_TRAFFIC`."""
 _APART = "   "
 """Between code and purpose."""
 _LEAST_CODE = 24
@@ -150,40 +150,53 @@ def _table(found: Examined, spots: Sequence[Spot], reader: Reader) -> Table:
     heading += ": what its samples wait for (%)" if is_sampled else ""
     below = ["code" if of_lines else "instruction"]
     below += ["purpose"] * any(spot.purposes for spot in spots)
-    traffic = {
-        name: field for name, field in _TRAFFIC.items() if any(getattr(s, field) for s in spots)
+    numbers = {
+        "Share": ["-" if spot.share is None else share_cell(spot.share) for spot in spots],
+        "Samples" if is_sampled else "Count": [
+            _count(spot.samples if is_sampled else spot.executed) for spot in spots
+        ],
     }
+    traffic = {
+        name: [_count(getattr(spot, field)) for spot in spots]
+        for name, field in _TRAFFIC.items()
+        if any(getattr(spot, field) for spot in spots)
+    }
+    room = reader.width - _width_of(numbers)
+    if room - _width_of(traffic) >= _ENOUGH_FOR_CODE:
+        room -= _width_of(traffic)
+    else:
+        traffic = {}
     columns = [
-        Column("Share", is_number=True),
-        Column("Samples" if is_sampled else "Count", is_number=True),
+        *(Column(name, is_number=True) for name in numbers),
         Column(f"{heading}; below: {', '.join(below)}"),
-        *(Column(name, is_number=True, wide=_TRAFFIC_WIDE) for name in traffic),
+        *(Column(name, is_number=True) for name in traffic),
     ]
     rows: list[list[Words | Cell]] = [
         [
-            "-" if spot.share is None else share_cell(spot.share),
-            _count(spot.samples if is_sampled else spot.executed),
-            _spot_cell(spot, found, reader, is_leading=number < _LEADING),
-            *(_count(getattr(spot, field)) for field in traffic.values()),
+            *(column[at] for column in numbers.values()),
+            _spot_cell(spot, found, room, is_wide=reader.width >= _WIDE, is_leading=at < _LEADING),
+            *(column[at] for column in traffic.values()),
         ]
-        for number, spot in enumerate(spots)
+        for at, spot in enumerate(spots)
     ]
     return Table(columns, rows, name=f"Hotspots of launch {found.id}")
 
 
-def _spot_cell(spot: Spot, found: Examined, reader: Reader, *, is_leading: bool) -> Cell:
+def _width_of(columns: Mapping[str, Sequence[str]]) -> int:
+    return sum(_GAP + max(map(len, (name, *cells))) for name, cells in columns.items())
+
+
+def _spot_cell(spot: Spot, found: Examined, room: int, *, is_wide: bool, is_leading: bool) -> Cell:
     """Place and stall reasons; below: code, purpose and excess traffic."""
-    is_wide = reader.width >= _WIDE
     text = spot.source
     if spot.address is not None:
         from keet.analysis.sass.instructions.instruction import parse
 
         text = sass_text(parse(spot.address, spot.sass or ""), found.launch.function_starts)
     code = " ".join((text or "").split())
-    purposes: str = purposes_text(spot.purposes, 2 if is_wide or is_leading else 1)
+    purposes: str = purposes_text(spot.purposes)
     if spot.address is not None and spot.purposes:
         purposes = spot.purposes[0].purpose  # the only one of a single instruction
-    room = max(_LEAST_CODE, reader.width - _BESIDE_CODE)
     for_code = room if is_leading or not purposes else room - len(purposes) - len(_APART)
     for_code = max(_LEAST_CODE, for_code)
     if len(code) > for_code:

@@ -92,14 +92,16 @@ def metrics_page(
         if names or explain:
             blocks += _notes(own_lines, explain=explain)
     if rest := len(every) - len(lines):
-        text = "{rest}: name a PATTERN, or --format csv"
-        left_out = Sentence(text, rest=counted(rest, "more metric"))
-        blocks.append(Text(left_out, "muted"))
+        metrics = counted(rest, "more metric")
+        words = Sentence("{rest}: name a PATTERN, or --format csv", rest=metrics)
+        blocks.append(Text(words, "muted"))
     if left := len(launches) - len(shown) + more:
-        text = "{left:d} more {noun} not fit: --launch N, --format csv"
-        noun = "launch does" if left == 1 else "launches do"
-        left_out = Sentence(text, left=constant(left, "", "launches left out"), noun=noun)
-        blocks.append(Text(left_out, "muted"))
+        words = Sentence(
+            "{left:d} more {noun} not fit: --launch N, --format csv",
+            left=constant(left, "", "launches left out"),
+            noun="launch does" if left == 1 else "launches do",
+        )
+        blocks.append(Text(words, "muted"))
     return Page(blocks, "Metrics")
 
 
