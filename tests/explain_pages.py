@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from markdown_it import MarkdownIt
 
-from keet.explanation.explanation_types import Explanation
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.formats import page_text
+from keet.formats.html import blocks as html
 from keet.formats.terminal import reader
 from keet.pages.blocks import Block, Fold, Part
 from keet.pages.explain import Asked, explain_page
+from keet.pages.launch import Shown, launch_section
 
 
 def explain_terminal(explanation: Explanation, width: int = 80, **asked: bool) -> str:
@@ -21,6 +25,17 @@ def explain_terminal(explanation: Explanation, width: int = 80, **asked: bool) -
 
 def explain_markdown(explanation: Explanation, **asked: bool) -> str:
     return page_text(partial(explain_page, [explanation], asked=Asked(**asked)), "markdown")
+
+
+def explain_html(*explanations: Explanation, **asked: Any) -> str:
+    asked = {"several": len(explanations) > 1} | asked
+    return page_text(partial(explain_page, explanations, asked=Asked(**asked)), "html")
+
+
+def launch_html(each: LaunchExplanation, **how: Any) -> str:
+    """The section of one launch, without its source."""
+    shown = Shown(each, None, html.reader(), **how)
+    return html.html_blocks([Part([*launch_section(shown)], anchor=shown.anchor())])
 
 
 def explain_blocks(explanation: Explanation, width: int = 80, **asked: bool) -> list[Block]:
@@ -42,5 +57,6 @@ def html_in(markdown: str) -> set[str]:
     parts = [part for token in tokens for part in (token, *(token.children or ()))]
     html = {part.content for part in parts if part.type in ("html_block", "html_inline")}
     kinds = {part.type for part in parts}
-    known = {"<sub>", "</sub>", "</details>\n"}
-    return html - known | kinds & {"link_open", "image", "code_block"}
+    known = re.compile(r"</?sub>|(?:</details>|<details><summary>[^<>]*</summary>)\n?")
+    others = {each for each in html if not known.fullmatch(each)}
+    return others | kinds & {"link_open", "image", "code_block"}
