@@ -12,8 +12,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from keet.errors import KeetError
-from keet.formats.html.markup import Content, Html, element, fragment
-from keet.formats.html.prose import prose
+from keet.formats.html.markup import Content, Html, element, fragment, prose
 from keet.formatting import count_noun, shape_text, share_text
 from keet.pages.device import describe_device
 from keet.profile import Launch, Profile

@@ -41,13 +41,12 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> None:
     from keet.documents.cases import CasesDocument
     from keet.documents.document import json_text
-    from keet.explanation.casebook import casebook
     from keet.pages.cases import case_page, cases_page
 
     out = Destination(args, sys.stdout)
     if args.case and (args.finding or args.archetype or args.family or args.lookalikes):
         raise UsageError("CASE names a single case; leave out --finding and the other filters")
-    entries = [_named(args.case, casebook())] if args.case else _chosen(args, casebook())
+    entries = [_named(args.case)] if args.case else _chosen(args)
     if args.format == "json":
         out.write(json_text(CasesDocument(cases=entries)))
     elif args.case:
@@ -56,39 +55,34 @@ def run(args: Namespace) -> None:
         out.show_page(lambda reader: cases_page(entries, reader))
 
 
-def _named(name: str, entries: tuple[CaseDocument, ...]) -> CaseDocument:
-    """By the full id, or by the part after the family if that is unique."""
-    found = [entry for entry in entries if name in (entry.id, entry.id.partition("/")[2])]
+def _named(name: str) -> CaseDocument:
+    from keet.explanation.casebook import casebook, cases_named
+
+    found = cases_named(name)
     if len(found) == 1:
         return found[0]
     if found:
         ids = ", ".join(entry.id for entry in found)
         raise UsageError(f"{name} is the name of several cases; use one of: {ids}")
-    close = difflib.get_close_matches(name, [entry.id for entry in entries], n=1, cutoff=0.8)
+    close = difflib.get_close_matches(name, [entry.id for entry in casebook()], n=1, cutoff=0.8)
     family = name.partition("/")[0]
     hint = "see: keet cases"
     if close:
         hint = f"did you mean: keet cases {close[0]}"
-    elif family in {entry.family for entry in entries}:
+    elif family in {entry.family for entry in casebook()}:
         hint = f"see: keet cases --family {family}"
     raise UsageError(f"there is no case {name!r}; {hint}")
 
 
-def _chosen(args: Namespace, entries: tuple[CaseDocument, ...]) -> list[CaseDocument]:
-    """Grouped by finding, the largest gain of that cause first."""
+def _chosen(args: Namespace) -> list[CaseDocument]:
+    from keet.explanation.casebook import casebook, chosen_cases
+
     for option in ("finding", "archetype", "family"):
-        _check_known(option, getattr(args, option), {getattr(entry, option) for entry in entries})
-    chosen = [
-        entry
-        for entry in entries
-        if args.finding in (None, entry.finding)
-        and args.archetype in (None, entry.archetype)
-        and args.family in (None, entry.family)
-        and (entry.lookalike or not args.lookalikes)
-    ]
+        _check_known(option, getattr(args, option), {getattr(case, option) for case in casebook()})
+    chosen = chosen_cases(args.finding, args.archetype, args.family, lookalikes=args.lookalikes)
     if not chosen:
         raise UsageError("no case matches all of these options; leave one out")
-    return sorted(chosen, key=lambda entry: (entry.finding, entry.lookalike, -entry.gain))
+    return chosen
 
 
 def _check_known(option: str, wanted: str | None, known: set[str]) -> None:

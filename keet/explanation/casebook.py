@@ -52,6 +52,26 @@ def _case(row: dict[str, Any], diffs: Mapping[str, str]) -> CaseDocument:
     return CaseDocument(**row | special)
 
 
+def cases_named(name: str) -> list[CaseDocument]:
+    """By the full id, or by the part after the family, which several may have."""
+    return [case for case in casebook() if name in (case.id, case.id.partition("/")[2])]
+
+
+def chosen_cases(
+    finding: str | None, archetype: str | None, family: str | None = None, *, lookalikes: bool
+) -> list[CaseDocument]:
+    """Grouped by finding, the largest gain of that cause first. `lookalikes`: only those."""
+    chosen = [
+        case
+        for case in casebook()
+        if finding in (None, case.finding)
+        and archetype in (None, case.archetype)
+        and family in (None, case.family)
+        and (case.lookalike or not lookalikes)
+    ]
+    return sorted(chosen, key=lambda case: (case.finding, case.lookalike, -case.gain))
+
+
 # --- the short files
 
 

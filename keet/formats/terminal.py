@@ -88,7 +88,7 @@ def print_page(make: Callable[[Reader], Page], file: TextIO) -> None:
     width = 80 if is_dumb else terminal_width(stream)
     page = make(reader(width))
     try:
-        from rich.console import Console
+        from rich.console import Console, Group
     except ImportError:
         stream.writelines(plain_lines(page.blocks, width))
     else:
@@ -101,7 +101,7 @@ def print_page(make: Callable[[Reader], Page], file: TextIO) -> None:
             emoji=False,
         )
         for part in _parts(page.blocks, width):
-            console.print(part, crop=False)
+            console.print(Group(part), crop=False)  # a text alone would lose `no_wrap`
     stream.flush()
 
 

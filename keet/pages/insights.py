@@ -39,6 +39,7 @@ from keet.pages.blocks import (
     Table,
     Text,
     Words,
+    limited,
 )
 from keet.pages.model_words import usage_text
 from keet.safe_text import one_line
@@ -248,7 +249,8 @@ def _points(sweep: SweepDocument, reports: CitedReports, reader: Reader) -> Tabl
             ]
         )
     name = f"Points of {sweep.kernel} over {sweep.knob}"
-    return Table(columns, rows, name=name, is_ruled=False)
+    caption = limited(rows, reader, "--format json")
+    return Table(columns, rows[: reader.rows], caption, name, is_ruled=False)
 
 
 def _left_out(sweep: SweepDocument, reports: CitedReports) -> Iterator[Block]:

@@ -14,7 +14,7 @@ from keet.documents.hotspots import HotspotsLaunch
 from keet.documents.show import MetricsLaunch
 from keet.errors import UsageError
 from keet.evidence import Sentence, constant
-from keet.explanation.casebook import casebook
+from keet.explanation.casebook import casebook, cases_named, chosen_cases
 from keet.profile import Absent, Launch, Location
 from keet.serve.allowed_folders import quoted
 from keet.serve.arguments import CasesArguments, LineArguments, MetricsArguments
@@ -302,18 +302,17 @@ def _one_case(name: str) -> ToolReply:
     from keet.formats import page_text
     from keet.pages.cases import case_page
 
-    entries = casebook()
-    found = [each for each in entries if name in (each.id, each.id.partition("/")[2])]
+    found = cases_named(name)
     if len(found) != 1:
-        raise UsageError(f"case {quoted(name)}: {_no_case(name, found, entries)}")
+        raise UsageError(f"case {quoted(name)}: {_no_case(name, found)}")
     result = CasesToolResult(case=found[0], cases=[], total=1, offset=0, more=0, next_offset=None)
     return ToolReply(result, page_text(lambda _: case_page(found[0]), "terminal", WIDTH))
 
 
-def _no_case(name: str, found: Sequence[CaseDocument], entries: Sequence[CaseDocument]) -> str:
+def _no_case(name: str, found: Sequence[CaseDocument]) -> str:
     if found:
         return f"several cases have this name: {', '.join(each.id for each in found[:5])}"
-    close = difflib.get_close_matches(name[:100], [each.id for each in entries], n=3, cutoff=0.6)
+    close = difflib.get_close_matches(name[:100], [each.id for each in casebook()], n=3, cutoff=0.6)
     hint = f"did you mean {', '.join(close)}?" if close else "call cases without it for a list"
     return f"there is no such case; {hint}"
 
@@ -323,20 +322,12 @@ def _case_row(entry: CaseDocument) -> dict[str, object]:
 
 
 def _chosen_cases(asked: CasesArguments) -> Sequence[CaseDocument]:
-    """Grouped by finding, the largest gain first, as `keet cases`."""
-    entries = casebook()
     for option in ("finding", "archetype"):
-        _check_known(option, getattr(asked, option), {getattr(each, option) for each in entries})
-    found = [
-        each
-        for each in entries
-        if asked.finding in (None, each.finding)
-        and asked.archetype in (None, each.archetype)
-        and (each.lookalike or not asked.lookalikes)
-    ]
+        _check_known(option, getattr(asked, option), {getattr(each, option) for each in casebook()})
+    found = chosen_cases(asked.finding, asked.archetype, lookalikes=asked.lookalikes)
     if not found:
         raise UsageError("no case matches all of these arguments; leave one out")
-    return sorted(found, key=lambda each: (each.finding, each.lookalike, -each.gain))
+    return found
 
 
 def _check_known(option: str, wanted: str | None, known: set[str]) -> None:

@@ -71,13 +71,6 @@ def test_one_case_shows_diff_times_and_counters(
 ) -> None:
     out = keet("cases", ENTRY.id).out
     golden("cases.power_of_two_tile.80.txt", out)
-    first = out.splitlines()[0]
-    assert first.startswith("Shared-memory bank conflicts: the fix gains ")
-    assert f"{ENTRY.speedup:.2f}x" in first
-    assert "-    flip_tile<T, 0>" in out
-    assert "+    flip_tile<T, 1>" in out
-    assert "Achieved Occupancy" in out
-    assert f"keet diff {ENTRY.profiles[0]} {ENTRY.profiles[1]}" in out
     assert all(Path(path).exists() for path in ENTRY.profiles)
     assert keet("cases", "power_of_two_tile").out == out
 

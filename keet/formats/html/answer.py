@@ -10,8 +10,7 @@ from keet.documents.finding import Place
 from keet.evidence import Evidence
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formats.html.finding import FindingWriter
-from keet.formats.html.markup import Content, Html, element
-from keet.formats.html.prose import prose
+from keet.formats.html.markup import Content, Html, element, prose
 from keet.pages.anchors import Anchors
 from keet.profile import Absent
 from keet.safe_text import flat

@@ -13,10 +13,8 @@ from functools import partial
 from importlib import import_module
 from itertools import count, groupby
 
-from keet.formats.html.data_table import meter, scrolling
-from keet.formats.html.markup import Content, Html, element, fragment
+from keet.formats.html.markup import Content, Html, element, fragment, meter, prose, scrolling
 from keet.formats.html.page import bar, page
-from keet.formats.html.prose import prose
 from keet.formatting import capitalized
 from keet.pages import blocks
 from keet.pages.blocks import Block, Cell, Look, Page, Reader, Span, Words, plain, spans
@@ -30,7 +28,7 @@ FIGURES = {
     "AccountsFigure": "diff.draw_accounts",
     "EvidenceFigure": "evidence.draw_evidence",
     "HistoryFigure": "insights.draw_history",
-    "ListingFigure": "source.listing.draw_listing",
+    "ListingFigure": "listing.draw_listing",
     "ReportsFigure": "insights.draw_reports",
     "RooflineFigure": "roofline.draw_roofline",
     "SidesFigure": "diff.draw_sides",

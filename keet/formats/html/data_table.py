@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from keet.formats.html.markup import Content, Html, element
+from keet.formats.html.markup import Content, Html, element, scrolling
 from keet.safe_text import one_line
 
 
@@ -33,19 +33,6 @@ def data_table(label: str, columns: Sequence[Column], rows: Sequence[Sequence[Ce
         data_filter=True,
     )
     return scrolling(label, table)
-
-
-def scrolling(label: str, content: Html) -> Html:
-    """Wide content in a box that scrolls and can be reached with the keyboard."""
-    return element(
-        "div", content, class_="scroll", tabindex="0", role="region", aria_label=one_line(label)
-    )
-
-
-def meter(share_pct: float) -> Html:
-    """A bar beside a number that says the same."""
-    bar = element("rect", width=f"{min(max(share_pct, 0.0), 100.0):.1f}%", height="100%", rx=2)
-    return element("svg", bar, class_="meter", aria_hidden="true")
 
 
 def _header(column: Column) -> Html:

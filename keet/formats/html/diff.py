@@ -22,7 +22,6 @@ from keet.comparison.causes.line_changes import (
 )
 from keet.evidence import Evidence, Reference, Sentence, constant
 from keet.formats.html.account import OTHER, Segment, account_bar, kind_of, swatch
-from keet.formats.html.data_table import scrolling
 from keet.formats.html.diff_rows import (
     WHOLE_FILE,
     AlignedRow,
@@ -32,8 +31,7 @@ from keet.formats.html.diff_rows import (
     paired_files,
     stretches,
 )
-from keet.formats.html.heat import heat_class
-from keet.formats.html.markup import Content, Html, element, fragment
+from keet.formats.html.markup import Content, Html, element, fragment, heat_class, scrolling
 from keet.formatting import capitalized, percent_text, share_cell
 from keet.pages.anchors import Anchors
 from keet.pages.figures import AccountsFigure, SidesFigure

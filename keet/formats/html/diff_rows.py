@@ -11,7 +11,7 @@ from itertools import groupby, zip_longest
 from typing import NamedTuple
 
 from keet.comparison.causes.line_changes import NOTHING, LineCost, SideLines, in_order, match_files
-from keet.formats.html.heat import STEPS
+from keet.formats.html.markup import STEPS
 from keet.profile.launch import Location
 
 HOT = STEPS[0]

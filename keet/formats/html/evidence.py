@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from keet.analysis.ledger import OF_RUN
 from keet.catalog import metric_named
 from keet.evidence import Evidence
-from keet.formats.html.data_table import scrolling
-from keet.formats.html.markup import Content, Html, element, joined
+from keet.formats.html.markup import Content, Html, element, joined, scrolling
 from keet.pages.figures import EvidenceFigure
 from keet.safe_text import one_line
 

@@ -15,10 +15,9 @@ from keet.formats.html.blocks import html_part, reader
 from keet.formats.html.data_table import Cell, Column, data_table
 from keet.formats.html.explain_listings import Listings, PageRoom, listing_owners, page_room
 from keet.formats.html.launch import LaunchParts, brief_entry, launch_name, launch_section, link_to
-from keet.formats.html.markup import Content, Html, element, fragment, joined
+from keet.formats.html.markup import Content, Html, element, fragment, joined, prose
 from keet.formats.html.page import bar, page
 from keet.formats.html.program import MOST_ROWS, program_section
-from keet.formats.html.prose import prose
 from keet.formats.html.roofline import roofline_figure
 from keet.formatting import times_text
 from keet.pages.anchors import Anchors

@@ -13,8 +13,8 @@ from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup
 from keet.formats.html.finding import Lines
 from keet.formats.html.launch import link_to
+from keet.formats.html.listing import source_listing
 from keet.formats.html.markup import Content, Html, element
-from keet.formats.html.source.listing import source_listing
 from keet.formatting import capitalized
 from keet.pages.anchors import Anchors
 from keet.pages.context import context_text

@@ -9,8 +9,7 @@ from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formats.html.evidence import evidence_fold
-from keet.formats.html.markup import Content, Html, element
-from keet.formats.html.prose import prose
+from keet.formats.html.markup import Content, Html, element, prose
 from keet.pages.anchors import Anchors
 from keet.pages.launch import (
     certainty_of,

@@ -12,9 +12,8 @@ from math import ceil
 from string import ascii_uppercase
 
 from keet.documents.insights import ChangeDocument, SweepDocument
-from keet.formats.html.data_table import scrolling
-from keet.formats.html.markup import Html, element, from_svg, joined
-from keet.formats.svg.insights_chart import ChartFrame, Standing, SweepChart
+from keet.formats.html.markup import Html, element, from_svg, joined, scrolling
+from keet.formats.svg.insights import ChartFrame, Standing, SweepChart
 from keet.formats.svg.markup import text_width
 from keet.formatting import percent_text
 from keet.pages.insights import (

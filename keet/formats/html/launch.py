@@ -15,9 +15,8 @@ from keet.formats.html.account import account_figure, account_parts
 from keet.formats.html.answer import answer_card
 from keet.formats.html.blocks import html_part
 from keet.formats.html.finding import FindingWriter, Lines
-from keet.formats.html.markup import Content, Html, element, fragment
+from keet.formats.html.markup import Content, Html, element, fragment, prose
 from keet.formats.html.program import members_fold
-from keet.formats.html.prose import prose
 from keet.formatting import shape_parts
 from keet.pages.anchors import Anchors
 from keet.pages.blocks import Part

@@ -1,4 +1,4 @@
-"""HTML that is escaped by construction.
+"""HTML that is escaped by construction, and small parts that many pages have.
 
 `element` escapes all text that it is given; only `Html`, which it returns itself, is taken as
 markup. Names of elements and attributes come from fixed lists: none of them runs code, loads
@@ -8,9 +8,13 @@ as visible markup on the page and never as markup from a report.
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import TypeAlias, final
+
+from keet.safe_text import one_line
 
 _TEXT_ELEMENTS = """a abbr article aside b br button code dd del details div dl dt em figcaption
 figure footer h1 h2 h3 h4 h5 header i ins li main mark nav ol p pre s section small span strong sub
@@ -131,3 +135,41 @@ def _attribute_name(key: str) -> str:
     if name not in ATTRIBUTES and not name.startswith(("data-", "aria-")):
         raise ValueError(f"{name!r} is not an attribute of keet's pages")
     return name
+
+
+# --- small parts
+
+_CODE_SPAN = re.compile(r"`([^`]+)`")
+STEPS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5)
+"""Shares of the samples from which a line has the next step of heat: about twice each. A judgement:
+equal colours mean equal shares, in all launches and pages."""
+
+
+def prose(text: str) -> Html:
+    """A sentence of keet, whatever names are in it: names in backticks become code."""
+    # A split at a group gives text and code by turns.
+    parts = _CODE_SPAN.split(one_line(text))
+    return fragment([element("code", part) if i % 2 else part for i, part in enumerate(parts)])
+
+
+def scrolling(label: str, content: Html) -> Html:
+    """Wide content in a box that scrolls and can be reached with the keyboard."""
+    return element(
+        "div", content, class_="scroll", tabindex="0", role="region", aria_label=one_line(label)
+    )
+
+
+def meter(share_pct: float) -> Html:
+    """A bar beside a number that says the same."""
+    bar = element("rect", width=f"{min(max(share_pct, 0.0), 100.0):.1f}%", height="100%", rx=2)
+    return element("svg", bar, class_="meter", aria_hidden="true")
+
+
+def heat_step(share: float | None) -> int:
+    """From 0 (nothing to see) to 8."""
+    return bisect_right(STEPS, share or 0.0)
+
+
+def heat_class(share: float | None) -> str | None:
+    step = heat_step(share)
+    return f"heat-{step}" if step else None

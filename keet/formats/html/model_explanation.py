@@ -17,10 +17,9 @@ from keet.evidence import Prose
 from keet.explanation.explain_document import unchecked_lines
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.formats.html.finding import Lines
-from keet.formats.html.markup import Content, Html, element, joined
+from keet.formats.html.markup import Content, Html, element, joined, prose
 from keet.formats.html.model_edits import edits_section
 from keet.formats.html.model_texts import ModelWords
-from keet.formats.html.prose import prose
 from keet.pages.anchors import Anchors
 from keet.pages.model_words import (
     MARKS,

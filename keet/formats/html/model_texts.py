@@ -9,8 +9,7 @@ from pathlib import PurePosixPath
 from keet.evidence import UNCHECKED, Evidence, Prose, Reference, Sentence
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formats.html.finding import Lines
-from keet.formats.html.markup import Content, Html, element, fragment, joined
-from keet.formats.html.prose import prose
+from keet.formats.html.markup import Content, Html, element, fragment, joined, prose
 from keet.pages.anchors import Anchors
 from keet.pages.model_words import cited, computations, reason_text
 from keet.safe_text import flat, one_line

@@ -9,9 +9,8 @@ from collections.abc import Collection, Iterator
 from keet.evidence import Evidence, Sentence
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.program import ProgramExplanation, ProgramRow
-from keet.formats.html.data_table import Cell, Column, data_table, meter
-from keet.formats.html.markup import Content, Html, element
-from keet.formats.html.prose import prose
+from keet.formats.html.data_table import Cell, Column, data_table
+from keet.formats.html.markup import Content, Html, element, meter, prose
 from keet.pages.anchors import Anchors
 from keet.pages.device import full_name
 from keet.pages.program import (

@@ -1,16 +1,168 @@
-"""`keet insights --format svg`: the curve of each sweep, time above and shares of peak below.
+"""`keet insights --format svg`: the curve of each sweep, times as bars above, shares of peak below.
 
-Self-contained like the roofline: no script, no font, no address.
+Self-contained like the roofline: no script, no font, no address. A curve is drawn in pixels from
+its own corner. `ChartFrame` says where the parts are and `ChartStyle` how they are coloured: an SVG
+file has its own style, and a page, which draws the same curves, allows none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple, Protocol
 
-from keet.documents.insights import InsightDocument, InsightsDocument, SweepDocument
-from keet.formats.svg.insights_chart import ChartFrame, Standing, SweepChart
-from keet.formats.svg.markup import cut, tag, text_of
-from keet.pages.insights import summary_line
+from keet.documents.insights import (
+    InsightDocument,
+    InsightsDocument,
+    LimiterChangeDocument,
+    SweepDocument,
+)
+from keet.formats.svg.markup import cut, spread, tag, text_of
+from keet.pages.insights import compared, summary_line, time_text, unit_names
+
+_WIDEST_BAR = 46.0
+_LABEL_GAP = 14.0
+"""Between the names of two lines: a line of text of 12 pixels."""
+
+
+class ChartFrame(NamedTuple):
+    """Where the parts are, in pixels."""
+
+    left: float
+    right: float
+    head: float
+    """Above the bars."""
+    time: float
+    """Height of the bars, with the label of the longest."""
+    gap: float
+    share: float
+    """Height of the shares of peak; 0 where no unit was measured."""
+
+    @property
+    def base(self) -> float:
+        """The line on which the bars stand."""
+        return self.head + self.time
+
+    @property
+    def top(self) -> float:
+        """Where a unit at its peak would be."""
+        return self.base + self.gap
+
+    @property
+    def bottom(self) -> float:
+        return self.top + self.share
+
+
+Standing = Literal["best", "tied", "other"]
+"""Of a point among the others: `tied` is no slower than the best beyond noise."""
+
+
+class ChartStyle(Protocol):
+    """Attributes that colour bars, and what belongs to a unit by its position among the units."""
+
+    @property
+    def most(self) -> int:
+        """Units that can be told apart; more are not drawn."""
+
+    def bar(self, standing: Standing) -> Mapping[str, str]: ...
+    def line(self, number: int) -> Mapping[str, str]: ...
+    def dot(self, number: int) -> Mapping[str, str]: ...
+    def label(self, number: int) -> Mapping[str, str]: ...
+
+
+class SweepChart:
+    """One sweep in one frame."""
+
+    def __init__(
+        self,
+        sweep: SweepDocument,
+        frame: ChartFrame,
+        look: ChartStyle,
+        labelled: Collection[int] | None = None,
+    ) -> None:
+        """`labelled`: points with their time and value in words; None: all."""
+        self.sweep = sweep
+        self._labelled = range(len(sweep.points)) if labelled is None else labelled
+        self.frame = frame
+        self._look = look
+        self._step = (frame.right - frame.left) / len(sweep.points)
+
+    def x(self, i: float) -> float:
+        """Values stand at equal distances: knobs are chosen, and mostly doubled."""
+        return self.frame.left + (i + 0.5) * self._step
+
+    def after(self, change: LimiterChangeDocument) -> float:
+        """Between the two values of a change."""
+        known = {point.shown: i for i, point in enumerate(self.sweep.points)}
+        return self.x(known[change.after] + 0.5)
+
+    def times(self) -> Iterator[str]:
+        sweep, frame = self.sweep, self.frame
+        costs = [compared(point) for point in sweep.points]
+        base, width = frame.base, min(_WIDEST_BAR, 0.6 * self._step)
+        most = max(costs)
+        yield self._rule(base)
+        for i, (point, cost) in enumerate(zip(sweep.points, costs)):
+            tall = (frame.time - 18) * cost / most
+            look = self._look.bar("best" if i == sweep.best else "tied" if point.tied else "other")
+            left, top = self.x(i) - width / 2, base - tall
+            yield tag("rect", x=left, y=top, width=width, height=tall, rx=2, **look)
+            at = {"x": left + width / 2, "y": top - 4}
+            if i in self._labelled:
+                yield tag("text", text_of(time_text(cost)), **at, class_="muted middle")
+
+    def shares(self) -> Iterator[str]:
+        frame = self.frame
+        for share in (0, 50, 100):
+            y = self._share_y(share)
+            yield self._rule(y)
+            yield tag("text", f"{share}%", x=frame.left - 8, y=y + 4, class_="muted right")
+        units = unit_names(self.sweep)
+        lines = [self._line(unit) for unit in units]
+        ends = [line[-1][1] if line else frame.bottom for line in lines]
+        labels = spread(ends, _LABEL_GAP, frame.top, frame.bottom)
+        for number, (unit, line, y) in enumerate(zip(units, lines, labels)):
+            if number < self._look.most:
+                yield from self._unit(number, unit, line, y)
+
+    def _unit(
+        self, number: int, unit: str, line: Sequence[tuple[float, float]], label_y: float
+    ) -> Iterator[str]:
+        look = self._look
+        yield tag("polyline", points=_joined(line), **look.line(number))
+        for cx, cy in line:
+            yield tag("circle", cx=cx, cy=cy, r=2.5, **look.dot(number))
+        at = {"x": self.frame.right + 8, "y": label_y + 4}
+        yield tag("text", text_of(unit), **at, **look.label(number))
+
+    def _line(self, unit: str) -> list[tuple[float, float]]:
+        """Marks where the share was measured; none where it was not."""
+        return [
+            (self.x(i), self._share_y(min(point.units[unit], 100)))
+            for i, point in enumerate(self.sweep.points)
+            if unit in point.units
+        ]
+
+    def _share_y(self, share: float) -> float:
+        return self.frame.bottom - self.frame.share * share / 100
+
+    def _rule(self, y: float) -> str:
+        return tag("line", x1=self.frame.left, x2=self.frame.right, y1=y, y2=y, class_="rule")
+
+    def axis(self) -> Iterator[str]:
+        frame, y = self.frame, self.frame.bottom + 16
+        room = self._step * len(self.sweep.points) / len(self._labelled)
+        for i in self._labelled:
+            shown = cut(self.sweep.points[i].shown, room, 12)
+            yield tag("text", text_of(shown), x=self.x(i), y=y, class_="middle")
+        knob = cut(self.sweep.knob, frame.left - 20, 12)
+        yield tag("text", text_of(knob), x=frame.left - 12, y=y, class_="right")
+
+
+def _joined(line: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in line)
+
+
+# --- the file
 
 _WIDTH = 760.0
 _FRAME = ChartFrame(left=90.0, right=640.0, head=54.0, time=110.0, gap=22.0, share=120.0)

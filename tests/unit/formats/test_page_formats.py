@@ -243,14 +243,16 @@ def test_hostile_texts_are_inert_in_a_terminal(
     assert not re.search(r"[\x1b\u202e]", re.sub(own, "", printed.replace("\\x1b[31m", "")))
 
 
-def shown(blocks: list[Block]) -> str:
-    class Stream(io.StringIO):
-        encoding = "utf-8"
+class Stream(io.StringIO):
+    encoding = "utf-8"
 
-        def isatty(self) -> bool:
-            return True
+    def isatty(self) -> bool:
+        return True
 
+
+def shown(blocks: list[Block], encoding: str = "utf-8") -> str:
     stream = Stream()
+    stream.encoding = encoding
     terminal.print_page(lambda _: Page(blocks), stream)
     return stream.getvalue()
 
@@ -312,3 +314,63 @@ def test_words_may_have_a_line_break() -> None:
     assert text(table).splitlines()[2:] == ["code", "one", "two"]
     assert "| code (one two) |" in markdown.markdown([table])
     assert "one<br>two" in str(html_blocks([table]))
+
+
+def test_what_is_copied_is_not_cut_at_the_edge(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = "keet explain " + "/a/long/folder" * 9
+    monkeypatch.setenv("COLUMNS", "40")
+    block = Text(Span(path, "code"), is_unbroken=True, indent=2)
+    assert text(block, width=40) == f"  {path}\n"
+    assert shown([block]) == f"  {path}\n"
+    assert "/a/long/folder" * 9 in text(Command(path), width=40)
+
+
+def test_a_table_without_a_rule_has_its_gap_and_bars() -> None:
+    columns = [Column("n", is_number=True), Column("time", is_number=True, bar=4)]
+    rows = [["1", Cell("8 us", share=1.0)], ["16", Cell("2 us", share=0.25)], ["32", "none"]]
+    table = Table(columns, rows, is_ruled=False, gap=3)
+    assert text(table) == " n   time\n 1   8 us   ████\n16   2 us   █░░░\n32   none\n"
+    assert "█" not in markdown.markdown([table])
+
+
+def test_names_lead_to_files_in_markdown() -> None:
+    assert markdown.markdown([Text(Span("a_b", "place", "a_b.md"))]) == "[`a_b`](a_b.md)\n"
+    assert markdown.markdown([Text(Span("a_b", "place", "anchor"))]) == "`a_b`\n"
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, (False, True)),
+        ({"FORCE_COLOR": "1"}, (True, True)),
+        ({"FORCE_COLOR": ""}, (False, False)),
+        ({"TTY_COMPATIBLE": "1"}, (True, True)),
+        ({"TTY_COMPATIBLE": "0", "FORCE_COLOR": "1"}, (False, False)),
+    ],
+)
+def test_the_environment_says_what_a_terminal_is(
+    environment: Mapping[str, str], expected: tuple[bool, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a pipe and of a terminal."""
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert (terminal.is_terminal(io.StringIO()), terminal.is_terminal(Stream())) == expected
+
+
+@pytest.mark.parametrize(
+    ("columns", "width"), [("80", 80), ("0", 120), ("-3", 120), ("wide", 120), ("99999", 120)]
+)
+def test_columns_is_the_width_of_a_pipe(
+    columns: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert terminal.terminal_width(io.StringIO()) == width
+
+
+def test_a_terminal_without_unicode_gets_an_ascii_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    printed = shown([TABLE], "latin-1")
+    assert "----" in printed
+    assert "─" not in printed

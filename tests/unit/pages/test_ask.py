@@ -252,5 +252,5 @@ def test_results_in_the_sentence_and_how_they_were_computed_below() -> None:
     assert f"\nIt reads 4,096 values.\n4,096 = {how}\n\nEach of the 4,096 is read once.\n" in text
     assert text.count(how) == 1
     assert f"\n  {how}  " in terminal(answer, 120, verbose=True)
-    assert f"\n| {how} | 4,096 | computed | `dram_bytes_read#0` |\n" in ask_markdown(answer)
+    assert f"\n| {how} | 4,096 | computed |  | `dram_bytes_read#0` |\n" in ask_markdown(answer)
     assert f"It reads 4,096 ({how}) values." in document(answer)["answer"]

@@ -17,13 +17,13 @@ from keet.comparison.causes.line_changes import LineCost, SideLines, match_lines
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.formats.html import explain as explain_module
+from keet.formats.html import listing as listings
 from keet.formats.html import roofline
 from keet.formats.html.diff_rows import paired_files
 from keet.formats.html.explain import explain_page
 from keet.formats.html.launch import LaunchParts, brief_entry
-from keet.formats.html.source import comments, panels
-from keet.formats.html.source.listing import Listing, source_listing
-from keet.formats.html.source.shown_lines import FileLines, extents_within
+from keet.formats.html.listing import Listing, source_listing
+from keet.formats.html.source_rows import FileLines, extents_within
 from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
 from keet.profile import Location
@@ -79,7 +79,7 @@ class TestSourceText:
     def test_without_room_only_the_hottest_lines_have_a_row(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(panels, "_FEWEST", 5)
+        monkeypatch.setattr(listings, "_FEWEST", 5)
         each = one(PHYSICS, 0)
         found = find_hotspots(each.launch)
         assert isinstance(found, Hotspots)
@@ -113,8 +113,8 @@ class TestWork:
     """Counts calls instead of measuring time."""
 
     def test_only_lines_that_are_shown_are_marked(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        made = _counted(monkeypatch, comments, "_content")
-        looked_at = _counted(monkeypatch, comments, "_spans")
+        made = _counted(monkeypatch, listings, "_content")
+        looked_at = _counted(monkeypatch, listings, "_spans")
         listing = source_listing(one(FLIP, 20_000), Anchors(), 100_000)
         assert isinstance(listing, Listing)
         assert 0 < len(made) < 100
@@ -123,7 +123,7 @@ class TestWork:
     def test_comment_continues_over_hidden_lines(self) -> None:
         lines = ["int a; /* begins", "goes on", "and on", "ends */ int b;", "int c; // d"]
         for number, wanted in ((3, True), (5, False)):
-            found = comments.marked(lines, "k.cu", [number])
+            found = listings.marked(lines, "k.cu", [number])
             assert [*found] == [number]
             assert (found[number] == ["", "<i>and on</i>", ""]) is wanted
 

@@ -15,12 +15,9 @@ from keet.analysis.source_lines import Hotspots, find_hotspots
 from keet.catalog import stalls
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formats.html.heat import STEPS, heat_step
-from keet.formats.html.markup import Content, fragment
-from keet.formats.html.source.comments import marked
-from keet.formats.html.source.listing import Listing, source_listing
-from keet.formats.html.source.row import compact
-from keet.formats.html.source.stalls import LABELS, group_of, parts, stall_bar
+from keet.formats.html.listing import Listing, marked, source_listing
+from keet.formats.html.markup import STEPS, Content, fragment, heat_step
+from keet.formats.html.source_rows import LABELS, compact, group_of, parts, stall_bar
 from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
 from keet.pages.source_text import source_lines

@@ -14,11 +14,9 @@ from keet.catalog import stalls
 from keet.documents.hotspots import StallDocument
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formats.html.source.data import SourceData
-from keet.formats.html.source.line import traffic_facts
-from keet.formats.html.source.listing import Listing, few_samples, source_listing
-from keet.formats.html.source.row import waiting
-from keet.formats.html.source.stalls import group_of
+from keet.formats.html.listing import Listing, few_samples, source_listing
+from keet.formats.html.source_lines import traffic_facts
+from keet.formats.html.source_rows import SourceData, group_of, waiting
 from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
 from keet.pages.hotspots import chance_error, hotspots_summary

@@ -17,7 +17,7 @@ from keet.catalog import stalls
 from keet.documents.finding import Place
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formats.html.source.listing import Listing, source_listing
+from keet.formats.html.listing import Listing, source_listing
 from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
 from keet.profile import Launch

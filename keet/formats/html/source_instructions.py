@@ -13,8 +13,7 @@ from keet.analysis.source_lines import Spot
 from keet.catalog import stalls
 from keet.evidence import Sentence, counted
 from keet.formats.html.markup import Content, Html, element
-from keet.formats.html.source.data import SourceData
-from keet.formats.html.source.line import (
+from keet.formats.html.source_lines import (
     Fact,
     awaited_fact,
     cost_facts,
@@ -22,7 +21,7 @@ from keet.formats.html.source.line import (
     threads_text,
     traffic_facts,
 )
-from keet.formats.html.source.row import cells, heads, opening_row
+from keet.formats.html.source_rows import SourceData, cells, heads, opening_row
 from keet.formatting import share_cell
 from keet.pages.hotspots_line import BEHIND_EXIT, is_behind_exit, loop_item
 from keet.pages.source_text import around

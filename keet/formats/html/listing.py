@@ -1,0 +1,611 @@
+"""The code of one launch with the cost of each line; details of a line open on a click."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from keet.analysis.code_names import line_text
+from keet.analysis.examined import first_wait, source_line
+from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
+from keet.evidence import Sentence, counted
+from keet.explanation.explanation_types import LaunchExplanation
+from keet.formats.html.markup import Content, Html, element, fragment, joined
+from keet.formats.html.source_lines import line_panel, reasons_of_all
+from keet.formats.html.source_rows import (
+    OF_ID,
+    TAB,
+    ShownLines,
+    SourceData,
+    badges,
+    cells,
+    extents_within,
+    heads,
+    legend,
+    opening_row,
+    spot_share,
+    total_share,
+)
+from keet.formatting import capitalized, count_noun, share_cell
+from keet.pages.anchors import Anchors
+from keet.pages.figures import ListingFigure
+from keet.pages.hotspots import chance_error, hotspots_notes, hotspots_summary, mix_text
+from keet.pages.source_text import around, indentation, runs
+from keet.profile import Absent, Location
+from keet.profile.names import file_name
+from keet.safe_text import one_line
+
+# --- comments, in a lighter ink
+
+# Each alternative takes what it begins with, closed or not, so that a line is gone through once.
+_STRING = r'"(?:\\.|[^"\\])*"?' + r"|'(?:\\.|[^'\\])*'?"
+_C = re.compile(rf"{_STRING}|(//.*)|(/\*)")
+_PYTHON = re.compile(rf'("""|\'\'\')|{_STRING}|(\#.*)')
+_FORTRAN = re.compile(rf"{_STRING}|(!(?!\$).*)")
+"""`!$acc` is no comment."""
+_HASH = ("py", "jl", "mojo")
+_FORTRANS = ("f", "f90", "f95", "f03", "f08", "cuf")
+
+Span = tuple[int, int]
+
+
+class _Language(NamedTuple):
+    pattern: re.Pattern[str]
+    openings: tuple[str, ...]
+    """The marks that open a comment of several lines."""
+
+
+_LANGUAGES = {
+    **dict.fromkeys(_HASH, _Language(_PYTHON, ('"""', "'''"))),
+    **dict.fromkeys(_FORTRANS, _Language(_FORTRAN, ())),
+}
+_LIKE_C = _Language(_C, ("/*",))
+
+
+def marked(
+    lines: Sequence[str], path: str, numbers: Collection[int], indent: int = 0
+) -> dict[int, Content]:
+    """Some lines of a file, by number, as content of elements: without tabs and common
+    indentation, with comments in `<i>`."""
+    language = _LANGUAGES.get(path.rsplit(".", 1)[-1].lower(), _LIKE_C)
+    found: dict[int, Content] = {}
+    for number, open_mark in _open_marks(lines, language, numbers):
+        line = lines[number - 1].expandtabs(TAB)[indent:].rstrip()
+        found[number] = _content(line, _spans(line, language, open_mark)[0])
+    return found
+
+
+def _open_marks(
+    lines: Sequence[str], language: _Language, numbers: Collection[int]
+) -> Iterator[tuple[int, str | None]]:
+    """The lines that are asked for, and what a comment that is open where one begins ends with.
+
+    All lines are gone through, but only those in which a comment may begin or end are looked at.
+    """
+    open_mark: str | None = None
+    for number, line in enumerate(lines, 1):
+        if number in numbers:
+            yield number, open_mark
+        marks = (open_mark,) if open_mark else language.openings
+        if any(mark in line for mark in marks):
+            open_mark = _spans(line, language, open_mark)[1]
+
+
+def _spans(line: str, language: _Language, open_mark: str | None) -> tuple[list[Span], str | None]:
+    """Where comments are, and the mark that ends a comment which continues in the next line."""
+    at, spans = 0, list[Span]()
+    while at < len(line):
+        if open_mark:
+            end = line.find(open_mark, at)
+            if end < 0:
+                return [*spans, (at, len(line))], open_mark
+            spans.append((at, end + len(open_mark)))
+            at, open_mark = spans[-1][1], None
+            continue
+        next_one = language.pattern.search(line, at)
+        if next_one is None:
+            break
+        at = next_one.end()
+        begun = next_one[0]
+        if begun in ("/*", '"""', "'''"):
+            open_mark = "*/" if begun == "/*" else begun
+            spans.append((next_one.start(), at))
+        elif next_one.lastindex:
+            spans.append(next_one.span())
+    return spans, open_mark
+
+
+def _content(line: str, spans: Sequence[Span]) -> Content:
+    if not spans:
+        return line
+    pieces: list[Content] = []
+    at = 0
+    for start, end in _joined(spans):
+        pieces += [line[at:start], element("i", line[start:end])]
+        at = end
+    return [*pieces, line[at:]]
+
+
+def _joined(spans: Sequence[Span]) -> list[Span]:
+    found: list[Span] = []
+    for start, end in spans:
+        if found and found[-1][1] == start:
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((start, end))
+    return found
+
+
+# --- a file: rows for what was executed, text for the rest, cold text folded
+
+_CONTEXT = 3
+"""Lines around a hot one that are not folded."""
+_FOLDED_FROM = 6
+"""Consecutive cold lines that are folded; fewer are shown."""
+
+
+class LineRun(NamedTuple):
+    """Consecutive lines that are all visible, or all folded."""
+
+    numbers: list[int]
+    is_folded: bool
+
+
+class SourceFile:
+    """Rows are made first, then get panels as long as there is room; then the file is written."""
+
+    def __init__(self, data: SourceData, file: str, extent: ShownLines) -> None:
+        self._data, self._file, self._extent = data, file, extent
+        self._spots, self._lines = data.spots_by_file[file], data.files[file].text
+        self._length = len(self._lines)
+        self._named = {*data.files[file].named}
+        self._shown = frozenset(extent.numbers)
+        self._code = self._texts(extent.numbers)
+        self._cells: dict[int, Html] = {}
+        self._rows: dict[int, Html | None] = {}
+
+    def shows(self, number: int) -> bool:
+        return number in self._shown
+
+    def cells(self, number: int) -> Html:
+        """Of the row of an executed line."""
+        if number not in self._cells:
+            spot = self._spots[number]
+            code, has_text = self._marked_code(number, spot), number in self._code
+            self._cells[number] = fragment(
+                cells(self._data, spot, str(number), code, has_text=has_text)
+            )
+        return self._cells[number]
+
+    def add_row(self, number: int, panel: Html | None = None) -> None:
+        """`panel`: what the row shows when it is opened. Lines without a row are text."""
+        self._rows[number] = panel
+
+    def block(self) -> Html:
+        last = "code" if self._length else "what its instructions are for"
+        label = f"Source code of {one_line(file_name(self._file))}"
+        return element(
+            "section",
+            self._heading(),
+            element(
+                "div",
+                heads("line", self._data.found.ranked_by, last),
+                list(self._body()),
+                class_="rows",
+                role="group",
+                aria_label=label,
+            ),
+            class_="file",
+        )
+
+    def _heading(self) -> Html:
+        notes = [f"{share_cell(total_share(self._spots))} of {self._data.shares_of}"]
+        notes += [] if self._length else ["the text is not in the report"]
+        notes += [self._extent.note] if self._extent.note else []
+        path = one_line(self._file)
+        is_ambiguous = self._data.file_names[file_name(self._file)] > 1
+        return element(
+            "h4",
+            element("span", one_line(file_name(self._file)), class_="mono", title=path),
+            element("span", " " + "; ".join(notes), class_="muted"),
+            element("span", f" {path}", class_="path muted") if is_ambiguous else None,
+        )
+
+    # --- which lines
+
+    def _stretches(self, numbers: Sequence[int]) -> list[LineRun]:
+        hot = {n for n, spot in self._spots.items() if spot.share} | self._named
+        seen = {*hot, *around(hot, _CONTEXT, self._length)}
+        parts = [(is_seen, list(own)) for is_seen, own in groupby(numbers, seen.__contains__)]
+        found: list[LineRun] = []
+        for is_seen, own in parts:
+            is_folded = not is_seen and len(own) > _FOLDED_FROM
+            if found and not is_folded and not found[-1].is_folded:
+                found[-1].numbers.extend(own)
+            else:
+                found.append(LineRun(own, is_folded))
+        return found
+
+    # --- how they look
+
+    def _body(self) -> Iterator[Content]:
+        before = None
+        for stretch in self._stretches(self._extent.numbers):
+            yield self._gap(before, stretch.numbers[0])
+            yield self._stretch(stretch)
+            before = stretch.numbers[-1]
+
+    def _gap(self, before: int | None, number: int) -> Content:
+        """The note before a line if lines before it were left out."""
+        if before is None or number == before + 1 or not self._length:
+            return None
+        return element("p", f"lines {before + 1:,} to {number - 1:,} left out", class_="gap")
+
+    def _texts(self, numbers: Sequence[int]) -> Mapping[int, Content]:
+        """The text of the lines, without their common indentation."""
+        indent = indentation(self._lines[n - 1] for n in numbers if n <= self._length)
+        return marked(self._lines, self._file, self._shown, indent)
+
+    def _stretch(self, stretch: LineRun) -> Content:
+        body = list(self._parts(stretch.numbers))
+        if not stretch.is_folded:
+            return body
+        summary = element("summary", self._folded_text(stretch.numbers))
+        return element("details", summary, body, class_="cold")
+
+    def _folded_text(self, numbers: Sequence[int]) -> str:
+        ran = sum(n in self._spots for n in numbers)
+        lines = f"lines {numbers[0]:,} to {numbers[-1]:,}"
+        if not ran:
+            return f"{lines} (not executed by this kernel)"
+        return f"{lines} ({count_noun(ran, 'executed line')}, no samples)"
+
+    def _parts(self, numbers: Sequence[int]) -> Iterator[Content]:
+        """Rows and plain text, with a note where lines are left out between them."""
+        before = None
+        for run in runs(numbers):
+            yield self._gap(before, run[0])
+            for is_row, own in groupby(run, self._rows.__contains__):
+                lines = list(own)
+                yield [self._row(n) for n in lines] if is_row else self._text(lines)
+            before = run[-1]
+
+    def _row(self, number: int) -> Html:
+        key = self._data.line_anchor(self._file, number)
+        return opening_row(self.cells(number), self._rows[number], key)
+
+    def _marked_code(self, number: int, spot: Spot | None = None) -> Content:
+        """The code, before links to the findings that name the line."""
+        mentions = self._data.mentions.get((self._file, number), ())
+        code = self._code.get(number)
+        if code is None and spot is not None:
+            code = element("span", mix_text(self._data.row(spot).purposes), class_="muted")
+        return [code, [[" ", badge] for badge in badges(self._data, mentions)]]
+
+    def _text(self, numbers: Sequence[int]) -> Html:
+        return element("ol", [self._item(n) for n in numbers], class_="text", start=numbers[0])
+
+    def _item(self, number: int) -> Html:
+        if (self._file, number) not in self._data.anchored:
+            return element("li", self._code.get(number))
+        key = self._data.line_anchor(self._file, number)
+        return element("li", self._marked_code(number), id=key, class_="line")
+
+
+# --- which lines have a row, and which rows a panel: as many as fit, the hottest first
+
+_SMALLEST = 300
+"""Least bytes of a panel: with less room, none is made."""
+_ROWS = 0.5
+"""Share of the room that closed rows may take. A judgement."""
+_FEWEST = 20
+"""Rows that every listing has, however little room there is."""
+
+
+class Filled(NamedTuple):
+    """What was left out because of the size of the page."""
+
+    unplaced: Html | None
+    """Whether the details of instructions without a line were left out."""
+    without_sass: int
+    """Lines whose machine code was left out."""
+    without_panel: int
+    """Lines that have nothing to open."""
+    without_row: int
+    """Lines with samples that are shown as text, or not at all."""
+
+
+def fill_rows(data: SourceData, files: Mapping[str, SourceFile], room: int) -> Filled:
+    """Adds rows, and what they show, to the files of a listing."""
+    filling = _Filling(data, files, room)
+    without_row = filling.add_rows()
+    filling.add_panels()
+    without_panel = len(data.found.rows) - filling.opened
+    return Filled(filling.unplaced, filling.without_sass, without_panel, without_row)
+
+
+class _Filling:
+    def __init__(self, data: SourceData, files: Mapping[str, SourceFile], room: int) -> None:
+        self._data, self._files, self._room = data, files, room
+        self._rows: set[Location] = set()
+        self.opened = self.without_sass = 0
+        self.unplaced: Html | None = None
+
+    def add_rows(self) -> int:
+        """Gives rows to lines with samples, and returns how many of these got none."""
+        hot = [spot.location for spot in self._data.found.rows if spot.location and spot.share]
+        least = self._room * (1 - _ROWS)
+        for number, line in enumerate(hot):
+            file = self._file_of(line)
+            if file is None:
+                continue
+            size = _size(file.cells(line.line))
+            if number >= _FEWEST and self._room - size < least:
+                break
+            self._add(file, line, None, size)
+        return len(hot) - len(self._rows)
+
+    def add_panels(self) -> None:
+        """First those that findings lead to, then the hottest."""
+        mentions = self._data.mentions
+        first = {place for place, own in mentions.items() if any(m.is_first for m in own)}
+        for spot in sorted(self._data.found.rows, key=lambda spot: spot.location not in first):
+            if self._room < _SMALLEST or not self._add_panel(spot):
+                break
+
+    def _add_panel(self, spot: Spot) -> bool:
+        """False if there is not enough room for it."""
+        line = spot.location
+        file = self._file_of(line) if line else None
+        if line and file is None:
+            return True
+        row = _size(file.cells(line.line)) if file and line and line not in self._rows else 0
+        panel, has_sass = self._panel(spot, self._room - row)
+        if panel is None:
+            return False
+        if file and line:
+            self._add(file, line, panel, row + _size(panel))
+        else:
+            self.unplaced = panel
+            self._room -= _size(panel)
+        self.opened += 1
+        self.without_sass += not has_sass
+        return True
+
+    def _panel(self, spot: Spot, room: int) -> tuple[Html | None, bool]:
+        """What fits, and whether the machine code is in it."""
+        mentions = self._data.mentions.get(spot.location or ("", 0), ())
+        facts, sass = line_panel(self._data, spot, mentions)
+        whole = element("div", facts, sass, class_="inside")
+        if _size(whole) <= room:
+            return whole, True
+        brief = element("div", facts, _command(self._data, spot.location), class_="inside")
+        return (brief if _size(brief) <= room else None), False
+
+    def _file_of(self, line: Location) -> SourceFile | None:
+        file = self._files.get(line.file)
+        return file if file and file.shows(line.line) else None
+
+    def _add(self, file: SourceFile, line: Location, panel: Html | None, size: int) -> None:
+        file.add_row(line.line, panel)
+        self._rows.add(line)
+        self._room -= size
+
+
+def _size(html: Html) -> int:
+    return len(html) if html.isascii() else len(html.encode("utf-8", "backslashreplace"))
+
+
+def _command(data: SourceData, line: Location | None) -> Html:
+    what = f"--line {one_line(line_text(line))}" if line else "--by instruction"
+    command = f"keet hotspots REPORT --launch {data.launch.id} {what}"
+    return element("p", "SASS left out for the size of the page: ", element("code", command))
+
+
+def left_out(data: SourceData, filled: Filled) -> str:
+    """Empty where nothing was."""
+    parts = []
+    if filled.without_sass:
+        parts.append(f"the SASS of {_lines(filled.without_sass)}")
+    if filled.without_panel:
+        parts.append(f"all details of {_lines(filled.without_panel)}")
+    if filled.without_row:
+        parts.append(f"the {data.shares_of} of {_lines(filled.without_row)}")
+    if files := len(data.files) - len(data.extents):
+        parts.append("1 file" if files == 1 else f"{files:,} files")
+    if not parts:
+        return ""
+    command = f"keet hotspots REPORT --launch {data.launch.id} --line FILE:LINE"
+    left = " and ".join((", ".join(parts[:-1]), parts[-1])) if len(parts) > 1 else parts[0]
+    return (
+        f"Left out for the size of the page: {left}; the hottest lines come first. "
+        f"To see them: {command}"
+    )
+
+
+def _lines(count: int) -> str:
+    return count_noun(count, "line")
+
+
+# --- the listing
+
+_HOTTEST = 5
+_LEAST = 0.01
+"""Share of the samples below which a line is not mentioned."""
+_TEXT = 0.5
+"""Share of a listing's room that source text may take, if text is counted. A judgement."""
+_FEW = 1_000
+"""Samples below which chance moves the shares by whole percents."""
+
+
+class Listing(NamedTuple):
+    """The code of a launch on a page. It has headings from h4 on."""
+
+    html: Html
+    lines: frozenset[tuple[str, int]]
+    """Files and lines that have an anchor."""
+    note: str = ""
+    """What was left out because of the size of the page; empty if nothing was."""
+
+
+def draw_listing(block: ListingFigure) -> Html:
+    listing = source_listing(block.each, block.anchors, block.room, counts_text=block.counts_text)
+    if isinstance(listing, Absent):
+        reason, remedy = map(capitalized, listing)
+        return element("p", f"{reason}. {remedy}.")
+    return listing.html
+
+
+def source_listing(
+    each: LaunchExplanation,
+    anchors: Anchors,
+    room: int,
+    *,
+    counts_text: bool = False,
+    hotspots: Hotspots | Absent | None = None,
+) -> Listing | Absent:
+    """The listing, or why the report has none.
+
+    `room`: bytes for rows and for what they show when they are opened. The hottest lines get theirs
+    first. `counts_text`: the text of the files has to fit too. `hotspots`: of this launch, where
+    they were found before.
+    """
+    found = hotspots or find_hotspots(each.launch, table=each.view.table)
+    if isinstance(found, Absent):
+        return found
+    data = SourceData(each, found, anchors)
+    if found.by == "instruction":
+        from keet.formats.html.source_instructions import instruction_rows
+
+        rows, note = instruction_rows(data, room)
+        return Listing(_listing(data, [rows], note), frozenset(), note)
+    if counts_text:
+        data.extents, used = extents_within(data.files, round(room * _TEXT))
+        room -= used
+    else:
+        room -= OF_ID * len(data.anchored)
+    files = {path: SourceFile(data, path, extent) for path, extent in data.extents.items()}
+    filled = fill_rows(data, files, room)
+    blocks = [file.block() for file in files.values()]
+    note = left_out(data, filled)
+    whole = _listing(data, [blocks, _unplaced(data, filled.unplaced)], note)
+    return Listing(whole, data.anchored, note)
+
+
+def _listing(data: SourceData, blocks: Sequence[Content], note: str) -> Html:
+    return element(
+        "div",
+        _hottest(data),
+        [element("p", text, class_="note warn") for text in _warnings(data.found)],
+        [element("p", text, class_="note") for text in _missing(data)],
+        legend(reasons_of_all(data.found.rows)),
+        _touched(data.found),
+        blocks,
+        element("p", note, class_="muted") if note else None,
+        class_="listing" if data.most else "listing unsampled",
+    )
+
+
+# --- what stands above and below the listing
+
+
+def _hottest(data: SourceData) -> Html:
+    """`Hottest: k.cu:31 41.0%, …`, and what was counted."""
+    links = [
+        fragment(link, " ", spot_share(spot), _ended(data, spot))
+        for spot in data.found.rows[:_HOTTEST]
+        if (spot.share or 0.0) >= _LEAST and (link := _row_link(data, spot.location, spot.address))
+    ]
+    counted = f"{hotspots_summary(data.found)}.{_without_line(data)}"
+    if not links:
+        return element("p", counted)
+    return element("p", element("b", "Hottest: "), joined(links, ", "), f". {counted}")
+
+
+def _ended(data: SourceData, spot: Spot) -> Content:
+    """Why a row is hot at which warps have ended, often a closing brace: they wait for stores."""
+    if spot.stall_shares().get("drain", 0.0) <= 0.5:
+        return None
+    wait = first_wait(data.row(spot).waits, "drain")
+    is_elsewhere = wait is not None and (spot.address is not None or wait.producer != spot.location)
+    awaited = data.linked_awaits(wait, spot) if is_elsewhere else None
+    is_brace = (source_line(spot, data.text) or "").strip() == "}"
+    brace = "}: " if is_brace else ""
+    return [f" ({brace}warps have ended and wait", awaited or " for their stores", ")"]
+
+
+def _touched(found: Hotspots) -> Content:
+    """Says what the bytes of rows are, because they look like traffic and are not."""
+    if not any(spot.sectors_global or spot.sectors_local for spot in found.rows):
+        return None
+    text = (
+        "Memory touched: bytes of the sectors (32 bytes each) that accesses touch, before hits in "
+        "L1; not the traffic of L2 or DRAM."
+    )
+    return element("p", element("small", text), class_="muted")
+
+
+def _without_line(data: SourceData) -> str:
+    spot = data.unplaced if data.found.by == "line" else None
+    if spot is None or (spot.share or 0.0) < _LEAST:
+        return ""
+    return f" {spot_share(spot)} of {data.shares_of} have no source line."
+
+
+def _row_link(data: SourceData, line: Location | None, address: int | None) -> Content:
+    if address is not None:
+        return data.address_link(address)
+    return data.line_link(line) if line else None
+
+
+def _warnings(found: Hotspots) -> Iterator[str]:
+    """Why the shares may be misleading."""
+    if found.partial:
+        text, remedy = found.partial.text.capitalized(), found.partial.remedy
+        yield Sentence("{text}; {remedy}.", text=text, remedy=remedy)
+    if few := few_samples(found):
+        yield few
+    if found.ranked_by != "samples":
+        yield "The report has no warp samples: shares are of executed warp instructions."
+
+
+def few_samples(found: Hotspots) -> str | None:
+    """The sampling error of the hottest row's share, if it is one percentage point or more."""
+    leading = found.rows[0].share if found.rows else None
+    if found.ranked_by != "samples" or found.total >= _FEW or not leading:
+        return None
+    points = round(100 * chance_error(leading, found.total))
+    if not points:
+        return None
+    return Sentence(
+        "Only {total:,d} samples: the share of the hottest row may be off by up to about {points} "
+        "by chance, more if samples of different SMs are not independent.",
+        total=found.number("all samples", found.total),
+        points=counted(found.number("error of the hottest share", points), "percentage point"),
+    )
+
+
+def _missing(data: SourceData) -> Iterator[str]:
+    """What the report does not have, and how to get it."""
+    for text in hotspots_notes(data.launch, data.found, data.text):
+        yield f"{capitalized(text)}."
+    absent = data.each.view.code_absent
+    if absent is not None:
+        yield f"Machine code not analysed: {absent.reason}; {absent.remedy}."
+
+
+def _unplaced(data: SourceData, panel: Html | None) -> Content:
+    """The instructions without a line, as one row."""
+    spot = data.unplaced
+    if spot is None or not spot.share:
+        return None
+    count = count_noun(spot.instructions, "instruction")
+    row = cells(data, spot, "", element("span", f"{count} without a source line", class_="muted"))
+    return element(
+        "section",
+        element("h4", f"No source line: {spot_share(spot)} of {data.shares_of}"),
+        element("div", opening_row(row, panel, None), class_="rows"),
+        class_="file",
+    )

@@ -1,0 +1,568 @@
+"""Rows of a source listing: which lines it shows, stall reasons as bars, what a row costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from keet.analysis.account import KINDS
+from keet.analysis.code_names import function_start, line_text, sass_text
+from keet.analysis.examined import NO_CODE, RowCode, code_by_row, first_wait, row_key, source_lines
+from keet.analysis.hardware.rates import SECTOR
+from keet.analysis.source_lines import Hotspots, InstructionTable, RowWait, Spot
+from keet.catalog import stalls
+from keet.diagnosis.finding import Finding
+from keet.explanation.explanation_types import LaunchExplanation
+from keet.formats.html.markup import Content, Html, element, escaped, heat_class
+from keet.formatting import percent_text, share_cell, share_text
+from keet.pages.anchors import Anchors
+from keet.pages.hotspots import purposes_text, size_text, stall_reasons, waits_for
+from keet.pages.launch import place_shares
+from keet.pages.source_text import around
+from keet.profile import Absent, Location
+from keet.profile.names import file_name
+from keet.safe_text import one_line, shortened
+
+if TYPE_CHECKING:
+    from keet.analysis.line_facts import CodeByLine
+    from keet.analysis.sass.instructions.instruction import Instruction
+    from keet.analysis.sass.machine_code import MachineCode
+
+
+# --- which lines are shown
+
+TAB = 4
+_WHOLE_FILE = 5_000
+"""Most lines of a file that is shown in full. A judgement: generated code and headers have more."""
+_CUT_RADII = (30, 3)
+"""Lines around executed ones that are shown of a file that is not shown in full, and if there is
+still less room."""
+OF_ID = 80
+"""Bytes of the anchor of a line that can be linked to."""
+_OF_FILE, _OF_LINE, _OF_GAP = 1_000, 10, 60
+"""Bytes besides the text: of a file its heading and the names of the columns, of a line its
+element, and what is said of lines left out before an executed one."""
+
+
+class ShownLines(NamedTuple):
+    """What a listing shows of one file."""
+
+    numbers: Sequence[int]
+    """Of the lines, in order."""
+    note: str = ""
+    """Says which part of the text is shown; empty if it is all of it."""
+
+
+class FileLines(NamedTuple):
+    """One file of a listing."""
+
+    text: Sequence[str]
+    """Empty if the text is not available."""
+    executed: Sequence[int]
+    """Line numbers, those with the most samples first."""
+    named: Collection[int]
+    """Lines that findings name."""
+
+    def extents(self) -> Iterator[ShownLines]:
+        """From the whole file to the executed lines alone."""
+        length = len(self.text)
+        must = {*self.executed, *self.named}
+        if length <= _WHOLE_FILE:
+            yield ShownLines(sorted({*must, *range(1, length + 1)}))
+        note = f"{length:,} lines, of which the text near executed lines is shown"
+        for radius in _CUT_RADII:
+            yield ShownLines(sorted({*must, *around(must, radius, length)}), note)
+        yield ShownLines(sorted(must), f"{length:,} lines, of which the executed ones are shown")
+
+    def hottest(self, room: int) -> ShownLines:
+        """As many of the executed lines as there is room for."""
+        kept: list[int] = []
+        room -= _OF_FILE
+        for number in dict.fromkeys((*self.named, *self.executed)):
+            room -= self._written([number]) + OF_ID + _OF_GAP
+            if room < 0:
+                break
+            kept.append(number)
+        return ShownLines(sorted(kept), "only the hottest lines are shown")
+
+    def size(self, numbers: Sequence[int]) -> int:
+        """Bytes of these lines on a page, about."""
+        linked = len({*self.executed, *self.named}.intersection(numbers))
+        return _OF_FILE + self._written(numbers) + (OF_ID + _OF_GAP) * linked
+
+    def _written(self, numbers: Sequence[int]) -> int:
+        length = len(self.text)
+        shown = "\n".join([self.text[n - 1] for n in numbers if n <= length])
+        text = escaped(shown.expandtabs(TAB))
+        return len(text.encode("utf-8", "backslashreplace")) + _OF_LINE * len(numbers)
+
+
+def extents_of(files: Mapping[str, FileLines]) -> dict[str, ShownLines]:
+    """Where text is not counted."""
+    return {path: next(file.extents()) for path, file in files.items()}
+
+
+def extents_within(files: Mapping[str, FileLines], room: int) -> tuple[dict[str, ShownLines], int]:
+    """What fits, starting with the first file, and how many bytes it takes. A file for which not
+    even one line fits is left out."""
+    found: dict[str, ShownLines] = {}
+    used = 0
+    for path, file in files.items():
+        left = room - used
+        fitting = (each for each in file.extents() if file.size(each.numbers) <= left)
+        chosen = next(fitting, None) or file.hottest(left)
+        if chosen.numbers:
+            found[path] = chosen
+            used += file.size(chosen.numbers)
+    return found, used
+
+
+# --- stall reasons
+
+LABELS = {
+    "memory": "global, local and texture memory",
+    "shared": "shared memory, special functions and other MIO instructions",
+    "sync": "barriers and memory fences",
+    "math": "math pipes and tensor cores",
+    "latency": "fixed latency",
+    "constant": "constant cache",
+    "fetch": "instruction fetch, branches",
+    "other": "other",
+    "issue": "not stalled",
+}
+"""Groups in the order in which bars and legends have them. There is a colour for each in
+source.css."""
+_KINDS = {
+    "memory": "memory stores textures",
+    "shared": "shared",
+    "sync": "barrier membar",
+    "math": "pipe tensor",
+    "latency": "fixed",
+    "constant": "constants",
+    "fetch": "fetch branch",
+}
+"""Kinds of waits, as the account of the launch's time calls them."""
+_GROUP_OF = {kind: group for group, own in _KINDS.items() for kind in own.split()}
+
+
+class ReasonGroup(NamedTuple):
+    group: str
+    samples: int
+
+
+def group_of(reason: str) -> str:
+    if not stalls()[reason].counts_as_stall:
+        return "issue"
+    return _GROUP_OF.get(KINDS.get(reason, ""), "other")
+
+
+def parts(counts: Iterable[tuple[str, int]]) -> list[ReasonGroup]:
+    """Samples by group, in the order of the legend."""
+    sums: dict[str, int] = {}
+    for reason, samples in counts:
+        group = group_of(reason)
+        sums[group] = sums.get(group, 0) + samples
+    return [ReasonGroup(group, sums[group]) for group in LABELS if sums.get(group)]
+
+
+def stall_bar(spot: Spot, most: int) -> Html | None:
+    """A bar as long as the row's samples are of `most`, split by group of reasons.
+
+    It repeats what the text says, so screen readers skip it.
+    """
+    split = parts(spot.samples_by_reason.items())
+    if not split or not most:
+        return None
+    marks, at = [], 0.0
+    for part in split:
+        width = 100 * part.samples / most
+        if width >= _THINNEST:
+            marks.append(_mark(part.group, at, width))
+        at += width
+    if not marks:  # what is there can be seen
+        marks = [_mark(max(split, key=lambda part: part.samples).group, 0.0, _THINNEST)]
+    title = element("title", _told(spot))
+    return element("svg", title, marks, class_="stalls", aria_hidden="true")
+
+
+_THINNEST = 1.0
+"""Percent of the bar's column, about a pixel."""
+_TOLD = 3
+"""Reasons that a tooltip lists."""
+
+
+def _mark(group: str, at: float, width: float) -> Html:
+    start = f"{at:.4g}%" if at else None
+    return element("rect", class_=group, x=start, width=f"{width:.3g}%", height="100%")
+
+
+def _told(spot: Spot) -> str:
+    told = [reason_text(spot, stall.reason) for stall in spot.stalls[:_TOLD]]
+    return ", ".join([*told, "…"] if len(spot.stalls) > _TOLD else told)
+
+
+FEW_IN_ROW = 10
+"""Samples of a row below which no share is printed: one sample would move it by over 10 points."""
+
+
+def reason_text(spot: Spot, reason: str) -> str:
+    """`Long Scoreboard 92%`; of few samples the reason alone."""
+    label = stalls()[reason].label
+    if not spot.samples or spot.samples < FEW_IN_ROW:
+        return label
+    return f"{label} {share_text(spot.samples_by_reason[reason] / spot.samples)}"
+
+
+@cache
+def swatch(group: str) -> Html:
+    mark = element("rect", class_=group, width="100%", height="100%")
+    return element("svg", mark, class_="swatch stalls", aria_hidden="true")
+
+
+def legend(by_reason: Mapping[str, int]) -> Html | None:
+    """The groups that occur, with the share of all samples that each has."""
+    split = parts(by_reason.items())
+    whole = sum(part.samples for part in split)
+    if not whole:
+        return None
+    items = [
+        element(
+            "li", swatch(part.group), f" {LABELS[part.group]} {share_of_all(part.samples / whole)}"
+        )
+        for part in split
+    ]
+    said = element("p", "Warps wait for (of all samples; a bar is as long as its row has samples):")
+    return element("div", said, element("ul", items), class_="stall-legend")
+
+
+def share_of_all(share: float) -> str:
+    return share_text(share)
+
+
+# --- what is known of the code
+
+
+_LONGEST = 200
+"""Characters of an instruction: the longest seen have about 100."""
+
+_NEARLY_ALL = 0.9
+"""Share of a row's samples with one stall reason. If fewer of them wait for the named instruction,
+their share is printed."""
+
+
+class Mention(NamedTuple):
+    """A finding that names a line."""
+
+    number: int
+    """Its rank, from 1."""
+    finding: Finding
+    share: str
+    """`41% of all samples`; empty where nothing was measured."""
+    is_first: bool
+    """Whether the line is the first place of the finding."""
+
+
+class SourceData:
+    """The code of one launch: costs, text, machine code and findings, by line."""
+
+    def __init__(self, each: LaunchExplanation, found: Hotspots, anchors: Anchors) -> None:
+        self.each, self.launch, self.found, self.anchors = each, each.launch, found, anchors
+        self.text: Mapping[str, Sequence[str]] = source_lines(each.launch)
+        self.table: InstructionTable = each.view.table
+
+    @cached_property
+    def spots(self) -> Mapping[Location, Spot]:
+        """The executed lines, those with the most samples first."""
+        return {spot.location: spot for spot in self.found.rows if spot.location}
+
+    @cached_property
+    def file_names(self) -> Counter[str]:
+        """How many files with executed lines have the same name, without folders."""
+        return Counter(file_name(path) for path in {line.file for line in self.spots})
+
+    @cached_property
+    def unplaced(self) -> Spot | None:
+        """The instructions that have no source line."""
+        return next((spot for spot in self.found.rows if spot.location is None), None)
+
+    @property
+    def shares_of(self) -> str:
+        """The base of the shares: samples, or executed instructions."""
+        return "samples" if self.found.ranked_by == "samples" else "executed instructions"
+
+    @cached_property
+    def most(self) -> int:
+        """Samples of the hottest row: the longest bar."""
+        return max((spot.samples or 0 for spot in self.found.rows), default=0)
+
+    @cached_property
+    def mentions(self) -> Mapping[tuple[str, int], list[Mention]]:
+        found: dict[tuple[str, int], list[Mention]] = {}
+        for number, finding in enumerate(self.each.findings, 1):
+            for at, share in enumerate(place_shares(finding.places)):
+                place = finding.places[at]
+                mention = Mention(number, finding, share, at == 0)
+                found.setdefault((place.file, place.line), []).append(mention)
+        return found
+
+    # --- files
+
+    @cached_property
+    def spots_by_file(self) -> Mapping[str, Mapping[int, Spot]]:
+        """The executed lines of each file by number, the file with most samples first."""
+        found: dict[str, dict[int, Spot]] = {}
+        for line, spot in self.spots.items():
+            found.setdefault(line.file, {})[line.line] = spot
+        shares = {path: total_share(spots) for path, spots in found.items()}
+        return {path: found[path] for path in sorted(found, key=lambda path: -shares[path])}
+
+    @cached_property
+    def files(self) -> Mapping[str, FileLines]:
+        named: dict[str, list[int]] = {}
+        for path, number in self.mentions:
+            if 1 <= number <= len(self.text.get(path, ())):
+                named.setdefault(path, []).append(number)
+        return {
+            path: FileLines(self.text.get(path, ()), [*spots], named.get(path, ()))
+            for path, spots in self.spots_by_file.items()
+        }
+
+    @cached_property
+    def extents(self) -> Mapping[str, ShownLines]:
+        """The lines that are shown of each file; reduced if there is not enough room for all."""
+        return extents_of(self.files)
+
+    # --- machine code
+
+    @cached_property
+    def code(self) -> MachineCode | None:
+        """The analysed code; None for a launch that `explain` did not analyse."""
+        view = self.each.view
+        code = view.code if view.code_state == "analysed" else None
+        return code if code is not None and code.program.executed else None
+
+    @cached_property
+    def by_line(self) -> CodeByLine | None:
+        if self.code is None:
+            return None
+        from keet.analysis.line_facts import CodeByLine
+
+        return CodeByLine(self.launch, self.code)
+
+    @cached_property
+    def addresses(self) -> Mapping[Location | None, list[int]]:
+        """Instructions of each line, in the order of the code."""
+        located, found = self.launch.locations, dict[Location | None, list[int]]()
+        for address in self.table.addresses:
+            found.setdefault(located.get(address), []).append(address)
+        return found
+
+    @cached_property
+    def sass(self) -> Mapping[int, str] | Absent:
+        """The text of the instructions. Reading it takes a second if `explain` has not done so."""
+        if self.each.view.code_state == "off":
+            command = f"keet hotspots REPORT --launch {self.launch.id} --by instruction"
+            return Absent("the machine code of this launch was not read", f"to see it: {command}")
+        return self.launch.disassembly
+
+    @cached_property
+    def _rows(self) -> Mapping[Location | int | None, RowCode]:
+        return code_by_row(self.code, self.found.by)
+
+    def row(self, spot: Spot) -> RowCode:
+        return self._rows.get(row_key(spot), NO_CODE)
+
+    @cached_property
+    def _starts(self) -> Sequence[int]:
+        return self.launch.function_starts
+
+    def sass_line(self, each: Instruction) -> str:
+        """Its text on one line; the targets of branches are offsets, as in the rows."""
+        return shortened(one_line(sass_text(each, self._starts)), _LONGEST)
+
+    def offset(self, address: int) -> str:
+        """From the start of its function, as in cuobjdump."""
+        return f"{address - function_start(self._starts, address):#06x}"
+
+    # --- links
+
+    @cached_property
+    def anchored(self) -> frozenset[tuple[str, int]]:
+        """Lines that have an anchor: of the shown lines, those that were executed or that a finding
+        names."""
+        return frozenset(
+            (path, number)
+            for path, extent in self.extents.items()
+            for number in {*self.files[path].executed, *self.files[path].named}.intersection(
+                extent.numbers
+            )
+        )
+
+    def line_anchor(self, file: str, line: int) -> str:
+        return self.anchors.line(self.launch.id, file, line)
+
+    def address_anchor(self, address: int) -> str:
+        """The anchor in a listing by instruction. Addresses are unique, offsets are not."""
+        return self.anchors.launch(self.launch.id, f"at-{address:x}")
+
+    def line_link(self, line: Location | None) -> Content:
+        """`k.cu:31`, linked to its row where it has one."""
+        text = one_line(line_text(line))
+        if line is None or (*line,) not in self.anchored:
+            return text
+        return element("a", text, href=f"#{self.line_anchor(*line)}")
+
+    def address_link(self, address: int) -> Content:
+        is_listed = self.found.by == "instruction" and address in self.listed
+        text = self.offset(address)
+        return element("a", text, href=f"#{self.address_anchor(address)}") if is_listed else text
+
+    listed: frozenset[int] = frozenset()
+    """The addresses that a listing by instruction shows; set when the listing is made."""
+
+    def awaits(self, wait: RowWait | None, spot: Spot) -> str:
+        """` for the load at slow.cu:19`, as `keet hotspots` says it. `, 44% of that for …` where
+        other samples of the same reason wait for something else."""
+        if self.code is None or wait is None:
+            return ""
+        offset = None if spot.address is None else self.offset
+        text = one_line(waits_for(self.code, wait, spot.location, offset))
+        of_reason = spot.samples_by_reason.get(wait.reason, wait.samples)
+        if not text or wait.samples >= _NEARLY_ALL * of_reason:
+            return text
+        return f", {share_text(wait.samples / of_reason)} of that{text}"
+
+    def linked_awaits(self, wait: RowWait | None, spot: Spot) -> Content:
+        """The same, with a link where the producer is named."""
+        text = self.awaits(wait, spot)
+        if not text or wait is None or wait.producer_position is None or self.code is None:
+            return text
+        if spot.address is None:
+            place, link = line_text(wait.producer), self.line_link(wait.producer)
+        else:
+            address = self.code.program.code[wait.producer_position].address
+            place, link = self.offset(address), self.address_link(address)
+        before, found, after = text.rpartition(one_line(place))
+        return [before, link, after] if found and after in ("", ")") else text
+
+    def finding_link(self, mention: Mention, content: Content, **attributes: object) -> Html:
+        href = f"#{self.anchors.finding(self.launch.id, mention.number)}"
+        return element("a", content, href=href, **attributes)
+
+
+def total_share(spots: Mapping[int, Spot]) -> float:
+    return sum(spot.share or 0.0 for spot in spots.values())
+
+
+# --- rows
+
+LEAST_EXCESS = 0.1
+"""Share of the sectors or wavefronts of a row below which excess is not shown."""
+
+
+def spot_share(spot: Spot | None) -> str:
+    """Empty if there are no samples, as on most lines."""
+    if spot is None or not spot.share:
+        return ""
+    return share_cell(spot.share)
+
+
+def cells(
+    data: SourceData, spot: Spot, number: Content, code: Content, *, has_text: bool = True
+) -> list[Content]:
+    """All cells of a row with costs. The columns are those of `.listing .row` in source.css.
+
+    `has_text`: whether `code` is code, and not what the instructions are for.
+    """
+    share = spot_share(spot)
+    mix = purposes_text(data.row(spot).purposes) if has_text else None
+    return [
+        element("span", number, class_="n"),
+        element("span", share, class_=f"share {heat_class(spot.share) or ''}".rstrip()),
+        element("span", stall_bar(spot, data.most), class_="bar-of"),
+        element("code", code),
+        element("span", waiting(data, spot), class_="why"),
+        element("span", traffic(spot), class_="traffic"),
+        element("span", mix, class_="mix"),
+    ]
+
+
+def opening_row(row: Sequence[Content], panel: Html | None, key: str | None) -> Html:
+    """A row, and what it shows when it is opened."""
+    if panel is None:
+        return element("div", row, class_="line row", id=key)
+    return element("details", element("summary", row, class_="row"), panel, class_="line", id=key)
+
+
+def heads(number: str, costs: str, code: str) -> Html:
+    """The names of the columns."""
+    names = {
+        "n": number,
+        "share": costs,
+        "bar-of": "waits",
+        "code-head": code,
+        "why": "waits for",
+        "traffic": "memory touched",
+        "mix": "instructions for",
+    }
+    spans = [element("span", name, class_=each) for each, name in names.items()]
+    return element("div", spans, class_="row heads")
+
+
+def waiting(data: SourceData, spot: Spot) -> str:
+    """The largest stall reason, its share of the row's samples, and what it waits for."""
+    largest = next(iter(stall_reasons(spot)), None)
+    if largest is None:
+        return ""
+    awaited = data.awaits(first_wait(data.row(spot).waits, largest), spot)
+    return f"{reason_text(spot, largest)}{awaited}"
+
+
+def traffic(spot: Spot) -> Content:
+    """Bytes of touched sectors of global and local memory, wavefronts of shared memory."""
+    parts: list[Content] = []
+    if spot.sectors_global:
+        size = size_text(spot.sectors_global * SECTOR)
+        parts.append([f"{size} global", _excess(spot.sectors_global_excess, spot.sectors_global)])
+    if spot.sectors_local:
+        parts.append(element("b", f"{size_text(spot.sectors_local * SECTOR)} local"))
+    if spot.wavefronts_shared:
+        excess = _excess(spot.wavefronts_shared_excess, spot.wavefronts_shared)
+        parts.append([f"{compact(spot.wavefronts_shared)} wavefronts shared", excess])
+    return [[", " if n else None, part] for n, part in enumerate(parts)]
+
+
+def _excess(excess: int | None, whole: int) -> Content:
+    share = (excess or 0) / whole
+    return (
+        [" ", element("b", f"{percent_text(100 * share)} excess")]
+        if share >= LEAST_EXCESS
+        else None
+    )
+
+
+_SCALES = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
+
+
+def compact(count: int) -> str:
+    """`8.39M`: three digits, for a narrow column; panels have the whole number."""
+    for scale, letter in _SCALES:
+        if count >= scale:
+            value = count / scale
+            return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}{letter}"
+    return str(count)
+
+
+def badges(data: SourceData, mentions: Sequence[Mention]) -> list[Html]:
+    """Links to the findings that name the row; where it is their first place, they stand out."""
+    return [
+        data.finding_link(
+            each,
+            f"finding {each.number}",
+            class_="badge warn" if each.is_first else "badge",
+            title=f"Finding {each.number}: {one_line(each.finding.title)}",
+        )
+        for each in mentions
+    ]
