@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from markdown_it import MarkdownIt
 
-from keet.explanation.explanation_types import Explanation
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.formats import page_text
+from keet.formats.html import blocks as html
 from keet.formats.terminal import reader
 from keet.pages.blocks import Block, Fold, Part
 from keet.pages.explain import Asked, explain_page
+from keet.pages.launch import Shown, launch_section
 
 
 def explain_terminal(explanation: Explanation, width: int = 80, **asked: bool) -> str:
@@ -21,6 +24,17 @@ def explain_terminal(explanation: Explanation, width: int = 80, **asked: bool) -
 
 def explain_markdown(explanation: Explanation, **asked: bool) -> str:
     return page_text(partial(explain_page, [explanation], asked=Asked(**asked)), "markdown")
+
+
+def explain_html(*explanations: Explanation, **asked: Any) -> str:
+    asked = {"several": len(explanations) > 1} | asked
+    return page_text(partial(explain_page, explanations, asked=Asked(**asked)), "html")
+
+
+def launch_html(each: LaunchExplanation, **how: Any) -> str:
+    """The section of one launch, without its source."""
+    shown = Shown(each, None, html.reader(), **how)
+    return html.html_blocks([Part([*launch_section(shown)], anchor=shown.anchor())])
 
 
 def explain_blocks(explanation: Explanation, width: int = 80, **asked: bool) -> list[Block]:

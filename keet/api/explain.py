@@ -416,10 +416,7 @@ class ExplainResult(ApiResult):
 
     def to_html(self, *, everything: bool | None = None) -> str:
         """The page of `keet explain --format html`: one file without external resources."""
-        from keet.formats.html.explain import explain_page
-
-        everything = self._everything if everything is None else everything
-        return explain_page(self.explanation, everything=everything)
+        return self._page("html", everything=everything, verbose=False)
 
     def to_context(self, max_tokens: int = 2000) -> str:
         """As `keet context`: the launch that matters most, for a prompt that asks for a faster

@@ -47,37 +47,15 @@ def print_explanation(
     out = Destination(args, sys.stdout)
     if args.format == "json":
         out.write_pieces(_json(explanations, lines=several or len(explanations) > 1))
-    elif args.format == "html":
-        out.write(_html(args, explanations, unread, several=several))
     else:
-        _show(args, out, explanations)
-
-
-def _html(
-    args: Namespace,
-    explanations: Sequence[Explanation],
-    unread: Sequence[IngestError],
-    *,
-    several: bool,
-) -> str:
-    from keet.formats.html.explain import explain_page, reports_page
-
-    everything = _asked(args).everything
-    if not several:
-        return explain_page(explanations[0], everything=everything)
-    return reports_page(explanations, everything=everything, unread=[str(each) for each in unread])
+        asked = _asked(args)._replace(several=several, unread=[*map(str, unread)])
+        _show(args, out, explanations, asked)
 
 
 def print_against(args: Namespace, explanation: Explanation, compared: Difference) -> None:
     """The explanation, then what changed, if the two reports can be compared."""
     out = Destination(args, sys.stdout)
-    if args.format == "html":
-        from keet.formats.html.explain import Compared, explain_page
-
-        asked = _asked(args)
-        changes = Compared(compared, asked.changed_kernels)
-        out.write(explain_page(explanation, everything=asked.everything, compared=changes))
-    elif args.format == "json":
+    if args.format == "json":
         from keet.documents.diff import ExplainAgainstDocument
         from keet.documents.document import Streamed, json_pieces
         from keet.explanation.explain_document import explain_fields
@@ -86,18 +64,14 @@ def print_against(args: Namespace, explanation: Explanation, compared: Differenc
         fields = chain(explain_fields(explanation), [("against", against)])
         out.write_pieces(json_pieces(Streamed(ExplainAgainstDocument, fields)))
     else:
-        _show(args, out, [explanation], compared)
+        _show(args, out, [explanation], _asked(args)._replace(compared=compared))
 
 
 def _show(
-    args: Namespace,
-    out: Destination,
-    explanations: Sequence[Explanation],
-    compared: Difference | None = None,
+    args: Namespace, out: Destination, explanations: Sequence[Explanation], asked: Asked
 ) -> None:
     from keet.pages.explain import explain_page
 
-    asked = _asked(args)._replace(compared=compared)
     out.show_page(lambda reader: explain_page(explanations, reader, asked), args.format)
 
 

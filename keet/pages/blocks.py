@@ -172,6 +172,7 @@ class Cell(NamedTuple):
     """What HTML sorts by, if not the text."""
     share: float | None = None
     """From 0 to 1: HTML draws a small bar of it, a terminal where the column has room for it."""
+    anchor: str = ""
 
 
 class Table(Block):

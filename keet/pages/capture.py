@@ -181,13 +181,11 @@ def clock_warning(launches: Sequence[Launch]) -> Sentence:
 # --- a launch
 
 
-def facts_part(launch: Launch) -> Part | None:
-    """How a launch was configured, and its clocks; None if the report has none of these facts."""
-    rows = [*_configuration(launch), *_amounts(launch, _CLOCKS)]
-    if not rows:
-        return None
-    facts = Items([Item(text, name) for name, text in rows], kind="tiles")
-    return Part([Heading(capitalized(workload_noun(launch)), 3), facts], "setup")
+def facts_blocks(launch: Launch) -> Iterator[Block]:
+    """How a launch was configured, and its clocks, as far as the report has these facts."""
+    if rows := [*_configuration(launch), *_amounts(launch, _CLOCKS)]:
+        facts = Items([Item(text, name) for name, text in rows], kind="tiles")
+        yield Part([Heading(capitalized(workload_noun(launch)), 3), facts], "setup")
 
 
 def _configuration(launch: Launch) -> Iterator[tuple[str, str]]:
@@ -224,11 +222,11 @@ def _amount(quantity: Quantity) -> str:
 # --- ncu's rules
 
 
-def rules_part(each: LaunchExplanation, anchors: Anchors) -> Part | None:
-    """Closed at first, with the largest estimate above it; None if no rule has a message."""
+def rules_blocks(each: LaunchExplanation, anchors: Anchors) -> Iterator[Block]:
+    """Closed at first, with the largest estimate above it; nothing if no rule has a message."""
     rules = each.launch.rules
     if not rules:
-        return None
+        return
     advice = sorted((rule for rule in rules if rule.kind in _ADVICE), key=_worth)
     others = [rule for rule in rules if rule.kind not in _ADVICE]
     blocks: list[Block] = [Heading("Nsight Compute's rules", 3)]
@@ -242,7 +240,7 @@ def rules_part(each: LaunchExplanation, anchors: Anchors) -> Part | None:
         told = [(Span(rule_name(r), "strong"), ": ", message_text(r.message)) for r in others]
         count = count_noun(len(others), "message without advice", "messages without advice")
         blocks.append(Fold(count, [Items([*map(Item, told)])]))
-    return Part(blocks, "rules")
+    yield Part(blocks, "rules")
 
 
 def _worth(rule: RuleResult) -> tuple[bool, float]:

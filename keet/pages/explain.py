@@ -6,18 +6,23 @@ follow, in as much detail as fits into a few lines.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.capture.report_document import report_cautions
+from keet.analysis.time_model import WORTH
 from keet.explanation.capture_hints import caution_about
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
-from keet.explanation.program import ProgramExplanation, program_of
+from keet.explanation.program import program_of
+from keet.formatting import count_noun, times_text
+from keet.pages.anchors import Anchors
 from keet.pages.blocks import (
     Block,
+    Cell,
+    Column,
     Command,
     Fold,
     Foot,
@@ -27,14 +32,24 @@ from keet.pages.blocks import (
     Items,
     Notice,
     Page,
+    Part,
     Reader,
     Span,
+    Table,
     Text,
+    Words,
+    joined,
     plain,
 )
-from keet.pages.device import describe_device
-from keet.pages.launch import Detail, Shown, launch_blocks
+from keet.pages.capture import capture_part
+from keet.pages.device import captured_text, describe_device, workload_count
+from keet.pages.figures import RooflineFigure
+from keet.pages.launch import Detail, Shown, launch_blocks, launch_section
+from keet.pages.listings import COPY_CONTEXT, Listings, PageRoom, launch_name, page_room
 from keet.pages.program import program_blocks, shown_launches
+from keet.profile.names import file_name
+from keet.safe_text import flat, one_line, shortened
+from keet.units import Quantity
 from keet.version import __version__
 
 if TYPE_CHECKING:
@@ -46,6 +61,11 @@ _SCREEN, _SCREEN_OF_SEVERAL = 45, 32
 """Lines for a launch that a model explains in a terminal, if it is the only one, and if not."""
 _COLUMNS = 100
 """A narrower terminal gets as many words on more lines."""
+_NAMED = 3
+"""Launches that the bar of an HTML page links to."""
+_OTHERS = 300
+"""Launches that an HTML page has in brief."""
+_LONGEST_TITLE = 200
 _IDS = 10
 """Launches that are named as lacking a measurement."""
 
@@ -61,27 +81,37 @@ class Asked(NamedTuple):
     compared: Difference | None = None
     """What changed since another report, with so many kernels in full:"""
     changed_kernels: int = 5
+    several: bool = False
+    """Whether several reports were asked for: an HTML page begins with an index."""
+    unread: Sequence[str] = ()
+    """Why other files could not be read, for that index."""
 
 
 def explain_page(
     explanations: Sequence[Explanation], reader: Reader, asked: Asked | None = None
 ) -> Page:
     asked = asked or Asked()
+    if reader.format == "html":
+        return _html_page(explanations, reader, asked)
     blocks: list[Block] = []
     for explanation in explanations:
         blocks += [Gap(), Gap()] if blocks else []
         blocks += _report(explanation, reader, asked)
     if asked.compared:
-        blocks += [Gap(), *_changes(asked.compared, reader, asked.changed_kernels)]
+        blocks += [Gap(), *_changes(asked.compared, reader, asked.changed_kernels, Anchors())]
     return Page(blocks)
 
 
-def _changes(compared: Difference, reader: Reader, top: int) -> Sequence[Block]:
+def _changes(compared: Difference, reader: Reader, top: int, anchors: Anchors) -> Sequence[Block]:
     if forbidden := compared.forbidden:  # a terminal has it above, as an error
         text = f"What changed can't be told: {forbidden[0].text}; see: keet diff --help"
-        return [Notice(text, only=("markdown", "html"))]
-    from keet.pages.diff import diff_page
+        heading = Heading("What changed", 2)
+        part = Part([heading, Notice(text)], anchor=anchors.top("diff"), only=("markdown", "html"))
+        return [part]
+    from keet.pages.diff import diff_page, diff_part
 
+    if reader.format == "html":
+        return [diff_part(compared, reader, top, anchors)]
     return diff_page(compared, reader, top).blocks
 
 
@@ -100,7 +130,9 @@ def explain_part(
         program = replace(program, cross_launch=())  # this part has no program above the launches
     own = explanation._replace(launches=tuple(shown))
     caution = caution_about(own.capture_hints.command)
-    blocks = [*_head(explanation, program if is_first else None, reader)]
+    blocks = [*_head(explanation, reader)]
+    if program and is_first:
+        blocks += program_blocks(program, reader)
     for each, detail in zip(shown, details, strict=True):
         blocks += launch_blocks(Shown(each, program, reader, detail))
     blocks += _not_checked(own, reader)
@@ -110,7 +142,9 @@ def explain_part(
 def _report(explanation: Explanation, reader: Reader, asked: Asked) -> list[Block]:
     program, verbose = program_of(explanation), asked.verbose
     shown = shown_launches(explanation, program, everything=asked.everything)
-    head = list(_head(explanation, program, reader))
+    head = list(_head(explanation, reader))
+    if program:
+        head += [Gap(), *program_blocks(program, reader)]
     told = any(each.model_explanation for each in shown)
     is_screen = told and reader.format == "terminal" and not verbose
 
@@ -177,9 +211,7 @@ def plans_of(count: int) -> Iterator[tuple[Detail, ...]]:
 # --- the beginning and the end
 
 
-def _head(
-    explanation: Explanation, program: ProgramExplanation | None, reader: Reader
-) -> Iterator[Block]:
+def _head(explanation: Explanation, reader: Reader) -> Iterator[Block]:
     """A path that does not fit is not wrapped, so that it can be copied."""
     profile = explanation.profile
     path = Span(profile.provenance.path, "name")
@@ -190,8 +222,6 @@ def _head(
         yield Heading(path, look="", mark="keet:", is_unbroken=True)
         yield Text(devices)
     yield from map(Notice, report_cautions(profile))
-    if program:
-        yield from (Gap(), *program_blocks(program, reader))
 
 
 def _not_checked(explanation: Explanation, reader: Reader) -> Iterator[Block]:
@@ -231,18 +261,21 @@ def _foot(
     from keet.evidence import UNCHECKED
     from keet.pages.model import author_blocks
 
-    texts = (plain(block.words) for block in launches if isinstance(block, Text))
-    unchecked = sum(text.count(UNCHECKED) for text in texts)
-    unchecked += sum(
-        plain(item.words).count(UNCHECKED)
-        for block in launches
-        if isinstance(block, Items)
-        for item in block.items
-    )
+    unchecked = sum(text.count(UNCHECKED) for text in _texts(launches))
     if is_screen:
         yield Text("Everything the model wrote, and the numbers it refers to: --verbose", "muted")
     answered = any(each.model_explanation for each in explanation.launches)
     yield from author_blocks(author, unchecked, verified, answered=answered, part="part")
+
+
+def _texts(blocks: Sequence[Block]) -> Iterator[str]:
+    for block in blocks:
+        if isinstance(block, Part | Fold):
+            yield from _texts(block.blocks)
+        elif isinstance(block, Items):
+            yield from (plain(item.words) for item in block.items)
+        elif isinstance(block, Text):
+            yield plain(block.words)
 
 
 def hidden_text(hidden: int) -> str:
@@ -277,3 +310,189 @@ def without_code_text(explanation: Explanation, shown: Sequence[LaunchExplanatio
         f"The machine code was analysed for {read} of these {len(shown)} launches: one "
         "for each kernel and shape that takes most of the time. For another one: --launch N."
     )
+
+
+# --- in HTML
+
+
+class _Report:
+    """One explained report and its place on an HTML page."""
+
+    def __init__(self, explanation: Explanation, anchors: Anchors, *, everything: bool) -> None:
+        self.explanation, self.anchors = explanation, anchors
+        self.profile = explanation.profile
+        self.program = program_of(explanation)
+        self.shown = shown_launches(explanation, self.program, everything=everything)
+        groups = self.program.groups if self.program else ()
+        self.groups = {each.launch.id: group for group in groups for each in group.members}
+        in_full = {each.launch.id for each in self.shown}
+        self.others = [g for g in groups if not in_full & {each.launch.id for each in g.members}]
+        """Groups of launches of which none is shown in full, those with most time first."""
+        ranked = self.program.shown_launches if self.program else ()
+        leading = (each for each in ranked if each.launch.id in in_full)
+        self.first = next(leading, self.shown[0])
+        """The launch in the page's title: of those shown in full, the one that takes most time."""
+
+    @property
+    def name(self) -> str:
+        return one_line(file_name(self.profile.provenance.path))
+
+    def listings(self, room: PageRoom) -> Listings:
+        return Listings(self.explanation, self.shown, self.groups, room, self.anchors)
+
+    def part(self, reader: Reader, listings: Listings, asked: Asked, level: int) -> Part:
+        explanation, anchors = self.explanation, self.anchors
+        firsts = [group.first for group in self.others]
+        placed = {each.launch.id for each in (*self.shown, *firsts[:_OTHERS])}
+        links = {number: anchors.launch(number) for number in placed}
+        blocks = [*self._head(level), *map(Notice, report_cautions(self.profile))]
+        if (author := explanation.author) and author.problem:  # the answer is then the analyst's
+            told = any(each.model_explanation for each in explanation.launches)
+            state = "incomplete" if told else "missing"
+            blocks.append(Notice(f"The model's part is {state}: {flat(author.problem)}"))
+        if self.program:
+            rows = [*program_blocks(self.program, reader, links)]
+            blocks.append(Part(rows, "program", anchors.top("program")))
+        for each in self.shown:
+            owner = listings.owner(each)
+            one = Shown(each, self.program, reader, anchors=anchors, listed_by=owner)
+            model: Iterable[Block] = ()
+            if each.model_explanation:
+                from keet.pages.model import model_section
+
+                model = model_section(one)
+            section = [*launch_section(one, listings.blocks(each), model)]
+            blocks.append(Part(section, "launch", one.anchor()))
+        blocks += self._less(reader)
+        if asked.compared:
+            blocks += _changes(asked.compared, reader, asked.changed_kernels, anchors)
+        marks = [each.launch for each in (*self.shown, *firsts)]
+        lacking = [
+            *_not_checked(explanation, reader),
+            *_without_code(explanation, self.shown),
+        ]
+        figure = RooflineFigure(marks, anchors, placed)
+        blocks += [
+            Part([Heading("Roofline", 2), figure], anchor=anchors.top("roofline")),
+            capture_part(explanation, self.shown, anchors, lacking),
+        ]
+        return Part(blocks, "report", anchors.top("report"), tag="div")
+
+    def _head(self, level: int) -> Iterator[Block]:
+        profile, name = self.profile, self.name
+        programs = dict.fromkeys(file_name(x.process) for x in profile.launches if x.process)
+        facts = [
+            ", ".join(map(describe_device, profile.devices)),
+            ", ".join(map(one_line, programs)),
+            workload_count(profile.launches),
+            captured_text(profile.provenance.created) if profile.provenance.created else "",
+        ]
+        folder = one_line(profile.provenance.path).removesuffix(name)
+        stem, dot, ending = name.rpartition(".")
+        words = (stem or ending, Span(f"{dot}{ending}" if stem else "", "ending"))
+        beside = Span(f" in {folder}" if folder else "", "muted path")
+        yield Heading((*words, beside), level, "break")
+        yield Text(joined(facts, " · "), "muted")
+
+    def _less(self, reader: Reader) -> Iterator[Block]:
+        """Launches that matter less, one entry per kernel and shape."""
+        if not self.others:
+            return
+        launches = count_noun(sum(len(g.members) for g in self.others), "more launch")
+        of = count_noun(len(self.others), "kernel and shape", "kernels and shapes")
+        listed = self.others[:_OTHERS]
+        is_cut = len(listed) < len(self.others)
+        cut = f"; the {len(listed)} that take most time are listed" if is_cut else ""
+        entries = []
+        for group in listed:
+            one = Shown(group.first, self.program, reader, "brief", anchors=self.anchors)
+            entries.append(Part([*launch_blocks(one)], "brief", one.anchor(), tag="article"))
+        fold = Fold(f"{launches} of {of}{cut}", entries)
+        heading = Heading("Launches that matter less", 2)
+        yield Part([heading, fold], anchor=self.anchors.top("others"))
+
+    def links(self, *, is_compared: bool) -> Iterator[tuple[str, str]]:
+        """Parts of the page, and what the bar calls them."""
+        parts = {
+            "program": ("Program", self.program is not None),
+            "diff": ("What changed", is_compared),
+            "roofline": ("Roofline", True),
+            "capture": ("Capture", True),
+            "others": ("Others", bool(self.others)),
+        }
+        yield from ((self.anchors.top(part), name) for part, (name, has) in parts.items() if has)
+        for each in self.shown[:_NAMED]:  # last: there may be too many for the bar
+            yield self.anchors.launch(each.launch.id), one_line(launch_name(each))
+
+
+def _html_page(explanations: Sequence[Explanation], reader: Reader, asked: Asked) -> Page:
+    several = asked.several
+    reports = [
+        _Report(each, Anchors(f"r{n}" if several else ""), everything=asked.everything)
+        for n, each in enumerate(explanations, 1)
+    ]
+    launches = sum(len(each.launches) for each in explanations)
+    room = page_room(launches, sum(len(report.shown) for report in reports), len(reports))
+    listings = [report.listings(room) for report in reports]
+    level = 2 if several else 1
+    parts: list[Block] = [
+        report.part(reader, own, asked, level) for report, own in zip(reports, listings)
+    ]
+    feet = [block for each in explanations for block in _foot(each, parts)]
+    feet.append(Foot("This page is one file: it loads nothing and sends nothing."))
+    if several:
+        count = count_noun(len(reports), "report")
+        links = [("reports", "Reports")]
+        links += [(each.anchors.top("report"), each.name) for each in reports[:_NAMED]]
+        index = _index(count, reports, asked.unread)
+        return Page([index, *parts, *feet], f"{count} explained by keet", count, links)
+    (report,) = reports
+    # So that the history of a browser tells what was found.
+    title = shortened(f"{report.name}: {report.first.verdict.headline}", _LONGEST_TITLE)
+    links = [*report.links(is_compared=asked.compared is not None)]
+    copies = (listings[0].context_anchor, COPY_CONTEXT)
+    return Page([*parts, *feet], title, report.name, links, copies)
+
+
+def _index(count: str, reports: Sequence[_Report], unread: Sequence[str]) -> Part:
+    columns = [
+        Column("Report", look="name"),
+        Column("GPU"),
+        Column("Time", is_number=True),
+        Column("Kernel that matters most"),
+        Column("Answer"),
+        Column("Gain", is_number=True),
+    ]
+    rows: list[list[Words | Cell]] = []
+    for report in reports:
+        path, first = report.profile.provenance.path, report.first
+        total = sum(launch.rank_time for launch in report.explanation.asked)
+        gain = _gain(report)
+        rows.append([
+            Cell(Span(path, "name", report.anchors.top("report")), value=path),
+            ", ".join(device.name or "not recorded" for device in report.profile.devices),
+            Cell(str(Quantity(total, "ns")) if total else "-", value=total or ""),
+            Span(launch_name(first), "", report.anchors.launch(first.launch.id)),
+            first.verdict.headline,
+            Cell(times_text(gain) if gain else "", value=gain or ""),
+        ])  # fmt: skip
+    blocks: list[Block] = [Heading(count), Table(columns, rows, name="Reports")]
+    if unread:
+        blocks.append(
+            Notice(f"{count_noun(len(unread), 'file')} could not be read:", "strong warn")
+        )
+        blocks.append(Items([Item(Span(each, "break")) for each in unread]))
+    return Part(blocks, anchor="reports")
+
+
+def _gain(report: _Report) -> float:
+    """For a report with several kernels, the gain of the whole; else that of the first finding. 0:
+    too small to print."""
+    program, first = report.program, report.first
+    if program and len(program.rows) == 1:
+        gain = program.rows[0].gain
+    elif program:
+        gain = program.gain
+    else:
+        gain = first.findings[0].forecast if first.findings and not first.replay else None
+    return gain.likely if gain and gain.likely >= WORTH else 0.0

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from keet.analysis.account import TimePart
 from keet.analysis.hardware.ceilings import Ceiling
-from keet.diagnosis.finding import Finding
+from keet.analysis.source_lines import find_hotspots
+from keet.analysis.time_model import WORTH
+from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 from keet.documents.explain import Note
 from keet.documents.finding import Place
-from keet.evidence import Sentence
+from keet.evidence import Evidence, Sentence
 from keet.explanation.account_rows import MOST_ROWS, account_rows, leading_text, time_text
 from keet.explanation.busy_units import distinct_units
+from keet.explanation.explain_document import BY_MODEL
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.finding_notes import (
     nearest_case,
@@ -26,16 +29,19 @@ from keet.explanation.gain_texts import forecast_evidence, forecast_text, range_
 from keet.explanation.launch_figures import figures_text
 from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.program import ProgramExplanation
-from keet.formatting import shape_parts, share_text
+from keet.formatting import count_noun, shape_parts, share_text
+from keet.pages.anchors import Anchors
 from keet.pages.blocks import (
     Bar,
     Bars,
     Block,
     Code,
+    Fold,
     Gap,
     Heading,
     Item,
     Items,
+    Part,
     Reader,
     Span,
     Text,
@@ -43,8 +49,17 @@ from keet.pages.blocks import (
     joined,
     plain,
 )
-from keet.pages.program import finding_text, replay_blocks, stands_for_text
+from keet.pages.capture import facts_blocks, rules_blocks
+from keet.pages.device import workload_noun
+from keet.pages.figures import (
+    AccountFigure,
+    AccountTree,
+    EvidenceFigure,
+)
+from keet.pages.program import finding_text, members_blocks, replay_blocks, stands_for_text
 from keet.pages.source_text import around, indentation, language, runs, source_lines
+from keet.profile import Absent, Workload
+from keet.safe_text import flat, line_at, one_line, shortened
 
 Detail = Literal["full", "middle", "brief"]
 """`full`: everything. `middle`: the first two findings, others by name. `brief`: the first finding
@@ -69,6 +84,19 @@ _UNITS = 5
 _NEAR_PEAK = 0.6
 _RADIUS = 2
 """Lines of code before and after the important ones."""
+_LONGEST_TIP, _LONGEST_CODE = 500, 160
+"""Characters of a demangled name, which can have 30,000, and of a source line beside its place."""
+_WORTH = f"{WORTH - 1:.0%}"
+"""Gains below this are no findings."""
+_LEAST_GAIN = 1.005
+"""Times faster: less is printed as 1.0x."""
+_NO_LINES = "the report does not tell which line an instruction belongs to"
+_ONE_BY_ONE = {
+    Workload.RANGE: "--replay-mode kernel",
+    Workload.GRAPH: "--graph-profiling node",
+    Workload.CMDLIST: "--replay-mode kernel",
+}
+"""Options of ncu."""
 _CERTAINTY = {"certain": "strong good", "likely": "strong warn", "possible": "strong"}
 _DECLARED = {"launches": "launched here", "shared arrays": "declared here"}
 """Places that were found in the source text, without a counter."""
@@ -89,39 +117,180 @@ class Shown:
     verbose: bool = False
     printed: set[str] = field(default_factory=set)
     """Remarks printed for this launch so far; none is repeated."""
+    anchors: Anchors = field(default_factory=Anchors)
+    listed_by: int = -1
+    """The launch whose listing has the source lines, in HTML."""
+
+    @property
+    def is_html(self) -> bool:
+        """A long page, which begins with the answer and shows everything else below it."""
+        return self.reader.format == "html"
+
+    def anchor(self, part: str = "") -> str:
+        return self.anchors.launch(self.each.launch.id, part)
 
 
 def launch_blocks(shown: Shown) -> Iterator[Block]:
     """A launch that no model explains."""
     each, detail = shown.each, shown.detail
-    yield from head_blocks(each, shown.program)
+    yield from head_blocks(shown)
     yield Text(each.verdict.headline, "strong", indent=2)
     yield from account_line(each) if detail == "brief" else account_blocks(shown)
     if precedes_findings(each.second_opinion) and detail != "brief":
         yield from (Gap(), Text(each.second_opinion or ""))
     for number, finding in enumerate(each.findings[: FINDINGS[detail]], 1):
         yield from finding_blocks(shown, number, finding)
+    if detail == "brief" and shown.is_html:
+        yield from members_blocks(each, shown.program)
+        return
     yield from last_findings(each, detail)
     if detail == "full":
         yield from rest_blocks(each)
 
 
-def head_blocks(each: LaunchExplanation, program: ProgramExplanation | None) -> Iterator[Block]:
+def launch_section(
+    shown: Shown, source: Iterable[Block] = (), model: Iterable[Block] = ()
+) -> Iterator[Block]:
+    """Everything about a launch in HTML: the answer first. `model`: what a model wrote."""
+    each = shown.each
+    yield from head_blocks(shown)
+    yield Items([*_answer(shown)], kind="answer panel")
+    yield from model
+    findings = [
+        block
+        for number, finding in enumerate(each.findings, 1)
+        for block in finding_blocks(shown, number, finding)
+    ]
+    columns: list[Block] = [
+        Part([*account_blocks(shown)], anchor=shown.anchor("account"), tag="section"),
+        Part(
+            [
+                Heading("Findings", 3),
+                *(findings or [Text(_nothing_found(each))]),
+                *last_findings(each),
+                *_smaller(each),
+            ],
+            "findings",
+        ),
+        Part([*rest_blocks(each, has_opinion=False), *facts_blocks(each.launch)]),
+    ]
+    if each.verdict.not_judged:
+        del columns[0]
+    yield Part(columns, "columns", tag="div")
+    yield from (AccountTree(each), *rules_blocks(each, shown.anchors))
+    yield from members_blocks(each, shown.program)
+    yield from source
+
+
+def head_blocks(shown: Shown) -> Iterator[Block]:
+    each, program = shown.each, shown.program
     launch = each.launch
     duration = launch.get("duration")
     facts = [*shape_parts(grid=launch.grid, block=launch.block)]
     facts.append(str(duration) if duration else "duration not measured")
     stands = stands_for_text(program, each)
-    about = f": {', '.join(facts)}{f'; {stands}' if stands else ''}"
-    yield Heading((Span(f"#{launch.id} ", "muted"), Span(launch.kernel, "name"), about), 2, "")
+    about = f"{', '.join(facts)}{f'; {stands}' if stands else ''}"
+    figures = figures_text(each.view)
+    full = shortened(one_line(launch.name.full), _LONGEST_TIP)
+    name = (Span(f"#{launch.id} ", "muted"), Span(launch.kernel, "name", tip=full))
+    if shown.is_html:
+        yield Heading(name, 2 if shown.detail == "full" else 3, "")
+        yield from (Text(text, "muted facts-line") for text in (about, figures) if text)
+        yield from replay_blocks(each)
+        return
+    yield Heading((*name, f": {about}"), 2, "")
     yield from replay_blocks(each)
-    if figures := figures_text(each.view):
+    if figures:
         yield Text(figures, "muted", indent=2)
 
 
-def rest_blocks(each: LaunchExplanation) -> Iterator[Block]:
-    """What is said after the findings."""
-    opinion = each.second_opinion
+def _answer(shown: Shown) -> Iterator[Item]:
+    """What limits it; then where, why, what to do and the gain, of the first finding."""
+    each = shown.each
+    statement = each.model_explanation
+    leads = bool(statement and statement.leads)
+    yield Item((each.verdict.headline, Span(f" {BY_MODEL}" if leads else "", "badge")), "Limit")
+    for finding in each.findings[:1]:
+        yield Item(_where(shown, finding), "Where")
+        yield Item(finding.text, "Why")
+        yield Item(_do(shown, finding), "Do")
+        yield Item(gain_words(finding, each), "Gain")
+
+
+def _where(shown: Shown, finding: Finding) -> Words:
+    """The first source line of the finding, or why it has none and where a reader looks next."""
+    each = shown.each
+    if finding.places:
+        place, *others = finding.places
+        more = count_noun(len(others), "more line") if others else ""
+        first = shown.anchors.finding(each.launch.id, 1)
+        return _place_words(shown, place), " ", Span(more, "more", first) if more else ""
+    if finding.variant in BETWEEN_LAUNCHES:
+        return "no source line: it is about what this launch and others read and write"
+    hottest = find_hotspots(each.launch, table=each.view.table)
+    if isinstance(hottest, Absent) or hottest.by != "line":
+        reason = hottest.reason if isinstance(hottest, Absent) else _NO_LINES
+        source = Span("Source", "", shown.anchor("source"))
+        return f"no source line ({reason}; see ", source, ")"
+    for spot in hottest.rows:
+        if spot.location and spot.share:
+            of = "samples" if hottest.ranked_by == "samples" else "executed instructions"
+            place = Place(spot.location.file, spot.location.line, spot.share, of)
+            share = f" {Evidence('', '', 100 * spot.share, '%', ''):.0f} of {of}"
+            return "no single source line; hottest line: ", _place_words(shown, place), share
+    return "no single source line"
+
+
+def _do(shown: Shown, finding: Finding) -> Words:
+    """keet's advice, or the edit of a model that replaces it."""
+    if not _is_replaced(shown.each, finding):
+        return finding.action
+    from keet.pages.model_words import first_sentences, ranked_edits
+
+    what = flat(first_sentences(ranked_edits(shown.each)[0].what, 1))
+    return what, " ", Span("See the model's edit", "", shown.anchor("model"))
+
+
+def _is_replaced(each: LaunchExplanation, finding: Finding) -> bool:
+    """Whether an edit by a model takes the place of keet's advice."""
+    if each.model_explanation is None:
+        return False
+    from keet.pages.model_words import edit_replaces_advice
+
+    return edit_replaces_advice(each, finding.id)
+
+
+def _nothing_found(each: LaunchExplanation) -> str:
+    if each.verdict.not_judged:
+        return "None: the report does not say where the time of this launch goes."
+    if each.launch.workload is not Workload.KERNEL:
+        return (
+            f"None: keet judges kernels, and this is a {workload_noun(each.launch)} of several. "
+            "What passes between its kernels is not in the report; Nsight Systems shows it. To "
+            "judge the kernels, profile them one by one: "
+            f"`ncu {_ONE_BY_ONE[each.launch.workload]}`."
+        )
+    return f"None: keet sees nothing whose fix would gain {_WORTH} or more."
+
+
+def _smaller(each: LaunchExplanation) -> Iterator[Block]:
+    """Effects that would gain something or that the headline names, unless they look good."""
+    good = {note.id for note in each.healthy}
+    named = "" if each.findings else each.verdict.headline
+    effects = [
+        Item((Span(minor.title, "strong"), ": ", minor.text))
+        for minor in each.minor
+        if minor.id not in good and (minor.forecast.likely >= _LEAST_GAIN or minor.label in named)
+    ]
+    if effects and each.launch.workload is Workload.KERNEL:
+        title = count_noun(len(effects), "smaller effect")
+        which = "it" if len(effects) == 1 else "one"
+        yield Fold(f"{title} (fixing {which} would gain less than {_WORTH})", [Items(effects)])
+
+
+def rest_blocks(each: LaunchExplanation, *, has_opinion: bool = True) -> Iterator[Block]:
+    """What is said after the findings. `has_opinion`: with that of ncu's rules."""
+    opinion = each.second_opinion if has_opinion else None
     if precedes_findings(opinion) and not each.model_explanation:
         opinion = None
     if each.healthy or opinion or each.minor_defect:
@@ -144,6 +313,9 @@ def account_blocks(shown: Shown) -> Iterator[Block]:
     if each.verdict.not_judged:
         return
     notes = [Text(note.text, indent=2) for note in shown_notes(each, everything=verbose)]
+    if shown.is_html:
+        yield from (Heading(HEADING, 3), AccountFigure(each), *notes)
+        return
     blocks: list[Block] = []
     if each.account.parts and verbose:
         parts = [
@@ -236,16 +408,19 @@ def busiest_units(each: LaunchExplanation) -> list[Ceiling]:
 # --- findings
 
 
-def finding_blocks(
-    shown: Shown, number: int, finding: Finding, *, has_advice: bool = True
-) -> Iterator[Block]:
-    """`has_advice`: unless an edit by a model takes its place."""
+def finding_blocks(shown: Shown, number: int, finding: Finding) -> Iterator[Block]:
+    anchor = shown.anchors.finding(shown.each.launch.id, number)
+    yield from (Gap(), Part([*_finding(shown, number, finding)], "finding", anchor, tag="article"))
+
+
+def _finding(shown: Shown, number: int, finding: Finding) -> Iterator[Block]:
     each, reader, detail = shown.each, shown.reader, shown.detail
-    yield Gap()
-    yield from title_blocks(number, finding, each, reader)
-    yield Text(finding_text(finding, shown.program), indent=INDENT)
-    yield from place_blocks(finding, each, PLACES[detail], reader, in_context=detail != "brief")
-    if has_advice:
+    yield from title_blocks(shown, number, finding)
+    # HTML has it always in full, because links lead here and skip the program.
+    text = finding.text if shown.is_html else finding_text(finding, shown.program)
+    yield Text(text, indent=INDENT)
+    yield from place_blocks(shown, finding)
+    if not _is_replaced(each, finding):
         yield advice(finding)
     if detail == "brief":
         if reason := why_only_possible(finding, each.view, each.account):
@@ -256,6 +431,9 @@ def finding_blocks(
     changes = nearest_changes(finding, each)
     if changes and (shown.verbose or reader.format != "terminal"):
         yield Code(changes, "diff", indent=INDENT)
+    if shown.is_html:
+        anchor = shown.anchors.finding(each.launch.id, number)
+        yield EvidenceFigure(finding.evidence, each.evidence, f"{anchor}-evidence")
 
 
 def last_findings(each: LaunchExplanation, detail: Detail = "full") -> Iterator[Block]:
@@ -268,6 +446,19 @@ def last_findings(each: LaunchExplanation, detail: Detail = "full") -> Iterator[
         yield Items(named, mark="")
     if every := all_fixed_text(each):
         yield Text(every, indent=INDENT)
+    if each.unlisted and detail == "full":
+        top = len(each.findings) + len(each.unlisted)
+        more = f"{len(each.unlisted)} more with smaller gains: use --top {top}"
+        yield Text(more, "muted", indent=INDENT, only=("html",))
+
+
+def gain_words(finding: Finding, each: LaunchExplanation) -> Words:
+    """The forecast and how sure it is, as badges."""
+    look = {"certain": "badge good", "likely": "badge warn"}.get(finding.cause_certainty, "badge")
+    badges = [Span(f"cause: {certainty_of(each, finding)}", look)]
+    badges += [Span("found by the model", "badge")] if finding.origin == "model" else []
+    badges += [Span("the model objects", "badge warn")] if is_disputed(finding, each) else []
+    return joined((Span(forecast_of(each, finding), "strong number"), *badges), " ")
 
 
 def name_words(number: int, finding: Finding, each: LaunchExplanation) -> tuple[Words, Words]:
@@ -278,10 +469,13 @@ def name_words(number: int, finding: Finding, each: LaunchExplanation) -> tuple[
     return title, (forecast_of(each, finding), objection, cause)
 
 
-def title_blocks(
-    number: int, finding: Finding, each: LaunchExplanation, reader: Reader
-) -> Iterator[Block]:
+def title_blocks(shown: Shown, number: int, finding: Finding) -> Iterator[Block]:
     """What does not fit beside the title is below it."""
+    each, reader = shown.each, shown.reader
+    if shown.is_html:
+        yield Heading((Span(str(number), "rank"), " ", finding.title), 4, "")
+        yield Text(gain_words(finding, each), "gain")
+        return
     title, gain = name_words(number, finding, each)
     words = (title, ": ", gain)
     if len(plain(words)) <= reader.width or reader.format != "terminal":
@@ -291,35 +485,38 @@ def title_blocks(
 
 
 def advice(finding: Finding) -> Text:
-    return Text(finding.action, mark="→ ", indent=INDENT)
+    return Text(finding.action, "do", mark="→ ", indent=INDENT)
 
 
-def place_blocks(
-    finding: Finding,
-    each: LaunchExplanation,
-    most: int,
-    reader: Reader,
-    *,
-    in_context: bool = True,
-) -> Iterator[Block]:
-    """The first source lines, and how much of the effect has no line. The code is beside them in a
-    terminal, and elsewhere below, with the lines around it if `in_context`."""
-    texts, places = source_lines(each.launch), finding.places[:most]
-    is_short = reader.format == "terminal"
+def place_blocks(shown: Shown, finding: Finding, most: int | None = None) -> Iterator[Block]:
+    """The first source lines, and how much of the effect has no line. The code is beside them, and
+    in Markdown below with the lines around it."""
+    each, form = shown.each, shown.reader.format
+    most = most or (None if shown.is_html and shown.detail == "full" else PLACES[shown.detail])
+    places = finding.places[:most]
     items = []
     for place, share in zip(places, place_shares(places)):
-        lines = texts.get(place.file, ()) if is_short else ()
-        code = lines[place.line - 1].strip() if 1 <= place.line <= len(lines) else ""
-        code = COMPILERS_OWN if code == "}" else code
-        where = (Span(f"{share}  " if share else "", "muted"), Span(place.where, "place"))
-        items.append(Item((where, Span(f"  {code}", "italic") if code else "")))
+        before = Span(f"{share}  " if share else "", "muted share")
+        items.append(Item((before, _place_words(shown, place))))
     for share in unplaced_shares(places):
-        items.append(Item((Span(f"{share}  ", "muted"), "no source line")))
+        items.append(Item((Span(f"{share}  ", "muted share"), "no source line")))
     if items:
-        yield Items(items, mark="", is_cut=True, indent=INDENT)
-    if in_context and not is_short:
+        yield Items(items, mark="", is_cut=True, kind="places", indent=INDENT)
+    if form == "markdown" and shown.detail != "brief":
+        texts = source_lines(each.launch)
         for file in dict.fromkeys(place.file for place in places):
             yield from _excerpt(file, places, texts.get(file, ()))
+
+
+def _place_words(shown: Shown, place: Place) -> Words:
+    to = shown.anchors.line(shown.listed_by, place.file, place.line) if shown.is_html else ""
+    where = Span(place.where, "place", to)
+    if shown.reader.format == "markdown":
+        return where
+    text = shown.each.launch.source_files.get(place.file) or ""
+    code = line_at(text, place.line).strip()
+    code = COMPILERS_OWN if code == "}" else shortened(code, _LONGEST_CODE)
+    return where, "  ", Span(code, "italic code" if not shown.is_html else "code")
 
 
 def _excerpt(file: str, places: Sequence[Place], text: Sequence[str]) -> Iterator[Block]:

@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import reduce
 from typing import NamedTuple
 
-from keet.diagnosis.finding import Finding
 from keet.documents.model_explanation import (
     Authorship,
     CauseDocument,
@@ -24,13 +23,17 @@ from keet.explanation.explanation_types import LaunchExplanation
 from keet.formatting import count_noun
 from keet.pages.blocks import (
     Block,
+    Cell,
     Code,
     Column,
+    Fold,
     Foot,
     Gap,
+    Heading,
     Item,
     Items,
     Notice,
+    Part,
     Reader,
     Span,
     Table,
@@ -87,6 +90,7 @@ from keet.pages.model_words import (
 )
 from keet.pages.program import finding_text
 from keet.pages.short_diff import short_diff
+from keet.profile.names import file_name
 from keet.safe_text import flat
 from keet.version import __version__
 
@@ -98,42 +102,157 @@ _ALL = 99
 # --- everything
 
 
+class _Statement:
+    """All that a model wrote about a launch, in blocks."""
+
+    def __init__(self, shown: Shown, said: ModelExplanation) -> None:
+        self.shown, self.each, self.said = shown, shown.each, said
+        self.numbers = cited(self.each, everything=shown.verbose or shown.is_html)
+        told = without_guesses(said, everything=shown.verbose or shown.is_html)
+        self.texts = [text for _, text in told.texts]
+        self.links: dict[str, str] | None = None
+        if shown.is_html:
+            computed = [reference.text for reference in computations(self.texts).values()]
+            known = [*(piece.id for piece in self.numbers), *computed]
+            keys = (shown.anchor(f"model-number-{number}") for number in range(1, len(known) + 1))
+            self.links = dict(zip(known, keys))
+
+    def words(self, text: Prose) -> Words:
+        return model_words(text, with_reasons=True, links=self.links)
+
+    def place(self, where: str) -> Span:
+        """`slow.cu:31-34`, as a link to the first of its lines."""
+        name, _, lines = where.rpartition(":")
+        paths = [path for path in self.each.launch.source_files if file_name(path) == name]
+        first = lines.partition("-")[0]
+        to = ""
+        if self.shown.is_html and len(paths) == 1 and first.isascii() and first.isdigit():
+            to = self.shown.anchors.line(self.shown.listed_by, paths[0], int(first[:9]))
+        return Span(flat(where), "place", to)
+
+    def why(self, finding: str) -> Iterator[Block]:
+        """The model's causes and objections, below the finding."""
+        each = self.each
+        told = [("Why (model): ", c, standing(c, each)) for c in causes_of(each, finding)]
+        told += [
+            ("The model objects: ", objection, not_confirmed(objection))
+            for objection in objections_to(each, finding)
+        ]
+        for name, cause, known in told:
+            words = (Span(name, "model"), self.words(cause.text), self._notes(cause, known))
+            yield Text(words, indent=INDENT)
+
+    def _notes(self, cause: CauseDocument, known: str) -> Words:
+        """keet's remarks, after the model's text in another style."""
+        notes = "; ".join([*filter(None, [known]), *claim_notes(cause)])
+        facts = joined((self.words(Prose((fact,))) for fact in cause.because), ", ")
+        based = (Span(" Based on: ", "muted"), facts, ".") if facts else ""
+        return Span(f" ({notes})" if notes else "", "warn"), based
+
+    def causes(
+        self, title: str, causes: Sequence[CauseDocument], *, is_cause: bool
+    ) -> Iterator[Block]:
+        items = []
+        ranks = {finding.id: n for n, finding in reversed([*enumerate(self.each.findings, 1)])}
+        for cause in causes:
+            known = standing(cause, self.each) if is_cause else not_confirmed(cause)
+            at = (" at ", self.place(cause.where)) if cause.where else ""
+            rank, launch = ranks.get(cause.finding), self.each.launch.id
+            to = self.shown.anchors.finding(launch, rank) if rank else ""
+            head = (Span(title_of(cause.finding), "strong", to), at, ": ")
+            items.append(Item((head, self.words(cause.text), self._notes(cause, known))))
+        if items:
+            yield Gap()
+            yield Heading(title, 4, only=("html",))
+            yield Text(f"{title}:", "italic", indent=2, only=("terminal", "markdown"))
+            yield Items(items, kind="causes", indent=2)
+
+    def edits(self) -> Iterator[Block]:
+        for number, edit in enumerate(ranked_edits(self.each), 1):
+            places = joined((self.place(each) for each in edit.places), ", ")
+            head = edit_head(number, edit, self.each, places if self.shown.is_html else None)
+            anchor = self.shown.anchor(f"edit-{number}")
+            blocks: list[Block] = [Text((head, ": ", self.words(edit.what)), indent=INDENT)]
+            blocks += [*_code(edit, f"{anchor}-code"), *_status(edit)]
+            for name, text in (("Risk: ", edit.risk), ("Check: ", edit.check)):
+                if text:
+                    words = (Span(name, "strong"), self.words(text))
+                    blocks.append(Text(words, indent=_EDIT_INDENT))
+            yield from (
+                Gap(),
+                Part(blocks, "edit", self.shown.anchor(f"edit-{number}"), tag="article"),
+            )
+
+    def expected(self) -> Iterator[Block]:
+        """How the model reads the code, and what it expected before it saw any number."""
+        said, blocks = self.said, list[Block]()
+        about = (("The code: ", said.purpose), ("Threads: ", said.mapping))
+        items = [Item((Span(name, "strong"), self.words(text))) for name, text in about if text]
+        if items:
+            blocks += [Gap(), Items(items, indent=2)]
+        guesses = [
+            Item((
+                Span(f"{MARKS[guess.verdict]} {guess.verdict}: ", _LOOKS[guess.verdict]),
+                _strong(self.words(guess.text)), " ", self.words(guess.reason),
+            ))
+            for guess in said.hypotheses
+        ]  # fmt: skip
+        if guesses:
+            blocks += [Gap(), Text(EXPECTED, "italic", indent=2), Items(guesses, indent=2)]
+        if blocks:
+            summary = "How the model reads the code, and what it expected"
+            yield Fold(summary, blocks, is_printed=True)
+
+    def rest(self) -> Iterator[Block]:
+        """What belongs to no finding and no edit."""
+        said = self.said
+        if said.leads and said.analyst_headline:
+            text = f"Without the model, keet's headline is: {flat(said.analyst_headline)}"
+            yield from (Gap(), Text(text, indent=2))
+        if self.shown.verbose or self.shown.is_html:
+            yield from self.expected()
+        key = self.shown.anchor("model-number")
+        yield from number_blocks(self.numbers, self.texts, self.shown.reader, anchor=key)
+
+
 def model_blocks(shown: Shown) -> Iterator[Block]:
     """The first cause and how to fix it, then everything else."""
     each = shown.each
-    said = each.model_explanation
+    if each.model_explanation is None:
+        return
+    statement = _Statement(shown, each.model_explanation)
+    yield from head_blocks(shown)
+    yield headline(each)
+    if summary := each.model_explanation.summary:
+        yield Text((Span("Model: ", "model"), statement.words(summary)), indent=2)
+    for finding in each.findings[:1]:
+        yield from (*finding_blocks(shown, 1, finding), *statement.why(finding.id))
+    yield from (*statement.edits(), *account_blocks(shown))
+    for number, finding in enumerate(each.findings[1:], 2):
+        yield from (*finding_blocks(shown, number, finding), *statement.why(finding.id))
+    yield from last_findings(each)
+    yield from statement.causes("The model also names", causes_beyond(each), is_cause=True)
+    yield from statement.causes("The model objects to", objections_beyond(each), is_cause=False)
+    yield from (*statement.rest(), *rest_blocks(each))
+
+
+def model_section(shown: Shown) -> Iterator[Block]:
+    """The same for HTML, which has the findings elsewhere."""
+    each, said = shown.each, shown.each.model_explanation
     if said is None:
         return
-    yield from head_blocks(each, shown.program)
-    yield headline(each)
+    statement = _Statement(shown, said)
+    beyond, unlisted = causes_beyond(each), objections_beyond(each)
+    own = [cause for cause in said.causes if cause not in beyond]
+    against = [cause for cause in said.objections if cause not in unlisted]
+    blocks: list[Block] = [Heading("What the model says", 3)]
     if said.summary:
-        yield Text((Span("Model: ", "model"), _words(said.summary)), indent=2)
-    for finding in each.findings[:1]:
-        yield from _finding(shown, 1, finding)
-    for number, edit in enumerate(ranked_edits(each), 1):
-        head = (edit_head(number, edit, each), ": ", _words(edit.what))
-        yield from (Gap(), Text(head, indent=INDENT), *_code(edit), *_edit_notes(edit))
-    yield from account_blocks(shown)
-    for number, finding in enumerate(each.findings[1:], 2):
-        yield from _finding(shown, number, finding)
-    yield from last_findings(each)
-    also = [(cause, standing(cause, each)) for cause in causes_beyond(each)]
-    yield from _causes("The model also names:", also)
-    against = [(cause, not_confirmed(cause)) for cause in objections_beyond(each)]
-    yield from _causes("The model objects to:", against)
-    if said.leads and said.analyst_headline:
-        title = "Without the model, keet's headline is: "
-        yield from (Gap(), Text(f"{title}{flat(said.analyst_headline)}", indent=2))
-    if shown.verbose:
-        yield from _expected(said)
-    told = without_guesses(said, everything=shown.verbose)
-    numbers = cited(each, everything=shown.verbose)
-    yield from number_blocks(numbers, [text for _, text in told.texts], shown.reader)
-    yield from rest_blocks(each)
-
-
-def _words(text: Prose) -> Words:
-    return model_words(text, with_reasons=True)
+        blocks.append(Text(statement.words(said.summary), "summary"))
+    blocks += statement.causes("Why", own, is_cause=True)
+    blocks += statement.causes("It also names", beyond, is_cause=True)
+    blocks += statement.causes("It objects to", against, is_cause=False)
+    blocks += statement.causes("It also objects to", unlisted, is_cause=False)
+    yield Part([*blocks, *statement.edits(), *statement.rest()], "model", shown.anchor("model"))
 
 
 def headline(each: LaunchExplanation) -> Text:
@@ -142,83 +261,30 @@ def headline(each: LaunchExplanation) -> Text:
     return Text((Span(each.verdict.headline, "strong"), mark), indent=2)
 
 
-def _finding(shown: Shown, number: int, finding: Finding) -> Iterator[Block]:
-    """With the model's causes and objections below it."""
-    each = shown.each
-    has_advice = not edit_replaces_advice(each, finding.id)
-    yield from finding_blocks(shown, number, finding, has_advice=has_advice)
-    told = [
-        ("Why (model): ", cause, standing(cause, each)) for cause in causes_of(each, finding.id)
-    ]
-    told += [
-        ("The model objects: ", objection, not_confirmed(objection))
-        for objection in objections_to(each, finding.id)
-    ]
-    for name, cause, known in told:
-        words = (Span(name, "model"), _words(cause.text), _notes(cause, known))
-        yield Text(words, indent=INDENT)
-
-
-def _notes(cause: CauseDocument, known: str) -> Words:
-    """keet's remarks, after the model's text in another style."""
-    notes = "; ".join([*filter(None, [known]), *claim_notes(cause)])
-    facts = ", ".join(map(flat, cause.because))
-    texts = f" ({notes})" if notes else "", f" Based on: {facts}." if facts else ""
-    return Span(texts[0], "warn"), Span(texts[1], "muted")
-
-
-def edit_head(number: int, edit: EditDocument, each: LaunchExplanation) -> Words:
+def edit_head(
+    number: int, edit: EditDocument, each: LaunchExplanation, places: Words | None = None
+) -> Words:
+    """`places`: its places with links."""
     place, aim = places_of(edit), aim_of(edit, each)
-    at = (" at ", Span(place, "place")) if place else ""
+    at = (" at ", Span(place, "place") if places is None else places) if place else ""
     other = f", instead of edit {edit.instead_of}" if edit.instead_of else ""
     return Span(f"Edit {number} (model)", "model"), at, f" {aim}" if aim else "", other
 
 
-def _code(edit: EditDocument) -> Iterator[Block]:
-    if edit.diff or edit.sketch.strip():
-        is_patch = bool(edit.diff) or is_diff(edit.sketch)
-        lines = code_lines(edit.diff or edit.sketch)
-        yield Code(lines, "diff" if is_patch else "cuda", indent=_EDIT_INDENT)
-
-
-def _edit_notes(edit: EditDocument) -> Iterator[Block]:
-    yield from _status(edit)
-    for name, text in (("Risk: ", edit.risk), ("Check: ", edit.check)):
-        if text:
-            yield Text((Span(name, "strong"), _words(text)), indent=_EDIT_INDENT)
+def _code(edit: EditDocument, anchor: str = "") -> Iterator[Code]:
+    """The unchanged patch, so that a copy applies; a sketch if there is no patch."""
+    if edit.diff:
+        lines = edit.diff.strip("\n").split("\n")
+        yield Code(lines, "diff", copied="Copy patch", anchor=anchor, indent=_EDIT_INDENT)
+    elif edit.sketch.strip():
+        lines, language = code_lines(edit.sketch), "diff" if is_diff(edit.sketch) else "cuda"
+        yield Code(lines, language, copied="Copy code", anchor=anchor, indent=_EDIT_INDENT)
 
 
 def _status(edit: EditDocument) -> Iterator[Block]:
     look = "good" if edit.diff and edit.build != "fails" else "warn"
     if edit.diff or edit.problem:
         yield Text(edit_status(edit), look, indent=_EDIT_INDENT)
-
-
-def _causes(title: str, causes: Sequence[tuple[CauseDocument, str]]) -> Iterator[Block]:
-    """`causes`: each with keet's remark."""
-    items = []
-    for cause, known in causes:
-        at = (" at ", Span(flat(cause.where), "place")) if cause.where else ""
-        head = (Span(title_of(cause.finding), "strong"), at, ": ")
-        items.append(Item((head, _words(cause.text), _notes(cause, known))))
-    if items:
-        yield from (Gap(), Text(title, "italic", indent=2), Items(items, indent=2))
-
-
-def _expected(said: ModelExplanation) -> Iterator[Block]:
-    """How the model reads the code, and what it expected before it saw any number."""
-    about = (("The code: ", said.purpose), ("Threads: ", said.mapping))
-    if items := [Item((Span(name, "strong"), _words(text))) for name, text in about if text]:
-        yield from (Gap(), Items(items, indent=2))
-    guesses = [
-        Item(
-            (_strong(_words(guess.text)), " ", _words(guess.reason)),
-            Span(f"{MARKS[guess.verdict]} {guess.verdict}", _LOOKS[guess.verdict]),
-        )
-        for guess in said.hypotheses
-    ]
-    if guesses:
-        yield from (Gap(), Text(EXPECTED, "italic", indent=2), Items(guesses, indent=2))
 
 
 def _strong(words: Words) -> Words:
@@ -230,9 +296,10 @@ def number_blocks(
     texts: Sequence[Prose],
     reader: Reader,
     launches: Sequence[Words] = (),
+    anchor: str = "",
 ) -> Iterator[Block]:
     """The numbers that `texts` refer to, and the numbers computed from them. `launches`: the launch
-    of each number, if there are several."""
+    of each number, if there are several. `anchor`: of the rows, in HTML with their number."""
     has_metrics = reader.format != "terminal"  # too long for one
     has_places = any(entry.line for entry in evidence)
     columns = [
@@ -243,26 +310,25 @@ def number_blocks(
         *([Column("Launch")] if launches else []),
         Column("Id", look="code muted"),
     ]
-    rows = [
-        [
-            flat(entry.label),
-            str(entry),
-            *([Span(flat(entry.metric), "code")] if has_metrics else []),
-            *([Span(flat(entry.line or ""), "place")] if has_places else []),
-            *launches[at : at + 1],
-            Span(flat(entry.id), "code"),
-        ]
-        for at, entry in enumerate(evidence)
-    ]
+    rows: list[list[Words | Cell]] = []
+    for at, entry in enumerate(evidence):
+        metric = [Span(flat(entry.metric), "code")] if has_metrics else []
+        place = [Span(flat(entry.line or ""), "place")] if has_places else []
+        id_ = Span(flat(entry.id), "code")
+        rows.append([flat(entry.label), str(entry), *metric, *place, *launches[at : at + 1], id_])
     blank = [""] * (has_places + bool(launches))
     for how, found in computations(texts).items():
         ids = joined((Span(flat(entry), "code") for entry in found.ids), ", ")
         metric = [Span("computed")] if has_metrics else []
         rows.append([how, flat(found.result), *metric, *blank, ids])
+    if reader.format == "html":
+        for number, row in enumerate(rows, 1):
+            row[0] = Cell(plain(row[0]), anchor=f"{anchor}-{number}")  # type: ignore[arg-type]
     if rows:
-        title = "Numbers that the model refers to:"
-        yield from (Gap(), Text(title, "italic", indent=2))
-        yield Table(columns, rows, name=title[:-1], is_ruled=False, indent=2)
+        title = "Numbers that the model refers to"
+        yield from (Gap(), Text(f"{title}:", "italic", indent=2, only=("terminal",)))
+        table = Table(columns, rows, name=title, is_ruled=False, indent=2)
+        yield Fold(f"{title}: {len(rows)}", [table], kind="fold evidence", is_printed=True)
 
 
 # --- the first screen
@@ -304,7 +370,7 @@ _Step = tuple[str, int]
 
 def screen_blocks(shown: Shown, lines: int) -> list[Block]:
     """As much as fits in `lines` lines."""
-    head = list(head_blocks(shown.each, shown.program))
+    head = list(head_blocks(shown))
 
     def screen(steps: Sequence[_Step]) -> list[Block]:
         return [*head, *_Screen(shown, reduce(_less, steps, _Room())).blocks()]
@@ -361,15 +427,15 @@ class _Screen:
             yield Text(line, "muted", indent=indent)
 
     def _leading(self) -> Iterator[Block]:
-        each, room, reader = self._each, self._room, self._shown.reader
+        each, room = self._each, self._room
         first = each.findings[:1]
         for finding in first:
-            yield from title_blocks(1, finding, each, reader)
+            yield from title_blocks(self._shown, 1, finding)
             if room.measured:
                 limiter = next_limiter_text(each) if room.limiter else ""
                 text = f"{finding_text(finding, self._shown.program)} {limiter}".rstrip()
                 yield Text(text, indent=INDENT)
-            yield from place_blocks(finding, each, 1, reader)
+            yield from place_blocks(self._shown, finding, 1)
         for cause in leading_causes(each) if room.cause else ():
             # A cause that is not a finding has its own title.
             same = [finding for finding in each.findings if finding.id == cause.finding]

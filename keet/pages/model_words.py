@@ -4,7 +4,7 @@ characters are escaped."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -38,18 +38,34 @@ _TINY = 0.0001
 # --- texts
 
 
-def model_words(text: Prose, *, with_reasons: bool = False) -> Words:
+def model_words(
+    text: Prose, *, with_reasons: bool = False, links: Mapping[str, str] | None = None
+) -> Words:
     """Results of arithmetic without their computation. Unchecked sentences are marked, perhaps with
-    the reason."""
-    shown = (each for each in in_short(text).sentences if each.strip())
-    return joined((_sentence(each, with_reasons=with_reasons) for each in shown), " ")
+    the reason. `links`: anchors of numbers, by their ids or texts."""
+    told: list[Words] = []
+    for sentence in text.sentences:
+        if not sentence.strip():
+            continue
+        words = flat(short(sentence)) if links is None else _linked(sentence, links)
+        if sentence.problem:
+            reason = f" ({reason_text(sentence.problem)})" if with_reasons else ""
+            words = (Span(UNCHECKED, "warn"), " ", words, Span(reason, "muted"))
+        told.append(words)
+    return joined(told, " ")
 
 
-def _sentence(sentence: Sentence, *, with_reasons: bool) -> Words:
-    if not sentence.problem:
-        return flat(sentence)
-    reason = f" ({reason_text(sentence.problem)})" if with_reasons else ""
-    return Span(UNCHECKED, "warn"), f" {flat(sentence)}", Span(reason, "muted")
+def _linked(sentence: Sentence, links: Mapping[str, str]) -> Words:
+    words: list[Words] = []
+    for part in sentence.parts:
+        if isinstance(part, str):
+            # Blanks between words and a number stay.
+            before, after = (" " * end.isspace() for end in (part[:1], part[-1:]))
+            words.append(f"{before}{' '.join(part.split())}{after}")
+        else:
+            named = (links[each] for each in (part.text, *part.ids) if each in links)
+            words.append(Span(flat(part.result or part.text), "cited", next(named, "")))
+    return words
 
 
 def first_sentences(text: Prose, most: int) -> Prose:
@@ -58,14 +74,11 @@ def first_sentences(text: Prose, most: int) -> Prose:
     return Prose(sentences[:most])
 
 
-def in_short(text: Prose) -> Prose:
-    """The text with results only; `computations` returns how they were computed."""
-    return Prose(
-        each.with_parts(
-            part if isinstance(part, str) else part._replace(text=part.result or part.text)
-            for part in each.parts
-        )
-        for each in text.sentences
+def short(sentence: Sentence) -> Sentence:
+    """With results only; `computations` returns how they were computed."""
+    return sentence.with_parts(
+        part if isinstance(part, str) else part._replace(text=part.result or part.text)
+        for part in sentence.parts
     )
 
 

@@ -4,7 +4,7 @@ launches are printed, and where ncu's replay differs from the run."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.several_launches.cross_launch import CrossLaunch
@@ -19,7 +19,9 @@ from keet.pages.blocks import (
     Block,
     Cell,
     Column,
+    Fold,
     Gap,
+    Heading,
     Item,
     Items,
     Notice,
@@ -31,7 +33,8 @@ from keet.pages.blocks import (
     joined,
 )
 from keet.profile import Workload
-from keet.safe_text import one_line
+from keet.profile.launch_sequences import longest_first
+from keet.safe_text import one_line, shortened
 
 if TYPE_CHECKING:
     from keet.explanation.whole_run import KernelRow, ReplayDiffers, WholeRun
@@ -46,16 +49,28 @@ _ACROSS = 3
 """Cross-launch findings that are printed; JSON has all of them."""
 _NAMED_LAUNCHES = 3
 """Launches that a row names at most."""
+_HTML_ROWS, _MOST_MEMBERS = 300, 200
+"""Kernels that an HTML page lists one by one: 150 launches have at most 150, and more than twice as
+many are not read but searched; and launches of one shape."""
+_LONGEST_TIP = 500
+"""Characters of a demangled name, which can have 30,000."""
+_GAIN_NOTE = "Gain: times faster, if the first finding of the kernel were fixed (an estimate)."
 _LEAST_NAME = 16
 """Names are not cut below this number of characters."""
 _NAME_BEFORE_FOLDING, _LEAST_FINDING = 30, 20
 """Columns of a name before findings are folded, and of a finding at least."""
 
 
-def program_blocks(program: ProgramExplanation, reader: Reader) -> Iterator[Block]:
+def program_blocks(
+    program: ProgramExplanation, reader: Reader, links: Mapping[int, str] | None = None
+) -> Iterator[Block]:
+    """`links`: anchors of launches that have a place on the page."""
     run = program.run
+    yield Heading("Program", 2, only=("html",))
     yield from _sentences(program.all_texts, run)
-    yield from (Gap(), _program_table(program, reader))
+    yield from (Gap(), _program_table(program, reader, links or {}))
+    if reader.format == "html" and any(map(gain_text, program.rows)):
+        yield Text(_GAIN_NOTE, "muted")
     if across := listed_across(program):
         yield from (Gap(), Items([Item(found.text) for found in across]))
     if run:
@@ -85,7 +100,7 @@ def run_blocks(run: WholeRun, most: int = ROWS) -> Iterator[Block]:
 def _sentences(texts: Sequence[str], run: WholeRun | None) -> Iterator[Block]:
     warnings = run.warnings if run else ()
     first, *others = texts
-    yield Text(first, "strong")
+    yield Text(first, "strong lead")
     if told := [text for text in others if text not in warnings]:
         yield Text(joined(told, " "))
     yield from map(Notice, warnings)
@@ -96,17 +111,17 @@ def _run_notes(run: WholeRun) -> Iterator[str]:
     yield from (f"note: {note}" for note in run.notes)
 
 
-def _program_table(program: ProgramExplanation, reader: Reader) -> Table:
-    rows = listed_rows(program)
+def _program_table(program: ProgramExplanation, reader: Reader, links: Mapping[int, str]) -> Table:
+    rows = listed_rows(program, _HTML_ROWS if reader.format == "html" else ROWS)
     repeated = Counter(row.kernel for row in rows)
     answers = [answer_text(row) for row in rows]
     numbers = [(*figures(row), gain_text(row)) for row in rows]
     room = 1000
     if reader.format == "terminal":  # a row takes one line if possible: names are cut first
         headings = ("Share", "Launches", "Time", "Gain")
-        taken = sum(2 + max(map(len, column)) for column in zip(headings, *numbers))
+        taken = sum(3 + max(map(len, column)) for column in zip(headings, *numbers))
         names = min(max(len(kernel_text(row)) for row in rows), _NAME_BEFORE_FOLDING)
-        left = reader.width - taken - 2
+        left = reader.width - taken - 3
         finding = max(_LEAST_FINDING, min(max(map(len, answers)), left - names))
         room = max(_LEAST_NAME, left - finding)
     columns = [
@@ -121,10 +136,50 @@ def _program_table(program: ProgramExplanation, reader: Reader) -> Table:
     for row, answer, (share, launches, time, gain) in zip(rows, answers, numbers):
         look = "" if is_profiled(row) or row.members else "warn"
         name, behind = kernel_parts(row, room)
-        kernel = (Span(name, "plain" if row.members else "name"), Span(behind, "plain"))
-        detail = detail_text(row, repeated)
-        cells.append([Cell(kernel, detail), share, gain, Span(answer, look), time, launches])
+        members = (row.first, *(each for group in row.groups for each in group.members))
+        to = next(
+            (links[each.launch.id] for each in members if each and each.launch.id in links), ""
+        )
+        tip = shortened(one_line(row.first.launch.name.full), _LONGEST_TIP) if row.first else ""
+        kernel = (Span(name, "plain" if row.members else "name", to, tip), Span(behind, "plain"))
+        part, count, took, *_ = (float(each.value) for each in row.evidence)
+        is_timed = bool(program.us_total)
+        cells.append([
+            Cell(kernel, detail_text(row, repeated), row.kernel),
+            Cell(share, value=part if is_timed else "", share=part / 100 if is_timed else None),
+            Cell(gain, value=row.gain.likely if row.gain and gain else ""),
+            Span(answer, look),
+            Cell(time, value=took if is_timed else ""),
+            Cell(launches, value=count),
+        ])  # fmt: skip
     return Table(columns, cells, name="Kernels by time")
+
+
+def members_blocks(each: LaunchExplanation, program: ProgramExplanation | None) -> Iterator[Block]:
+    """The launches that this one represents, behind a summary; nothing if there are no others, or
+    if another launch of the group lists them."""
+    group = program.standing.get(each.launch.id) if program else None
+    if program is None or group is None or len(group.launches) < 2:
+        return
+    ranked = longest_first(group.launches)
+    labels = {each.launch.id: each.label for each in group.members}
+    others = {other.launch.id for other in group.different}
+    rows: list[list[Words | Cell]] = []
+    for launch in ranked[:_MOST_MEMBERS]:
+        duration = launch.get("duration")
+        other = " (not what most of them have)" if launch.id in others else ""
+        label = labels.get(launch.id, "not explained")
+        time = Cell(str(duration) if duration else "-", value=launch.rank_time or "")
+        rows.append([Cell(f"#{launch.id}", value=launch.id), time, f"{label}{other}"])
+    count, *times = program.numbers_of(group)
+    columns = [Column("Launch"), Column("Time", is_number=True), Column("First finding")]
+    left = len(ranked) - _MOST_MEMBERS
+    caption = f"{left} shorter ones are not listed." if left > 0 else ""
+    table = Table(columns, rows, caption, "Launches of this kernel and shape")
+    spread = dict(zip(("shortest", "median", "longest"), times))
+    text = "Time: shortest {shortest}, median {median}, longest {longest}."
+    title = Sentence("All {count:.0f} launches of this kernel and shape", count=count)
+    yield Fold(title, [*([Text(Sentence(text, **spread))] if times else []), table])
 
 
 # --- rows

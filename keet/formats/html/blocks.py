@@ -18,6 +18,7 @@ from keet.formats.html.page import bar, page
 from keet.formatting import capitalized
 from keet.pages import blocks
 from keet.pages.blocks import Block, Cell, Look, Page, Reader, Span, Words, plain, spans
+from keet.pages.short_diff import HUNK
 from keet.safe_text import one_line
 
 ROWS = 500
@@ -67,8 +68,13 @@ def html_page(shown: Page) -> str:
 
 
 def html_blocks(shown: Iterable[Block]) -> Html:
-    """The blocks without a page around them, for a notebook."""
+    """The blocks without a page around them."""
     return _with_targets(html_part(shown))
+
+
+def html_fragment(shown: Iterable[Block]) -> Html:
+    """For a notebook, which may have several: without ids, so without links."""
+    return _with_targets(Html(_ID.sub("", html_part(shown))))
 
 
 def html_part(shown: Iterable[Block], key: str = "") -> Html:
@@ -97,7 +103,7 @@ def _span(span: Span) -> Html:
     html = fragment(one_line(span.text)) if is_name else prose(span.text)
     if "path" in looks:  # breaks behind its folders, and elsewhere only where there is no other way
         parts = re.findall(r"[^/\\]+[/\\]*|[/\\]+", one_line(span.text))
-        html = fragment([element("span", part) for part in parts])
+        html = fragment(" " * span.text.startswith(" "), [element("span", part) for part in parts])
     classes = _classes(span.look)
     tag = next((_TAGS[look] for look in looks if look in _TAGS), "span" if classes else "")
     tip = one_line(span.tip) or None
@@ -199,7 +205,7 @@ class _Writer:
         return element("ul", rows, class_="bars", aria_label=block.name or None)
 
     def code(self, block: blocks.Code) -> Content:
-        signs = _SIGNS if block.language == "diff" else {}
+        kinds = _diff_kinds(block.lines) if block.language == "diff" else [None] * len(block.lines)
         numbers = block.numbers if any(block.numbers) else [""] * len(block.lines)
         width = max(map(len, numbers), default=0)
         lines = [
@@ -207,9 +213,9 @@ class _Writer:
                 "span",
                 element("i", f"{number:>{width}}  ") if width else None,
                 f"{line}\n",
-                class_=signs.get(line[:1]),
+                class_=kind,
             )
-            for number, line in zip(numbers, block.lines)
+            for number, line, kind in zip(numbers, block.lines, kinds)
         ]
         kind = "context" if block.language == "markdown" else "patch"
         key = block.anchor or (next(self._keys) if block.copied else None)
@@ -261,6 +267,23 @@ class _Writer:
         return draw(block)
 
 
+def _diff_kinds(lines: Sequence[str]) -> Iterator[str | None]:
+    """Lines of a hunk are counted, because `--- x` may be a removed line."""
+    old = new = 0
+    has_hunks = any(map(HUNK.match, lines))
+    for line in lines:
+        sign = line[:1]
+        if head := HUNK.match(line):
+            old, new = (int(number or 1) for number in head.group(2, 3))
+            yield "hunk"
+        elif has_hunks and old <= 0 and new <= 0:
+            yield "file"
+        else:
+            old -= sign not in ("+", "\\")
+            new -= sign not in ("-", "\\")
+            yield _SIGNS.get(sign)
+
+
 def _fact(item: blocks.Item) -> Html:
     label, words = html_words(item.label), html_words(item.words)
     return element("div", element("dt", label), element("dd", words, class_=_depth(item.depth)))
@@ -309,7 +332,10 @@ def _cells(columns: Sequence[blocks.Column], row: Sequence[Words | Cell]) -> Ite
         bar = meter(100 * cell.share) if cell.share is not None else None
         # All digits: an attribute of type float is cut to four.
         value = None if cell.value is None else str(cell.value)
-        yield make(html_words(words), bar, below or None, class_=classes, data_value=value)
+        anchor = cell.anchor or None
+        yield make(
+            html_words(words), bar, below or None, class_=classes, data_value=value, id=anchor
+        )
 
 
 _RENDERERS: dict[type[Block], Callable[..., Content]] = {

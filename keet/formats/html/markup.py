@@ -162,7 +162,7 @@ def scrolling(label: str, content: Html) -> Html:
 def meter(share_pct: float) -> Html:
     """A bar beside a number that says the same."""
     bar = element("rect", width=f"{min(max(share_pct, 0.0), 100.0):.1f}%", height="100%", rx=2)
-    return element("svg", bar, class_="meter", aria_hidden="true")
+    return element("svg", bar, class_="meter", width=128, height=4, aria_hidden="true")
 
 
 def heat_step(share: float | None) -> int:

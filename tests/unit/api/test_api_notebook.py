@@ -75,17 +75,18 @@ def test_an_explanation(tour: api.ExplainResult) -> None:
     assert "tour_full.ncu-rep" in shown
     for launch in tour.launches:
         assert launch.kernel in shown
-        assert launch.headline in shown
+    assert tour.launches[0].headline in shown
     finding = tour.findings[0]
     assert finding.title in shown
     assert finding.gain in shown
-    assert "Where the time goes" in shown
-    assert "█" in shown
 
 
 def test_parts_of_it(tour: api.ExplainResult) -> None:
     launch = tour.launches[0]
-    assert launch.headline in Parsed(launch._repr_html_()).text
+    shown = Parsed(launch._repr_html_())
+    assert launch.headline in shown.text
+    assert "Where the time goes" in shown.text
+    assert "svg" in shown.tags
     findings = Parsed(tour.findings._repr_html_()).text
     assert all(finding.title in findings for finding in tour.findings)
     account = Parsed(launch.account._repr_html_()).text
@@ -104,8 +105,7 @@ def test_a_profile() -> None:
 def test_a_difference() -> None:
     made = api.diff(TOUR, launches=(0, 1), gate=5)
     shown = Parsed(made._repr_html_()).text
-    assert made.headline in shown
-    assert "gate of 5% passed" in shown
+    assert "gate of 5% passed; 5.66x faster: 69.34 us → 12.26 us per launch" in shown
     assert "uncoalesced global access" in shown
 
 
@@ -157,7 +157,7 @@ def test_an_explanation_of_many_launches_stays_short() -> None:
 def test_colours_are_those_of_the_notebook() -> None:
     """Text that sets no colour and no background can be read in light and dark themes; the bars are
     blue, which has a contrast of more than 3 with both."""
-    colours = re.findall(r"(?<![-\w])(?:color|background)\s*:\s*([^;}]+)", _STYLE)
+    colours = re.findall(r"(?<![-\w])(?:color|background|fill)\s*:\s*([^;}]+)", _STYLE)
     assert {colour.strip() for colour in colours} == {"transparent", "inherit", "#3b82f6"}
     channels = [int("3b82f6"[at : at + 2], 16) / 255 for at in (0, 2, 4)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]

@@ -22,7 +22,7 @@ from keet.pages.explain import whose_text
 from keet.pages.program import answer_text, listed_rows, shown_launches
 from keet.profile import Launch, Profile
 from keet.profile.launch_sequences import iterate_launches, representative
-from tests.explain_pages import explain_markdown
+from tests.explain_pages import explain_html, explain_markdown
 from tests.many_launches import different, repeated
 
 TOUR = "tour_full.ncu-rep"
@@ -146,9 +146,7 @@ def test_a_difference_within_a_sample_says_that_it_is_a_sample() -> None:
 
 
 def test_a_page_lists_what_is_not_explained() -> None:
-    from keet.formats.html.explain import explain_page
-
-    page = explain_page(view_of(_thirty(), most=9))
+    page = explain_html(view_of(_thirty(), most=9))
     assert "All 10 launches of this kernel and shape" in page
     assert "not explained" in page
 

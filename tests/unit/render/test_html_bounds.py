@@ -16,18 +16,19 @@ from keet.comparison.causes import line_changes
 from keet.comparison.causes.line_changes import LineCost, SideLines, match_lines
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
-from keet.formats.html import explain as explain_module
 from keet.formats.html import listing as listings
 from keet.formats.html import roofline
+from keet.formats.html.blocks import html_blocks, reader
 from keet.formats.html.diff_rows import paired_files
-from keet.formats.html.explain import explain_page
-from keet.formats.html.launch import LaunchParts, brief_entry
 from keet.formats.html.listing import Listing, source_listing
 from keet.formats.html.source_rows import FileLines, extents_within
 from keet.ingest import read_profile
+from keet.pages import explain as explain_module
 from keet.pages.anchors import Anchors
+from keet.pages.launch import Shown, launch_blocks
 from keet.profile import Location
 from keet.safe_text import bounded_lines, line_at
+from tests.explain_pages import explain_html
 from tests.many_launches import different
 from tests.page_parts import PageParts, broken_links
 
@@ -55,14 +56,14 @@ class TestSourceText:
     def test_many_kernels_of_one_long_file_stay_below_the_page_size(self) -> None:
         """Listing the file once per kernel would take 13 MB."""
         assert 45 * 4_800 * len(COLD) > 13_000_000
-        page = explain_page(explained(PHYSICS, 45, 4_800, sass=True), everything=True)
+        page = explain_html(explained(PHYSICS, 45, 4_800, sass=True), everything=True)
         assert len(page.encode()) < 6_000_000
         parts = PageParts(page)
         assert broken_links(parts) == []
         assert parts.text.count("lines, of which the text near executed lines is shown") == 45
 
     def test_page_of_few_launches_lists_the_whole_file(self) -> None:
-        page = explain_page(explained(FLIP, 2, 1_000), everything=True)
+        page = explain_html(explained(FLIP, 2, 1_000), everything=True)
         assert len(re.findall("<li>[^<]*<i>// nothing runs this", page)) == 2_000
 
     def test_listings_stay_within_their_limit(self) -> None:
@@ -134,10 +135,11 @@ class TestWork:
         explanation = explained(FLIP, 12, 2_001)
         bounded_lines.cache_clear()
         split = _counted(monkeypatch, safe_text, "code_lines")
-        explain_page(explanation, everything=True)
+        explain_html(explanation, everything=True)
         assert len(split) == 1
         bounded_lines.cache_clear()
-        in_entries = [brief_entry(each, LaunchParts(Anchors())) for each in explanation.launches]
+        brief = [Shown(each, None, reader(), "brief") for each in explanation.launches]
+        in_entries = [html_blocks(launch_blocks(each)) for each in brief]
         assert "out[x * n + y] = in[y * n + x];" in in_entries[-1]
         assert len(split) == 1
 
@@ -156,15 +158,15 @@ class TestWork:
 
     def test_only_drawn_launches_compute_a_roofline(self, monkeypatch: pytest.MonkeyPatch) -> None:
         found = _counted(monkeypatch, roofline, "find_roofline")
-        page = PageParts(explain_page(explained(FLIP, 40)))
+        page = PageParts(explain_html(explained(FLIP, 40)))
         assert len(found) == 30
         assert re.search("40 launches, .*the 30 longest are shown", page.text_of("roofline"))
 
 
 class TestMany:
     def test_counts_cover_all_launches(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(explain_module, "MOST_ROWS", 10)
-        page = PageParts(explain_page(explained(FLIP, 40)))
+        monkeypatch.setattr(explain_module, "_OTHERS", 10)
+        page = PageParts(explain_html(explained(FLIP, 40)))
         left = 40 - sum(key.endswith("-source") for key in page.ids)
         assert left > 10
         wanted = f"{left} more launches of {left} kernels and shapes; the 10 that take most time"
@@ -178,7 +180,7 @@ class TestMany:
         templated, plain = explained(FLIP, 6, template=TEMPLATES), explained(FLIP, 6)
         assert len(templated.launches[0].launch.name.full) > 30_000
         for everything in (False, True):
-            page, short = (explain_page(each, everything=everything) for each in (templated, plain))
+            page, short = (explain_html(each, everything=everything) for each in (templated, plain))
             assert len(page) < len(short) + 6 * 4_000
             titles = [found.get("title") or "" for _, found in PageParts(page).elements]
             assert max(map(len, titles)) == 500

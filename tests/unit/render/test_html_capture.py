@@ -14,7 +14,7 @@ from keet.explanation.explanation_types import Explanation
 from keet.formats.html.blocks import html_part, reader
 from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
-from keet.pages.capture import capture_part, clock_warning, facts_part, range_text
+from keet.pages.capture import capture_part, clock_warning, facts_blocks, range_text
 from keet.pages.explain import _not_checked
 from keet.profile import Launch, Profile
 from keet.units import Quantity
@@ -34,8 +34,7 @@ def captured_html(explanation: Explanation) -> str:
 
 
 def facts_of(launch: Launch) -> str:
-    part = facts_part(launch)
-    return html_part([part] if part else [])
+    return html_part(facts_blocks(launch))
 
 
 def captured(profile: Profile, command: str | None, version: str | None) -> str:

@@ -15,18 +15,16 @@ from keet.explanation.analyst import explain, with_first
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.ncu_rules import second_opinion
 from keet.explanation.program import program_of
-from keet.formats.html.blocks import html_part
+from keet.formats.html.blocks import html_blocks, html_part
 from keet.formats.html.evidence import evidence_fold, with_sources
-from keet.formats.html.explain import explain_page, reports_page
-from keet.formats.html.explain_listings import listing_owners, page_room, shared_room
-from keet.formats.html.finding import Lines
-from keet.formats.html.launch import LaunchParts, launch_section
-from keet.formats.html.program import members_fold
 from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
-from keet.pages.capture import message_text, rules_part
+from keet.pages.capture import message_text, rules_blocks
+from keet.pages.listings import listing_owners, page_room, shared_room
+from keet.pages.program import members_blocks
 from keet.profile.rules import RuleKind, RuleResult, SpeedupEstimate, SpeedupScope
 from keet.units import Quantity
+from tests.explain_pages import explain_html, launch_html
 from tests.kept_reports import sample_report
 from tests.many_launches import repeated
 from tests.page_parts import PageParts, broken_links
@@ -78,8 +76,7 @@ def test_messages_of_rules_are_plain_text(message: str, text: str) -> None:
 
 
 def rules_of(each: LaunchExplanation) -> str:
-    part = rules_part(each, Anchors())
-    return html_part([part] if part else [])
+    return html_part(rules_blocks(each, Anchors()))
 
 
 def test_every_rule_is_on_the_page_with_keets_assessment() -> None:
@@ -164,7 +161,7 @@ def test_an_effect_that_looks_good_is_not_listed() -> None:
     nothing = replace(each.findings[0], id="tail_effect", text="a tail", forecast=Forecast(1, 1, 2))
     real = replace(each.findings[0], id="barrier_bound", text="waits 4 %", forecast=gain)
     changed = each._replace(minor=(denied, nothing, real))
-    page = PageParts(launch_section(changed, LaunchParts(Anchors())))
+    page = PageParts(launch_html(changed))
     assert "1 smaller effect (fixing it would gain less than 10%)" in page.text
     assert "waits 4 %" in page.text
     assert "paths differ" not in page.text
@@ -174,7 +171,7 @@ def test_an_effect_that_looks_good_is_not_listed() -> None:
 @pytest.mark.parametrize("name", ["matrix_flip", "column_physics", "row_norms", "gas_state"])
 def test_no_effect_contradicts_the_list_of_what_looks_good(name: str) -> None:
     (each, *_) = explained(sample_report(name)).launches
-    text = PageParts(launch_section(each, LaunchParts(Anchors()))).text
+    text = PageParts(launch_html(each)).text
     listed = text.partition("smaller effect")[2].partition("Looks good")[0]
     good = {note.id for note in each.healthy}
     assert not [m.text for m in each.minor if m.id in good and m.text in listed]
@@ -189,19 +186,17 @@ def test_a_cause_without_a_line_says_why() -> None:
     (each, *_) = explained(REPORTS / "tour_basic.ncu-rep").launches
     assert each.findings
     assert not each.findings[0].places
-    page = PageParts(launch_section(each, LaunchParts(Anchors(), source="none")))
+    page = PageParts(launch_html(each))
     where = page.text_of("launch-0").partition("Where ")[2].partition(" Why")[0]
     assert where == (
         "no source line (the report has no numbers for single instructions; see Source)"
     )
-    assert "launch-0-source" in page.targets
 
 
 def test_a_cause_of_the_whole_launch_links_the_hottest_line() -> None:
     (each,) = flip().launches
     whole = each._replace(findings=(replace(each.findings[0], places=()),))
-    lines = Lines(0, frozenset((place.file, place.line) for place in each.findings[0].places))
-    page = PageParts(launch_section(whole, LaunchParts(Anchors(), lines=lines)))
+    page = PageParts(launch_html(whole))
     where = page.text_of("launch-0").partition("Where ")[2].partition(" Why")[0]
     assert where.startswith("no single source line; hottest line: slow.cu:")
     assert where.endswith("% of samples")
@@ -213,7 +208,7 @@ def test_a_cause_of_the_whole_launch_links_the_hottest_line() -> None:
 @pytest.mark.parametrize("name", ["range.ncu-rep", "graph.ncu-repz"])
 def test_ranges_and_graphs_are_called_that(name: str) -> None:
     kind = name.partition(".")[0]
-    page = PageParts(explain_page(explained(REPORTS / name)))
+    page = PageParts(explain_html(explained(REPORTS / name)))
     assert f"1 {kind} · " in page.text
     assert "1 launch" not in page.text
     assert f"Whole {kind}" in page.text
@@ -227,13 +222,13 @@ def test_ranges_and_graphs_are_called_that(name: str) -> None:
 
 
 def test_the_heading_is_the_file_and_the_folder_is_beside_it() -> None:
-    page = PageParts(explain_page(flip()))
+    page = PageParts(explain_html(flip()))
     assert "slow.ncu-rep in kernels_samples/matrix_flip/" in page.text
 
 
 def test_the_index_has_the_words_of_the_headline() -> None:
     explanations = [flip(), explained(SAMPLES / "column_physics" / "slow.ncu-rep")]
-    index = PageParts(reports_page(explanations)).text_of("reports")
+    index = PageParts(explain_html(*explanations)).text_of("reports")
     for each in explanations:
         assert each.launches[0].verdict.headline.replace("`", "") in index
 
@@ -242,7 +237,7 @@ def test_launches_of_a_kernel_show_their_spread() -> None:
     program = program_of(zoo_thrice())
     assert program is not None
     group = max(program.groups, key=lambda group: len(group.members))
-    fold = PageParts(members_fold(group.first, program) or "")
+    fold = PageParts(html_blocks(members_blocks(group.first, program)))
     times = sorted(each.launch.rank_time for each in group.members)
     shortest, longest = (Quantity(each, "ns") for each in (times[0], times[-1]))
     middle = Quantity(median(times), "ns")
@@ -291,7 +286,7 @@ def test_source_text_counts_on_pages_of_more_than_five_launches() -> None:
 
 def test_all_launches_are_on_the_page_and_links_lead_somewhere() -> None:
     explanation = zoo_thrice()
-    page = PageParts(explain_page(explanation, everything=True))
+    page = PageParts(explain_html(explanation, everything=True))
     assert broken_links(page) == []
     assert {f"launch-{each.launch.id}" for each in explanation.launches} <= set(page.ids)
     program = program_of(explanation)
@@ -303,7 +298,7 @@ def test_all_launches_are_on_the_page_and_links_lead_somewhere() -> None:
 
 def test_less_important_launches_are_short_and_have_anchors() -> None:
     explanation = zoo_thrice()
-    page = PageParts(explain_page(explanation))
+    page = PageParts(explain_html(explanation))
     program = program_of(explanation)
     assert program is not None
     firsts = {group.first.launch.id for group in program.groups}
@@ -320,13 +315,13 @@ def test_less_important_launches_are_short_and_have_anchors() -> None:
 
 @pytest.mark.parametrize("name", ["graph.ncu-repz", "range.ncu-rep", "metrics_only.ncu-repz"])
 def test_reports_without_a_finding(name: str) -> None:
-    page = PageParts(explain_page(explained(REPORTS / name)))
+    page = PageParts(explain_html(explained(REPORTS / name)))
     assert broken_links(page) == []
     assert "Findings None: " in page.text
 
 
 def test_several_reports_keep_their_ids_apart() -> None:
-    page = PageParts(reports_page([flip(), flip()], unread=["x: <img src=y>"]))
+    page = PageParts(explain_html(flip(), flip(), unread=["x: <img src=y>"]))
     assert broken_links(page) == []
     assert "x: <img src=y>" in page.text_of("reports")
     assert page.attributes("img") == []
@@ -338,7 +333,7 @@ def test_several_reports_keep_their_ids_apart() -> None:
 def test_a_page_of_a_sample_is_small() -> None:
     (each,) = flip().launches
     source = sum(len(text or "") for text in each.launch.source_files.values())
-    assert len(explain_page(flip()).encode()) <= 1_500_000 + source
+    assert len(explain_html(flip()).encode()) <= 1_500_000 + source
 
 
 @pytest.mark.slow
@@ -346,7 +341,7 @@ def test_a_page_of_a_sample_is_small() -> None:
 def test_a_page_of_150_launches_is_at_most_6_mb(*, everything: bool) -> None:
     profile = repeated(read_profile(REPORTS / "zoo.ncu-repz"), 19)
     explanation = explain(profile, profile.launches, 5)
-    page = explain_page(explanation, everything=everything)
+    page = explain_html(explanation, everything=everything)
     assert len(explanation.launches) >= 150
     assert len(page.encode()) <= 6_000_000
     assert broken_links(PageParts(page)) == []

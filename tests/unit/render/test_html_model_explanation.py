@@ -8,16 +8,20 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 from functools import cache
 
+import pytest
+
 from keet.documents.model_explanation import EditDocument
 from keet.evidence import Prose, Sentence
-from keet.explanation.explanation_types import Explanation
-from keet.formats.html.finding import Lines
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
+from keet.formats.html.blocks import html_blocks, html_page, reader
 from keet.formats.html.markup import Html
-from keet.formats.html.model_explanation import model_footer, model_section
-from keet.formats.html.page import page
 from keet.pages.anchors import Anchors
+from keet.pages.blocks import Block, Page, Part
+from keet.pages.launch import Shown
+from keet.pages.model import _Statement, model_section
 from keet.pages.model_words import OWN_WORDS, edit_status
-from tests.explain_pages import explain_terminal
+from tests.explain_pages import explain_html, explain_terminal
+from tests.page_parts import PageParts
 from tests.unit.pages.test_model import (
     AUTHOR,
     column_physics,
@@ -26,16 +30,25 @@ from tests.unit.pages.test_model import (
     physics,
     with_model,
 )
-from tests.unit.render.test_html_figures import by_class, text_of, tree
+from tests.unit.render.test_html_figures import text_of, tree
+
+
+def section_of(each: LaunchExplanation, listed_by: int = 0) -> list[Block]:
+    shown = Shown(each, None, reader(), anchors=Anchors(), listed_by=listed_by)
+    return [*model_section(shown)]
+
+
+def with_findings(each: LaunchExplanation) -> Html:
+    """The section, and the places that it links to."""
+    ranks = range(1, len(each.findings) + 1)
+    targets = [Part([], anchor=Anchors().finding(each.launch.id, n)) for n in ranks]
+    return html_blocks([*section_of(each), *targets])
 
 
 @cache
 def section(*, leads: bool = False) -> Html:
     explanation = leading()[0] if leads else column_physics()
-    (each,) = explanation.launches
-    made = model_section(each, Anchors())
-    assert made is not None
-    return made
+    return with_findings(explanation.launches[0])
 
 
 def words_in(html: Html) -> str:
@@ -47,9 +60,7 @@ def only(explanation: Explanation, **changes: object) -> Html:
     (each,) = explanation.launches
     assert each.model_explanation is not None
     changed = replace(each.model_explanation, **changes)
-    made = model_section(each._replace(model_explanation=changed), Anchors())
-    assert made is not None
-    return made
+    return html_blocks(section_of(each._replace(model_explanation=changed)))
 
 
 # --- the same words as on a terminal
@@ -66,9 +77,8 @@ def test_the_page_says_what_the_terminal_says() -> None:
             assert plain in " ".join(terminal.split())
             assert plain.replace("`", "") in shown
     for edit in statement.edits:
-        status = edit_status(edit)
-        assert status[:1].upper() + status[1:] in shown
-        assert status in terminal
+        assert edit_status(edit) in shown
+        assert edit_status(edit) in terminal
 
 
 def test_keets_remark_follows_the_cause() -> None:
@@ -88,17 +98,15 @@ def test_a_leading_claim() -> None:
 
 def test_a_launch_without_a_model() -> None:
     (each,) = explained("column_physics").launches
-    assert model_section(each, Anchors()) is None
-    assert model_footer(explained("column_physics")) is None
+    assert section_of(each) == []
 
 
 # --- marks, links and buttons
 
 
 def test_an_unchecked_sentence_is_marked_with_the_reason() -> None:
-    (marked,) = by_class(tree(section()), "unchecked")
-    text = text_of(marked)
-    assert text.startswith("[unchecked] About 40 KB per block would be free. (40 is a number")
+    text = words_in(section())
+    assert "[unchecked] About 40 KB per block would be free. (40 is a number" in text
     assert "write it as" not in text  # advice to the model
 
 
@@ -106,37 +114,25 @@ def test_links_lead_to_numbers_and_findings() -> None:
     (each,) = column_physics().launches
     root = tree(section())
     ids = {node.get("id") for node in root.iter()}
-    ids |= {Anchors().finding(each.launch.id, n) for n in range(1, len(each.findings) + 1)}
     links = [link.get("href", "") for link in root.iter("a")]
     assert {link.removeprefix("#") for link in links} <= ids
     numbers = [link for link in links if "model-number" in link]
     assert len(numbers) >= 5
     cited = {i for i in physics().ids if i in {piece.id for piece in each.evidence}}
-    rows = [text_of(row) for row in root.iter("tr") if row.get("id")]
+    rows = [text_of(row) for row in root.iter("tr")]
     assert all(any(name in row for row in rows) for name in cited)
 
 
-def test_places_link_to_lines_that_the_listing_has() -> None:
+def test_places_link_to_their_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     (each,) = column_physics().launches
-    anchors = Anchors()
-    lines = Lines(each.launch.id, {("/src/slow.cu", 96), ("/src/slow.cu", 33)})
-    statement = physics()
-    edit = replace(statement.edits[1], places=("slow.cu:31-34",))
-    changed = each._replace(model_explanation=replace(statement, edits=(edit,)))
-    made = model_section(changed, anchors, lines)
-    assert made is not None
-    links = {text_of(a): a.get("href") for a in tree(made).iter("a")}
-    assert links["slow.cu:96"] == f"#{anchors.line(each.launch.id, '/src/slow.cu', 96)}"
-    assert links["slow.cu:31-34"] == f"#{anchors.line(each.launch.id, '/src/slow.cu', 33)}"
-    assert "slow.cu:120" not in links  # the listing does not have it
-
-
-def test_two_files_of_one_name_are_not_linked() -> None:
-    (each,) = column_physics().launches
-    lines = Lines(each.launch.id, {("/a/slow.cu", 96), ("/b/slow.cu", 96)})
-    made = model_section(each, Anchors(), lines)
-    assert made is not None
-    assert "slow.cu:96" not in {text_of(a) for a in tree(made).iter("a")}
+    monkeypatch.setitem(each.launch.__dict__, "source_files", {"/src/slow.cu": ""})
+    statement = _Statement(Shown(each, None, reader(), listed_by=4), physics())
+    anchors = statement.shown.anchors
+    assert statement.place("slow.cu:31-34").to == anchors.line(4, "/src/slow.cu", 31)
+    assert statement.place("slow.cu:x").to == ""
+    assert statement.place("other.cu:3").to == ""
+    monkeypatch.setitem(each.launch.__dict__, "source_files", {"/a/slow.cu": "", "/b/slow.cu": ""})
+    assert statement.place("slow.cu:31").to == ""  # two files of one name
 
 
 def blocks(root: ET.Element) -> dict[str, ET.Element]:
@@ -176,19 +172,16 @@ def test_patch_lines_are_classified() -> None:
 def test_edits_that_do_not_compile_are_not_green() -> None:
     edit: EditDocument = replace(physics().edits[1], build="fails", build_text="error: no")
     root = tree(only(column_physics(), edits=(edit,)))
-    (bar,) = by_class(root, "patch-bar")
-    assert "The patch applies. It does not compile: error: no." in text_of(bar)
-    assert by_class(bar, "warn")
-    assert not by_class(bar, "good")
+    (status,) = (p for p in root.iter("p") if text_of(p).startswith("The patch applies."))
+    assert text_of(status) == "The patch applies. It does not compile: error: no."
+    assert status.get("class") == "warn"
 
 
 # --- the end of the page
 
 
 def test_the_footer() -> None:
-    footer = model_footer(column_physics())
-    assert footer is not None
-    shown = words_in(footer)
+    shown = PageParts(explain_html(column_physics())).text
     assert OWN_WORDS in shown
     assert "1 sentence marked [unchecked] contains numbers" in shown
     assert "openai:gpt-5: 3 calls (1 more from the cache), 8,214 tokens in" in shown
@@ -197,13 +190,11 @@ def test_the_footer() -> None:
 
 def test_a_model_that_failed() -> None:
     author = AUTHOR._replace(problem="the server did not answer")
-    missing = model_footer(with_model("column_physics", None, author))
-    part = model_footer(with_model("column_physics", physics(), author))
-    assert missing is not None
-    assert part is not None
-    assert "The model's part is missing: the server did not answer" in words_in(missing)
-    assert OWN_WORDS not in words_in(missing)
-    assert "The model's part is incomplete: the server did not answer" in words_in(part)
+    missing = PageParts(explain_html(with_model("column_physics", None, author))).text
+    part = PageParts(explain_html(with_model("column_physics", physics(), author))).text
+    assert "The model's part is missing: the server did not answer" in missing
+    assert OWN_WORDS not in missing
+    assert "The model's part is incomplete: the server did not answer" in part
 
 
 # --- hostile words
@@ -224,7 +215,7 @@ def test_model_text_is_escaped() -> None:
         column_physics(), summary=text, purpose=text, mapping=text, causes=(cause,),
         objections=(cause,), edits=(edit,), hypotheses=(guess,),
     )  # fmt: skip
-    whole = page("x", None, html)
+    whole = html_page(Page([])) + html
     assert whole.count("<script") == 1
     assert "<img" not in whole
     assert not re.search("[\u202e\x1b]", whole)

@@ -19,7 +19,6 @@ from keet.explanation.analyst import explain
 from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation
 from keet.formats.html.blocks import html_part
-from keet.formats.html.explain import explain_page, reports_page
 from keet.formats.html.roofline import roofline_figure
 from keet.formatting import times_text
 from keet.ingest import read_profile
@@ -29,6 +28,7 @@ from keet.pages.source_text import source_lines
 from keet.profile import KernelRun, Launch, RunTable
 from keet.profile.rules import SpeedupScope
 from keet.profile.run_table import ProfiledLaunch
+from tests.explain_pages import explain_html
 from tests.many_launches import repeated
 from tests.page_parts import links_in, page_tree, table_rows, value_of, with_class, words
 
@@ -62,7 +62,7 @@ def program(path: Path, times: int = 1) -> ProgramDocument:
 
 @cache
 def page_of(path: Path, times: int = 1) -> ET.Element:
-    return page_tree(explain_page(explained(path, times), everything=times == 1))
+    return page_tree(explain_html(explained(path, times), everything=times == 1))
 
 
 def with_id(root: ET.Element, key: str) -> ET.Element:
@@ -113,7 +113,7 @@ def test_copy_button_copies_the_command_for_the_longest_launch(path: Path, times
 
 
 def test_the_index_has_the_time_and_the_gain_of_each_report() -> None:
-    page = page_tree(reports_page([explained(FLIP), explained(TOUR)]))
+    page = page_tree(explain_html(explained(FLIP), explained(TOUR), several=True))
     flip, tour = table_rows(with_id(page, "reports"))
     (finding,) = document(FLIP).launches[0].findings
     assert finding.forecast is not None
@@ -134,7 +134,7 @@ def test_a_gain_that_is_no_finding_is_not_printed() -> None:
         (each,) = explained(FLIP).launches
         forecast = replace(each.findings[0].forecast, low=1.0, likely=likely)
         changed = each._replace(findings=(replace(each.findings[0], forecast=forecast),))
-        page = page_tree(reports_page([explained(FLIP)._replace(launches=(changed,))]))
+        page = page_tree(explain_html(explained(FLIP)._replace(launches=(changed,)), several=True))
         (row,) = table_rows(with_id(page, "reports"))
         shown[likely] = (words(row["Gain"]), value_of(row["Gain"]))
     wanted = {likely: (times_text(likely), likely) for likely in (1.1,)}
@@ -199,7 +199,7 @@ RUN = RunTable(
 def test_replay_gap_is_printed_before_the_answer() -> None:
     profile = replace(read_profile(TOUR), run=RUN)
     explanation = explain(profile, profile.launches, 5)
-    page = page_tree(explain_page(explanation, everything=True))
+    page = page_tree(explain_html(explanation, everything=True))
     for each in explanation.launches:
         section = with_id(page, f"launch-{each.launch.id}")
         (answer,) = with_class(section, "answer")
