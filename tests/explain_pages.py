@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -56,5 +57,6 @@ def html_in(markdown: str) -> set[str]:
     parts = [part for token in tokens for part in (token, *(token.children or ()))]
     html = {part.content for part in parts if part.type in ("html_block", "html_inline")}
     kinds = {part.type for part in parts}
-    known = {"<sub>", "</sub>", "</details>\n"}
-    return html - known | kinds & {"link_open", "image", "code_block"}
+    known = re.compile(r"</?sub>|(?:</details>|<details><summary>[^<>]*</summary>)\n?")
+    others = {each for each in html if not known.fullmatch(each)}
+    return others | kinds & {"link_open", "image", "code_block"}

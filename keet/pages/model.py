@@ -173,7 +173,7 @@ class _Statement:
             head = edit_head(number, edit, self.each, places if self.shown.is_html else None)
             anchor = self.shown.anchor(f"edit-{number}")
             blocks: list[Block] = [Text((head, ": ", self.words(edit.what)), indent=INDENT)]
-            blocks += [*_code(edit, f"{anchor}-code"), *_status(edit)]
+            blocks += [*_code(edit, f"{anchor}-code" * self.shown.is_html), *_status(edit)]
             for name, text in (("Risk: ", edit.risk), ("Check: ", edit.check)):
                 if text:
                     words = (Span(name, "strong"), self.words(text))
@@ -272,9 +272,10 @@ def edit_head(
 
 
 def _code(edit: EditDocument, anchor: str = "") -> Iterator[Code]:
-    """The unchanged patch, so that a copy applies; a sketch if there is no patch."""
+    """The patch, or a sketch if there is none. `anchor`: in HTML, where the patch is unchanged, so
+    that a copy applies."""
     if edit.diff:
-        lines = edit.diff.strip("\n").split("\n")
+        lines = edit.diff.strip("\n").split("\n") if anchor else code_lines(edit.diff)
         yield Code(lines, "diff", copied="Copy patch", anchor=anchor, indent=_EDIT_INDENT)
     elif edit.sketch.strip():
         lines, language = code_lines(edit.sketch), "diff" if is_diff(edit.sketch) else "cuda"

@@ -185,7 +185,7 @@ def test_the_footer() -> None:
     assert OWN_WORDS in shown
     assert "1 sentence marked [unchecked] contains numbers" in shown
     assert "openai:gpt-5: 3 calls (1 more from the cache), 8,214 tokens in" in shown
-    assert "/tmp/keet" not in shown  # a page may be shared: it names no local file
+    assert "/tmp/keet/run" not in shown  # a page may be shared: it names no local file
 
 
 def test_a_model_that_failed() -> None:
@@ -211,12 +211,13 @@ def test_model_text_is_escaped() -> None:
     )  # fmt: skip
     cause = replace(statement.causes[0], text=text, where=HOSTILE, finding=HOSTILE, problem=HOSTILE)
     guess = replace(statement.hypotheses[0], text=text, reason=text)
-    html = only(
-        column_physics(), summary=text, purpose=text, mapping=text, causes=(cause,),
-        objections=(cause,), edits=(edit,), hypotheses=(guess,),
+    hostile = replace(
+        statement, summary=text, purpose=text, mapping=text, causes=(cause,), objections=(cause,),
+        edits=(edit,), hypotheses=(guess,),
     )  # fmt: skip
-    whole = html_page(Page([])) + html
+    (each,) = column_physics().launches
+    whole = html_page(Page(section_of(each._replace(model_explanation=hostile))))
     assert whole.count("<script") == 1
     assert "<img" not in whole
     assert not re.search("[\u202e\x1b]", whole)
-    assert html.count("&lt;script&gt;") >= 12
+    assert whole.count("&lt;script&gt;") >= 12

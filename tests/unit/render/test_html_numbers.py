@@ -222,7 +222,7 @@ def test_places_of_a_finding_show_their_code(path: Path) -> None:
             listed = [item for places in with_class(article, "places") for item in places]
             for place, item in zip(finding.places, listed, strict=False):
                 code = source_lines(each.launch)[place.file][place.line - 1].strip()
-                (shown,) = with_class(item, "code")
+                (shown,) = item.iter("code")
                 assert words(shown).startswith(" ".join(code.split()))
                 braces += code == "}"
                 assert code != "}" or len(words(shown)) > 20
