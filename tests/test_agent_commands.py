@@ -307,8 +307,8 @@ WRONG = "DRAM runs at 97.3 %."
 
 
 def outside_marks(page: str) -> str:
-    """A page without `[unchecked] ...`, and the list of what was not checked, which quotes it."""
-    flat = " ".join(page.replace("\\", "").split()).replace(f"“{WRONG}”", "")
+    """A page without sentences that are marked, and the list of them in JSON, which quotes it."""
+    flat = " ".join(page.split()).replace("\\", "").replace(f"“{WRONG}”", "")
     return flat.replace(f"[unchecked] {WRONG}", "")
 
 

@@ -308,14 +308,6 @@ def test_words_are_flattened() -> None:
     assert plain(joined(["a", "", "b"], ", ")) == "a, b"
 
 
-def test_words_may_have_a_line_break() -> None:
-    cell = Cell("code", ("one", LINE_BREAK, "two"))
-    table = Table([Column("Where")], [[cell]])
-    assert text(table).splitlines()[2:] == ["code", "one", "two"]
-    assert "| code (one two) |" in markdown.markdown([table])
-    assert "one<br>two" in str(html_blocks([table]))
-
-
 def test_what_is_copied_is_not_cut_at_the_edge(monkeypatch: pytest.MonkeyPatch) -> None:
     path = "keet explain " + "/a/long/folder" * 9
     monkeypatch.setenv("COLUMNS", "40")
@@ -374,3 +366,11 @@ def test_a_terminal_without_unicode_gets_an_ascii_frame(monkeypatch: pytest.Monk
     printed = shown([TABLE], "latin-1")
     assert "----" in printed
     assert "─" not in printed
+
+
+def test_words_may_have_a_line_break() -> None:
+    cell = Cell("code", ("one", LINE_BREAK, "two"))
+    table = Table([Column("Where")], [[cell]])
+    assert text(table).splitlines()[2:] == ["code", "one", "two"]
+    assert "| code (one two) |" in markdown.markdown([table])
+    assert "one<br>two" in str(html_blocks([table]))
