@@ -37,7 +37,7 @@ FIGURES = {
 }
 """Kinds of figures, and the functions of this package that draw them."""
 _ID = re.compile(r' id="([^"]*)"')
-_LINK = re.compile(r'<a href="#([^"]*)"[^>]*>(.*?)</a>', re.DOTALL)
+_LINK = re.compile(r'<a href="#([^"]*)"([^>]*)>(.*?)</a>', re.DOTALL)
 _TAGS = {"strong": "b", "model": "b", "italic": "em", "underline": "ins", "code": "code"}
 _CLASSES = {
     "name": "mono break",
@@ -87,7 +87,13 @@ def _with_targets(html: Html) -> Html:
     """Links whose targets are not on the page become text: a page links to each source line, and
     listings show those that there is room for."""
     ids = {*_ID.findall(html)}
-    return Html(_LINK.sub(lambda link: link[0] if link[1] in ids else link[2], html))
+
+    def kept(link: re.Match[str]) -> str:
+        if link[1] in ids:
+            return link[0]
+        return f"<span{link[2]}>{link[3]}</span>" if link[2] else link[3]
+
+    return Html(_LINK.sub(kept, html))
 
 
 def html_words(words: Words) -> Html:
@@ -105,11 +111,12 @@ def _span(span: Span) -> Html:
         parts = re.findall(r"[^/\\]+[/\\]*|[/\\]+", one_line(span.text))
         html = fragment(" " * span.text.startswith(" "), [element("span", part) for part in parts])
     classes = _classes(span.look)
-    tag = next((_TAGS[look] for look in looks if look in _TAGS), "span" if classes else "")
+    tag = next((_TAGS[look] for look in looks if look in _TAGS), "")
     tip = one_line(span.tip) or None
     if span.to:
-        html, tip = element("a", html, href=f"#{span.to}", title=tip), None
-    tag = tag or ("span" if tip else "")
+        inner = element(tag, html) if tag else html
+        return element("a", inner, href=f"#{span.to}", class_=classes, title=tip)
+    tag = tag or ("span" if classes or tip else "")
     return element(tag, html, class_=classes, title=tip) if tag else html
 
 
