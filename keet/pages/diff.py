@@ -53,7 +53,8 @@ from keet.pages.blocks import (
     joined,
 )
 from keet.pages.device import captured_text, describe_device
-from keet.pages.figures import AccountsFigure, EvidenceFigure, SidesFigure
+from keet.pages.diff_source import source_blocks
+from keet.pages.figures import AccountsFigure, EvidenceFigure
 from keet.profile import Absent, Launch
 from keet.profile.names import file_name
 from keet.safe_text import one_line, shortened
@@ -319,7 +320,7 @@ class _Writer:
             heading = Heading("Where the time goes, before and after", level)
             yield Part([heading, AccountsFigure(pair.account)], tag="div")
         if all(pair.weighted):
-            yield SidesFigure(*pair.weighted, self._lines(pair), level)
+            yield Part([*source_blocks(*pair.weighted, self._lines(pair), level)], tag="div")
         parts = (part for outer in pair.account for part in (outer, *outer.children))
         cited = (*pair.cited, *(piece for part in parts for piece in part.evidence))
         yield EvidenceFigure(cited, self.difference.evidence.values(), f"{anchor}-evidence")
