@@ -11,11 +11,12 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from functools import cache
 from typing import Any, ClassVar, Generic, Self, TypeVar, dataclass_transform
 
 from keet.evidence import Evidence, Prose, Sentence
+from keet.lazy_dataclass import make_on_use
 from keet.units import Quantity
 
 
@@ -64,7 +65,7 @@ class Document:
     """Another document that has the same fields, with their descriptions."""
 
     def __init_subclass__(cls, *, kw_only: bool = True) -> None:
-        dataclass(kw_only=kw_only, eq=False, repr=False)(cls)
+        make_on_use(cls, kw_only=kw_only)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, TextIO
 
@@ -115,12 +116,35 @@ def plain_lines(page: Sequence[Block], width: int) -> Iterator[str]:
 
         yield from markdown(page).splitlines(keepends=True)
         return
-    from rich.segment import Segment
-
     console = _plain_console(width)
     for part in _parts(page, width):
-        for line in Segment.split_lines(console.render(part)):
-            yield "".join(one_line(segment.text) for segment in line).rstrip() + "\n"
+        for line in _plain(part, console):
+            yield f"{one_line(line).rstrip()}\n"
+
+
+def _plain(part: RenderableType, console: Console) -> Iterator[str]:
+    """The lines of a part. Texts, which most parts are, are wrapped without their styles: a third
+    of the time."""
+    from rich.padding import Padding
+    from rich.segment import Segment
+    from rich.text import Text
+
+    indent, inner = 0, part
+    while isinstance(inner, Padding):
+        indent, inner = indent + inner.left, inner.renderable
+    if isinstance(inner, str):
+        yield inner
+    elif isinstance(inner, Text):
+        text = Text(inner.plain)
+        width = max(1, console.width - indent)
+        for line in text.wrap(
+            console, width, overflow=inner.overflow or "fold", no_wrap=bool(inner.no_wrap)
+        ):
+            yield " " * indent + line.plain
+    else:
+        options = console.options.update(max_width=console.width - indent)
+        for segments in Segment.split_lines(console.render(inner, options)):
+            yield " " * indent + "".join(segment.text for segment in segments)
 
 
 def terminal_text(page: Sequence[Block], width: int) -> str:
@@ -128,11 +152,53 @@ def terminal_text(page: Sequence[Block], width: int) -> str:
     return "".join(plain_lines(page, width)) or "\n"
 
 
-def line_count(page: Sequence[Block], width: int) -> int:
-    """Number of lines of blocks that are printed one below the other."""
-    return sum(1 for _ in plain_lines(page, width))
+def line_count(page: Iterable[Block], width: int) -> int:
+    """How many lines blocks take: exact for texts, near for tables whose cells are wrapped. Laying
+    them out to count them would take as long as printing them."""
+    shown = (block for block in page if not block.only or "terminal" in block.only)
+    return sum(_lines_of(block, width - block.indent) for block in shown)
 
 
+def _lines_of(block: Block, width: int) -> int:  # noqa: PLR0911 - one per kind of block
+    match block:
+        case blocks.Heading() | blocks.Text() | blocks.Notice() | blocks.Foot():
+            mark = block.mark if isinstance(block, blocks.Text) else ""
+            is_unbroken = not isinstance(block, blocks.Notice | blocks.Foot) and block.is_unbroken
+            return 1 if is_unbroken else _wrapped_lines(block.words, width - len(mark))
+        case blocks.Items():
+            labels = max((len(blocks.plain(item.label)) for item in block.items), default=0)
+            room = width - (block.label_width or labels) - (_NAME_WIDTH if block.name else 0) - 3
+            return sum(_wrapped_lines(i.words, room - 2 * i.depth) for i in block.items)
+        case blocks.Table():
+            cells = [[c if isinstance(c, Cell) else Cell(c) for c in row] for row in block.rows]
+            rows = sum(1 + any(cell.below for cell in row) for row in cells)
+            return rows + 2 * block.has_heading + bool(block.caption)
+        case blocks.Bars():
+            return len(block.bars)
+        case blocks.Code():
+            return len(block.lines) if block.most is None else min(len(block.lines), block.most + 1)
+        case blocks.Command():
+            return sum(1 for _ in _command(block, width))
+        case blocks.Fold() | blocks.Part():
+            return line_count(block.blocks, width)
+        case blocks.Figure():
+            return line_count(block.short, width)
+    return 1
+
+
+def _wrapped_lines(words: Words, width: int) -> int:
+    """Lines of a text that is wrapped at blanks."""
+    count = 0
+    for text in blocks.plain(words).split("\n"):
+        start, count = 0, count + 1
+        while len(text) - start > width > 0:
+            at = text.rfind(" ", start, start + width + 1)
+            start = at + 1 if at > start else start + width
+            count += start < len(text)
+    return count
+
+
+@cache
 def _plain_console(width: int) -> Console:
     from io import StringIO
 

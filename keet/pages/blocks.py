@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Literal, NamedTuple, TypeAlias, dataclass_transform
 
+from keet.lazy_dataclass import make_on_use
+
 Format = Literal["terminal", "markdown", "html"]
 Look: TypeAlias = str
 """How a text stands out, as words separated by blanks: `strong`, `muted`, `italic`, `underline`,
@@ -69,7 +71,7 @@ class Block:
     """Blanks before its lines, in a terminal."""
 
     def __init_subclass__(cls) -> None:
-        dataclass(eq=False, repr=False)(cls)  # all of its methods would take four times as long
+        make_on_use(cls)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)

@@ -106,7 +106,7 @@ COMPILERS_OWN = "} (end of the function, or a routine of the compiler)"
 """The compiler counts its own subroutines at a closing brace."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Shown:
     """A launch on a page, and how much of it."""
 

@@ -35,7 +35,7 @@ class RaisedFinding(Protocol):
     def evidence(self) -> tuple[Evidence, ...]: ...
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Fact:
     words: str
     """The fact as a clause; `{library}` is filled in."""
