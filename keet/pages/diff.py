@@ -128,6 +128,8 @@ class _Writer:
         self.difference, self.anchors, self.shown = difference, anchors, shown
         self.level = 3 if anchors.top("") else 1
         """Of the first heading: lower in a part of another page."""
+        self.parts = max(2, self.level)
+        """Of the headings of kernels and reports."""
         self.is_html = reader.format == "html"
         """A long page has its answer at the top, and room for more of it; of a terminal, one sees
         the last lines."""
@@ -157,7 +159,7 @@ class _Writer:
         for pair in self.in_full:
             yield from (Gap(), Part([*self._pair(pair)], "pair", self._anchor(pair)))
         if self.is_html:
-            reports = [*_reports(difference, self.in_full, self.level + 1)]
+            reports = [*_reports(difference, self.in_full, self.parts)]
             yield Part(reports, anchor=self.anchors.top("sides"))
         else:
             yield from (Gap(), *self._next())
@@ -265,7 +267,7 @@ class _Writer:
             last.append(["", "", Cell(Span(NOT_PROFILED, "plain")), *blank, *times])
         more = len(difference.pairs) - len(rows) if shown is None else 0
         caption = f"and {more:,} more kernels, which take less time" if more > 0 else ""
-        yield Heading("Kernels", self.level + 1, only=("html",))
+        yield Heading("Kernels", self.parts, only=("html",))
         name = "Kernels before and after"
         yield Table(columns, rows, caption, name, last=last, kind="kernels")
         changed = len(pairs_in_full(difference.pairs, len(difference.pairs)))
@@ -298,10 +300,10 @@ class _Writer:
 
     def _pair(self, pair: PairDifference) -> Iterator[Block]:
         """If there is only one kernel, its times are already in the heading."""
-        anchor, level = self._anchor(pair), self.level + 2
+        anchor, level = self._anchor(pair), self.parts + 1
         summary = limits(pair) if is_alone(self.difference) else pair.verdict.headline
         words = (Span(pair.kernel, "name"), f": {summary}" if summary else "")
-        yield Heading(words, self.level + 1, "")
+        yield Heading(words, self.parts, "")
         if how := how_paired(pair):
             yield Text(how, "muted", indent=2)
         columns = [
