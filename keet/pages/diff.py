@@ -182,7 +182,7 @@ class _Writer:
         yield Heading(words, self.level, look=look, mark="keet:")
         devices = {d: None for run in difference.sides[1].captures for d in run.profile.devices}
         sides = joined((Span(side_name(side), "name path") for side in difference.sides), " → ")
-        yield Text((sides, f" on {', '.join(map(describe_device, devices))}"))
+        yield Text((sides, f" on {', '.join(map(describe_device, devices))}."))
         about = (remedy, basis_text(difference), span_text(difference))
         yield from (Text(each) for each in about if each)
         if gate:
