@@ -30,7 +30,7 @@ from tests.unit.pages.test_model import (
     physics,
     with_model,
 )
-from tests.unit.render.test_html_figures import text_of, tree
+from tests.unit.formats.test_html_figures import text_of, tree
 
 
 def section_of(each: LaunchExplanation, listed_by: int = 0) -> list[Block]:
