@@ -264,8 +264,8 @@ def test_names_do_not_break_the_comment(keet: Keet, tmp_path: Path) -> None:
     ]
     told = keet("diff", *sides, "--gate", 5, "--format", "markdown").out
     rows = cells(told)
-    assert {len(row) for row in rows} == {5}
-    assert [row[0] for row in rows if row[0].startswith("walk")] == [ODD]
+    assert {len(row) for row in rows} == {8}
+    assert [row[2] for row in rows if row[2].startswith("walk")] == [ODD]
     html = MarkdownIt("commonmark").render(told)
     assert "<em>s" not in html
     assert "<a " not in html

@@ -315,8 +315,8 @@ def test_a_gate_of_sums_that_may_overlap_does_not_pass(keet: Keet, tmp_path: Pat
 def test_captured_launches_are_not_the_run(keet: Keet) -> None:
     result = keet("diff", *sample("matrix_flip"), "--gate", 5)
     flat = " ".join(result.out.split())
-    assert "1.02 ms → 145.3 us per launch (noise 5.0%, assumed). Only these launches" in flat
-    assert "were compared; the program's total time is not known." in flat
+    assert "1.02 ms → 145.3 us per launch (noise 5.0%, assumed)" in flat
+    assert "Only these launches were compared; the program's total time is not known." in flat
     assert "the whole run was not gated because its time is not known" in flat
     swapped = document(keet, *reversed(sample("matrix_flip")))
     assert "of the total" not in swapped["next"]["text"]

@@ -128,7 +128,7 @@ def test_a_text_about_two_reports_is_checked_against_both(keet: Keet, tmp_path: 
 def test_what_keet_prints_is_confirmed(command: str, keet: Keet, tmp_path: Path) -> None:
     report = REPORTS / "tour_full.ncu-rep"
     text = tmp_path / "printed.txt"
-    text.write_text(keet(command, report).out)
+    text.write_text(keet(command, report, width=120).out)  # as in a pipe
     result = keet("verify", text, "--report", report, "--format", "json")
     summary = json.loads(result.out)["summary"]
     assert (result.code, summary["contradicted"]) == (0, 0)

@@ -228,20 +228,19 @@ def _foot(block: blocks.Foot, _: int) -> Iterator[RenderableType]:
 
 
 def _items(block: blocks.Items, _: int) -> Iterator[RenderableType]:
-    grid = _grid()
+    has_labels = any(item.label for item in block.items)
+    grid = _grid(gap=2 if has_labels and not block.name and not block.is_right else 1)
     if block.name:
         grid.add_column(width=_NAME_WIDTH, justify="right", style=_style("label"))
-    if any(item.label for item in block.items):
+    if has_labels or block.mark:
         justify: Literal["left", "right"] = "right" if block.is_right else "left"
         grid.add_column(width=block.label_width, justify=justify, no_wrap=True)
-    elif block.mark:
-        grid.add_column(no_wrap=True)
     grid.add_column(overflow="ellipsis" if block.is_cut else "fold", no_wrap=block.is_cut)
     for number, item in enumerate(block.items):
         name = [block.name if not number else ""] if block.name else []
-        before = [_text(item.label)] if any(i.label for i in block.items) else [_text(block.mark)]
+        before = [_text(item.label if has_labels else block.mark)]
         words = _indented(_text(item.words), 2 * item.depth)
-        grid.add_row(*name, *(before if len(grid.columns) > len(name) + 1 else []), words)
+        grid.add_row(*name, *(before if has_labels or block.mark else []), words)
     yield _indented(grid, block.indent)
 
 

@@ -53,7 +53,8 @@ from keet.pages.blocks import (
     joined,
 )
 from keet.pages.device import captured_text, describe_device
-from keet.pages.figures import AccountsFigure, EvidenceFigure, SidesFigure
+from keet.pages.diff_source import source_blocks
+from keet.pages.figures import AccountsFigure, EvidenceFigure
 from keet.profile import Absent, Launch
 from keet.profile.names import file_name
 from keet.safe_text import one_line, shortened
@@ -127,6 +128,8 @@ class _Writer:
         self.difference, self.anchors, self.shown = difference, anchors, shown
         self.level = 3 if anchors.top("") else 1
         """Of the first heading: lower in a part of another page."""
+        self.parts = max(2, self.level)
+        """Of the headings of kernels and reports."""
         self.is_html = reader.format == "html"
         """A long page has its answer at the top, and room for more of it; of a terminal, one sees
         the last lines."""
@@ -156,7 +159,7 @@ class _Writer:
         for pair in self.in_full:
             yield from (Gap(), Part([*self._pair(pair)], "pair", self._anchor(pair)))
         if self.is_html:
-            reports = [*_reports(difference, self.in_full, self.level + 1)]
+            reports = [*_reports(difference, self.in_full, self.parts)]
             yield Part(reports, anchor=self.anchors.top("sides"))
         else:
             yield from (Gap(), *self._next())
@@ -179,7 +182,7 @@ class _Writer:
         yield Heading(words, self.level, look=look, mark="keet:")
         devices = {d: None for run in difference.sides[1].captures for d in run.profile.devices}
         sides = joined((Span(side_name(side), "name path") for side in difference.sides), " → ")
-        yield Text((sides, f" on {', '.join(map(describe_device, devices))}"))
+        yield Text((sides, f" on {', '.join(map(describe_device, devices))}."))
         about = (remedy, basis_text(difference), span_text(difference))
         yield from (Text(each) for each in about if each)
         if gate:
@@ -264,7 +267,7 @@ class _Writer:
             last.append(["", "", Cell(Span(NOT_PROFILED, "plain")), *blank, *times])
         more = len(difference.pairs) - len(rows) if shown is None else 0
         caption = f"and {more:,} more kernels, which take less time" if more > 0 else ""
-        yield Heading("Kernels", self.level + 1, only=("html",))
+        yield Heading("Kernels", self.parts, only=("html",))
         name = "Kernels before and after"
         yield Table(columns, rows, caption, name, last=last, kind="kernels")
         changed = len(pairs_in_full(difference.pairs, len(difference.pairs)))
@@ -297,10 +300,10 @@ class _Writer:
 
     def _pair(self, pair: PairDifference) -> Iterator[Block]:
         """If there is only one kernel, its times are already in the heading."""
-        anchor, level = self._anchor(pair), self.level + 2
+        anchor, level = self._anchor(pair), self.parts + 1
         summary = limits(pair) if is_alone(self.difference) else pair.verdict.headline
         words = (Span(pair.kernel, "name"), f": {summary}" if summary else "")
-        yield Heading(words, self.level + 1, "")
+        yield Heading(words, self.parts, "")
         if how := how_paired(pair):
             yield Text(how, "muted", indent=2)
         columns = [
@@ -319,7 +322,7 @@ class _Writer:
             heading = Heading("Where the time goes, before and after", level)
             yield Part([heading, AccountsFigure(pair.account)], tag="div")
         if all(pair.weighted):
-            yield SidesFigure(*pair.weighted, self._lines(pair), level)
+            yield Part([*source_blocks(*pair.weighted, self._lines(pair), level)], tag="div")
         parts = (part for outer in pair.account for part in (outer, *outer.children))
         cited = (*pair.cited, *(piece for part in parts for piece in part.evidence))
         yield EvidenceFigure(cited, self.difference.evidence.values(), f"{anchor}-evidence")

@@ -13,7 +13,7 @@ from keet.pages.blocks import Figure
 
 if TYPE_CHECKING:
     from keet.comparison.causes.account_changes import PartChange
-    from keet.comparison.causes.explained_pair import WeightedLaunch
+    from keet.comparison.causes.aligned_files import FilePair
     from keet.evidence import Evidence
     from keet.explanation.explanation_types import LaunchExplanation
     from keet.pages.anchors import Anchors
@@ -70,10 +70,11 @@ class AccountsFigure(Figure):
 
 
 class SidesFigure(Figure):
-    """Both sources side by side; where one is missing, the hottest lines of each side."""
+    """Both sources side by side, aligned by line, with what each line cost."""
 
-    before: Sequence[WeightedLaunch]
-    after: Sequence[WeightedLaunch]
+    files: Sequence[FilePair]
     anchors: tuple[Anchors, Anchors]
-    level: int = 3
-    """Of its heading."""
+    """Of lines before and after."""
+    launches: tuple[int, int]
+    unit: str
+    """Of all times."""

@@ -55,20 +55,20 @@ def _shown(roofline: RooflineLaunch) -> list[CeilingDocument]:
 
 
 def _bar(roofline: RooflineLaunch, ceiling: CeilingDocument) -> Bar:
-    """The rates in the unit of the peak, so that they are easy to compare; the label with the
-    operations of the leading arithmetic per byte of a memory level."""
+    """The rates in the unit of the peak, so that they are easy to compare; with them the operations
+    of the leading arithmetic per byte of a memory level."""
     rates, achieved, peak = "rate not known", ceiling.achieved, ceiling.peak
     if achieved is not None and peak is not None:
         unit = peak.scaled_unit()
         star = "*" if _is_from_catalog(ceiling) else ""
         rates = f"{_rate(achieved, unit)} of {' '.join(peak.to(unit).parts())}{star}"
-    label: Words = ceiling.label
+    label: Words = rates
     for entry in roofline.lead_intensities():
         if entry.level == ceiling.id:
             unit = "OP/B" if entry.attainable.unit.startswith("op") else "FLOP/B"
-            label = (ceiling.label, Span(f", {format_number(entry.value)} {unit}", "muted"))
+            label = (rates, Span(f", {format_number(entry.value)} {unit}", "muted"))
     mark = "●" if ceiling.id in roofline.nearest else " "
-    return Bar(ceiling.share, f"{ceiling.reached:.1f}", label, rates, mark=mark)
+    return Bar(ceiling.share, f"{ceiling.reached:.1f}", label, ceiling.label, mark=mark)
 
 
 def _rate(rate: Quantity, unit: str) -> str:

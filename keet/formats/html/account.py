@@ -169,15 +169,8 @@ def _first_step(words: str, segment: Segment, length: float) -> int | None:
 
 
 def draw_account(block: AccountFigure) -> Html:
-    return account_figure(block.each)
-
-
-def draw_tree(block: AccountTree) -> Html | None:
-    return account_parts(block.each)
-
-
-def account_figure(each: LaunchExplanation) -> Html:
-    """The bar, its table, and the busiest units; empty for a launch without an account."""
+    """Empty for a launch without an account."""
+    each = block.each
     if each.verdict.not_judged:
         return NOTHING
     rows = account_rows(each.view, each.account, _MOST_ROWS)
@@ -191,13 +184,6 @@ def account_figure(each: LaunchExplanation) -> Html:
         element("div", beside, class_="account-scale"),
         class_="account",
     )
-
-
-def account_parts(each: LaunchExplanation) -> Html | None:
-    """Every part with its evidence: a wide table, closed at first. None where there is none."""
-    if each.verdict.not_judged or not each.account.parts:
-        return None
-    return _tree(each)
 
 
 def _bar(rows: Sequence[AccountRow], noun: str) -> Html:
@@ -302,8 +288,11 @@ def _cells(name: Html, *numbers: str, class_: str | None = None) -> Html:
     return element("tr", name, cells, class_=class_)
 
 
-def _tree(each: LaunchExplanation) -> Html:
-    """Every part, with the evidence ids of its share and of the numbers it was computed from."""
+def draw_tree(block: AccountTree) -> Html | None:
+    """With the evidence ids of each share and of the numbers it was computed from."""
+    each = block.each
+    if each.verdict.not_judged or not each.account.parts:
+        return None
     rows = [
         element(
             "tr",

@@ -3,40 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from keet.analysis.code_names import function_start
-from keet.analysis.examined import source_line, source_lines
-from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
 from keet.comparison.causes.account_changes import PartChange
-from keet.comparison.causes.explained_pair import WeightedLaunch
-from keet.comparison.causes.line_changes import (
-    NONE_SEEN,
-    NOTHING,
-    SURE,
-    LineCost,
-    SideLines,
-    read_lines,
-    sampled_time,
-)
-from keet.evidence import Evidence, Reference, Sentence, constant
-from keet.formats.html.account import OTHER, Segment, account_bar, kind_of, swatch
-from keet.formats.html.diff_rows import (
+from keet.comparison.causes.aligned_files import (
     WHOLE_FILE,
     AlignedRow,
     FilePair,
     FileSide,
     RowBlock,
-    paired_files,
     stretches,
 )
+from keet.comparison.causes.line_changes import (
+    NOTHING,
+    SURE,
+    LineCost,
+    sampled_time,
+)
+from keet.evidence import Evidence
+from keet.formats.html.account import OTHER, Segment, account_bar, kind_of, swatch
 from keet.formats.html.markup import Content, Html, element, fragment, heat_class, scrolling
 from keet.formatting import capitalized, percent_text, share_cell
-from keet.pages.anchors import Anchors
+from keet.pages.diff_source import FEW_SAMPLES, common_unit
 from keet.pages.figures import AccountsFigure, SidesFigure
-from keet.pages.hotspots import hotspots_notes, waiting_for
-from keet.profile import Absent
 from keet.profile.names import file_name
 from keet.safe_text import one_line, shortened
 from keet.units import Quantity
@@ -46,89 +36,18 @@ from keet.units import Quantity
 _LONGEST = 400
 """Characters of a line that are shown."""
 _SIDES = ("before", "after")
-_FEW = 1_000
-"""Samples of a side below which chance moves shares by whole per cents, as on explain's page."""
-_LEGEND = (
-    "Each line with its share of the side's samples and the time that stands for (share of the "
-    "samples x duration), where a side has 0.5 % or more there. < means that no sample hit the "
-    "line. Change is time after less time before; grey where it is within the sampling error. A "
-    "line marked − is gone or reads differently after, one marked + is new or reads differently."
-)
-_LEGEND_SHARES = (
-    "Each line with its share of the side's samples (of the executed instructions where a report "
-    "has no samples). No times: a side was not sampled for the whole launch. A line marked − is "
-    "gone or reads differently after, one marked + is new or reads differently."
-)
-
-
-class _Names(NamedTuple):
-    """Ids of lines on the page: other parts of the page link to them."""
-
-    sides: tuple[Anchors, Anchors]
-    launches: Sequence[int]
-
-    def of(self, which: int, side: FileSide, number: int) -> str:
-        return self.sides[which].line(self.launches[which], side.path, number + 1)
 
 
 def draw_sides(block: SidesFigure) -> Html:
-    before, after = block.before, block.after
-    one, other = read_lines(before), read_lines(after)
-    heading, html = "Hottest code before and after", None
-    if isinstance(one, SideLines) and isinstance(other, SideLines):
-        launches = [side[0].explanation.launch.id for side in (before, after)]
-        names, unit = _Names(block.anchors, launches), common_unit((one.whole, other.whole))
-        if listings := [_listing(each, names, unit) for each in paired_files(one, other)]:
-            times = one.sampled and other.sampled
-            legend = element("p", _LEGEND if times else _LEGEND_SHARES, class_="muted")
-            few = _few_samples(one, other) if times else None
-            warning = element("p", few, class_="note warn") if few else None
-            heading, html = "Source before and after", fragment(legend, warning, listings)
-    if html is None:
-        sides = zip((one, other), _SIDES, strict=True)
-        html = hottest_code(before, after, [f"{s} {w}" for s, w in sides if isinstance(s, str)])
-    return element("div", element(f"h{block.level}", heading), html)
-
-
-def common_unit(wholes: Sequence[float]) -> str:
-    """Of times of two sides, given in nanoseconds, in one column: that of the shorter side."""
-    return Quantity(min(filter(None, wholes), default=0.0), "ns").scaled_unit()
-
-
-def _few_samples(*sides: SideLines) -> Sentence | None:
-    if min(side.samples for side in sides) >= _FEW:
-        return None
-    return Sentence(
-        "Few samples: {counts}. By chance, the time of the hottest line may be off by up to about "
-        "{errors} (two standard deviations), and by more where SMs run in step: their samples are "
-        "then not independent. A line that no sample hit took below about {unseen} (rule of "
-        "three: {rule}/n of the time, of n samples, with {sure} % confidence).",
-        counts=_of_both(f"{side.samples:,}" for side in sides),
-        errors=_of_both(sampled_time(_error(side)) for side in sides),
-        unseen=_of_both(sampled_time(side.unseen) for side in sides),
-        rule=constant(NONE_SEEN, "", "samples that a line without a sample may have missed"),
-        sure=constant(95, "", "confidence of the rule of three in per cent"),
-    )
-
-
-def _of_both(numbers: Iterable[str]) -> Sentence:
-    """Of the samples of both sides, which have no ledger."""
-    before, after = (Reference(each, ()) for each in numbers)
-    return Sentence.of((before, " before and ", after, " after"))
-
-
-def _error(side: SideLines) -> float:
-    """Nanoseconds."""
-    hottest = max(side.costs.values(), key=lambda cost: cost.ns, default=NOTHING)
-    return SURE * hottest.deviation
+    return fragment([_listing(each, block) for each in block.files])
 
 
 # --- a file on both sides
 
 
-def _listing(files: FilePair, names: _Names, unit: str) -> Html:
+def _listing(files: FilePair, block: SidesFigure) -> Html:
     times = all(side.of.sampled for side in (files.before, files.after) if side)
-    listing = _Listing(files, names, unit, times=times)
+    listing = _Listing(files, block, times=times)
     return element(
         "figure",
         element("figcaption", _caption(files)),
@@ -152,13 +71,18 @@ def _caption(files: FilePair) -> str:
 
 
 class _Listing:
-    """One file on both sides. `unit`: of all its times."""
+    """One file on both sides."""
 
-    def __init__(self, files: FilePair, names: _Names, unit: str, *, times: bool) -> None:
-        self._files, self._names, self._times = files, names, times
-        self._unit = unit
+    def __init__(self, files: FilePair, block: SidesFigure, *, times: bool) -> None:
+        self._files, self._block, self._times = files, block, times
+        self._unit = block.unit
         self._arrived = {after: before for before, after in files.moved.items()}
         self._drops_cold = len(files.rows) > WHOLE_FILE
+
+    def _id(self, which: int, side: FileSide, number: int) -> str:
+        """Other parts of the page link to it."""
+        launch = self._block.launches[which]
+        return self._block.anchors[which].line(launch, side.path, number + 1)
 
     def head(self) -> Html:
         sides = [
@@ -208,7 +132,7 @@ class _Listing:
         if side is None or number is None:
             return element("span", class_=f"none {side_class}")
         is_linked = side.cost(number).ns or number in (self._files.moved, self._arrived)[which]
-        name = self._names.of(which, side, number) if is_linked else None
+        name = self._id(which, side, number) if is_linked else None
         mark = ("−" if which == 0 else "+") if self._files.is_edited(row) else ""
         # What a change is the difference of is shown on both sides.
         shown = side.is_hot(number) or (row.matched and self._files.is_hot(row))
@@ -251,7 +175,7 @@ class _Listing:
         side = (self._files.after, self._files.before)[which]
         if partner is None or side is None:
             return None
-        name = self._names.of(1 - which, side, partner)
+        name = self._id(1 - which, side, partner)
         word = "to" if which == 0 else "from"
         return element("a", f"moved {word} {partner + 1}", href=f"#{name}", class_="moved")
 
@@ -293,7 +217,9 @@ def sign(change: float) -> str:
 
 def share_text(share: float, samples: int) -> str:
     """Without decimals that the number of samples does not support."""
-    return percent_text(100 * share) if samples < _FEW and share >= 0.01 else share_cell(share)
+    return (
+        percent_text(100 * share) if samples < FEW_SAMPLES and share >= 0.01 else share_cell(share)
+    )
 
 
 def _span_text(rows: Sequence[AlignedRow]) -> str:
@@ -329,91 +255,6 @@ def _with_mark(text: str, start: int, stop: int) -> Iterator[Content]:
     if start < stop:
         yield element("mark", text[start:stop])
     yield text[stop:]
-
-
-# --- the hottest code, where sources can't be aligned
-
-_HOTTEST = 10
-"""Rows per launch."""
-_LONGEST_ROW = 200
-"""Characters of a source line or an instruction."""
-
-
-def hottest_code(
-    before: Sequence[WeightedLaunch], after: Sequence[WeightedLaunch], lacks: Sequence[str]
-) -> Html:
-    """`lacks`: why the sources can't be aligned."""
-    why = f"The sources can't be shown side by side: {', '.join(lacks)}." if lacks else None
-    tables = [
-        _hottest(each, word)
-        for word, side in (("before", before), ("after", after))
-        for each in side
-    ]
-    return fragment(
-        element("p", why, class_="note") if why else None,
-        element("div", tables, class_="two"),
-    )
-
-
-def _hottest(each: WeightedLaunch, word: str) -> Html:
-    launch = each.explanation.launch
-    found = find_hotspots(launch)
-    kernel = one_line(launch.kernel)
-    heading = element("p", element("b", f"Hottest {word}"), f": {kernel}", class_="break")
-    if isinstance(found, Absent):
-        return element("div", heading, element("p", f"{found.reason}; {found.remedy}"))
-    timed = found.ranked_by == "samples" and not found.partial
-    table = element(
-        "table",
-        element("thead", element("tr", _hottest_headings(found, timed=timed))),
-        element("tbody", _hottest_rows(each, found, timed=timed)),
-    )
-    notes: list[str] = [found.partial.text] if found.partial else []
-    notes += hotspots_notes(launch, found, source_lines(launch))
-    said = [element("p", one_line(note), class_="muted") for note in notes]
-    return element("div", heading, scrolling(f"Hottest {word}: {kernel}", table), said)
-
-
-def _hottest_headings(found: Hotspots, *, timed: bool) -> Iterator[Html]:
-    yield element("th", "Line" if found.by == "line" else "Instruction", scope="col")
-    of = "Samples" if found.ranked_by == "samples" else "Executed"
-    yield element("th", of, scope="col", class_="number")
-    if timed:
-        yield element("th", "Time", scope="col", class_="number")
-    yield element("th", "Waits for", scope="col")
-
-
-def _hottest_rows(each: WeightedLaunch, found: Hotspots, *, timed: bool) -> Iterator[Html]:
-    launch = each.explanation.launch
-    lines, starts = source_lines(launch), launch.function_starts
-    # Code that was not analysed is not fetched for a table.
-    analysed = found.by == "instruction" and each.explanation.view.code is not None
-    texts = launch.disassembly if analysed else {}
-    code = {} if isinstance(texts, Absent) else texts
-    for spot in found.rows[:_HOTTEST]:
-        text = source_line(spot, lines) if spot.address is None else code.get(spot.address)
-        share = spot.share or 0.0
-        shown = element("code", shortened(" ".join((text or "").split()), _LONGEST_ROW))
-        yield element(
-            "tr",
-            element("td", one_line(_hottest_place(spot, starts)), element("br"), shown),
-            element("td", share_cell(share), class_="number"),
-            _hottest_time(each, share) if timed else None,
-            element("td", waiting_for(spot)),
-        )
-
-
-def _hottest_time(each: WeightedLaunch, share: float) -> Html:
-    time = "" if each.time is None else str(Quantity(share * each.time, "ns"))
-    return element("td", time, class_="number")
-
-
-def _hottest_place(spot: Spot, starts: Sequence[int]) -> str:
-    """`tour.cu:21`; of an instruction its offset in its function, as in cuobjdump."""
-    line = f"{file_name(spot.location.file)}:{spot.location.line}" if spot.location else ""
-    if spot.address is None:
-        return line or "no source line"
-    return f"{spot.address - function_start(starts, spot.address):#06x} {line}".strip()
 
 
 # --- the accounts

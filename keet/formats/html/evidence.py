@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from keet.analysis.ledger import OF_RUN
 from keet.catalog import metric_named
@@ -15,22 +15,16 @@ _HEADINGS = ("Value", "What it is, and its id", "Metric, or where else it is fro
 
 
 def draw_evidence(block: EvidenceFigure) -> Html | None:
-    return evidence_fold(block.cited, block.known, block.anchor)
-
-
-def evidence_fold(cited: Sequence[Evidence], known: Iterable[Evidence], prefix: str) -> Html | None:
-    """Closed at first; None if nothing is cited.
-
-    `known`: where to look up what the cited numbers were computed from. `prefix`: for row ids.
-    """
+    """Closed at first; None if nothing is cited."""
+    cited = block.cited
     if not cited:
         return None
-    rows = with_sources(cited, {piece.id: piece for piece in known})
+    rows = with_sources(cited, {piece.id: piece for piece in block.known})
     cited_ids = {piece.id for piece in cited}
     return element(
         "details",
         element("summary", _summary(len(cited_ids), len(rows) - len(cited_ids))),
-        _table(rows, cited_ids, prefix),
+        _table(rows, cited_ids, block.anchor),
         class_="fold evidence",
         data_print=True,
     )

@@ -3,7 +3,7 @@ mark and roof, and the same as a table."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from keet.analysis.roofline.launch_roofline import LaunchRoofline, find_roofline
 from keet.documents.roofline import CeilingDocument, RooflineLaunch
@@ -22,7 +22,6 @@ from keet.formats.svg.roofline_plot import (
     rate_words,
 )
 from keet.formatting import capitalized
-from keet.pages.anchors import Anchors
 from keet.pages.capture import range_text
 from keet.pages.device import workload_count
 from keet.pages.figures import RooflineFigure
@@ -33,18 +32,9 @@ from keet.units import format_number
 
 
 def draw_roofline(block: RooflineFigure) -> Html:
-    return roofline_figure(block.launches, block.anchors, block.linked)
-
-
-def roofline_figure(
-    launches: Sequence[Launch], anchors: Anchors, linked: Collection[int] = ()
-) -> Html:
-    """One chart per GPU, and what the report lacks.
-
-    `linked`: launches that have a place of their own on the page, which the table links to.
-    """
-    links = {launch: f"#{anchors.launch(launch)}" for launch in linked}
-    groups = by_device(launches)
+    """One chart per GPU, and what the report lacks."""
+    links = {launch: f"#{block.anchors.launch(launch)}" for launch in block.linked}
+    groups = by_device(block.launches)
     shown = {device: list(map(find_roofline, longest(own))) for device, own in groups.items()}
     charts = [_chart(device, own, shown[device], links) for device, own in groups.items()]
     rooflines = [roofline for own in shown.values() for roofline in own]

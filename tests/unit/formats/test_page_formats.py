@@ -6,12 +6,13 @@ import builtins
 import io
 import re
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import pytest
 
 from keet.formats import markdown, terminal
-from keet.formats.html.blocks import html_blocks, html_page
+from keet.formats.html.blocks import FIGURES, html_blocks, html_page
 from keet.pages.blocks import (
     LINE_BREAK,
     Bar,
@@ -176,6 +177,24 @@ def test_an_html_page_has_its_bar_and_its_foot() -> None:
     assert '<a href="#why">Why</a>' in html
     assert '<button type="button" data-copy="why" hidden>Copy</button>' in html
     assert '<footer class="page-foot"><p>keet</p></footer>' in html
+
+
+def test_every_figure_is_drawn_by_a_function_of_html() -> None:
+    import keet.pages.figures
+    import keet.pages.insights  # noqa: F401  has figures of its own
+
+    kinds = {kind.__name__ for kind in Figure.__subclasses__() if kind.__module__[:4] == "keet"}
+    assert kinds == {*FIGURES}
+    for drawn in FIGURES.values():
+        module, _, name = drawn.rpartition(".")
+        assert callable(getattr(import_module(f"keet.formats.html.{module}"), name))
+
+
+def test_a_link_without_its_target_is_text() -> None:
+    text = Text((Span("here", to="a"), Span("not here", "code", to="b")))
+    assert html_blocks([text, Part([Heading("A")], anchor="a")]) == (
+        '<p><a href="#a">here</a><code>not here</code></p><section id="a"><h1>A</h1></section>'
+    )
 
 
 def test_lists_of_html_nest() -> None:

@@ -21,18 +21,19 @@ from keet.formats.html.account import (
     OTHER,
     Segment,
     account_bar,
-    account_figure,
-    account_parts,
+    draw_account,
+    draw_tree,
     kind_of,
     segments_of,
 )
 from keet.formats.html.markup import Html
 from keet.formats.html.page import page
-from keet.formats.html.roofline import roofline_figure
+from keet.formats.html.roofline import draw_roofline
 from keet.formats.svg.markup import text_width
 from keet.formats.svg.roofline_plot import NARROW, Plot
 from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
+from keet.pages.figures import AccountFigure, AccountTree, RooflineFigure
 from keet.profile import Profile
 from tests.conftest import REPORTS
 from tests.kept_reports import sample_report
@@ -104,7 +105,7 @@ def test_parts_stand_side_by_side(name: str) -> None:
 @each_row("name", EVERY, few=6)
 def test_the_table_has_the_numbers_of_the_terminal(name: str) -> None:
     each = sample(name)
-    figure = tree(account_figure(each))
+    figure = tree(draw_account(AccountFigure(each)))
     rows = account_rows(each.view, each.account, 16)
     table = by_class(figure, "account-table")[0]
     rows_text = [text_of(row) for row in table.iter("tr")]
@@ -118,7 +119,7 @@ def test_the_table_has_the_numbers_of_the_terminal(name: str) -> None:
 def test_rows_within_a_part_add_up_to_it(name: str) -> None:
     """Within the rounding error of half a per cent per row."""
     each = sample(name)
-    table = by_class(tree(account_figure(each)), "account-table")[0]
+    table = by_class(tree(draw_account(AccountFigure(each))), "account-table")[0]
     whole, within = 0.0, [0.0]
     for row in (*table.iter("tr"), None):
         cells = [text_of(cell) for cell in row] if row is not None else ["", "0%"]
@@ -133,13 +134,13 @@ def test_rows_within_a_part_add_up_to_it(name: str) -> None:
 
 
 def test_small_parts_are_summed_in_one_row() -> None:
-    table = by_class(tree(account_figure(sample("matrix_flip"))), "account-table")[0]
+    table = by_class(tree(draw_account(AccountFigure(sample("matrix_flip")))), "account-table")[0]
     assert "smaller parts1%11.88 us" in [text_of(row) for row in table.iter("tr")]
 
 
 def test_every_part_has_its_evidence() -> None:
     each = sample("column_physics")
-    fold = tree(account_parts(each) or Html(""))
+    fold = tree(draw_tree(AccountTree(each)) or Html(""))
     rows = [text_of(row) for row in fold.iter("tr")]
     for part in each.account.all():
         assert any(part.label in row and part.share.id in row for row in rows), part.id
@@ -164,9 +165,9 @@ def test_unknown_part_ids_have_a_neutral_colour() -> None:
 def test_unknown_parts_are_hatched() -> None:
     """The report has no warp states."""
     (each, *_) = launches_of(REPORTS / "tour_basic.ncu-rep")
-    bar = tree(account_figure(each))
+    bar = tree(draw_account(AccountFigure(each)))
     assert by_class(bar, "hatch")
-    assert not by_class(tree(account_figure(sample("column_physics"))), "hatch")
+    assert not by_class(tree(draw_account(AccountFigure(sample("column_physics")))), "hatch")
 
 
 def labels_at(bar: ET.Element, width: int) -> list[tuple[str, float]]:
@@ -216,7 +217,7 @@ def test_bars_of_different_times_have_one_scale() -> None:
 
 
 def test_units_near_their_peak_are_marked() -> None:
-    figure = tree(account_figure(sample("column_physics")))
+    figure = tree(draw_account(AccountFigure(sample("column_physics"))))
     (units,) = by_class(figure, "units")
     assert text_of(units).startswith("L282%busiest stage: Crossbar to L2")
     first = by_class(units, "fill")[0]
@@ -227,8 +228,8 @@ def test_units_near_their_peak_are_marked() -> None:
 def test_launch_without_measurements_has_no_account() -> None:
     each = sample("column_physics")
     verdict = each.verdict._replace(not_judged=True)
-    assert account_figure(each._replace(verdict=verdict)) == ""
-    assert account_parts(each._replace(verdict=verdict)) is None
+    assert draw_account(AccountFigure(each._replace(verdict=verdict))) == ""
+    assert draw_tree(AccountTree(each._replace(verdict=verdict))) is None
 
 
 # --- the roofline
@@ -236,7 +237,7 @@ def test_launch_without_measurements_has_no_account() -> None:
 
 def test_every_mark_and_roof_says_what_it_is(profile_of: Callable[[str], Profile]) -> None:
     launches = profile_of("tour_full.ncu-rep").launches
-    figure = tree(roofline_figure(launches, Anchors()))
+    figure = tree(draw_roofline(RooflineFigure(launches, Anchors())))
     (wide,), (narrow,) = by_class(figure, "wide"), by_class(figure, "narrow")
     titles = [title.text or "" for title in wide.iter("title")]
     assert titles == [title.text for title in narrow.iter("title")]
@@ -264,27 +265,29 @@ def test_the_narrow_chart_stays_in_its_frame(profile_of: Callable[[str], Profile
 
 def test_the_table_of_the_roofline(profile_of: Callable[[str], Profile]) -> None:
     launches = profile_of("tour_full.ncu-rep").launches
-    figure = tree(roofline_figure(launches, Anchors("r"), [1]))
+    figure = tree(draw_roofline(RooflineFigure(launches, Anchors("r"), [1])))
     rows = [text_of(row) for row in figure.iter("tr")][1:]
     assert rows[2].startswith("2normalise14.69 usFP32 3.46 of 67.1 TFLOP/s2.9225% DRAM, L2")
     assert [link.get("href") for link in figure.iter("a")] == ["#r-launch-1"]
 
 
 def test_without_arithmetic_there_is_a_sentence(profile_of: Callable[[str], Profile]) -> None:
-    figure = tree(roofline_figure(profile_of("tour_basic.ncu-rep").launches, Anchors()))
+    figure = tree(
+        draw_roofline(RooflineFigure(profile_of("tour_basic.ncu-rep").launches, Anchors()))
+    )
     assert not by_class(figure, "wide")
     assert "profile with: ncu --section SpeedOfLight_RooflineChart" in text_of(figure)
 
 
 def test_a_launch_without_arithmetic_has_no_empty_chart() -> None:
-    figure = tree(roofline_figure([sample("matrix_flip").launch], Anchors()))
+    figure = tree(draw_roofline(RooflineFigure([sample("matrix_flip").launch], Anchors())))
     assert not by_class(figure, "wide")
     assert "No chart: nothing that these launches compute is counted" in text_of(figure)
 
 
 def test_share_by_bytes_is_labelled() -> None:
     """L2 is at 83 % on the same page: its busiest stage, not its bytes."""
-    figure = tree(roofline_figure([sample("matrix_flip").launch], Anchors()))
+    figure = tree(draw_roofline(RooflineFigure([sample("matrix_flip").launch], Anchors())))
     (row,) = list(figure.iter("tr"))[1:]
     assert text_of(row).endswith("23% L2 by bytes; the crossbar to L2 is 83% busy")
 
@@ -298,7 +301,7 @@ def test_words_of_the_narrow_scale_are_beside_its_numbers() -> None:
 def test_the_page_has_one_sm_clock() -> None:
     """If peaks are at another clock, the page says so."""
     launch = copy(sample("half_dense").launch)
-    same = text_of(tree(roofline_figure([launch], Anchors())))
+    same = text_of(tree(draw_roofline(RooflineFigure([launch], Anchors()))))
     assert f"SM clock {launch.get('sm_frequency')}" in same
     assert "Peaks of arithmetic" not in same
 
@@ -306,19 +309,19 @@ def test_the_page_has_one_sm_clock() -> None:
 def test_peaks_at_another_clock_are_explained(profile_of: Callable[[str], Profile]) -> None:
     """Cycles of SMs and of GPCs over one duration: 1.98 and 1.96 GHz."""
     launch = profile_of("tour_full.ncu-rep").launches[2]
-    text = text_of(tree(roofline_figure([launch], Anchors())))
+    text = text_of(tree(draw_roofline(RooflineFigure([launch], Anchors()))))
     assert f"SM clock {launch.get('sm_frequency')}" in text
     assert f"Peaks of arithmetic are those at {launch.get('sm_clock')}, as in" in text
 
 
 def test_roofline_names_what_the_report_lacks(profile_of: Callable[[str], Profile]) -> None:
-    figure = roofline_figure(profile_of("tour_basic.ncu-rep").launches, Anchors())
+    figure = draw_roofline(RooflineFigure(profile_of("tour_basic.ncu-rep").launches, Anchors()))
     assert "FP64 operations were not collected" in figure
 
 
 def test_names_of_kernels_are_escaped() -> None:
     launch = copy(sample("half_dense").launch)
     launch.name = launch.name._replace(demangled="</title><script>alert(1)</script>")
-    figure = roofline_figure([launch], Anchors())
+    figure = draw_roofline(RooflineFigure([launch], Anchors()))
     assert "&lt;script&gt;" in figure
     assert page("x", None, figure).count("<script") == 1

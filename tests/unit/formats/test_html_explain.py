@@ -16,10 +16,11 @@ from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.ncu_rules import second_opinion
 from keet.explanation.program import program_of
 from keet.formats.html.blocks import html_blocks, html_part
-from keet.formats.html.evidence import evidence_fold, with_sources
+from keet.formats.html.evidence import draw_evidence, with_sources
 from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
 from keet.pages.capture import message_text, rules_blocks
+from keet.pages.figures import EvidenceFigure
 from keet.pages.listings import listing_owners, page_room, shared_room
 from keet.pages.program import members_blocks
 from keet.profile.rules import RuleKind, RuleResult, SpeedupEstimate, SpeedupScope
@@ -141,7 +142,7 @@ def test_numbers_that_are_not_in_the_report_name_their_source() -> None:
         Evidence("host_link_peak#0", "host_link.peak", 1, "byte/s", "peak of PCIe (assumed)"),
         Evidence("across_2_3_written#run", "across_2_3_written", 1, "byte", "written by #2"),
     ]
-    page = PageParts(evidence_fold(pieces, pieces, "e") or "")
+    page = PageParts(draw_evidence(EvidenceFigure(pieces, pieces, "e")) or "")
     rows = [page.text_of(f"e-{number}") for number in range(1, len(pieces) + 1)]
     assert rows[0].endswith("dram__bytes.sum")
     assert rows[1].endswith("inst_executed")

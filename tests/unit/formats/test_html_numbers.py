@@ -19,11 +19,12 @@ from keet.explanation.analyst import explain
 from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation
 from keet.formats.html.blocks import html_part
-from keet.formats.html.roofline import roofline_figure
+from keet.formats.html.roofline import draw_roofline
 from keet.formatting import times_text
 from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
 from keet.pages.capture import capture_part, message_text
+from keet.pages.figures import RooflineFigure
 from keet.pages.source_text import source_lines
 from keet.profile import KernelRun, Launch, RunTable
 from keet.profile.rules import SpeedupScope
@@ -255,7 +256,7 @@ def _estimate(launch: Launch, item: str) -> tuple[bool, float]:
 @pytest.mark.parametrize("path", [TOUR, ZOO])
 def test_the_roofline_is_sorted_by_the_numbers_of_the_document(path: Path) -> None:
     profile = read_profile(path)
-    figure = page_tree(roofline_figure(profile.launches, Anchors()))
+    figure = page_tree(draw_roofline(RooflineFigure(profile.launches, Anchors())))
     launches = [find_roofline(launch) for launch in profile.launches]
     rows = {int(words(r["#"])): r for r in table_rows(figure)}
     assert {*rows} == {each.id for each in launches}

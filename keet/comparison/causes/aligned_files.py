@@ -11,11 +11,10 @@ from itertools import groupby, zip_longest
 from typing import NamedTuple
 
 from keet.comparison.causes.line_changes import NOTHING, LineCost, SideLines, in_order, match_files
-from keet.formats.html.markup import STEPS
 from keet.profile.launch import Location
 
-HOT = STEPS[0]
-"""Share of a side's samples from which a line is shown and not folded: what has a colour."""
+HOT = 0.005
+"""Share of a side's samples from which a line is shown and not folded: HTML colours it."""
 _LEAST = 0.01
 """Share of the samples from which a file is shown, on either side. A judgement: headers of the
 toolkit often have a line or two with a sample."""

@@ -13,13 +13,13 @@ from keet.analysis.code_names import function_start
 from keet.analysis.source_lines import Hotspots, find_hotspots
 from keet.comparison import same_kernel
 from keet.comparison.causes import line_changes
+from keet.comparison.causes.aligned_files import paired_files
 from keet.comparison.causes.line_changes import LineCost, SideLines, match_lines
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.formats.html import listing as listings
 from keet.formats.html import roofline
 from keet.formats.html.blocks import html_blocks, reader
-from keet.formats.html.diff_rows import paired_files
 from keet.formats.html.listing import Listing, source_listing
 from keet.formats.html.source_rows import FileLines, extents_within
 from keet.ingest import read_profile

@@ -12,6 +12,14 @@ from pathlib import Path
 import pytest
 
 from keet.analysis.source_lines import Hotspots, find_hotspots
+from keet.comparison.causes.aligned_files import (
+    HOT,
+    AlignedRow,
+    FilePair,
+    in_order,
+    paired_files,
+    stretches,
+)
 from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.causes.line_changes import LineCost, SideLines, read_lines
 from keet.comparison.compare import Difference, compare
@@ -20,19 +28,12 @@ from keet.comparison.sentences import headline_parts
 from keet.comparison.sides import Side, SideCapture
 from keet.formats import page_text
 from keet.formats.html.blocks import html_blocks, reader
-from keet.formats.html.diff import _few_samples, _listing, _Names, draw_accounts, draw_sides
-from keet.formats.html.diff_rows import (
-    HOT,
-    AlignedRow,
-    FilePair,
-    in_order,
-    paired_files,
-    stretches,
-)
+from keet.formats.html.diff import draw_accounts, draw_sides
 from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
 from keet.pages.diff import diff_page as blocks_of_diff
 from keet.pages.diff import diff_part, finding_words, main_reasons
+from keet.pages.diff_source import few_samples, source_blocks
 from keet.pages.figures import AccountsFigure, SidesFigure
 from keet.profile import Launch, Profile
 from keet.profile.launch import Location
@@ -75,7 +76,7 @@ def diff_section(compared: Difference, top: int, anchors: Anchors) -> str:
 
 
 def source_sides(pair: PairDifference) -> str:
-    return draw_sides(SidesFigure(*pair.weighted, (Anchors("x-before"), Anchors("x-after"))))
+    return html_blocks(source_blocks(*pair.weighted, (Anchors("x-before"), Anchors("x-after")), 3))
 
 
 def text_of(page: str) -> str:
@@ -264,7 +265,7 @@ def _rows_with_change(before: LineCost, after: LineCost) -> tuple[str, str]:
         for cost in (before, after)
     ]
     (files,) = paired_files(*sides)
-    html = _listing(files, _Names((Anchors("x"), Anchors("y")), (0, 0)), "us")
+    html = draw_sides(SidesFigure([files], (Anchors("x"), Anchors("y")), (0, 0), "us"))
     found = re.search(r'<span class="change"><span class="(\w+)">([^<]*)<', html)
     assert found
     return found[2], found[1]
@@ -303,8 +304,8 @@ def test_no_warning_with_many_samples() -> None:
     few, many = (
         SideLines({"k.cu": ("x",)}, costs, 100.0, True, n, 100.0 / n) for n in (999, 1_000)
     )
-    assert _few_samples(many, many) is None
-    assert _few_samples(many, few)
+    assert few_samples(many, many) is None
+    assert few_samples(many, few)
 
 
 def test_lines_of_a_part_of_the_launch_have_shares_and_no_times(
@@ -314,7 +315,7 @@ def test_lines_of_a_part_of_the_launch_have_shares_and_no_times(
         found = read_lines(launches)
         return found if isinstance(found, str) else found._replace(sampled=False)
 
-    monkeypatch.setattr("keet.formats.html.diff.read_lines", partly)
+    monkeypatch.setattr("keet.pages.diff_source.read_lines", partly)
     html = source_sides(difference("matrix_flip").pairs[0])
     assert "No times: a side was not sampled for the whole launch." in html
     assert re.search(r">41%</span>", html)
