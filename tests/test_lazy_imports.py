@@ -126,9 +126,11 @@ def test_a_page_without_run_and_model_does_not_load_their_modules(tmp_path: Path
     written = ("--format", "html", "-o", str(tmp_path / "page"))
     (loaded,) = loaded_by(("explain", "--no-sass", "--no-model", REPORT, *written))
     of_others = (
+        "pages.model",
         "pages.model_words",
-        "formats.html.model_explanation",
-        "formats.html.source.sass",
+        "pages.diff",
+        "formats.html.diff",
+        "formats.html.source_instructions",
         "formats.terminal",
     )
     assert loaded.isdisjoint(f"keet.{name}" for name in of_others)

@@ -393,8 +393,8 @@ def test_a_finding_about_the_replay_is_never_the_only_one(
 
 def test_certainty_is_limited_to_the_replay(found_beside: Path, keet: Keet) -> None:
     for form, text in (
-        ("terminal", r"^1\. .*\) under replay, cause \w+, for the replay only$"),
-        ("markdown", r"^#### 1\. .*\) under replay, cause \w+, for the replay only$"),
+        ("terminal", r"^1\. .*\) under replay  cause: \w+, for the replay only$"),
+        ("markdown", r"^#### 1\. .*\) under replay, cause: \w+, for the replay only$"),
     ):
         options = ("--launch", 0, "--no-model", "--format", form)
         done = keet("explain", found_beside, *options, width=120)

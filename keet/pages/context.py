@@ -3,7 +3,7 @@ of at most so many tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,7 +14,7 @@ from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
 from keet.errors import one_line
 from keet.evidence import Evidence, Sentence
-from keet.explanation.account_rows import AccountRow, account_rows
+from keet.explanation.account_rows import account_rows
 from keet.explanation.analyst import explain
 from keet.explanation.busy_units import distinct_units
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
@@ -38,7 +38,7 @@ from keet.profile.launch_sequences import longest
 from keet.profile.names import file_name
 
 if TYPE_CHECKING:
-    from keet.explanation.whole_run import LaunchInRun
+    pass
 
 _VERDICT, _RUN, _REASONS, _TIME, _CAUSES, _ACROSS, _SOURCE, _LIMITS, _CHECK, _GAPS = range(10)
 _HEADINGS = {
@@ -66,6 +66,15 @@ _UNITS = 6
 _PLACES = 3
 _ROWS = 6
 """Maximum number of account rows."""
+_RESOURCES = {
+    "registers": "registers_per_thread",
+    "static shared memory": "shared_memory_static",
+    "dynamic shared memory": "shared_memory_dynamic",
+}
+_OCCUPANCY = {
+    "achieved": "achieved_occupancy_pct",
+    "theoretical": "theoretical_occupancy_pct",
+}
 _HOTTEST_LINES = 10
 _LEAST_COST = 0.01
 """Share of the samples: the cost of a line below it is not printed."""
@@ -83,17 +92,11 @@ def context_of(
     return context_text(explain(profile, [launch], causes, sass=sass), budget, of=len(chosen))
 
 
-def context_text(
-    explanation: Explanation, budget: int, of: int = 1, hotspots: Hotspots | Absent | None = None
-) -> str:
+def context_text(explanation: Explanation, budget: int, of: int = 1) -> str:
     """The first launch of an explanation in at most `budget` tokens; `of`: number of selected
-    launches.
-
-    `hotspots`: hotspots of that launch, if they were computed before.
-    """
+    launches."""
     each = explanation.launches[0]
-    found = hotspots or find_hotspots(each.launch, table=each.view.table)
-    source = CostedSource(each.launch, found)
+    source = CostedSource(each.launch, find_hotspots(each.launch, table=each.view.table))
     headings = _HEADINGS | (_OF_REPLAY if each.replay else {})
 
     def compose(number: int, pieces: Sequence[TextPiece]) -> str:
@@ -185,24 +188,16 @@ def _facts(each: LaunchExplanation, of: int) -> str:
     duration = launch.get("duration")
     took = f"it took {duration}" if duration else "its duration was not measured"
     device = one_line(describe_device(launch.device))
-    stands = f" {_in_run(each.in_run)}." if each.in_run else ""
-    which = f"launch {launch.id}{_why_this(each, of)}"
-    return f"Measured with Nsight Compute on {device}, {which}: {took}.{stands}"
-
-
-def _in_run(found: LaunchInRun) -> str:
-    before = f"{found.plain} in the run; "
-    if found.text.startswith(before):
-        return f"It took {before}it {found.text.removeprefix(before)}"
-    return f"It {found.text}"
-
-
-def _why_this(each: LaunchExplanation, of: int) -> str:
-    if of == 1:
-        return ""
-    if each.in_run is None:
-        return f", the longest of {of}"
-    return f" (of {of} that were profiled, the one with the largest share of the run)"
+    stands = why = ""
+    if each.in_run:
+        before = f"{each.in_run.plain} in the run; "
+        text = each.in_run.text.removeprefix(before)
+        stands = f" It took {before}it {text}." if text != each.in_run.text else f" It {text}."
+    if of > 1:
+        why = f", the longest of {of}"
+        if each.in_run:
+            why = f" (of {of} that were profiled, the one with the largest share of the run)"
+    return f"Measured with Nsight Compute on {device}, launch {launch.id}{why}: {took}.{stands}"
 
 
 def _run(explanation: Explanation, each: LaunchExplanation) -> Iterator[TextPiece]:
@@ -231,15 +226,14 @@ def _account(each: LaunchExplanation) -> Iterator[TextPiece]:
         return
     rows = account_rows(each.view, each.account, _ROWS)
     needs = _WHY if each.replay else ""
-    lines = [f"{'  ' * row.depth}- {row.share:.0f}{_took(row)}: {row.label}" for row in rows]
+    lines = [
+        f"{'  ' * row.depth}- {row.share:.0f}{f' ({row.time})' if row.us else ''}: {row.label}"
+        for row in rows
+    ]
     if lines:
         yield TextPiece(_TIME, "\n".join(lines), group="time 0", needs=needs)
     for note in each.notes:
         yield TextPiece(_TIME, f"- {one_line(note.text)}", group="time 1", needs=needs)
-
-
-def _took(row: AccountRow) -> str:
-    return f" ({row.time})" if row.us else ""
 
 
 def _across(explanation: Explanation, each: LaunchExplanation) -> Iterator[TextPiece]:
@@ -307,9 +301,18 @@ _NOUNS = frozenset(
 
 def _constraints(each: LaunchExplanation) -> Iterator[TextPiece]:
     launch = each.launch
-    for number, text in enumerate((_shape(launch), _resources(launch), _occupancy(launch))):
+    facts = {
+        "Launch": ", ".join(
+            shape_parts(grid=launch.grid, block=launch.block, cluster=launch.cluster)
+        ),
+        "Resources": _amounts(launch, _RESOURCES),
+        "Occupancy": _amounts(launch, _OCCUPANCY),
+    }
+    if facts["Occupancy"] and (limit := occupancy_limit(launch)):
+        facts["Occupancy"] += f"; {limit}"
+    for number, (name, text) in enumerate(facts.items()):
         if text:
-            yield TextPiece(_LIMITS, f"- {text}", group=f"limit {number}")
+            yield TextPiece(_LIMITS, f"- {name}: {text}", group=f"limit {number}")
     if rates := [figure.text for figure in each.figures if figure.share_pct is not None]:
         yield TextPiece(_LIMITS, f"- Rates: {'; '.join(rates)}", group="limit 3")
     for note in each.healthy:
@@ -321,34 +324,9 @@ def _constraints(each: LaunchExplanation) -> Iterator[TextPiece]:
         yield TextPiece(_LIMITS, f"- Units: {'; '.join(units)}", group="limit 3")
 
 
-def _shape(launch: Launch) -> str:
-    shapes = shape_parts(grid=launch.grid, block=launch.block, cluster=launch.cluster)
-    text = ", ".join(shapes)
-    return f"Launch: {text}" if text else ""
-
-
-def _resources(launch: Launch) -> str:
-    known = {
-        "registers": launch.get("registers_per_thread"),
-        "static shared memory": launch.get("shared_memory_static"),
-        "dynamic shared memory": launch.get("shared_memory_dynamic"),
-    }
-    amounts = [f"{name} {amount}" for name, amount in known.items() if amount is not None]
-    return f"Resources: {', '.join(amounts)}" if amounts else ""
-
-
-def _occupancy(launch: Launch) -> str:
-    achieved, possible = (
-        launch.get(f"{which}_occupancy_pct") for which in ("achieved", "theoretical")
-    )
-    amounts = [
-        f"{name} {amount}" for name, amount in (("achieved", achieved), ("theoretical", possible))
-        if amount is not None
-    ]  # fmt: skip
-    if not amounts:
-        return ""
-    limit = occupancy_limit(launch)
-    return f"Occupancy: {'; '.join(filter(None, (', '.join(amounts), limit)))}"
+def _amounts(launch: Launch, metrics: Mapping[str, str]) -> str:
+    known = ((name, launch.get(metric)) for name, metric in metrics.items())
+    return ", ".join(f"{name} {amount}" for name, amount in known if amount is not None)
 
 
 def _check(each: LaunchExplanation) -> Iterator[TextPiece]:

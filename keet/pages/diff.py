@@ -128,6 +128,8 @@ class _Writer:
         self.difference, self.anchors, self.shown = difference, anchors, shown
         self.level = 3 if anchors.top("") else 1
         """Of the first heading: lower in a part of another page."""
+        self.parts = max(2, self.level)
+        """Of the headings of kernels and reports."""
         self.is_html = reader.format == "html"
         """A long page has its answer at the top, and room for more of it; of a terminal, one sees
         the last lines."""
@@ -157,10 +159,10 @@ class _Writer:
         for pair in self.in_full:
             yield from (Gap(), Part([*self._pair(pair)], "pair", self._anchor(pair)))
         if self.is_html:
-            reports = [*_reports(difference, self.in_full, self.level + 1)]
+            reports = [*_reports(difference, self.in_full, self.parts)]
             yield Part(reports, anchor=self.anchors.top("sides"))
         else:
-            yield from (Gap(), *self._next())
+            yield from (Gap(), *self._closing())
         rows = [each for pair in self.in_full for each in pair.attribution]
         estimates = ""
         if any(each.percent and each.kind == "cause" for each in rows):
@@ -187,7 +189,7 @@ class _Writer:
             yield from _gate(gate)
         yield from self._caveats()
         if self.is_html:
-            yield Items([*self._why(), *self._step(), *self._sound()])
+            yield Items([*self._why(), *self._next(), *self._sound()])
 
     def _caveats(self) -> Iterator[Block]:
         """The most serious ones first; if there are many, the others are folded."""
@@ -214,6 +216,8 @@ class _Writer:
                 yield Item((whose, both), "Limited by")
 
     def _sound(self) -> Iterator[Item]:
+        if share := unprofiled_text(self.difference):
+            yield Item(share, "Not profiled")
         if not self.difference.all_caveats:
             yield Item("yes: keet found nothing that weakens the comparison", "Comparable")
         if left := not_compared_text(self.difference):
@@ -221,22 +225,18 @@ class _Writer:
         if noise := noise_text(self.difference):
             yield Item(noise, "Noise")
 
-    def _step(self) -> Iterator[Item]:
-        """What to do next."""
-        step, share = self.difference.next, unprofiled_text(self.difference)
-        text = step.text if step else nothing_next(self.difference)
-        yield Item((f"{share}. " if share else "", text), "Next")
+    def _next(self) -> Iterator[Item]:
+        step = self.difference.next
+        yield Item(step.text if step else nothing_next(self.difference), "Next")
         if step:
-            yield Item(Span(step.action, "strong"), "Do")
+            yield Item(Span(step.action, "strong" if self.is_html else ""), "Do")
 
-    def _next(self) -> Iterator[Block]:
+    def _closing(self) -> Iterator[Block]:
         if share := unprofiled_text(self.difference):
             yield Text(f"{share}.")
-        step = self.difference.next
-        text = step.text if step else nothing_next(self.difference)
-        yield Text((Span("Next: ", "strong"), text))
-        if step:
-            yield Text((Span("→ ", "strong"), step.action), indent=2)
+        step, *action = self._next()
+        yield Text((Span("Next: ", "strong"), step.words))
+        yield from (Text((Span("→ ", "strong"), each.words), indent=2) for each in action)
 
     # --- all kernels
 
@@ -265,7 +265,7 @@ class _Writer:
             last.append(["", "", Cell(Span(NOT_PROFILED, "plain")), *blank, *times])
         more = len(difference.pairs) - len(rows) if shown is None else 0
         caption = f"and {more:,} more kernels, which take less time" if more > 0 else ""
-        yield Heading("Kernels", self.level + 1, only=("html",))
+        yield Heading("Kernels", self.parts, only=("html",))
         name = "Kernels before and after"
         yield Table(columns, rows, caption, name, last=last, kind="kernels")
         changed = len(pairs_in_full(difference.pairs, len(difference.pairs)))
@@ -298,10 +298,10 @@ class _Writer:
 
     def _pair(self, pair: PairDifference) -> Iterator[Block]:
         """If there is only one kernel, its times are already in the heading."""
-        anchor, level = self._anchor(pair), self.level + 2
+        anchor, level = self._anchor(pair), self.parts + 1
         summary = limits(pair) if is_alone(self.difference) else pair.verdict.headline
         words = (Span(pair.kernel, "name"), f": {summary}" if summary else "")
-        yield Heading(words, self.level + 1, "")
+        yield Heading(words, self.parts, "")
         if how := how_paired(pair):
             yield Text(how, "muted", indent=2)
         columns = [

@@ -143,7 +143,7 @@ def launch_blocks(shown: Shown) -> Iterator[Block]:
     if detail == "brief" and shown.is_html:
         yield from members_blocks(each, shown.program)
         return
-    yield from last_findings(each, detail)
+    yield from last_findings(shown)
     if detail == "full":
         yield from rest_blocks(each)
 
@@ -167,7 +167,7 @@ def launch_section(
             [
                 Heading("Findings", 3),
                 *(findings or [Text(_nothing_found(each))]),
-                *last_findings(each),
+                *last_findings(shown),
                 *_smaller(each),
             ],
             "findings",
@@ -436,13 +436,12 @@ def _finding(shown: Shown, number: int, finding: Finding) -> Iterator[Block]:
         yield EvidenceFigure(finding.evidence, each.evidence, f"{anchor}-evidence")
 
 
-def last_findings(each: LaunchExplanation, detail: Detail = "full") -> Iterator[Block]:
+def last_findings(shown: Shown) -> Iterator[Block]:
     """Those that are only named, and the gain of all."""
+    each, detail = shown.each, shown.detail
     in_full = FINDINGS[detail]
     ranked = list(enumerate(each.findings, 1))[in_full : in_full + _NAMED]
-    if named := [
-        Item(joined(name_words(number, finding, each), ": ")) for number, finding in ranked
-    ]:
+    if named := [Item(name_words(shown, number, finding)) for number, finding in ranked]:
         yield Items(named, mark="")
     if every := all_fixed_text(each):
         yield Text(every, indent=INDENT)
@@ -461,27 +460,28 @@ def gain_words(finding: Finding, each: LaunchExplanation) -> Words:
     return joined((Span(forecast_of(each, finding), "strong number"), *badges), " ")
 
 
-def name_words(number: int, finding: Finding, each: LaunchExplanation) -> tuple[Words, Words]:
-    """Its title, and its gain with the certainty of the cause."""
+def name_words(shown: Shown, number: int, finding: Finding) -> tuple[Words, Words]:
+    """Its title with the gain, and the certainty of the cause."""
+    each = shown.each
     objection = Span(" (the model objects)" if is_disputed(finding, each) else "", "warn")
-    title = (f"{number}. ", Span(finding.title, _CERTAINTY[finding.cause_certainty]))
-    cause = Span(f", cause {certainty_of(each, finding)}", "muted")
-    return title, (forecast_of(each, finding), objection, cause)
+    title = Span(finding.title, _CERTAINTY[finding.cause_certainty])
+    # In a terminal it stands apart, so that `keet verify` does not read it as a part of a sentence.
+    between = "  " if shown.reader.format == "terminal" else ", "
+    cause = Span(f"{between}cause: {certainty_of(each, finding)}", "muted")
+    return (f"{number}. ", title, ": ", forecast_of(each, finding), objection), cause
 
 
 def title_blocks(shown: Shown, number: int, finding: Finding) -> Iterator[Block]:
     """What does not fit beside the title is below it."""
-    each, reader = shown.each, shown.reader
     if shown.is_html:
         yield Heading((Span(str(number), "rank"), " ", finding.title), 4, "")
-        yield Text(gain_words(finding, each), "gain")
+        yield Text(gain_words(finding, shown.each), "gain")
         return
-    title, gain = name_words(number, finding, each)
-    words = (title, ": ", gain)
-    if len(plain(words)) <= reader.width or reader.format != "terminal":
-        yield Heading(words, 3, "")
+    name, cause = name_words(shown, number, finding)
+    if len(plain((name, cause))) <= shown.reader.width or shown.reader.format != "terminal":
+        yield Heading((name, cause), 3, "")
     else:
-        yield from (Heading(title, 3, ""), Text(gain, indent=INDENT))
+        yield from (Heading(name, 3, ""), Text(cause, indent=INDENT - 2))
 
 
 def advice(finding: Finding) -> Text:

@@ -230,7 +230,7 @@ def model_blocks(shown: Shown) -> Iterator[Block]:
     yield from (*statement.edits(), *account_blocks(shown))
     for number, finding in enumerate(each.findings[1:], 2):
         yield from (*finding_blocks(shown, number, finding), *statement.why(finding.id))
-    yield from last_findings(each)
+    yield from last_findings(shown)
     yield from statement.causes("The model also names", causes_beyond(each), is_cause=True)
     yield from statement.causes("The model objects to", objections_beyond(each), is_cause=False)
     yield from (*statement.rest(), *rest_blocks(each))
@@ -493,10 +493,9 @@ class _Screen:
 
     def _other(self, number: int) -> Words:
         """On one line; without the certainty of the cause if it does not fit."""
-        title, gain = name_words(number, self._each.findings[number - 1], self._each)
-        words = (title, ": ", gain)
-        fits = len(plain(words)) <= self._shown.reader.width
-        return words if fits else (title, ": ", gain[:-1])
+        name, cause = name_words(self._shown, number, self._each.findings[number - 1])
+        fits = len(plain((name, cause))) <= self._shown.reader.width
+        return (name, cause) if fits else name
 
     def _other_edit(self, number: int, edit: EditDocument) -> Words:
         """On one line; without its text if that does not fit and the title says where it is."""

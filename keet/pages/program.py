@@ -55,6 +55,8 @@ many are not read but searched; and launches of one shape."""
 _LONGEST_TIP = 500
 """Characters of a demangled name, which can have 30,000."""
 _GAIN_NOTE = "Gain: times faster, if the first finding of the kernel were fixed (an estimate)."
+_FOR_TIMES = 64
+"""Columns of a terminal from which on the table has times and launches."""
 _LEAST_NAME = 16
 """Names are not cut below this number of characters."""
 _NAME_BEFORE_FOLDING, _LEAST_FINDING = 30, 20
@@ -118,8 +120,12 @@ def _program_table(program: ProgramExplanation, reader: Reader, links: Mapping[i
     numbers = [(*figures(row), gain_text(row)) for row in rows]
     room = 1000
     if reader.format == "terminal":  # a row takes one line if possible: names are cut first
-        headings = ("Share", "Launches", "Time", "Gain")
-        taken = sum(3 + max(map(len, column)) for column in zip(headings, *numbers))
+        widths = [
+            max(map(len, each)) for each in zip(("Share", "Launches", "Time", "Gain"), *numbers)
+        ]
+        if reader.width < _FOR_TIMES:
+            widths = [widths[0], widths[3]]
+        taken = sum(widths) + 3 * len(widths)
         names = min(max(len(kernel_text(row)) for row in rows), _NAME_BEFORE_FOLDING)
         left = reader.width - taken - 3
         finding = max(_LEAST_FINDING, min(max(map(len, answers)), left - names))
@@ -129,8 +135,8 @@ def _program_table(program: ProgramExplanation, reader: Reader, links: Mapping[i
         Column("Share", is_number=True),
         Column("Gain", is_number=True),
         Column("First finding"),
-        Column("Time", is_number=True),
-        Column("Launches", is_number=True),
+        Column("Time", is_number=True, wide=_FOR_TIMES),
+        Column("Launches", is_number=True, wide=_FOR_TIMES),
     ]
     cells: list[list[Words | Cell]] = []
     for row, answer, (share, launches, time, gain) in zip(rows, answers, numbers):

@@ -22,6 +22,7 @@ from keet.pages.model import _Statement, model_section
 from keet.pages.model_words import OWN_WORDS, edit_status
 from tests.explain_pages import explain_html, explain_terminal
 from tests.page_parts import PageParts
+from tests.unit.formats.test_html_figures import text_of, tree
 from tests.unit.pages.test_model import (
     AUTHOR,
     column_physics,
@@ -30,7 +31,6 @@ from tests.unit.pages.test_model import (
     physics,
     with_model,
 )
-from tests.unit.render.test_html_figures import text_of, tree
 
 
 def section_of(each: LaunchExplanation, listed_by: int = 0) -> list[Block]:
