@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import TextIO, cast
+from typing import TextIO, TypeVar, cast
 
 LONGEST = 32_768
 """Characters of any single text from a report. The longest seen in a real report has 10,549."""
@@ -100,6 +100,19 @@ def _as_one_line(text: str) -> str:
     if text.isprintable():
         return text
     return _UNSAFE_IN_LINE.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+_Value = TypeVar("_Value")
+
+
+def bounded(value: _Value) -> _Value:
+    """The value with every text limited in length, in tuples too, as `.ncu-rep` texts are."""
+    if isinstance(value, str):
+        return bounded_line(value)  # type: ignore[return-value]
+    if isinstance(value, tuple):
+        parts = [bounded(part) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    return value
 
 
 def code_lines(text: str) -> list[str]:

@@ -7,17 +7,16 @@ So the samples of its waits are part of the samples of the row.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from keet.analysis.source_lines import Grouping, Hotspots, RowWait, Spot
+from keet.analysis.source_lines import Grouping, Hotspots, RowWait, Spot, source_line, source_lines
 from keet.catalog import stalls
 from keet.documents.document import live
 from keet.documents.hotspots import HotspotsLaunch, PointerDocument, PurposeShare
 from keet.documents.shared_types import Skipped
 from keet.profile import Absent, Launch, Location
-from keet.safe_text import bounded_lines
 
 if TYPE_CHECKING:
     from keet.analysis.sass import MachineCode
@@ -236,36 +235,3 @@ def executed_share(code: MachineCode, positions: Sequence[int]) -> float:
     """Share of the launch's executed warp instructions."""
     total = sum(code.program.counts) or 1
     return sum(code.program.counts[each] for each in positions) / total
-
-
-def source_lines(launch: Launch) -> Mapping[str, Sequence[str]]:
-    """The lines of each source file whose text is available."""
-    return _SourceLines({path: text for path, text in launch.source_files.items() if text})
-
-
-class _SourceLines(Mapping[str, Sequence[str]]):
-    """Splits a file on first access: most commands need lines of few files."""
-
-    def __init__(self, texts: Mapping[str, str]) -> None:
-        self._texts = texts
-
-    def __getitem__(self, path: str) -> Sequence[str]:
-        return bounded_lines(self._texts[path])
-
-    def __contains__(self, path: object) -> bool:
-        return path in self._texts
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._texts)
-
-    def __len__(self) -> int:
-        return len(self._texts)
-
-
-def source_line(spot: Spot, lines: Mapping[str, Sequence[str]]) -> str | None:
-    """The text of a spot's line; `None` if the file is not available or too short."""
-    where = spot.location
-    if where is None:
-        return None
-    text = lines.get(where.file, ())
-    return text[where.line - 1] if 1 <= where.line <= len(text) else None

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -38,6 +38,7 @@ from keet.documents.hotspots import (
 from keet.documents.shared_types import Skipped
 from keet.evidence import Evidence, Sentence, slug_of
 from keet.profile import SAMPLES_BY_REASON, Absent, Launch, Location, Workload
+from keet.safe_text import bounded_lines
 from keet.units import Number, Quantity
 
 FEWEST_SAMPLES = Parameter(1000, "with fewer samples, the buffer cannot be full", "judgement")
@@ -427,3 +428,39 @@ def _of_row(sums: list[int] | None, index: int) -> int | None:
 def _most_common(counts: Iterable[tuple[str, int]]) -> tuple[StallDocument, ...]:
     ranked = sorted(counts, key=lambda pair: -pair[1])
     return tuple(StallDocument(reason=reason, samples=samples) for reason, samples in ranked)
+
+
+# --- texts of source lines
+
+
+def source_lines(launch: Launch) -> Mapping[str, Sequence[str]]:
+    """The lines of each source file whose text is available."""
+    return _SourceLines({path: text for path, text in launch.source_files.items() if text})
+
+
+class _SourceLines(Mapping[str, Sequence[str]]):
+    """Splits a file on first access: most commands need lines of few files."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+
+    def __getitem__(self, path: str) -> Sequence[str]:
+        return bounded_lines(self._texts[path])
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._texts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+
+def source_line(spot: Spot, lines: Mapping[str, Sequence[str]]) -> str | None:
+    """The text of a spot's line; `None` if the file is not available or too short."""
+    where = spot.location
+    if where is None:
+        return None
+    text = lines.get(where.file, ())
+    return text[where.line - 1] if 1 <= where.line <= len(text) else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from keet.profile import (
     Absent,
@@ -17,19 +16,6 @@ from keet.profile import (
     SourceMarker,
 )
 from keet.profile.rules import leading_rule
-from keet.safe_text import bounded_line
-
-_Value = TypeVar("_Value")
-
-
-def bounded(value: _Value) -> _Value:
-    """The value with every text limited in length, in tuples too, as `.ncu-rep` texts are."""
-    if isinstance(value, str):
-        return bounded_line(value)  # type: ignore[return-value]
-    if isinstance(value, tuple):
-        parts = [bounded(part) for part in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    return value
 
 
 @dataclass(frozen=True)

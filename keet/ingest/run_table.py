@@ -24,7 +24,6 @@ from keet.errors import (
 )
 from keet.evidence import Sentence
 from keet.files import STDIN, replacing_text
-from keet.ingest.in_memory_launch import bounded
 from keet.ingest.input.files import MAX_EXPORT, MAX_TEXT, open_input, printable_path
 from keet.ingest.ncu_rep.completeness import table_notes
 from keet.ingest.typed_json import parse_object, typed, version_of
@@ -32,7 +31,7 @@ from keet.masking import masked_words
 from keet.profile import Profile
 from keet.profile.launch import Dim3
 from keet.profile.run_table import USE_ANYWAY, KernelRun, RunLaunch, RunTable
-from keet.safe_text import bounded_line
+from keet.safe_text import bounded, bounded_line
 
 VERSION = 1
 MARK = "keet_run"

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from keet.errors import DamagedReport, UnsupportedVersion
 from keet.files import replacing, replacing_text
-from keet.ingest.in_memory_launch import InMemoryLaunch, bounded
+from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.ingest.input.files import printable_path
 from keet.ingest.typed_json import parse_object, typed, version_of
 from keet.profile import (
@@ -40,7 +40,7 @@ from keet.profile import (
     Workload,
 )
 from keet.profile.launch_sequences import iterate_launches
-from keet.safe_text import bounded_line
+from keet.safe_text import bounded, bounded_line
 
 # --- the layout of packed snapshots: names, values and addresses each in one list. A plain snapshot
 # has a line per metric and repeats the instruction addresses for every per-instruction metric. With

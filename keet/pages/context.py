@@ -7,9 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from keet.analysis.examined import source_lines
 from keet.analysis.kernel.resident_warps import occupancy_limit
-from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
+from keet.analysis.source_lines import Hotspots, Spot, find_hotspots, source_lines
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
 from keet.errors import one_line

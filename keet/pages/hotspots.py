@@ -14,9 +14,9 @@ from keet.analysis.code_names import (
     sass_text,
     with_more,
 )
-from keet.analysis.examined import Examined, first_wait, source_lines
+from keet.analysis.examined import Examined, first_wait
 from keet.analysis.kernel.executed_code import PURPOSES
-from keet.analysis.source_lines import Hotspots, RowWait, Spot
+from keet.analysis.source_lines import Hotspots, RowWait, Spot, source_lines
 from keet.catalog import stalls
 from keet.documents.hotspots import HotspotsLaunch, PointerDocument, PurposeShare, SpotDocument
 from keet.documents.shared_types import Skipped

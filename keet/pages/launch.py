@@ -9,7 +9,7 @@ from typing import Literal
 
 from keet.analysis.account import TimePart
 from keet.analysis.hardware.ceilings import Ceiling
-from keet.analysis.source_lines import find_hotspots
+from keet.analysis.source_lines import find_hotspots, source_lines
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 from keet.documents.explain import Note
@@ -57,7 +57,7 @@ from keet.pages.figures import (
     EvidenceFigure,
 )
 from keet.pages.program import finding_text, members_blocks, replay_blocks, stands_for_text
-from keet.pages.source_text import around, indentation, language, runs, source_lines
+from keet.pages.source_text import around, indentation, language, runs
 from keet.profile import Absent, Workload
 from keet.safe_text import flat, line_at, one_line, shortened
 

@@ -6,10 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from keet.analysis.examined import source_line, source_lines
 from keet.safe_text import one_line
-
-__all__ = ["around", "indentation", "language", "runs", "source_line", "source_lines"]
 
 _BACKTICKS = re.compile(r"`+")
 _LANGUAGES = {"py": "python", "cu": "cuda", "cuh": "cuda"}

@@ -157,7 +157,7 @@ def _time(each: LaunchExplanation) -> Iterator[TimeRow]:
 
 
 def _code(each: LaunchExplanation) -> Iterator[CodeLine]:
-    from keet.analysis.examined import source_lines
+    from keet.analysis.source_lines import source_lines
 
     lines = source_lines(each.launch)
     places = ((place.file, place.line) for found in each.findings for place in found.places)

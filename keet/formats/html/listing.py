@@ -8,8 +8,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 from keet.analysis.code_names import line_text
-from keet.analysis.examined import first_wait, source_line
-from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
+from keet.analysis.examined import first_wait
+from keet.analysis.source_lines import Hotspots, Spot, find_hotspots, source_line
 from keet.evidence import Sentence, counted
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formats.html.markup import Content, Html, element, fragment, joined

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.account import KINDS
 from keet.analysis.code_names import function_start, line_text, sass_text
-from keet.analysis.examined import NO_CODE, RowCode, code_by_row, first_wait, row_key, source_lines
+from keet.analysis.examined import NO_CODE, RowCode, code_by_row, first_wait, row_key
 from keet.analysis.hardware.rates import SECTOR
-from keet.analysis.source_lines import Hotspots, InstructionTable, RowWait, Spot
+from keet.analysis.source_lines import Hotspots, InstructionTable, RowWait, Spot, source_lines
 from keet.catalog import stalls
 from keet.diagnosis.finding import Finding
 from keet.explanation.explanation_types import LaunchExplanation

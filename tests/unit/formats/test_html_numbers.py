@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from keet.analysis.roofline.launch_roofline import find_roofline
+from keet.analysis.source_lines import source_lines
 from keet.documents.explain import ExplainDocument, ProgramDocument
 from keet.explanation.analyst import explain
 from keet.explanation.explain_document import explain_document
@@ -25,7 +26,6 @@ from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
 from keet.pages.capture import capture_part, message_text
 from keet.pages.figures import RooflineFigure
-from keet.pages.source_text import source_lines
 from keet.profile import KernelRun, Launch, RunTable
 from keet.profile.rules import SpeedupScope
 from keet.profile.run_table import ProfiledLaunch

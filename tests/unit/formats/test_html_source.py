@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from keet.analysis.source_lines import Hotspots, find_hotspots
+from keet.analysis.source_lines import Hotspots, find_hotspots, source_lines
 from keet.catalog import stalls
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import LaunchExplanation
@@ -20,7 +20,6 @@ from keet.formats.html.markup import STEPS, Content, fragment, heat_step
 from keet.formats.html.source_rows import LABELS, compact, group_of, parts, stall_bar
 from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
-from keet.pages.source_text import source_lines
 from keet.profile import Absent
 from keet.safe_text import code_lines
 
