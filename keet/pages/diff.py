@@ -162,7 +162,7 @@ class _Writer:
             reports = [*_reports(difference, self.in_full, self.parts)]
             yield Part(reports, anchor=self.anchors.top("sides"))
         else:
-            yield from (Gap(), *self._next())
+            yield from (Gap(), *self._closing())
         rows = [each for pair in self.in_full for each in pair.attribution]
         estimates = ""
         if any(each.percent and each.kind == "cause" for each in rows):
@@ -189,7 +189,7 @@ class _Writer:
             yield from _gate(gate)
         yield from self._caveats()
         if self.is_html:
-            yield Items([*self._why(), *self._step(), *self._sound()])
+            yield Items([*self._why(), *self._next(), *self._sound()])
 
     def _caveats(self) -> Iterator[Block]:
         """The most serious ones first; if there are many, the others are folded."""
@@ -216,6 +216,8 @@ class _Writer:
                 yield Item((whose, both), "Limited by")
 
     def _sound(self) -> Iterator[Item]:
+        if share := unprofiled_text(self.difference):
+            yield Item(share, "Not profiled")
         if not self.difference.all_caveats:
             yield Item("yes: keet found nothing that weakens the comparison", "Comparable")
         if left := not_compared_text(self.difference):
@@ -223,22 +225,18 @@ class _Writer:
         if noise := noise_text(self.difference):
             yield Item(noise, "Noise")
 
-    def _step(self) -> Iterator[Item]:
-        """What to do next."""
-        step, share = self.difference.next, unprofiled_text(self.difference)
-        text = step.text if step else nothing_next(self.difference)
-        yield Item((f"{share}. " if share else "", text), "Next")
+    def _next(self) -> Iterator[Item]:
+        step = self.difference.next
+        yield Item(step.text if step else nothing_next(self.difference), "Next")
         if step:
-            yield Item(Span(step.action, "strong"), "Do")
+            yield Item(Span(step.action, "strong" if self.is_html else ""), "Do")
 
-    def _next(self) -> Iterator[Block]:
+    def _closing(self) -> Iterator[Block]:
         if share := unprofiled_text(self.difference):
             yield Text(f"{share}.")
-        step = self.difference.next
-        text = step.text if step else nothing_next(self.difference)
-        yield Text((Span("Next: ", "strong"), text))
-        if step:
-            yield Text((Span("→ ", "strong"), step.action), indent=2)
+        step, *action = self._next()
+        yield Text((Span("Next: ", "strong"), step.words))
+        yield from (Text((Span("→ ", "strong"), each.words), indent=2) for each in action)
 
     # --- all kernels
 
