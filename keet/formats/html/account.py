@@ -15,7 +15,7 @@ from keet.analysis.hardware.ceilings import NEAR_PEAK, Ceiling
 from keet.evidence import Evidence
 from keet.explanation.account_rows import AccountRow, account_rows, time_text
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formats.html.markup import NOTHING, Html, element, fragment
+from keet.formats.html.markup import NOTHING, Html, element, fragment, scrolling
 from keet.formats.svg.markup import text_width
 from keet.formatting import capitalized, percent_text
 from keet.pages.device import workload_noun
@@ -175,20 +175,19 @@ def draw_account(block: AccountFigure) -> Html:
         return NOTHING
     rows = account_rows(each.view, each.account, _MOST_ROWS)
     noun = workload_noun(each.launch)
-    parts = [_table(each, rows, noun)] if rows else []
-    units = list(_units(each))
-    beside = element("div", parts, units, class_="account-columns")
+    name = f"Time of the {noun} by what it is spent on; the table below has the same numbers"
+    units = None
+    if busiest := busiest_units(each):
+        title = element("p", "Units, share of peak", class_="units-title")
+        units = element("div", title, element("div", map(_unit, busiest), class_="units"))
+    table = _table(each, rows, noun) if rows else None
+    beside = element("div", table, units, class_="account-columns")
     return element(
         "div",
-        _bar(rows, noun) if rows else None,
+        account_bar(segments_of(rows), name=name) if rows else None,
         element("div", beside, class_="account-scale"),
         class_="account",
     )
-
-
-def _bar(rows: Sequence[AccountRow], noun: str) -> Html:
-    name = f"Time of the {noun} by what it is spent on; the table below has the same numbers"
-    return account_bar(segments_of(rows), name=name)
 
 
 def segments_of(rows: Sequence[AccountRow]) -> list[Segment]:
@@ -256,12 +255,11 @@ def _rest_of(outer: AccountRow, within: Sequence[AccountRow]) -> Iterator[_Table
 
 
 def _table(each: LaunchExplanation, rows: Sequence[AccountRow], noun: str) -> Html:
-    heads = (("Part", None), ("Share", "number"), ("Time", "number"))
     duration = each.launch.get("duration")
     whole = (f"Whole {noun}", "100%", str(duration) if duration else "")
     table = element(
         "table",
-        element("thead", element("tr", [_head(*head) for head in heads])),
+        element("thead", element("tr", _heads())),
         element("tbody", [_row(row) for row in _table_rows(rows)]),
         element("tfoot", _cells(element("th", whole[0], scope="row"), *whole[1:])),
         class_="account-table",
@@ -273,8 +271,9 @@ def _table(each: LaunchExplanation, rows: Sequence[AccountRow], noun: str) -> Ht
     return element("div", table, element("p", element("small", said, class_="muted")))
 
 
-def _head(name: str, kind: str | None) -> Html:
-    return element("th", name, scope="col", class_=kind)
+def _heads() -> Iterator[Html]:
+    yield element("th", "Part", scope="col")
+    yield from (element("th", name, scope="col", class_="number") for name in ("Share", "Time"))
 
 
 def _row(row: _TableRow) -> Html:
@@ -296,40 +295,32 @@ def draw_tree(block: AccountTree) -> Html | None:
     rows = [
         element(
             "tr",
-            element("th", swatch(kind_of(part.id)), part.label, scope="row", class_=_depth(depth)),
+            element(
+                "th",
+                swatch(kind_of(part.id)),
+                part.label,
+                scope="row",
+                class_=f"within within-{depth}" if depth else None,
+            ),
             element("td", f"{part.share:.1f}", class_="number"),
             element("td", time_text(part.us), class_="number"),
             element("td", element("code", evidence_text(part), class_="break")),
         )
         for part, depth in with_depth(each.account.parts)
     ]
-    heads = [_head("Part", None), _head("Share", "number"), _head("Time", "number")]
+    evidence = element("th", "Number, and what it is computed from", scope="col")
     table = element(
         "table",
-        element("thead", element("tr", heads, _head("Number, and what it is computed from", None))),
+        element("thead", element("tr", _heads(), evidence)),
         element("tbody", rows),
         class_="account-table",
     )
-    box = element(
-        "div", table, class_="scroll", tabindex="0", role="region",
-        aria_label="Every part of the time",
-    )  # fmt: skip
     summary = element("summary", "Every part, and how it is known")
+    box = scrolling("Every part of the time", table)
     return element("details", summary, box, class_="fold", data_print=True)
 
 
-def _depth(depth: int) -> str | None:
-    return f"within within-{depth}" if depth else None
-
-
 # --- the busiest units
-
-
-def _units(each: LaunchExplanation) -> Iterator[Html]:
-    if units := busiest_units(each):
-        title = element("p", "Units, share of peak", class_="units-title")
-        rows = [_unit(ceiling) for ceiling in units]
-        yield element("div", title, element("div", rows, class_="units"))
 
 
 def _unit(ceiling: Ceiling) -> Html:
