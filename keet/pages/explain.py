@@ -98,7 +98,7 @@ def explain_page(
         blocks += [Gap(), Gap()] if blocks else []
         blocks += _report(explanation, reader, asked)
     if asked.compared:
-        blocks += [Gap(), *_changes(asked.compared, reader, asked.changed_kernels, Anchors())]
+        blocks += _changes(asked.compared, reader, asked.changed_kernels, Anchors())
     return Page(blocks)
 
 
@@ -112,7 +112,7 @@ def _changes(compared: Difference, reader: Reader, top: int, anchors: Anchors) -
 
     if reader.format == "html":
         return [diff_part(compared, reader, top, anchors)]
-    return diff_page(compared, reader, top).blocks
+    return [Gap(), *diff_page(compared, reader, top).blocks]
 
 
 def explain_part(
