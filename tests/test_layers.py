@@ -17,7 +17,7 @@ from tests.rows import each_row
 
 ROOT = Path(__file__).parent.parent
 LAYERS = [
-    {"safe_text", "formatting", "masking"},
+    {"safe_text", "formatting", "masking", "lazy_dataclass"},
     {"errors", "files", "version", "progress"},
     {"units", "optional_packages"},
     {"catalog"},
