@@ -308,7 +308,7 @@ WRONG = "DRAM runs at 97.3 %."
 
 def outside_marks(page: str) -> str:
     """A page without sentences that are marked, and the list of them in JSON, which quotes it."""
-    flat = " ".join(page.split()).replace("\\", "").replace(f"“{WRONG}”", "")
+    flat = " ".join(page.split()).replace("\\", "").replace("**", "").replace(f"“{WRONG}”", "")
     return flat.replace(f"[unchecked] {WRONG}", "")
 
 

@@ -153,8 +153,8 @@ def terminal_text(page: Sequence[Block], width: int) -> str:
 
 
 def line_count(page: Iterable[Block], width: int) -> int:
-    """How many lines blocks take: exact for texts, near for tables whose cells are wrapped. Laying
-    them out to count them would take as long as printing them."""
+    """How many lines blocks take. Only tables are laid out for it: for texts, that would take as
+    long as printing them."""
     shown = (block for block in page if not block.only or "terminal" in block.only)
     return sum(_lines_of(block, width - block.indent) for block in shown)
 
@@ -170,9 +170,7 @@ def _lines_of(block: Block, width: int) -> int:  # noqa: PLR0911 - one per kind 
             room = width - (block.label_width or labels) - (_NAME_WIDTH if block.name else 0) - 3
             return sum(_wrapped_lines(i.words, room - 2 * i.depth) for i in block.items)
         case blocks.Table():
-            cells = [[c if isinstance(c, Cell) else Cell(c) for c in row] for row in block.rows]
-            rows = sum(1 + any(cell.below for cell in row) for row in cells)
-            return rows + 2 * block.has_heading + bool(block.caption)
+            return sum(1 for _ in plain_lines([block], width))  # how cells wrap is hard to tell
         case blocks.Bars():
             return len(block.bars)
         case blocks.Code():
