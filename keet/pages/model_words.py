@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from keet.evidence import UNCHECKED, Evidence, Prose, Reference, Sentence, constant
-from keet.explanation.explanation_types import Explanation, LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.findings import findings
 from keet.formatting import capitalized
 from keet.pages.blocks import Span, Words, joined
@@ -289,10 +289,6 @@ def without_guesses(model: ModelExplanation, *, everything: bool) -> ModelExplan
 
 
 # --- the closing lines
-
-
-def model_explanations(explanation: Explanation) -> list[ModelExplanation]:
-    return [each.model_explanation for each in explanation.launches if each.model_explanation]
 
 
 def unchecked_text(count: int) -> Sentence:
