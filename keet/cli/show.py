@@ -48,7 +48,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--all",
         action="store_true",
-        help=f"list every launch (default: the {MAX_ROWS} longest, in the order of --sort; "
+        help=f"list up to 400 launches (default: the {MAX_ROWS} longest, in the order of --sort; "
         "json: all)",
     )
     parser.add_argument(
