@@ -74,6 +74,7 @@ CONCLUSION = {
     "edits": [EDIT],
 }
 NOTHING_MORE: dict[str, list[object]] = {"corrections": []}
+CALL = {"content": "", "tool_calls": [{"name": "why_waiting", "arguments": {}}]}
 
 Script = Callable[..., str]
 
@@ -118,7 +119,9 @@ def analysts(keet: Keet, *arguments: object) -> str:
 
 
 def findings_of(text: str) -> list[str]:
-    return re.findall(r"^\d\. .*faster.*$", text, re.MULTILINE)
+    found = re.findall(r"^\d\. .*faster.*$", text, re.MULTILINE)
+    assert found, text
+    return found
 
 
 def document_of(result: Result) -> Any:
@@ -272,9 +275,13 @@ def test_the_last_request_has_no_calls_in_it(keet: Keet, script: Script, tmp_pat
 
 
 def test_every_progress_line_and_the_price(keet: Keet, script: Script) -> None:
-    result = keet("explain", TILES, "--model", script(READING, CONCLUSION), "--price", "2/10")
+    options = ("--price", "2/10", "--format", "json")
+    result = keet("explain", TILES, "--model", script(READING, CONCLUSION), *options)
     assert "reading the source (0 tokens so far)" in result.err
-    assert re.search(r"2 calls, .* tokens in, .* out .*\$0\.0", " ".join(result.out.split()))
+    usage = document_of(result)["usage"]
+    assert usage["calls"] == 2
+    paid = 2 * usage["input_tokens"] + 10 * usage["output_tokens"]
+    assert usage["cost"] == pytest.approx(paid / 1e6, rel=0.01)
 
 
 def test_a_report_without_source_needs_no_first_step(keet: Keet, script: Script) -> None:
@@ -418,17 +425,6 @@ def test_a_fault_at_the_first_call(fault: str, keet: Keet, script: Script, tmp_p
     assert read_transcript(kept)[-1]["event"] == "end"
 
 
-@pytest.mark.parametrize("command", [("explain", TILES), ("ask", TILES, "Why?")])
-def test_after_a_bug_in_the_agent_the_analysis_is_printed(
-    command: tuple[object, ...], keet: Keet, script: Script, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("keet.agent.session.ModelSession.converse", lambda *_: 1 / 0)
-    result = keet(*command, "--model", script(READING))
-    assert result.code == 3
-    assert "a bug in keet (ZeroDivisionError" in result.err
-    assert findings_of(result.out) == findings_of(analysts(keet, TILES))
-
-
 @pytest.mark.slow
 def test_no_key(keet: Keet) -> None:
     result = keet("explain", TILES, "--model", "openai:gpt-5")
@@ -438,26 +434,28 @@ def test_no_key(keet: Keet) -> None:
 
 
 @pytest.mark.parametrize("command", [("explain", TILES), ("ask", TILES, "Why?")])
-def test_if_the_model_can_not_be_opened_the_analysis_is_printed(
-    command: tuple[object, ...], keet: Keet, monkeypatch: pytest.MonkeyPatch
+def test_after_a_bug_or_ctrl_c_the_analysis_is_printed(
+    command: tuple[object, ...], keet: Keet, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C while the server is asked for its model, or a bug."""
+    """In the agent, or while the server is asked for its model."""
     transcripts = Path(os.environ["KEET_CACHE"]) / "transcripts"
-    for error, said in (
-        (KeyboardInterrupt(), "keet: interrupted; explained without a model"),
-        (RuntimeError("can't start new thread"), "a bug in keet (RuntimeError"),
+    opening, talking = "keet.agent.open_model.open_chat", "keet.agent.session.ModelSession.converse"
+    for where, model, error, said in (
+        (talking, script(READING), ZeroDivisionError(), "a bug in keet (ZeroDivisionError"),
+        (opening, "openai:x", KeyboardInterrupt(), "keet: interrupted; explained without a model"),
+        (opening, "openai:x", RuntimeError("no thread"), "a bug in keet (RuntimeError"),
     ):
 
-        def opened(*_: object, error: BaseException = error) -> None:
+        def raises(*_: object, error: BaseException = error) -> None:
             raise error
 
-        monkeypatch.setattr("keet.agent.open_model.open_chat", opened)
+        monkeypatch.setattr(where, raises)
         before = set(transcripts.glob("*"))
-        result = keet(*command, "--model", "openai:x")
+        result = keet(*command, "--model", model)
         assert result.code == 3
         assert said in result.err
         assert findings_of(result.out) == findings_of(analysts(keet, TILES))
-        assert set(transcripts.glob("*")) == before
+        assert where == talking or set(transcripts.glob("*")) == before
 
 
 def test_if_the_client_can_not_be_started_the_analysis_is_printed(
@@ -549,25 +547,24 @@ def test_a_model_without_tools_answers_from_the_evidence(keet: Keet, script: Scr
     assert "does not support tools" in result.err
 
 
-def test_an_endless_loop_of_tool_calls_is_ended(keet: Keet, script: Script) -> None:
-    call = {"content": "", "tool_calls": [{"name": "why_waiting", "arguments": {}}]}
-    model = script(READING, *[call] * 10)
-    result = keet("explain", TILES, "--model", model, "--token-budget", 40_000)
-    assert findings_of(result.out) == findings_of(analysts(keet, TILES))
-    assert "twice sent an answer" in result.err
-
-
-def test_the_token_budget_stops_the_run_cleanly(keet: Keet, script: Script) -> None:
-    model = script(READING, CONCLUSION)
-    result = keet("explain", TILES, "--model", model, "--token-budget", 2500)
-    assert "--token-budget" in result.err
+@pytest.mark.parametrize(
+    ("said", "budget", "told"),
+    [
+        ((READING, *[CALL] * 10), 40_000, "twice sent an answer"),
+        ((READING, CONCLUSION), 2500, "--token-budget"),
+    ],
+)
+def test_endless_calls_and_a_spent_budget_leave_the_analysis(
+    said: tuple[object, ...], budget: int, told: str, keet: Keet, script: Script
+) -> None:
+    result = keet("explain", TILES, "--model", script(*said), "--token-budget", budget)
+    assert told in result.err
     assert findings_of(result.out) == findings_of(analysts(keet, TILES))
 
 
 def test_no_more_calls_than_allowed(keet: Keet, script: Script, tmp_path: Path) -> None:
-    call = {"content": "", "tool_calls": [{"name": "why_waiting", "arguments": {}}]}
     kept = tmp_path / "kept.jsonl"
-    model = script("no", READING, call, call, "no", CONCLUSION, NOTHING_MORE, *[call] * 9)
+    model = script("no", READING, CALL, CALL, "no", CONCLUSION, NOTHING_MORE, *[CALL] * 9)
     keet("explain", TILES, "--model", model, "--transcript", kept, "--token-budget", 90000)
     assert sum(event["event"] == "request" for event in read_transcript(kept)) <= 6
 
@@ -708,8 +705,7 @@ def test_keys_appear_nowhere(
 
 def test_a_transcript_replays_without_a_model(keet: Keet, script: Script, tmp_path: Path) -> None:
     kept = tmp_path / "kept.jsonl"
-    calls = {"content": "", "tool_calls": [{"name": "why_waiting", "arguments": {}}]}
-    model = script(READING, calls, CONCLUSION)
+    model = script(READING, CALL, CONCLUSION)
     options = ("--format", "json", "--token-budget", 40_000)
     first = keet("explain", TILES, "--model", model, "--transcript", kept, *options)
     again = keet("explain", TILES, "--replay", kept, *options)
@@ -812,12 +808,20 @@ def test_a_question_needs_a_model(keet: Keet) -> None:
     assert "keet explain" in result.err
 
 
-@pytest.mark.parametrize("fault", ["timeout", "interrupt"])
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"fault": "timeout"}, "explained without a model"),
+        ({"fault": "interrupt"}, "explained without a model"),
+        ({"answer": "  "}, "the model's answer is empty"),
+    ],
+)
 def test_without_an_answer_the_analysts_explanation_is_printed(
-    fault: str, keet: Keet, script: Script
+    said: dict[str, str], told: str, keet: Keet, script: Script
 ) -> None:
-    result = keet("ask", TILES, "What limits it?", "--model", script({"fault": fault}))
+    result = keet("ask", TILES, "What limits it?", "--model", script(said))
     assert result.code == 3
+    assert told in result.err
     assert findings_of(result.out) == findings_of(analysts(keet, TILES))
 
 
@@ -836,13 +840,6 @@ def test_an_empty_question_is_an_error(question: str, keet: Keet) -> None:
 def test_a_question_may_be_long(keet: Keet, script: Script) -> None:
     said = {"answer": "The tile is read with conflicts."}
     assert keet("ask", TILES, "Why is it slow? " * 300, "--model", script(said)).code == 0
-
-
-def test_an_empty_answer_counts_as_no_answer(keet: Keet, script: Script) -> None:
-    result = keet("ask", TILES, "Why?", "--model", script({"answer": "  "}))
-    assert result.code == 3
-    assert "the model's answer is empty" in result.err
-    assert findings_of(result.out) == findings_of(analysts(keet, TILES))
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 from keet.documents.document import json_text
 from keet.documents.explain import AskDocument
 from keet.documents.model_explanation import Authorship
-from keet.evidence import Evidence, Prose, Reference, Sentence
+from keet.evidence import Evidence, Prose, Sentence
 from keet.evidence.free_numbers import Allowed
 from keet.explanation.analyst import explain
 from keet.explanation.explain_document import AnsweredQuestion, answered_question
@@ -26,6 +26,7 @@ from tests.explain_pages import all_blocks, cells_of, html_in, reader_of, texts_
 from tests.json_documents import check_text
 from tests.model_parts import usage
 from tests.rows import each_row
+from tests.unit.pages.test_model import BYTES, HOSTILE, computed
 
 SAMPLES = Path("kernels_samples")
 AUTHOR = Authorship(
@@ -165,18 +166,15 @@ def test_an_item_keeps_its_references() -> None:
 
 # --- hostile texts
 
-HOSTILE = [
-    "[bold red]all is well[/bold red] [/]",
-    "\x1b[2J\x1b[31mcleared\x07\x1b]8;;https://evil.example\x1b\\click",
-    "a\n```\n````\n# out of the fence\n```\n# a heading\n<b>",
-    "\u202ereversed and half a pair \ud800",
-    "x" * 3000,
-    "1. " + "y" * 500 + "\n   - ![p](https://evil.example/p.png)",
-    "# no heading\n<b>x</b> ![p](https://evil.example/p.png)",
-]
 
-
-@each_row("text", HOSTILE)
+@each_row(
+    "text",
+    [
+        *HOSTILE,
+        "a\n```\n````\n# out of the fence\n```\n# a heading\n<b>",
+        "1. " + "y" * 500 + "\n   - ![p](https://evil.example/p.png)",
+    ],
+)
 def test_hostile_answers(text: str) -> None:
     author = Authorship(text, AUTHOR.usage, text, text)
     prose = Prose((Sentence.of((text,), None, "\n\n"), Sentence.of((text,), text, "\n")))
@@ -193,15 +191,10 @@ def test_hostile_answers(text: str) -> None:
 
 
 def test_results_in_the_sentence_and_how_they_were_computed_below() -> None:
-    how = "DRAM bytes read 201.3 MB / (N 12,288 × 4 B)"
-    reference = Reference(f"4,096 ({how})", ("dram_bytes_read#0",), "x", "4,096")
-    sentences = (
-        Sentence.of(("It reads ", reference, " values."), ends="\n\n"),
-        Sentence.of(("Each of the ", reference, " is read once.")),
-    )
-    answer = answered(text=Prose(sentences))
+    first = Sentence.of(("It reads ", computed(), " values."), ends="\n\n")
+    answer = answered(text=Prose((first, Sentence.of(("Each of ", computed(), " is read once.")))))
     texts = texts_of(ask_blocks(answer))
-    at = texts.index("It reads 4,096 values.")
-    assert texts[at + 1 : at + 3] == [f"4,096 = {how}", "Each of the 4,096 is read once."]
-    assert [how, "4,096", "", "dram_bytes_read#0"] in cells_of(ask_blocks(answer, verbose=True))
-    assert f"It reads 4,096 ({how}) values." in document(answer)["answer"]
+    at = texts.index("It reads 128 values.")
+    assert texts[at + 1 : at + 3] == [f"128 = {BYTES}", "Each of 128 is read once."]
+    assert [BYTES, "128", "", "dram_bytes_read#0"] in cells_of(ask_blocks(answer, verbose=True))
+    assert document(answer)["answer"].startswith(f"It reads 128 ({BYTES}) values.")
