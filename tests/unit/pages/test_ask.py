@@ -196,5 +196,6 @@ def test_results_in_the_sentence_and_how_they_were_computed_below() -> None:
     texts = texts_of(ask_blocks(answer))
     at = texts.index("It reads 128 values.")
     assert texts[at + 1 : at + 3] == [f"128 = {BYTES}", "Each of 128 is read once."]
+    assert sum(BYTES in text for text in texts) == 1
     assert [BYTES, "128", "", "dram_bytes_read#0"] in cells_of(ask_blocks(answer, verbose=True))
     assert document(answer)["answer"].startswith(f"It reads 128 ({BYTES}) values.")
