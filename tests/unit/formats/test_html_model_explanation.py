@@ -12,11 +12,18 @@ import pytest
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.formats.html.blocks import html_blocks, html_page, reader
 from keet.pages.anchors import Anchors
-from keet.pages.blocks import Block, Code, Page, Part, Text
+from keet.pages.blocks import Block, Code, Foot, Notice, Page, Part, Text
 from keet.pages.launch import Shown
 from keet.pages.model import _Statement, model_section
-from keet.pages.model_words import edit_status, not_confirmed, standing
-from tests.explain_pages import all_blocks, explain_html, texts_of
+from keet.pages.model_words import (
+    OWN_WORDS,
+    edit_status,
+    not_confirmed,
+    standing,
+    unchecked_text,
+    usage_text,
+)
+from tests.explain_pages import all_blocks, explain_blocks, explain_html, texts_of
 from tests.unit.formats.test_html_figures import text_of, tree
 from tests.unit.pages.test_model import (
     AUTHOR,
@@ -25,6 +32,7 @@ from tests.unit.pages.test_model import (
     hostile_statement,
     leading,
     physics,
+    with_model,
 )
 
 
@@ -112,6 +120,17 @@ def test_edits_that_do_not_compile_are_not_green() -> None:
 def test_a_page_names_no_local_file() -> None:
     """It may be shared."""
     assert str(AUTHOR.transcript) not in explain_html(column_physics())
+
+
+def test_the_page_says_what_is_lacking_and_whose_words_it_has() -> None:
+    author = AUTHOR._replace(problem="no reply")
+    for statement, state in ((None, "missing"), (physics(), "incomplete")):
+        blocks = explain_blocks(with_model("column_physics", statement, author), form="html")
+        assert Notice(f"The model's part is {state}: no reply") in blocks
+        (foot, *_) = texts_of([block for block in blocks if isinstance(block, Foot)])
+        assert (OWN_WORDS in foot) == (statement is not None)
+        assert foot.endswith(usage_text(author))
+        assert (Notice(unchecked_text(1)) in blocks) == (statement is not None)
 
 
 def test_model_text_is_escaped() -> None:
