@@ -13,6 +13,7 @@ from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.formats.html.blocks import html_blocks, html_page, reader
 from keet.pages.anchors import Anchors
 from keet.pages.blocks import Block, Code, Foot, Notice, Page, Part, Text
+from keet.pages.explain import Asked, explain_page
 from keet.pages.launch import Shown
 from keet.pages.model import _Statement, model_section
 from keet.pages.model_words import (
@@ -60,8 +61,8 @@ def test_the_page_has_all_that_the_model_wrote() -> None:
     remarks += [not_confirmed(cause) for cause in objections]
     assert sum(map(bool, remarks)) == 2
     statuses = [edit_status(edit) for edit in statement.edits]
-    for text in (*remarks, *statuses, statement.analyst_headline):
-        assert text in shown
+    for told in (*remarks, *statuses, str(statement.analyst_headline)):
+        assert told in shown
 
 
 def test_a_launch_without_a_model() -> None:
@@ -111,7 +112,8 @@ def test_the_copied_patch_is_unchanged() -> None:
 
 
 def test_edits_that_do_not_compile_are_not_green() -> None:
-    for build, look in (("fails", "warn"), ("compiles", "good")):
+    looks: dict[Any, str] = {"fails": "warn", "compiles": "good"}
+    for build, look in looks.items():
         edit = replace(physics().edits[1], build=build, build_text="no")
         blocks = blocks_of(column_physics(), edits=(edit,))
         assert Text(edit_status(edit), look, indent=5) in blocks
@@ -131,6 +133,12 @@ def test_the_page_says_what_is_lacking_and_whose_words_it_has() -> None:
         assert (OWN_WORDS in foot) == (statement is not None)
         assert foot.endswith(usage_text(author))
         assert (Notice(unchecked_text(1)) in blocks) == (statement is not None)
+
+
+def test_each_report_counts_its_own_unchecked_sentences() -> None:
+    page = explain_page([column_physics()] * 2, reader(), Asked(several=True))
+    notices = [block for block in page.blocks if isinstance(block, Notice)]
+    assert notices == [Notice(unchecked_text(1))] * 2
 
 
 def test_model_text_is_escaped() -> None:

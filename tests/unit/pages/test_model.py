@@ -552,8 +552,8 @@ def test_keets_remark_on_a_cause() -> None:
     (each,) = column_physics().launches
     small = replace(each.findings[0], id="occupancy_limited_registers")
     listed, other = physics().causes
-    wrong = leading()[1].causes[0].claim
-    refused = replace(other, claim=replace(wrong, supported=False))
+    claim: Any = leading()[1].causes[0].claim
+    refused = replace(other, claim=replace(claim, supported=False))
     assert standing(listed, each) == ""
     assert "no forecast" in standing(other, each)
     assert "less than 10 %" in standing(other, each._replace(minor=(small,)))
