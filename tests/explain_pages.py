@@ -10,10 +10,23 @@ from typing import Any
 from markdown_it import MarkdownIt
 
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
-from keet.formats import page_text
+from keet.formats import markdown, page_text, terminal
 from keet.formats.html import blocks as html
-from keet.formats.terminal import reader
-from keet.pages.blocks import Block, Fold, Part
+from keet.pages.blocks import (
+    Block,
+    Fold,
+    Foot,
+    Format,
+    Heading,
+    Items,
+    Notice,
+    Part,
+    Reader,
+    Table,
+    Text,
+    Words,
+    plain,
+)
 from keet.pages.explain import Asked, explain_page
 from keet.pages.launch import Shown, launch_section
 
@@ -38,16 +51,47 @@ def launch_html(each: LaunchExplanation, **how: Any) -> str:
     return html.html_blocks([Part([*launch_section(shown)], anchor=shown.anchor())])
 
 
-def explain_blocks(explanation: Explanation, width: int = 80, **asked: bool) -> list[Block]:
-    """Those of a terminal, also within folds and parts."""
-    return [*_all(explain_page([explanation], reader(width), Asked(**asked)).blocks)]
+def reader_of(form: Format, width: int = 80) -> Reader:
+    if form == "terminal":
+        return terminal.reader(width)
+    return markdown.reader() if form == "markdown" else html.reader()
 
 
-def _all(blocks: Sequence[Block]) -> Iterator[Block]:
+def explain_blocks(
+    explanation: Explanation, width: int = 80, form: Format = "terminal", **asked: bool
+) -> list[Block]:
+    """Also those within folds and parts, without those of other formats."""
+    page = explain_page([explanation], reader_of(form, width), Asked(**asked))
+    return [*all_blocks(page.blocks, form)]
+
+
+def all_blocks(blocks: Sequence[Block], form: Format = "terminal") -> Iterator[Block]:
     for block in blocks:
-        yield block
-        if isinstance(block, Fold | Part):
-            yield from _all(block.blocks)
+        if not block.only or form in block.only:
+            yield block
+            if isinstance(block, Fold | Part):
+                yield from all_blocks(block.blocks, form)
+
+
+def words_of(blocks: Sequence[Block]) -> list[Words]:
+    """Of texts, remarks and items, in the order of the page."""
+    found: list[Words] = []
+    for block in blocks:
+        if isinstance(block, Heading | Text | Notice | Foot):
+            found.append(block.words)
+        elif isinstance(block, Items):
+            found += [item.words for item in block.items]
+    return found
+
+
+def texts_of(blocks: Sequence[Block]) -> list[str]:
+    return [" ".join(plain(words).split()) for words in words_of(blocks)]
+
+
+def cells_of(blocks: Sequence[Block]) -> list[list[str]]:
+    """The rows of all tables whose cells are words."""
+    rows = (row for block in blocks if isinstance(block, Table) for row in block.rows)
+    return [[plain(cell) for cell in row] for row in rows]  # type: ignore[arg-type]
 
 
 def html_in(markdown: str) -> set[str]:

@@ -22,6 +22,7 @@ from keet.agent.model.settings import ModelSpec, TimeLimit
 from keet.agent.model.transcript import read_transcript, request_text
 from keet.agent.options import ModelOptions
 from keet.agent.session import estimate
+from keet.explanation.explain_document import BY_MODEL
 from tests.conftest import Keet, Result
 from tests.json_documents import check_document
 
@@ -73,6 +74,7 @@ CONCLUSION = {
     "edits": [EDIT],
 }
 NOTHING_MORE: dict[str, list[object]] = {"corrections": []}
+CALL = {"content": "", "tool_calls": [{"name": "why_waiting", "arguments": {}}]}
 
 Script = Callable[..., str]
 
@@ -117,7 +119,9 @@ def analysts(keet: Keet, *arguments: object) -> str:
 
 
 def findings_of(text: str) -> list[str]:
-    return re.findall(r"^\d\. .*faster.*$", text, re.MULTILINE)
+    found = re.findall(r"^\d\. .*faster.*$", text, re.MULTILINE)
+    assert found, text
+    return found
 
 
 def document_of(result: Result) -> Any:
@@ -216,23 +220,16 @@ LEADS = {
 }
 
 
-@pytest.mark.parametrize("form", ["terminal", "markdown"])
-def test_a_supported_claim_is_the_headline_everywhere(
-    form: str, keet: Keet, script: Script
-) -> None:
-    """With its mark, and the same in JSON and on the page."""
+def test_a_supported_claim_is_the_headline(keet: Keet, script: Script) -> None:
+    """How it is printed with its mark: tests/unit/pages/test_model.py."""
     model = script(READING | {"hypotheses": []}, LEADS)
     document = document_of(keet("explain", SERIES, "--model", model, "--format", "json"))
     (launch,) = document["launches"]
     alone = json.loads(keet("explain", SERIES, "--no-model", "--format", "json").out)["launches"][0]
-    headline = launch["verdict"]["headline"]
-    assert launch["verdict"]["by"] == "model, computed by keet"
-    assert launch["verdict"]["analyst_headline"] == alone["verdict"]["headline"] != headline
+    verdict = launch["verdict"]
+    assert verdict["by"] == BY_MODEL
+    assert verdict["analyst_headline"] == alone["verdict"]["headline"] != verdict["headline"]
     assert launch["findings"][0]["id"] == "pipe_saturated"
-    page = keet("explain", SERIES, "--model", model, "--format", form, width=200).out
-    flat = " ".join(page.replace("\\", "").split())
-    assert headline in flat
-    assert flat.index(headline) < flat.index("model, computed by keet") < flat.index("Terms are")
 
 
 def test_edits_are_written_to_the_patch_file_only(
@@ -278,9 +275,13 @@ def test_the_last_request_has_no_calls_in_it(keet: Keet, script: Script, tmp_pat
 
 
 def test_every_progress_line_and_the_price(keet: Keet, script: Script) -> None:
-    result = keet("explain", TILES, "--model", script(READING, CONCLUSION), "--price", "2/10")
+    options = ("--price", "2/10", "--format", "json")
+    result = keet("explain", TILES, "--model", script(READING, CONCLUSION), *options)
     assert "reading the source (0 tokens so far)" in result.err
-    assert re.search(r"2 calls, .* tokens in, .* out .*\$0\.0", " ".join(result.out.split()))
+    usage = document_of(result)["usage"]
+    assert usage["calls"] == 2
+    paid = 2 * usage["input_tokens"] + 10 * usage["output_tokens"]
+    assert usage["cost"] == pytest.approx(paid / 1e6, rel=0.01)
 
 
 def test_a_report_without_source_needs_no_first_step(keet: Keet, script: Script) -> None:
@@ -358,8 +359,11 @@ def test_no_number_of_the_models_is_printed_unmarked(
 
 def test_speed_ups_of_the_models_are_marked(keet: Keet, script: Script) -> None:
     promising = CONCLUSION | {"summary": "L1 is the limit. The edit makes it 3x faster."}
-    result = keet("explain", TILES, "--model", script(READING, promising, NOTHING_MORE), width=200)
-    assert "[unchecked] The edit makes it 3x faster." in " ".join(result.out.split())
+    model = script(READING, promising, NOTHING_MORE)
+    (launch,) = document_of(keet("explain", TILES, "--model", model, "--format", "json"))[
+        "launches"
+    ]
+    assert "[unchecked] The edit makes it 3x faster." in launch["model"]["summary"]
 
 
 def test_claims_without_evidence_are_opinions(keet: Keet, script: Script) -> None:
@@ -391,10 +395,9 @@ def test_an_unchecked_answer_does_not_replace_the_analysis(keet: Keet, script: S
     assert f"[unchecked] {WRONG}" in result.out
 
 
-@pytest.mark.parametrize("form", ["terminal", "markdown"])
-def test_an_empty_answer_adds_nothing(form: str, keet: Keet, script: Script) -> None:
+def test_an_empty_answer_adds_nothing(keet: Keet, script: Script) -> None:
     model = script({"purpose": "", "hypotheses": []}, {"summary": "", "causes": []})
-    result = keet("explain", TILES, "--model", model, "--format", form)
+    result = keet("explain", TILES, "--model", model)
     assert result.code == 3
     assert "the model's answer is empty" in result.err
     assert "Model" not in result.out.split("The model's part")[0]
@@ -422,17 +425,6 @@ def test_a_fault_at_the_first_call(fault: str, keet: Keet, script: Script, tmp_p
     assert read_transcript(kept)[-1]["event"] == "end"
 
 
-@pytest.mark.parametrize("command", [("explain", TILES), ("ask", TILES, "Why?")])
-def test_after_a_bug_in_the_agent_the_analysis_is_printed(
-    command: tuple[object, ...], keet: Keet, script: Script, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("keet.agent.session.ModelSession.converse", lambda *_: 1 / 0)
-    result = keet(*command, "--model", script(READING))
-    assert result.code == 3
-    assert "a bug in keet (ZeroDivisionError" in result.err
-    assert findings_of(result.out) == findings_of(analysts(keet, TILES))
-
-
 @pytest.mark.slow
 def test_no_key(keet: Keet) -> None:
     result = keet("explain", TILES, "--model", "openai:gpt-5")
@@ -442,26 +434,28 @@ def test_no_key(keet: Keet) -> None:
 
 
 @pytest.mark.parametrize("command", [("explain", TILES), ("ask", TILES, "Why?")])
-def test_if_the_model_can_not_be_opened_the_analysis_is_printed(
-    command: tuple[object, ...], keet: Keet, monkeypatch: pytest.MonkeyPatch
+def test_after_a_bug_or_ctrl_c_the_analysis_is_printed(
+    command: tuple[object, ...], keet: Keet, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C while the server is asked for its model, or a bug."""
+    """In the agent, or while the server is asked for its model."""
     transcripts = Path(os.environ["KEET_CACHE"]) / "transcripts"
-    for error, said in (
-        (KeyboardInterrupt(), "keet: interrupted; explained without a model"),
-        (RuntimeError("can't start new thread"), "a bug in keet (RuntimeError"),
+    opening, talking = "keet.agent.open_model.open_chat", "keet.agent.session.ModelSession.converse"
+    for where, model, error, said in (
+        (talking, script(READING), ZeroDivisionError(), "a bug in keet (ZeroDivisionError"),
+        (opening, "openai:x", KeyboardInterrupt(), "keet: interrupted; explained without a model"),
+        (opening, "openai:x", RuntimeError("no thread"), "a bug in keet (RuntimeError"),
     ):
 
-        def opened(*_: object, error: BaseException = error) -> None:
+        def raises(*_: object, error: BaseException = error) -> None:
             raise error
 
-        monkeypatch.setattr("keet.agent.open_model.open_chat", opened)
+        monkeypatch.setattr(where, raises)
         before = set(transcripts.glob("*"))
-        result = keet(*command, "--model", "openai:x")
+        result = keet(*command, "--model", model)
         assert result.code == 3
         assert said in result.err
         assert findings_of(result.out) == findings_of(analysts(keet, TILES))
-        assert set(transcripts.glob("*")) == before
+        assert where == talking or set(transcripts.glob("*")) == before
 
 
 def test_if_the_client_can_not_be_started_the_analysis_is_printed(
@@ -553,25 +547,24 @@ def test_a_model_without_tools_answers_from_the_evidence(keet: Keet, script: Scr
     assert "does not support tools" in result.err
 
 
-def test_an_endless_loop_of_tool_calls_is_ended(keet: Keet, script: Script) -> None:
-    call = {"content": "", "tool_calls": [{"name": "why_waiting", "arguments": {}}]}
-    model = script(READING, *[call] * 10)
-    result = keet("explain", TILES, "--model", model, "--token-budget", 40_000)
-    assert findings_of(result.out) == findings_of(analysts(keet, TILES))
-    assert "twice sent an answer" in result.err
-
-
-def test_the_token_budget_stops_the_run_cleanly(keet: Keet, script: Script) -> None:
-    model = script(READING, CONCLUSION)
-    result = keet("explain", TILES, "--model", model, "--token-budget", 2500)
-    assert "--token-budget" in result.err
+@pytest.mark.parametrize(
+    ("said", "budget", "told"),
+    [
+        ((READING, *[CALL] * 10), 40_000, "twice sent an answer"),
+        ((READING, CONCLUSION), 2500, "--token-budget"),
+    ],
+)
+def test_endless_calls_and_a_spent_budget_leave_the_analysis(
+    said: tuple[object, ...], budget: int, told: str, keet: Keet, script: Script
+) -> None:
+    result = keet("explain", TILES, "--model", script(*said), "--token-budget", budget)
+    assert told in result.err
     assert findings_of(result.out) == findings_of(analysts(keet, TILES))
 
 
 def test_no_more_calls_than_allowed(keet: Keet, script: Script, tmp_path: Path) -> None:
-    call = {"content": "", "tool_calls": [{"name": "why_waiting", "arguments": {}}]}
     kept = tmp_path / "kept.jsonl"
-    model = script("no", READING, call, call, "no", CONCLUSION, NOTHING_MORE, *[call] * 9)
+    model = script("no", READING, CALL, CALL, "no", CONCLUSION, NOTHING_MORE, *[CALL] * 9)
     keet("explain", TILES, "--model", model, "--transcript", kept, "--token-budget", 90000)
     assert sum(event["event"] == "request" for event in read_transcript(kept)) <= 6
 
@@ -712,8 +705,7 @@ def test_keys_appear_nowhere(
 
 def test_a_transcript_replays_without_a_model(keet: Keet, script: Script, tmp_path: Path) -> None:
     kept = tmp_path / "kept.jsonl"
-    calls = {"content": "", "tool_calls": [{"name": "why_waiting", "arguments": {}}]}
-    model = script(READING, calls, CONCLUSION)
+    model = script(READING, CALL, CONCLUSION)
     options = ("--format", "json", "--token-budget", 40_000)
     first = keet("explain", TILES, "--model", model, "--transcript", kept, *options)
     again = keet("explain", TILES, "--replay", kept, *options)
@@ -789,15 +781,11 @@ def test_a_question_is_answered_by_reference(keet: Keet, script: Script) -> None
     assert set(document["evidence"]) == {"bank_conflict_share#0", "dram_throughput_pct#0"}
 
 
-@pytest.mark.parametrize("form", ["terminal", "markdown", "json"])
-def test_an_answer_that_is_not_corrected_is_marked(form: str, keet: Keet, script: Script) -> None:
-    said = {"answer": f"L1 is the limit. {WRONG}"}
-    options = ("--model", script(said, NOTHING_MORE), "--format", form)
-    result = keet("ask", TILES, "Why?", *options, width=200)
+def test_an_answer_that_is_not_corrected_is_marked(keet: Keet, script: Script) -> None:
+    model = script({"answer": f"L1 is the limit. {WRONG}"}, NOTHING_MORE)
+    result = keet("ask", TILES, "Why?", "--model", model, "--format", "json")
     assert result.code == 0
-    text = json.loads(result.out)["answer"] if form == "json" else result.out
-    assert WRONG in " ".join(text.split())
-    assert WRONG not in outside_marks(text)
+    assert json.loads(result.out)["answer"] == f"L1 is the limit. [unchecked] {WRONG}"
 
 
 def test_a_question_about_two_reports(keet: Keet, script: Script) -> None:
@@ -820,12 +808,20 @@ def test_a_question_needs_a_model(keet: Keet) -> None:
     assert "keet explain" in result.err
 
 
-@pytest.mark.parametrize("fault", ["timeout", "interrupt"])
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"fault": "timeout"}, "explained without a model"),
+        ({"fault": "interrupt"}, "explained without a model"),
+        ({"answer": "  "}, "the model's answer is empty"),
+    ],
+)
 def test_without_an_answer_the_analysts_explanation_is_printed(
-    fault: str, keet: Keet, script: Script
+    said: dict[str, str], told: str, keet: Keet, script: Script
 ) -> None:
-    result = keet("ask", TILES, "What limits it?", "--model", script({"fault": fault}))
+    result = keet("ask", TILES, "What limits it?", "--model", script(said))
     assert result.code == 3
+    assert told in result.err
     assert findings_of(result.out) == findings_of(analysts(keet, TILES))
 
 
@@ -844,13 +840,6 @@ def test_an_empty_question_is_an_error(question: str, keet: Keet) -> None:
 def test_a_question_may_be_long(keet: Keet, script: Script) -> None:
     said = {"answer": "The tile is read with conflicts."}
     assert keet("ask", TILES, "Why is it slow? " * 300, "--model", script(said)).code == 0
-
-
-def test_an_empty_answer_counts_as_no_answer(keet: Keet, script: Script) -> None:
-    result = keet("ask", TILES, "Why?", "--model", script({"answer": "  "}))
-    assert result.code == 3
-    assert "the model's answer is empty" in result.err
-    assert findings_of(result.out) == findings_of(analysts(keet, TILES))
 
 
 @pytest.mark.slow

@@ -438,7 +438,7 @@ def _html_page(explanations: Sequence[Explanation], reader: Reader, asked: Asked
     parts: list[Block] = [
         report.part(reader, own, asked, level) for report, own in zip(reports, listings)
     ]
-    feet = [block for each in explanations for block in _foot(each, parts)]
+    feet = [block for each, part in zip(explanations, parts) for block in _foot(each, [part])]
     feet.append(Foot("This page is one file: it loads nothing and sends nothing."))
     if several:
         count = count_noun(len(reports), "report")

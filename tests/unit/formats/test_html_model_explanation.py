@@ -1,99 +1,68 @@
-"""A model's explanation on a page: same text as on a terminal, working links, patches that can be
-copied, everything escaped."""
+"""A model's explanation on a page: all of its text, working links, patches that can be copied,
+everything escaped."""
 
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ET
 from dataclasses import replace
-from functools import cache
+from typing import Any
 
 import pytest
 
-from keet.documents.model_explanation import EditDocument
-from keet.evidence import Prose, Sentence
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.formats.html.blocks import html_blocks, html_page, reader
-from keet.formats.html.markup import Html
 from keet.pages.anchors import Anchors
-from keet.pages.blocks import Block, Page, Part
+from keet.pages.blocks import Block, Code, Foot, Notice, Page, Part, Text
+from keet.pages.explain import Asked, explain_page
 from keet.pages.launch import Shown
 from keet.pages.model import _Statement, model_section
-from keet.pages.model_words import OWN_WORDS, edit_status
-from tests.explain_pages import explain_html, explain_terminal
-from tests.page_parts import PageParts
+from keet.pages.model_words import (
+    OWN_WORDS,
+    edit_status,
+    not_confirmed,
+    standing,
+    unchecked_text,
+    usage_text,
+)
+from tests.explain_pages import all_blocks, explain_blocks, explain_html, texts_of
 from tests.unit.formats.test_html_figures import text_of, tree
 from tests.unit.pages.test_model import (
     AUTHOR,
     column_physics,
     explained,
+    hostile_statement,
     leading,
     physics,
     with_model,
 )
 
 
-def section_of(each: LaunchExplanation, listed_by: int = 0) -> list[Block]:
-    shown = Shown(each, None, reader(), anchors=Anchors(), listed_by=listed_by)
-    return [*model_section(shown)]
+def section_of(each: LaunchExplanation) -> list[Block]:
+    return [*model_section(Shown(each, None, reader(), anchors=Anchors()))]
 
 
-def with_findings(each: LaunchExplanation) -> Html:
-    """The section, and the places that it links to."""
-    ranks = range(1, len(each.findings) + 1)
-    targets = [Part([], anchor=Anchors().finding(each.launch.id, n)) for n in ranks]
-    return html_blocks([*section_of(each), *targets])
-
-
-@cache
-def section(*, leads: bool = False) -> Html:
-    explanation = leading()[0] if leads else column_physics()
-    return with_findings(explanation.launches[0])
-
-
-def words_in(html: Html) -> str:
-    return text_of(tree(html))
-
-
-def only(explanation: Explanation, **changes: object) -> Html:
-    """The section with some parts of the model's explanation replaced."""
+def blocks_of(explanation: Explanation, **changes: Any) -> list[Block]:
+    """Of the section, with some parts of the model's explanation replaced."""
     (each,) = explanation.launches
     assert each.model_explanation is not None
     changed = replace(each.model_explanation, **changes)
-    return html_blocks(section_of(each._replace(model_explanation=changed)))
+    return [*all_blocks(section_of(each._replace(model_explanation=changed)), "html")]
 
 
-# --- the same words as on a terminal
-
-
-def test_the_page_says_what_the_terminal_says() -> None:
-    """All words of `--verbose` about the model's part, in any order."""
-    terminal = explain_terminal(column_physics(), 400, verbose=True)
-    shown = words_in(section())
-    statement = physics()
-    for _, text in statement.texts:
-        for sentence in text.sentences:
-            plain = " ".join(sentence.split())
-            assert plain in " ".join(terminal.split())
-            assert plain.replace("`", "") in shown
-    for edit in statement.edits:
-        assert edit_status(edit) in shown
-        assert edit_status(edit) in terminal
-
-
-def test_keets_remark_follows_the_cause() -> None:
-    shown = words_in(section())
-    assert "(not among keet's findings: no forecast)" in shown
-    assert "(not confirmed: the report has no count of spilled registers)" in shown
-    assert "Based on: local memory of L1 sectors 98.5% > 90%." in shown
-
-
-def test_a_leading_claim() -> None:
+def test_the_page_has_all_that_the_model_wrote() -> None:
     explanation, statement = leading()
-    shown = words_in(section(leads=True))
-    assert "the kernel is limited by the LSU pipe" in shown
-    assert f"Without the model, keet's headline is: {statement.analyst_headline}" in shown
-    assert explanation.launches[0].findings[0].id == "redundant_traffic"
+    (each,) = explanation.launches
+    objections = physics().objections
+    shown = "\n".join(texts_of(blocks_of(explanation, objections=objections)))
+    for _, text in (*statement.texts, *replace(statement, objections=objections).texts):
+        for sentence in text.sentences:
+            assert " ".join(sentence.split()) in shown
+    remarks = [standing(cause, each) for cause in statement.causes]
+    remarks += [not_confirmed(cause) for cause in objections]
+    assert sum(map(bool, remarks)) == 2
+    statuses = [edit_status(edit) for edit in statement.edits]
+    for told in (*remarks, *statuses, str(statement.analyst_headline)):
+        assert told in shown
 
 
 def test_a_launch_without_a_model() -> None:
@@ -101,23 +70,16 @@ def test_a_launch_without_a_model() -> None:
     assert section_of(each) == []
 
 
-# --- marks, links and buttons
-
-
-def test_an_unchecked_sentence_is_marked_with_the_reason() -> None:
-    text = words_in(section())
-    assert "[unchecked] About 40 KB per block would be free. (40 is a number" in text
-    assert "write it as" not in text  # advice to the model
-
-
 def test_links_lead_to_numbers_and_findings() -> None:
     (each,) = column_physics().launches
-    root = tree(section())
+    ranks = range(1, len(each.findings) + 1)
+    targets = [Part([], anchor=Anchors().finding(each.launch.id, n)) for n in ranks]
+    root = tree(html_blocks([*section_of(each), *targets]))
     ids = {node.get("id") for node in root.iter()}
     links = [link.get("href", "") for link in root.iter("a")]
     assert {link.removeprefix("#") for link in links} <= ids
-    numbers = [link for link in links if "model-number" in link]
-    assert len(numbers) >= 5
+    assert sum("model-number" in link for link in links) >= 5
+    assert f"#{targets[0].anchor}" in links
     cited = {i for i in physics().ids if i in {piece.id for piece in each.evidence}}
     rows = [text_of(row) for row in root.iter("tr")]
     assert all(any(name in row for row in rows) for name in cited)
@@ -135,88 +97,55 @@ def test_places_link_to_their_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     assert statement.place("slow.cu:31").to == ""  # two files of one name
 
 
-def blocks(root: ET.Element) -> dict[str, ET.Element]:
-    return {code.get("id", ""): code for pre in root.iter("pre") for code in pre.iter("code")}
-
-
-def test_the_copy_button_copies_the_patch() -> None:
-    root = tree(section())
-    buttons = [button for button in root.iter("button") if button.get("data-copy")]
-    copied = ["".join(blocks(root)[b.get("data-copy", "")].itertext()) for b in buttons]
+def test_the_copied_patch_is_unchanged() -> None:
+    """Tabs too: it has to apply. How the button finds it: tests of the formats."""
     sketch, patch = physics().edits
-    assert copied == [patch.diff, f"{sketch.sketch}\n"]
-    assert [button.text for button in buttons] == ["Copy patch", "Copy code"]
-
-
-def test_patch_lines_are_classified() -> None:
-    """A removed line may look like the name of a file."""
-    diff = (
-        "--- a/x.cu\n+++ b/x.cu\n@@ -1,3 +1,3 @@\n int i = 2;\n--- i;\n+++ i;\n }\n"
-        "\\ No newline at end of file\n"
-    )
-    edit = replace(physics().edits[1], diff=diff)
-    root = tree(only(column_physics(), edits=(edit,)))
-    (code,) = blocks(root).values()
-    assert [(line.text, line.get("class")) for line in code] == [
-        ("--- a/x.cu\n", "file"),
-        ("+++ b/x.cu\n", "file"),
-        ("@@ -1,3 +1,3 @@\n", "hunk"),
-        (" int i = 2;\n", None),
-        ("--- i;\n", "removed"),
-        ("+++ i;\n", "added"),
-        (" }\n", None),
-        ("\\ No newline at end of file\n", "file"),
+    diff = patch.diff.replace("    ", "\t")
+    blocks = blocks_of(column_physics(), edits=(sketch, replace(patch, diff=diff)))
+    codes = [block for block in blocks if isinstance(block, Code)]
+    assert ["".join(f"{line}\n" for line in code.lines) for code in codes] == [
+        diff,
+        f"{sketch.sketch}\n",
     ]
+    assert [code.copied for code in codes] == ["Copy patch", "Copy code"]
+    assert len({code.anchor for code in codes} - {""}) == 2
 
 
 def test_edits_that_do_not_compile_are_not_green() -> None:
-    edit: EditDocument = replace(physics().edits[1], build="fails", build_text="error: no")
-    root = tree(only(column_physics(), edits=(edit,)))
-    (status,) = (p for p in root.iter("p") if text_of(p).startswith("The patch applies."))
-    assert text_of(status) == "The patch applies. It does not compile: error: no."
-    assert status.get("class") == "warn"
+    looks: dict[Any, str] = {"fails": "warn", "compiles": "good"}
+    for build, look in looks.items():
+        edit = replace(physics().edits[1], build=build, build_text="no")
+        blocks = blocks_of(column_physics(), edits=(edit,))
+        assert Text(edit_status(edit), look, indent=5) in blocks
 
 
-# --- the end of the page
+def test_a_page_names_no_local_file() -> None:
+    """It may be shared."""
+    assert str(AUTHOR.transcript) not in explain_html(column_physics())
 
 
-def test_the_footer() -> None:
-    shown = PageParts(explain_html(column_physics())).text
-    assert OWN_WORDS in shown
-    assert "1 sentence marked [unchecked] contains numbers" in shown
-    assert "openai:gpt-5: 3 calls (1 more from the cache), 8,214 tokens in" in shown
-    assert "/tmp/keet/run" not in shown  # a page may be shared: it names no local file
+def test_the_page_says_what_is_lacking_and_whose_words_it_has() -> None:
+    author = AUTHOR._replace(problem="no reply")
+    for statement, state in ((None, "missing"), (physics(), "incomplete")):
+        blocks = explain_blocks(with_model("column_physics", statement, author), form="html")
+        assert Notice(f"The model's part is {state}: no reply") in blocks
+        (foot, *_) = texts_of([block for block in blocks if isinstance(block, Foot)])
+        assert (OWN_WORDS in foot) == (statement is not None)
+        assert foot.endswith(usage_text(author))
+        assert (Notice(unchecked_text(1)) in blocks) == (statement is not None)
 
 
-def test_a_model_that_failed() -> None:
-    author = AUTHOR._replace(problem="the server did not answer")
-    missing = PageParts(explain_html(with_model("column_physics", None, author))).text
-    part = PageParts(explain_html(with_model("column_physics", physics(), author))).text
-    assert "The model's part is missing: the server did not answer" in missing
-    assert OWN_WORDS not in missing
-    assert "The model's part is incomplete: the server did not answer" in part
-
-
-# --- hostile words
-
-HOSTILE = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m"
+def test_each_report_counts_its_own_unchecked_sentences() -> None:
+    page = explain_page([column_physics()] * 2, reader(), Asked(several=True))
+    notices = [block for block in page.blocks if isinstance(block, Notice)]
+    assert notices == [Notice(unchecked_text(1))] * 2
 
 
 def test_model_text_is_escaped() -> None:
-    statement = physics()
-    text = Prose((Sentence.of((HOSTILE,), problem=HOSTILE),))
-    edit = replace(
-        statement.edits[1], what=text, risk=text, check=text, diff=f"--- a\n+++ b\n@@ -1 +1 @@\n-x\n+{HOSTILE}\n",
-        places=(f"{HOSTILE}:3",), build_text=HOSTILE,
-    )  # fmt: skip
-    cause = replace(statement.causes[0], text=text, where=HOSTILE, finding=HOSTILE, problem=HOSTILE)
-    guess = replace(statement.hypotheses[0], text=text, reason=text)
-    hostile = replace(
-        statement, summary=text, purpose=text, mapping=text, causes=(cause,), objections=(cause,),
-        edits=(edit,), hypotheses=(guess,),
-    )  # fmt: skip
+    text = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m"
     (each,) = column_physics().launches
-    whole = html_page(Page(section_of(each._replace(model_explanation=hostile))))
+    each = each._replace(model_explanation=hostile_statement(text))
+    whole = html_page(Page(section_of(each)))
     assert whole.count("<script") == 1
     assert "<img" not in whole
     assert not re.search("[\u202e\x1b]", whole)

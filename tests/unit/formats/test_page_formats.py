@@ -197,6 +197,23 @@ def test_a_link_without_its_target_is_text() -> None:
     )
 
 
+def test_a_button_copies_its_code() -> None:
+    html = html_blocks([Code(["\tint a;", "b <c"], "cuda", copied="Copy code", anchor="it")])
+    assert 'data-copy="it" hidden>Copy code</button>' in html
+    assert '<code id="it"><span>\tint a;\n</span><span>b &lt;c\n</span></code>' in html
+
+
+def test_patch_lines_are_classified() -> None:
+    """A removed line may look like the name of a file."""
+    lines = {
+        "--- a/x.cu": "file", "+++ b/x.cu": "file", "@@ -1,3 +1,3 @@": "hunk", " int i = 2;": None,
+        "--- i;": "removed", "+++ i;": "added", " }": None, "\\ No newline at end of file": "file",
+    }  # fmt: skip
+    html = html_blocks([Code([*lines], "diff")])
+    found = re.findall(r'<span(?: class="(\w+)")?>([^<]*)\n</span>', html)
+    assert {text: name or None for name, text in found} == lines
+
+
 def test_lists_of_html_nest() -> None:
     items = Items([Item("a"), Item("b", depth=1), Item("c", depth=2), Item("d")], mark="")
     assert html_blocks([items]) == (

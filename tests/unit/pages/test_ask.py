@@ -1,7 +1,6 @@
 """Output of `keet ask`: the answer and the numbers that it refers to."""
 
 import json
-import re
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
@@ -11,7 +10,7 @@ from markdown_it import MarkdownIt
 from keet.documents.document import json_text
 from keet.documents.explain import AskDocument
 from keet.documents.model_explanation import Authorship
-from keet.evidence import Evidence, Prose, Reference, Sentence
+from keet.evidence import Evidence, Prose, Sentence
 from keet.evidence.free_numbers import Allowed
 from keet.explanation.analyst import explain
 from keet.explanation.explain_document import AnsweredQuestion, answered_question
@@ -20,11 +19,14 @@ from keet.formats import page_text
 from keet.formats.schema import schema_of
 from keet.ingest import read_profile
 from keet.pages.ask import Line, Paragraph, ask_page, paragraphs_of
+from keet.pages.blocks import Block, Format
+from keet.pages.model_words import OWN_WORDS
 from keet.prose.reading import Names, read_prose
-from tests.explain_pages import html_in
+from tests.explain_pages import all_blocks, cells_of, html_in, reader_of, texts_of
 from tests.json_documents import check_text
 from tests.model_parts import usage
 from tests.rows import each_row
+from tests.unit.pages.test_model import BYTES, HOSTILE, computed
 
 SAMPLES = Path("kernels_samples")
 AUTHOR = Authorship(
@@ -84,13 +86,14 @@ def answered(
     )
 
 
-def terminal(answer: AnsweredQuestion, width: int = 80, *, verbose: bool = False) -> str:
-    make = partial(ask_page, answer, verbose=verbose)
-    return page_text(make, "terminal", width)
+def output(
+    answer: AnsweredQuestion, form: Format, width: int = 80, *, verbose: bool = False
+) -> str:
+    return page_text(partial(ask_page, answer, verbose=verbose), form, width)
 
 
-def ask_markdown(answer: AnsweredQuestion) -> str:
-    return page_text(partial(ask_page, answer), "markdown")
+def ask_blocks(answer: AnsweredQuestion, **how: bool) -> list[Block]:
+    return [*all_blocks(ask_page(answer, reader_of("terminal"), **how).blocks)]
 
 
 def document(answer: AnsweredQuestion) -> dict:
@@ -100,75 +103,30 @@ def document(answer: AnsweredQuestion) -> dict:
 
 
 def test_output(golden: Callable[[str, str], None]) -> None:
-    golden("ask.column_physics.80.txt", terminal(answered()))
-    golden("ask.column_physics.two.120.txt", terminal(answered(2), 120, verbose=True))
-    golden("ask.column_physics.md", ask_markdown(answered(2)))
+    golden("ask.column_physics.80.txt", output(answered(), "terminal"))
+    two = output(answered(2), "terminal", 120, verbose=True)
+    golden("ask.column_physics.two.120.txt", two)
+    golden("ask.column_physics.md", output(answered(2), "markdown"))
     golden("ask.column_physics.json", json_text(answered(2)))
-
-
-def test_each_number_names_its_launch() -> None:
-    printed = document(answered(2))
-    places = [(entry["report"], entry["launch"]) for entry in printed["evidence"].values()]
-    assert places == [(0, 0), (0, 0), (0, 0), (1, 0)]
-    names = [Path(report["path"]).name for report in printed["reports"]]
-    assert names == ["slow.ncu-rep", "fast.ncu-rep"]
+    assert set(document(answered())) == set(schema_of(AskDocument)["properties"])
 
 
 def test_number_without_a_launch() -> None:
     change = Evidence("duration_change#run", "duration_change", 2.0, "x", "slow over fast")
     answer = answered(2, evidence=(change,))
     assert document(answer)["evidence"]["duration_change#run"]["launch"] is None
-    verbose = terminal(answer, 120, verbose=True)
-    assert re.search(r"^  slow over fast +2x? .*duration_change#run$", verbose, re.MULTILINE)
-    assert re.search(
-        r"^\| slow over fast \| 2.*\|  \| `duration_change#run`", ask_markdown(answer), re.M
-    )
-
-
-def test_json_fields_that_scripts_rely_on() -> None:
-    printed = document(answered())
-    assert printed["schema_version"] == 2
-    assert (printed["author"], printed["problem"]) == ("model:openai:gpt-5", None)
-    assert printed["grounding"]["numbers"] == printed["grounding"]["verified"] == 3
-    assert printed["grounding"]["unchecked"] == [
-        "answer: “L1 hits 12 % of the time.” (`12` is outside of braces)"
+    assert cells_of(ask_blocks(answer, verbose=True)) == [
+        ["slow over fast", str(change), "", "duration_change#run"]
     ]
-    assert printed["unchecked"] == [
-        {"where": "answer", "text": UNCHECKED, "reason": UNCHECKED.problem}
-    ]
-    assert list(printed["evidence"]) == list(answer_text().ids)
-    assert printed["usage"]["cost"] == "unknown"
-    assert set(printed) == set(schema_of(AskDocument)["properties"])
 
 
 def test_no_answer() -> None:
     author = AUTHOR._replace(problem="the model's reply is no JSON; try another with --model")
     answer = answered(text=Prose(), evidence=(), author=author)
-    assert "The model's answer is missing: the model's reply is no JSON" in terminal(answer)
-    assert "its words" not in terminal(answer)
-    assert "> The model's answer is missing: " in ask_markdown(answer)
+    texts = texts_of(ask_blocks(answer))
+    assert f"The model's answer is missing: {author.problem}" in texts
+    assert not [text for text in texts if OWN_WORDS in text]
     assert document(answer)["answer"] == ""
-
-
-def test_the_answer_comes_first_and_without_ids() -> None:
-    text = terminal(answered())
-    assert text.index("The kernel waits") < text.index("The numbers in the model's text")
-    assert "#0" not in text
-    assert not re.search(r"\[E\d|numbers? verified", text)
-    assert "local_share#0.0" in terminal(answered(), 120, verbose=True)
-
-
-def test_unchecked_sentences() -> None:
-    text = " ".join(terminal(answered()).split())
-    assert "[unchecked] L1 hits 12 % of the time." in text
-    assert (
-        "1 sentence marked [unchecked] contains numbers or comparisons that keet could not check."
-        in text
-    )
-    assert "outside of braces" not in text
-    assert "(`12` is outside of braces)" in terminal(answered(), 120, verbose=True)
-    out = ask_markdown(answered())
-    assert r"\[unchecked\] L1 hits 12 % of the time. (`12` is outside of braces)" in out
 
 
 # --- paragraphs
@@ -208,49 +166,36 @@ def test_an_item_keeps_its_references() -> None:
 
 # --- hostile texts
 
-HOSTILE = [
-    "[bold red]all is well[/bold red] [/]",
-    "\x1b[2J\x1b[31mcleared\x07\x1b]8;;https://evil.example\x1b\\click",
-    "a\n```\n````\n# out of the fence\n```\n# a heading\n<b>",
-    "\u202ereversed and half a pair \ud800",
-    "x" * 3000,
-    "1. " + "y" * 500 + "\n   - ![p](https://evil.example/p.png)",
-]
 
-
-@each_row("text", HOSTILE)
+@each_row(
+    "text",
+    [
+        *HOSTILE,
+        "a\n```\n````\n# out of the fence\n```\n# a heading\n<b>",
+        "1. " + "y" * 500 + "\n   - ![p](https://evil.example/p.png)",
+    ],
+)
 def test_hostile_answers(text: str) -> None:
     author = Authorship(text, AUTHOR.usage, text, text)
     prose = Prose((Sentence.of((text,), None, "\n\n"), Sentence.of((text,), text, "\n")))
     answer = answered_question(text, prose, (), explained()[:1], author, (text,))
-    views = (terminal(answer), terminal(answer, 40, verbose=True), ask_markdown(answer))
-    for out in views:
+    markdown = output(answer, "markdown")
+    terminals = (output(answer, "terminal"), output(answer, "terminal", 40, verbose=True))
+    for out in (*terminals, markdown):
         assert all(char == "\n" or char.isprintable() for char in out)
-    tokens = MarkdownIt("commonmark").enable("table").parse(ask_markdown(answer))
-    assert not html_in(ask_markdown(answer))
+    tokens = MarkdownIt("commonmark").enable("table").parse(markdown)
+    assert not html_in(markdown)
     assert [token.tag for token in tokens if token.type == "heading_open"] == ["h2"]
     encoded = text.encode("utf-8", "backslashreplace").decode("utf-8")
     assert document(answer)["answer"] == f"{encoded}\n\n[unchecked] {encoded}".strip()
 
 
-def test_markup_of_an_answer_is_text() -> None:
-    text = prose_of(("# no heading", "\n"), ("<b>x</b> ![p](https://evil.example/p.png)", " "))
-    out = ask_markdown(answered(text=text))
-    assert r"\# no heading" in out
-    assert r"\<b\>x\</b\> !\[p\](https://evil.example/p.png)" in out
-
-
 def test_results_in_the_sentence_and_how_they_were_computed_below() -> None:
-    how = "DRAM bytes read 201.3 MB / (N 12,288 × 4 B)"
-    reference = Reference(f"4,096 ({how})", ("dram_bytes_read#0",), "x", "4,096")
-    sentences = (
-        Sentence.of(("It reads ", reference, " values."), ends="\n\n"),
-        Sentence.of(("Each of the ", reference, " is read once.")),
-    )
-    answer = answered(text=Prose(sentences))
-    text = terminal(answer)
-    assert f"\nIt reads 4,096 values.\n4,096 = {how}\n\nEach of the 4,096 is read once.\n" in text
-    assert text.count(how) == 1
-    assert f"\n  {how}  " in terminal(answer, 120, verbose=True)
-    assert f"\n| {how} | 4,096 | computed |  | `dram_bytes_read#0` |\n" in ask_markdown(answer)
-    assert f"It reads 4,096 ({how}) values." in document(answer)["answer"]
+    first = Sentence.of(("It reads ", computed(), " values."), ends="\n\n")
+    answer = answered(text=Prose((first, Sentence.of(("Each of ", computed(), " is read once.")))))
+    texts = texts_of(ask_blocks(answer))
+    at = texts.index("It reads 128 values.")
+    assert texts[at + 1 : at + 3] == [f"128 = {BYTES}", "Each of 128 is read once."]
+    assert sum(BYTES in text for text in texts) == 1
+    assert [BYTES, "128", "", "dram_bytes_read#0"] in cells_of(ask_blocks(answer, verbose=True))
+    assert document(answer)["answer"].startswith(f"It reads 128 ({BYTES}) values.")

@@ -22,14 +22,34 @@ from keet.errors import one_line
 from keet.evidence import Prose, Reference, Sentence
 from keet.evidence.free_numbers import Allowed
 from keet.explanation.analyst import explain
-from keet.explanation.explain_document import explain_document
+from keet.explanation.explain_document import BY_MODEL, explain_document
 from keet.explanation.explanation_types import Explanation
 from keet.ingest import read_profile
-from keet.pages.blocks import Table, plain
-from keet.pages.model_words import edit_status, first_sentences, places_of, usage_text
+from keet.pages.blocks import Block, Code, Format, Notice, Span, Words, plain, spans
+from keet.pages.model import author_blocks, headline
+from keet.pages.model_words import (
+    OWN_WORDS,
+    claim_notes,
+    edit_status,
+    first_sentences,
+    model_words,
+    places_of,
+    ranked_edits,
+    standing,
+    unchecked_text,
+    usage_text,
+)
 from keet.prose.reading import Names, read_prose
 from keet.units import Quantity
-from tests.explain_pages import explain_blocks, explain_markdown, explain_terminal, html_in
+from tests.explain_pages import (
+    cells_of,
+    explain_blocks,
+    explain_markdown,
+    explain_terminal,
+    html_in,
+    texts_of,
+    words_of,
+)
 from tests.json_documents import check_text
 from tests.kept_reports import sample_report
 from tests.model_parts import cause, edit, hypothesis, said, usage
@@ -176,7 +196,7 @@ def leading() -> tuple[Explanation, ModelExplanation]:
         "redundant_traffic", resolved_prose("column_physics", "Each column is read again for sunlight."),
         (), "slow.cu:140", None, claim,
     )  # fmt: skip
-    statement = replace(physics(),         causes=(claimed_cause, *physics().causes), objections=(), leads=True,
+    statement = replace(physics(), causes=(claimed_cause, *physics().causes), objections=(), leads=True,
         analyst_headline=each.verdict.headline,
     )  # fmt: skip
     verdict = each.verdict._replace(headline="DRAM traffic: redundant traffic at slow.cu:140.")
@@ -198,13 +218,12 @@ def column_physics() -> Explanation:
     return with_model("column_physics", physics())
 
 
-def terminal(explanation: Explanation, width: int = 80, *, verbose: bool = False) -> str:
-    return explain_terminal(explanation, width, verbose=verbose)
+def blocks_of(statement: ModelExplanation, **how: Any) -> list[Block]:
+    return explain_blocks(with_model("column_physics", statement), **how)
 
 
-def flowing(explanation: Explanation, **how: Any) -> str:
-    """The output without line breaks."""
-    return " ".join(terminal(explanation, **how).split())
+def told(statement: ModelExplanation, **how: Any) -> list[str]:
+    return texts_of(blocks_of(statement, **how))
 
 
 def document(explanation: Explanation) -> dict:
@@ -213,25 +232,14 @@ def document(explanation: Explanation) -> dict:
     return json.loads(text)
 
 
-# --- output of all formats
-
-
-def test_terminal(golden: Callable[[str, str], None]) -> None:
-    golden("explain.model.column_physics.80.txt", terminal(column_physics()))
-    golden("explain.model.leads.100.txt", terminal(leading()[0], 100))
-
-
-def test_verbose(golden: Callable[[str, str], None]) -> None:
-    text = terminal(column_physics(), 100, verbose=True)
-    golden("explain.model.column_physics.verbose.100.txt", text)
-
-
-def test_markdown(golden: Callable[[str, str], None]) -> None:
-    golden("explain.model.column_physics.md", explain_markdown(column_physics()))
-
-
-def test_json(golden: Callable[[str, str], None]) -> None:
-    printed = document(column_physics())
+def test_output(golden: Callable[[str, str], None]) -> None:
+    explanation = column_physics()
+    golden("explain.model.column_physics.80.txt", explain_terminal(explanation))
+    golden("explain.model.leads.100.txt", explain_terminal(leading()[0], 100))
+    verbose = explain_terminal(explanation, 100, verbose=True)
+    golden("explain.model.column_physics.verbose.100.txt", verbose)
+    golden("explain.model.column_physics.md", explain_markdown(explanation))
+    printed = document(explanation)
     (launch,) = printed["launches"]
     launch["evidence"] = {}  # the golden without a model has it
     golden("explain.model.column_physics.json", json.dumps(printed, indent=1, ensure_ascii=False))
@@ -240,7 +248,7 @@ def test_json(golden: Callable[[str, str], None]) -> None:
 @each_row("width", [40, 60, 80, 120])
 @each_row("verbose", [False, True])
 def test_nothing_is_wider_than_the_terminal(width: int, verbose: bool) -> None:
-    text = terminal(column_physics(), width, verbose=verbose)
+    text = explain_terminal(column_physics(), width, verbose=verbose)
     assert max(map(len, text.splitlines()[1:])) <= width  # paths are not wrapped
 
 
@@ -286,68 +294,69 @@ def computed(result: str = "128", how: str = BYTES) -> Reference:
 
 def test_results_in_the_sentence_and_how_they_were_computed_below() -> None:
     summary = Prose((Sentence.of(("A thread holds ", computed(), " values.")),))
-    again = Prose(
-        (Sentence.of(("It spills ", computed(), " values, ", computed("2.5", "a / b"), " each.")),)
-    )
-    cause = replace(physics().causes[0], text=again)
-    explanation = with_model("column_physics", replace(physics(), summary=summary, causes=(cause,)))
-    text = terminal(explanation, 100)
-    assert f"  Model: A thread holds 128 values.\n  128 = {BYTES}\n" in text
-    assert "Why (model): It spills 128 values, 2.5 each.\n   2.5 = a / b\n" in text
-    assert text.count(BYTES) == 1
-    assert f"\n  {BYTES}  " in terminal(explanation, 120, verbose=True)
-    model = document(explanation)["launches"][0]["model"]
+    parts = ("It spills ", computed(), " values, ", computed("2.5", "a / b"), " each.")
+    cause = replace(physics().causes[0], text=Prose((Sentence.of(parts),)))
+    statement = replace(physics(), summary=summary, causes=(cause,))
+    texts = told(statement)
+    at = texts.index("Model: A thread holds 128 values.")
+    assert texts[at + 1] == f"128 = {BYTES}"
+    at = texts.index("Why (model): It spills 128 values, 2.5 each.")
+    assert texts[at + 1] == "2.5 = a / b"
+    assert sum(BYTES in text for text in texts) == 1
+    rows = cells_of(blocks_of(statement, form="markdown"))
+    assert [BYTES, "128", "computed", "dram_bytes_read#0"] in rows
+    assert ["a / b", "2.5", "computed", "dram_bytes_read#0"] in rows
+    model = document(with_model("column_physics", statement))["launches"][0]["model"]
     assert model["summary"] == f"A thread holds 128 ({BYTES}) values."
-    markdown = explain_markdown(explanation)
-    assert "**Model:** A thread holds 128 values.\n" in markdown
-    assert f"| {BYTES} | 128 | computed | `dram_bytes_read#0` |\n| a / b | 2.5 |" in markdown
 
 
-def test_how_a_hidden_number_was_computed_is_hidden_too() -> None:
-    hypothesis = replace(physics().hypotheses[0], text=Prose((Sentence.of((computed(),)),)))
-    explanation = with_model("column_physics", replace(physics(), hypotheses=(hypothesis,)))
-    assert BYTES not in terminal(explanation, 100)
-    assert BYTES not in explain_markdown(explanation)
-    assert BYTES in explain_markdown(explanation, verbose=True)
+@each_row(
+    ("form", "verbose", "is_listed"),
+    [("terminal", True, True), ("markdown", False, False), ("markdown", True, True)],
+)
+def test_numbers_of_hidden_texts_are_hidden_too(
+    form: Format, verbose: bool, is_listed: bool
+) -> None:
+    """Those of hypotheses."""
+    guess = replace(physics().hypotheses[0], text=Prose((Sentence.of((computed(),)),)))
+    statement = replace(physics(), hypotheses=(guess, *physics().hypotheses[1:]))
+    rows = cells_of(blocks_of(statement, form=form, verbose=verbose))
+    assert "l2_throughput_pct#0" in [row[-1] for row in rows]
+    assert ("inst_pipe_xu_pct#0" in [row[-1] for row in rows]) == is_listed
+    assert (BYTES in [row[0] for row in rows]) == is_listed
 
 
 def test_arithmetic_is_printed_as_a_formula() -> None:
     text = resolved_prose(
         "column_physics", "It has {l2_throughput_pct / 2} of it, {l2_throughput_pct > 80 %}."
     )
-    explanation = with_model("column_physics", replace(physics(), summary=text))
-    shown = flowing(explanation, width=100)
-    assert re.search(
-        r"Model: It has 41\.\d+ ?% of it, [^=]*82\.3% > 80%[^=]*\. 41\.\d+ ?% = ", shown
-    )
+    texts = told(replace(physics(), summary=text))
+    (at,) = (n for n, each in enumerate(texts) if each.startswith("Model: It has 41."))
+    assert "82.3% > 80%" in texts[at]
+    assert "=" not in texts[at]
+    assert re.match(r"41\.\d+ ?% = ", texts[at + 1])
 
 
 def test_place_without_samples_has_no_share() -> None:
     explanation = column_physics()
     (each,) = explanation.launches
-    first = each.findings[0]
-    place = replace(first.places[0], share=0.0)
-    each = each._replace(findings=(replace(first, places=(place,)), *each.findings[1:]))
-    explanation = explanation._replace(launches=(each,))
-    assert "\n   slow.cu:96  drops" in terminal(explanation)
-    assert "0% of all" not in terminal(explanation)
-    assert "\n- `slow.cu:96`\n" in explain_markdown(explanation)
-
-
-def count_of(text: str, part: str) -> int:
-    return " ".join(text.split()).count(part)
+    (first,) = each.findings
+    first = replace(first, places=(replace(first.places[0], share=0.0),))
+    explanation = explanation._replace(launches=(each._replace(findings=(first,)),))
+    assert "slow.cu:96 drops[k + regime.hop] += moved;" in texts_of(explain_blocks(explanation))
+    assert "slow.cu:96" in texts_of(explain_blocks(explanation, form="markdown"))
 
 
 @each_row("sample", SCREENS)
 @pytest.mark.slow
 def test_a_kernel_fits_on_a_screen(sample: str) -> None:
     explanation = with_model(sample, long_statement(sample))
-    text = terminal(explanation, 100)
+    text = explain_terminal(explanation, 100)
     assert text.count("\n") <= 45
     assert "more lines: --patch FILE or --format markdown" in text
     assert re.search(r"\d more edits: --verbose", text)
-    narrow = terminal(explanation, 80)  # about as many words, on more lines
-    assert count_of(text, "(more: --verbose)") > 0
+    assert "(more: --verbose)" in " ".join(text.split())
+    narrow = explain_terminal(explanation, 80)  # about as many words, on more lines
     assert 45 < narrow.count("\n") <= 57
 
 
@@ -364,10 +373,9 @@ def test_no_sentence_is_cut(words: int) -> None:
     causes = tuple(replace(cause, text=both) for cause in physics().causes)
     objections = tuple(replace(cause, text=both) for cause in physics().objections)
     long = replace(physics(), summary=both, causes=causes, objections=objections, edits=edits)
-    text = flowing(with_model("column_physics", long), width=100)
-    assert f"Model: {both}" in text
-    runs = re.findall(r"(?:word )+", text)
-    assert {run.count("word") for run in runs} == {words}
+    texts = told(long, width=100)
+    assert f"Model: {both}" in texts
+    text = "\n".join(texts)
     assert text.count("word ") == text.count(str(sentence)) * words
 
 
@@ -382,13 +390,10 @@ def test_order_in_which_elements_are_left_out() -> None:
 
     def whole(words: int) -> list[bool]:
         statement = replace(base, summary=one_sentence(words))
-        text = terminal(with_model("column_physics", statement), 100)
+        text = explain_terminal(with_model("column_physics", statement), 100)
         assert text.count("\n") <= 45
         texts = [f"{name}: {two}" for name in ("Check", "Risk", "Why (model)")]
-        return [
-            *(count_of(text, each_text) == 1 for each_text in texts),
-            text.count("+line();") == 10,
-        ]
+        return [*(each in " ".join(text.split()) for each in texts), text.count("+line();") == 10]
 
     seen = [whole(words) for words in range(10, 300, 10)]
     first_cut = [parts.index(False) for parts in zip(*seen)]
@@ -402,73 +407,25 @@ def test_screen_fits_if_the_report_lacks_much() -> None:
     profile = read_profile("tests/data/reports/tour_basic.ncu-rep")
     explanation = explain(profile, profile.launches[:1], 5)
     each = explanation.launches[0]._replace(model_explanation=long_statement("column_physics"))
-    text = terminal(explanation._replace(launches=(each,), author=AUTHOR), 100)
+    text = explain_terminal(explanation._replace(launches=(each,), author=AUTHOR), 100)
     assert "The report lacks " in text
     assert text.count("\n") <= 45
 
 
-def test_a_short_explanation_is_not_shortened() -> None:
-    text = terminal(column_physics(), 100)
-    assert text.count("\n") <= 45
-    for part in (physics().summary, physics().causes[0].text, physics().edits[1].what):
-        assert str(part) in " ".join(text.split())
-
-
-def test_the_answer_comes_first() -> None:
-    text = flowing(column_physics(), width=100)
-    order = (
-        "#0 step_columns", "L2 is at 82% of peak", "Model: The spectrum of drops", "1. Local memory",
-        "98% of the sectors", "slow.cu:96 drops", "Why (model): `Spectrum::mass`",
-        "Edit 1 (model) at slow.cu:32:",
-        "+ __device__ float& operator[]", "The patch applies. It compiles: registers 32 → 40, no spills.",
-        "Risk: ", "Check: ", "Time: 63%", "Also (model): Occupancy limited by registers",
-        "Edit 2 (model): Fuse", "The numbers in the model's text", "openai:gpt-5: 3 calls", "Transcript",
-    )  # fmt: skip
-    places = [text.index(part) for part in order]
-    assert places == sorted(places)
-
-
-def test_some_parts_are_only_printed_with_verbose() -> None:
-    short, verbose = flowing(column_physics()), flowing(column_physics(), verbose=True)
-    for part in (
-        "Expected from the source",
-        "One step of cloud physics",
-        "The waits are for L2",
-        "The compiler spilled nothing: 0 inst",
-        "for (int k : classes)",
-        "local_share#0",
-        "Based on: local memory of L1 sectors 98.5% > 90%",
-        "Looks good: ",
-    ):
-        assert part in verbose
-        assert part not in short
-
-
-def test_no_ids_on_the_first_screen() -> None:
-    (each,) = column_physics().launches
-    text = terminal(column_physics(), 100)
-    assert not [piece.id for piece in each.evidence if piece.id in text]
-    assert not re.search(r"\[E\d|\d+ of \d+ numbers", text)
-
-
-def test_edit_that_applies_and_compiles_comes_first() -> None:
-    """The first edit is a sketch without a place."""
-    fails = replace(physics().edits[1], build="fails", build_text="`x` is not defined")
-    for edits, first in (
-        (physics().edits, "at slow.cu:32"),
-        ((fails, physics().edits[1]), "at slow.cu:32"),
-        ((physics().edits[0],), ": Fuse"),
-        (
-            (replace(physics().edits[1], finding="tail_effect", places=("slow.cu:9",)), fails),
-            "at slow.cu:32",
-        ),
-    ):
-        text = flowing(with_model("column_physics", replace(physics(), edits=edits)))
-        assert f"Edit 1 (model){first if first[0] == ':' else ' ' + first}" in text
-        is_first = edits[-1] is fails
-        assert ("does not compile" in text) is is_first
-    text = flowing(with_model("column_physics", replace(physics(), edits=(fails,))))
-    assert "The patch applies. It does not compile: `x` is not defined" in text
+@each_row(("edits", "first"), [((0, 1), 1), ((2, 1), 1), ((0,), 0), ((3, 2), 2), ((), None)])
+def test_edit_that_applies_and_compiles_comes_first(
+    edits: tuple[int, ...], first: int | None
+) -> None:
+    """But one for the first finding before one for another."""
+    sketch, patch = physics().edits
+    fails = replace(patch, build="fails", build_text="`x` is not defined")
+    other = replace(patch, finding="tail_effect", places=("slow.cu:9",))
+    every = (sketch, patch, fails, other)
+    statement = replace(physics(), edits=tuple(every[number] for number in edits))
+    (each,) = with_model("column_physics", statement).launches
+    ranked = ranked_edits(each)
+    assert ranked[:1] == ([] if first is None else [every[first]])
+    assert len(ranked) == len(edits)
 
 
 @each_row(
@@ -488,118 +445,70 @@ def test_compile_result_is_printed(build: Any, build_text: str, status: str) -> 
     assert edit_status(edit) == status
 
 
-def test_keets_advice_stays_where_no_edit_replaces_it() -> None:
+@each_row("verbose", [False, True])
+def test_keets_advice_stays_where_no_edit_replaces_it(verbose: bool) -> None:
     action = explained("column_physics").launches[0].findings[0].action
-    without = replace(physics(), edits=physics().edits[:1])
-    for shown in (flowing, explain_markdown):
-        assert action in shown(with_model("column_physics", without))
-        assert action not in shown(column_physics())
-    sketch = replace(physics().edits[0], finding="local_memory_spill")
-    assert action not in flowing(with_model("column_physics", replace(physics(), edits=(sketch,))))
+    other, patch = physics().edits
+    sketch = replace(other, finding="local_memory_spill")
+    for edits, is_shown in (((other,), True), ((other, patch), False), ((sketch,), False)):
+        texts = told(replace(physics(), edits=edits), verbose=verbose)
+        assert (" ".join(action.split()) in texts) == is_shown
 
 
 def test_model_cause_without_keet_findings() -> None:
     explanation = column_physics()
     each = explanation.launches[0]._replace(findings=())
-    text = flowing(explanation._replace(launches=(each,)))
-    assert "Local memory (model) at slow.cu:96: `Spectrum::mass` is a private array" in text
-    assert "(not among keet's findings: no forecast)" in text
+    texts = texts_of(explain_blocks(explanation._replace(launches=(each,))))
+    (text,) = (each for each in texts if each.startswith("Local memory (model) at slow.cu:96: `Sp"))
+    assert text.endswith(f"({standing(physics().causes[0], each)})")
 
 
 def test_each_of_several_launches_has_its_model_part() -> None:
     explanation = column_physics()
     twice = explanation._replace(launches=explanation.launches * 2)
-    assert flowing(twice).count("Why (model): ") == 2
-    assert flowing(twice, verbose=True).count("[unchecked] About 40 KB per block") == 2
+    for verbose in (False, True):
+        texts = texts_of(explain_blocks(twice, verbose=verbose))
+        assert sum(text.startswith("Why (model): ") for text in texts) == 2
 
 
 # --- the headline is the model's
 
 
 def test_headline_of_the_model() -> None:
+    """The golden has the first screen; all of it also has keet's headline and what was computed."""
     explanation, statement = leading()
-    assert statement.analyst_headline
-    for text in (flowing(explanation, width=100), " ".join(explain_markdown(explanation).split())):
-        assert re.search(
-            r"redundant traffic at slow\.cu:140\.(\*\*)? (\*\*)?\(model, computed by keet\)", text
-        )
-    assert statement.analyst_headline not in flowing(explanation)
-    for text in (
-        flowing(explanation, verbose=True),
-        " ".join(explain_markdown(explanation).split()),
-    ):
-        assert f"Without the model, keet's headline is: {statement.analyst_headline}" in text
-        assert (
-            "the remaining work needs at least 3.95 ms; after the fix, the kernel is limited by the LSU pipe"
-            in text
-        )
-    limiter = "it reads 208.3 MB. After the fix, the kernel is limited by the LSU pipe."
-    assert limiter in flowing(explanation, width=100)
-    assert "After the fix" not in flowing(column_physics())
+    texts = texts_of(explain_blocks(explanation, verbose=True))
+    assert f"{explanation.launches[0].verdict.headline} ({BY_MODEL})" in texts
+    assert f"Without the model, keet's headline is: {statement.analyst_headline}" in texts
+    (why,) = (text for text in texts if text.startswith("Why (model): Each column is read again"))
+    notes = claim_notes(statement.causes[0])
+    assert len(notes) == 2
+    assert why.endswith(f"({'; '.join(notes)})")
 
 
-@pytest.mark.parametrize("explanation", [column_physics, lambda: leading()[0]])
-def test_json_and_text_agree(explanation: Callable[[], Explanation]) -> None:
-    given = explanation()
+@each_row("leads", [False, True])
+def test_json_says_whose_headline_it_is(leads: bool) -> None:
+    given = leading()[0] if leads else column_physics()
     (launch,) = document(given)["launches"]
-    verdict, first = launch["verdict"], launch["findings"][0]
-    (title,) = re.findall(r"^1\. (.*?): ", terminal(given, 100), re.MULTILINE)
-    for text in (flowing(given, width=100), " ".join(explain_markdown(given).split())):
-        assert verdict["headline"] in text
-        assert first["text"] in text
-        assert ("(model, computed by keet)" in text) == (verdict["by"] == "model, computed by keet")
-    assert title == first["title"]
-    assert first["origin"] == ("model" if verdict["by"].startswith("model") else "keet")
-    leads = launch["model"]["leads"]
-    assert ("analyst_headline" in verdict) == leads == (first["origin"] == "model")
-
-
-def test_claim_in_json() -> None:
-    (launch,) = document(leading()[0])["launches"]
-    assert launch["model"]["causes"][0]["claim"] == {
-        "supported": True,
-        "reason": "The columns are read twice.",
-        "gain": 2.2,
-        "forecast": {"low": 1.4, "likely": 1.8, "high": 2.2},
-        "next_limiter": "the LSU pipe",
+    by = launch["verdict"]["by"]
+    assert by == (BY_MODEL if leads else "keet")
+    assert (by in plain(headline(given.launches[0]).words)) == leads
+    assert ("analyst_headline" in launch["verdict"]) == launch["model"]["leads"] == leads
+    assert launch["findings"][0]["origin"] == ("model" if leads else "keet")
+    claim = {
+        "supported": True, "reason": "The columns are read twice.", "gain": 2.2,
+        "forecast": {"low": 1.4, "likely": 1.8, "high": 2.2}, "next_limiter": "the LSU pipe",
         "floor": {"value": 3948224.0, "unit": "ns", "nonfinite": None},
-    }
+    }  # fmt: skip
+    assert launch["model"]["causes"][0].get("claim") == (claim if leads else None)
 
 
-# --- JSON fields that scripts rely on
-
-
-def test_the_models_part_is_separate_in_json() -> None:
-    printed = document(column_physics())
-    (launch,) = printed["launches"]
-    assert printed["author"] == "model:openai:gpt-5"
-    assert (printed["problem"], printed["transcript"]) == (None, "/tmp/keet/run.jsonl")
-    assert [finding["why"] for finding in launch["findings"]] == [str(physics().causes[0].text)]
-    causes = launch["model"]["causes"]
-    assert [cause["raised_by_analyst"] for cause in causes] == [True, False]
-    assert causes[0]["because"] == ["local memory of L1 sectors 98.5% > 90%"]
-    verdicts = [guess["verdict"] for guess in launch["hypotheses"]]
-    assert verdicts == ["confirmed", "refuted", "inconclusive"]
-
-
-def test_each_text_in_json_has_its_evidence_ids() -> None:
+def test_ids_in_json_are_those_of_its_evidence() -> None:
     (launch,) = document(column_physics())["launches"]
     model = launch["model"]
-    assert model["evidence"] == ["l2_throughput_pct#0"]
-    assert model["causes"][0]["evidence"] == ["local_share#0"]
-    assert model["edits"][1]["evidence"] == ["local_sectors#0"]
-    assert launch["hypotheses"][1]["evidence"] == ["inst_pipe_xu_pct#0"]
     named = {i for part in (model, *model["causes"], *model["edits"]) for i in part["evidence"]}
+    assert {"l2_throughput_pct#0", "local_share#0", "local_sectors#0"} <= named
     assert named <= set(launch["evidence"])
-
-
-def test_edits_in_json() -> None:
-    sketch, patch = document(column_physics())["launches"][0]["model"]["edits"]
-    assert (sketch["applies"], sketch["diff"]) == (False, "")
-    assert sketch["problem"] == "the old lines are not in slow.cu"
-    assert (patch["applies"], patch["build"]) == (True, "compiles")
-    assert patch["places"] == ["slow.cu:32"]
-    assert patch["diff"] == physics().edits[1].diff
 
 
 def test_numbers_of_both_parts_are_counted() -> None:
@@ -609,58 +518,47 @@ def test_numbers_of_both_parts_are_counted() -> None:
     assert count == 7
     assert both["numbers"] == own["numbers"] + count
     assert both["verified"] == own["verified"] + count
-    assert both["unchecked"] == [
-        "launch 0, causes[1].text: “About 40 KB per block would be free.” "
-        "(`40` is a number outside of braces)"
-    ]
 
 
-def test_unchecked_sentences_are_marked_and_counted() -> None:
-    line = (
-        "1 sentence marked [unchecked] contains numbers or comparisons that keet could not check."
-    )
-    assert "[unchecked]" not in terminal(column_physics())  # only printed with --verbose
-    assert line in flowing(column_physics(), verbose=True)
+@each_row(
+    ("how", "text"),
+    [
+        ({}, "[unchecked] L2 is at 82 %. XU idles."),
+        ({"with_reasons": True}, "[unchecked] L2 is at 82 %. (`40` is a number outside of braces) XU idles."),
+        ({"links": {}}, "[unchecked] L2 is at 82 %. XU idles."),
+    ],
+)  # fmt: skip
+def test_unchecked_sentences_are_marked(how: Any, text: str) -> None:
+    words = model_words(resolved_prose("column_physics", "!L2 is at 82 %. XU idles."), **how)
+    assert plain(words) == text
+    assert next(spans(words)) == Span("[unchecked]", "warn")
+
+
+def test_unchecked_sentences_are_counted_where_they_are_printed() -> None:
+    def notices(statement: ModelExplanation, **how: Any) -> list[Words]:
+        return [each.words for each in blocks_of(statement, **how) if isinstance(each, Notice)]
+
     summary = resolved_prose("column_physics", "!L2 is at 82 %. The XU pipe idles.")
-    explanation = with_model("column_physics", replace(physics(), summary=summary))
-    text = flowing(explanation)
-    assert "Model: [unchecked] L2 is at 82 %. The XU pipe idles." in text
-    assert line in text
-    marked = r"\[unchecked\] L2 is at 82 %. (`40` is a number outside of braces)"
-    assert marked in explain_markdown(explanation)
-    model = document(explanation)["launches"][0]["model"]
+    statement = replace(physics(), summary=summary)
+    assert notices(physics()) == []
+    assert notices(physics(), verbose=True) == notices(statement) == [unchecked_text(1)]
+    assert notices(statement, verbose=True) == [unchecked_text(2)]
+    model = document(with_model("column_physics", statement))["launches"][0]["model"]
     assert model["summary"].startswith("[unchecked] L2 is at 82 %.")
     assert [each["where"] for each in model["unchecked"]] == ["summary", "causes[1].text"]
 
 
-def test_a_cause_beyond_the_findings_has_no_forecast() -> None:
-    explanation = column_physics()
-    (each,) = explanation.launches
-    (finding,) = each.findings[:1]
-    small = replace(finding, id="occupancy_limited_registers")
-    for minor, standing in (
-        ((), "(not among keet's findings: no forecast)"),
-        ((small,), "(according to keet's account, fixing it alone would gain less than 10 %)"),
-    ):
-        one = explanation._replace(launches=(each._replace(minor=minor),))
-        for text in (terminal(one, 160), explain_markdown(one)):
-            assert standing in text
-
-
-def test_the_numbers_are_those_of_the_report() -> None:
-    (table,) = (
-        each for each in explain_blocks(column_physics(), verbose=True) if isinstance(each, Table)
-    )
-    rows = [[plain(cell) for cell in row] for row in table.rows]  # type: ignore[arg-type]
-    assert ["L2 cache busy", "82.29%", "l2_throughput_pct#0"] in rows
-    row = (
-        "| L2 cache busy | 82.29% | `lts__throughput.avg.pct_of_peak_sustained_elapsed` "
-        "| `l2_throughput_pct#0` |"
-    )
-    assert row in explain_markdown(column_physics())
-    hypotheses_only = "`inst_pipe_xu_pct#0`"
-    assert hypotheses_only not in explain_markdown(column_physics())
-    assert hypotheses_only in explain_markdown(column_physics(), verbose=True)
+def test_keets_remark_on_a_cause() -> None:
+    (each,) = column_physics().launches
+    small = replace(each.findings[0], id="occupancy_limited_registers")
+    listed, other = physics().causes
+    claim: Any = leading()[1].causes[0].claim
+    refused = replace(other, claim=replace(claim, supported=False))
+    assert standing(listed, each) == ""
+    assert "no forecast" in standing(other, each)
+    assert "less than 10 %" in standing(other, each._replace(minor=(small,)))
+    assert standing(replace(listed, problem="a\nb"), each) == "not confirmed: a b"
+    assert standing(refused, each) == "not confirmed: The columns are read twice."
 
 
 @each_row(("most", "text"), [(0, ""), (1, "One."), (2, "One. Two."), (9, "One. Two. Three.")])
@@ -680,15 +578,14 @@ def test_without_a_model_nothing_changes() -> None:
     assert not {"hypotheses", "model"} & set(launch)
     assert not {"why", "origin"} & set(launch["findings"][0])
     assert set(launch["verdict"]) == {"limiter", "reached_pct", "headline"}
-    assert "odel" not in terminal(explanation).replace(", no model.", "")
-    assert explain_markdown(explanation).endswith(", no model.</sub>\n")
+    *texts, foot = texts_of(explain_blocks(explanation))
+    assert not [text for text in texts if "odel" in text]
+    assert foot.endswith(", no model.")
 
 
 def test_a_missing_model_part_changes_nothing_else() -> None:
     problem = "api.example.org can't be reached; check --base-url"
-    author = AUTHOR._replace(
-        usage=usage(0, 0, 0, 0, "unknown", 0.2), problem=problem, transcript=None
-    )
+    author = Authorship("m", usage(0, 0, 0, 0, "unknown", 0.2), problem, None)
     explanation = with_model("column_physics", None, author)
     as_json = document(explanation)
     assert (as_json["author"], as_json["problem"]) == ("analyst", problem)
@@ -696,29 +593,36 @@ def test_a_missing_model_part_changes_nothing_else() -> None:
     assert as_json["launches"][0]["model"] is None
     assert as_json["launches"][0]["findings"][0]["why"] is None
     assert as_json["launches"][0]["verdict"]["by"] == "keet"
-    before, after = terminal(explained("column_physics")), terminal(explanation)
-    missing = f"The model's part is missing: {problem}\n"
-    assert after.replace(missing, "") == before.replace(", no model.", "")
-    assert "> The model's part is missing: api.example.org" in explain_markdown(explanation)
+    *before, foot = explain_blocks(explained("column_physics"))
+    *after, notice, other_foot = explain_blocks(explanation)
+    assert after == before
+    assert notice == Notice(f"The model's part is missing: {problem}", "strong warn")
+    assert texts_of([foot]) == [f"{texts_of([other_foot])[0]}, no model."]
 
 
-def test_an_incomplete_part_says_so() -> None:
-    author = AUTHOR._replace(problem="the budget ran out")
-    explanation = with_model("column_physics", physics(), author)
-    assert "The model's part is incomplete: the budget ran out" in terminal(explanation)
+@each_row(
+    ("problem", "answered", "notices"),
+    [
+        (None, True, []),
+        ("it\nended", True, ["The model's part is incomplete: it ended"]),
+        ("it ended", False, ["The model's part is missing: it ended"]),
+    ],
+)
+def test_the_end_of_the_page(problem: str | None, answered: bool, notices: list[str]) -> None:
+    author = AUTHOR._replace(problem=problem)
+    *told, foot, transcript = author_blocks(author, 0, answered=answered, part="part")
+    assert [each.words for each in told if isinstance(each, Notice)] == notices
+    assert (OWN_WORDS in texts_of([foot])[0]) == answered
+    assert texts_of([foot])[0].endswith(usage_text(author))
+    assert transcript.only == ("terminal",)  # pages may be shared: they name no local file
 
 
 def test_empty_model_explanation() -> None:
-    empty = said()
-    explanation = with_model("column_physics", empty)
-    for text in (
-        terminal(explanation),
-        terminal(explanation, verbose=True),
-        explain_markdown(explanation),
-    ):
-        for part in ("Model: ", "Expected", "Edit", "also names", "refers to:", "code  ", "Why"):
-            assert part not in text.replace("the numbers it refers to: --verbose", "")
-    document(explanation)
+    for how in ({}, {"verbose": True}, {"form": "markdown"}):
+        blocks = blocks_of(said(), **how)
+        assert not [span for span in spans(words_of(blocks)) if "model" in span.look.split()]
+        assert cells_of(blocks) == []
+    document(with_model("column_physics", said()))
 
 
 @each_row(
@@ -773,7 +677,7 @@ def hostile(text: str) -> Explanation:
 @each_row("width", [40, 80])
 @each_row("verbose", [False, True])
 def test_hostile_texts_on_a_terminal(text: str, width: int, verbose: bool) -> None:
-    out = terminal(hostile(text), width, verbose=verbose)
+    out = explain_terminal(hostile(text), width, verbose=verbose)
     assert all(char == "\n" or char.isprintable() for char in out)
     if "[bold" in text:
         assert "[bold red]" in out
@@ -818,10 +722,10 @@ def test_a_long_diff_is_cut_on_the_first_screen_only() -> None:
         f"+line_{n}();\n" for n in range(100)
     )
     long = replace(physics(), edits=(replace(physics().edits[1], diff=diff),))
-    explanation = with_model("column_physics", long)
-    text = terminal(explanation, 100)
+    text = explain_terminal(with_model("column_physics", long), 100)
     (more,) = re.findall(r"\.\.\. (\d+) more lines: --patch FILE or --format markdown", text)
     assert text.count("+line_") + int(more) == 100
-    assert "line_99();" not in terminal(explanation, 100)
-    assert "line_99();" in terminal(explanation, 100, verbose=True)
-    assert "\n+line_99();\n```\n" in explain_markdown(explanation)
+    assert "line_99();" not in text
+    (code,) = (block for block in blocks_of(long, verbose=True) if isinstance(block, Code))
+    assert [*code.lines] == diff.splitlines()
+    assert code.most is None
