@@ -425,7 +425,7 @@ def test_a_model_may_cite_what_changed(keet: Keet, tmp_path: Path) -> None:
     asked = ("explain", fast, "--against", slow)
     prompt = keet(*asked, "--model", "openai:x", "--show-prompt").out
     assert "report 1 is before and 0 after" in prompt
-    speedup = re.search(r"7\.02x \{(\S+)\} faster", prompt)[1]
+    (speedup,) = re.findall(r"7\.02x \{(\S+)\} faster", prompt)
     reading = {"purpose": "It transposes a matrix.", "hypotheses": []}
     said = {
         "summary": f"It became {{{speedup}}} faster. Another run was 9.31x faster.",
