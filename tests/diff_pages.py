@@ -14,7 +14,18 @@ from keet.comparison.compare import Difference, compare
 from keet.comparison.sides import Side, SideCapture
 from keet.formats.html.blocks import reader as html_reader
 from keet.ingest import read_profile
-from keet.pages.blocks import Block, Fold, Item, Items, Part, Table, Words, plain
+from keet.pages.blocks import (
+    Block,
+    Fold,
+    Heading,
+    Item,
+    Items,
+    Notice,
+    Part,
+    Table,
+    Text,
+    plain,
+)
 from keet.pages.diff import diff_page
 from keet.profile import Profile
 from tests.conftest import REPORTS, TESTS, Keet
@@ -90,11 +101,7 @@ def labelled(blocks: Sequence[Block]) -> dict[str, str]:
 
 
 def text(blocks: Sequence[Block]) -> str:
-    """What paragraphs, remarks and lists say."""
-    said: list[Words] = [each.words for each in items(blocks)]
-    said += [block.words for block in blocks if not isinstance(block, Items) and _has_words(block)]  # type: ignore[attr-defined]
+    """What headings, paragraphs, remarks and lists say."""
+    said = [each.words for each in items(blocks)]
+    said += [block.words for block in blocks if isinstance(block, Heading | Text | Notice)]
     return " ".join(map(plain, said))
-
-
-def _has_words(block: Block) -> bool:
-    return hasattr(block, "words")

@@ -336,23 +336,6 @@ def test_certainty_is_limited_to_the_replay() -> None:
 # --- snapshot, baseline, verify
 
 
-@pytest.mark.parametrize("name", ["app.keet.json", "app.keet.json.zst"])
-@pytest.mark.slow
-def test_a_snapshot_keeps_the_table(name: str, beside: Path, tmp_path: Path, keet: Keet) -> None:
-    path = tmp_path / "elsewhere" / name
-    path.parent.mkdir()
-    assert keet("snapshot", beside, "-o", path).code == 0
-    profile, again = read_profile(beside), read_profile(path)
-    assert profile.run is not None
-    assert again.run == profile.run._replace(path=None)
-    one, other = (keet("explain", each, "--format", "json") for each in (beside, path))
-    first, second = json.loads(one.out), json.loads(other.out)
-    assert first["run"].pop("path") == str(tmp_path / "app.run.json")
-    assert second["run"].pop("path") is None
-    assert first["run"] == second["run"]
-    assert first["launches"] == second["launches"]
-
-
 @pytest.mark.slow
 def test_a_snapshot_keeps_a_named_table(table: Path, tmp_path: Path, keet: Keet) -> None:
     path = tmp_path / "named.keet.json"
@@ -373,17 +356,6 @@ def test_a_baseline_keeps_the_table(
     run = read_profile(saved).run
     assert run is not None
     assert run._replace(report_created=None) == MANAGED
-
-
-@pytest.mark.parametrize("form", ["terminal", "markdown"])
-@pytest.mark.slow
-def test_verify_does_not_contradict_explain(
-    form: str, beside: Path, tmp_path: Path, keet: Keet
-) -> None:
-    text = tmp_path / "said.txt"
-    keet("explain", beside, "--no-model", "--format", form, "-o", text)
-    result = keet("verify", text, "--report", beside)
-    assert (result.code, ", 0 contradicted," in result.out) == (0, True)
 
 
 @pytest.mark.slow
