@@ -103,6 +103,12 @@ def test_the_page_has_the_launches_of_the_run_and_the_rest(spent: tuple[Any, ...
     ]
 
 
+def test_the_gate_names_sums_of_durations(keet: Keet, spent: tuple[Any, ...]) -> None:
+    swapped = ("--run-table-before", spent[3], "--run-table", spent[1], "--gate", 5)
+    told = document(keet, AFTER, BEFORE, *swapped)["gate"]["regressions"]
+    assert [each["metric"] for each in told] == ["durations in the run"] * 4
+
+
 @pytest.mark.slow
 def test_one_table_is_only_noted(keet: Keet, spent: tuple[Any, ...]) -> None:
     (after,), (before,) = (
