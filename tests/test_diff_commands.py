@@ -89,12 +89,6 @@ def test_what_is_refused(arguments: tuple[Path, Path], complaint: str, keet: Kee
     assert keet("diff", *arguments, "--force").code == 0
 
 
-def test_one_launch_that_does_the_work_of_many(keet: Keet) -> None:
-    told = document(keet, *pair("ring_steps"), "--times", "300:1")
-    assert told["verdict"]["word"] == "faster"
-    assert told["pairs"][0]["attribution"][0]["finding"] == "launch_bound"
-
-
 def test_pairs_by_position_alone_are_noted(keet: Keet) -> None:
     assert next(iter(caveats(document(keet, *STRANGERS, "--force")))) == "guessed"
 

@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 
-from keet.comparison.caveat import no_verdict
 from keet.formats.markdown import reader
 from keet.ingest import read_profile
 from keet.ingest.run_table import read_run_table, table_path, write_run_table
-from keet.pages.blocks import Notice
 from keet.pages.diff import diff_page
 from tests.conftest import Keet
 from tests.diff_pages import (
@@ -25,7 +23,6 @@ from tests.diff_pages import (
     caveats,
     cells,
     compared,
-    difference,
     document,
     pair,
     tables,
@@ -249,15 +246,6 @@ def test_a_table_of_another_program_exits_6(keet: Keet, tmp_path: Path) -> None:
     forced = keet("diff", *pair("matrix_flip"), *both, "--gate", 5, "--force")
     assert forced.code == 6
     assert "nothing was gated. No total can be given: the BEFORE run table" in forced.err
-
-
-def test_no_verdict_is_a_sentence_of_its_own() -> None:
-    """It is printed without how much it weighs."""
-    found = difference("matrix_flip")
-    caveat = no_verdict("overlap", "the total", "kernels may have overlapped")
-    page = diff_page(replace(found, caveats=(caveat,)), reader(), 5)
-    (notice,) = [each for each in all_blocks(page.blocks) if isinstance(each, Notice)]
-    assert (notice.words, notice.look) == (caveat.text, "warn")
 
 
 # --- without tables

@@ -17,6 +17,7 @@ from keet.comparison.causes.aligned_files import (
 )
 from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.causes.line_changes import LineCost, SideLines, in_order, read_lines
+from keet.comparison.caveat import Caveat, forbids, no_verdict, note, weakens
 from keet.comparison.compare import Difference
 from keet.comparison.result import PairDifference
 from keet.comparison.sentences import headline_parts
@@ -24,7 +25,7 @@ from keet.formats import page_text
 from keet.formats.html.blocks import html_blocks, reader
 from keet.formats.html.diff import draw_accounts
 from keet.pages.anchors import Anchors
-from keet.pages.blocks import Block, Items, Notice, Part, Span, Table, Text, plain, spans
+from keet.pages.blocks import Block, Items, Notice, Part, Table, plain, spans
 from keet.pages.diff import diff_page, diff_part, finding_words, main_reasons
 from keet.pages.diff_source import few_samples, source_blocks
 from keet.pages.figures import AccountsFigure
@@ -292,14 +293,30 @@ def test_an_inconclusive_kernel_has_no_why() -> None:
 
 
 def test_verdict_names_what_was_not_compared_and_the_noise_source() -> None:
-    blocks = html_blocks_of(difference("matrix_flip"))
-    told = labelled(blocks)
+    told = labelled(html_blocks_of(difference("matrix_flip")))
     assert told["Not compared"].startswith("only 1 kernel was compared")
     assert "Assumed, not measured" in told["Noise"]
-    assert "grid 256×1024, block 32×8 → grid 256×256, block 32×8" in text(blocks)
     told = labelled(html_blocks_of(difference("pipeline")))  # all launches are in the reports
     assert "Not compared" not in told
     assert "from how much the launches of one kernel differ" in told["Noise"]
+
+
+@each_row(
+    ("caveat", "label", "look"),
+    [
+        (forbids("x", "other work"), "Not comparable: ", "strong bad"),
+        (weakens("x", "other clocks", 0.1), "Less certain: ", "warn"),
+        (note("x", "other versions"), "Note: ", "muted"),
+        (no_verdict("x", "the total", "kernels may have overlapped"), "", "warn"),
+    ],
+)
+def test_a_caveat_says_how_much_it_weighs(caveat: Caveat, label: str, look: str) -> None:
+    """One that gives no verdict says so itself."""
+    blocks = html_blocks_of(replace(difference("matrix_flip"), caveats=(caveat,)))
+    (notice,) = [
+        x for x in blocks if isinstance(x, Notice) and plain(x.words).endswith(caveat.text)
+    ]
+    assert (plain(notice.words), notice.look) == (f"{label}{caveat.text}", look)
 
 
 def test_badges_are_of_findings_and_not_of_the_verdict() -> None:
@@ -334,11 +351,6 @@ def test_a_report_against_itself() -> None:
     page = page_of(found)
     assert "Share of the change" not in page
     assert 'class="row edited' not in page
-
-
-def test_a_file_name_has_no_place_to_break_at_its_hyphen() -> None:
-    path = html_blocks([Text(Span("samples/flip/slow.ncu-rep", "name path"))])
-    assert "<span>samples/</span><span>flip/</span><span>slow.ncu-rep</span></span>" in path
 
 
 # --- hostile reports
