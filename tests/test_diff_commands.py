@@ -1,5 +1,7 @@
 """`keet diff`, `keet baseline` and `keet explain --against`, as people and programs see them."""
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Callable
@@ -8,22 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import REPORTS, Keet
+from tests.diff_pages import AFTER, AGAIN, BEFORE, DOUBLE, caveats, document, pair
 from tests.json_documents import check_document
-from tests.kept_reports import sample_report
+from tests.rows import each_row
 
-SAMPLES = Path("kernels_samples")
-BEFORE, AFTER = (
-    Path(f"tests/data/reports/pipeline_{side}.ncu-repz") for side in ("before", "after")
+SLOW_FAST = pair("matrix_flip")
+STRANGERS = tuple(
+    Path("kernels_samples", name, "slow.ncu-repz") for name in ("tap_filter", "page_walk")
 )
-AGAIN, DOUBLE, WARM = (
-    Path(f"tests/data/reports/pipeline_{name}.ncu-repz") for name in ("again", "double", "warm")
-)
-
-
-def pair(name: str) -> tuple[Path, Path]:
-    return sample_report(name, "slow"), sample_report(name, "fast")
-
-
 GOLDENS = {
     "diff.pipeline.80.txt": ("diff", BEFORE, AFTER),
     "diff.pipeline.md": ("diff", BEFORE, AFTER, "--format", "markdown"),
@@ -58,116 +52,45 @@ DOCUMENTED_SAMPLE = "diff.matrix_flip.80.txt"
 @pytest.mark.usefixtures("with_sass")
 def test_output_with_machine_code(keet: Keet, golden: Callable[[str, str], None]) -> None:
     """The sample in docs/diff.md: pip installs NVIDIA's reader with keet."""
-    result = keet("diff", *pair("matrix_flip"))
+    result = keet("diff", *SLOW_FAST)
     assert (result.code, result.err) == (0, "")
-    assert "every byte is read once" in " ".join(result.out.split())
     golden(DOCUMENTED_SAMPLE, result.out)
-
-
-def document(keet: Keet, *arguments: object) -> dict:
-    result = keet("diff", *arguments, "--format", "json")
-    assert result.err == ""
-    told = json.loads(result.out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
-    check_document("diff", told)
-    return told
 
 
 def test_every_number_is_evidence(keet: Keet) -> None:
     told = document(keet, BEFORE, AFTER)
     assert told["grounding"]["unchecked"] == []
     assert told["grounding"]["numbers"] == told["grounding"]["verified"] > 50
-    cited = {i for p in told["pairs"] for a in p["attribution"] for i in a["evidence"]}
+    parts = [x for p in told["pairs"] for each in p["account"] for x in (each, *each["children"])]
+    said = [a for p in told["pairs"] for a in p["attribution"]]
+    cited = {i for each in (*parts, *said) for i in each["evidence"]}
     assert cited <= told["evidence"].keys()
-
-
-@pytest.mark.slow
-def test_the_account_of_a_pair_adds_up(keet: Keet) -> None:
-    told = document(keet, BEFORE, AFTER)
-    assert told["schema_version"] == 2
-    for p in told["pairs"]:
-        parts = p["account"]
-        for side in ("before", "after"):
-            total = sum(part[f"{side}_us"] for part in parts)
-            assert total == pytest.approx(p["verdict"][side]["value"], rel=1e-3)
-        within = [part for each in parts for part in (each, *each["children"])]
-        assert {i for part in within for i in part["evidence"]} <= told["evidence"].keys()
-        for part in within:
-            change = part["after_us"] - part["before_us"]
-            assert part["change_us"] == pytest.approx(change, abs=1e-9)
-        changed = p["verdict"]["word"] != "unchanged"
-        assert {part["share"] is not None for part in within} == {changed}
-    turn = next(p for p in told["pairs"] if p["how"] == "template")
-    assert sum(part["share"] for part in turn["account"]) == pytest.approx(1, abs=1e-3)
-
-
-def test_kernels_are_paired_and_totalled(keet: Keet) -> None:
-    told = document(keet, BEFORE, AFTER)
-    found = {(tuple(p["before"]), tuple(p["after"])): p["how"] for p in told["pairs"]}
-    assert found == {
-        ((0, 1, 2), (0,)): "fused",
-        ((3,), (1,)): "template",
-        ((4,), (2,)): "renamed",
-        ((5, 6, 7), (3, 4, 5)): "same",
-    }
-    total = sum(p["verdict"]["before"]["value"] for p in told["pairs"])
-    assert told["verdict"]["before"]["value"] == pytest.approx(total)
-    assert told["verdict"]["word"] == "faster"
 
 
 # --- what may be compared
 
 
-@pytest.mark.slow
-def test_another_problem_size_is_refused(keet: Keet) -> None:
-    result = keet("diff", BEFORE, DOUBLE)
+@each_row(
+    ("arguments", "complaint"),
+    [
+        ((BEFORE, DOUBLE), "different problem size or input"),
+        (pair("ring_steps"), "--times N:M"),
+        (STRANGERS, "no kernel was found on both sides"),
+        ((SLOW_FAST[0], pair("ring_steps")[1]), "with --launch A:B"),
+    ],
+)
+def test_what_is_refused(arguments: tuple[Path, Path], complaint: str, keet: Keet) -> None:
+    """--force is named once, at the end, and compares them anyway."""
+    result = keet("diff", *arguments)
     assert (result.code, result.out) == (6, "")
-    assert "different problem size or input" in result.err
+    assert complaint in result.err
+    assert result.err.count("--force") == 1
     assert result.err.endswith("--force\n")
-    forced = keet("diff", BEFORE, DOUBLE, "--force")
-    assert forced.code == 0
-    assert "Not comparable: scale: different problem size" in forced.out
-
-
-@pytest.mark.slow
-def test_another_gpu_is_refused(keet: Keet, tmp_path: Path) -> None:
-    other = tmp_path / "other.keet.json"
-    keet("snapshot", AFTER, "-o", other)
-    other.write_text(other.read_text().replace("NVIDIA H200", "NVIDIA A100-SXM4-80GB"))
-    result = keet("diff", BEFORE, other)
-    assert result.code == 6
-    assert "different GPUs: H200 before, A100-SXM4-80GB after" in result.err
-
-
-def test_other_caches_make_small_changes_inconclusive(keet: Keet) -> None:
-    told = document(keet, BEFORE, WARM)
-    assert told["verdict"]["word"] == "inconclusive"
-    notes = {note["id"]: note["severity"] for note in told["comparability"]["notes"]}
-    assert notes["cache_control"] == "weakens"
-    assert notes["metric_sets"] == "note"
-    (sums,) = [p for p in told["pairs"] if p["kernel"] == "sum_blocks"]
-    assert "launch_bound" in sums["unknown"]
-    assert all(p["fixed"] == p["new"] == [] for p in told["pairs"])
-
-
-def test_one_launch_that_does_the_work_of_many(keet: Keet) -> None:
-    refused = keet("diff", *pair("ring_steps"))
-    assert refused.code == 6
-    assert "--times N:M" in refused.err
-    told = document(keet, *pair("ring_steps"), "--times", "300:1")
-    assert told["verdict"]["word"] == "faster"
-    assert told["pairs"][0]["attribution"][0]["finding"] == "launch_bound"
-
-
-def test_unrelated_programs_are_refused(keet: Keet) -> None:
-    result = keet("diff", SAMPLES / "tap_filter/slow.ncu-repz", SAMPLES / "page_walk/slow.ncu-repz")
-    assert result.code == 6
-    assert "no kernel was found on both sides" in result.err
+    assert keet("diff", *arguments, "--force").code == 0
 
 
 def test_pairs_by_position_alone_are_noted(keet: Keet) -> None:
-    strangers = SAMPLES / "tap_filter/slow.ncu-repz", SAMPLES / "page_walk/slow.ncu-repz"
-    told = document(keet, *strangers, "--force")
-    assert [note["id"] for note in told["comparability"]["notes"]][:1] == ["guessed"]
+    assert next(iter(caveats(document(keet, *STRANGERS, "--force")))) == "guessed"
 
 
 def test_a_cause_is_gone_only_where_what_it_is_about_changed(keet: Keet) -> None:
@@ -175,7 +98,7 @@ def test_a_cause_is_gone_only_where_what_it_is_about_changed(keet: Keet) -> None
     told = document(keet, *pair("xs_lookup"))
     assert "small_grid" in told["pairs"][0]["remaining"]
     causes = [a["what"] for a in told["pairs"][0]["attribution"] if a["kind"] == "cause"]
-    assert any("fewer instructions: warp instructions 68,032,512 → 18,511,712" in c for c in causes)
+    assert any(cause.startswith("fewer instructions: ") for cause in causes)
     backwards = document(keet, *reversed(pair("hydro_element")))
     assert "occupancy_limited_registers" not in backwards["pairs"][0]["fixed"]
 
@@ -190,40 +113,30 @@ def test_a_count_is_told_of_a_unit_only_where_it_moved_with_it(keet: Keet) -> No
     assert "conversion" not in xu
 
 
-@pytest.mark.slow
-def test_the_same_report_twice(keet: Keet) -> None:
-    told = document(keet, BEFORE, BEFORE)
-    assert (told["verdict"]["word"], told["verdict"]["speedup"]) == ("unchanged", 1.0)
-    assert told["verdict"]["noise"] == 0
-    assert all(not p["fixed"] and not p["new"] for p in told["pairs"])
-
-
 def test_two_launches_of_one_report(keet: Keet) -> None:
     told = document(keet, BEFORE, "--launch", "5:7")
     assert told["pairs"][0]["before"] == [5]
     assert told["pairs"][0]["after"] == [7]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "complaint"),
     [
         ((BEFORE,), "name two reports"),
         ((BEFORE, AFTER, "--launch", "3"), "two launch numbers"),
         ((BEFORE, AFTER, "--times", "0:1"), "two positive integers"),
-        ((BEFORE, AFTER, "--gate", "x"), "a percentage from 0 to 1000"),
         ((BEFORE, AFTER, "--metric", "duration"), "--gate PCT"),
-        (
-            (BEFORE, AFTER, "--gate", "1", "--metric", "stall_ratio"),
-            "whether lower or higher is better",
-        ),
+        ((BEFORE, AFTER, "--gate", "1", "--metric", "stall_ratio"), "whether lower or higher"),
+        ((BEFORE, AFTER, "--gate", "1", "--metric", "bites:lower"), "neither report has this"),
         ((BEFORE, AFTER, "--launch", "9:0"), "launches 0 to 7"),
+        *(
+            ((BEFORE, AFTER, "--gate", gate), "a percentage from 0 to 1000")
+            for gate in ("x", "-5", "nan", "inf", "1001", "", "5,0")
+        ),
     ],
 )
-def test_wrong_usage(arguments: tuple, complaint: str, keet: Keet, monkeypatch, tmp_path) -> None:
-    here = Path.cwd()
-    monkeypatch.chdir(tmp_path)
-    absolute = [here / a if isinstance(a, Path) else a for a in arguments]
-    result = keet("diff", *absolute)
+def test_wrong_usage(arguments: tuple[object, ...], complaint: str, keet: Keet) -> None:
+    result = keet("diff", *arguments)
     assert (result.code, result.out) == (2, "")
     assert complaint in result.err
 
@@ -233,32 +146,37 @@ def test_wrong_usage(arguments: tuple, complaint: str, keet: Keet, monkeypatch, 
 
 @pytest.mark.slow
 def test_the_gate_stops_what_is_slower_beyond_noise(keet: Keet) -> None:
-    worse = keet("diff", AFTER, BEFORE, "--gate", 5)
-    assert worse.code == 1
-    assert "gate of 5% failed: 3 regressions" in worse.out
-    assert keet("diff", BEFORE, AFTER, "--gate", 5).code == 0
-    assert keet("diff", AFTER, BEFORE, "--gate", 500).code == 0
-    within = keet("diff", BEFORE, AGAIN, "--gate", 0)
-    assert within.code == 0
-    assert "noise exceeds the gate" in within.out
+    gate = document(keet, AFTER, BEFORE, "--gate", 5)["gate"]
+    assert (gate["failed"], len(gate["regressions"])) == (True, 3)
+    within = document(keet, BEFORE, AGAIN, "--gate", 0)["gate"]
+    assert (within["failed"], bool(within["blurred"])) == (False, True)
+    reports = ((AFTER, BEFORE, "5%"), (BEFORE, AFTER, 5), (AFTER, BEFORE, 500), (BEFORE, AGAIN, 0))
+    codes = [keet("diff", *sides, "--gate", percent).code for *sides, percent in reports]
+    assert codes == [1, 0, 0, 0]
 
 
-@pytest.mark.slow
-def test_the_gate_of_another_metric(keet: Keet) -> None:
-    flip = pair("matrix_flip")
-    registers = ("--gate", 0, "--metric", "launch__registers_per_thread")
-    result = keet("diff", *flip, *registers)
-    assert result.code == 1
-    assert "16 reg/thread → 26 reg/thread, 62.5% worse" in " ".join(result.out.split())
-    assert keet("diff", *reversed(flip), *registers).code == 0
-    hits = ("--gate", 10, "--metric", "l1_hit_rate_pct")
-    assert keet("diff", *flip, *hits).code == 1  # higher is better, and it fell
-    assert keet("diff", *flip, "--gate", 10, "--metric", "l1_hit_rate_pct:lower").code == 0
-    missing = keet("diff", *flip, "--gate", 1, "--metric", "nvlink_rx_bytes")
-    assert missing.code == 6
-    mistyped = keet("diff", *flip, "--gate", 1, "--metric", "nvlink_rx_bites:lower")
-    assert mistyped.code == 2
-    assert "neither report has this metric" in mistyped.err
+@each_row(
+    ("sides", "gate", "metric", "code"),
+    [
+        (SLOW_FAST, 0, "launch__registers_per_thread", 1),
+        (SLOW_FAST[::-1], 0, "launch__registers_per_thread", 0),
+        (SLOW_FAST, 10, "l1_hit_rate_pct", 1),  # higher is better, and it fell
+        (SLOW_FAST, 10, "l1_hit_rate_pct:lower", 0),
+    ],
+)
+def test_the_gate_of_another_metric(
+    sides: tuple[Path, Path], gate: int, metric: str, code: int, keet: Keet
+) -> None:
+    options = (*sides, "--gate", gate, "--metric", metric)
+    assert keet("diff", *options).code == code
+    told = document(keet, *options)["gate"]["regressions"]
+    assert [each["metric"] for each in told] == [metric] * code
+
+
+def test_the_regression_of_another_metric_has_its_numbers(keet: Keet) -> None:
+    options = ("--gate", 0, "--metric", "launch__registers_per_thread")
+    (told,) = document(keet, *SLOW_FAST, *options)["gate"]["regressions"]
+    assert (told["before"]["value"], told["after"]["value"], told["worse"]) == (16, 26, 0.625)
 
 
 @pytest.mark.slow
@@ -299,34 +217,27 @@ def test_the_output_never_replaces_a_report(keet: Keet, tmp_path: Path) -> None:
 
 def test_the_next_step_is_not_known_where_nothing_was_judged(keet: Keet) -> None:
     """Without counters nothing can be said; without source text everything but the place can."""
-    bare = REPORTS / "metrics_only.ncu-repz"
+    bare, no_lines = REPORTS / "metrics_only.ncu-repz", REPORTS / "tour_nolines.ncu-repz"
+    assert document(keet, bare, bare, "--kernel", "transpose_rows")["next"] is None
     out = keet("diff", bare, bare, "--kernel", "transpose_rows").out
-    assert "Next: not known: the report after lacks the metrics that show what limits" in out
-    no_lines = keet(
-        "diff", REPORTS / "tour_nolines.ncu-repz", REPORTS / "tour_nolines.ncu-repz"
-    ).out
-    assert "Next: transpose_rows: uncoalesced global access" in no_lines
+    assert "Next: not known" in out
+    step = document(keet, no_lines, no_lines)["next"]
+    assert (step["kernel"], step["finding"]) == ("transpose_rows", "uncoalesced_global")
 
 
-@pytest.mark.slow
-def test_a_gate_that_checked_nothing_does_not_pass(keet: Keet, tmp_path: Path) -> None:
-    """--force compares reports without durations; what was not compared was not gated."""
-    timeless = tmp_path / "timeless.keet.json"
-    keet("snapshot", AFTER, "-o", timeless)
-    timeless.write_text(timeless.read_text().replace("gpu__time_duration.sum", "gpu__no_time.sum"))
-    result = keet("diff", timeless, timeless, "--force", "--gate", 5)
-    assert result.code == 6
-    assert "nothing was gated" in result.err
-
-
-def test_what_can_not_be_gated_fails_the_step(keet: Keet) -> None:
-    fused = keet("diff", BEFORE, AFTER, "--kernel", "scale|bias|clamp", "--gate", 0,
-                 "--metric", "registers_per_thread")  # fmt: skip
-    assert fused.code == 6
-    assert "nothing was gated" in fused.err
+def test_what_can_not_be_gated_fails_the_step(keet: Keet, tmp_path: Path) -> None:
+    kernels = ("--kernel", "scale|bias|clamp", "--gate", 0, "--metric", "registers_per_thread")
+    fused = keet("diff", BEFORE, AFTER, *kernels)
+    assert (fused.code, "nothing was gated" in fused.err) == (6, True)
+    assert keet("diff", *SLOW_FAST, "--gate", 1, "--metric", "nvlink_rx_bytes").code == 6
     github = keet("diff", BEFORE, DOUBLE, "--format", "github")
     assert github.code == 6
     assert github.out.startswith("::error title=keet::scale: different problem size")
+    timeless = tmp_path / "timeless.keet.json"  # what --force compared without durations
+    keet("snapshot", AFTER, "-o", timeless)
+    timeless.write_text(timeless.read_text().replace("gpu__time_duration.sum", "gpu__no_time.sum"))
+    forced = keet("diff", timeless, timeless, "--force", "--gate", 5)
+    assert (forced.code, "nothing was gated" in forced.err) == (6, True)
 
 
 def test_github_gets_annotations_and_a_summary(
@@ -339,11 +250,10 @@ def test_github_gets_annotations_and_a_summary(
     result = keet("diff", fast, slow, "--gate", 5, "--format", "github")
     assert result.code == 1
     lines = [line for line in result.out.splitlines() if line.startswith("::")]
-    assert lines[0].startswith("::error title=keet%3A gate of 5%25 failed%3A 1 regression::track")
     assert "::warning file=kernels_samples/xs_lookup/slow.cu,line=11," in lines[1]
     assert len(lines) <= 10
     written = summary.read_text(encoding="utf-8")
-    assert written.startswith("before\n## 🔴 keet: gate of 5% failed: 1 regression; 5.28x slower")
+    assert written.startswith("before\n## 🔴 keet: gate of 5% failed: 1 regression; ")
 
 
 # --- baselines
@@ -372,28 +282,11 @@ def test_a_baseline_is_saved_listed_shown_and_compared_with(
     assert keet("diff", "baseline:main", after).code == 3
 
 
-@pytest.mark.slow
-def test_a_baseline_is_replaced_atomically(
-    keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before, after = BEFORE.resolve(), AFTER.resolve()
-    monkeypatch.chdir(tmp_path)
-    keet("baseline", "save", "main", before, after)
-    (tmp_path / "bad.ncu-rep").write_bytes(b"NVR\0 and nothing")
-    assert keet("baseline", "save", "main", before, "bad.ncu-rep").code == 4
-    kept = sorted(path.name for path in Path(".keet/baselines/main").rglob("*.json"))
-    assert kept == ["run_01.keet.json", "run_02.keet.json"]
-    keet("baseline", "save", "main", after)
-    assert [path.name for path in Path(".keet/baselines").iterdir()] == ["main"]
-    assert len(list(Path(".keet/baselines/main").rglob("*.json"))) == 1
-    assert len(list(Path(".keet/baselines/main").iterdir())) == 2  # the version and its name
-
-
-@pytest.mark.parametrize("name", ["../out", "", "a/b", ".hidden"])
+@each_row("name", ["../out", "", "a/b", ".hidden"])
 def test_a_name_stays_in_its_folder(
     name: str, keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = BEFORE.resolve()
+    before = REPORTS / BEFORE.name
     monkeypatch.chdir(tmp_path)
     assert keet("baseline", "save", name, before).code == 2
     assert list(tmp_path.iterdir()) == []
@@ -403,14 +296,10 @@ def test_a_name_stays_in_its_folder(
 
 
 def test_an_explanation_tells_what_changed(keet: Keet) -> None:
-    slow, fast = pair("matrix_flip")
-    result = keet("explain", fast, "--against", slow, "--no-model")
-    assert result.code == 0
-    assert "7.02x faster" in result.out
-    assert "findings fixed: uncoalesced global access" in result.out
-    told = json.loads(
-        keet("explain", fast, "--against", slow, "--no-model", "--format", "json").out
-    )
+    slow, fast = SLOW_FAST
+    asked = ("explain", fast, "--against", slow, "--no-model")
+    assert "7.02x faster" in keet(*asked).out
+    told = json.loads(keet(*asked, "--format", "json").out)
     check_document("explain-against", told)
     assert told["against"]["pairs"][0]["fixed"] == ["uncoalesced_global"]
     assert told["launches"][0]["kernel"] == "flip"
@@ -426,23 +315,16 @@ def test_a_finding_that_is_only_not_printed_is_not_fixed(keet: Keet) -> None:
 
 
 def test_an_explanation_stands_where_nothing_can_be_compared(keet: Keet) -> None:
-    flip = SAMPLES / "matrix_flip/slow.ncu-rep"
-    stranger = SAMPLES / "page_walk/slow.ncu-repz"
+    flip, stranger = SLOW_FAST[0], STRANGERS[1]
     result = keet("explain", flip, "--against", stranger, "--no-model")
     assert result.code == 6
     assert "the reports can't be compared: no kernel was found on both sides" in result.err
     assert "uncoalesced global access" in result.out
 
 
-def test_reports_beside_the_pipeline_still_read() -> None:
-    assert {path.name for path in REPORTS.glob("pipeline_*")} == {
-        f"pipeline_{name}.ncu-repz" for name in ("before", "after", "again", "double", "warm")
-    }
-
-
 def test_the_page_about_diff_shows_what_is_printed() -> None:
     printed = Path("tests/golden", DOCUMENTED_SAMPLE).read_text(encoding="utf-8")
-    slow, fast = pair("matrix_flip")
+    slow, fast = SLOW_FAST
     assert f"$ keet diff {slow} {fast}\n{printed}```" in Path("docs/diff.md").read_text(
         encoding="utf-8"
     )
@@ -451,11 +333,11 @@ def test_the_page_about_diff_shows_what_is_printed() -> None:
 @pytest.mark.slow
 def test_a_model_may_cite_what_changed(keet: Keet, tmp_path: Path) -> None:
     """keet puts the number of a comparison by its name; another one is marked as unchecked."""
-    slow, fast = pair("matrix_flip")
+    slow, fast = SLOW_FAST
     asked = ("explain", fast, "--against", slow)
     prompt = keet(*asked, "--model", "openai:x", "--show-prompt").out
     assert "report 1 is before and 0 after" in prompt
-    speedup = re.search(r"7\.02x \{(\S+)\} faster", prompt)[1]
+    (speedup,) = re.findall(r"7\.02x \{(\S+)\} faster", prompt)
     reading = {"purpose": "It transposes a matrix.", "hypotheses": []}
     said = {
         "summary": f"It became {{{speedup}}} faster. Another run was 9.31x faster.",

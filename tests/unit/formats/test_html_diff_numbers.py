@@ -6,24 +6,25 @@ from __future__ import annotations
 import math
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
 import pytest
 
 from keet.analysis.source_lines import Hotspots, find_hotspots
+from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.causes.line_changes import SideLines, match_lines, read_lines
-from keet.comparison.compare import Difference, compare
-from keet.comparison.sides import Side, SideCapture
 from keet.documents.diff import PairDocument
 from keet.formats import page_text
-from keet.ingest import read_profile
+from keet.formats.html.blocks import reader
+from keet.pages.blocks import Cell
 from keet.pages.diff import diff_page
 from keet.profile import Location
 from keet.units import Quantity
-from tests.conftest import REPORTS
-from tests.kept_reports import sample_report
-from tests.page_parts import page_tree, table_rows, value_of, with_class, words
+from tests.diff_pages import all_blocks, cells, difference, html_blocks_of, tables
+from tests.page_parts import page_tree, with_class, words
+from tests.rows import each_row
 
 HOT = 0.005
 """Share of a side's samples from which its line has a time on the page."""
@@ -34,57 +35,34 @@ def without_sass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keet.ingest.sass.nvidia_reader.find_spec", lambda name: None)
 
 
-@cache
-def difference(name: str) -> Difference:
-    """A sample, or `pipeline` of the tests' own reports."""
-    own = [REPORTS / f"{name}_{side}.ncu-repz" for side in ("before", "after")]
-    sample = [sample_report(name, side) for side in ("slow", "fast")]
-    before, after = (read_profile(path) for path in (own if own[0].exists() else sample))
-    return compare(
-        Side((SideCapture(before, before.launches),)), Side((SideCapture(after, after.launches),))
-    )
-
-
-@cache
-def page_of(name: str) -> ET.Element:
-    return page_tree(page_text(lambda reader: diff_page(difference(name), reader, 5), "html"))
-
-
 # --- kernels
 
 
 def test_kernels_are_sorted_by_the_times_of_the_document() -> None:
     pairs = difference("pipeline").pairs
-    rows = _kernels(page_of("pipeline"))
+    rows = tables(html_blocks_of(difference("pipeline")))["Kernels before and after"].rows
     assert len(rows) == len(pairs) > 3
     for row, pair in zip(rows, pairs, strict=True):
         times = _times(pair)
-        assert words(row["Kernel"]) == pair.kernel
-        shown = [value_of(row[name]) for name in ("Before", "After")]
-        assert shown == [time and pytest.approx(time, abs=0.6) for time in times]
-        change = (times[1] or 0.0) - (times[0] or 0.0)
-        assert value_of(row["Change"]) == pytest.approx(change, abs=0.6)
+        assert cells(row)[2] == pair.kernel
+        *shown, change = (float(cell.value or 0) for cell in row[3:6] if isinstance(cell, Cell))
+        assert shown == [pytest.approx(time, abs=0.6) for time in times]
+        assert change == pytest.approx(times[1] - times[0], abs=0.6)
 
 
-def test_where_there_are_many_kernels_the_longest_are_listed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("keet.formats.html.blocks.ROWS", 2)
-    pairs = difference("pipeline").pairs
-    longest = sorted(pairs, key=lambda pair: -max(time or 0.0 for time in _times(pair)))
-    rows = _kernels(page_of.__wrapped__("pipeline"))
-    assert [words(row["Kernel"]) for row in rows] == [pair.kernel for pair in longest[:2]]
+def test_where_there_are_many_kernels_the_longest_are_listed() -> None:
+    found = difference("pipeline")
+    page = diff_page(found, reader()._replace(rows=2), 5)
+    table = tables([*all_blocks(page.blocks)])["Kernels before and after"]
+    longest = sorted(found.pairs, key=lambda pair: -max(_times(pair)))
+    assert [cells(row)[2] for row in table.rows] == [pair.kernel for pair in longest[:2]]
+    assert table.caption.startswith(f"and {len(found.pairs) - 2} more kernels")
 
 
-def _kernels(page: ET.Element) -> list[dict[str, ET.Element]]:
-    (section,) = [node for node in page.iter("section") if node.get("id") == "kernels"]
-    return table_rows(section)
-
-
-def _times(pair: PairDocument) -> list[float | None]:
+def _times(pair: PairDocument) -> list[float]:
     """Nanoseconds before and after."""
     both = (pair.verdict.before, pair.verdict.after)
-    return [1000 * time.value if time and time.value is not None else None for time in both]
+    return [1000 * time.value if time and time.value is not None else 0.0 for time in both]
 
 
 # --- lines
@@ -124,7 +102,8 @@ class Lines(NamedTuple):
 
 @cache
 def listed(name: str) -> list[Listed]:
-    (listing,) = with_class(page_of(name), "sides")
+    page = page_text(lambda reader: diff_page(difference(name), reader, 5), "html")
+    (listing,) = with_class(page_tree(page), "sides")
     return [_row(row) for row in with_class(listing, "row") if "head" not in row.get("class", "")]
 
 
@@ -154,8 +133,8 @@ def sides(name: str) -> tuple[Lines, Lines]:
     return before, after
 
 
-def _side(launches: object) -> Lines:
-    (each,) = launches  # type: ignore[misc]
+def _side(launches: Sequence[WeightedLaunch]) -> Lines:
+    (each,) = launches
     found, lines = find_hotspots(each.explanation.launch, "line"), read_lines([each])
     assert isinstance(found, Hotspots)
     assert isinstance(lines, SideLines)
@@ -175,7 +154,7 @@ def matched(name: str) -> set[tuple[int, int]]:
 NAMES = ["matrix_flip", "column_physics", "score_tiles"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_removed_and_added_lines_are_marked_on_their_side(name: str) -> None:
     both, seen = sides(name), set()
     for row in listed(name):
@@ -191,7 +170,7 @@ def test_removed_and_added_lines_are_marked_on_their_side(name: str) -> None:
     assert {("−", ""), ("", "+")} & seen
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_the_change_of_a_line_is_its_time_after_less_its_time_before(name: str) -> None:
     """Computed from the times of both sides, even if one is too short to be shown."""
     before, after = sides(name)

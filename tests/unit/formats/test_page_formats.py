@@ -214,6 +214,11 @@ def test_patch_lines_are_classified() -> None:
     assert {text: name or None for name, text in found} == lines
 
 
+def test_a_file_name_has_no_place_to_break_at_its_hyphen() -> None:
+    path = html_blocks([Text(Span("samples/flip/slow.ncu-rep", "name path"))])
+    assert "<span>samples/</span><span>flip/</span><span>slow.ncu-rep</span></span>" in path
+
+
 def test_lists_of_html_nest() -> None:
     items = Items([Item("a"), Item("b", depth=1), Item("c", depth=2), Item("d")], mark="")
     assert html_blocks([items]) == (
