@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,22 @@ from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.formats import page_text
 from keet.formats.html import blocks as html
 from keet.formats.terminal import reader
-from keet.pages.blocks import Block, Fold, Part
+from keet.pages.blocks import (
+    Block,
+    Cell,
+    Fold,
+    Foot,
+    Heading,
+    Items,
+    Notice,
+    Page,
+    Part,
+    Table,
+    Text,
+    Words,
+    plain,
+    spans,
+)
 from keet.pages.explain import Asked, explain_page
 from keet.pages.launch import Shown, launch_section
 
@@ -40,14 +55,64 @@ def launch_html(each: LaunchExplanation, **how: Any) -> str:
 
 def explain_blocks(explanation: Explanation, width: int = 80, **asked: bool) -> list[Block]:
     """Those of a terminal, also within folds and parts."""
-    return [*_all(explain_page([explanation], reader(width), Asked(**asked)).blocks)]
+    return [*all_blocks(explain_page([explanation], reader(width), Asked(**asked)).blocks)]
 
 
-def _all(blocks: Sequence[Block]) -> Iterator[Block]:
+def explain_html_page(*explanations: Explanation, **asked: Any) -> Page:
+    asked = {"several": len(explanations) > 1} | asked
+    return explain_page(explanations, html.reader(), Asked(**asked))
+
+
+def all_blocks(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Also those within folds and parts."""
     for block in blocks:
         yield block
         if isinstance(block, Fold | Part):
-            yield from _all(block.blocks)
+            yield from all_blocks(block.blocks)
+
+
+def part_of(page: Page, anchor: str) -> Part:
+    (found,) = [
+        block
+        for block in all_blocks(page.blocks)
+        if isinstance(block, Part) and block.anchor == anchor
+    ]
+    return found
+
+
+def anchors_of(page: Page) -> set[str]:
+    return {block.anchor for block in all_blocks(page.blocks) if isinstance(block, Fold | Part)}
+
+
+def texts_of(blocks: Iterable[Block]) -> list[str]:
+    """Of headings, paragraphs, remarks, summaries and items; not those of tables and figures."""
+    found = []
+    for block in all_blocks(blocks):
+        if isinstance(block, Heading | Text | Notice | Foot):
+            found.append(plain(block.words))
+        elif isinstance(block, Fold):
+            found.append(plain(block.summary))
+        elif isinstance(block, Items):
+            found += [f"{plain(item.label)} {plain(item.words)}".strip() for item in block.items]
+    return found
+
+
+def facts_of(blocks: Iterable[Block]) -> dict[str, str]:
+    """Items by their labels."""
+    lists = [block for block in all_blocks(blocks) if isinstance(block, Items)]
+    return {plain(item.label): plain(item.words) for each in lists for item in each.items}
+
+
+def table_of(block: Part) -> list[dict[str, Cell]]:
+    """Rows of its only table, their cells by the name of the column."""
+    (table,) = [each for each in all_blocks([block]) if isinstance(each, Table)]
+    names = [column.name for column in table.columns]
+    cells = ([cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in table.rows)
+    return [dict(zip(names, row, strict=True)) for row in cells]
+
+
+def links_of(words: Words) -> list[str]:
+    return [span.to for span in spans(words) if span.to]
 
 
 def html_in(markdown: str) -> set[str]:
