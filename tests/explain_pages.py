@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 from markdown_it import MarkdownIt
 
+from keet.analysis.source_lines import Hotspots, find_hotspots
+from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.formats import page_text
 from keet.formats.html import blocks as html
+from keet.formats.html.listing import Listing, source_listing
 from keet.formats.terminal import reader
+from keet.ingest import read_profile
+from keet.pages.anchors import Anchors
 from keet.pages.blocks import (
     Block,
     Cell,
@@ -113,6 +119,30 @@ def table_of(block: Part) -> list[dict[str, Cell]]:
 
 def links_of(words: Words) -> list[str]:
     return [span.to for span in spans(words) if span.to]
+
+
+# --- listings of source lines
+
+ROOM = 1_000_000
+
+
+@cache
+def first_launch(path: Path, *, sass: bool = True) -> LaunchExplanation:
+    """Of a report."""
+    profile = read_profile(path)
+    return explain(profile, profile.launches[:1], 5, sass=sass).launches[0]
+
+
+def hotspots_of(path: Path, *, sass: bool = True) -> Hotspots:
+    found = find_hotspots(first_launch(path, sass=sass).launch)
+    assert isinstance(found, Hotspots)
+    return found
+
+
+def listing_of(each: LaunchExplanation, room: int = ROOM) -> Listing:
+    listing = source_listing(each, Anchors(), room)
+    assert isinstance(listing, Listing)
+    return listing
 
 
 def html_in(markdown: str) -> set[str]:
