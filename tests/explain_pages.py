@@ -64,6 +64,10 @@ def explain_blocks(explanation: Explanation, width: int = 80, **asked: bool) -> 
     return [*all_blocks(explain_page([explanation], reader(width), Asked(**asked)).blocks)]
 
 
+def explain_texts(explanation: Explanation, width: int = 80, **asked: bool) -> list[str]:
+    return texts_of(explain_page([explanation], reader(width), Asked(**asked)).blocks)
+
+
 def explain_html_page(*explanations: Explanation, **asked: Any) -> Page:
     asked = {"several": len(explanations) > 1} | asked
     return explain_page(explanations, html.reader(), Asked(**asked))

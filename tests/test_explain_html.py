@@ -113,15 +113,6 @@ def test_what_changed_is_on_the_page(keet: Keet) -> None:
     assert "What changed can't be told: " in other.text_of("diff")
 
 
-@pytest.mark.slow
-def test_a_model_that_failed_is_named_before_the_answer(keet: Keet, tmp_path: Path) -> None:
-    script = tmp_path / "script.jsonl"
-    script.write_text('{"fault": "server"}\n', encoding="utf-8")
-    page = page_of(keet, FLIP, "--model", f"scripted:{script}", code=3)
-    before = page.text_of("report").partition("#0 flip")[0]
-    assert "The model's part is missing: " in before
-
-
 def test_the_page_has_the_models_explanation(keet: Keet) -> None:
     page = page_of(keet, TILES, "--replay", "tests/transcripts/score_tiles.jsonl")
     assert "What the model says" in page.text_of("launch-0-model")
