@@ -29,8 +29,9 @@ from keet.pages.anchors import Anchors
 from keet.pages.launch import Shown, launch_blocks
 from keet.profile import Location
 from keet.safe_text import bounded_lines, line_at
-from tests.explain_pages import explain_html, listing_of
+from tests.explain_pages import explain_html
 from tests.many_launches import different
+from tests.page_blocks import listing_of
 from tests.page_parts import PageParts, broken_links
 
 SAMPLES = Path("kernels_samples")

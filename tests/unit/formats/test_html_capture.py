@@ -18,8 +18,8 @@ from keet.pages.capture import capture_part, clock_warning, facts_blocks, range_
 from keet.pages.explain import _not_checked
 from keet.profile import Launch, Profile
 from keet.units import Quantity
-from tests.explain_pages import all_blocks, facts_of, texts_of
 from tests.kept_reports import sample_report
+from tests.page_blocks import every_block, facts_of, texts_of
 from tests.rows import each_row
 
 FLIP = Path("kernels_samples/matrix_flip/slow.ncu-rep")
@@ -42,7 +42,7 @@ def test_the_page_says_how_the_report_was_captured(profile_of: ProfileOf) -> Non
     assert wanted.items() <= facts.items()
     assert "SourceCounters" in facts["Sections"].split(", ")
     bare = profile_of("metrics_only.ncu-repz")
-    lacking = [*all_blocks([capture_of(explain(bare, bare.launches, 5))])]
+    lacking = [*every_block([capture_of(explain(bare, bare.launches, 5))])]
     assert any(isinstance(each, Command) and each.command.startswith("ncu --") for each in lacking)
 
 

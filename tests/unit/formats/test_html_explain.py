@@ -27,18 +27,18 @@ from keet.pages.listings import listing_owners, page_room, shared_room
 from keet.pages.program import members_blocks
 from keet.profile.rules import RuleKind, RuleResult, SpeedupEstimate, SpeedupScope
 from keet.units import Quantity
-from tests.explain_pages import (
-    all_blocks,
+from tests.explain_pages import explain_html
+from tests.kept_reports import sample_report
+from tests.many_launches import repeated
+from tests.page_blocks import (
     anchors_of,
-    explain_html,
+    every_block,
     explain_html_page,
     facts_of,
     links_of,
     part_of,
     texts_of,
 )
-from tests.kept_reports import sample_report
-from tests.many_launches import repeated
 from tests.page_parts import PageParts, broken_links
 from tests.rows import each_row
 
@@ -114,7 +114,7 @@ def test_every_rule_is_on_the_page_with_keets_assessment() -> None:
         told = texts_of(blocks)
         for rule in each.launch.rules:
             assert any(text.endswith(message_text(rule.message)) for text in told)
-        lists = [block.items for block in all_blocks(blocks) if isinstance(block, Items)]
+        lists = [block.items for block in every_block(blocks) if isinstance(block, Items)]
         assert {to for items in lists for item in items for to in links_of(item.words)} == links
         assert "It agrees with finding 1." in told
 
@@ -147,7 +147,7 @@ def test_estimates_of_rules(scope: SpeedupScope, percent: float, estimate: str) 
 
 def smaller_of(each: LaunchExplanation) -> list[str]:
     """The effects that are listed behind a summary that counts them."""
-    for block in all_blocks(section_of(each)):
+    for block in every_block(section_of(each)):
         if isinstance(block, Fold) and " smaller effect" in (summary := plain(block.summary)):
             shown = texts_of(block.blocks)
             assert summary.startswith(f"{len(shown)} ")
@@ -215,7 +215,7 @@ def test_reports_without_a_finding(name: str) -> None:
 
 def test_the_heading_is_the_file_and_the_folder_is_beside_it() -> None:
     heading = next(
-        b for b in all_blocks(explain_html_page(flip()).blocks) if isinstance(b, Heading)
+        b for b in every_block(explain_html_page(flip()).blocks) if isinstance(b, Heading)
     )
     assert plain(heading.words) == "slow.ncu-rep in kernels_samples/matrix_flip/"
 
@@ -285,7 +285,7 @@ def test_less_important_launches_are_short_and_have_anchors() -> None:
     for n in firsts - {*program.shown}:
         brief = part_of(page, f"launch-{n}")
         assert "All 3 launches of this kernel and shape" in " ".join(texts_of([brief]))
-        parts = {block.anchor for block in all_blocks([brief]) if isinstance(block, Part)}
+        parts = {block.anchor for block in every_block([brief]) if isinstance(block, Part)}
         assert f"launch-{n}-source" not in parts
 
 

@@ -30,9 +30,10 @@ from keet.pages.figures import RooflineFigure
 from keet.profile import KernelRun, RunTable
 from keet.profile.rules import SpeedupScope
 from keet.profile.run_table import ProfiledLaunch
-from tests.explain_pages import (
-    all_blocks,
-    explain_html,
+from tests.explain_pages import explain_html
+from tests.many_launches import repeated
+from tests.page_blocks import (
+    every_block,
     explain_html_page,
     facts_of,
     links_of,
@@ -40,7 +41,6 @@ from tests.explain_pages import (
     table_of,
     texts_of,
 )
-from tests.many_launches import repeated
 from tests.page_parts import links_in, page_tree, table_rows, value_of, with_class, with_id, words
 from tests.rows import each_row
 
@@ -102,7 +102,7 @@ def test_rows_of_the_program_sort_by_the_numbers_of_the_document(path: Path, tim
     most = max(wanted, key=lambda row: row.us_total)
     assert page.copies is not None
     assert page.copies[0] == f"launch-{most.representative}-context"
-    codes = [block for block in all_blocks(page.blocks) if isinstance(block, Code)]
+    codes = [block for block in every_block(page.blocks) if isinstance(block, Code)]
     (copied,) = [code for code in codes if code.anchor == page.copies[0]]
     assert most.kernel in "\n".join(copied.lines)
     assert len([code for code in codes if code.anchor.endswith("-context")]) > 1
@@ -229,7 +229,7 @@ def test_places_of_a_finding_show_their_code(path: Path) -> None:
 def test_rules_with_the_largest_estimate_come_first(path: Path) -> None:
     """Estimates for the whole launch come before estimates for a part."""
     for each in explained(path).launches:
-        folds = [b for b in all_blocks(rules_blocks(each, Anchors())) if isinstance(b, Fold)]
+        folds = [b for b in every_block(rules_blocks(each, Anchors())) if isinstance(b, Fold)]
         told = texts_of(folds[0].blocks)
         rules = {message_text(rule.message): rule.speedup for rule in each.launch.rules}
         order = []

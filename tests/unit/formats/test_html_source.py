@@ -19,7 +19,7 @@ from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
 from keet.profile import Absent
 from keet.safe_text import code_lines
-from tests.explain_pages import ROOM, first_launch, hotspots_of, listing_of
+from tests.page_blocks import ROOM, first_launch, hotspots_of, listing_of
 from tests.page_parts import links_in, page_tree, with_id, words
 from tests.rows import each_row
 

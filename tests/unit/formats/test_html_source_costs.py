@@ -19,7 +19,7 @@ from keet.pages.anchors import Anchors
 from keet.pages.hotspots import chance_error, hotspots_summary
 from keet.pages.hotspots_line import routine_items
 from keet.profile import Location
-from tests.explain_pages import first_launch, hotspots_of, listing_of
+from tests.page_blocks import first_launch, hotspots_of, listing_of
 from tests.page_parts import PageParts
 from tests.unit.sass.assembled import assembled, machine
 

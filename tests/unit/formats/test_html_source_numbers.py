@@ -16,7 +16,7 @@ from keet.analysis.source_lines import Spot
 from keet.catalog import stalls
 from keet.documents.finding import Place
 from keet.explanation.explanation_types import LaunchExplanation
-from tests.explain_pages import first_launch, hotspots_of, listing_of
+from tests.page_blocks import first_launch, hotspots_of, listing_of
 from tests.page_parts import links_in, page_tree, with_class, words
 
 SAMPLES = Path("kernels_samples")

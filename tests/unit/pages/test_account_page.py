@@ -16,8 +16,9 @@ from keet.pages.context import context_text
 from keet.verification.launch_values import LaunchValues
 from keet.verification.named_values import ComputedValues
 from keet.verification.verify import verify_text
-from tests.explain_pages import explain_blocks, explain_markdown, explain_terminal, explain_texts
+from tests.explain_pages import explain_blocks, explain_markdown, explain_terminal
 from tests.kept_reports import sample_report
+from tests.page_blocks import explain_texts
 from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")

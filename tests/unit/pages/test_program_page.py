@@ -27,8 +27,9 @@ from keet.verification.launch_values import program_texts, program_values
 from keet.verification.named_values import ComputedValues
 from keet.verification.verify import verify_text
 from tests.conftest import CORPUS, REPORTS, Keet, needs_corpus
-from tests.explain_pages import explain_blocks, explain_markdown, explain_terminal, explain_texts
+from tests.explain_pages import explain_blocks, explain_markdown, explain_terminal
 from tests.many_launches import copied, repeated
+from tests.page_blocks import explain_texts
 from tests.rows import each_row
 
 ProfileOf = Callable[[str], Profile]
