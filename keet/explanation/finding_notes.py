@@ -99,17 +99,18 @@ def nearest_case(finding: Finding, each: LaunchExplanation) -> CaseSummary | Non
     name = each.launch.name.function
     own = {case.family for case in case_summaries() if name in case.kernels}
     alike = [c for c in case_summaries() if c.finding == finding.id and c.family not in own]
-    return min(alike, key=lambda case: _distance(case, finding, each.view), default=None)
+    # Once, not per case: names of templates can have 30,000 characters to search.
+    is_triton = language_of(each.launch) == "Triton"
+    kind = archetype_of(each.launch, each.view.opcodes)
 
+    def distance(case: CaseSummary) -> tuple[bool, bool, float]:
+        return (
+            (case.language == "triton") != is_triton,
+            case.archetype != _CASEBOOK_NAMES.get(kind or "", kind),
+            abs(math.log(case.gain / max(1.0, finding.forecast.likely))),
+        )
 
-def _distance(case: CaseSummary, finding: Finding, view: LaunchView) -> tuple[bool, bool, float]:
-    is_triton = language_of(view.launch) == "Triton"
-    kind = archetype_of(view.launch, view.opcodes)
-    return (
-        (case.language == "triton") != is_triton,
-        case.archetype != _CASEBOOK_NAMES.get(kind or "", kind),
-        abs(math.log(case.gain / max(1.0, finding.forecast.likely))),
-    )
+    return min(alike, key=distance, default=None)
 
 
 _CASEBOOK_NAMES = {"sparse": "spmv"}

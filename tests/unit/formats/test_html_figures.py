@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cache
 from itertools import pairwise
@@ -14,7 +14,7 @@ import pytest
 
 from keet.analysis.account import UNKNOWN
 from keet.analysis.roofline.launch_roofline import find_roofline
-from keet.explanation.account_rows import account_rows
+from keet.explanation.account_rows import AccountRow, account_rows
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formats.html.account import (
@@ -26,7 +26,6 @@ from keet.formats.html.account import (
     kind_of,
     segments_of,
 )
-from keet.formats.html.markup import Html
 from keet.formats.html.page import page
 from keet.formats.html.roofline import draw_roofline
 from keet.formats.svg.markup import text_width
@@ -34,10 +33,13 @@ from keet.formats.svg.roofline_plot import NARROW, Plot
 from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
 from keet.pages.figures import AccountFigure, AccountTree, RooflineFigure
-from keet.profile import Profile
+from keet.profile import Launch, Profile
 from tests.conftest import REPORTS
 from tests.kept_reports import sample_report
+from tests.page_parts import links_in, page_tree, table_rows, with_class, words
 from tests.rows import each_row
+
+ProfileOf = Callable[[str], Profile]
 
 SAMPLES = Path("kernels_samples")
 EVERY = sorted(path.parent.name for path in SAMPLES.glob("*/slow.ncu-rep*"))
@@ -54,20 +56,6 @@ def sample(name: str) -> LaunchExplanation:
     return launches_of(sample_report(name))[0]
 
 
-def tree(html: Html) -> ET.Element:
-    """Parses what `element` writes: well-formed XML, except for attributes without a value."""
-    text = re.sub(r" (hidden|data-[a-z]+)(?=[ >])", r' \1=""', html)
-    return ET.fromstring(f"<div>{text}</div>")
-
-
-def text_of(node: ET.Element) -> str:
-    return " ".join("".join(node.itertext()).split())
-
-
-def by_class(root: ET.Element, name: str) -> list[ET.Element]:
-    return [node for node in root.iter() if name in node.get("class", "").split()]
-
-
 def percent(text: str | None) -> float:
     assert text is not None
     assert text.endswith("%")
@@ -77,25 +65,34 @@ def percent(text: str | None) -> float:
 # --- the account
 
 
+def bar_of(name: str) -> ET.Element:
+    return page_tree(account_bar(segments_of(rows_of(name)), name="x"))
+
+
+def rows_of(name: str) -> Sequence[AccountRow]:
+    return account_rows(sample(name).view, sample(name).account, 16)
+
+
+def table_of(name: str) -> list[tuple[str, list[str]]]:
+    """Classes and cells of each row below the heading."""
+    (table,) = with_class(page_tree(draw_account(AccountFigure(sample(name)))), "account-table")
+    _, *rows = table.iter("tr")
+    return [(row.get("class", ""), [*map(words, row)]) for row in rows]
+
+
 @each_row("name", EVERY, few=6)
 def test_the_bar_adds_up(name: str) -> None:
-    """Outermost parts add up to the whole time, and the children of a part to the part."""
-    each = sample(name)
-    segments = segments_of(account_rows(each.view, each.account, 16))
+    """Outermost parts add up to the whole time, and the children of a part to the part. In each
+    row of the bar, a part begins where the previous one ends."""
+    segments = segments_of(rows_of(name))
     assert sum(segment.share for segment in segments) == pytest.approx(100, abs=0.06)
     for segment in segments:
         if segment.within:
             within = sum(inner.share for inner in segment.within)
             assert within == pytest.approx(segment.share, abs=0.06)
-
-
-@each_row("name", EVERY, few=6)
-def test_parts_stand_side_by_side(name: str) -> None:
-    """In each row of the bar, a part begins where the previous one ends."""
-    each = sample(name)
-    bar = tree(account_bar(segments_of(account_rows(each.view, each.account, 16)), name="x"))
+    bar = bar_of(name)
     for row in ("0", "34"):
-        marks = [mark for mark in by_class(bar, "part") if mark.get("y") == row]
+        marks = [mark for mark in with_class(bar, "part") if mark.get("y") == row]
         ends = [(percent(m.get("x")), percent(m.get("width"))) for m in marks]
         for (start, width), (following, _) in pairwise(ends):
             assert following >= start + width - 0.01
@@ -104,44 +101,29 @@ def test_parts_stand_side_by_side(name: str) -> None:
 
 @each_row("name", EVERY, few=6)
 def test_the_table_has_the_numbers_of_the_terminal(name: str) -> None:
-    each = sample(name)
-    figure = tree(draw_account(AccountFigure(each)))
-    rows = account_rows(each.view, each.account, 16)
-    table = by_class(figure, "account-table")[0]
-    rows_text = [text_of(row) for row in table.iter("tr")]
-    own = [row for row in rows_text[1:-1] if not row.startswith("smaller parts")]
-    assert own == [f"{r.label}{r.share:.0f}{r.time}" for r in rows]
-    duration = each.launch.get("duration")
-    assert rows_text[-1] == f"Whole launch100%{duration}"
-
-
-@each_row("name", EVERY, few=6)
-def test_rows_within_a_part_add_up_to_it(name: str) -> None:
-    """Within the rounding error of half a per cent per row."""
-    each = sample(name)
-    table = by_class(tree(draw_account(AccountFigure(each))), "account-table")[0]
-    whole, within = 0.0, [0.0]
-    for row in (*table.iter("tr"), None):
-        cells = [text_of(cell) for cell in row] if row is not None else ["", "0%"]
-        if cells[0] == "Part":
-            continue
-        if row is not None and "within" in row.get("class", ""):
+    """Rows within a part add up to it, within the rounding error of half a per cent per row."""
+    *rows, whole = table_of(name)
+    own = [cells for _, cells in rows if cells[0] != "smaller parts"]
+    assert own == [[str(r.label), f"{r.share:.0f}", str(r.time)] for r in rows_of(name)]
+    assert whole[1] == ["Whole launch", "100%", str(sample(name).launch.get("duration"))]
+    outer, within = 0.0, [0.0]
+    for classes, cells in (*rows, ("", ["", "0%"])):
+        if "within" in classes:
             within.append(percent(cells[1]))
             continue
         if within:
-            assert sum(within) == pytest.approx(whole, abs=0.5 * (len(within) + 2))
-        whole, within = percent(cells[1]), []
+            assert sum(within) == pytest.approx(outer, abs=0.5 * (len(within) + 2))
+        outer, within = percent(cells[1]), []
 
 
 def test_small_parts_are_summed_in_one_row() -> None:
-    table = by_class(tree(draw_account(AccountFigure(sample("matrix_flip")))), "account-table")[0]
-    assert "smaller parts1%11.88 us" in [text_of(row) for row in table.iter("tr")]
+    assert ["smaller parts", "1%", "11.88 us"] in [cells for _, cells in table_of("matrix_flip")]
 
 
 def test_every_part_has_its_evidence() -> None:
     each = sample("column_physics")
-    fold = tree(draw_tree(AccountTree(each)) or Html(""))
-    rows = [text_of(row) for row in fold.iter("tr")]
+    fold = page_tree(draw_tree(AccountTree(each)) or "")
+    rows = [words(row) for row in fold.iter("tr")]
     for part in each.account.all():
         assert any(part.label in row and part.share.id in row for row in rows), part.id
 
@@ -165,9 +147,9 @@ def test_unknown_part_ids_have_a_neutral_colour() -> None:
 def test_unknown_parts_are_hatched() -> None:
     """The report has no warp states."""
     (each, *_) = launches_of(REPORTS / "tour_basic.ncu-rep")
-    bar = tree(draw_account(AccountFigure(each)))
-    assert by_class(bar, "hatch")
-    assert not by_class(tree(draw_account(AccountFigure(sample("column_physics")))), "hatch")
+    for one, is_hatched in ((each, True), (sample("column_physics"), False)):
+        drawn = page_tree(draw_account(AccountFigure(one)))
+        assert bool([*with_class(drawn, "hatch")]) == is_hatched
 
 
 def labels_at(bar: ET.Element, width: int) -> list[tuple[str, float]]:
@@ -190,17 +172,14 @@ def labels_at(bar: ET.Element, width: int) -> list[tuple[str, float]]:
 def test_labels_fit_into_their_parts(width: int) -> None:
     """At 6.5 pixels per letter, as in a wide font of 12 pixels."""
     for name in ("column_physics", "score_tiles", "half_dense", "xs_lookup"):
-        each = sample(name)
-        bar = tree(account_bar(segments_of(account_rows(each.view, each.account, 16)), name="x"))
-        shown = labels_at(bar, width)
+        shown = labels_at(bar_of(name), width)
         assert shown
         assert all(6.5 * len(text) + 7 <= room for text, room in shown)
 
 
 def test_wider_bars_have_longer_labels() -> None:
-    each = sample("column_physics")
-    bar = tree(account_bar(segments_of(account_rows(each.view, each.account, 16)), name="x"))
-    short, long = (dict.fromkeys(t for t, _ in labels_at(bar, w)) for w in (300, 1100))
+    bar = bar_of("column_physics")
+    short, long = ({text for text, _ in labels_at(bar, width)} for width in (300, 1100))
     assert "63%" in short
     assert "63% waiting for L2, which is busy" in long
     assert "63%" not in long
@@ -209,7 +188,7 @@ def test_wider_bars_have_longer_labels() -> None:
 def test_bars_of_different_times_have_one_scale() -> None:
     """The length is relative to the container, so that two bars have the same scale."""
     segments = [Segment("a", 60.0, "", "dram", "a"), Segment("b", 40.0, "", "idle", "b")]
-    marks = by_class(tree(account_bar(segments, length=50, name="before")), "part")
+    marks = with_class(page_tree(account_bar(segments, length=50, name="before")), "part")
     assert [(m.get("x"), m.get("width")) for m in marks] == [
         ("0.000%", "30.000%"),
         ("30.000%", "20.000%"),
@@ -217,10 +196,10 @@ def test_bars_of_different_times_have_one_scale() -> None:
 
 
 def test_units_near_their_peak_are_marked() -> None:
-    figure = tree(draw_account(AccountFigure(sample("column_physics"))))
-    (units,) = by_class(figure, "units")
-    assert text_of(units).startswith("L282%busiest stage: Crossbar to L2")
-    first = by_class(units, "fill")[0]
+    figure = page_tree(draw_account(AccountFigure(sample("column_physics"))))
+    (units,) = with_class(figure, "units")
+    assert words(units).startswith("L282%busiest stage: Crossbar to L2")
+    first = next(with_class(units, "fill"))
     assert percent(first.get("width")) == pytest.approx(82.3, abs=0.1)
     assert "near" in first.get("class", "")  # from 60 % of its peak
 
@@ -235,10 +214,16 @@ def test_launch_without_measurements_has_no_account() -> None:
 # --- the roofline
 
 
-def test_every_mark_and_roof_says_what_it_is(profile_of: Callable[[str], Profile]) -> None:
+def drawn(
+    launches: Sequence[Launch], anchors: Anchors | None = None, linked: Sequence[int] = ()
+) -> ET.Element:
+    return page_tree(draw_roofline(RooflineFigure(launches, anchors or Anchors(), linked)))
+
+
+def test_every_mark_and_roof_says_what_it_is(profile_of: ProfileOf) -> None:
     launches = profile_of("tour_full.ncu-rep").launches
-    figure = tree(draw_roofline(RooflineFigure(launches, Anchors())))
-    (wide,), (narrow,) = by_class(figure, "wide"), by_class(figure, "narrow")
+    figure = drawn(launches)
+    (wide,), (narrow,) = with_class(figure, "wide"), with_class(figure, "narrow")
     titles = [title.text or "" for title in wide.iter("title")]
     assert titles == [title.text for title in narrow.iter("title")]
     (mark,) = (title for title in titles if title.startswith("#"))
@@ -254,7 +239,7 @@ def test_every_mark_and_roof_says_what_it_is(profile_of: Callable[[str], Profile
     assert all("reached by #" in roof for roof in roofs)
 
 
-def test_the_narrow_chart_stays_in_its_frame(profile_of: Callable[[str], Profile]) -> None:
+def test_the_narrow_chart_stays_in_its_frame(profile_of: ProfileOf) -> None:
     rooflines = [find_roofline(launch) for launch in profile_of("zoo.ncu-repz").launches]
     root = ET.fromstring(f"<svg>{Plot(rooflines, frame=NARROW).draw()}</svg>")
     for text in root.iter("text"):
@@ -263,33 +248,26 @@ def test_the_narrow_chart_stays_in_its_frame(profile_of: Callable[[str], Profile
             assert 0 <= float(text.get("y", "0")) <= NARROW.height
 
 
-def test_the_table_of_the_roofline(profile_of: Callable[[str], Profile]) -> None:
+def test_launches_of_the_roofline_are_linked(profile_of: ProfileOf) -> None:
     launches = profile_of("tour_full.ncu-rep").launches
-    figure = tree(draw_roofline(RooflineFigure(launches, Anchors("r"), [1])))
-    rows = [text_of(row) for row in figure.iter("tr")][1:]
-    assert rows[2].startswith("2normalise14.69 usFP32 3.46 of 67.1 TFLOP/s2.9225% DRAM, L2")
-    assert [link.get("href") for link in figure.iter("a")] == ["#r-launch-1"]
+    figure = drawn(launches, Anchors("r"), [1])
+    assert links_in(figure) == ["r-launch-1"]
 
 
-def test_without_arithmetic_there_is_a_sentence(profile_of: Callable[[str], Profile]) -> None:
-    figure = tree(
-        draw_roofline(RooflineFigure(profile_of("tour_basic.ncu-rep").launches, Anchors()))
-    )
-    assert not by_class(figure, "wide")
-    assert "profile with: ncu --section SpeedOfLight_RooflineChart" in text_of(figure)
-
-
-def test_a_launch_without_arithmetic_has_no_empty_chart() -> None:
-    figure = tree(draw_roofline(RooflineFigure([sample("matrix_flip").launch], Anchors())))
-    assert not by_class(figure, "wide")
-    assert "No chart: nothing that these launches compute is counted" in text_of(figure)
+def test_without_arithmetic_there_is_a_sentence(profile_of: ProfileOf) -> None:
+    """And no empty chart."""
+    lacking = drawn(profile_of("tour_basic.ncu-rep").launches)
+    assert "profile with: ncu --section SpeedOfLight_RooflineChart" in words(lacking)
+    assert "FP64 operations were not collected" in words(lacking)
+    nothing = drawn([sample("matrix_flip").launch])
+    assert "No chart: " in words(nothing)
+    assert not [*with_class(lacking, "wide"), *with_class(nothing, "wide")]
 
 
 def test_share_by_bytes_is_labelled() -> None:
     """L2 is at 83 % on the same page: its busiest stage, not its bytes."""
-    figure = tree(draw_roofline(RooflineFigure([sample("matrix_flip").launch], Anchors())))
-    (row,) = list(figure.iter("tr"))[1:]
-    assert text_of(row).endswith("23% L2 by bytes; the crossbar to L2 is 83% busy")
+    (row,) = table_rows(drawn([sample("matrix_flip").launch]))
+    assert words(row["Nearest ceiling"]) == "23% L2 by bytes; the crossbar to L2 is 83% busy"
 
 
 def test_words_of_the_narrow_scale_are_beside_its_numbers() -> None:
@@ -298,25 +276,15 @@ def test_words_of_the_narrow_scale_are_beside_its_numbers() -> None:
     assert NARROW.scale + 3 <= NARROW.area.left - 8 - longest
 
 
-def test_the_page_has_one_sm_clock() -> None:
-    """If peaks are at another clock, the page says so."""
-    launch = copy(sample("half_dense").launch)
-    same = text_of(tree(draw_roofline(RooflineFigure([launch], Anchors()))))
-    assert f"SM clock {launch.get('sm_frequency')}" in same
-    assert "Peaks of arithmetic" not in same
-
-
-def test_peaks_at_another_clock_are_explained(profile_of: Callable[[str], Profile]) -> None:
-    """Cycles of SMs and of GPCs over one duration: 1.98 and 1.96 GHz."""
-    launch = profile_of("tour_full.ncu-rep").launches[2]
-    text = text_of(tree(draw_roofline(RooflineFigure([launch], Anchors()))))
-    assert f"SM clock {launch.get('sm_frequency')}" in text
-    assert f"Peaks of arithmetic are those at {launch.get('sm_clock')}, as in" in text
-
-
-def test_roofline_names_what_the_report_lacks(profile_of: Callable[[str], Profile]) -> None:
-    figure = draw_roofline(RooflineFigure(profile_of("tour_basic.ncu-rep").launches, Anchors()))
-    assert "FP64 operations were not collected" in figure
+def test_the_page_has_one_sm_clock(profile_of: ProfileOf) -> None:
+    """If peaks are at another clock, the page says so. In the tour, cycles of SMs and of GPCs over
+    one duration give 1.98 and 1.96 GHz."""
+    other = profile_of("tour_full.ncu-rep").launches[2]
+    for launch, is_other in ((sample("half_dense").launch, False), (other, True)):
+        told = words(drawn([launch]))
+        assert f"SM clock {launch.get('sm_frequency')}" in told
+        assert (f"Peaks of arithmetic are those at {launch.get('sm_clock')}" in told) == is_other
+        assert ("Peaks of arithmetic" in told) == is_other
 
 
 def test_names_of_kernels_are_escaped() -> None:

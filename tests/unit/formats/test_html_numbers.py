@@ -9,6 +9,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,19 +20,29 @@ from keet.documents.explain import ExplainDocument, ProgramDocument
 from keet.explanation.analyst import explain
 from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation
-from keet.formats.html.blocks import html_part
 from keet.formats.html.roofline import draw_roofline
 from keet.formatting import times_text
 from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
-from keet.pages.capture import capture_part, message_text
+from keet.pages.blocks import Cell, Code, Fold, plain
+from keet.pages.capture import capture_part, message_text, rules_blocks
 from keet.pages.figures import RooflineFigure
-from keet.profile import KernelRun, Launch, RunTable
+from keet.profile import KernelRun, RunTable
 from keet.profile.rules import SpeedupScope
 from keet.profile.run_table import ProfiledLaunch
 from tests.explain_pages import explain_html
 from tests.many_launches import repeated
-from tests.page_parts import links_in, page_tree, table_rows, value_of, with_class, words
+from tests.page_blocks import (
+    every_block,
+    explain_html_page,
+    facts_of,
+    links_of,
+    part_of,
+    table_of,
+    texts_of,
+)
+from tests.page_parts import links_in, page_tree, table_rows, value_of, with_class, with_id, words
+from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")
 REPORTS = Path("tests/data/reports")
@@ -62,70 +73,58 @@ def program(path: Path, times: int = 1) -> ProgramDocument:
 
 
 @cache
-def page_of(path: Path, times: int = 1) -> ET.Element:
-    return page_tree(explain_html(explained(path, times), everything=times == 1))
-
-
-def with_id(root: ET.Element, key: str) -> ET.Element:
-    (found,) = [node for node in root.iter() if node.get("id") == key]
-    return found
+def page_of(path: Path) -> ET.Element:
+    return page_tree(explain_html(explained(path), everything=True))
 
 
 # --- the program
 
 
-@pytest.mark.parametrize(("path", "times"), [(TOUR, 1), (ZOO, 3)])
+@each_row(("path", "times"), [(TOUR, 1), (ZOO, 3)])
 def test_rows_of_the_program_sort_by_the_numbers_of_the_document(path: Path, times: int) -> None:
-    section = with_id(page_of(path, times), "program")
-    rows, wanted = table_rows(section), program(path, times).rows
-    assert "data-sortable" in next(section.iter("table")).attrib
+    page = explain_html_page(explained(path, times), everything=times == 1)
+    rows, wanted = table_of(part_of(page, "program")), program(path, times).rows
     assert len(rows) == len(wanted) > 2
     for row, expected in zip(rows, wanted, strict=True):
-        assert row["Kernel"].get("data-value") == expected.kernel
-        assert links_in(row["Kernel"]) == [f"launch-{expected.representative}"]
-        assert value_of(row["Share"]) == pytest.approx(100 * expected.share)
-        assert value_of(row["Time"]) == pytest.approx(1000 * expected.us_total)
-        assert value_of(row["Launches"]) == expected.count == int(words(row["Launches"]))
+        assert row["Kernel"].value == expected.kernel
+        assert links_of(row["Kernel"].words) == [f"launch-{expected.representative}"]
+        assert row["Share"].value == pytest.approx(100 * expected.share)
+        assert row["Share"].share == pytest.approx(expected.share)
+        assert row["Time"].value == pytest.approx(1000 * expected.us_total)
+        assert row["Launches"].value == expected.count == int(plain(row["Launches"].words))
         gain = expected.gain.likely if expected.gain and expected.gain.likely >= 1.02 else None
-        assert value_of(row["Gain"]) == (gain and pytest.approx(gain))
-        assert words(row["Gain"]) == (times_text(gain) if gain else "")
-    shares = [value_of(row["Share"]) for row in rows]
+        assert row["Gain"].value == (pytest.approx(gain) if gain else "")
+        assert row["Gain"].words == (times_text(gain) if gain else "")
+    shares = [each.share for each in wanted]
     assert sorted(shares, reverse=True) == shares
     assert len({*shares}) > 2
-
-
-def test_meters_are_as_long_as_the_shares() -> None:
-    for row in table_rows(with_id(page_of(ZOO, 3), "program")):
-        (mark,) = row["Share"].iter("rect")
-        share = value_of(row["Share"])
-        assert float(mark.get("width", "").removesuffix("%")) == pytest.approx(share, abs=0.06)
-
-
-@pytest.mark.parametrize(("path", "times"), [(TOUR, 1), (ZOO, 3)])
-def test_copy_button_copies_the_command_for_the_longest_launch(path: Path, times: int) -> None:
-    (button,) = next(page_of(path, times).iter("header")).iter("button")
-    most = max(program(path, times).rows, key=lambda row: row.us_total)
-    assert button.get("data-copy") == f"launch-{most.representative}-context"
-    assert most.kernel in words(with_id(page_of(path, times), button.get("data-copy", "")))
-    assert len([*with_class(page_of(path, times), "context")]) > 1
+    # The button copies the prompt of the launch that takes most time.
+    most = max(wanted, key=lambda row: row.us_total)
+    assert page.copies is not None
+    assert page.copies[0] == f"launch-{most.representative}-context"
+    codes = [block for block in every_block(page.blocks) if isinstance(block, Code)]
+    (copied,) = [code for code in codes if code.anchor == page.copies[0]]
+    assert most.kernel in "\n".join(copied.lines)
+    assert len([code for code in codes if code.anchor.endswith("-context")]) > 1
 
 
 # --- the index of several reports
 
 
-def test_the_index_has_the_time_and_the_gain_of_each_report() -> None:
-    page = page_tree(explain_html(explained(FLIP), explained(TOUR), several=True))
-    flip, tour = table_rows(with_id(page, "reports"))
-    (finding,) = document(FLIP).launches[0].findings
-    assert finding.forecast is not None
-    assert value_of(flip["Gain"]) == pytest.approx(finding.forecast.likely)
-    gain = program(TOUR).gain
-    assert gain is not None
-    assert value_of(tour["Gain"]) == pytest.approx(gain.likely)
-    assert words(tour["Gain"]) == times_text(gain.likely)
-    for row, path in ((flip, FLIP), (tour, TOUR)):
+def index_of(*explanations: Explanation) -> list[dict[str, Cell]]:
+    return table_of(part_of(explain_html_page(*explanations, several=True), "reports"))
+
+
+def test_the_index_has_the_answer_the_time_and_the_gain_of_each_report() -> None:
+    rows, paths = index_of(explained(FLIP), explained(TOUR)), (FLIP, TOUR)
+    gains = (document(FLIP).launches[0].findings[0].forecast, program(TOUR).gain)
+    for row, path, gain in zip(rows, paths, gains, strict=True):
+        assert gain is not None
+        assert row["Gain"].value == pytest.approx(gain.likely)
+        assert row["Gain"].words == times_text(gain.likely)
         total = sum(each.duration.value for each in document(path).launches if each.duration)
-        assert value_of(row["Time"]) == pytest.approx(1000 * total)
+        assert row["Time"].value == pytest.approx(1000 * total)
+    assert rows[0]["Answer"].words == document(FLIP).launches[0].verdict.headline
 
 
 def test_a_gain_that_is_no_finding_is_not_printed() -> None:
@@ -135,17 +134,15 @@ def test_a_gain_that_is_no_finding_is_not_printed() -> None:
         (each,) = explained(FLIP).launches
         forecast = replace(each.findings[0].forecast, low=1.0, likely=likely)
         changed = each._replace(findings=(replace(each.findings[0], forecast=forecast),))
-        page = page_tree(explain_html(explained(FLIP)._replace(launches=(changed,)), several=True))
-        (row,) = table_rows(with_id(page, "reports"))
-        shown[likely] = (words(row["Gain"]), value_of(row["Gain"]))
-    wanted = {likely: (times_text(likely), likely) for likely in (1.1,)}
-    assert shown == {**dict.fromkeys((1.0, 1.02, 1.09), ("", None)), **wanted}
+        (row,) = index_of(explained(FLIP)._replace(launches=(changed,)))
+        shown[likely] = row["Gain"].words
+    assert shown == {1.0: "", 1.02: "", 1.09: "", 1.1: times_text(1.1)}
 
 
 # --- evidence
 
 
-@pytest.mark.parametrize("path", [FLIP, PHYSICS, TOUR])
+@each_row("path", [FLIP, PHYSICS, TOUR])
 def test_numbers_are_linked_to_those_they_were_computed_from(path: Path) -> None:
     followed = 0
     for each, expected in zip(explained(path).launches, document(path).launches, strict=True):
@@ -178,13 +175,12 @@ def _evidence_rows(finding: ET.Element) -> Iterator[tuple[str, str, str, list[st
 
 def test_settings_that_differ_between_launches_are_ranges() -> None:
     found = explained(ZOO, 3)
-    section = page_tree(html_part([capture_part(found, found.launches, Anchors())]))
-    facts, launches = [words(fact) for fact in section.iter("dd")], found.profile.launches
-    for metric in ("sm_frequency", "dram_frequency"):
-        clocks = [clock for launch in launches if (clock := launch.get(metric))]
+    facts = facts_of([capture_part(found, found.launches, Anchors())])
+    for name, metric in (("SM clock", "sm_frequency"), ("DRAM clock", "dram_frequency")):
+        clocks = [clock for launch in found.profile.launches if (clock := launch.get(metric))]
         low, *_, high = sorted(clocks, key=lambda clock: clock.value)
         assert str(low) != str(high)
-        assert [text for text in facts if f"{low} to {high}" in text]
+        assert facts[name].startswith(f"{low} to {high}")
 
 
 # --- launches and findings
@@ -200,11 +196,10 @@ RUN = RunTable(
 def test_replay_gap_is_printed_before_the_answer() -> None:
     profile = replace(read_profile(TOUR), run=RUN)
     explanation = explain(profile, profile.launches, 5)
-    page = page_tree(explain_html(explanation, everything=True))
+    page = explain_html_page(explanation, everything=True)
     for each in explanation.launches:
-        section = with_id(page, f"launch-{each.launch.id}")
-        (answer,) = with_class(section, "answer")
-        before = "\n".join(words(child) for child in [*section][: [*section].index(answer)])
+        told = texts_of([part_of(page, f"launch-{each.launch.id}")])
+        before = "\n".join(told[: told.index(f"Limit {each.verdict.headline}")])
         assert (each.replay is not None) == ("2.41 ms" in before)
         if each.replay:
             assert each.replay.text in before
@@ -213,7 +208,7 @@ def test_replay_gap_is_printed_before_the_answer() -> None:
     assert [each.launch.id for each in explanation.launches if each.replay] == [2]
 
 
-@pytest.mark.parametrize("path", [FLIP, PHYSICS, DECAY])
+@each_row("path", [FLIP, PHYSICS, DECAY])
 def test_places_of_a_finding_show_their_code(path: Path) -> None:
     """A closing brace is not informative on its own."""
     braces = 0
@@ -230,30 +225,28 @@ def test_places_of_a_finding_show_their_code(path: Path) -> None:
     assert braces == (1 if path is DECAY else 0)
 
 
-@pytest.mark.parametrize("path", [FLIP, PHYSICS, TOUR])
+@each_row("path", [FLIP, PHYSICS, TOUR])
 def test_rules_with_the_largest_estimate_come_first(path: Path) -> None:
     """Estimates for the whole launch come before estimates for a part."""
     for each in explained(path).launches:
-        (section,) = with_class(with_id(page_of(path), f"launch-{each.launch.id}"), "rules")
-        advice = next(next(section.iter("details")).iter("ul")).findall("li")
-        order = [_estimate(each.launch, words(item)) for item in advice]
+        folds = [b for b in every_block(rules_blocks(each, Anchors())) if isinstance(b, Fold)]
+        told = texts_of(folds[0].blocks)
+        rules = {message_text(rule.message): rule.speedup for rule in each.launch.rules}
+        order = []
+        for title, text in pairwise(told):
+            if text in rules:
+                of = rules[text]
+                assert of is None or f"{of.percent:.0f}%" in title
+                is_global = of is not None and of.scope is SpeedupScope.GLOBAL
+                order.append((is_global, of.percent if of else 0.0))
         assert order == sorted(order, key=lambda found: (not found[0], -found[1]))
         assert len({percent for is_global, percent in order if is_global}) > 1
-
-
-def _estimate(launch: Launch, item: str) -> tuple[bool, float]:
-    """Whether the estimate is for the whole launch, and its percentage."""
-    (rule,) = [r for r in launch.rules if " ".join(message_text(r.message).split()) in item]
-    if rule.speedup is None:
-        return False, 0.0
-    assert f"{rule.speedup.percent:.0f}%" in item
-    return rule.speedup.scope is SpeedupScope.GLOBAL, rule.speedup.percent
 
 
 # --- the roofline
 
 
-@pytest.mark.parametrize("path", [TOUR, ZOO])
+@each_row("path", [TOUR, ZOO])
 def test_the_roofline_is_sorted_by_the_numbers_of_the_document(path: Path) -> None:
     profile = read_profile(path)
     figure = page_tree(draw_roofline(RooflineFigure(profile.launches, Anchors())))

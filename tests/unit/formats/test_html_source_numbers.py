@@ -12,15 +12,11 @@ from pathlib import Path
 import pytest
 
 from keet.analysis.line_facts import line_facts
-from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
+from keet.analysis.source_lines import Spot
 from keet.catalog import stalls
 from keet.documents.finding import Place
-from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formats.html.listing import Listing, source_listing
-from keet.ingest import read_profile
-from keet.pages.anchors import Anchors
-from keet.profile import Launch
+from tests.page_blocks import first_launch, hotspots_of, listing_of
 from tests.page_parts import links_in, page_tree, with_class, words
 
 SAMPLES = Path("kernels_samples")
@@ -31,30 +27,11 @@ ELEMENT = SAMPLES / "hydro_element/slow.ncu-repz"
 TILES = SAMPLES / "score_tiles/slow.ncu-repz"
 TOUR = REPORTS / "tour_full.ncu-rep"
 NO_LINES = REPORTS / "tour_nolines.ncu-repz"
-ROOM = 1_000_000
 
 
 @cache
-def listing_of(path: Path, *, sass: bool = True) -> ET.Element:
-    return listed(_first(path, sass=sass), ROOM)
-
-
-@cache
-def _first(path: Path, *, sass: bool) -> LaunchExplanation:
-    profile = read_profile(path)
-    return explain(profile, profile.launches[:1], 5, sass=sass).launches[0]
-
-
-def listed(each: LaunchExplanation, room: int) -> ET.Element:
-    found = source_listing(each, Anchors(), room)
-    assert isinstance(found, Listing)
-    return page_tree(found.html)
-
-
-def spots_of(launch: Launch) -> tuple[Spot, ...]:
-    found = find_hotspots(launch)
-    assert isinstance(found, Hotspots)
-    return found.rows
+def listed(path: Path, *, sass: bool = True) -> ET.Element:
+    return page_tree(listing_of(first_launch(path, sass=sass)).html)
 
 
 def row_of(root: ET.Element, spot: Spot) -> ET.Element:
@@ -71,11 +48,11 @@ def facts_of(row: ET.Element) -> dict[str, ET.Element]:
 
 def test_with_little_room_lines_of_findings_get_details_first() -> None:
     """They come before lines with more samples; among them, the hottest come first."""
-    each = _first(FLIP, sass=True)
-    *_, coldest = [spot.location for spot in spots_of(each.launch) if spot.location]
+    each = first_launch(FLIP)
+    *_, coldest = [spot.location for spot in hotspots_of(FLIP).rows if spot.location]
     places = (Place(*coldest, 1.0, "samples"), *each.findings[0].places)
     named = each._replace(findings=(replace(each.findings[0], places=places),))
-    hottest = spots_of(each.launch)[0].location
+    hottest = hotspots_of(FLIP).rows[0].location
     assert hottest is not None
     assert hottest != coldest
     assert (_first_opened(each), _first_opened(named)) == (7, coldest.line)
@@ -85,7 +62,7 @@ def test_with_little_room_lines_of_findings_get_details_first() -> None:
 def _first_opened(each: LaunchExplanation) -> int:
     """The line that gets details if there is only room for one."""
     for room in range(500, 20_000, 250):
-        rows = with_class(listed(each, room), "line")
+        rows = with_class(page_tree(listing_of(each, room).html), "line")
         if opened := [row for row in rows if row.tag == "details"]:
             (only,) = opened
             return int(only.get("id", "").rpartition("-")[2])
@@ -96,8 +73,9 @@ def test_excess_is_that_of_the_line() -> None:
     """Shares of rows and panels, and the traffic of ideal accesses."""
     seen: Counter[str] = Counter()
     for path in (FLIP, ELEMENT, TILES, NO_LINES):
-        root = listing_of(path, sass=path is NO_LINES)
-        for spot in spots_of(_first(path, sass=path is NO_LINES).launch):
+        sass = path is NO_LINES
+        root = listed(path, sass=sass)
+        for spot in hotspots_of(path, sass=sass).rows:
             if (spot.location, spot.address) == (None, None):
                 continue
             row, marks = row_of(root, spot), []
@@ -121,13 +99,13 @@ def test_excess_is_that_of_the_line() -> None:
 
 @pytest.mark.parametrize("path", [PHYSICS, TOUR])
 def test_line_lists_what_waits_for_it(path: Path) -> None:
-    each = _first(path, sass=True)
+    each = first_launch(path)
     code, found = each.view.code, 0
     assert code is not None
-    for spot in spots_of(each.launch):
+    for spot in hotspots_of(path).rows:
         if spot.location is None:
             continue
-        row = row_of(listing_of(path), spot)
+        row = row_of(listed(path), spot)
         waiting = line_facts(each.launch, code, spot.location).waited_for_by
         waited_for_by = facts_of(row).get("Waited for by")
         assert (waited_for_by is None) == (not waiting)
@@ -142,7 +120,7 @@ def test_line_lists_what_waits_for_it(path: Path) -> None:
 
 
 def test_instruction_lists_what_waits_for_it() -> None:
-    each, root = _first(NO_LINES, sass=True), listing_of(NO_LINES)
+    each, root = first_launch(NO_LINES), listed(NO_LINES)
     code, known = each.view.code, stalls()
     assert code is not None
     waits = [wait for wait in code.waits if wait.producers and known[wait.reason].counts_as_stall]
@@ -154,7 +132,7 @@ def test_instruction_lists_what_waits_for_it() -> None:
         if waiter != producer:
             pairs.setdefault(producer, Counter())[waiter] += wait.samples
     assert len(pairs) > 2
-    for spot in spots_of(each.launch):
+    for spot in hotspots_of(NO_LINES).rows:
         waited_for_by = facts_of(row_of(root, spot)).get("Waited for by")
         wanted = pairs.get(spot.address or 0, Counter())
         assert (waited_for_by is None) == (not wanted)

@@ -226,6 +226,16 @@ def test_lists_of_html_nest() -> None:
     )
 
 
+def test_cells_of_html_have_values_to_sort_by_and_bars() -> None:
+    """Values have all digits; an empty one is last."""
+    cells = [["a", Cell("33%", value=1 / 3, share=1 / 3)], ["b", Cell("-", value="")]]
+    html = html_blocks([Table([Column("name"), Column("share")], cells)])
+    assert "<table data-sortable" in html
+    assert re.findall('data-value="([^"]*)"', html) == [str(1 / 3), ""]
+    (width,) = re.findall('<rect[^>]* width="([0-9.]+)%"', html)
+    assert float(width) == pytest.approx(100 / 3, abs=0.06)
+
+
 def test_no_text_becomes_markup_in_html() -> None:
     hostile = [
         Heading(HOSTILE),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pytest
@@ -18,20 +18,23 @@ from keet.explanation.explanation_types import Explanation
 from keet.explanation.program import program_of
 from keet.formats.terminal import reader, terminal_text
 from keet.ingest import read_profile
-from keet.pages.explain import MOST_LINES, details_that_fit
+from keet.pages.blocks import Block, Heading, plain
+from keet.pages.explain import MOST_LINES, details_that_fit, hidden_text
 from keet.pages.launch import Detail
-from keet.pages.program import listed_rows, program_blocks
+from keet.pages.program import listed_across, listed_rows, program_blocks
 from keet.profile import Profile
 from keet.verification.launch_values import program_texts, program_values
 from keet.verification.named_values import ComputedValues
 from keet.verification.verify import verify_text
 from tests.conftest import CORPUS, REPORTS, Keet, needs_corpus
-from tests.explain_pages import explain_markdown, explain_terminal
+from tests.explain_pages import explain_blocks, explain_markdown, explain_terminal
 from tests.many_launches import copied, repeated
+from tests.page_blocks import explain_texts
+from tests.rows import each_row
 
 ProfileOf = Callable[[str], Profile]
 PIPELINE = REPORTS / "pipeline_before.ncu-repz"
-TITLE = re.compile(r"^(?:#\d+ |### Launch \d+)", re.MULTILINE)
+TITLE = re.compile(r"^#\d+ ", re.MULTILINE)
 MANY = 152
 
 
@@ -47,8 +50,10 @@ def many(profile_of: ProfileOf) -> Explanation:
     return explain(profile, profile.launches, 5, sass=False)
 
 
-def printed(explanation: Explanation, width: int, *, everything: bool = False) -> str:
-    return explain_terminal(explanation, width, everything=everything)
+def launches_in(blocks: Iterable[Block]) -> list[int]:
+    """Numbers of the launches that have a heading."""
+    titles = [plain(block.words) for block in blocks if isinstance(block, Heading)]
+    return [int(found[1]) for title in titles if (found := re.match(r"#(\d+) ", title))]
 
 
 def test_all_launches_are_in_the_order_of_the_table(profile_of: ProfileOf) -> None:
@@ -58,37 +63,29 @@ def test_all_launches_are_in_the_order_of_the_table(profile_of: ProfileOf) -> No
     assert program is not None
     ranked = [launch.id for group in program.groups for launch in group.launches]
     assert ranked != sorted(ranked)
-    shown = re.findall(r"^#(\d+) ", printed(explanation, 80, everything=True), re.MULTILINE)
-    assert [*map(int, shown)] == ranked
-    listed = re.findall(r"^### Launch (\d+)", explain_markdown(explanation, everything=True), re.M)
-    assert [*map(int, listed)] == ranked
-
-
-@pytest.mark.parametrize("width", [80, 100, 160])
-@pytest.mark.slow
-def test_many_launches_fit_on_sixty_lines(width: int, many: Explanation) -> None:
-    text = printed(many, width)
-    assert text.count("\n") <= MOST_LINES
-    assert max(map(len, text.splitlines())) <= width
-    assert 1 <= len(TITLE.findall(text)) <= 3
-    hidden = MANY - len(TITLE.findall(text))
-    assert f"{hidden} more launches: use --all for all of them, --launch N for one." in text
+    assert launches_in(explain_blocks(explanation, everything=True)) == ranked
 
 
 @pytest.mark.slow
-def test_many_launches_fit_on_sixty_lines_of_markdown(many: Explanation) -> None:
+def test_many_launches_fit_on_sixty_lines(many: Explanation) -> None:
+    for width in (80, 100, 160):
+        text = explain_terminal(many, width)
+        assert text.count("\n") <= MOST_LINES
+        assert max(map(len, text.splitlines())) <= width
+        count = len(launches_in(explain_blocks(many, width)))
+        assert 1 <= count <= 3
+        assert hidden_text(MANY - count) in explain_texts(many, width)
     text = explain_markdown(many)
     assert text.count("\n") <= MOST_LINES
-    assert 1 <= len(TITLE.findall(text)) <= 3
+    assert 1 <= text.count("\n### Launch ") <= 3
     assert "#" not in re.sub(r"^#+ ", "", text, flags=re.MULTILINE), "would be a link to an issue"
 
 
 @pytest.mark.slow
 def test_all_prints_every_launch_in_full(many: Explanation) -> None:
     some = many._replace(launches=many.launches[:25])
-    for text in (printed(some, 100, everything=True), explain_markdown(some, everything=True)):
-        assert len(TITLE.findall(text)) == 25
-        assert "more launch" not in text
+    assert len(launches_in(explain_blocks(some, everything=True))) == 25
+    assert not [text for text in explain_texts(some, everything=True) if "more launch" in text]
 
 
 @pytest.mark.slow
@@ -119,25 +116,29 @@ def test_a_long_table_is_combined_and_its_times_add_up(many: Explanation) -> Non
 def test_few_launches_are_printed_in_full(profile_of: ProfileOf) -> None:
     profile = profile_of("tour_full.ncu-rep")
     explanation = explain(profile, profile.launches[:2], 5, sass=False)
-    text = printed(explanation, 80)
-    assert text.count("more launch") == 2 - len(TITLE.findall(text))
-    assert text.splitlines()[2].startswith("2 launches of 2 kernels take")
+    hidden = 2 - len(launches_in(explain_blocks(explanation)))
+    told = explain_texts(explanation)
+    assert [text for text in told if "more launch" in text] == [hidden_text(1)] * hidden
+    assert any(text.startswith("2 launches of 2 kernels take") for text in told)
 
 
-def test_one_launch_is_printed_without_a_table(keet: Keet) -> None:
-    out = keet("explain", PIPELINE, "--launch", 3, "--no-model").out
-    assert "Share" not in out
-    assert len(TITLE.findall(out)) == 1
+@each_row(("launches", "count"), [("3", 1), ("0-5", 6)])
+def test_launches_by_number_are_all_printed(launches: str, count: int, keet: Keet) -> None:
+    """One launch has no table before it."""
+    out = keet("explain", PIPELINE, "--launch", launches, "--no-model", "--no-sass").out
+    assert len(TITLE.findall(out)) == count
+    assert ("Share" in out) == (count > 1)
 
 
-def test_launches_by_number_are_all_printed(keet: Keet) -> None:
-    out = keet("explain", PIPELINE, "--launch", "0-5", "--no-model", "--no-sass").out
-    assert len(TITLE.findall(out)) == 6
-
-
-def test_cross_launch_findings_are_printed_once(keet: Keet) -> None:
-    out = keet("explain", PIPELINE, "--no-model", "--no-sass", "--all", width=400).out
-    assert out.count("launches in a row") == 1
+def test_cross_launch_findings_are_printed_once(profile_of: ProfileOf) -> None:
+    profile = profile_of("pipeline_before.ncu-repz")
+    explanation = explain(profile, profile.launches, 5, sass=False)
+    program = program_of(explanation)
+    assert program is not None
+    told = explain_texts(explanation, everything=True)
+    for found in listed_across(program):
+        assert len([text for text in told if found.text in text]) == 1
+    assert program.cross_launch
 
 
 @given(
@@ -192,7 +193,7 @@ def test_launches_of_one_shape_are_not_called_identical() -> None:
     """Their times differ by a third."""
     (path,) = CORPUS.glob("algoparc__*.ncu-rep")
     profile = read_profile(path)
-    text = " ".join(printed(explain(profile, profile.launches, 5, sass=False), 100).split())
+    text = " ".join(explain_texts(explain(profile, profile.launches, 5, sass=False)))
     assert "the median of 5 launches of this shape, which take 2.43 ms to 3.30 ms" in text
     assert "identical" not in text
 
@@ -212,9 +213,8 @@ def test_table_and_finding_print_one_gain(profile_of: ProfileOf) -> None:
 def test_why_a_cause_is_only_possible_is_printed_once(profile_of: ProfileOf) -> None:
     profile, found = profile_of("tour_basic.ncu-rep"), 0
     for launch in profile.launches:
-        explanation = explain(profile, [launch], 5, sass=False)
-        for text in (printed(explanation, 200), explain_markdown(explanation)):
-            reasons = re.findall(r"Only possible: [^.]*", text)
-            assert len(reasons) == len(set(reasons))
-            found += bool(reasons)
+        told = explain_texts(explain(profile, [launch], 5, sass=False))
+        reasons = [text for text in told if text.startswith("Only possible: ")]
+        assert len(reasons) == len(set(reasons))
+        found += bool(reasons)
     assert found

@@ -21,17 +21,17 @@ def rows(diff: str, most: int = 99) -> list[tuple[str, str]]:
 BEFORE = ["int a;", "", "int b;", "int c;", "int d;", "int e;", "int f;", "", "int g;"]
 
 
-def test_one_line_of_context() -> None:
-    after = [line.replace("int d", "float d") for line in BEFORE]
+def changed(*names: str) -> str:
+    """The diff after these variables became floats."""
+    after = [line.replace("int", "float") if line[4:5] in names else line for line in BEFORE]
+    return diff_of(BEFORE, after)
+
+
+def test_one_line_of_context_that_is_not_blank() -> None:
     expected = [("4", " int c;"), ("5", "-int d;"), ("", "+float d;"), ("6", " int e;")]
-    assert rows(diff_of(BEFORE, after)) == expected
-
-
-def test_blank_context_is_left_out() -> None:
-    after = [line.replace("int g", "float g") for line in BEFORE]
-    assert rows(diff_of(BEFORE, after)) == [("9", "-int g;"), ("", "+float g;")]
-    both = [line.replace("int f", "float f") for line in after]
-    assert ("8", " ") in rows(diff_of(BEFORE, both))  # between two changes
+    assert rows(changed("d")) == expected
+    assert rows(changed("g")) == [("9", "-int g;"), ("", "+float g;")]
+    assert ("8", " ") in rows(changed("f", "g"))  # between two changes
 
 
 def test_with_little_room_only_lines_that_locate_the_change() -> None:
