@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,10 @@ from keet.formats.html.blocks import reader as html_reader
 from keet.ingest import read_profile
 from keet.pages.blocks import (
     Block,
-    Fold,
     Heading,
     Item,
     Items,
     Notice,
-    Part,
     Table,
     Text,
     plain,
@@ -31,6 +29,7 @@ from keet.profile import Profile
 from tests.conftest import REPORTS, TESTS, Keet
 from tests.json_documents import check_document
 from tests.kept_reports import sample_report
+from tests.page_blocks import every_block
 
 BEFORE, AFTER, AGAIN, DOUBLE, WARM = (
     REPORTS.relative_to(TESTS.parent) / f"pipeline_{name}.ncu-repz"
@@ -73,14 +72,7 @@ def difference(name: str) -> Difference:
 
 def html_blocks_of(found: Difference, top: int = 5) -> list[Block]:
     """Of the HTML page, which has most; also within folds and parts."""
-    return [*all_blocks(diff_page(found, html_reader(), top).blocks)]
-
-
-def all_blocks(blocks: Sequence[Block]) -> Iterator[Block]:
-    for block in blocks:
-        yield block
-        if isinstance(block, Fold | Part):
-            yield from all_blocks(block.blocks)
+    return [*every_block(diff_page(found, html_reader(), top).blocks)]
 
 
 def tables(blocks: Sequence[Block]) -> dict[str, Table]:

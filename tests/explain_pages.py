@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from markdown_it import MarkdownIt
 
-from keet.explanation.explanation_types import Explanation, LaunchExplanation
+from keet.explanation.explanation_types import Explanation
 from keet.formats import markdown, page_text, terminal
 from keet.formats.html import blocks as html
 from keet.pages.blocks import (
     Block,
-    Fold,
     Foot,
     Format,
     Heading,
     Items,
     Notice,
-    Part,
     Reader,
     Table,
     Text,
@@ -28,7 +26,7 @@ from keet.pages.blocks import (
     plain,
 )
 from keet.pages.explain import Asked, explain_page
-from keet.pages.launch import Shown, launch_section
+from tests.page_blocks import every_block
 
 
 def explain_terminal(explanation: Explanation, width: int = 80, **asked: bool) -> str:
@@ -45,12 +43,6 @@ def explain_html(*explanations: Explanation, **asked: Any) -> str:
     return page_text(partial(explain_page, explanations, asked=Asked(**asked)), "html")
 
 
-def launch_html(each: LaunchExplanation, **how: Any) -> str:
-    """The section of one launch, without its source."""
-    shown = Shown(each, None, html.reader(), **how)
-    return html.html_blocks([Part([*launch_section(shown)], anchor=shown.anchor())])
-
-
 def reader_of(form: Format, width: int = 80) -> Reader:
     if form == "terminal":
         return terminal.reader(width)
@@ -62,15 +54,7 @@ def explain_blocks(
 ) -> list[Block]:
     """Also those within folds and parts, without those of other formats."""
     page = explain_page([explanation], reader_of(form, width), Asked(**asked))
-    return [*all_blocks(page.blocks, form)]
-
-
-def all_blocks(blocks: Sequence[Block], form: Format = "terminal") -> Iterator[Block]:
-    for block in blocks:
-        if not block.only or form in block.only:
-            yield block
-            if isinstance(block, Fold | Part):
-                yield from all_blocks(block.blocks, form)
+    return [*every_block(page.blocks, form)]
 
 
 def words_of(blocks: Sequence[Block]) -> list[Words]:

@@ -20,6 +20,7 @@ from keet.pages.blocks import (
     Cell,
     Fold,
     Foot,
+    Format,
     Heading,
     Items,
     Notice,
@@ -43,12 +44,13 @@ def explain_html_page(*explanations: Explanation, **asked: Any) -> Page:
     return explain_page(explanations, html.reader(), Asked(**asked))
 
 
-def every_block(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Also those within folds and parts."""
+def every_block(blocks: Iterable[Block], form: Format | None = None) -> Iterator[Block]:
+    """Also those within folds and parts. `form`: only those that this format shows."""
     for block in blocks:
-        yield block
-        if isinstance(block, Fold | Part):
-            yield from every_block(block.blocks)
+        if form is None or not block.only or form in block.only:
+            yield block
+            if isinstance(block, Fold | Part):
+                yield from every_block(block.blocks, form)
 
 
 def part_of(page: Page, anchor: str) -> Part:

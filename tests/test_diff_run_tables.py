@@ -19,7 +19,6 @@ from tests.diff_pages import (
     AFTER,
     AGAIN,
     BEFORE,
-    all_blocks,
     caveats,
     cells,
     compared,
@@ -27,6 +26,7 @@ from tests.diff_pages import (
     pair,
     tables,
 )
+from tests.page_blocks import every_block
 from tests.rows import each_row
 
 RUNS = Path("tests/data/runs")
@@ -90,7 +90,7 @@ def test_the_page_has_the_launches_of_the_run_and_the_rest(spent: tuple[Any, ...
         for report, table in ((BEFORE, spent[1]), (AFTER, spent[3]))
     ]
     page = diff_page(compared(*sides), reader(), 5)
-    table = tables([*all_blocks(page.blocks)])["Kernels before and after"]
+    table = tables([*every_block(page.blocks)])["Kernels before and after"]
     assert [column.name for column in table.columns][2:6] == [
         "Kernel", "Launches", "Before", "After",
     ]  # fmt: skip

@@ -35,7 +35,6 @@ from keet.profile.names import KernelName
 from tests.conftest import REPORTS
 from tests.diff_pages import (
     BEFORE,
-    all_blocks,
     cells,
     compared,
     difference,
@@ -48,6 +47,7 @@ from tests.diff_pages import (
     text,
 )
 from tests.many_launches import DURATION, copied
+from tests.page_blocks import every_block
 from tests.page_parts import PageParts, broken_links, page_tree, table_rows, words
 from tests.rows import each_row
 
@@ -263,7 +263,7 @@ def test_without_source_lines_the_hottest_instructions_of_both_sides_are_listed(
     *_, last = blocks
     assert isinstance(last, Part)
     for side, first in zip(last.blocks, ("Instruction", "Line"), strict=True):
-        (table,) = [block for block in all_blocks([side]) if isinstance(block, Table)]
+        (table,) = [block for block in every_block([side]) if isinstance(block, Table)]
         assert table.columns[0].name == first
 
 

@@ -22,7 +22,8 @@ from keet.pages.blocks import Cell
 from keet.pages.diff import diff_page
 from keet.profile import Location
 from keet.units import Quantity
-from tests.diff_pages import all_blocks, cells, difference, html_blocks_of, tables
+from tests.diff_pages import cells, difference, html_blocks_of, tables
+from tests.page_blocks import every_block
 from tests.page_parts import page_tree, with_class, words
 from tests.rows import each_row
 
@@ -53,7 +54,7 @@ def test_kernels_are_sorted_by_the_times_of_the_document() -> None:
 def test_where_there_are_many_kernels_the_longest_are_listed() -> None:
     found = difference("pipeline")
     page = diff_page(found, reader()._replace(rows=2), 5)
-    table = tables([*all_blocks(page.blocks)])["Kernels before and after"]
+    table = tables([*every_block(page.blocks)])["Kernels before and after"]
     longest = sorted(found.pairs, key=lambda pair: -max(_times(pair)))
     assert [cells(row)[2] for row in table.rows] == [pair.kernel for pair in longest[:2]]
     assert table.caption.startswith(f"and {len(found.pairs) - 2} more kernels")

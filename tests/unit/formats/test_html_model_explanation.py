@@ -24,7 +24,8 @@ from keet.pages.model_words import (
     unchecked_text,
     usage_text,
 )
-from tests.explain_pages import all_blocks, explain_blocks, explain_html, texts_of
+from tests.explain_pages import explain_blocks, explain_html, texts_of
+from tests.page_blocks import every_block
 from tests.unit.formats.test_html_figures import text_of, tree
 from tests.unit.pages.test_model import (
     AUTHOR,
@@ -46,7 +47,7 @@ def blocks_of(explanation: Explanation, **changes: Any) -> list[Block]:
     (each,) = explanation.launches
     assert each.model_explanation is not None
     changed = replace(each.model_explanation, **changes)
-    return [*all_blocks(section_of(each._replace(model_explanation=changed)), "html")]
+    return [*every_block(section_of(each._replace(model_explanation=changed)), "html")]
 
 
 def test_the_page_has_all_that_the_model_wrote() -> None:

@@ -22,9 +22,10 @@ from keet.pages.ask import Line, Paragraph, ask_page, paragraphs_of
 from keet.pages.blocks import Block, Format
 from keet.pages.model_words import OWN_WORDS
 from keet.prose.reading import Names, read_prose
-from tests.explain_pages import all_blocks, cells_of, html_in, reader_of, texts_of
+from tests.explain_pages import cells_of, html_in, reader_of, texts_of
 from tests.json_documents import check_text
 from tests.model_parts import usage
+from tests.page_blocks import every_block
 from tests.rows import each_row
 from tests.unit.pages.test_model import BYTES, HOSTILE, computed
 
@@ -93,7 +94,7 @@ def output(
 
 
 def ask_blocks(answer: AnsweredQuestion, **how: bool) -> list[Block]:
-    return [*all_blocks(ask_page(answer, reader_of("terminal"), **how).blocks)]
+    return [*every_block(ask_page(answer, reader_of("terminal"), **how).blocks, "terminal")]
 
 
 def document(answer: AnsweredQuestion) -> dict:
