@@ -6,36 +6,46 @@ a third of them.
 
 from __future__ import annotations
 
+from _thread import RLock  # threading takes a millisecond to import
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 _FIELDS = "__dataclass_fields__"
+_WAITING: dict[type, bool] = {}
+"""Classes that are not made yet, and whether their fields are given by name only."""
+_LOCK = RLock()
+"""Of several threads, one makes a class; the others wait. A class needs its bases."""
+
+
+class LazyDataclass:
+    """A base whose subclasses call `make_on_use`."""
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        if cls in _WAITING:
+            _make(cls)  # before Python looks for the constructor
+        return super().__new__(cls)
 
 
 def make_on_use(cls: type, *, kw_only: bool = False) -> None:
-    """Prepares a class: its first instance, or the first look at its fields, makes it a dataclass
-    with a constructor and nothing else."""
-
-    def first_call(self: object, *values: Any, **fields: Any) -> None:
-        getattr(cls, _FIELDS)
-        cls.__init__(self, *values, **fields)  # type: ignore[misc]
-
-    has_own = "__init__" in cls.__dict__
-    setattr(cls, _FIELDS, _FieldsOnUse(cls, kw_only=kw_only, has_own=has_own))
-    if not has_own:
-        setattr(cls, "__init__", first_call)  # noqa: B010 - mypy refuses the assignment
+    """Its first instance, or the first look at its fields, makes the class a dataclass with a
+    constructor and nothing else."""
+    _WAITING[cls] = kw_only
+    setattr(cls, _FIELDS, _FieldsOnUse(cls))
 
 
 class _FieldsOnUse:
     """Stands in a class for its fields, which the standard library and pydantic look up."""
 
-    def __init__(self, cls: type, *, kw_only: bool, has_own: bool) -> None:
-        self._cls, self._kw_only, self._has_own = cls, kw_only, has_own
+    def __init__(self, cls: type) -> None:
+        self._cls = cls
 
     def __get__(self, instance: object, owner: type) -> Any:
-        if self._cls.__dict__[_FIELDS] is self:
-            delattr(self._cls, _FIELDS)
-            if not self._has_own:
-                delattr(self._cls, "__init__")
-            dataclass(kw_only=self._kw_only, eq=False, repr=False)(self._cls)
+        _make(self._cls)
         return self._cls.__dict__[_FIELDS]
+
+
+def _make(cls: type) -> None:
+    with _LOCK:
+        if cls in _WAITING:
+            dataclass(kw_only=_WAITING[cls], eq=False, repr=False)(cls)
+            del _WAITING[cls]

@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, ClassVar, Generic, Self, TypeVar, dataclass_transform
 
 from keet.evidence import Evidence, Prose, Sentence
-from keet.lazy_dataclass import make_on_use
+from keet.lazy_dataclass import LazyDataclass, make_on_use
 from keet.units import Quantity
 
 
@@ -49,7 +49,7 @@ def live(**options: Any) -> Any:
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field, live))
-class Document:
+class Document(LazyDataclass):
     """Base class of results: makes each of them a dataclass, with fields by name (`kw_only=False`:
     also by position). To mypy they are frozen. Only the constructor is made for each class: making
     the other methods, too, would take a fifth of the time of `keet explain`."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Literal, NamedTuple, TypeAlias, dataclass_transform
 
-from keet.lazy_dataclass import make_on_use
+from keet.lazy_dataclass import LazyDataclass, make_on_use
 
 Format = Literal["terminal", "markdown", "html"]
 Look: TypeAlias = str
@@ -62,7 +62,7 @@ def plain(words: Words) -> str:
 
 @dataclass_transform(field_specifiers=(field,))
 @dataclass(eq=False, repr=False)
-class Block:
+class Block(LazyDataclass):
     """A part of a page: each kind is a dataclass."""
 
     only: tuple[Format, ...] = field(default=(), kw_only=True)
