@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from typing import Any, ClassVar, get_type_hints
 
 from keet.documents.cases import CaseDocument
@@ -39,8 +39,7 @@ def selects(kind: type[Document], names: str) -> Callable[[type[D]], type[D]]:
                 if each.default is not MISSING:
                     setattr(chosen, each.name, each.default)
         chosen.described_by = kind
-        del chosen.__init__  # it was made without these fields
-        return dataclass(kw_only=True, eq=False, repr=False)(chosen)
+        return chosen  # which is made a data class when it is first used, so with these fields
 
     return with_fields
 
