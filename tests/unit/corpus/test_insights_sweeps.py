@@ -67,6 +67,7 @@ def slow_parts(insights: InsightsDocument, knob: str) -> dict[str, str]:
     return {text[3 : text.index(" it takes")]: text for text in slow}
 
 
+@pytest.mark.slow
 def test_each_slow_point_of_pair_reduce_has_its_own_sentence(samples: InsightsDocument) -> None:
     """L2 is near its peak at 32 and 64, and has more to do there: nothing says `in flight`."""
     slow = slow_parts(samples, "BLOCK")

@@ -93,6 +93,7 @@ def test_a_kernel_at_a_ceiling_has_no_finding(name: str, variant: str) -> None:
     assert diagnosis.healthy == SAMPLES[name].truth.dominant
 
 
+@pytest.mark.slow
 @each_row("name", SAMPLES)
 def test_findings_are_complete_and_ranked(name: str) -> None:
     for variant in ("slow", "fast"):

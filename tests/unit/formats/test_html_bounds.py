@@ -174,6 +174,7 @@ class TestMany:
         assert len(entries) == 10
         assert broken_links(page) == []
 
+    @pytest.mark.slow
     def test_long_names_are_cut(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """And not searched for each case of the casebook."""
         searched = _counted(monkeypatch, finding_notes, "language_of")

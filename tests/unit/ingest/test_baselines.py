@@ -93,6 +93,7 @@ def killed_at(step: int, work: Callable[[], object]) -> Callable[[], object]:
     return until_killed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("old", ["version", pytest.param("older keet", marks=pytest.mark.slow)])
 def test_a_killed_save_leaves_the_old_or_the_new_baseline(
     old: str, project: Path, monkeypatch: pytest.MonkeyPatch

@@ -231,6 +231,7 @@ def test_without_lines_waits_are_those_of_instructions(tool_input_of: Make) -> N
     )
 
 
+@pytest.mark.slow
 def test_without_samples_only_loops_are_listed(tool_input_of: Make) -> None:
     tool_input = tool_input_of("mechanism_rates/slow")
     answer = call_tool(tool_input, "why_waiting", {})
