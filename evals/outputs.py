@@ -87,10 +87,7 @@ def _short(value: Any) -> Any:
 
 def compare(old: Path, new: Path) -> int:
     differences: dict[str, list[str]] = defaultdict(list)
-    before, after = (
-        {tuple(each[0]): each[1:] for each in map(_read, sorted(folder.glob("*.xz")))}
-        for folder in (old, new)
-    )
+    before, after = map(_saved, (old, new))
     for command in before.keys() & after.keys():
         for path, what in _differences(*(_outcome(side[command]) for side in (before, after))):
             differences[re.sub(r"\[\d+\]", "[]", path)].append(
@@ -105,10 +102,7 @@ def compare(old: Path, new: Path) -> int:
 
 def compare_lines(old: Path, new: Path) -> None:
     """A unified diff of each output that changed, after the command."""
-    before, after = (
-        {tuple(each[0]): each[1:] for each in map(_read, sorted(folder.glob("*.xz")))}
-        for folder in (old, new)
-    )
+    before, after = map(_saved, (old, new))
     for command in before:
         if before[command] != after.get(command):
             one, other = (
@@ -122,8 +116,10 @@ def compare_lines(old: Path, new: Path) -> None:
                 sys.stdout.write(f"{line[:300]}\n")
 
 
-def _read(path: Path) -> Any:
-    return json.loads(lzma.decompress(path.read_bytes()))
+def _saved(folder: Path) -> dict[tuple[str, ...], list[Any]]:
+    """Status, output and errors of each command."""
+    files = (json.loads(lzma.decompress(f.read_bytes())) for f in sorted(folder.glob("*.xz")))
+    return {tuple(command): outcome for command, *outcome in files}
 
 
 def _outcome(saved: list[Any]) -> Any:

@@ -7,8 +7,8 @@
 >>> explanation.findings[0].action[:60]
 'Let the threads of a warp store along the fastest axis of th'
 
-`read_profile`, `explain`, `diff`, `roofline` and `open_store` are the functions; docs/python.md
-describes them and what they return.
+`read_profile`, `explain`, `diff`, `amounts`, `roofline` and `open_store` are the functions;
+docs/python.md describes them and what they return.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ TYPE_CHECKING = False
 """The same as `typing.TYPE_CHECKING`: importing `typing` would take most of the import time."""
 if TYPE_CHECKING:
     from keet.analysis.roofline.launch_roofline import LaunchRoofline
+    from keet.api.amounts import AmountsResult, amounts
     from keet.api.diff import DiffPair, DiffResult, diff
     from keet.api.explain import (
         AccountPart,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AccountPart",
     "AccountTable",
+    "AmountsResult",
     "DiffPair",
     "DiffResult",
     "ExplainResult",
@@ -57,6 +59,7 @@ __all__ = [
     "Store",
     "UsageError",
     "__version__",
+    "amounts",
     "diff",
     "explain",
     "open_store",
@@ -66,6 +69,7 @@ __all__ = [
 
 _MODULES = {
     "keet.analysis.roofline.launch_roofline": ("LaunchRoofline",),
+    "keet.api.amounts": ("AmountsResult", "amounts"),
     "keet.api.diff": ("DiffPair", "DiffResult", "diff"),
     "keet.api.explain": (
         "AccountPart",

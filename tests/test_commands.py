@@ -32,6 +32,8 @@ GOLDENS = [
     ("metrics", "tour_full.ncu-rep", 160),
     ("metrics", "tour_full.ncu-rep l2.*hit", 80),
     ("roofline", "tour_full.ncu-rep", 80),
+    ("amounts", "tour_full.ncu-rep --launch 0", 80),
+    ("amounts", "zoo.ncu-repz --launch 2 --per pair=1e6", 120),
     ("roofline", "tour_full.ncu-rep", 160),
     ("roofline", "zoo.ncu-repz", 80),
     ("roofline", "tour_basic.ncu-rep", 80),
@@ -57,7 +59,7 @@ def test_output(command: str, rest: str, width: int, keet: Keet, golden) -> None
 
 
 @each_row("name", sorted(path.name for path in REPORTS.iterdir()), few=3)
-@each_row("command", ["explain", "show", "metrics", "hotspots", "roofline"])
+@each_row("command", ["explain", "show", "metrics", "hotspots", "roofline", "amounts"])
 def test_nothing_is_cut_at_80_columns(command: str, name: str, keet: Keet) -> None:
     out = keet(command, (REPORTS / name).relative_to(TESTS.parent)).out
     assert max(len(line) for line in out.splitlines()) <= 80, "but for paths, which stay whole"
@@ -393,7 +395,9 @@ def test_the_terminal_lists_the_longest_of_many(long_report: Path, keet: Keet) -
     assert "more launches" not in keet("show", long_report, "--launch", "3").out
 
 
-@pytest.mark.parametrize("command", ["explain", "show", "metrics", "hotspots", "roofline"])
+@pytest.mark.parametrize(
+    "command", ["explain", "show", "metrics", "hotspots", "roofline", "amounts"]
+)
 @pytest.mark.slow
 def test_json_has_every_launch(command: str, long_report: Path, keet: Keet) -> None:
     document = json.loads(keet(command, long_report, "--format", "json").out)

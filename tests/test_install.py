@@ -301,6 +301,7 @@ WITH_CORE = [
     ["show", REPORT],
     ["hotspots", REPORT],
     ["roofline", REPORT, "--format", "svg"],
+    ["amounts", REPORT],
     ["metrics", REPORT, "--format", "csv"],
     ["cases", "--finding", "uncoalesced_global"],
     ["finding", "uncoalesced_global"],

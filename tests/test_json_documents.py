@@ -25,6 +25,7 @@ COMMANDS = {
     "metrics": ("metrics",),
     "hotspots": ("hotspots", "--no-sass"),
     "roofline": ("roofline",),
+    "amounts": ("amounts",),
 }
 
 

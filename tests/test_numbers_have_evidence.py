@@ -150,7 +150,9 @@ def problems_of_explain(explanation: Explanation) -> Iterator[str]:
         yield from problems_of(texts_in(launch), launch.evidence, names)
     for part in (document.run, document.program):
         if part:
-            yield from problems_of(texts_in(part), {*part.evidence, *every}, names)
+            amounts = getattr(part, "amounts", None)
+            own = {*part.evidence, *(amounts.evidence if amounts else ())}
+            yield from problems_of(texts_in(part), {*own, *every}, names)
     report = document.report
     yield from problems_of(texts_in(report), report.evidence or (), names)
     rest = (getattr(document, n) for n in document.names() if n not in _WITH_EVIDENCE)

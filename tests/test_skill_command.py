@@ -69,7 +69,7 @@ def test_it_teaches_the_whole_round() -> None:
     """The steps in the order in which an agent takes them."""
     order = [shlex.split(line)[1] for line in TYPED]
     assert list(dict.fromkeys(order)) == [
-        *("profile", "explain", "hotspots", "metrics", "roofline"),
+        *("profile", "explain", "hotspots", "metrics", "amounts"),
         *("finding", "cases", "context", "diff"),
     ]
 

@@ -21,7 +21,7 @@ from keet.analysis.sass.analyses.blame import producers_of
 from keet.analysis.sass.analyses.purpose import purposes
 from keet.analysis.sass.analyses.reuse import READS, at_most
 from keet.analysis.sass.instructions.opcodes import Role
-from keet.analysis.sass.signature import parameters
+from keet.analysis.sass.signature import signature
 from keet.analysis.sass.streaming import streaming
 from keet.diagnosis.diagnosis import diagnose
 from keet.ingest import read_profile
@@ -120,7 +120,7 @@ def _kernel_scores(
     kernel: dict[str, Any], launch: Launch, code: MachineCode
 ) -> Iterator[ReuseScore]:
     name = f"{launch.kernel} ({Path(kernel['report']).parts[1]})"
-    offsets = [parameter.offset for parameter in parameters(launch.name.demangled or "")]
+    offsets = [parameter.offset for parameter in signature(launch.name.demangled or "").parameters]
     for entry in (*kernel["load"], *kernel["pointer"]):
         argument = entry["argument"]
         at = offsets[argument] if argument < len(offsets) else 8 * argument

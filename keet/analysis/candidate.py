@@ -20,6 +20,16 @@ cause was measured, and how much of it a rewrite removes is assumed. `suspected`
 may be a coincidence."""
 
 
+class Amount(NamedTuple):
+    """How much is done again, and what would be left."""
+
+    brief: Sentence | None
+    """For a headline: `x` is read 12 times."""
+    floor: Sentence | None = None
+    """The least time without it, as a sentence of its own; None if it is not known."""
+    evidence: tuple[Evidence, ...] = ()
+
+
 class Candidate(NamedTuple):
     id: str
     text: Sentence
@@ -39,6 +49,8 @@ class Candidate(NamedTuple):
     there, and only the amount is assumed."""
     is_open: bool = False
     """Whether nothing in the report limits the gain: the range has no upper end."""
+    amount: Callable[[], Amount] | None = None
+    """Computed only for candidates that are reported."""
 
 
 MAX_GAIN = Parameter(30, "times faster: the largest gain measured in the casebook", "fit")

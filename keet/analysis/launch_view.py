@@ -119,6 +119,8 @@ class LaunchView:
         self._places: dict[str, tuple[Place, ...]] = {}
         self.shared_traffic: CrossLaunch | None = None
         """Data that the launch and others move, if the diagnosis knows the other launches."""
+        self.counted_per: tuple[str, float] | None = None
+        """What amounts are counted per, and how many there are, if the user says so."""
         self.results: dict[Callable[..., Any], Any] = {}
         """Results by function: see `cached_per_view`."""
 

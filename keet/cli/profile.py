@@ -35,9 +35,10 @@ examples:
 
 The program runs at least twice. The first, plain run is recorded with CUPTI if the CUDA toolkit is
 installed, else with nsys, else with ncu (durations only), and saved as a run table beside the
-report (NAME.run.json). The second run is under ncu. The kernels that take 90 % of the GPU time are
-profiled: a typical launch of each, and the longest if it takes more than twice as long. The
-program's stdin is empty. keet exits with the program's exit code.
+report (NAME.run.json). The second run is under ncu. Each kernel that takes 1 % of the GPU time is
+profiled with a typical launch. Of those that take 90 % together, the longest launch is profiled,
+too, if it takes more than twice as long. The program's stdin is empty. keet exits with the
+program's exit code.
 
 Build with nvcc -lineinfo to get source lines; Triton kernels have them already. With --function,
 nsight-python calls the function in its own process, once to warm up and once under the profiler

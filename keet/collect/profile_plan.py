@@ -19,11 +19,17 @@ from keet.profile.timeline import Record
 from keet.units import Quantity
 
 MOST_OF_THE_TIME = 0.9
-"""Share of the busy time that the chosen kernels take together."""
+"""Share of the busy time that the main kernels take together: of these, the longest launch is
+profiled too if it is much longer."""
+LEAST_SHARE = 0.01
+"""Share of the busy time from which any kernel is profiled."""
 LONGER = 2.0
 """The longest launch is profiled too if it takes this many times the middle one's time."""
 ALIKE = 0.05
 """Launches of one kernel in one shape whose times differ by less stand for each other."""
+ALIKE_IF_SMALL = 0.5
+"""The same for kernels that are not among the main ones: they take a number that is profiled
+anyway where they can, so that they add one launch and few passes."""
 MOST_ALIKE = 20_000
 """Launches of a kernel that are compared; later ones are not better."""
 
@@ -63,6 +69,10 @@ class LaunchChoice(NamedTuple):
     """Of the run's busy time, 0 to 1: all launches of these kernels."""
     left_out: tuple[str, ...] = ()
     """Kernels that should be profiled and exceed the limits."""
+    small: tuple[str, ...] = ()
+    """Kernels that take less than `LEAST_SHARE` each and are not profiled."""
+    small_share: float = 0.0
+    """Of the run's busy time, 0 to 1: all launches of these."""
 
     @property
     def invocations(self) -> tuple[int, ...]:
@@ -90,12 +100,23 @@ def choose(
     for record, part in zip(records, busy, strict=True):
         if record.name in by_kernel:
             times[record.name] += part
-    kernels = _leading(times)
-    if not kernels:
+    main = _leading(times)
+    if not main:
         return LaunchChoice((), (), 0.0)
-    kept, launches = _within(kernels, records, by_kernel, affordable)
-    share = sum(times[name] for name in kept) / (sum(busy) or 1.0)
-    return LaunchChoice(launches, kept, share, tuple(name for name in kernels if name not in kept))
+    whole = sum(busy) or 1.0
+    ranked = sorted(times, key=lambda name: -times[name])
+    others = [n for n in ranked if n not in main and times[n] >= LEAST_SHARE * whole]
+    kernels = [*main, *others]
+    kept, launches = _within(kernels, frozenset(main), records, by_kernel, affordable)
+    small = tuple(name for name in ranked if name not in kernels)
+    return LaunchChoice(
+        launches,
+        kept,
+        sum(times[name] for name in kept) / whole,
+        tuple(name for name in kernels if name not in kept),
+        small,
+        sum(times[name] for name in small) / whole,
+    )
 
 
 def _wanted_kernels(records: Sequence[Record], matches: Callable[[Record], bool]) -> set[str]:
@@ -136,18 +157,23 @@ def _leading(times: Mapping[str, float]) -> list[str]:
 
 def _within(
     kernels: Sequence[str],
+    main: Collection[str],
     records: Sequence[Record],
     by_kernel: dict[str, list[int]],
     affordable: Affordable,
 ) -> tuple[tuple[str, ...], tuple[ChosenLaunch, ...]]:
     """As many kernels as the limits allow, the most time first; the first one always."""
-    every: dict[str, list[WantedLaunch]] = {}
+    every: dict[str, list[WantedLaunch]] = {
+        name: list(_wanted(name, records, by_kernel[name], is_main=name in main))
+        for name in kernels
+    }
     least, most = 1, len(kernels)
-    best = _launches_of(kernels[:1], every, records, by_kernel)
+    best = _launches(every[kernels[0]], records, by_kernel)
     # One more kernel rarely means fewer launches: at worst, a kernel that would fit is left out.
     while least < most:
         count = (least + most + 1) // 2
-        launches = _launches_of(kernels[:count], every, records, by_kernel)
+        wanted = [each for name in kernels[:count] for each in every[name]]
+        launches = _launches(wanted, records, by_kernel)
         if affordable(launches):
             least, best = count, launches
         else:
@@ -155,24 +181,14 @@ def _within(
     return tuple(kernels[:least]), best
 
 
-def _launches_of(
-    kernels: Sequence[str],
-    every: dict[str, list[WantedLaunch]],
-    records: Sequence[Record],
-    by_kernel: dict[str, list[int]],
-) -> tuple[ChosenLaunch, ...]:
-    """`every`: a cache of the wanted launches per kernel."""
-    for name in kernels:
-        if name not in every:
-            every[name] = list(_wanted(name, records, by_kernel[name]))
-    return _launches([each for name in kernels for each in every[name]], records, by_kernel)
-
-
-def _wanted(name: str, records: Sequence[Record], numbers: Sequence[int]) -> Iterable[WantedLaunch]:
+def _wanted(
+    name: str, records: Sequence[Record], numbers: Sequence[int], *, is_main: bool
+) -> Iterable[WantedLaunch]:
     typical = _typical(records, numbers)
     longest = max(numbers, key=lambda number: _ns(records[number]))
-    yield _alike(name, "typical", typical, records, numbers)
-    if _ns(records[longest]) > LONGER * _ns(records[typical]):
+    within = ALIKE if is_main else ALIKE_IF_SMALL
+    yield _alike(name, "typical", typical, records, numbers, within)
+    if is_main and _ns(records[longest]) > LONGER * _ns(records[typical]):
         yield _alike(name, "longest", longest, records, numbers)
 
 
@@ -188,17 +204,23 @@ def _typical(records: Sequence[Record], numbers: Sequence[int]) -> int:
     return ranked[-1]
 
 
-def _alike(
-    name: str, why: Why, number: int, records: Sequence[Record], numbers: Sequence[int]
+def _alike(  # noqa: PLR0913, PLR0917 - a launch among others
+    name: str,
+    why: Why,
+    number: int,
+    records: Sequence[Record],
+    numbers: Sequence[int],
+    within: float = ALIKE,
 ) -> WantedLaunch:
-    """The launch, with the invocations that are equivalent to it."""
+    """The launch, with the invocations that are equivalent to it: whose times differ by at most
+    the share `within`."""
     one = records[number]
     found = {
         invocation
         for invocation, other in enumerate(numbers[:MOST_ALIKE], 1)
         if records[other].grid == one.grid
         and records[other].block == one.block
-        and abs(_ns(records[other]) - _ns(one)) <= ALIKE * _ns(one)
+        and abs(_ns(records[other]) - _ns(one)) <= within * _ns(one)
     }
     return WantedLaunch(name, why, _ns(one), frozenset({*found, numbers.index(number) + 1}))
 
@@ -368,11 +390,10 @@ def plan_lines(plan: ProfilePlan, plain: PlainRun, options: ProfileOptions) -> I
     if choice is None:
         return
     launches = choice.launches
-    take = "takes" if len(choice.kernels) == 1 else "take"
     yield (
         f"profiling {count_noun(len(launches), 'launch')} of "
-        f"{count_noun(len(choice.kernels), 'kernel')} that {take} {share_text(choice.share)} of "
-        f"the GPU time: about {passes_of(launches)} passes and "
+        f"{count_noun(len(choice.kernels), 'kernel')} that {_takes(choice.kernels)} "
+        f"{share_text(choice.share)} of the GPU time: about {passes_of(launches)} passes and "
         f"{seconds_of(launches, plain):.0f} s, at most {options.max_passes} passes and "
         f"{options.max_minutes:g} minutes (--max-passes, --max-minutes)"
     )
@@ -390,6 +411,16 @@ def plan_lines(plan: ProfilePlan, plain: PlainRun, options: ProfileOptions) -> I
     if choice.left_out:
         names = ", ".join(short_name(_full(name, plain.records)) for name in choice.left_out)
         yield f"not profiled because of the limits: {names}"
+    if choice.small:
+        kernels, share = count_noun(len(choice.small), "kernel"), share_text(choice.small_share)
+        yield (
+            f"not profiled, below {share_text(LEAST_SHARE)} of the GPU time: {kernels}"
+            f"{f', {share} together' if len(choice.small) > 1 else ''}"
+        )
+
+
+def _takes(kernels: Sequence[str]) -> str:
+    return "takes" if len(kernels) == 1 else "take"
 
 
 def _counts(records: Sequence[Record], process: int) -> Counter[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,7 +13,7 @@ from keet.analysis.facts.grid import cold_start
 from keet.analysis.facts.waits import waits_for_queue
 from keet.analysis.kernel.archetype import is_debug_build
 from keet.analysis.kernel.resident_warps import does_nothing
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.analysis.limits import MAJORITY, SAVED_PART
 from keet.analysis.parameters import Parameter
@@ -78,7 +78,9 @@ def diagnose(
     if together is None and beside:
         together = cross_launch_findings([*beside, launch], Ledger(scope_in(report_scope, OF_RUN)))
     view.shared_traffic = together.shared.get(launch.id) if together else None
-    ranked = ranked_candidates(view, model)
+    made = [*_causes(view, model)]
+    view.results[causes.__wrapped__] = _worth(made)  # type: ignore[attr-defined]
+    ranked = ranked_candidates(view, model, made)
     measured = frozenset([e.metric for e in view.ledger if not e.derived_from and not e.line])
     account = account_of(view, model)
     unknown = account.unknown_while_active
@@ -181,13 +183,44 @@ def cross_launch_findings(launches: Sequence[Launch], ledger: Ledger) -> CrossLa
     return CrossLaunchFindings(found, shared_traffic(found))
 
 
-def ranked_candidates(view: LaunchView, model: TimeModel) -> list[RankedCandidate]:
-    """The best candidate per finding id, sorted by expected gain."""
+class Cause(NamedTuple):
+    """A cause that would be a finding, for those who ask after the diagnosis. A candidate has the
+    view, which can't have it in turn: reports are freed at once if nothing leads in a circle."""
+
+    id: str
+    variant: str
+    possible: float
+    """Times faster if it is there and fixed."""
+
+
+@cached_per_view
+def causes(view: LaunchView) -> tuple[Cause, ...]:
+    return _worth(_causes(view, TimeModel(view)))
+
+
+def _worth(made: Iterable[RankedCandidate]) -> tuple[Cause, ...]:
+    return tuple(
+        Cause(each.candidate.id, each.candidate.variant, each.possible)
+        for each in made
+        if is_worth(each) and each.candidate.basis != "suspected"
+    )
+
+
+def _causes(view: LaunchView, model: TimeModel) -> Iterator[RankedCandidate]:
+    for spec in findings().values():
+        for candidate in spec.candidates(view, model):
+            possible = possible_gain(candidate, model)
+            yield RankedCandidate(candidate, possible, expected_gain(candidate, possible))
+
+
+def ranked_candidates(
+    view: LaunchView, model: TimeModel, made: Iterable[RankedCandidate] | None = None
+) -> list[RankedCandidate]:
+    """The best candidate per finding id, sorted by expected gain. `made`: all of them, if they are
+    known."""
     best: dict[str, RankedCandidate] = {}
-    made = [each for spec in findings().values() for each in spec.candidates(view, model)]
-    for candidate in made:
-        possible = possible_gain(candidate, model)
-        each = RankedCandidate(candidate, possible, expected_gain(candidate, possible))
+    for each in _causes(view, model) if made is None else made:
+        candidate, possible = each.candidate, each.possible
         known = best.get(candidate.id)
         # Measured waste of the busiest unit saves no time while another unit is equally busy.
         matters = possible > 1 or _wastes_the_busiest(each, model)
@@ -312,6 +345,15 @@ def _finding(each: RankedCandidate, model: TimeModel, unknown: float) -> Finding
     places = view.led_places(spec.leading_lines, candidate.places())
     here = view.here(spec.memory, places)
     finding = _outline(each, model, unknown, places, here)
+    if candidate.amount is not None:
+        found = candidate.amount()
+        told = [part for part in (finding.text, found.floor) if part]
+        finding = replace(
+            finding,
+            text=Sentence(" ").join(told),
+            evidence=tuple(dict.fromkeys((*finding.evidence, *found.evidence))),
+            brief=found.brief,
+        )
     return replace(finding, advice=advice_for(finding, view))
 
 

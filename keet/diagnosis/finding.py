@@ -69,6 +69,9 @@ class Finding:
     relieves: frozenset[str] | None = None
     """Units that have less work after a fix; None where the gain does not follow from units."""
 
+    brief: Sentence | None = None
+    """How much is done again, in a few words for a headline."""
+
     advice: Advice | None = None
     """`None` until it is selected; `action` is the general remedy then."""
 

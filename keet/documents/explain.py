@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import field
 from typing import Literal
 
+from keet.documents.amounts import LaunchAmounts, ProgramAmounts
 from keet.documents.document import LEFT_OUT, Document
 from keet.documents.finding import FindingDocument, Forecast, MinorDocument
 from keet.documents.model_explanation import (
@@ -170,6 +171,8 @@ class ProgramDocument(Document):
     """Ids of the launches that matter most."""
     cross_launch: tuple[CrossLaunchDocument, ...]
     """The largest saving comes first."""
+    amounts: ProgramAmounts | None
+    """What the launches do together. Null if the report has no times."""
     evidence: dict[str, JsonNumber]
     """Numbers by id. An id consists of the metric, the source line if there is one, and the launch:
     `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run` means several launches."""
@@ -225,8 +228,11 @@ class FigureDocument(Document):
     """A figure of the launch's head."""
 
     id: str
-    """`arithmetic` (the type of arithmetic that comes nearest to its peak), `dram`, `l2`,
-    `l2_hits`, `waves`, `registers_per_thread` or `blocks_per_sm`."""
+    """Rates: `arithmetic` (the type of arithmetic that comes nearest to its peak), `dram`, `l2`,
+    `l2_hits`. Bytes and hit rates: `dram_read`, `dram_written`, `l2_bytes` (between L1 and L2),
+    `l2_hit_rate`, `l1_hit_rate`. Resources: `waves`, `registers_per_thread`, `spills_per_thread`
+    (loads and stores of spilled registers, if there are any), `shared_memory_per_block` (in bytes),
+    `blocks_per_sm`, `warps_per_sm` (those that an SM holds at a time)."""
     text: JsonSentence
     value: float | None
     unit: str
@@ -271,6 +277,9 @@ class ExplainLaunch(Document):
     minor: list[MinorDocument]
     """Causes that are expected to gain less."""
     account: list[PartDocument]
+    amounts: LaunchAmounts | None
+    """How much work is done, and how much is needed; null if the machine code was not analysed:
+    `keet amounts` has what counters tell."""
     notes: tuple[Note, ...]
     """What the account shows in addition to its parts."""
     healthy: tuple[HealthyNote, ...]

@@ -120,6 +120,7 @@ def launch_document(explanation: Explanation, each: LaunchExplanation) -> Explai
         order_reason=each.order_reason,
         minor=[_minor(finding) for finding in each.minor],
         account=[_part(part) for part in each.account.parts],
+        amounts=each.amounts,
         notes=each.notes,
         healthy=each.healthy,
         skipped=list(each.skipped),

@@ -21,7 +21,9 @@ from keet.profile import Launch, Profile
 
 if TYPE_CHECKING:
     from keet.analysis.several_launches.cross_launch import CrossLaunch
+    from keet.documents.amounts import LaunchAmounts
     from keet.documents.model_explanation import Authorship, ModelExplanation
+    from keet.explanation.launch_amounts import MainAmounts
     from keet.explanation.whole_run import LaunchInRun, ReplayDiffers, WholeRun
 
 
@@ -66,8 +68,27 @@ class LaunchExplanation(NamedTuple):
 
     @property
     def figures(self) -> tuple[FigureDocument, ...]:
-        """Rates with their shares of the peak, waves, registers, blocks per SM."""
+        """Rates with their shares of the peak, bytes and hit rates, resources of a block."""
         return launch_figures(self.view)
+
+    @property
+    def amounts(self) -> LaunchAmounts | None:
+        """How much work is done, and how much is needed; None without machine code (`--no-sass`,
+        short launches), where they would cost more than they say."""
+        if self.view.code is None:
+            return None
+        from keet.explanation.launch_amounts import launch_amounts
+
+        return launch_amounts(self.view)
+
+    @property
+    def main_amounts(self) -> MainAmounts | None:
+        """Those of them that short lists show."""
+        if self.view.code is None:
+            return None
+        from keet.explanation.launch_amounts import main_amounts
+
+        return main_amounts(self.view)
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -131,6 +152,8 @@ def texts_of(each: LaunchExplanation) -> list[str]:
     notes = (*each.healthy, *each.notes)
     heads = (*(figure.text for figure in each.figures), each.verdict.headline)
     texts = [*_run_texts(each), *heads, *(note.text for note in notes)]
+    if amounts := each.main_amounts:
+        texts += [row.text for rows in amounts for row in rows]
     return texts + [text for finding in each.findings for text in (finding.text, finding.action)]
 
 

@@ -132,6 +132,8 @@ def _headline(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...], line_note: str
     if first.variant in BETWEEN_LAUNCHES:  # a suspicion without a source line
         return Sentence("{where}; possible cause: {cause}.", where=where, cause=first.label)
     cause = cause_and_line(first, line_note)
+    if first.brief is not None:
+        cause = Sentence("{cause}: {amount}", cause=cause, amount=first.brief)
     if first.variant == "sleep":  # said already
         return Sentence("{where}.", where=where)
     rank = "possible" if first.cause_certainty == "possible" else "main"
@@ -555,7 +557,8 @@ def _at_dram(view: LaunchView, dram: Ceiling, nearest: Ceiling) -> Sentence:
     )
     if view.streaming is not None and view.streaming.verdict == "once":
         return Sentence(
-            "{at}, and every byte is read once: {left}{more}. {beyond} moving fewer bytes helps.",
+            "{at}, and every byte comes from DRAM once: with the same bytes, {left}{more}. "
+            "{beyond} moving fewer bytes helps: smaller types, or a pass less over the data.",
             at=at,
             left=left,
             more=more,

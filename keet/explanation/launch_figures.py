@@ -6,27 +6,49 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.analysis.hardware.ceilings import Ceiling
-from keet.analysis.hardware.rates import per_second, positive
-from keet.analysis.kernel.resident_warps import resident_blocks
+from keet.analysis.hardware.rates import SECTOR, per_second, positive
+from keet.analysis.kernel.block_resources import block_resources, blocks_text, warps_text
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.ledger import LaunchLedger
+from keet.analysis.limits import NEGLIGIBLE
 from keet.analysis.roofline.compute import compute_ceilings, loads_constants
 from keet.analysis.roofline.launch_roofline import SHOWN_WORK, lead_of
 from keet.analysis.roofline.memory import dram_ceiling
 from keet.documents.explain import FigureDocument
 from keet.evidence import Evidence, Sentence, finite
-from keet.profile import Absent, Workload
+from keet.profile import Absent
 from keet.units import Quantity
 
 
 @cached_per_view
 def launch_figures(view: LaunchView) -> tuple[FigureDocument, ...]:
-    return (*_rates(view), *_filling(view))
+    rates = tuple(_rates(view))
+    has_dram = any(figure.id == "dram" for figure in rates)
+    return (*rates, *_moved(view, "" if has_dram else "DRAM "), *_filling(view))
+
+
+_LONGEST = 156
+"""Characters of the line: two lines of 80 columns."""
+_LESS_TELLING = (
+    "blocks_per_sm", "l2_bytes", "waves", "l1_hit_rate", "dram_written", "dram_read", "l2_hit_rate",
+)  # fmt: skip
+"""Left out where the line would be longer, this one first."""
 
 
 def figures_text(view: LaunchView) -> Sentence:
-    """On one line; empty if the report has none of them."""
-    return Sentence(", ").join(figure.text for figure in launch_figures(view))
+    """On one line, without those that are too many for it; empty if the report has none."""
+    figures = {each.id: each.text for each in launch_figures(view) if not _is_negligible(each)}
+    for name in _LESS_TELLING:
+        if sum(map(len, figures.values())) + 2 * len(figures) > _LONGEST:
+            figures.pop(name, None)
+    return Sentence(", ").join(figures.values())
+
+
+def _is_negligible(figure: FigureDocument) -> bool:
+    """Rates and hits of less than a hundredth tell nothing, unless it is how busy DRAM is."""
+    if figure.id == "arithmetic":
+        return figure.share_pct is not None and figure.share_pct < 100 * NEGLIGIBLE
+    return figure.id == "l1_hit_rate" and (figure.value or 0.0) < 100 * NEGLIGIBLE
 
 
 def _rates(view: LaunchView) -> Iterator[FigureDocument]:
@@ -69,27 +91,47 @@ def _rate(name: str, ceiling: Ceiling) -> Iterator[FigureDocument]:
         yield _made(name, Sentence(form, rate=rate, unit=ceiling.name, share=share), rate, share)
 
 
+def _moved(view: LaunchView, dram: str) -> Iterator[FigureDocument]:
+    """Bytes and hit rates of the memory levels; nothing of a level that moved nothing. `dram`: its
+    name, unless a rate before has it."""
+    read, written = positive(view.get("dram_bytes_read")), positive(view.get("dram_bytes_written"))
+    if read is not None:
+        yield _made("dram_read", Sentence("{dram}{read} read", dram=dram, read=read), read)
+    if written is not None:
+        text = Sentence("{dram}{written} written", dram=dram, written=written)
+        yield _made("dram_written", text, written)
+    sectors = positive(view.get("l2_l1_sectors"))
+    if sectors is not None:
+        size = Quantity(SECTOR * float(sectors.value), "byte")
+        label = "bytes between L1 and L2"
+        moved = view.ledger.derived("l2_l1_bytes", size, label, sectors)
+        yield _made("l2_bytes", Sentence("L1 to L2 {moved}", moved=moved), moved)
+    hits = positive(view.get("l2_hit_rate_pct"))
+    if hits is not None:
+        yield _made("l2_hit_rate", Sentence("L2 hits {hits:.0f}", hits=hits), hits)
+    hits = positive(view.get("l1_hit_rate_pct"))
+    if hits is not None:
+        yield _made("l1_hit_rate", Sentence("L1 hits {hits:.0f}", hits=hits), hits)
+
+
 def _filling(view: LaunchView) -> Iterator[FigureDocument]:
     """Empty for ranges and graphs, whose values are sums or maxima over several launches."""
-    if view.launch.workload is not Workload.KERNEL:
+    known = block_resources(view)
+    if known is None:
         return
-    waves, registers = (view.get(name) for name in ("waves_per_sm", "registers_per_thread"))
-    if waves is not None:
-        yield _figure("waves", "{number:.1f} waves", waves)
-    if registers is not None:
-        yield _figure("registers_per_thread", "{number:.0f} registers per thread", registers)
-    blocks = resident_blocks(view)
-    if blocks is not None and blocks.given is not None:
-        form = f"{{number:.0f}} {_blocks(blocks.given)} per SM ({{fit:.0f}} fit)"
-        text = Sentence(form, number=blocks.given, fit=blocks.fit)
-        yield _made("blocks_per_sm", text, blocks.given)
-    elif blocks is not None:
-        form = f"{{number:.0f}} {_blocks(blocks.fit)} per SM"
-        yield _figure("blocks_per_sm", form, blocks.fit)
-
-
-def _blocks(number: Evidence) -> str:
-    return "block" if number.value == 1 else "blocks"
+    if known.waves is not None:
+        yield _figure("waves", "{number:.1f} waves", known.waves)
+    if known.registers is not None:
+        yield _figure("registers_per_thread", "{number:.0f} registers", known.registers)
+    if known.spills is not None and known.has_spills:
+        yield _figure("spills_per_thread", "{number:.0f} spills", known.spills)
+    if known.shared is not None and known.shared.value > 0:
+        text = Sentence("{size} shared", size=known.shared)
+        yield _made("shared_memory_per_block", text, known.shared)
+    if known.blocks is not None and (blocks := blocks_text(known)) is not None:
+        yield _made("blocks_per_sm", blocks, known.blocks)
+    if known.warps is not None and (warps := warps_text(known)) is not None:
+        yield _made("warps_per_sm", warps, known.warps)
 
 
 def _made(

@@ -20,6 +20,7 @@ from keet.analysis.limits import NOTABLE_PART, SEVERAL
 from keet.analysis.several_launches.cross_launch import CrossLaunch
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.finding import Finding
+from keet.documents.amounts import ProgramAmounts
 from keet.documents.document import live
 from keet.documents.explain import ProgramDocument, ProgramRowDocument
 from keet.documents.finding import Forecast
@@ -296,6 +297,7 @@ class _ProgramMaker:
             texts=texts,
             shown=tuple(each.launch.id for each in shown),
             cross_launch=self._across,
+            amounts=self._amounts(),
             evidence={piece.id: piece for piece in (*self._book, *across)},
             groups=tuple(self._groups),
             total=total,
@@ -304,6 +306,16 @@ class _ProgramMaker:
             shown_launches=shown,
             standing=self._standing,
         )
+
+    def _amounts(self) -> ProgramAmounts | None:
+        """None without machine code, where they would cost more than they say."""
+        if not self._explanation.reads_code:
+            return None
+        from keet.analysis.several_launches.program_amounts import program_amounts
+
+        profile, scope = self._explanation.profile, self._explanation.report_scope
+        views = (group.first.view for group in self._groups)
+        return program_amounts(profile, views, Ledger(scope_in(scope, OF_RUN)))
 
     @cached_property
     def _sure_groups(self) -> list[LaunchGroup]:
@@ -385,9 +397,10 @@ class _ProgramMaker:
         after = time(self._book, "program_time_after", after_ns, "time after the fixes", total)
         some_possible = len(self._sure_groups) < len(self._groups)
         yield Sentence(
-            "If the first finding of each kernel{explained} were fixed{possible}, {what} would "
-            "take about {after} instead of {total}: {likely:times} faster (estimated range "
-            "{low:times} to {high:times}){every}.",
+            "If the first finding of each kernel{explained} were fixed{possible} and its design "
+            "stayed as it is, {what} would take about {after} instead of {total}: {likely:times} "
+            "faster (estimated range {low:times} to {high:times}){every}. Another design that "
+            "moves fewer bytes, or needs fewer passes or steps, may save more.",
             explained=" that is explained" if self._left_out else "",
             possible=" (findings that are only possible are left out)" if some_possible else "",
             what="the kernels of the run" if self._run else "they",

@@ -90,12 +90,12 @@ FINDING = FindingSpec(
         "numbers from one counter{here}: let one thread add for its whole warp and distribute the "
         "numbers (cooperative_groups::coalesced_threads, or __ballot_sync and __popc), or scan "
         "within the block and add once per block.",
-        when(on_chip.atomics_one_address, name="one_address"): "All threads update one "
-        "address{here}: sum within the warp (__shfl_down_sync) and the block (cub::BlockReduce) "
-        "first, and issue one atomic per block.",
+        when(on_chip.atomics_one_address, name="one_address"): "All blocks update one "
+        "address{here}: combine values within the warp (__shfl_down_sync) and the block "
+        "(cub::BlockReduce) first, and issue one atomic per block.",
         when(on_chip.lanes_on_one_address, name="lanes"): "The threads of a warp update one "
-        "address{here}: sum within the warp (__shfl_down_sync) or the block (cub::BlockReduce) "
-        "first, and let one thread issue the atomic.",
+        "address{here}: combine values within the warp (__shfl_down_sync) or the block "
+        "(cub::BlockReduce) first, and let one thread issue the atomic.",
         when(
             on_chip.adds_scattered, name="scattered"
         ): "A list of indices chooses where atomics add "

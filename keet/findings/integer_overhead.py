@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from keet.analysis.candidate import Basis, Candidate, part_of
+from keet.analysis.candidate import Amount, Basis, Candidate, part_of
 from keet.analysis.facts import instructions, origin
 from keet.analysis.instruction_removal import kept_waits_by, removed_part
 from keet.analysis.kernel.register_tiles import loads_left, mostly_hits
@@ -159,7 +159,23 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     # Most of it is counted: only how the code looks without it is assumed.
     is_counted = view.code is not None and certain >= MAJORITY * (certain + beyond) > 0
     basis: Basis = "measured" if is_counted else "assumed"
-    yield Candidate(FINDING.id, text, Effect(units, waits), tuple(shown), places, basis)
+    yield Candidate(
+        FINDING.id,
+        text,
+        Effect(units, waits),
+        tuple(shown),
+        places,
+        basis,
+        amount=partial(_least, view),
+    )
+
+
+def _least(view: LaunchView) -> Amount:
+    if view.code is None:
+        return Amount(None)
+    from keet.analysis.amounts.bounds import floor  # needed with machine code only
+
+    return Amount(None, *floor(view, "arithmetic"))
 
 
 def _search(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:

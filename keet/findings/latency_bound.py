@@ -167,6 +167,13 @@ FINDING = FindingSpec(
         when(waits.waits_for_atomics, name="atomics"): "Warps wait for the old values that "
         "atomics return{here}: leave the result unused where it is not needed, or let one thread "
         "add for its warp.",
+        when(waits.waits_for_global_loads, waits.stores_delay_loads, name="serial"): "Loads wait "
+        "for each other{here}, because a store before them may write what they read: issue all "
+        "loads before the first store, and mark pointers __restrict__ so that the compiler may do "
+        "it.",
+        when(waits.waits_for_global_loads, waits.volatile_delays_loads, name="volatile"): "Loads "
+        "wait for each other because they are volatile or atomic{here}: issue them together before "
+        "the first result is used, or load as plain data what no other thread writes meanwhile.",
         when(waits.waits_for_global_loads, waits.chases_pointers, name="chase"): "Each load needs "
         "the address that the previous one returned{here}: follow several chains per thread at a "
         "time, store side by side what is visited together, or replace links by indices that are "
@@ -202,6 +209,9 @@ FINDING = FindingSpec(
             name="stages",
         ): "Copy tiles into shared memory asynchronously, in two or more stages{here}: cp.async "
         "(cuda::memcpy_async), so that the next tile arrives while the current one is used.",
+        when(waits.waits_for_global_loads, waits.branches_delay_loads, name="early"): "Loads that "
+        "need no earlier result are issued after a branch{here}: issue them before it, together "
+        "with the loads before.",
         when(
             waits.waits_for_global_loads,
             global_memory.loads_global,
@@ -247,9 +257,11 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if sleeps:  # nothing else shortens it
         covered = kept_waits(model, (ASLEEP,), 1 - 1 / MORE_IN_FLIGHT)
     else:
-        covered = _covered(model, trips, flight)
+        covered = _covered(view, model, trips, flight)
     longest = max(covered, key=lambda state: model.waiting[state], default="long_scoreboard")
     cited = trips if states and trips is not None and trips.value >= SEVERAL_TRIPS else None
+    apart = None if sleeps else _why_apart(view, is_parted=trips is not None)
+    cited = None if apart is not None and apart[1] else cited  # counted, not estimated
     busiest, possible = top.reached if top else None, view.get("theoretical_occupancy_pct")
     of_active = while_active(view, model)
     evidence = [issue, busiest, of_active, possible, view.stall(longest), cited]
@@ -259,8 +271,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if flight is not None and shown:
         text = Sentence(" ").join((text, _little(flight)))
         evidence += [flight.held, flight.needed]
-    if trips is not None and waits.branches_part_loads.test(view):
-        text = Sentence(" ").join((text, Sentence(_PARTED)))
+    if apart is not None:
+        text = Sentence(" ").join((text, apart[0]))
+        evidence += apart[1]
         shown = max(shown, _shown(model, 1.0))  # the code shows why they are not issued together
     if not sleeps and (few := few_warps(view)) is not None:
         text = Sentence(" ").join((text, few[0]))
@@ -296,7 +309,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 
 def _covered(
-    model: TimeModel, trips: Evidence | None, flight: BytesInFlight | None
+    view: LaunchView, model: TimeModel, trips: Evidence | None, flight: BytesInFlight | None
 ) -> dict[str, float]:
     """What more independent operations in flight leave of the waiting."""
     # They do not hide the queue for a slow link or for one hot line.
@@ -305,12 +318,48 @@ def _covered(
     times = float(MORE_IN_FLIGHT)
     if trips is not None:  # issued together, they take one round trip
         times = max(times, min(float(trips.value), MOST_ROUND_TRIPS))
+    if any(each.test(view) for each in _SERIAL):
+        times = max(times, min(1 / (1 - _avoidable_part(view)), MOST_ROUND_TRIPS))
     # With enough bytes on their way to keep a busy memory busy, loads wait in a queue, and more of
     # them lengthen it. A memory that is not busy is idle between the waits.
     busy = max(model.loads.get(unit, 0.0) for unit in ("DRAM", "L2"))
     needless = (1 - flight.shortage()) * busy if flight else 0.0
     removed = (1 - 1 / times) * (1 - queued) * (1 - needless)
     return covered | kept_waits(model, ("long_scoreboard",), removed)
+
+
+_SERIAL = (waits.stores_delay_loads, waits.branches_delay_loads, waits.volatile_delays_loads)
+
+
+def _why_apart(
+    view: LaunchView, *, is_parted: bool
+) -> tuple[Sentence, tuple[Evidence, ...]] | None:
+    """Why loads are not issued together, as the code shows it: they wait for each other without
+    need; or branches part them (`is_parted`: whether that is known to matter)."""
+    if is_parted and waits.branches_part_loads.test(view) and not _SERIAL[0].test(view):
+        return Sentence(_PARTED), ()
+    if not any(each.test(view) for each in _SERIAL):
+        return None
+    from keet.analysis.amounts.serial_loads import serial_loads  # needed with machine code only
+
+    found = serial_loads(view)
+    if found is None:
+        return None
+    return Sentence("Threads make {text}.", text=found.summary), found.evidence
+
+
+def _avoidable_part(view: LaunchView) -> float:
+    """The share of waits for loads that loads wait for each other without need, 0 to below 1."""
+    if view.code is None:
+        return 0.0
+    from keet.analysis.amounts.serial_loads import avoidable_loads
+
+    region = avoidable_loads(view)
+    if region is None:
+        return 0.0
+    long = ("long_scoreboard", "long_scoreboard_pipe_l1tex")
+    every = sum(wait.samples for wait in view.code.waits if wait.reason in long)
+    return min(region.avoidable_samples / every, 1 - 1 / MOST_ROUND_TRIPS) if every else 0.0
 
 
 def _busiest(view: LaunchView, model: TimeModel, top: Ceiling | None) -> Sentence:

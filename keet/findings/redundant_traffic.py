@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
+from keet.analysis.candidate import MEMORY_WAITS, Amount, Candidate, kept_waits
 from keet.analysis.decisions.saturated import PIPE_WORK, saturated
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.hardware.rates import SECTOR
+from keet.analysis.instruction_removal import kept_waits_by, removed_part
 from keet.analysis.kernel.library import library_of_launch
 from keet.analysis.kernel.register_tiles import loads_fragments
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import FEW_BYTES, LIKELY, POSSIBLE, READ_AGAIN
+from keet.analysis.limits import FEW_BYTES, LIKELY, NOTABLE_PART, POSSIBLE, READ_AGAIN
 from keet.analysis.memory_work import global_loads_part
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import BLOCK_STARTS, MOST_REMOVED, Effect, TimeModel
-from keet.evidence import Sentence
+from keet.evidence import Evidence, Sentence
 from keet.findings import Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
 
 if TYPE_CHECKING:
+    from keet.analysis.sass.analyses.loop_loads import RepeatedArray
     from keet.analysis.sass.analyses.reuse import PointerReuse
     from keet.analysis.sass.machine_code import MachineCode
 
@@ -29,6 +31,7 @@ REUSE = Parameter(0.5, "exponent: how many of the L2 reads beyond DRAM's can be 
 L2_READS_KEPT = Parameter(0.2, "least share of L2's reads that a rewrite leaves", "judgement")
 PASSES_OVER_DATA = Parameter(8, "most iterations of a loop of passes over the data", "judgement")
 
+_READS = ("load", "copy")
 _FRAGMENTS = (
     "Load tiles of both operands into shared memory, once for several warps of a block, "
     "and let each warp compute several fragments from them{here}; or call cuBLAS."
@@ -43,9 +46,11 @@ FINDING = FindingSpec(
     how="From DRAM: the distinct bytes that the loads can touch, found from the addresses in the "
     "machine code, are compared with the bytes that DRAM delivered. From L2: the bytes that L1 "
     "reads from L2 are compared with the bytes that come from DRAM, and with those of one pass if "
-    "several loops of a thread load from the same addresses. In L1: L1 is the busiest unit, mostly "
-    "with global loads that hit. Between launches: two launches move the same amount of data one "
-    "after the other, which is only a suspicion, because a report holds no pointers.",
+    "several loops of a thread load from the same addresses. In a loop: loads whose addresses and "
+    "data stay the same in all iterations, if a block can keep what they load. In L1: L1 is the "
+    "busiest unit, mostly with global loads that hit. Between launches: two launches move the same "
+    "amount of data one after the other, which is only a suspicion, because a report holds no "
+    "pointers.",
     credited_rules=(
         "SOLBottleneck",
         "CPIStall",
@@ -85,6 +90,9 @@ FINDING = FindingSpec(
         when(global_memory.repeated_launches): "If these launches work on the same data, make "
         "fewer passes over it: fuse the kernels, or do several steps per pass on tiles that stay "
         "in shared memory.",
+        when(global_memory.loads_in_every_iteration, name="loop"): "A loop loads the same data in "
+        "every iteration{here}: load them once before the loop, and keep them in registers (an "
+        "array whose indices are constants) or in shared memory.",
         when(global_memory.loads_operands, name="fragments"): _FRAGMENTS,
         when(
             origin.looks_like_gemm,
@@ -145,30 +153,81 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     queue = max(model.loads.get(unit, 0.0) for unit in ("DRAM", "L2"))
     yield from _from_dram(view, model, queue)
     yield from _second_passes(view, model, queue)
+    yield from _in_every_iteration(view, model)
     yield from _from_l2(view, model, queue)
     pipe = saturated(view, model)
     if pipe is not None and pipe.work == "reloads":
-        why, variant = _reloads(view), "l1"
+        times = _l1_times(view)
+        why, variant = _reloads(times), "l1"
+        brief = Sentence("L1 delivers each byte {times:.1f} times", times=times) if times else None
         if loads_fragments(view):  # tiles in shared memory are loaded from L2 once per block
             why = Sentence(", with operands of the tensor cores that other warps load, too")
-            variant = "fragments"
+            variant, brief = "fragments", None
             units = {**pipe.effect.units, "L2": _l2_left(view)}
             waits = kept_waits(model, MEMORY_WAITS, 1 - units["L1"])
             pipe = pipe._replace(effect=Effect(units, {**pipe.effect.waits, **waits}))
         doubt = _new_part(view, "L1")
-        yield pipe.candidate(FINDING.id, why)._replace(variant=variant, doubt=doubt)
+        yield pipe.candidate(FINDING.id, why)._replace(
+            variant=variant, doubt=doubt, amount=lambda: _amount(view, brief, "arithmetic")
+        )
     yield from _between_launches(view, model)
 
 
-def _reloads(view: LaunchView) -> Sentence:
-    """What L1 is busy with, and how often it delivers each sector that it reads from L2."""
+_EACH = "each byte is read {times:.1f} times"
+
+
+def _amount(view: LaunchView, brief: Sentence | None, *bounds: str) -> Amount:
+    """`brief`: for the headline; `bounds`: the first of them that is known is the floor."""
+    if view.code is None:
+        return Amount(brief)
+    from keet.analysis.amounts.bounds import floor  # needed with machine code only
+
+    least = floor(view, *bounds)
+    return Amount(brief, least.text, least.evidence)
+
+
+def _most_again(view: LaunchView, level: Literal["DRAM", "L2"]) -> Sentence | None:
+    """The array of which a level delivers most bytes again, and how often; None if not known."""
+    if view.code is None:
+        return None
+    from keet.analysis.amounts.arrays import arrays
+
+    moved, often = f"{level.lower()}_bytes", f"times_from_{level.lower()}"
+    known = [
+        (getattr(each, moved) - each.distinct_bytes, each)
+        for each in arrays(view)
+        if each.access == "read" and each.distinct_bytes and getattr(each, moved)
+    ]
+    again, array = max(known, key=lambda each: each[0], default=(0.0, None))
+    if array is None or again <= 0 or (getattr(array, often) or 0.0) < READ_AGAIN:
+        return None
+    amount, label = Quantity(getattr(array, often), ""), f"reads of each byte from {level}"
+    times = view.ledger.derived(f"most_again_{level.lower()}", amount, label, *array.evidence[:1])
+    hedge = "at least " if array.basis == "bound" else "about "
+    return Sentence(
+        "`{array}` is read {hedge}{times:.1f} times from {level}",
+        array=array.name,
+        hedge="" if array.basis == "exact" and array.traffic_basis == "measured" else hedge,
+        times=times,
+        level=level,
+    )
+
+
+def _reloads(times: Evidence | None) -> Sentence:
+    """What L1 is busy with."""
     text = ", mostly with global loads of bytes that L1 holds already"
+    if times is None:
+        return Sentence(text)
+    return Sentence(text + ": it delivers each of them {times:.1f} times on average", times=times)
+
+
+def _l1_times(view: LaunchView) -> Evidence | None:
+    """How often L1 delivers each sector that it reads from L2."""
     loads, missed = view.get("global_load_sectors"), view.get("global_load_sectors_missed")
     if loads is None or missed is None or not missed.value:
-        return Sentence(text)
+        return None
     per_sector, label = Quantity(loads.value / missed.value, ""), "L1 loads over reads from L2"
-    times = view.ledger.derived("l1_loads_per_read", per_sector, label, loads, missed)
-    return Sentence(text + ": it delivers each of them {times:.1f} times on average", times=times)
+    return view.ledger.derived("l1_loads_per_read", per_sector, label, loads, missed)
 
 
 def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candidate]:
@@ -207,6 +266,9 @@ def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Can
         (times, read, distinct),
         lambda: view.places_by("global sectors", sectors),
         variant="passes" if has_passes else "",
+        amount=lambda: _amount(
+            view, _most_again(view, "DRAM") or Sentence(_EACH, times=times), "bytes_once"
+        ),
     )
 
 
@@ -304,7 +366,110 @@ def _second_passes(view: LaunchView, model: TimeModel, queue: float) -> Iterator
         (repeated, asked),
         lambda: view.places_by("global sectors", own),
         variant="passes",
+        amount=lambda: _amount(view, _most_again(view, "L2"), "bytes_once"),
     )
+
+
+def _in_every_iteration(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    """A loop loads what does not depend on it again in every iteration, and a block could keep
+    it. Also where no unit is busy: the waiting for these loads goes."""
+    code, every = view.code, view.get("global_load_sectors")
+    if code is None or every is None or not every.value:
+        return
+    from keet.analysis.amounts.loops import fits, named_loop, repeated_arrays
+
+    kept = [(array, set(fits(view, array))) for array in repeated_arrays(view)]
+    kept = [(array, places) for array, places in kept if places]
+    loaded = sum(each.requested_bytes or 0 for each in code.accesses if each.kind in _READS)
+    if not kept or sum(array.repeated_bytes for array, _ in kept) < NOTABLE_PART * loaded:
+        return
+    gone: dict[int, float] = {}
+    for array, places in kept:
+        # A load from shared memory takes the LSU as well, and about as long as a hit in L1.
+        part = (1 - 1 / array.times) * (1.0 if "registers" in places else _missed(view))
+        gone |= dict.fromkeys(array.positions, min(MOST_REMOVED, part))
+    sectors = code.sectors or {}
+    own = {each: sectors.get(code.program.code[each].address, 0) for each in gone}
+    less = sum(gone[each] * own[each] for each in gone) / float(every.value)
+    removed = _without_loads(code, {a: gone[a.positions[0]] for a, at in kept if "registers" in at})
+    again = _again_from_l2(code, [array for array, _ in kept])
+    moved = SECTOR * (view.value("l2_l1_sectors") or 0.0)
+    units = dict.fromkeys(("L1", "LSU"), 1 - min(MOST_REMOVED, less) * global_loads_part(view))
+    units["L2"] = 1 - min(MOST_REMOVED, again / moved) if moved else 1.0
+    units |= {unit: 1 - removed_part(view, removed, unit) for unit in ("issue", "FMA", "ALU")}
+    largest = kept[0][0]
+    label = "loads of each byte for one entry of the loop"
+    times = view.ledger.derived("loop_loads_per_byte", Quantity(largest.times, ""), label, every)
+    share = Quantity(100 * largest.repeated_bytes / loaded, "%")
+    label = "loaded bytes that an earlier iteration loaded"
+    part_of = view.ledger.derived("loop_loads_share", share, label, every)
+    amount = Quantity(largest.block_bytes or 0.0, "byte")
+    size = view.ledger.derived("loop_block_bytes", amount, "kept by one block", every)
+    text = (
+        "{loop} loads the same part of `{array}` in every iteration: each byte {times:count} "
+        "times, {share:.0f} of all bytes that the launch loads. A block needs {about} {size} of "
+        "it, which fits into {fit}."
+    )
+    yield Candidate(
+        FINDING.id,
+        Sentence(
+            text,
+            loop=named_loop(view, largest.loop),
+            array=code.pointer_name(largest.pointer),
+            times=times,
+            share=part_of,
+            size=size,
+            about="at most about" if largest.is_estimate else "at most",
+            fit=" or ".join(sorted(kept[0][1])),
+        ),
+        Effect(units, kept_waits_by(view, model, gone | removed, 1 - units["issue"])),
+        (part_of, times, size),
+        lambda: view.places_by(
+            "global sectors", {code.program.code[each].address: own[each] for each in own}
+        ),
+        variant="loop",
+        amount=lambda: _amount(
+            view,
+            Sentence(
+                "`{array}` is loaded {times:count} times",
+                array=code.pointer_name(largest.pointer),
+                times=times,
+            ),
+            "bytes_once",
+            "arithmetic",
+        ),
+    )
+
+
+def _missed(view: LaunchView) -> float:
+    """Share of the sectors that global loads request which L1 does not have, 0 to 1."""
+    loads, missed = view.value("global_load_sectors"), view.value("global_load_sectors_missed")
+    return min(1.0, missed / loads) if loads and missed is not None else 1.0
+
+
+def _again_from_l2(code: MachineCode, arrays: Sequence[RepeatedArray]) -> float:
+    """Bytes that L2 delivers to these loads and had delivered before."""
+    rows = {row.pointer: row for row in code.reuse}
+    again = 0.0
+    for array in arrays:
+        row = rows.get(array.pointer)
+        if row is not None and row.l2_bytes and row.requested_bytes:
+            part = array.repeated_bytes / row.requested_bytes
+            once = min(row.l2_bytes, row.sector_bytes_at_most or 0)
+            again += min(part * row.l2_bytes, row.l2_bytes - once)
+    return again
+
+
+def _without_loads(code: MachineCode, arrays: Mapping[RepeatedArray, float]) -> dict[int, float]:
+    """Share of each instruction that goes with loads of which this share goes, by position: the
+    loads, and the arithmetic of their addresses."""
+    from keet.analysis.sass.analyses.repeated_work import only_for
+
+    users, found = code.program.values.users(), dict[int, float]()
+    for array, part in arrays.items():
+        for position in array.positions:
+            found |= dict.fromkeys(only_for(code.program, users, {position}), part)
+    return found
 
 
 def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candidate]:
@@ -339,6 +504,7 @@ def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candi
         "assumed",
         variant="l2",
         doubt=1 - known,
+        amount=lambda: _amount(view, _most_again(view, "L2"), "bytes_once"),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
+from keet.documents.amounts import AmountsDocument
 from keet.documents.cases import CasesDocument, FindingsDocument
 from keet.documents.diff import DiffDocument, ExplainAgainstDocument
 from keet.documents.doctor import DoctorDocument
@@ -34,6 +35,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "metrics": MetricsDocument,
     "hotspots": HotspotsDocument,
     "roofline": RooflineDocument,
+    "amounts": AmountsDocument,
     "top": TopDocument,
     "query": QueryDocument,
     "cases": CasesDocument,

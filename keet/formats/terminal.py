@@ -71,15 +71,21 @@ def is_terminal(file: TextIO) -> bool:
     return file.isatty() if forced is None else forced != ""
 
 
-def reader(width: int) -> Reader:
-    """Where rich is missing: that of Markdown, whose text takes the place of the terminal's."""
+def _has_rich() -> bool:
     try:
         import rich.console  # noqa: F401
     except ImportError:
-        from keet.formats import markdown
+        return False
+    return True
 
-        return markdown.reader()
-    return Reader("terminal", width, lines=lambda shown: line_count(shown, width))
+
+def reader(width: int) -> Reader:
+    """Where rich is missing: that of Markdown, whose text takes the place of the terminal's."""
+    if _has_rich():
+        return Reader("terminal", width, lines=lambda shown: line_count(shown, width))
+    from keet.formats import markdown
+
+    return markdown.reader()
 
 
 def print_page(make: Callable[[Reader], Page], file: TextIO) -> None:
@@ -88,30 +94,23 @@ def print_page(make: Callable[[Reader], Page], file: TextIO) -> None:
     is_dumb = os.environ.get("TERM", "").lower() in ("dumb", "unknown")
     width = 80 if is_dumb else terminal_width(stream)
     page = make(reader(width))
-    try:
-        from rich.console import Console, Group
-    except ImportError:
+    if not _has_rich():
         stream.writelines(plain_lines(page.blocks, width))
-    else:
-        console = Console(
-            file=stream,
-            width=width,
-            force_terminal=True,
-            highlight=False,
-            markup=False,
-            emoji=False,
-        )
-        for part in _parts(page.blocks, width):
-            console.print(Group(part), crop=False)  # a text alone would lose `no_wrap`
+        return
+    from rich.console import Console, Group
+
+    console = Console(
+        file=stream, width=width, force_terminal=True, highlight=False, markup=False, emoji=False
+    )
+    for part in _parts(page.blocks, width):
+        console.print(Group(part), crop=False)  # a text alone would lose `no_wrap`
     stream.flush()
 
 
 def plain_lines(page: Sequence[Block], width: int) -> Iterator[str]:
     """The lines that a terminal of that width would show, without colour and trailing blanks, for
     files and pipes."""
-    try:
-        import rich.console  # noqa: F401
-    except ImportError:
+    if not _has_rich():
         from keet.formats.markdown import markdown
 
         yield from markdown(page).splitlines(keepends=True)
@@ -153,8 +152,8 @@ def terminal_text(page: Sequence[Block], width: int) -> str:
 
 
 def line_count(page: Iterable[Block], width: int) -> int:
-    """How many lines blocks take. Only tables are laid out for it: for texts, that would take as
-    long as printing them."""
+    """How many lines blocks take. Only tables and bars are laid out for it: for texts, that would
+    take as long as printing them."""
     shown = (block for block in page if not block.only or "terminal" in block.only)
     return sum(_lines_of(block, width - block.indent) for block in shown)
 
@@ -168,13 +167,15 @@ def _lines_of(block: Block, width: int) -> int:  # noqa: PLR0911 - one per kind 
         case blocks.Items():
             labels = max((len(blocks.plain(item.label)) for item in block.items), default=0)
             room = width - (block.label_width or labels) - (_NAME_WIDTH if block.name else 0) - 3
-            return sum(_wrapped_lines(i.words, room - 2 * i.depth) for i in block.items)
-        case blocks.Table():
-            return sum(1 for _ in plain_lines([block], width))  # how cells wrap is hard to tell
-        case blocks.Bars():
-            return len(block.bars)
+            wrapped = (_wrapped_lines(item.words, room - 2 * item.depth) for item in block.items)
+            return len(block.items) if block.is_cut else sum(wrapped)
+        case blocks.Table() | blocks.Bars():  # how their cells wrap is hard to tell
+            return sum(1 for _ in plain_lines([block], width))
         case blocks.Code():
-            return len(block.lines) if block.most is None else min(len(block.lines), block.most + 1)
+            if block.most is not None:
+                return min(len(block.lines), block.most + 1)
+            room = width - max(map(len, block.numbers), default=0) - 3
+            return sum(_wrapped_lines(line, room) for line in block.lines)
         case blocks.Command():
             return sum(1 for _ in _command(block, width))
         case blocks.Fold() | blocks.Part():
@@ -407,12 +408,7 @@ def _command(block: blocks.Command, width: int) -> Iterator[RenderableType]:
     yield _text(line, "place", is_unbroken=True)
 
 
-def _fold(block: blocks.Fold, width: int) -> Iterator[RenderableType]:
-    for part in _parts(block.blocks, width):
-        yield _indented(part, block.indent)
-
-
-def _part(block: blocks.Part, width: int) -> Iterator[RenderableType]:
+def _part(block: blocks.Part | blocks.Fold, width: int) -> Iterator[RenderableType]:
     for part in _parts(block.blocks, width - block.indent):
         yield _indented(part, block.indent)
 
@@ -432,7 +428,7 @@ _RENDERERS: dict[type[Block], Callable[..., Iterator[RenderableType]]] = {
     blocks.Bars: _bars,
     blocks.Code: _code,
     blocks.Command: _command,
-    blocks.Fold: _fold,
+    blocks.Fold: _part,
     blocks.Part: _part,
     blocks.Figure: _figure,
 }

@@ -57,7 +57,10 @@ def with_run(profile: Profile, report: Path, named: Path | None) -> Profile:
     not make the report unreadable: they are in `run_problem`.
     """
     if named is not None:
-        return _used(profile, read_run_table(named))
+        table, created = read_run_table(named), profile.provenance.created
+        if None not in (table.report_created, created) and table.report_created != created:
+            table = table._replace(profiled=())  # numbers of launches of another report
+        return _used(profile, table)
     if (
         profile.run is not None
         or profile.provenance.format in ("ncu-csv", "ncu-text")

@@ -39,8 +39,11 @@ from keet.profile.names import file_name
 if TYPE_CHECKING:
     pass
 
-_VERDICT, _RUN, _REASONS, _TIME, _CAUSES, _ACROSS, _SOURCE, _LIMITS, _CHECK, _GAPS = range(10)
+_VERDICT, _AMOUNTS, _RUN, _REASONS, _TIME, _CAUSES, _ACROSS, _SOURCE, _LIMITS, _CHECK, _GAPS = (
+    range(11)
+)
 _HEADINGS = {
+    _AMOUNTS: "## How much work is done, and how much is needed",
     _RUN: "## What the whole run spends its time on",
     _REASONS: "## Causes: why the run differs from the replay",
     _TIME: "## Where the time of this launch goes",
@@ -123,6 +126,7 @@ def _pieces(
         yield from _opinion(each)
     for finding in first:
         yield from _cause(start, finding, each)
+    yield from _amounts_of(each)
     yield TextPiece(_VERDICT, _facts(each, of), group="1")
     yield from _run(explanation, each)
     for finding in first:
@@ -217,6 +221,19 @@ def _run(explanation: Explanation, each: LaunchExplanation) -> Iterator[TextPiec
             own=", this kernel" if each.launch.id in row.profiled and not row.members else "",
         )
         yield TextPiece(_RUN, text, group="run")
+
+
+def _amounts_of(each: LaunchExplanation) -> Iterator[TextPiece]:
+    """Before the causes: they tune the present way, and the amounts ask whether it is needed."""
+    needs = _WHY if each.replay else ""
+    amounts = each.main_amounts
+    if amounts is None:
+        return
+    from keet.pages.amounts import short_rows
+
+    for label, text in short_rows(amounts):
+        line = one_line(f"- {label}: {text}")
+        yield TextPiece(_AMOUNTS, line, group="amounts", needs=needs)
 
 
 def _account(each: LaunchExplanation) -> Iterator[TextPiece]:

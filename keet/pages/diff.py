@@ -365,19 +365,17 @@ class _Writer:
         """In words; with more room, each with its gain on the sides that have it."""
         looks = {"fixed": "good", "now reported": "bad", "remaining": "warn"}
         if not self.is_html:
-            if words := finding_words(pair):
-                texts = [
-                    (Span(f"{word}: ", looks.get(word, "muted").replace("warn", "muted")), ids)
-                    for word, ids in words
-                ]
+            texts = [
+                (Span(f"{word}: ", looks.get(word, "muted").replace("warn", "muted")), labels)
+                for word, labels in finding_words(pair)
+            ]
+            if texts:
                 yield Items([Item(joined(texts, "; "))], "findings", mark="")
             return
         if forecast := _forecast_and_gain(pair):
             yield Text(forecast)
-        groups = (("fixed", pair.fixed), ("now reported", pair.new), ("remaining", pair.remaining),
-                  ("not known for both sides", pair.unknown))  # fmt: skip
         items: list[Item] = []
-        for word, ids in groups:
+        for word, ids in finding_groups(pair):
             for each in ids:
                 badge = Span(word, f"badge {looks.get(word, '')}")
                 items.append(Item((badge, " ", Span(findings()[each].label, "strong"))))
@@ -645,16 +643,23 @@ def launch_cells(pair: PairDifference) -> list[str]:
     return [counted_launches(pair.counted, noun=False) if pair.counted else "-"]
 
 
+def finding_groups(pair: PairDifference) -> Iterator[tuple[str, Sequence[str]]]:
+    """What became of findings, and their ids."""
+    groups = {
+        "fixed": pair.fixed,
+        "now reported": pair.new,
+        "remaining": pair.remaining,
+        "not known for both sides": pair.unknown,
+    }
+    yield from ((word, ids) for word, ids in groups.items() if ids)
+
+
 def finding_words(pair: PairDifference) -> list[tuple[str, str]]:
-    """Which findings were fixed, are new or remain, in words."""
-    known = findings()
-    groups = (
-        ("fixed", pair.fixed),
-        ("now reported", pair.new),
-        ("remaining", pair.remaining),
-        ("not known for both sides", pair.unknown),
-    )
-    return [(word, ", ".join(known[each].label for each in ids)) for word, ids in groups if ids]
+    """The same in words."""
+    return [
+        (word, ", ".join(findings()[each].label for each in ids))
+        for word, ids in finding_groups(pair)
+    ]
 
 
 def gate_notes(gate: Gate) -> Iterator[str]:

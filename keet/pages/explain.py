@@ -48,15 +48,16 @@ from keet.pages.launch import Detail, Shown, launch_blocks, launch_section
 from keet.pages.listings import COPY_CONTEXT, Listings, PageRoom, launch_name, page_room
 from keet.pages.program import program_blocks, shown_launches
 from keet.profile.names import file_name
-from keet.safe_text import flat, one_line, shortened
+from keet.safe_text import one_line, shortened
 from keet.units import Quantity
 from keet.version import __version__
 
 if TYPE_CHECKING:
     from keet.comparison.result import Difference
 
-MOST_LINES = 60
+MOST_LINES = 72
 """Lines of a page that leaves launches out, at most."""
+_WITHOUT_AMOUNTS = 60
 _SCREEN, _SCREEN_OF_SEVERAL = 45, 32
 """Lines for a launch that a model explains in a terminal, if it is the only one, and if not."""
 _COLUMNS = 100
@@ -174,7 +175,8 @@ def _report(explanation: Explanation, reader: Reader, asked: Asked) -> list[Bloc
 
     details: Sequence[Detail] = ["full"] * len(shown)
     if len(shown) < len(explanation.asked) and not told:
-        room = MOST_LINES - reader.lines([*head, *foot(len(shown))])
+        most = MOST_LINES if explanation.reads_code else _WITHOUT_AMOUNTS
+        room = most - reader.lines([*head, *foot(len(shown))])
         details = details_that_fit(len(shown), lambda *which: reader.lines(launch(*which)), room)
     launches = [block for which in enumerate(details) for block in launch(*which)]
     return [*head, *launches, *foot(len(details), launches)]
@@ -347,9 +349,10 @@ class _Report:
         links = {number: anchors.launch(number) for number in placed}
         blocks = [*self._head(level), *map(Notice, report_cautions(self.profile))]
         if (author := explanation.author) and author.problem:  # the answer is then the analyst's
-            told = any(each.model_explanation for each in explanation.launches)
-            state = "incomplete" if told else "missing"
-            blocks.append(Notice(f"The model's part is {state}: {flat(author.problem)}"))
+            from keet.pages.model_words import problem_text
+
+            answered = any(each.model_explanation for each in explanation.launches)
+            blocks.append(Notice(problem_text(author.problem, answered=answered)))
         if self.program:
             rows = [*program_blocks(self.program, reader, links)]
             blocks.append(Part(rows, "program", anchors.top("program")))

@@ -14,6 +14,7 @@ from keet.pages.blocks import Figure
 if TYPE_CHECKING:
     from keet.comparison.causes.account_changes import PartChange
     from keet.comparison.causes.aligned_files import FilePair
+    from keet.documents.insights import ChangeDocument, SweepDocument
     from keet.evidence import Evidence
     from keet.explanation.explanation_types import LaunchExplanation
     from keet.pages.anchors import Anchors
@@ -78,3 +79,21 @@ class SidesFigure(Figure):
     launches: tuple[int, int]
     unit: str
     """Of all times."""
+
+
+class SweepFigure(Figure):
+    """The curve of a sweep: times as bars, shares of peak as lines."""
+
+    sweep: SweepDocument
+
+
+class HistoryFigure(Figure):
+    """The times of a kernel by date, around a change."""
+
+    change: ChangeDocument
+
+
+class ReportsFigure(Figure):
+    """The reports that the page names: anchor, path, and the insights that name it."""
+
+    reports: Sequence[tuple[str, str, Sequence[str]]]

@@ -24,7 +24,6 @@ from keet.pages.blocks import (
     Block,
     Cell,
     Column,
-    Figure,
     Fold,
     Foot,
     Gap,
@@ -41,7 +40,8 @@ from keet.pages.blocks import (
     Words,
     limited,
 )
-from keet.pages.model_words import usage_text
+from keet.pages.figures import HistoryFigure, ReportsFigure, SweepFigure
+from keet.pages.model_words import problem_text, usage_text
 from keet.safe_text import one_line
 from keet.units import Quantity
 
@@ -81,24 +81,6 @@ _MARKS = {"best": "● ", "as good": "○ "}
 _LEVELS = "▁▂▃▄▅▆▇█"
 
 
-class SweepFigure(Figure):
-    """The curve of a sweep: times as bars, shares of peak as lines."""
-
-    sweep: SweepDocument
-
-
-class HistoryFigure(Figure):
-    """The times of a kernel by date, around a change."""
-
-    change: ChangeDocument
-
-
-class ReportsFigure(Figure):
-    """The reports that the page names: anchor, path, and the insights that name it."""
-
-    reports: Sequence[tuple[str, str, Sequence[str]]]
-
-
 def insights_page(document: InsightsDocument, reader: Reader) -> Page:
     first = document.insights[0].title if document.insights else summary_line(document)
     kinds = [kind for kind in _KINDS if any(each.kind == kind for each in document.insights)]
@@ -136,7 +118,7 @@ def _blocks(document: InsightsDocument, kinds: Sequence[str], reader: Reader) ->
             else:
                 heading = Heading(title, 3, anchor=each.id)
                 yield Part([heading, *body], "insight", tag="article")
-    notes = [f"The model's part is incomplete: {document.problem}"] if document.problem else []
+    notes = [problem_text(document.problem, answered=True)] if document.problem else []
     if notes := [*notes, *document.notes]:
         heading = Heading("What could not be judged, or is not shown", 2)
         yield from (Gap(), heading, Items([Item(note) for note in notes]))

@@ -56,10 +56,16 @@ from keet.pages.figures import (
     AccountTree,
     EvidenceFigure,
 )
-from keet.pages.program import finding_text, members_blocks, replay_blocks, stands_for_text
+from keet.pages.program import (
+    finding_text,
+    full_name,
+    members_blocks,
+    replay_blocks,
+    stands_for_text,
+)
 from keet.pages.source_text import around, indentation, language, runs
 from keet.profile import Absent, Workload
-from keet.safe_text import flat, line_at, one_line, shortened
+from keet.safe_text import flat, line_at, shortened
 
 Detail = Literal["full", "middle", "brief"]
 """`full`: everything. `middle`: the first two findings, others by name. `brief`: the first finding
@@ -82,10 +88,11 @@ _LEAST_SHARE = 0.05
 """Units below this share of their peak are not printed, nor shares without a source line."""
 _UNITS = 5
 _NEAR_PEAK = 0.6
+"""Share of its peak from which on the bar of a unit is red. A judgement."""
 _RADIUS = 2
 """Lines of code before and after the important ones."""
-_LONGEST_TIP, _LONGEST_CODE = 500, 160
-"""Characters of a demangled name, which can have 30,000, and of a source line beside its place."""
+_LONGEST_CODE = 160
+"""Characters of a source line beside its place."""
 _WORTH = f"{WORTH - 1:.0%}"
 """Gains below this are no findings."""
 _LEAST_GAIN = 1.005
@@ -138,8 +145,11 @@ def launch_blocks(shown: Shown) -> Iterator[Block]:
     yield from account_line(each) if detail == "brief" else account_blocks(shown)
     if precedes_findings(each.second_opinion) and detail != "brief":
         yield from (Gap(), Text(each.second_opinion or ""))
+    told = [] if detail == "brief" else [*amounts_blocks(shown)]
     for number, finding in enumerate(each.findings[: FINDINGS[detail]], 1):
         yield from finding_blocks(shown, number, finding)
+        yield from told if number == 1 else ()  # the first finding is on the first screen
+    yield from () if each.findings else told
     if detail == "brief" and shown.is_html:
         yield from members_blocks(each, shown.program)
         return
@@ -165,12 +175,18 @@ def launch_section(
         Part([*account_blocks(shown)], anchor=shown.anchor("account"), tag="section"),
         Part(
             [
-                Heading("Findings", 3),
-                *(findings or [Text(_nothing_found(each))]),
-                *last_findings(shown),
-                *_smaller(each),
+                Part([*amounts_blocks(shown)], "amounts", shown.anchor("amounts"), tag="div"),
+                Part(
+                    [
+                        Heading("Findings", 3),
+                        *(findings or [Text(_nothing_found(each))]),
+                        *last_findings(shown),
+                        *_smaller(each),
+                    ],
+                    "findings",
+                ),
             ],
-            "findings",
+            tag="div",
         ),
         Part([*rest_blocks(each, has_opinion=False), *facts_blocks(each.launch)]),
     ]
@@ -191,8 +207,8 @@ def head_blocks(shown: Shown) -> Iterator[Block]:
     stands = stands_for_text(program, each)
     about = f"{', '.join(facts)}{f'; {stands}' if stands else ''}"
     figures = figures_text(each.view)
-    full = shortened(one_line(launch.name.full), _LONGEST_TIP)
-    name = (Span(f"#{launch.id} ", "muted"), Span(launch.kernel, "name", tip=full))
+    tip = full_name(launch)
+    name = (Span(f"#{launch.id} ", "muted"), Span(launch.kernel, "name", tip=tip))
     if shown.is_html:
         yield Heading(name, 2 if shown.detail == "full" else 3, "")
         yield from (Text(text, "muted facts-line") for text in (about, figures) if text)
@@ -343,6 +359,14 @@ def account_blocks(shown: Shown) -> Iterator[Block]:
         blocks.append(Text(units, indent=2))
     blocks += notes
     yield from ([Gap(), *blocks] if blocks else [])
+
+
+def amounts_blocks(shown: Shown) -> Iterator[Block]:
+    if amounts := shown.each.main_amounts:
+        from keet.pages.amounts import short_amounts
+
+        most = 12 if shown.detail == "full" else 6
+        yield from short_amounts(amounts, shown.reader, most)
 
 
 def account_line(each: LaunchExplanation) -> Iterator[Block]:

@@ -81,6 +81,7 @@ from keet.pages.model_words import (
     objections_beyond,
     objections_to,
     places_of,
+    problem_text,
     ranked_edits,
     standing,
     title_of,
@@ -522,9 +523,7 @@ def author_blocks(
     if unchecked:
         yield Notice(unchecked_text(unchecked))
     if author.problem:
-        lacking = "incomplete" if answered else "missing"
-        problem = f"The model's {part} is {lacking}: {flat(author.problem)}"
-        yield Notice(problem, "strong warn")
+        yield Notice(problem_text(author.problem, part, answered=answered), "strong warn")
     was_asked = answered or author.usage.calls or author.usage.cached
     usage = f"keet {__version__}; {usage_text(author)}" if was_asked else f"keet {__version__}"
     yield Foot(joined((introduction, OWN_WORDS if answered else "", usage), " "))

@@ -291,6 +291,11 @@ def without_guesses(model: ModelExplanation, *, everything: bool) -> ModelExplan
 # --- the closing lines
 
 
+def problem_text(problem: str, part: str = "part", *, answered: bool) -> str:
+    """`part`: what the model was to write. `answered`: whether it wrote some of it."""
+    return f"The model's {part} is {'incomplete' if answered else 'missing'}: {flat(problem)}"
+
+
 def unchecked_text(count: int) -> Sentence:
     return Sentence(
         "{count} {those} numbers or comparisons that keet could not check.",

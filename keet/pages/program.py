@@ -32,7 +32,7 @@ from keet.pages.blocks import (
     Words,
     joined,
 )
-from keet.profile import Workload
+from keet.profile import Launch, Workload
 from keet.profile.launch_sequences import longest_first
 from keet.safe_text import one_line, shortened
 
@@ -75,6 +75,10 @@ def program_blocks(
         yield Text(_GAIN_NOTE, "muted")
     if across := listed_across(program):
         yield from (Gap(), Items([Item(found.text) for found in across]))
+    if program.amounts:
+        from keet.pages.amounts import program_summary
+
+        yield from program_summary(program.amounts)
     if run:
         yield from (Notice(text) for text in _run_notes(run))
 
@@ -146,7 +150,7 @@ def _program_table(program: ProgramExplanation, reader: Reader, links: Mapping[i
         to = next(
             (links[each.launch.id] for each in members if each and each.launch.id in links), ""
         )
-        tip = shortened(one_line(row.first.launch.name.full), _LONGEST_TIP) if row.first else ""
+        tip = full_name(row.first.launch) if row.first else ""
         kernel = (Span(name, "plain" if row.members else "name", to, tip), Span(behind, "plain"))
         part, count, took, *_ = (float(each.value) for each in row.evidence)
         is_timed = bool(program.us_total)
@@ -186,6 +190,11 @@ def members_blocks(each: LaunchExplanation, program: ProgramExplanation | None) 
     text = "Time: shortest {shortest}, median {median}, longest {longest}."
     title = Sentence("All {count:.0f} launches of this kernel and shape", count=count)
     yield Fold(title, [*([Text(Sentence(text, **spread))] if times else []), table])
+
+
+def full_name(launch: Launch) -> str:
+    """The demangled name of its kernel, for a tip."""
+    return shortened(one_line(launch.name.full), _LONGEST_TIP)
 
 
 # --- rows

@@ -76,6 +76,20 @@ class LineArguments(ToolArguments):
     offset: Offset = 0
 
 
+class AmountsArguments(ToolArguments):
+    report: Report
+    launch: Launch = None
+    kernel: Kernel = None
+    per: str | None = Field(
+        None,
+        pattern=r"^[^=]{1,80}=[0-9.eE+]{1,20}$",
+        description="NAME=COUNT: count per NAME, of which the launch has COUNT; default: per "
+        "element that it stores",
+    )
+    source: Source = None
+    offset: Offset = 0
+
+
 class MetricsArguments(ToolArguments):
     report: Report
     pattern: str | None = Field(

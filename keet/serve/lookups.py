@@ -1,4 +1,4 @@
-"""The tools `line`, `metrics` and `cases`: one matter in full, for what `explain` named."""
+"""The tools `line`, `amounts`, `metrics` and `cases`: one matter in full, after `explain`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from keet.analysis.amounts.items import counted_per
 from keet.documents.cases import CaseDocument
 from keet.documents.document import Document
 from keet.documents.hotspots import HotspotsLaunch
@@ -17,11 +18,12 @@ from keet.evidence import Sentence, constant
 from keet.explanation.casebook import casebook, cases_named, chosen_cases
 from keet.profile import Absent, Launch, Location
 from keet.serve.allowed_folders import quoted
-from keet.serve.arguments import CasesArguments, LineArguments, MetricsArguments
+from keet.serve.arguments import AmountsArguments, CasesArguments, LineArguments, MetricsArguments
 from keet.serve.calls import WIDTH, ToolCall, ToolReply, page_fields, page_of, with_text
 from keet.serve.name_patterns import about_regexes, longest_in, matcher, selected_launches
 from keet.serve.report_cache import OpenReport, ReportCache
 from keet.serve.results import (
+    AmountsToolResult,
     CaseRow,
     CasesToolResult,
     LineSummary,
@@ -202,6 +204,47 @@ def _summary(document: HotspotsLaunch, place: Location, starts: Sequence[int]) -
         accesses=dumped(own.accesses if own else []),
         loops=dumped(own.loops if own else []),
     )
+
+
+_AMOUNTS_PER_PAGE = 60
+
+
+def amounts(cache: ReportCache, asked: AmountsArguments, call: ToolCall) -> ToolReply:
+    from keet.explanation.launch_amounts import PARTS, amount_rows
+    from keet.explanation.report_amounts import amounts_document
+
+    with cache.reading(asked.report, call, source=asked.source) as report:
+        launches = selected_launches(report.profile, asked.launch, asked.kernel)
+        launch = longest_in(report.profile, launches)
+        call.begin(f"counting the work of {launch.kernel}")
+        document = amounts_document(report.profile, [launch], counted_per(asked.per)).document()
+        (found,) = document.launches
+        rows = [*amount_rows(found.amounts)]
+        entries = (
+            {"part": row.part, "label": row.label, "text": row.text, "evidence": [*row.text.ids]}
+            for row in rows[asked.offset :]
+        )
+        page = page_of(entries, len(rows), asked.offset, _AMOUNTS_PER_PAGE)
+        program = [*document.program.texts] if document.program else []
+        unknown = [f"{each.reason}: {each.remedy}" for each in found.amounts.unknown]
+
+        def text_of(count: int) -> str:
+            shown = rows[asked.offset : asked.offset + count]
+            lines = (f"- {PARTS[row.part]}, {row.label or row.part}: {row.text}" for row in shown)
+            return "\n".join([f"launch {launch.id}, {launch.kernel}", *program, *lines, *unknown])
+
+        page, text, end = with_text(page, "amount", text_of)
+        cited = {id_ for entry in page.entries for id_ in entry["evidence"]}
+        result = AmountsToolResult(
+            report=report.name,
+            launch=launch.id,
+            kernel=launch.kernel,
+            entries=page.entries,
+            program=list(map(str, program)),
+            evidence={id_: each for id_, each in found.evidence.items() if id_ in cited},
+            **page_fields(page, unknown),
+        )
+        return ToolReply(result, text, end)
 
 
 _METRICS_PER_PAGE = 40

@@ -220,6 +220,27 @@ class LineToolResult(PagedToolResult):
     not_checked: list[NotChecked]
 
 
+class AmountRowResult(Document):
+    part: str
+    """what it is about"""
+    label: str
+    text: str
+    evidence: list[str]
+    """ids in `evidence`"""
+
+
+class AmountsToolResult(PagedToolResult):
+    paged: ClassVar[str | None] = "entries"
+    report: str
+    launch: int
+    kernel: str
+    entries: list[AmountRowResult]
+    """the most important first"""
+    program: list[str]
+    """about all launches together"""
+    evidence: dict[str, JsonNumber]
+
+
 class MetricsToolResult(PagedToolResult):
     paged: ClassVar[str | None] = "metrics"
     report: str

@@ -11,12 +11,13 @@ from keet.serve.calls import ToolReply
 from keet.serve.checks import diff, verify
 from keet.serve.explain import context, explain
 from keet.serve.list_reports import list_reports
-from keet.serve.lookups import cases, line, metrics
+from keet.serve.lookups import amounts, cases, line, metrics
 
 INSTRUCTIONS = """\
 keet explains GPU kernels from Nsight Compute reports: what limits a kernel, where in the source, \
 what to change, how much it gains. It reads reports; it never runs, compiles or changes anything.
 Usual order: list_reports for the names; explain for causes, source lines and forecasts; line for \
+amounts for how much of the work is needed; line for \
 one source line in full; cases for how such a cause was fixed and what that gained. Change the \
 code, profile again into the same folder with ncu or `keet profile`, then diff. Use metrics only \
 for a number that explain does not have. Before you report numbers, pass your text to verify.
@@ -115,6 +116,18 @@ _ALL = (
         arguments.LineArguments,
         results.LineToolResult,
         line,
+    ),
+    Tool(
+        "amounts",
+        "How much work is done and needed",
+        "How much work one launch does (the longest unless `launch` or `kernel` is given) and how "
+        "much of it is needed: instructions and bytes per result, how often each array is read, "
+        "what loops repeat, loads that wait for each other, which data fits on the chip, least "
+        "times under stated assumptions. Call it before you choose between tuning and a redesign. "
+        "About 1 s.",
+        arguments.AmountsArguments,
+        results.AmountsToolResult,
+        amounts,
     ),
     Tool(
         "metrics",

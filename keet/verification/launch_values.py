@@ -13,7 +13,7 @@ from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
 from keet.catalog import stalls
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Sentence
 from keet.explanation.account_rows import rest_of, rows_of_any_size
 from keet.explanation.finding_notes import nearest_case, precedents_of
 from keet.profile import Absent, Launch, Location, Profile
@@ -32,6 +32,7 @@ from keet.verification.subjects import NO_LINE, RowKey
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
+    from keet.documents.amounts import ProgramAmounts
     from keet.explanation.analyst import OnLaunch
     from keet.explanation.explanation_types import Explanation, LaunchExplanation
     from keet.explanation.launch_groups import LaunchGroup
@@ -508,6 +509,17 @@ def program_values(program: ProgramExplanation) -> Iterator[ComputedValue]:
     yield from _sentences(program, owners)
     across = (piece for each in program.cross_launch for piece in each.evidence)
     yield from values_of_evidence([*program.book, *across], owners)
+    if program.amounts:
+        known, groups = [*program.amounts.evidence.values()], program.amounts.groups
+        owners = {p.id: frozenset(group.profiled) for group in groups for p in group.evidence}
+        yield from values_in_texts(_amount_texts(program.amounts), known, owners)
+        yield from values_of_evidence(known, owners)
+
+
+def _amount_texts(amounts: ProgramAmounts) -> Iterator[Sentence]:
+    yield from amounts.texts
+    rows = (amounts.groups, amounts.states, amounts.rereads, amounts.hand_overs, amounts.bounds)
+    yield from (row.text for part in rows for row in part)
 
 
 def _sentences(program: ProgramExplanation, owners: Owners) -> Iterator[ComputedValue]:

@@ -258,8 +258,9 @@ _PRODUCT = r"""
 _VERSION = r"\b\d+\.\d+\.\d[\w.]* | \b0x[0-9A-Fa-f]+\b"
 _TEMPLATE = r"\b[A-Za-z_]\w*(?:::\w+)*<[^<>\n]*(?:<[^<>\n]*>[^<>\n]*)*>"
 """`tile<float, 32>`."""
-_WORD = r"[A-Za-z_][\w]*(?:[-.:/]+[A-Za-z_]\w*)*(?:-\d[\w]*)*"
-"""Words and identifiers: `sm_90`, `L2`."""
+_INDEX = r"(?:\[\d{1,4}\])*"
+_WORD = rf"[A-Za-z_]\w*{_INDEX}(?:[-.:/]+[A-Za-z_]\w*{_INDEX})*(?:-\d[\w]*)*"
+"""Words and identifiers: `sm_90`, `L2`, `nodes.parts[2]`."""
 _ORDINAL = r"\b\d+(?:st|nd|rd|th|D|d)\b | \b\d+-(?:[dD]\b|bit|byte|lane|wide)"
 
 _ALL = (

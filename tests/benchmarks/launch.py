@@ -27,6 +27,7 @@ PARTS = {
     "leading_rule": "rules",
     "find_coverage": "what is missing",
     "TimeModel.__init__": "time model",
+    "_causes": "candidates",
     "ranked_candidates": "candidates",
     "account_of": "account",
     "_finding": "findings: places and advice",

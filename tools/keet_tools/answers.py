@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from keet.comparison.compare import Difference, compare_explanations
 from keet.errors import one_line
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Sentence
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.profile import Absent
 
@@ -176,6 +176,16 @@ class AnswerText:
             named.append(f"{text[place:end]} {{{best.piece.id}}}")
             place = end
         return "".join([*named, text[place:]])
+
+    def sentence(self, text: Sentence) -> str:
+        """A sentence of keet with the evidence id after each number."""
+        self._cited |= text.evidence
+        return "".join(
+            part
+            if isinstance(part, str)
+            else " ".join((part.text, *(f"{{{i}}}" for i in part.ids)))
+            for part in text.parts
+        )
 
     def headline(self, each: LaunchExplanation, limit: int) -> str:
         units = [ceiling.reached for ceiling in each.ceilings]

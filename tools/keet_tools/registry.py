@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 
 from keet.errors import one_line
 from keet_tools.address_forms import address_forms
+from keet_tools.amounts import amounts
 from keet_tools.answers import Abstention, Answer, ToolInput, quote
 from keet_tools.diff_profiles import diff_profiles
 from keet_tools.instruction_mix import instruction_mix
@@ -29,6 +30,7 @@ from keet_tools.why_waiting import why_waiting
 _FUNCTIONS: tuple[Callable[..., Answer], ...] = (
     list_launches,
     analyst_findings,
+    amounts,
     lookup_metric,
     check_roofline,
     source_hotspots,

@@ -272,6 +272,7 @@ repeated_launches = _is_variant(
 loads_operands = _is_variant(
     "fragments", "warps load operands of the tensor cores that other warps load, too"
 )
+loads_in_every_iteration = _is_variant("loop", "a loop loads the same data in every iteration")
 passes_in_kernel = _is_variant("passes", "several loops of the kernel load from the same addresses")
 
 _SECTOR = 32.0

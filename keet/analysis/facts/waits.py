@@ -82,15 +82,21 @@ def one_accumulator(code: MachineCode) -> Answer:
 
 @Fact.of_code("loads wait for other loads that return their index")
 def dependent_loads(code: MachineCode) -> Answer:
-    """In a hot loop, or outside of loops: an index that is loaded once is not a chain."""
+    """In a hot loop, or outside of loops: an index that is loaded once is not a chain. A load that
+    only decides whether another is made returns no index."""
+    from keet.analysis.sass.analyses.address_patterns import index_loads
+
     for loop in code.chains:
         if loop.share >= FEW and loop.load_depth > 1:
-            return code.addresses(loop.load_chain)
+            own = {each for load in loop.load_chain for each in index_loads(code.program, load)}
+            if own & {*loop.load_chain}:
+                return code.addresses(loop.load_chain)
     flow, loads = code.program.flow, [each for each in code.accesses if each.kind == "load"]
     gathered = [
         each.position
         for each in loads
         if each.is_gather and flow.block_of[each.position] not in flow.loop_of
+        if index_loads(code.program, each.position)
     ]
     # Each gathered value has a load of its index before it.
     return if_most_run(code, gathered, (each.position for each in loads), FEW)
@@ -126,6 +132,39 @@ def parted_loads(code: MachineCode) -> tuple[float, list[int]]:
     parted = [each for line, loads in awaited.items() if times[line] > 1 for each in loads]
     average = sum(times[line] * count for line, count in samples.items())
     return average / max(1, samples.total()), sorted(parted)
+
+
+def _serial(words: str, *reasons: str) -> Fact:
+    """That loads wait for each other without need, for one of these reasons, in an important part
+    of all waits for loads."""
+
+    def test(view: LaunchView) -> Answer:
+        if view.code is None:
+            return False
+        from keet.analysis.amounts.serial_loads import avoidable_loads
+
+        region = avoidable_loads(view)
+        if region is None:
+            return False
+        waiting = sum(wait.samples for wait in view.code.waits if wait.reason in _LONG)
+        trips = [trip for trip in region.trips if trip.is_avoidable and trip.reason in reasons]
+        is_most = 2 * len(trips) >= sum(trip.is_avoidable for trip in region.trips)
+        if not is_most or region.avoidable_samples < FEW * waiting:
+            return False
+        return view.code.addresses(load for trip in trips for load in trip.loads)
+
+    return Fact(words, test)
+
+
+stores_delay_loads = _serial(
+    "loads are issued after stores that may write what they read", "store", "atomic"
+)
+branches_delay_loads = _serial(
+    "loads that need no result of earlier loads are issued after branches", "branch"
+)
+volatile_delays_loads = _serial(
+    "volatile or atomic loads are issued one after the other", "volatile"
+)
 
 
 def awaited_iterations(code: MachineCode) -> tuple[float, list[int]]:

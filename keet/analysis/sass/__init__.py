@@ -7,7 +7,7 @@ often each byte is read.
     analyses/       one module per question about the code
     machine_code    all results for one launch, computed on first use: `MachineCode`
     lines, streaming             results by source line and calling line; for the whole launch
-    signature                    names of pointer arguments
+    signature                    names of pointer arguments, and of members of structs
 
 The folders import only those above them. Only the modules next to the folders know a `Launch`;
 everything else is pure functions over instruction text and counts.

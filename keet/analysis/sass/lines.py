@@ -1,5 +1,5 @@
 """Results by source line: its instructions, and their purposes. For accesses that were inlined
-from a header of the CUDA toolkit, the calling line.
+from a header of the CUDA toolkit, the calling line. For loops, the line of their condition.
 
 The line table has the header's line, which the user can't change. The address that is passed to
 such a function is computed at the line of the call.
@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from keet.analysis.kernel.library import is_of_toolkit
 from keet.analysis.sass.analyses.purpose import Purpose, address_registers
+from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.sass.instructions.opcodes import Role
 from keet.analysis.sass.instructions.operands import span
 from keet.analysis.sass.machine_code import MachineCode
@@ -33,6 +34,14 @@ def line_mix(code: MachineCode) -> dict[Line, list[tuple[Purpose, int]]]:
 def positions_of(code: MachineCode, line: Location) -> list[int]:
     """Positions of the instructions that ran for a line, in the order of the code."""
     return [each for each in code.program.ran if code.location(each) == line]
+
+
+def loop_line(code: MachineCode, loop: Loop) -> Location | None:
+    """The line of a loop's backward branch: its condition, in the head of a `for` or `while`."""
+    flow = code.program.flow
+    branches = [flow.blocks[each].end - 1 for each in loop.latches]
+    lines = (code.location(each) for each in sorted(branches, reverse=True))
+    return next((line for line in lines if line and not is_of_toolkit(line.file)), None)
 
 
 _ACCESSES = (Role.LOAD, Role.STORE, Role.ATOMIC, Role.COPY)

@@ -9,6 +9,7 @@ from functools import cached_property
 from keet.analysis.limits import POWER
 from keet.analysis.sass.analyses.address_patterns import Atomic, Merge, atomics, merges
 from keet.analysis.sass.analyses.blame import Wait, waits
+from keet.analysis.sass.analyses.conditions import limits
 from keet.analysis.sass.analyses.data_dependent_loops import (
     RetryLoop,
     SearchLoop,
@@ -16,8 +17,19 @@ from keet.analysis.sass.analyses.data_dependent_loops import (
     search_loops,
 )
 from keet.analysis.sass.analyses.distinct_bytes import SECTOR
-from keet.analysis.sass.analyses.expansions import Expansion, expansions
+from keet.analysis.sass.analyses.expansions import (
+    Expansion,
+    expansions,
+    integer_divisions,
+)
+from keet.analysis.sass.analyses.footprints import Footprints
 from keet.analysis.sass.analyses.loop_chains import LoopChains, loop_chains
+from keet.analysis.sass.analyses.loop_loads import (
+    RepeatedArray,
+    never_written,
+    repeated_arrays,
+    repeated_loads,
+)
 from keet.analysis.sass.analyses.outer_products import OuterProducts, outer_products
 from keet.analysis.sass.analyses.packed_bytes import PackedBytes, packed_bytes
 from keet.analysis.sass.analyses.purpose import Purpose, mix, purposes
@@ -29,6 +41,7 @@ from keet.analysis.sass.analyses.repeated_work import (
     multiples,
 )
 from keet.analysis.sass.analyses.reuse import (
+    READS,
     Access,
     PointerReuse,
     accesses,
@@ -37,12 +50,13 @@ from keet.analysis.sass.analyses.reuse import (
     with_passes,
     with_traffic,
 )
+from keet.analysis.sass.analyses.serial_loads import SerialLoads, serial_loads
 from keet.analysis.sass.analyses.wide_integers import wide_integers
 from keet.analysis.sass.flow.program import MOST_INSTRUCTIONS, SassProgram
 from keet.analysis.sass.instructions.opcodes import Role
 from keet.analysis.sass.polynomials.evaluation import Evaluation
 from keet.analysis.sass.polynomials.symbols import LaunchShape, launch_shape
-from keet.analysis.sass.signature import pointer_names, pointers
+from keet.analysis.sass.signature import signature
 from keet.evidence import Sentence, constant
 from keet.profile import Absent, Launch, Location
 
@@ -67,6 +81,8 @@ class MachineCode:
     """The name of each pointer argument in the source, by `param+0x10`."""
     pointers: frozenset[str] = frozenset()
     """Parameters that are pointers; empty if the signature does not show them."""
+    element_sizes: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of an element behind a pointer, where its type is known."""
 
     @cached_property
     def purposes(self) -> list[Purpose]:
@@ -91,6 +107,11 @@ class MachineCode:
             if each.name in names
             for position in each.positions
         )
+
+    @cached_property
+    def integer_divisions(self) -> list[int]:
+        """Positions of instructions that run once per integer division or remainder."""
+        return integer_divisions(self.program)
 
     @cached_property
     def multiples(self) -> Multiples:
@@ -128,6 +149,11 @@ class MachineCode:
         return waits(self.program, self.stalls)
 
     @cached_property
+    def serial_loads(self) -> list[SerialLoads]:
+        """Round trips to memory, of the loops and the code outside of loops that wait for them."""
+        return serial_loads(self.program, self.waits, lambda: self.accesses)
+
+    @cached_property
     def chains(self) -> list[LoopChains]:
         return loop_chains(self.program)
 
@@ -152,6 +178,12 @@ class MachineCode:
         return with_passes(self.reuse, self.accesses, self.program)
 
     @cached_property
+    def footprints(self) -> Footprints:
+        """The bytes that the accesses of each array touch."""
+        rows = limits(self.evaluation)
+        return Footprints(self.accesses, self.evaluation, self.threads, rows, self.location)
+
+    @cached_property
     def merges(self) -> list[Merge]:
         return merges(self.program, self.accesses)
 
@@ -170,7 +202,15 @@ class MachineCode:
 
     @cached_property
     def invariants(self) -> list[Invariant]:
-        return invariants(self.program)
+        kept = {each.position for each in never_written(self.program, self.accesses)}
+        loads = {each.position for each in self.accesses if each.kind in READS}
+        return invariants(self.program, loads - kept)
+
+    @cached_property
+    def repeated_arrays(self) -> list[RepeatedArray]:
+        """What loops load again in every iteration although it stays the same."""
+        loads = repeated_loads(self.program, self.accesses, self.evaluation)
+        return repeated_arrays(self.program, loads, self.shape, self.sectors)
 
     @cached_property
     def unknown_share(self) -> float:
@@ -231,6 +271,8 @@ def machine_code(launch: Launch) -> MachineCode | Absent:
             "look at single lines with: keet hotspots REPORT --by instruction",
         )
     table = InstructionTable(launch)
+    sources = launch.source_files.values()
+    parameters = signature(launch.name.demangled or "", sources)
     return MachineCode(
         SassProgram.of(texts, table.executed or {}),
         launch_shape(launch.grid, launch.block, launch.device.compute_capability),
@@ -240,10 +282,9 @@ def machine_code(launch: Launch) -> MachineCode | Absent:
         table.costs["sectors_local"],
         _l2_read_bytes(launch),
         launch.locations,
-        pointer_names(
-            launch.name.demangled or "", launch.name.function or "", launch.source_files.values()
-        ),
-        pointers(launch.name.demangled or ""),
+        parameters.names(launch.name.function or "", sources),
+        parameters.pointers,
+        parameters.element_sizes,
     )
 
 

@@ -1,4 +1,7 @@
-"""Kernel parameters by offset: types from the demangled name, names from the source."""
+"""Kernel parameters by offset: types from the demangled name, names from the source.
+
+The members of structs that are passed by value are found in the source, see `source_types`.
+"""
 
 from __future__ import annotations
 
@@ -7,48 +10,76 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import NamedTuple
 
-from keet.analysis.sass.instructions.opcodes import words
-
-_SIZES = {
-    "bool": 1,
-    "char": 1,
-    "short": 2,
-    "__half": 2,
-    "half": 2,
-    "__nv_bfloat16": 2,
-    "int": 4,
-    "unsigned": 4,
-    "float": 4,
-    "long": 8,
-    "double": 8,
-    "__half2": 4,
-    "half2": 4,
-    "__nv_bfloat162": 4,
-    "dim3": 12,
-}
-_ALIGNED = {"dim3": 4}
-_VECTOR = re.compile(r"u?(char|short|int|long|longlong|float|double)([1-4])$")
-_QUALIFIERS = words("const volatile restrict __restrict__ signed")
+from keet.analysis.sass.source_types import TYPE_WORDS, Layout, SourceTypes, builtin, pointer
 
 
 class KernelParameter(NamedTuple):
+    """A parameter, or a member of one that is a struct."""
+
     offset: int
     is_pointer: bool
-    type: str
+    element: int
+    """Bytes of an element behind a pointer; 0 if its type does not show them."""
+    argument: int
+    """The number of the parameter."""
+    path: str
+    """`.x` of a member, else empty."""
 
 
-def parameters(demangled: str) -> list[KernelParameter]:
-    """Parameters up to the first of unknown size: after a struct by value, offsets are unknown."""
+class Signature(NamedTuple):
+    """The parameters of a kernel."""
+
+    parameters: tuple[KernelParameter, ...]
+    """Up to the first whose size is not known: after it, offsets are unknown."""
+    is_whole: bool
+    """Whether these are all."""
+
+    @property
+    def pointers(self) -> frozenset[str]:
+        """Pointers, by `param+0x10`. Empty unless all parameters are known."""
+        known = self.parameters if self.is_whole else ()
+        return frozenset(f"param+{each.offset:#x}" for each in known if each.is_pointer)
+
+    @property
+    def element_sizes(self) -> Mapping[str, int]:
+        """Bytes of an element behind each pointer, by `param+0x10`, where its type shows them."""
+        known = (each for each in self.parameters if each.element)
+        return {f"param+{each.offset:#x}": each.element for each in known}
+
+    def names(self, function: str, sources: Iterable[str | None]) -> Mapping[str, str]:
+        """The name of each parameter in the source, by `param+0x10`: `in`, `nodes.x`. Empty if
+        names are missing."""
+        known = names(function, sources) if self.parameters else []
+        if not known or len(known) <= self.parameters[-1].argument:
+            return {}
+        return {
+            f"param+{each.offset:#x}": f"{known[each.argument]}{each.path}"
+            for each in self.parameters
+            if known[each.argument]
+        }
+
+
+def signature(demangled: str, sources: Iterable[str | None] = ()) -> Signature:
+    """`sources`: texts that may define structs. They are only read if some are passed by value."""
     found: list[KernelParameter] = []
     offset = 0
-    for text in _arguments(demangled):
-        size, alignment = _layout(text)
-        if not size:
-            break
-        offset = -(-offset // alignment) * alignment
-        found.append(KernelParameter(offset, _is_pointer(text), text.strip()))
-        offset += size
-    return found
+    types: SourceTypes | None = None
+    for argument, text in enumerate(_arguments(demangled)):
+        layout = _layout(text)
+        if layout is None:
+            types = types or SourceTypes(sources)
+            layout = types.layout(text)
+        if layout is None:
+            return Signature(tuple(found), is_whole=False)
+        offset = -(-offset // layout.alignment) * layout.alignment
+        found += (
+            KernelParameter(offset + at, is_pointer, element, argument, path)
+            for at, path, is_pointer, element in layout.members
+        )
+        if not layout.is_whole:
+            return Signature(tuple(found), is_whole=False)
+        offset += layout.size
+    return Signature(tuple(found), is_whole=True)
 
 
 def _arguments(demangled: str) -> list[str]:
@@ -88,23 +119,13 @@ def _is_pointer(text: str) -> bool:
     return False
 
 
-def _layout(text: str) -> tuple[int, int]:
-    """Size and alignment in bytes; size 0 for an unknown type."""
+def _layout(text: str) -> Layout | None:
+    """None for a type that the compiler does not know by itself."""
     if _is_pointer(text):
-        return 8, 8
-    words = [word for word in re.findall(r"\w+", text) if word not in _QUALIFIERS]
-    if not words:
-        return 0, 1
-    vector = _VECTOR.match(words[-1])
-    if vector:
-        size = _SIZES.get(vector[1].replace("longlong", "long"), 4)
-        count = int(vector[2])
-        return size * count, size * count if count in (1, 2, 4) else size
-    if not all(word in _SIZES for word in words):
-        return 0, 1
-    named = [word for word in words if word not in ("unsigned", "int")]
-    size = _SIZES[named[-1] if named else words[-1]]
-    return size, _ALIGNED.get(words[-1], size)
+        to, _, more = text.partition("*")
+        is_one = "*" not in more and "(" not in text and "&" not in text
+        return pointer(builtin(re.findall(r"\w+", to)) if is_one else None)
+    return builtin(re.findall(r"\w+|::", text))
 
 
 def names(function: str, sources: Iterable[str | None]) -> list[str]:
@@ -149,27 +170,4 @@ def _name_of(declaration: str) -> str:
     if inner:
         return inner[1]
     words = re.findall(r"[A-Za-z_]\w*", text.partition("[")[0])
-    return words[-1] if words and words[-1] not in (*_SIZES, *_QUALIFIERS) else ""
-
-
-def pointer_names(
-    demangled: str, function: str, sources: Iterable[str | None]
-) -> Mapping[str, str]:
-    """The name of each parameter in the source, by `param+0x10`; empty if names are missing."""
-    layout = parameters(demangled)
-    known = names(function, sources)
-    if len(known) < len(layout):
-        return {}
-    return {
-        f"param+{parameter.offset:#x}": name
-        for parameter, name in zip(layout, known, strict=False)
-        if name
-    }
-
-
-def pointers(demangled: str) -> frozenset[str]:
-    """Pointer parameters, by `param+0x10`. Empty unless all parameters are known."""
-    layout = parameters(demangled)
-    if len(layout) < len(_arguments(demangled)):
-        return frozenset()
-    return frozenset(f"param+{each.offset:#x}" for each in layout if each.is_pointer)
+    return words[-1] if words and words[-1] not in TYPE_WORDS else ""

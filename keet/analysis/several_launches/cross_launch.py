@@ -146,22 +146,39 @@ class _Writer:
         written = self.amount(f"{name}_written", first.written, "byte", f"written by #{one.id}")
         read = self.amount(f"{name}_read", first.read, "byte", f"read by #{other.id}")
         saved = self.saved(name, found.saved_us, written, read)
-        likely = "Likely" if first.inputs == 1 and not first.same_input else "Possible"
+        is_plain = first.inputs == 1 and not first.same_input and not first.others
+        likely = "Likely" if is_plain else "Possible"
+        one_of = self._one_of(name, first)
         text = Sentence(
             "{likely} round trip through memory: {one} writes {written}, and then {other} reads "
-            "{read}{relation}. If that is the same data, fusing them {saves}{cached}.",
+            "{read}{relation}{one_of}. If that is the same data, fusing them {saves}{cached}.",
             likely=likely,
             one=_named(one),
             written=written,
             other=_named(other),
             read=read,
             relation=_relation(first),
+            one_of=one_of,
             saves=_saves(saved, others),
             cached=_cached(first.written, other),
         )
         launches = _ids(each for link in found.links for each in (link.writer, link.reader))
-        finding = _finding("hand_over", text, launches, (written, read), _confidence(first), saved)
+        cited = (written, read, *one_of.evidence.values())
+        finding = _finding("hand_over", text, launches, cited, _confidence(first), saved)
         return replace(finding, writers=_ids(link.writer for link in found.links))
+
+    def _one_of(self, name: str, link: Link) -> Sentence:
+        """That other kernels read as much, too, so that any of them may read what was written."""
+        if not link.others:
+            return Sentence()
+        count = self.amount(
+            f"{name}_readers", 1 + len(link.others), "", "kernels that read as much"
+        )
+        return Sentence(
+            ", one of {count:count} kernels that read as much (also {others})",
+            count=count,
+            others=_names(link.others),
+        )
 
     def _chain(self, found: RoundTrip) -> CrossLaunch:
         first = found.chain[0]
@@ -248,7 +265,10 @@ def _cached(moved: float, launch: Launch) -> str:
 
 def _confidence(link: Link) -> Confidence:
     sure = (
-        link.inputs == 1 and not link.same_input and not _cached(link.written, link.reader.launch)
+        link.inputs == 1
+        and not link.same_input
+        and not link.others
+        and not _cached(link.written, link.reader.launch)
     )
     return "medium" if sure else "low"
 

@@ -216,6 +216,8 @@ def _words(launch: Launch) -> frozenset[str]:
 
 
 READERS_AFTER = Parameter(3, "launches after the writing one that may read its output", "judgement")
+_LOOKED_AT = 50
+"""Launches after the writing one in which others that read as much are looked for."""
 _READ_BY_INSTRUCTION = 0.005
 """Share of the time of all launches. In longer launches the stores are read per instruction, which
 takes a millisecond per launch."""
@@ -240,6 +242,9 @@ class Link(NamedTuple):
     """`reader` reads as much as `writer` reads, and also what that writes, if it is not little: the
     maximum and then the exponentials of one array. Only a part of a chain: alone, it says less
     than `same_input` of `find_cross_launch`."""
+    others: tuple[Traffic, ...] = ()
+    """The first launches of other kernels that read as much before `writer` runs again: any of
+    them may be the one that reads its output."""
 
     @property
     def saved_us(self) -> float | None:
@@ -255,7 +260,7 @@ def find_links(launches: Sequence[Traffic]) -> list[Link]:
     timed = Benchmark(launches)
     found = []
     for at, writer in enumerate(moving):
-        later = moving[at + 1 :][: int(READERS_AFTER)]
+        later = moving[at + 1 : at + 1 + _LOOKED_AT]
         link = _first_reader(writer, later, long_us) or _shared_input(writer, later, long_us)
         if link and not timed.has_both(writer, link.reader):
             found.append(link)
@@ -265,9 +270,23 @@ def find_links(launches: Sequence[Traffic]) -> list[Link]:
 def _first_reader(writer: Traffic, later: Sequence[Traffic], long_us: float) -> Link | None:
     if (writer.written or 0) < FEW_BYTES or _generates(writer):
         return None
-    candidates = [(reader, 1) for reader in later] + [(reader, 2) for reader in later[:1]]
+    near = later[: int(READERS_AFTER)]
+    candidates = [(reader, 1) for reader in near] + [(reader, 2) for reader in near[:1]]
     found = (_link(writer, reader, inputs, long_us) for reader, inputs in candidates)
-    return next((link for link in found if link), None)
+    first = next((link for link in found if link), None)
+    return first and first._replace(others=tuple(_other_readers(first, later, long_us)))
+
+
+def _other_readers(link: Link, later: Sequence[Traffic], long_us: float) -> Iterator[Traffic]:
+    writer = link.writer
+    seen = {writer.launch.name.full, link.reader.launch.name.full}
+    for each in later:
+        name = each.launch.name.full
+        if name == writer.launch.name.full:
+            return
+        if name not in seen and _link(writer, each, 1, long_us):
+            seen.add(name)
+            yield each
 
 
 def _shared_input(one: Traffic, later: Sequence[Traffic], long_us: float) -> Link | None:

@@ -16,16 +16,8 @@ from keet.formats.html.markup import Html, element, from_svg, joined, scrolling
 from keet.formats.svg.insights import ChartFrame, Standing, SweepChart
 from keet.formats.svg.markup import text_width
 from keet.formatting import percent_text
-from keet.pages.insights import (
-    HistoryFigure,
-    ReportsFigure,
-    SweepFigure,
-    compared,
-    mark_of,
-    shown_history,
-    time_text,
-    unit_names,
-)
+from keet.pages.figures import HistoryFigure, ReportsFigure, SweepFigure
+from keet.pages.insights import compared, mark_of, shown_history, time_text, unit_names
 from keet.safe_text import one_line
 
 _LEAST_STEP, _MOST_STEP = 20.0, 150.0

@@ -420,3 +420,13 @@ def test_numbered_ranges_are_repetitions(
         monkeypatch.setattr(type(each.data), "nvtx", lambda _, r=ranges: r, raising=False)
         assert each.nvtx == ranges
     assert bool(found_in(launches)) is found
+
+
+def test_several_readers_of_as_much_are_named_and_weaken_the_claim() -> None:
+    """Any of them may read what was written."""
+    steps = [("integrate", 50, 98), ("mask", 98, 10), ("blur", 40, 20), ("project", 97, 10)]
+    (pair, *_) = found_in(_step(n, *step) for n, step in enumerate(steps))
+    assert (pair.kind, pair.launches, pair.confidence) == ("hand_over", (0, 1), "low")
+    assert "#3 project" in pair.text
+    (alone, *_) = found_in(_step(n, *step) for n, step in enumerate(steps[:3]))
+    assert (alone.launches, alone.confidence) == ((0, 1), "medium")

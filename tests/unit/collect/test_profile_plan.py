@@ -33,10 +33,31 @@ def numbers(choice: LaunchChoice) -> list[tuple[str, int]]:
     return [(each.name, each.invocation) for each in choice.launches]
 
 
-def test_kernels_with_most_of_the_time_are_chosen() -> None:
-    choice = chosen(run_of(("big", 80), ("middle", 15), ("small", 5)))
-    assert choice.kernels == ("big", "middle")
-    assert choice.share == 0.95
+def test_kernels_with_a_hundredth_of_the_time_are_chosen() -> None:
+    choice = chosen(run_of(("big", 800), ("middle", 150), ("small", 45), ("tiny", 5)))
+    assert choice.kernels == ("big", "middle", "small")
+    assert choice.share == 0.995
+    assert (choice.small, choice.small_share) == (("tiny",), 0.005)
+
+
+def test_without_large_kernels_most_of_the_time_is_covered() -> None:
+    """Two hundred equal kernels take less than a hundredth of the time each."""
+    choice = chosen(run_of(*[(f"k{n}", 10) for n in range(200)]), most=200)
+    assert len(choice.kernels) == 180
+
+
+def test_a_small_kernel_is_profiled_at_a_number_that_is_taken_anyway() -> None:
+    """Its own number would profile the large kernels once more."""
+    loop = [("a", 1000), ("b", 900)]
+    records = run_of(*loop, ("s", 60), *loop, ("s", 50), *loop, ("s", 40))
+    choice = chosen(records)
+    assert numbers(choice) == [("a", 2), ("b", 2), ("s", 2)]
+    assert {each.why for each in choice.launches} == {"typical"}
+
+
+def test_the_longest_launch_of_a_small_kernel_is_not_profiled_too() -> None:
+    choice = chosen(run_of(*[("big", 1000)] * 20, *[("s", 10)] * 50, ("s", 90)))
+    assert [each.why for each in choice.launches if each.name == "s"] == ["typical"]
 
 
 def test_a_large_launch_late_in_the_run_is_the_typical_one() -> None:

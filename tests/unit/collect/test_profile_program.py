@@ -199,7 +199,7 @@ def test_a_kernel_that_can_not_be_replayed(bench: Bench) -> None:
     bench.answers({"log": hangs, "hangs": True}, {"report": report("waits")})
     done = bench.profile(*WAITS, options=["--kernel-timeout", "0.3"])
     assert done.code == 0
-    assert bench.chosen(0) == "::regex:^(_Z13wait_for_hostPViPf)$:^(2)$"
+    assert bench.chosen(0).startswith("::regex:^(_Z13wait_for_hostPViPf|")
     assert "wait_for_host" not in bench.chosen(1)
     assert "wait_for_host: it can't be replayed: no progress under ncu for" in done.err
     assert "wait_for_host is not in the report; try: call cudaProfilerStart" in done.err

@@ -138,7 +138,7 @@ def test_at_the_dram_ceiling_the_question_is_whether_the_bytes_are_needed() -> N
     assert unknown.healthy == known.healthy == "at_dram_roofline"
     assert "keet can't tell whether bytes are read twice" in unknown.headline
     assert "the machine code was not analysed" in unknown.headline
-    assert "every byte is read once" in known.headline
+    assert "every byte comes from DRAM once" in known.headline
     assert _LEFT.search(unknown.headline)
     assert _LEFT.search(known.headline)
 

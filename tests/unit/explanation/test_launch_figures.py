@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
+
 from keet.analysis.kernel.resident_warps import few_warps
 from keet.analysis.launch_view import LaunchView
 from keet.explanation.launch_figures import figures_text, launch_figures
@@ -21,12 +23,13 @@ def text_of(launch: Launch) -> str:
     [
         (
             "score_tiles",
-            "FP32 22.30 TFLOP/s (33% of peak), DRAM 64.82 GB/s (1% of peak), 3.9 waves, "
-            "92 registers per thread, 2 blocks per SM",
+            "FP32 22.30 TFLOP/s (33% of peak), DRAM 64.82 GB/s (1% of peak), L2 hits 92%, "
+            "92 registers, 17.41 kB shared, 16 warps per SM (of 64; registers)",
         ),
         (
             "matrix_flip",
-            "DRAM 553.4 GB/s (12% of peak), 248 waves, 16 registers per thread, 8 blocks per SM",
+            "DRAM 553.4 GB/s (12% of peak), 292.3 MB read, 272.4 MB written, "
+            "L2 hits 89%, L1 hits 68%, 248 waves, 16 registers, 64 warps per SM (of 64)",
         ),
     ],
 )
@@ -36,7 +39,7 @@ def test_rates_and_resources(sample: str, text: str) -> None:
 
 def test_a_basic_report_has_no_rates() -> None:
     launch = profile_of(REPORTS / "tour_basic.ncu-rep").launches[0]
-    assert text_of(launch) == "15.5 waves, 16 registers per thread, 8 blocks per SM"
+    assert text_of(launch) == ("15.5 waves, 16 registers, 8 blocks per SM, 64 warps per SM (of 64)")
 
 
 def test_a_range_has_no_registers_of_its_own() -> None:
@@ -54,7 +57,28 @@ def test_every_number_is_evidence() -> None:
     view = LaunchView(launch_of("score_tiles"))
     ids = {number for figure in launch_figures(view) for number in figure.text.ids}
     assert ids <= {entry.id for entry in view.ledger}
-    assert len(ids) == 7
+    assert len(ids) == 15
+
+
+def test_the_line_is_short() -> None:
+    """Two lines of a page: what is left out is among the figures."""
+    launch = launch_of("half_dense:fast")
+    ids = {figure.id for figure in launch_figures(LaunchView(launch))}
+    assert {"dram_read", "dram_written", "l2_bytes", "l1_hit_rate", "l2_hit_rate", "waves"} <= ids
+    assert len(wrap(text_of(launch), 98)) == 2
+
+
+def test_dram_is_named_once() -> None:
+    known = text_of(made_up({}, dram_bytes_read=2e6))
+    assert known == "DRAM 2 MB read"
+
+
+def test_registers_that_are_spilled() -> None:
+    """645 instructions of a warp: 7,925,760 over 12,288 warps."""
+    figures = {each.id: each for each in launch_figures(LaunchView(launch_of("softmax_rows")))}
+    assert figures["spills_per_thread"].value == 645
+    others = {each.id for each in launch_figures(LaunchView(launch_of("softmax_rows:fast")))}
+    assert "spills_per_thread" not in others
 
 
 def test_blocks_that_the_grid_has_not_are_not_on_an_sm() -> None:

@@ -10,7 +10,7 @@ from keet.analysis.facts.waits import branches_part_loads, parted_loads
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import global_addresses, global_atomics, without_local
 from keet.analysis.time_model import Effect, TimeModel
-from keet.diagnosis.diagnosis import is_worth, ranked_candidates
+from keet.diagnosis.diagnosis import diagnose, is_worth, ranked_candidates
 from keet.diagnosis.forecast import RankedCandidate
 from tests.rows import each_row
 from tests.unit.analysis.real_launches import launch_of
@@ -251,3 +251,13 @@ def test_loads_that_no_branch_parts_are_issued_together() -> None:
     assert view.code is not None
     assert parted_loads(view.code)[0] < 2
     assert not branches_part_loads.test(view)
+
+
+def test_stores_between_loads_come_before_several_items_per_thread() -> None:
+    """Each store may write what the next loads read. The fix gained 2.5x."""
+    found = diagnose(launch_of("node_update/store_between_loads")).findings[0]
+    assert found.id == "latency_bound"
+    assert found.advice is not None
+    assert found.advice.variant == "serial"
+    assert {each.metric for each in found.evidence} >= {"serial_round_trips", "serial_waits"}
+    assert 1.8 < found.forecast.likely < 2.8

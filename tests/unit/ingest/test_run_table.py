@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.errors import IngestError
+from keet.ingest import read_profile
 from keet.ingest.run_table import read_run_csv, read_run_table, table_path, write_run_table
 from keet.profile.run_table import RunTable
 from keet.profile.timeline import Record, tabulate
-from tests.conftest import REPORTS
+from tests.conftest import REPORTS, TESTS
 from tests.rows import each_row
 
 RUNS = REPORTS.parent / "runs"
@@ -171,3 +172,15 @@ def test_an_empty_table_is_written_and_read(tmp_path: Path) -> None:
     path = tmp_path / "r.run.json"
     write_run_table(RunTable((), "cupti"), path)
     assert read_run_table(path).launch_count == 0
+
+
+def test_a_table_of_another_profile_says_nothing_about_single_launches() -> None:
+    """Its numbers of profiled launches are those of the other report."""
+    folder = TESTS.parent / "evals" / "amounts" / "programs"
+    own = read_profile(folder / "ising.ncu-repz", run_table=folder / "ising.run.json").run
+    other = read_profile(folder / "ising_first.ncu-repz", run_table=folder / "ising.run.json").run
+    assert own is not None
+    assert own.profiled
+    assert other is not None
+    assert not other.profiled
+    assert other.kernels == own.kernels

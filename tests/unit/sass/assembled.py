@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from keet.analysis.sass import MachineCode
-from keet.analysis.sass.analyses.address_patterns import lane_stride
+from keet.analysis.sass.analyses.address_patterns import index_loads, lane_stride
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.lines import line_mix, positions_of
 from keet.analysis.sass.polynomials.symbols import launch_shape
@@ -69,14 +69,21 @@ def analysed(code: MachineCode) -> MachineCode:
     for loop in code.chains:
         assert loop.instructions >= 0
         assert loop.independent_loads >= 0
+    for region in code.serial_loads:
+        assert 0 <= region.avoidable <= len(region.trips)
     for access in code.accesses:
         assert str(access.offset) is not None
         assert access.distinct_bytes is None or access.distinct_bytes >= 0
         lane_stride(access.offset)
     assert all(row.times is None or row.times > 0 for row in code.reuse)
+    for access in code.accesses:
+        found = code.footprints.of(access.pointer, (access.kind,))
+        assert found is None or found.at_least <= 1.01 * (found.requested or 0)
+        index_loads(code.program, access.position)
     assert all(merge.merged_width > merge.width for merge in code.merges)
     assert all(each.addresses_at_most != 0 for each in code.atomics)
     assert all(each.positions for each in code.invariants)
+    assert all(each.times >= 1 for each in code.repeated_arrays)
     assert all(0 <= each < size for each in code.wide_integers)
     assert not code.packed_bytes.extractions & code.packed_bytes.arithmetic
     assert sum(n for row in line_mix(code).values() for _, n in row) == sum(

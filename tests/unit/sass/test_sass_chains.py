@@ -271,6 +271,22 @@ def test_what_a_loop_changes_is_not_invariant() -> None:
     assert invariants(program(lines)) == []  # without counts there is nothing to gain
 
 
+def test_loads_of_what_a_loop_writes_are_not_invariant() -> None:
+    lines = "MOV R0, RZ\ntop: {load}\nFMUL R4, R2, R3\n{store}\n@P0 BRA top\nEXIT"
+    counts = [1, 10, 10, 10, 10, 1]
+    for load, store, found in (
+        ("LDS R2, [R8]", "STS [R9], R0", ()),
+        ("LDS R2, [R8]", "STG.E desc[UR4][R6.64], R0", (1, 2)),
+        ("LDL R2, [R8]", "STL [R9], R0", ()),
+        ("LDL R2, [R8]", "STS [R9], R0", (1, 2)),
+    ):
+        one = program(lines.format(load=load, store=store), counts)
+        assert [each.positions for each in invariants(one)] == [found][: len(found)], (load, store)
+    one = program(lines.format(load="LDG.E R2, desc[UR4][R6.64]", store="NOP"), counts)
+    assert invariants(one)
+    assert not invariants(one, rewritten={1})
+
+
 def test_invariant_work_counts_for_the_outermost_possible_loop() -> None:
     found = invariants(
         program(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.sass.signature import names, parameters, pointer_names
+from keet.analysis.sass.signature import names, signature
 from tests.rows import each_row
 
 
@@ -21,6 +21,7 @@ from tests.rows import each_row
         ("k(unsigned int, unsigned long, bool)", [(0, False), (8, False), (16, False)]),
         ("k(float, float3, float4)", [(0, False), (4, False), (16, False)]),
         ("k(char, dim3, uint2)", [(0, False), (4, False), (16, False)]),
+        ("k(double2, char, double4)", [(0, False), (16, False), (32, False)]),
         ("k(__half, __half2, __nv_bfloat16 *)", [(0, False), (4, False), (8, True)]),
         ("void k<float, (int)4>(T1 const *, int)", [(0, True), (8, False)]),
         ("void ns::k<ns::A<int, (bool)1>>(ns::A<int> *, int)", [(0, True), (8, False)]),
@@ -41,7 +42,8 @@ from tests.rows import each_row
     ],
 )
 def test_layout(demangled: str, layout: list[tuple[int, bool]]) -> None:
-    assert [(each.offset, each.is_pointer) for each in parameters(demangled)] == layout
+    found = signature(demangled).parameters
+    assert [(each.offset, each.is_pointer) for each in found] == layout
 
 
 SOURCE = """
@@ -85,25 +87,76 @@ def test_no_function() -> None:
 
 def test_pointer_names() -> None:
     source = "__global__ void k(const float* in, int n, float* out) {"
-    found = pointer_names("k(const float *, int, float *)", "k", [source])
+    found = signature("k(const float *, int, float *)").names("k", [source])
     assert found == {"param+0x0": "in", "param+0x8": "n", "param+0x10": "out"}
 
 
 def test_names_that_do_not_fit_the_signature_are_not_used() -> None:
-    assert pointer_names("k(float *, float *)", "k", ["void k(float* one) {"]) == {}
+    assert signature("k(float *, float *)").names("k", ["void k(float* one) {"]) == {}
 
 
 def test_a_struct_by_value_hides_what_comes_after_it() -> None:
     source = "void k(float* in, Params p, float* out) {"
-    assert pointer_names("k(float *, Params, float *)", "k", [source]) == {"param+0x0": "in"}
+    found = signature("k(float *, Params, float *)", [source])
+    assert found.names("k", [source]) == {"param+0x0": "in"}
+    assert found.pointers == frozenset()
+
+
+STRUCTS = """
+#pragma once
+constexpr int kParts = 2;
+enum Mode { Fast, Slow };
+namespace mesh {
+struct Range { int first, last; };  // float* not_a_member;
+struct Nodes {
+    const double *x = nullptr, *v{nullptr};
+    Range range;
+    Mode mode;
+    float* __restrict__ parts[kParts];
+};
+}  // namespace mesh
+__global__ void step(mesh::Nodes nodes, float dt, Mode mode, int* flags) {}
+"""
+
+
+def test_members_of_a_struct() -> None:
+    found = signature("step(mesh::Nodes, float, Mode, int *)", [STRUCTS])
+    assert found.is_whole
+    assert found.names("step", [STRUCTS]) == {
+        "param+0x0": "nodes.x",
+        "param+0x8": "nodes.v",
+        "param+0x10": "nodes.range.first",
+        "param+0x14": "nodes.range.last",
+        "param+0x18": "nodes.mode",
+        "param+0x20": "nodes.parts[0]",
+        "param+0x28": "nodes.parts[1]",
+        "param+0x30": "dt",
+        "param+0x34": "mode",
+        "param+0x38": "flags",
+    }
+    assert found.pointers == {f"param+{at:#x}" for at in (0, 8, 0x20, 0x28, 0x38)}
+    assert found.element_sizes == {
+        "param+0x0": 8,
+        "param+0x8": 8,
+        "param+0x20": 4,
+        "param+0x28": 4,
+        "param+0x38": 4,
+    }
+
+
+def test_what_follows_an_unknown_member_has_no_name() -> None:
+    source = "struct P { int* a; std::vector<int> b; int* c; }; void k(P p, int* d) {"
+    found = signature("k(P, int *)", [source])
+    assert found.names("k", [source]) == {"param+0x0": "p.a"}
+    assert found.pointers == frozenset()
 
 
 @given(st.text("k(){}<>*&[],/ \n=intfloat_", max_size=200))
 def test_any_text(text: str) -> None:
-    offsets = [each.offset for each in parameters(text)]
+    found = signature(text, [text])
+    offsets = [each.offset for each in found.parameters]
     assert offsets == sorted(offsets)
-    names("k", [text])
-    pointer_names(text, "k", [text])
+    found.names("k", [text])
 
 
 @pytest.mark.slow

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from keet.analysis.sass import MachineCode
-from keet.analysis.sass.analyses.address_patterns import Merge, lane_stride
+from keet.analysis.sass.analyses.address_patterns import (
+    Merge,
+    is_gather,
+    is_uniform,
+    lane_stride,
+)
+from keet.analysis.sass.polynomials.symbols import launch_shape
 from tests.rows import each_row
 from tests.unit.sass.assembled import assembled, machine
 
@@ -110,6 +118,47 @@ def test_loads_and_stores_stay_apart() -> None:
 def test_lane_stride(address: str, stride: int | None) -> None:
     code = kernel(f"{address}\nLDG.E R20, desc[UR4][R4.64]")
     assert lane_stride(code.accesses[-1].offset) == stride
+
+
+@each_row(
+    ("address", "block", "answer"),
+    [
+        ("IMAD.WIDE R4, R1, 0x4, R2", (128, 1, 1), True),
+        ("IMAD.WIDE R4, R0, 0x4, R2", (128, 1, 1), False),
+        ("SHF.R.U32.HI R6, RZ, 0x5, R0\nIMAD.WIDE R4, R6, 0x4, R2", (128, 1, 1), True),
+        ("SHF.R.U32.HI R6, RZ, 0x4, R0\nIMAD.WIDE R4, R6, 0x4, R2", (128, 1, 1), None),
+        # A warp has two rows of 16 threads, or one of 32.
+        ("S2R R6, SR_TID.Y\nIMAD.WIDE R4, R6, 0x4, R2", (16, 8, 1), None),
+        ("S2R R6, SR_TID.Y\nIMAD.WIDE R4, R6, 0x4, R2", (32, 4, 1), True),
+        # What is loaded from one address is the same for all, but not what others return.
+        ("LDG.E R6, desc[UR4][R2.64]\nIMAD.WIDE R4, R6, 0x4, R2", (128, 1, 1), None),
+        (
+            "LDC R6, c[0x0][0x218]\nIMAD R7, R0, R6, RZ\nIMAD.WIDE R4, R7, 0x4, R2",
+            (128, 1, 1),
+            None,
+        ),
+    ],
+)
+def test_uniform_addresses(address: str, block: tuple[int, int, int], answer: bool | None) -> None:
+    plain = kernel(f"{address}\nLDG.E R20, desc[UR4][R4.64]")
+    code = replace(plain, shape=launch_shape((64, 2, 1), block, "9.0"))
+    assert is_uniform(code.accesses[-1].offset, block) is answer
+
+
+@each_row(
+    ("address", "answer"),
+    [
+        ("LDG.E R6, desc[UR4][R2.64]\nIMAD.WIDE R4, R6, 0x4, R2", True),
+        ("IMAD.WIDE R4, R0, 0x4, R2", False),
+        # A pointer from memory, to which threads add their index.
+        ("LDG.E.64 R6, desc[UR4][R2.64]\nIMAD.WIDE R4, R0, 0x4, R6", False),
+        # The next node of a list.
+        ("IMAD.WIDE R8, R0, 0x8, R2\nLDG.E.64 R4, desc[UR4][R8.64]", True),
+    ],
+)
+def test_gathers(address: str, answer: bool) -> None:
+    code = kernel(f"{address}\nLDG.E R20, desc[UR4][R4.64]")
+    assert is_gather(code.accesses[-1]) is answer
 
 
 # --- atomics

@@ -89,6 +89,7 @@ def test_a_noun_is_not_a_unit() -> None:
         "slow.cu:95 and src/a-b.cuh:12-14",
         "line 33, lines 30-39 and line 12",
         "sm_90, L1, L2, FP32, FP64, E3, H200, float4, int8, k44, R0",
+        "elements of nodes.parts[2].x[11] are stored",
         "`x = 12345` and `69.3 us`",
         "```\nfor (int i = 0; i < 100; i++)\n```",
         "## 3 Results of 7",

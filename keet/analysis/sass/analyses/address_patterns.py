@@ -8,14 +8,18 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from keet.analysis.sass.analyses.distinct_bytes import distinct_values, shape_of
-from keet.analysis.sass.analyses.reuse import Access, address_polynomial
+from keet.analysis.sass.analyses.reuse import LOADED, Access, address_polynomial
 from keet.analysis.sass.flow.program import SassProgram
-from keet.analysis.sass.instructions.opcodes import SHARED, Role
+from keet.analysis.sass.flow.values import Kind
+from keet.analysis.sass.instructions.instruction import is_move
+from keet.analysis.sass.instructions.opcodes import LOCAL, SHARED, Role
 from keet.analysis.sass.polynomials.evaluation import Evaluation
-from keet.analysis.sass.polynomials.polynomial import Polynomial, Symbol
+from keet.analysis.sass.polynomials.polynomial import Monomial, Polynomial, Symbol
+from keet.analysis.sass.polynomials.symbols import Dim3
 
 WIDEST = 16
 """Bytes of the widest access of one thread, up to Hopper."""
+WARP = 32
 _ALLOCATION = 256
 """Alignment of cudaMalloc in bytes: pointer arguments are assumed to have it."""
 
@@ -58,6 +62,44 @@ def _step(symbol: Symbol) -> int | None:
     if len(steps) != 1 or len(steps[0][0]) != 1 or steps[0][0][0].kind != "tid":
         return None
     return steps[0][1]
+
+
+_KNOWN = ("tid", "ctaid", "loop")
+"""What the names of known quantities begin with."""
+
+
+def is_uniform(polynomial: Polynomial, block: Dim3 | None) -> bool | None:
+    """Whether all threads of a warp compute the same address; `None` if it is not known, as where
+    data or the path decide it."""
+    names = polynomial.depends
+    if not all(name.startswith(_KNOWN) for name in names):
+        return None
+    if not any(name.startswith("tid") for name in names):
+        return True
+    # Without whole rows of warps, neighbouring lanes may differ in `tid.y` too.
+    has_rows = block is not None and block[0] % WARP == 0
+    lane = [symbol for symbol in polynomial.symbols if "tid.x" in symbol.depends]
+    if all(symbol.kind == "shr" and _drops_lanes(symbol.arguments) for symbol in lane):
+        return True if has_rows else None
+    stride = lane_stride(polynomial)
+    if stride:
+        return False if block is not None and block[0] > 1 else None
+    return None
+
+
+def is_gather(access: Access) -> bool:
+    """Whether loaded data choose where the threads of a warp access. A pointer that was itself
+    loaded, and to which threads add their own index, is none."""
+    if not access.is_gather:
+        return False
+    own = {p: c for p, c in access.offset.terms.items() if not _has_data(p)}
+    bases = [(p, c) for p, c in access.offset.terms.items() if _has_data(p)]
+    is_pointer = access.pointer == LOADED and len(bases) == 1 and bases[0][1] == 1
+    return not (is_pointer and len(bases[0][0]) == 1 and lane_stride(Polynomial(own)))
+
+
+def _has_data(product: Monomial) -> bool:
+    return any("data" in symbol.depends for symbol in product)
 
 
 def merges(program: SassProgram, found: Sequence[Access]) -> list[Merge]:
@@ -107,6 +149,55 @@ def _is_aligned(polynomial: Polynomial, offset: int, width: int) -> bool | None:
     if common % width:
         return False  # neighbouring threads are closer together than that
     return None if unknown else True
+
+
+_MOST_FOLLOWED = 400
+"""Most values that are followed back from an address."""
+
+
+def index_loads(program: SassProgram, position: int) -> list[int]:
+    """Loads whose results are an index in the address of an access: `x` in `a[x]`. A pointer that
+    was loaded is no index, nor is a value that only decides which index it is."""
+    read = program.values.read[position]
+    memory = program.code[position].memory
+    names = {memory.name, memory.uniform} if memory is not None else set()
+    waiting = [(read[name], False) for name in names if name in read]
+    seen = set(waiting)
+    found: set[int] = set()
+    while waiting and len(seen) < _MOST_FOLLOWED:
+        value, is_scaled = waiting.pop()
+        origin = program.values.all[value]
+        more = [(each, is_scaled) for each in origin.inputs]
+        if origin.kind is Kind.DEFINITION:
+            each = program.code[origin.position]
+            is_index = is_scaled or not each.has("64", "128")
+            if each.role is Role.LOAD and each.opcode not in LOCAL and is_index:
+                found.add(origin.position)
+            more = _behind(program, origin.position, is_scaled=is_scaled)
+        waiting += [state for state in more if state not in seen]
+        seen.update(more)
+    return sorted(found)
+
+
+_ENDS = (Role.LOAD, Role.ATOMIC, Role.CONSTANT, Role.SPECIAL, Role.UNKNOWN)
+
+
+def _behind(program: SassProgram, position: int, *, is_scaled: bool) -> list[tuple[int, bool]]:
+    """The values that a result is computed from, and whether they are multiplied or shifted on the
+    way to the address, as an index is and a pointer is not."""
+    each = program.code[position]
+    if each.role in _ENDS:
+        return []
+    opcode = each.opcode.removeprefix("U")
+    factors = {"IMAD": 2, "LEA": 1}.get(opcode, 0)
+    is_sum = opcode in ("IADD3", "IADD", "VIADD", "MOV", "R2UR", "IMAD", "LEA", "SEL")
+    read = program.values.read[position]
+    found = []
+    for place, operand in enumerate(each.sources):
+        if operand.is_register and operand.name in read and operand.kind != "predicate":
+            is_factor = place < factors and not is_move(each)
+            found.append((read[operand.name], is_scaled or is_factor or not is_sum))
+    return found
 
 
 Spread = Literal[

@@ -105,6 +105,20 @@ def _integer_divisions(program: SassProgram, found: dict[str, set[int]]) -> None
             found[DIVISION].update(onwards.quotients(reciprocal))
 
 
+def integer_divisions(program: SassProgram) -> list[int]:
+    """Positions of instructions that run once per integer division or remainder."""
+    starts = [each for each in program.ran if _starts_division(program.code[each])]
+    found: set[int] = set()
+    onwards = _Onwards(program) if starts else None
+    for start in starts:
+        if any("64" in each for each in program.code[start].modifiers):
+            found.add(start)
+        elif onwards is not None:
+            for reciprocal in onwards.reciprocals(start)[1]:
+                found.update(onwards.products(reciprocal))
+    return sorted(found)
+
+
 def _starts_division(each: Instruction) -> bool:
     """The divisor is converted and rounded up, which nothing else does."""
     return each.opcode in ("I2F", "UI2F") and each.has("RP")
@@ -153,18 +167,22 @@ class _Onwards:
         """The instructions of each division by the same divisor, from the product to the check for
         zero; the divisor's reciprocal may have been computed before a loop."""
         code, found = self.program.code, set[int]()
-        for product in self.readers(reciprocal):
-            if _is_upper_product(code[product]):
-                slice_ = self.within(product, _SLICE)
-                written = {name for each in slice_ for name in code[each].writes}
-                ends = [
-                    each
-                    for each in range(product, min(len(code), product + _SLICE))
-                    if _ends_division(code[each]) and written & set(code[each].writes)
-                ]
-                last = min(ends, default=product + _SLICE // 2)
-                found |= {each for each in (*slice_, *ends[:1]) if each <= last}
+        for product in self.products(reciprocal):
+            slice_ = self.within(product, _SLICE)
+            written = {name for each in slice_ for name in code[each].writes}
+            ends = [
+                each
+                for each in range(product, min(len(code), product + _SLICE))
+                if _ends_division(code[each]) and written & set(code[each].writes)
+            ]
+            last = min(ends, default=product + _SLICE // 2)
+            found |= {each for each in (*slice_, *ends[:1]) if each <= last}
         return found
+
+    def products(self, reciprocal: int) -> list[int]:
+        """Products of dividends with the reciprocal of their divisor: one per division."""
+        code = self.program.code
+        return [each for each in self.readers(reciprocal) if _is_upper_product(code[each])]
 
     def within(self, position: int, most: int) -> set[int]:
         """The forward slice through at most so many instructions of code."""

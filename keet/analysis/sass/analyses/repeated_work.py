@@ -2,7 +2,8 @@
 functions of multiples of one value.
 
 The compiler left invariant instructions in a loop because of memory that may change, calls or
-register pressure. Only the programmer knows whether they may move.
+register pressure. Only the programmer knows whether they may move. A load is not invariant if the
+loop writes the shared or local memory that it reads, or the launch the array.
 
 Multiples: of exp(-x), exp(-2 x), exp(-3 x), …, one call is enough. Exponentials of multiples are
 powers of the first one, a product each. Sines and cosines of multiples of an angle follow by
@@ -16,11 +17,12 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+from keet.analysis.sass.analyses.loop_loads import SHARED_WRITES
 from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction, is_move
-from keet.analysis.sass.instructions.opcodes import Role
+from keet.analysis.sass.instructions.opcodes import LOCAL, SHARED, Role
 
 _WORK = (Role.FLOAT, Role.TENSOR, Role.INTEGER, Role.CONVERSION, Role.LOAD, Role.PREDICATE)
 """Roles that are worth moving. Compilers put moves and constants next to their use on purpose."""
@@ -35,16 +37,17 @@ class Invariant(NamedTuple):
     loads: int
 
 
-def invariants(program: SassProgram) -> list[Invariant]:
+def invariants(program: SassProgram, rewritten: Collection[int] = ()) -> list[Invariant]:
     """One entry per loop, largest share first. An instruction is counted in the outermost loop in
-    which it is invariant."""
+    which it is invariant. `rewritten`: positions of loads from arrays that the launch writes."""
     total = sum(program.counts) or 1
     taken: set[int] = set()
     found = []
     for loop in program.flow.loops:  # outer loops come first
         if loop.trips is None or loop.trips <= 1:
             continue
-        own = [each for each in _invariant_positions(program, loop) if each not in taken]
+        steady = _invariant_positions(program, loop, rewritten)
+        own = [each for each in steady if each not in taken]
         taken.update(own)
         spent = sum(program.counts[each] for each in own) * (1 - 1 / loop.trips) / total
         if own:
@@ -53,30 +56,47 @@ def invariants(program: SassProgram) -> list[Invariant]:
     return sorted(found, key=lambda each: (-each.share, each.loop))
 
 
-def _invariant_positions(program: SassProgram, loop: Loop) -> list[int]:
+def _invariant_positions(program: SassProgram, loop: Loop, rewritten: Collection[int]) -> list[int]:
     code = program.code
     return [
         each
-        for each in _steady_positions(program, loop)
+        for each in _steady_positions(program, loop, rewritten)
         if code[each].role in _WORK and not is_move(code[each]) and code[each].reads
     ]
 
 
-def _steady_positions(program: SassProgram, loop: Loop) -> dict[int, None]:
+def _steady_positions(
+    program: SassProgram, loop: Loop, rewritten: Collection[int] = ()
+) -> dict[int, None]:
     """Positions in the loop of instructions whose result is the same in every iteration, in the
     order of the blocks."""
     flow, values = program.flow, program.values
     steady: dict[int, None] = {}
+    opcodes = {
+        program.code[position].opcode
+        for block in loop.blocks
+        for position in range(flow.blocks[block].start, flow.blocks[block].end)
+        if program.counts[position]
+    }
     for block in sorted(loop.blocks, key=program.flow_rank.__getitem__):
         for position in range(flow.blocks[block].start, flow.blocks[block].end):
             each = program.code[position]
             if not program.counts[position] or not each.writes or each.role not in _REPEATABLE:
+                continue
+            if position in rewritten or (each.role is Role.LOAD and _is_written(each, opcodes)):
                 continue
             if all(
                 _is_steady(program, loop, value, steady) for value in values.read[position].values()
             ):
                 steady[position] = None
     return steady
+
+
+def _is_written(load: Instruction, opcodes: Collection[str]) -> bool:
+    """Whether a loop with these opcodes writes the shared or local memory that a load reads."""
+    if load.opcode in SHARED:
+        return not SHARED_WRITES.isdisjoint(opcodes)
+    return load.opcode in LOCAL and ("STL" in opcodes or "ST" in opcodes)
 
 
 def _is_steady(program: SassProgram, loop: Loop, value: int, steady: Collection[int]) -> bool:
@@ -136,7 +156,7 @@ def multiples(
             if _is_multiple(each, first):
                 part, own = 1.0, own - first.scaling
             elif part := _repeated(program, each.position, each.root):
-                own |= _only_for(program, users, own)
+                own |= only_for(program, users, own)
             else:
                 continue
             gone |= dict.fromkeys(own, part)
@@ -172,7 +192,7 @@ def _stepped_powers(program: SassProgram, powers: Collection[int]) -> float:
     return found
 
 
-def _only_for(program: SassProgram, users: list[list[int]], own: Collection[int]) -> set[int]:
+def only_for(program: SassProgram, users: list[list[int]], own: Collection[int]) -> set[int]:
     """Positions of the instructions in the same block whose results only these use: the argument's
     own arithmetic."""
     values, found = program.values, set(own)

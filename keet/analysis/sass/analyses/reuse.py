@@ -73,10 +73,10 @@ def _one_pass(row: PointerReuse, program: SassProgram) -> PointerReuse:
     groups: dict[object, list[Access]] = {}
     for access in row.accesses:
         if access.threads:
-            form = tuple(sorted(_form(access.offset)))
+            form = form_of(access.offset)
             groups.setdefault((form, access.width, access.threads), []).append(access)
     pairs = [pair for same in groups.values() for pair in pairwise(same)]
-    pairs = [(one, other) for one, other in pairs if _is_after(program, one, other)]
+    pairs = [(one, other) for one, other in pairs if is_after(program, one, other)]
     if not any(_are_in_two_loops(program, one, other) for one, other in pairs):
         return row
     again = {other.position: other for _, other in pairs}.values()
@@ -98,12 +98,13 @@ def _one_pass(row: PointerReuse, program: SassProgram) -> PointerReuse:
     )
 
 
-def _form(offset: Polynomial) -> list[str]:
+def form_of(offset: Polynomial) -> tuple[str, ...]:
     """The terms of an address, without the numbers of loops."""
-    return [
+    terms = (
         _OF_LOOP.sub("", text_of(Polynomial({product: factor})))
         for product, factor in offset.terms.items()
-    ]
+    )
+    return tuple(sorted(terms))
 
 
 def _are_in_two_loops(program: SassProgram, one: Access, other: Access) -> bool:
@@ -113,7 +114,7 @@ def _are_in_two_loops(program: SassProgram, one: Access, other: Access) -> bool:
     return None not in loops and loops[0] != loops[1]
 
 
-def _is_after(program: SassProgram, one: Access, other: Access) -> bool:
+def is_after(program: SassProgram, one: Access, other: Access) -> bool:
     """Whether an access can run after another without the next iteration of a loop. Two branches
     of a condition do not."""
     first, block = (program.flow.block_of[access.position] for access in (one, other))

@@ -91,7 +91,7 @@ class SassProgram:
 
 _MOST_FOLLOWED = 4000
 """Most values that are followed back from a loop's exit; beyond, trips count as uneven."""
-_PURE = (Role.INTEGER, Role.PREDICATE, Role.MOVE, Role.CONSTANT, Role.CONVERSION, Role.FLOAT)
+PURE = (Role.INTEGER, Role.PREDICATE, Role.MOVE, Role.CONSTANT, Role.CONVERSION, Role.FLOAT)
 """Roles whose results depend only on their operands, except for the opcodes of `IMPURE`."""
 
 
@@ -140,7 +140,7 @@ def _varies(program: SassProgram, value: int, loop: Loop) -> bool:
             return True
         if found.kind is Kind.DEFINITION:
             each = program.code[found.position]
-            if each.role not in _PURE or each.opcode in IMPURE:
+            if each.role not in PURE or each.opcode in IMPURE:
                 return True
             waiting += program.values.read[found.position].values()
         else:

@@ -8,8 +8,9 @@ iteration. Only the low word of 64-bit addresses is computed: it determines the 
 from __future__ import annotations
 
 from keet.analysis.sass.flow.control_flow import Loop
+from keet.analysis.sass.flow.paths_not_taken import live_inputs, paths_not_taken
 from keet.analysis.sass.flow.program import SassProgram, is_ragged, trips_of
-from keet.analysis.sass.flow.values import Kind
+from keet.analysis.sass.flow.values import Kind, SsaValue
 from keet.analysis.sass.instructions.instruction import Instruction
 from keet.analysis.sass.instructions.opcodes import IMPURE, Role
 from keet.analysis.sass.instructions.operands import Operand
@@ -74,6 +75,8 @@ class LoopHeads:
         sources = list(flow.blocks[value.block].predecessors)
         sources += flow.callers.get(value.block, ())
         for source, each in zip(sources, value.inputs, strict=False):
+            if (source, value.block) in self.evaluation.not_taken:
+                continue
             polynomial = self.evaluation.polynomial(each)
             (later if source in loop.blocks else before)[polynomial.key] = polynomial
         start = next(iter(before.values())) if len(before) == 1 else None
@@ -179,6 +182,7 @@ class Evaluation:
         self.program = program
         self.shape = shape
         self.symbols = Symbols()
+        self.not_taken = paths_not_taken(program)
         self._polynomials: dict[int, Polynomial] = {}
         self._trips: dict[int, tuple[int | None, bool]] = {}
         self._final: dict[tuple[Symbol, int], Polynomial] = {}
@@ -255,7 +259,12 @@ class Evaluation:
         is_head = value.kind is Kind.JOIN and value.block in self.loop_of_header
         if is_head or index in self._known_heads or value.kind in (Kind.ENTRY, Kind.CALL):
             return []
-        return value.inputs
+        return self._inputs(value)
+
+    def _inputs(self, value: SsaValue) -> list[int]:
+        if value.kind is not Kind.JOIN:
+            return value.inputs
+        return live_inputs(self.program, value, self.not_taken)
 
     def _merged(self, index: int) -> Polynomial:
         value = self.program.values.all[index]
@@ -274,7 +283,7 @@ class Evaluation:
             )
         if value.kind in (Kind.ENTRY, Kind.CALL) or not value.inputs:
             return self._unknown(index)
-        polynomials = [self._polynomials[each] for each in value.inputs]
+        polynomials = [self._polynomials[each] for each in self._inputs(value)]
         if value.kind is Kind.GUARDED and value.guard:
             return self.symbols.either(
                 polynomials[0],

@@ -338,6 +338,7 @@ class EvaluationContext(Protocol):
     program: SassProgram
     symbols: Symbols
     loop_of_header: dict[int, Loop]
+    not_taken: frozenset[tuple[int, int]]
 
     def polynomial(self, value: int) -> Polynomial: ...
 

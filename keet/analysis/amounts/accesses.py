@@ -1,0 +1,304 @@
+"""What the load, store and atomic instructions of a launch cost, one by one.
+
+Sectors are what an access moves, wavefronts are the passes through L1 that it takes. The two
+differ: all threads of a warp that load the same 16 bytes touch one sector, but L1 returns 16 bytes
+to each of them, at most 128 bytes per wavefront, which takes four. Neighbouring threads that load
+8 bytes each touch eight sectors in two wavefronts.
+
+Wavefronts of shared memory are counted. Those of a load from global memory follow from its width
+where the warp touches no more lines of 128 bytes than the data fill: with them, the counter of L1's
+data stage is met within 2 % by launches that have no other accesses (H200). Where it touches more
+lines, a wavefront may serve one or two of them, so that the number is not known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Literal, NamedTuple
+
+from keet.analysis.kernel.inactive_threads import WARP
+from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.analysis.limits import NEGLIGIBLE
+from keet.analysis.memory_work import SECTORS_PER_LINE
+from keet.analysis.source_lines import ACCESS_BYTES
+from keet.documents.amounts import LineAccessDocument
+from keet.evidence import Evidence, Sentence
+from keet.profile import Location
+from keet.units import Quantity
+
+Memory = Literal["global", "local", "shared"]
+Operation = Literal["load", "store", "atomic", "copy"]
+
+_MEMORIES: Mapping[int, Memory] = {4: "global", 8: "local", 16: "shared", 20: "global"}
+"""By ncu's codes in `memory_type`; the last are copies from global to shared memory."""
+_OPERATIONS: Mapping[int, Operation] = {2: "load", 4: "store", 6: "copy"}
+"""By ncu's codes in `memory_access_type`; atomics have others, or none."""
+PASS_BYTES = 128
+"""Bytes that a wavefront moves at most."""
+_CHECKED = (9, 0)
+"""Compute capability of the launches that wide loads were checked with."""
+_WORD = 4
+"""Bytes per thread that one pass returns to a whole warp."""
+_WHOLE_WARP = 31.5
+"""Threads per instruction from which nearly all warps are complete."""
+_ROUNDING = 0.02
+"""Averages that differ by no more are the same."""
+_STEPS = 2
+"""Rows per factor of two in sectors or wavefronts."""
+MOST_ROWS = 32
+
+
+_Known = float | None
+_Costs = tuple[_Known, _Known, _Known, _Known, _Known, float, float]
+"""The last fields of an access."""
+
+
+class MemoryAccess(NamedTuple):
+    """One instruction. Its numbers are sums over all warps; `None`: not counted."""
+
+    address: int
+    memory: Memory
+    operation: Operation
+    width: int | None
+    """Bytes per thread."""
+    executed: float
+    threads: float | None
+    sectors: float | None
+    sectors_needed: float | None
+    lines: float | None
+    """Lines of 128 bytes that warps touch in L1."""
+    shared_wavefronts: float | None
+    shared_wavefronts_needed: float | None
+    wavefronts_of_data: float
+    """Passes that its data fill: one per instruction at least."""
+    cost: float
+    """Passes through L1, at most about so many: for the order of rows."""
+
+    def wavefronts(self, capability: tuple[int, ...]) -> float | None:
+        """`None` where they are not known: see the module."""
+        if self.memory == "shared":
+            return self.shared_wavefronts
+        if self.memory != "global" or self.operation != "load" or not self.width:
+            return None
+        if self.width > _WORD and capability != _CHECKED:
+            return None
+        if self.lines is None or self.threads is None:
+            return None
+        is_whole = self.threads >= _WHOLE_WARP * self.executed
+        is_filled = self.lines <= (1 + _ROUNDING) * self.wavefronts_of_data
+        return self.wavefronts_of_data if is_whole and is_filled else None
+
+
+@cached_per_view
+def memory_accesses(view: LaunchView) -> tuple[MemoryAccess, ...]:
+    """Every executed one, in the order of the code; empty if the report does not have them."""
+    kinds = view.by_address("memory_type")
+    if not kinds or not view.table.executed:
+        return ()
+    operations = view.by_address("memory_access_type")
+    if not operations and view.launch.metric("memory_access_type") is None:
+        return ()
+    sizes = view.by_address("memory_access_size_type")
+    executed, column = view.table.executed, view.table.column
+    threads, lines = view.table.threads, column("src_l1_tag_requests_global")
+    of_global = column("src_l2_sectors_global"), column("src_l2_sectors_global_ideal")
+    of_local = column("src_l2_sectors_local")
+    fronts = column("src_shared_wavefronts"), column("src_shared_wavefronts_ideal")
+    found = []
+    for address in sorted(kinds):
+        memory, runs = _MEMORIES.get(int(kinds[address])), executed.get(address, 0)
+        if memory is None or not runs:
+            continue
+        width = ACCESS_BYTES.get(sizes.get(address, 0))
+        data = runs * max(1.0, (width or 1) * WARP / PASS_BYTES)
+        kind = _OPERATIONS.get(int(operations.get(address, 0)), "atomic")
+        costs: _Costs
+        plain = address, memory, kind, width, float(runs), _at(threads, address)
+        if memory == "shared":
+            own, needed = _at(fronts[0], address), _at(fronts[1], address)
+            costs = None, None, None, own, needed, data, own or data
+        elif memory == "global":
+            passes = _at(lines, address)
+            moved, needed = _at(of_global[0], address), _at(of_global[1], address)
+            most = (moved or 0.0) / SECTORS_PER_LINE if passes is None else passes
+            costs = moved, needed, passes, None, None, data, max(data, most)
+        else:
+            moved = _at(of_local, address)
+            most = (moved or 0.0) / SECTORS_PER_LINE
+            costs = moved, None, None, None, None, data, max(data, most)
+        found.append(MemoryAccess(*plain, *costs))
+    return tuple(found)
+
+
+def _at(column: Mapping[int, int] | None, address: int) -> float | None:
+    return None if column is None else float(column.get(address, 0))
+
+
+def uniform_accesses(
+    view: LaunchView, accesses: Iterable[MemoryAccess]
+) -> Mapping[int, bool | None]:
+    """By address: whether all threads of a warp access the same one, by the machine code. Not where
+    the counters contradict it."""
+    if view.code is None:
+        return {}
+    from keet.analysis.sass.analyses.address_patterns import is_uniform
+    from keet.analysis.sass.analyses.reuse import address_polynomial
+
+    code, found = view.code, dict[int, bool | None]()
+    offsets = {each.position: each.offset for each in code.accesses}
+    for access in accesses:
+        position = code.program.positions.get(access.address)
+        if position is None or access.memory == "local":
+            continue  # each thread has local memory of its own
+        offset = offsets.get(position)
+        if offset is None:
+            offset = address_polynomial(code.program, code.evaluation, position)
+        answer = is_uniform(offset, view.launch.block)
+        found[access.address] = None if answer is _contradicted(access) else answer
+    return found
+
+
+def _contradicted(access: MemoryAccess) -> bool | None:
+    """What can't be true of an access by its counters: that one address needs several passes or
+    sectors, or that the words of a whole warp share a sector."""
+    if access.memory == "shared":
+        many = access.shared_wavefronts or 0.0
+        return True if many > (1 + _ROUNDING) * access.wavefronts_of_data else None
+    if access.sectors is None:
+        return None
+    if access.sectors > (1 + _ROUNDING) * access.executed:
+        return True
+    is_whole = access.threads is not None and access.threads >= _WHOLE_WARP * access.executed
+    return False if is_whole and (access.width or 1) > 1 else None
+
+
+@cached_per_view
+def line_accesses(view: LaunchView) -> tuple[LineAccessDocument, ...]:
+    """Those that take at least a hundredth of the passes through L1, by line and kind. Most passes
+    first."""
+    accesses = memory_accesses(view)
+    total = sum(each.cost for each in accesses)
+    if not total:
+        return ()
+    located = view.launch.locate([each.address for each in accesses])
+    groups: dict[object, list[MemoryAccess]] = defaultdict(list)
+    for each in accesses:
+        groups[_kind(each, located)].append(each)
+    least = NEGLIGIBLE * total
+    large = [own for own in groups.values() if sum([one.cost for one in own]) >= least]
+    uniform = uniform_accesses(view, chain.from_iterable(large))
+    rows: list[tuple[float, list[MemoryAccess]]] = []
+    for own in large:
+        by_answer: dict[bool | None, list[MemoryAccess]] = defaultdict(list)
+        for each in own:
+            by_answer[uniform.get(each.address)].append(each)
+        rows += [(sum([one.cost for one in same]), same) for same in by_answer.values()]
+    rows.sort(key=lambda row: (-row[0], row[1][0].address))
+    start = min(view.table.executed or (), default=0)
+    return tuple(
+        _row(view, _Group(own, located.get(own[0].address), uniform.get(own[0].address)), start)
+        for _, own in rows[:MOST_ROWS]
+    )
+
+
+def _kind(access: MemoryAccess, located: Mapping[int, Location]) -> object:
+    """What a row has in common, about as many sectors or wavefronts included; an instruction
+    without a line is a row of its own."""
+    place = located.get(access.address, access.address)
+    moved = (access.sectors or access.shared_wavefronts or 0.0) / access.executed
+    about = round(_STEPS * math.log2(moved)) if moved else 0
+    return place, access.memory, access.operation, access.width, about
+
+
+class _Group(NamedTuple):
+    """Accesses of one row."""
+
+    members: Sequence[MemoryAccess]
+    place: Location | None
+    is_uniform: bool | None
+
+    @property
+    def executed(self) -> float:
+        return sum(each.executed for each in self.members)
+
+    def each_run(self, numbers: Iterable[float | None]) -> float | None:
+        """Per executed instruction; `None` if one of them is not known."""
+        known = list(numbers)
+        return None if None in known else sum(filter(None, known)) / self.executed
+
+
+def _row(view: LaunchView, group: _Group, start: int) -> LineAccessDocument:
+    members, place, is_uniform = group
+    first = members[0]
+    name = f"access.{first.address - start:x}"
+    line = f"{place.file.rpartition('/')[2]}:{place.line}" if place else None
+
+    count = Quantity(group.executed, "")
+    executed = view.ledger.derived(f"{name}.executed", count, "executed by warps", line=line)
+
+    def made(what: str, label: str, number: float | None, unit: str = "") -> Evidence | None:
+        if number is None:
+            return None
+        return view.ledger.derived(f"{name}.{what}", Quantity(number, unit), label, line=line)
+
+    sectors = group.each_run(each.sectors for each in members)
+    needed = group.each_run(each.sectors_needed for each in members)
+    fronts = group.each_run(each.wavefronts(view.capability) for each in members)
+    fronts_needed = group.each_run(each.shared_wavefronts_needed for each in members)
+    each_costs = (
+        _cost(
+            "sector",
+            made("sectors", "sectors per warp instruction", sectors),
+            made("sectors_needed", "sectors needed per warp instruction", needed),
+        ),
+        _cost(
+            "wavefront",
+            made("wavefronts", "wavefronts per warp instruction", fronts),
+            made("wavefronts_needed", "wavefronts needed per warp instruction", fronts_needed),
+        ),
+    )
+    text = Sentence("{executed:count} {kind}", executed=executed, kind=_kinds(first))
+    if (width := made("width", "bytes per thread", first.width, "byte")) is not None:
+        text = Sentence("{text} of {width} per thread", text=text, width=width)
+    if is_uniform:
+        text = Sentence("{text}, the same address in all threads of a warp", text=text)
+    if costs := [each for each in each_costs if each is not None]:
+        text = Sentence("{text}: {costs} each", text=text, costs=Sentence(", ").join(costs))
+    return LineAccessDocument(
+        text=text,
+        evidence=tuple(text.evidence.values()),
+        file=place.file if place else None,
+        line=place.line if place else None,
+        address=first.address,
+        instructions=len(members),
+        memory=first.memory,
+        operation=first.operation,
+        width=first.width,
+        is_uniform=is_uniform,
+        executed=group.executed,
+        sectors=sectors,
+        sectors_needed=needed,
+        wavefronts=fronts,
+        wavefronts_needed=fronts_needed,
+    )
+
+
+_PLURALS = {"load": "loads", "store": "stores", "atomic": "atomics", "copy": "copies"}
+
+
+def _kinds(access: MemoryAccess) -> str:
+    return f"{access.memory} {_PLURALS[access.operation]}"
+
+
+def _cost(noun: str, number: Evidence | None, needed: Evidence | None) -> Sentence | None:
+    """`4.3 sectors (4.0 needed)`."""
+    if number is None:
+        return None
+    plural = noun if round(number.value, 1) == 1 else f"{noun}s"
+    if needed is None or number.value <= (1 + _ROUNDING) * needed.value:
+        return Sentence("{number:.1f} {noun}", number=number, noun=plural)
+    text = "{number:.1f} {noun} ({needed:.1f} needed)"
+    return Sentence(text, number=number, noun=plural, needed=needed)

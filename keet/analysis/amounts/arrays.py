@@ -1,0 +1,533 @@
+"""How often each array is read and written: distinct bytes, and bytes at each level.
+
+Distinct bytes come from the addresses of its accesses, see `sass.analyses.footprints`.
+What L1 reads from L2, and L2 from DRAM, is counted for the launch as a whole, and is distributed
+over its arrays: each distinct byte at least once, the rest by what the arrays request.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.documents.amounts import AgainDocument, ArrayDocument, Basis
+from keet.evidence import Evidence, Sentence
+from keet.profile import Location
+from keet.profile.names import file_name
+from keet.units import Quantity
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.analyses.footprints import Footprint, Repeat
+    from keet.analysis.sass.analyses.reuse import Access, PointerReuse
+    from keet.analysis.sass.machine_code import MachineCode
+
+AGAIN = 1.15
+"""Reads per byte from which an array is said to be read again; below, margins of tiles decide."""
+_ONCE = 1.02
+MOST = 0.9
+"""Part of the requests from which a level is said to deliver them all."""
+_READS = ("load", "copy")
+_WRITES = ("store", "atomic")
+_KINDS = (*_READS, *_WRITES)
+_SECTOR = 32
+_LOOSE = 4.0
+"""A bound that is farther from the least bytes says nothing."""
+_CLOSE = 1.3
+"""Least and most bytes of an array that are not farther apart give an estimate."""
+_L1 = 1 << 18
+"""Bytes of the largest L1."""
+SMALL = 1 << 22
+"""Bytes below which DRAM's counters say little about single arrays."""
+_FEW = 0.01
+_ALONE = 0.98
+"""An array with this part of the traffic has all of it."""
+_AGREES = 0.03
+"""Bytes that DRAM read and bytes that addresses touch are the same if they differ by no more: of 87
+streaming kernels, 67 were within 2 %. A judgement."""
+
+
+class ArrayUse(NamedTuple):
+    """The accesses of one array."""
+
+    pointer: str
+    whole: Footprint
+    reads: Footprint | None
+    writes: Footprint | None
+    distinct: float | None
+    basis: Basis | None
+    l1_bytes: float | None
+    read_l2_bytes: float | None
+    written_l2_bytes: float | None
+    l2_basis: Literal["measured", "apportioned"] | None
+
+    @property
+    def stored(self) -> float | None:
+        """Distinct bytes that it writes; None unless they are exact."""
+        if self.writes is None:
+            return None
+        found = self.writes
+        if not self.has_atomics:  # rows that overlap would be written by several threads: a race
+            found = found._replace(may_overlap=False)
+        return found.at_most if found.is_exact else None
+
+    @property
+    def has_atomics(self) -> bool:
+        return self.writes is not None and any(e.kind == "atomic" for e in self.writes.accesses)
+
+    @property
+    def requested(self) -> float:
+        return float(self.whole.requested or 0)
+
+    @property
+    def read_bytes(self) -> float:
+        return float(self.reads.requested or 0) if self.reads else 0.0
+
+
+@cached_per_view
+def array_uses(view: LaunchView) -> tuple[ArrayUse, ...]:
+    """Most requested bytes first."""
+    code = view.code
+    if code is None or code.threads is None:
+        return ()
+    prints = code.footprints
+    pointers = dict.fromkeys(each.pointer for each in prints.found)
+    wholes = {pointer: prints.of(pointer, _KINDS) for pointer in pointers}
+    reads = {pointer: prints.of(pointer, _READS) for pointer in pointers}
+    rows = _rows(view, [each for each in reads.values() if each is not None])
+    traffic = {row.pointer: row for row in code.reuse}
+    found = [
+        _use(code, whole, reads[pointer], traffic.get(pointer), rows)
+        for pointer, whole in wholes.items()
+        if whole is not None and whole.requested and not _is_part(code, whole)
+    ]
+    return tuple(sorted(_estimated(view, found), key=lambda use: -use.requested))
+
+
+def _is_part(code: MachineCode, whole: Footprint) -> bool:
+    """Whether other loads of its source lines go through a pointer that keet does not follow: they
+    may be copies of its loads, so that the array has more of them."""
+    lost = [each for each in code.accesses if each.pointer in _LOST and each.threads]
+    known = {(code.location(each.position), each.width, each.kind) for each in lost}
+    own = ((code.location(each.position), each.width, each.kind) for each in whole.accesses)
+    return whole.pointer not in _LOST and any(key[0] and key in known for key in own)
+
+
+_LOST = ("loaded", "several")
+"""Pointers that keet does not follow: see `Access`."""
+
+
+def _estimated(view: LaunchView, uses: Sequence[ArrayUse]) -> Iterator[ArrayUse]:
+    """With estimates where there is no bound: an array has at most the bytes that DRAM read and
+    other arrays do not have."""
+    dram = view.value("dram_bytes_read") or 0.0
+    least = {use.pointer: use.reads.at_least for use in uses if use.reads is not None}
+    for use in uses:
+        own = least.get(use.pointer, 0.0)
+        most = dram - sum(least.values()) + own
+        is_close = SMALL <= own <= most <= _CLOSE * own
+        if use.distinct is None and use.writes is None and is_close:
+            yield use._replace(distinct=own, basis="estimate")
+        elif use.distinct is None and use.whole.in_rows:
+            yield use._replace(distinct=use.whole.in_rows, basis="estimate")
+        else:
+            yield use
+
+
+class _Rows(NamedTuple):
+    """What DRAM tells about rows at an unknown distance."""
+
+    are_apart: bool | None = None
+    """Whether DRAM read as many bytes as the loads touch if no two rows overlap. If they do, it
+    reads less: False. None: not known."""
+    is_proof: bool = False
+    """Whether what DRAM read fits into L2. If not, it may have read rows that overlap twice."""
+
+
+def _rows(view: LaunchView, reads: Sequence[Footprint]) -> _Rows:
+    dram, l2 = view.value("dram_bytes_read"), view.value("device_l2_size")
+    least = sum(each.at_least for each in reads)
+    if not dram or least < SMALL:
+        return _Rows()
+    if dram < (1 - _AGREES) * least:
+        return _Rows(are_apart=False)
+    most = [each.at_most for each in reads]
+    is_known = None not in most and all(each.is_sure for each in reads)
+    if not is_known or abs(dram / sum(size or 0.0 for size in most) - 1) > _AGREES:
+        return _Rows()
+    return _Rows(are_apart=True, is_proof=l2 is not None and dram <= l2)
+
+
+def _use(
+    code: MachineCode,
+    whole: Footprint,
+    reads: Footprint | None,
+    traffic: PointerReuse | None,
+    rows: _Rows,
+) -> ArrayUse:
+    writes = code.footprints.of(whole.pointer, _WRITES)
+    is_store = reads is None and all(each.kind == "store" for each in whole.accesses)
+    # Rows that overlap would be written by several threads: a race.
+    are_apart = rows.are_apart and rows.is_proof  # else DRAM may have read overlaps twice
+    known = whole._replace(may_overlap=False) if are_apart or is_store else whole
+    if rows.are_apart is False and whole.has_rows and not is_store:
+        known = whole._replace(may_overlap=True)
+    distinct, basis = _distinct(known)
+    is_read = traffic is not None and traffic.l2_bytes is not None
+    if traffic is not None and traffic.l2_basis == "apportioned" and (distinct or _L1) < _L1:
+        is_read = False  # it stays in L1 or it does not: requests do not tell
+    written = _sector_bytes(code, writes.accesses) if writes else None
+    l2_basis: Literal["measured", "apportioned"] | None = "measured" if written else None
+    if reads is not None:
+        l2_basis = traffic.l2_basis if traffic is not None else None
+    return ArrayUse(
+        whole.pointer,
+        whole,
+        reads,
+        writes,
+        distinct,
+        basis,
+        _sector_bytes(code, whole.accesses),
+        float(traffic.l2_bytes or 0) if traffic is not None and is_read else None,
+        written,
+        l2_basis,
+    )
+
+
+def _sector_bytes(code: MachineCode, accesses: Sequence[Access]) -> float | None:
+    """Sectors that accesses request from L1, in bytes."""
+    if code.sectors is None:
+        return None
+    addresses = code.addresses(each.position for each in accesses)
+    return float(_SECTOR * sum(code.sectors.get(address, 0) for address in addresses))
+
+
+def _distinct(found: Footprint) -> tuple[float | None, Basis | None]:
+    if found.at_most is None:
+        return None, None
+    if found.is_exact:
+        return found.at_most, "exact"
+    is_near = found.at_most <= _LOOSE * found.at_least
+    if found.is_sure and is_near and AGAIN * found.at_most < (found.requested or math.inf):
+        return found.at_most, "bound"
+    return None, None
+
+
+# --- documents
+
+
+@cached_per_view
+def arrays(view: LaunchView) -> tuple[ArrayDocument, ...]:
+    uses = array_uses(view)
+    dram = _dram_bytes(view, uses)
+    return tuple(_document(view, use, dram.get(use.pointer)) for use in uses)
+
+
+def _dram_bytes(
+    view: LaunchView, uses: Sequence[ArrayUse]
+) -> Mapping[str, tuple[float, Literal["measured", "apportioned"]]]:
+    """Bytes that DRAM reads for each array, as far as they can be attributed."""
+    measured = view.value("dram_bytes_read")
+    readers = {use.pointer: use for use in uses if use.reads is not None}
+    asked = {pointer: use.read_l2_bytes or 0.0 for pointer, use in readers.items()}
+    is_local = view.code is None or any((view.code.local_sectors or {}).values())
+    if not measured or is_local or not sum(asked.values()):
+        return {}
+    largest = max(asked, key=lambda pointer: asked[pointer])
+    written = sum(use.written_l2_bytes or 0.0 for use in uses)
+    others = written + sum(
+        _dram_at_most(use, asked[pointer]) for pointer, use in readers.items() if pointer != largest
+    )
+    is_most = asked[largest] >= _ALONE * (sum(asked.values()) + written)
+    if is_most and others <= (1 - _ALONE) * measured:
+        return {largest: (measured, "measured")}
+    once = {p: size for p, use in readers.items() if (size := _sectors(use, measured)) is not None}
+    known = sum(once.values())
+    if len(once) < len(readers) or known > (1 + _AGREES) * measured or measured < SMALL:
+        return {}
+    more = {pointer: max(0.0, asked[pointer] - size) for pointer, size in once.items()}
+    left = max(0.0, measured - known)
+    is_little = left <= _AGREES * measured
+    part = left / sum(more.values()) if sum(more.values()) else 0.0
+    if not is_little and not 0 < part <= 1 + _AGREES:
+        return {}
+    # What is left may be all of one array: no array that is small beside it gets a part.
+    large = {pointer for pointer, size in once.items() if size >= 0.1 * known}
+    return {
+        pointer: (size + (part * more[pointer] if pointer in large else 0.0), "apportioned")
+        for pointer, size in once.items()
+        if is_little or pointer in large
+    }
+
+
+def _dram_at_most(use: ArrayUse, asked: float) -> float:
+    """Bytes that DRAM may read for an array: few of L2's bytes may be most of DRAM's. What is small
+    stays in L2."""
+    is_small = use.basis == "exact" and (use.distinct or SMALL) < SMALL
+    return min(asked, 2 * (use.distinct or 0.0)) if is_small else asked
+
+
+def _sectors(use: ArrayUse, measured: float) -> float | None:
+    """Bytes of the distinct sectors that an array's loads touch; None unless they are known, or
+    few beside what DRAM reads."""
+    assert use.reads is not None
+    most = min(use.reads.at_most or math.inf, use.read_bytes, use.l1_bytes or math.inf)
+    if most <= _FEW * measured:
+        return most
+    if use.basis != "exact" or use.distinct is None or use.l1_bytes is None:
+        return None
+    read, _ = _distinct(use.reads._replace(may_overlap=False))
+    return None if read is None else min(use.l1_bytes, _SECTOR * math.ceil(read / _SECTOR))
+
+
+def _document(view: LaunchView, use: ArrayUse, dram: tuple[float, str] | None) -> ArrayDocument:
+    code = view.code
+    assert code is not None
+    name = _name(code, use.pointer)
+    numbers = _Numbers(view, use, name, dram[0] if dram else None)
+    again = tuple(_again(code, use))
+    text = _text(numbers, use, again)
+    l2 = [size for size in (use.read_l2_bytes, use.written_l2_bytes) if size is not None]
+    is_known = len(l2) == bool(use.reads) + bool(use.writes)
+    basis = "apportioned" if dram and dram[1] == "apportioned" else use.l2_basis
+    return ArrayDocument(
+        name=name,
+        parameter=use.pointer if use.pointer.startswith("param") else None,
+        access=_access(use),
+        distinct_bytes=use.distinct,
+        basis=use.basis,
+        requested_bytes=use.requested,
+        l1_bytes=use.l1_bytes,
+        l2_bytes=sum(l2) if l2 and is_known else None,
+        dram_bytes=dram[0] if dram else None,
+        traffic_basis=basis,
+        times=_value(numbers.times),
+        times_from_l2=_value(numbers.from_l2),
+        times_from_dram=_value(numbers.from_dram),
+        again=again,
+        lines=tuple(_lines(code, use.whole.accesses)),
+        why_unknown=_why_unknown(use),
+        text=text,
+        evidence=tuple(each for each in numbers if each is not None),
+    )
+
+
+def _value(number: Evidence | None) -> float | None:
+    return float(number.value) if number is not None else None
+
+
+def _name(code: MachineCode, pointer: str) -> str:
+    known = {"loaded": "pointers that are loaded", "several": "one of several pointers"}
+    return known.get(pointer) or code.pointer_name(pointer)
+
+
+def _access(use: ArrayUse) -> Literal["read", "written", "updated"]:
+    if use.writes is None:
+        return "read"
+    is_plain = use.reads is None and all(each.kind == "store" for each in use.writes.accesses)
+    return "written" if is_plain else "updated"
+
+
+def _lines(code: MachineCode, accesses: Sequence[Access]) -> Iterator[Location]:
+    from keet.analysis.sass.lines import calling_line
+
+    sizes: Counter[Location] = Counter()
+    for each in accesses:
+        line = calling_line(code, each.position)
+        if line is not None:
+            sizes[line] += each.requested_bytes or 0
+    yield from (line for line, _ in sizes.most_common())
+
+
+def _why_unknown(use: ArrayUse) -> str | None:
+    if use.distinct is not None:
+        return None
+    accesses = use.whole.accesses
+    reasons = (
+        ("the pointer itself is loaded from memory", use.pointer == "loaded"),
+        ("which pointer it is depends on the path", use.pointer == "several"),
+        ("its indices depend on data in memory", any(each.is_gather for each in accesses)),
+        ("loops over it differ in length", any(each.is_ragged for each in accesses)),
+        (
+            "its addresses depend on the path that a thread takes",
+            any("path" in each.offset.depends for each in accesses),
+        ),
+    )
+    named = (reason for reason, holds in reasons if holds)
+    return next(named, "its addresses are not followed")
+
+
+class _Numbers:
+    """The evidence of one array."""
+
+    def __init__(self, view: LaunchView, use: ArrayUse, name: str, dram: float | None) -> None:
+        self.view = view
+        self.name = name
+        self.is_apportioned = use.l2_basis == "apportioned"
+        metrics = ("thread_inst_executed_pred_on", "thread_inst_executed")
+        ran = next(filter(None, map(view.get, metrics)), None)
+        sources = (ran,) if ran is not None else ()
+        self.requested = self._bytes("requested", use.requested, "requested by threads", *sources)
+        self.distinct = self.times = self.from_l2 = self.from_dram = None
+        self.l2 = self.dram = None
+        if use.read_l2_bytes is not None:
+            l2 = view.get("l2_l1_read_sectors")
+            self.l2 = self._bytes("l2", use.read_l2_bytes, "read from L2", *filter(None, (l2,)))
+        if dram is not None:
+            read = view.get("dram_bytes_read")
+            self.dram = self._bytes("dram", dram, "read from DRAM", *filter(None, (read,)))
+        if use.distinct:
+            self.distinct = self._bytes("distinct", use.distinct, "distinct", *sources)
+            self.times = self._times("times", "requests per byte", self.requested)
+            self.from_l2 = self._times("l2_times", "reads per byte from L2", self.l2)
+            self.from_dram = self._times("dram_times", "reads per byte from DRAM", self.dram)
+
+    def _bytes(self, what: str, size: float, label: str, *sources: Evidence) -> Evidence:
+        quantity = Quantity(size, "byte")
+        label = f"bytes of {self.name}, {label}"
+        return self.view.ledger.derived(f"array_{what}.{self.name}", quantity, label, *sources)
+
+    def _times(self, what: str, label: str, over: Evidence | None) -> Evidence | None:
+        if over is None or self.distinct is None:
+            return None
+        name, label = f"array_{what}.{self.name}", f"{label} of {self.name}"
+        return self.view.ledger.ratio(name, label, over, self.distinct)
+
+    def __iter__(self) -> Iterator[Evidence | None]:
+        yield from (self.distinct, self.requested, self.times, self.l2, self.from_l2)
+        yield from (self.dram, self.from_dram)
+
+
+# --- what accesses it again
+
+
+def _again(code: MachineCode, use: ArrayUse) -> Iterator[AgainDocument]:
+    """What accesses the same bytes again, the largest first."""
+    if not use.distinct or use.requested / use.distinct < AGAIN:
+        return
+    left = use.requested / use.distinct
+    found: list[AgainDocument] = []
+    for repeat in use.whole.repeats:
+        if AGAIN <= repeat.times <= _ONCE * left:  # else few bytes are accessed so often
+            found.append(_repeated(code, repeat))
+            left /= repeat.times
+    if left >= AGAIN:
+        found.append(_several(code, use, left))
+    yield from sorted(found, key=lambda each: -(each.times or 0.0))
+
+
+def _repeated(code: MachineCode, repeat: Repeat) -> AgainDocument:
+    if repeat.kind != "loop":
+        return AgainDocument(by=repeat.kind, name=repeat.name, times=repeat.times)
+    from keet.analysis.sass.lines import loop_line
+
+    line = loop_line(code, code.program.flow.loops[int(repeat.name)])
+    name = f"the loop at {file_name(line.file)}:{line.line}" if line else "a loop"
+    return AgainDocument(by="loop", name=name, times=repeat.times)
+
+
+def _several(code: MachineCode, use: ArrayUse, times: float) -> AgainDocument:
+    flow = code.program.flow
+    reads = [each for each in use.whole.accesses if each.kind in _READS]
+    loops = {flow.loop_of.get(flow.block_of[each.position]) for each in reads}
+    if len(use.whole.accesses) == 1:
+        return AgainDocument(by="threads", name="neighbouring threads", times=times)
+    if len(loops - {None}) > 1:
+        return AgainDocument(by="passes", name="several loops", times=times)
+    return AgainDocument(by="instructions", name="several instructions", times=times)
+
+
+# --- in words
+
+
+def _text(numbers: _Numbers, use: ArrayUse, again: Sequence[AgainDocument]) -> Sentence:
+    if numbers.distinct is None or numbers.times is None:
+        return Sentence(
+            "{requested} requested; how many of them are different is not known: {why}",
+            requested=numbers.requested,
+            why=_why_unknown(use) or "",
+        )
+    size = _size(numbers, use)
+    verb = {"read": "read", "written": "written", "updated": "read or written"}[_access(use)]
+    if numbers.times.value < AGAIN:
+        is_all = numbers.times.value <= _ONCE and use.basis == "exact"
+        levels = Sentence("").join(
+            Sentence(", {part}", part=part) for part in _from_levels(numbers, math.inf)
+        )
+        return Sentence(
+            "{size}, {what} {verb} once{levels}",
+            size=size,
+            what="every byte is" if is_all else "most bytes are",
+            verb=verb,
+            levels=levels,
+        )
+    how = _how_often(numbers, verb, is_bound=use.basis == "bound")
+    reasons = [*_reasons(numbers, again)]
+    if not reasons:
+        return Sentence("{size}, {how}", size=size, how=how)
+    return Sentence("{size}, {how}: {why}", size=size, how=how, why=Sentence(", ").join(reasons))
+
+
+def _size(numbers: _Numbers, use: ArrayUse) -> Sentence:
+    assert numbers.distinct is not None
+    if use.basis == "exact":
+        return Sentence("{distinct}", distinct=numbers.distinct)
+    if use.basis == "bound":
+        return Sentence("at most {distinct}", distinct=numbers.distinct)
+    if use.whole.in_rows is not None:
+        return Sentence("about {distinct} if no two rows overlap", distinct=numbers.distinct)
+    return Sentence("about {distinct}", distinct=numbers.distinct)
+
+
+def _how_often(numbers: _Numbers, verb: str, *, is_bound: bool) -> Sentence:
+    """In all, and from the levels that are farther from the SM and still read again."""
+    assert numbers.times is not None
+    hedge = "about " if numbers.is_apportioned else ""
+    least = "at least " if is_bound else ""
+    from_dram = numbers.from_dram
+    if from_dram is not None and from_dram.value >= max(AGAIN, MOST * numbers.times.value):
+        return Sentence(
+            "{verb} {hedge}{times:.1f} times from DRAM",
+            verb=verb,
+            hedge=least or hedge,
+            times=from_dram,
+        )
+    said = Sentence("{verb} {least}{times:.1f} times", verb=verb, least=least, times=numbers.times)
+    levels = _from_levels(numbers, MOST * numbers.times.value, least)
+    return Sentence(", ").join((said, *levels))
+
+
+def _from_levels(numbers: _Numbers, below: float, least: str = "") -> Iterator[Sentence]:
+    """The levels that deliver bytes again, but less often than `below`."""
+    hedge = least or ("about " if numbers.is_apportioned else "")
+    for level, times in (("L2", numbers.from_l2), ("DRAM", numbers.from_dram)):
+        if times is not None and AGAIN <= times.value < below:
+            form = "{hedge}{times:.1f} times from {level}"
+            yield Sentence(form, hedge=hedge, times=times, level=level)
+
+
+def _reasons(numbers: _Numbers, again: Sequence[AgainDocument]) -> Iterator[Sentence]:
+    for each in again:
+        if each.times is None:
+            continue
+        label = f"times that {numbers.name} is accessed, for {each.name}"
+        name = f"array_again.{numbers.name}.{each.name}"
+        times = numbers.view.ledger.derived(
+            name, Quantity(each.times, ""), label, numbers.requested
+        )
+        if each.by == "loop":
+            is_whole = each.times == round(each.times)
+            template = (
+                Sentence("{times:,.0f} iterations", times=times)
+                if is_whole
+                else Sentence("{times:.1f} iterations", times=times)
+            )
+            yield Sentence("in each of the {times} of {name}", times=template, name=each.name)
+        elif each.name.startswith(("blockIdx", "threadIdx")):
+            yield Sentence(
+                "for each of the {times:,.0f} values of {name}", times=times, name=each.name
+            )
+        else:
+            yield Sentence("{times:.1f} times by {name}", times=times, name=each.name)

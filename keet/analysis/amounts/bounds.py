@@ -1,0 +1,125 @@
+"""Times that a launch can't fall below, each with its assumption.
+
+A unit that was busy for 60 % of the elapsed cycles needs 60 % of the launch's time for its work at
+its peak, and proportionally less for less work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from keet.analysis.amounts.arrays import arrays
+from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.analysis.limits import MAJORITY, NEARLY_ALL
+from keet.documents.amounts import BoundDocument
+from keet.evidence import Evidence, Sentence
+from keet.units import Quantity
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.machine_code import MachineCode
+
+_NEEDED = ("value",)
+"""Purposes of instructions that compute with data."""
+
+
+@cached_per_view
+def bounds(view: LaunchView) -> tuple[BoundDocument, ...]:
+    return tuple(_bounds(view))
+
+
+class Floor(NamedTuple):
+    """A bound as the last sentence of a finding."""
+
+    text: Sentence | None
+    evidence: tuple[Evidence, ...]
+
+
+_FLOORS = {
+    "bytes_once": "If each byte were moved once, DRAM would need at least",
+    "arithmetic": "The arithmetic on data alone would need at least",
+}
+
+
+def floor(view: LaunchView, *names: str) -> Floor:
+    """Of the first of these bounds that is known. Empty if none is, or if it is nearly all of the
+    time."""
+    found = {each.id: each for each in bounds(view)}
+    known = next((found[name] for name in names if name in found), None)
+    if known is None:
+        return Floor(None, ())
+    time, _, duration = known.evidence
+    if float(time.value) * 1e3 > NEARLY_ALL * float(duration.value):
+        return Floor(None, ())
+    text = Sentence(
+        "{said} {time:base} of the {duration:base}.",
+        said=_FLOORS[known.id],
+        time=time,
+        duration=duration,
+    )
+    return Floor(text, (time, duration))
+
+
+def _bounds(view: LaunchView) -> Iterator[BoundDocument]:
+    dram, issue = view.ceilings.reached("DRAM"), view.ceilings.reached("issue")
+    if dram is not None and dram.value > 0:
+        yield from _bound(view, "same_bytes", "if the same bytes are moved", dram)
+        once = _bytes_once(view)
+        if once is not None:
+            part, *sources = once
+            said = "if each byte is moved once"
+            yield from _bound(view, "bytes_once", said, dram, part, *sources)
+    if issue is not None and issue.value > 0:
+        said = "if the same instructions are executed"
+        yield from _bound(view, "same_instructions", said, issue)
+        if view.code is not None and view.code.program.executed:
+            part = sum(share for purpose, share in view.code.mix if purpose.value in _NEEDED)
+            if part and _is_float(view.code):
+                said = "if only the arithmetic on data is executed"
+                yield from _bound(view, "arithmetic", said, issue, part)
+
+
+def _bound(
+    view: LaunchView, name: str, said: str, busy: Evidence, part: float = 1.0, *sources: Evidence
+) -> Iterator[BoundDocument]:
+    """The time of a unit's work at its peak, or of a part of it."""
+    duration = view.get("duration")
+    if duration is None or not duration.value > 0:
+        return
+    us = float(duration.value) / 1e3 * min(1.0, float(busy.value) / 100) * part
+    time = view.ledger.derived(
+        f"bound_{name}", Quantity(us, "us"), f"least time {said}", duration, busy, *sources
+    )
+    text = Sentence("{said}: {time:base}", said=said, time=time)
+    yield BoundDocument(id=name, assumption=said, us=us, text=text, evidence=(time, busy, duration))
+
+
+def _bytes_once(view: LaunchView) -> tuple[float, Evidence, Evidence] | None:
+    """The share of DRAM's traffic that is left if each byte moves once: it is known only if all
+    arrays are, and not more than what was moved."""
+    moved = view.total("dram_bytes", "bytes of DRAM", "dram_bytes_read", "dram_bytes_written")
+    every = arrays(view)
+    if moved is None or not moved.value or not every:
+        return None
+    known = [
+        each.distinct_bytes * (2 if each.access == "updated" else 1)  # read, then written
+        for each in every
+        if each.distinct_bytes is not None
+    ]
+    asked = sum(each.l1_bytes or 0.0 for each in every)
+    bounded = sum(each.l1_bytes or 0.0 for each in every if each.distinct_bytes is not None)
+    if not known or not asked or bounded < NEARLY_ALL * asked:
+        return None
+    needed = sum(known)
+    once = view.ledger.derived(
+        "bytes_once", Quantity(needed, "byte"), "distinct bytes of all arrays", moved
+    )
+    return min(1.0, needed / float(moved.value)), once, moved
+
+
+def _is_float(code: MachineCode) -> bool:
+    """Whether most of the arithmetic on data is in floats or on tensor cores: that of integers is
+    hard to tell from indices and conditions, as in a random number that a condition needs."""
+    own = [each for each in code.program.ran if code.purposes[each].value in _NEEDED]
+    floats = [each for each in own if code.program.code[each].role.name in ("FLOAT", "TENSOR")]
+    return code.share(floats) >= MAJORITY * code.share(own)

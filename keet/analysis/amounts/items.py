@@ -1,0 +1,321 @@
+"""The items of a launch, and the work per item."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from keet.analysis.amounts.arrays import array_uses
+from keet.analysis.kernel.executed_code import PURPOSES
+from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.documents.amounts import ItemDocument, PerItemDocument
+from keet.errors import UsageError, one_line
+from keet.evidence import Evidence, Sentence
+from keet.units import Quantity
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.instructions.instruction import Instruction
+
+
+def counted_per(text: str | None) -> tuple[str, float] | None:
+    """`voxel=4096`: what the user counts amounts per, and how many of it a launch has."""
+    if text is None:
+        return None
+    name, _, number = text.partition("=")
+    try:
+        count = float(number)
+    except ValueError:
+        count = math.nan
+    if not name.strip() or not 0 < count < math.inf:
+        raise UsageError(f"{text!r} is not NAME=COUNT, such as voxel=4096")
+    return one_line(name.strip()), count
+
+
+@cached_per_view
+def item_of(view: LaunchView) -> ItemDocument | None:
+    """What the user says; else the elements of the array of which most are stored, each once, or
+    updated by atomics if none is stored; else the threads."""
+    if view.counted_per is not None:
+        name, count = view.counted_per
+        number = view.ledger.derived("items", Quantity(count, ""), f"{name}, as the user says")
+        text = Sentence("{count} of {name}, as you said", count=number, name=name)
+        return ItemDocument(name=name, count=count, basis="user", text=text, evidence=(number,))
+    stored = _stored(view)
+    return stored if stored is not None else _threads(view)
+
+
+def _stored(view: LaunchView) -> ItemDocument | None:
+    """Elements of the largest output; None unless the number is exact."""
+    code = view.code
+    if code is None:
+        return None
+    sizes = code.element_sizes
+    found: dict[str, float] = {}
+    widths: dict[str, int] = {}
+    others = 0.0
+    written = [use for use in array_uses(view) if use.writes is not None]
+    plain = [use for use in written if not use.has_atomics]
+    for use in plain or written:
+        assert use.writes is not None
+        widths[use.pointer] = min(each.width for each in use.writes.accesses)
+        size = sizes.get(use.pointer, widths[use.pointer])
+        if use.stored is None:
+            others = max(others, (use.writes.at_most or use.writes.requested or 0.0) / size)
+        else:
+            found[use.pointer] = use.stored / size
+    count = max(found.values(), default=0.0)
+    if not found or others > count:  # the largest array may be another one
+        return None
+    pointer = min((each for each in found if found[each] == count), key=_offset)
+    array = code.pointer_name(pointer)
+    ran = _threads_ran(view)
+    # Where the type is not known, a wide store may be of one element or of several.
+    is_known = pointer in sizes or widths[pointer] < _WIDE
+    noun = "element" if is_known else "vector"
+    how = "stored" if plain else "updated"
+    number = view.ledger.derived(
+        "items", Quantity(count, ""), f"{noun}s of {array} that are {how}", *ran
+    )
+    text = Sentence(
+        "{count} {noun}s of {array} are {how}", count=number, noun=noun, array=array, how=how
+    )
+    return ItemDocument(
+        name=f"{noun} of {array}", count=count, basis="stores", text=text, evidence=(number, *ran)
+    )
+
+
+_WIDE = 16
+"""Bytes of a store that are more than one number."""
+
+
+def _offset(pointer: str) -> tuple[int, str]:
+    """Parameters in their order: `param+0x8` comes before `param+0x10`."""
+    return len(pointer), pointer
+
+
+def _threads(view: LaunchView) -> ItemDocument | None:
+    grid, block = view.launch.grid, view.launch.block
+    if not grid or not block:
+        return None
+    count = math.prod((*grid, *block))
+    number = view.ledger.derived("items", Quantity(count, ""), "threads of the launch")
+    text = Sentence("{count} threads", count=number)
+    return ItemDocument(name="thread", count=count, basis="threads", text=text, evidence=(number,))
+
+
+def _threads_ran(view: LaunchView) -> tuple[Evidence, ...]:
+    """Threads that executed each instruction: what all counts below are sums of."""
+    metrics = ("thread_inst_executed_pred_on", "thread_inst_executed")
+    return tuple(filter(None, (next(filter(None, map(view.get, metrics)), None),)))
+
+
+# --- work per item
+
+
+class _Work(NamedTuple):
+    """One kind of work of the whole launch."""
+
+    id: str
+    label: str
+    amount: float
+    unit: str
+    sources: tuple[Evidence, ...]
+
+
+def per_item(view: LaunchView, item: ItemDocument) -> tuple[PerItemDocument, ...]:
+    """What is done per item, as far as it was counted; nothing that is not done at all."""
+    works = [*_instructions(view), *_bytes(view)]
+    numbers = {
+        work.id: view.ledger.derived(
+            f"per_item.{work.id}",
+            Quantity(work.amount / item.count, work.unit),
+            f"{work.label} per {item.name}",
+            *work.sources,
+            *item.evidence[:1],
+        )
+        for work in works
+        if work.amount > 0 and item.count
+    }
+    return tuple(
+        PerItemDocument(
+            id=work.id,
+            label=work.label,
+            value=float(numbers[work.id].value),
+            unit=work.unit,
+            text=_text(work, item, numbers),
+            evidence=(numbers[work.id], *work.sources),
+        )
+        for work in works
+        if work.id in numbers
+    )
+
+
+_MOST_NAMED = 3
+"""Purposes in the text about all instructions."""
+
+
+def _text(work: _Work, item: ItemDocument, numbers: Mapping[str, Evidence]) -> Sentence:
+    number = numbers[work.id]
+    if work.unit:
+        return Sentence("{number} per {item}", number=number, item=item.name)
+    if work.id != "instructions":
+        return Sentence("{number:.1f} per {item}", number=number, item=item.name)
+    said = Sentence("{number:.1f} instructions per {item}", number=number, item=item.name)
+    purposes = [each for each in numbers if each.startswith(_PURPOSE)]
+    if not purposes:
+        return said
+    if "loads" in numbers:  # which are named on their own
+        purposes = [each for each in purposes if each != f"{_PURPOSE}memory"]
+    purposes.sort(key=lambda each: (each != _NEEDED, -numbers[each].value))
+    words = {each: PURPOSES[each.removeprefix(_PURPOSE)] for each in purposes[:_MOST_NAMED]}
+    words |= {each: _KINDS[each].removesuffix(" from global memory") for each in _ALSO_NAMED}
+    parts = [
+        Sentence("{n:.1f} {what}", n=numbers[each], what=what)
+        for each, what in words.items()
+        if each in numbers and numbers[each].value >= _NAMED
+    ]
+    return Sentence("{said}: {parts}", said=said, parts=Sentence(", ").join(parts))
+
+
+_PURPOSE = "instructions."
+_NEEDED = f"{_PURPOSE}value"
+"""Arithmetic on data is named first, however small: it is what an item needs."""
+_NAMED = 0.05
+"""Per item, from which on it is named."""
+_ALSO_NAMED = ("loads", "square_roots", "divisions", "integer_divisions", "atomics")
+_LANES = 32
+
+
+def _instructions(view: LaunchView) -> Iterator[_Work]:
+    code = view.code
+    ran = _threads_ran(view)
+    if code is None or code.threads is None:
+        yield from _counted(view)
+        return
+    threads = [code.threads.get(each.address, 0) for each in code.program.code]
+    total = sum(threads)
+    yield _Work("instructions", "instructions", total, "", ran)
+    purposes: Counter[str] = Counter()
+    kinds: Counter[str] = Counter()
+    for each, purpose, count in zip(code.program.code, code.purposes, threads, strict=True):
+        if count:
+            purposes[purpose.value] += count
+            for kind, times in _kinds(each):
+                kinds[kind] += times * count
+    for name, count in purposes.most_common():
+        yield _Work(f"{_PURPOSE}{name}", f"instructions: {PURPOSES[name]}", count, "", ran)
+    kinds["integer_divisions"] = sum(threads[each] for each in code.integer_divisions)
+    for kind, label in _KINDS.items():
+        yield _Work(kind, label, kinds[kind], "", ran)
+
+
+_KINDS = {
+    "loads": "loads from global memory",
+    "stores": "stores to global memory",
+    "shared_loads": "loads from shared memory",
+    "shared_stores": "stores to shared memory",
+    "local": "loads and stores of local memory",
+    "atomics": "atomics",
+    "fp32": "FP32 operations",
+    "fp64": "FP64 operations",
+    "fp16": "FP16 operations",
+    "tensor": "tensor instructions",
+    "special": "special functions",
+    "square_roots": "square roots, also reciprocal ones",
+    "divisions": "divisions of floats",
+    "integer_divisions": "divisions of integers",
+}
+_OPERATIONS = {
+    "FADD": ("fp32", 1),
+    "FMUL": ("fp32", 1),
+    "FFMA": ("fp32", 2),
+    "FADD2": ("fp32", 2),
+    "FMUL2": ("fp32", 2),
+    "FFMA2": ("fp32", 4),
+    "DADD": ("fp64", 1),
+    "DMUL": ("fp64", 1),
+    "DFMA": ("fp64", 2),
+    "HADD2": ("fp16", 2),
+    "HMUL2": ("fp16", 2),
+    "HFMA2": ("fp16", 4),
+}
+"""Additions and multiplications of one thread, by opcode without `32I`."""
+
+
+def _kinds(each: Instruction) -> Iterator[tuple[str, int]]:
+    """The kinds of work that an instruction does, with how much of it."""
+    from keet.analysis.sass.instructions.instruction import is_move
+    from keet.analysis.sass.instructions.opcodes import Role
+
+    memory = _memory(each)
+    if memory:
+        yield memory, 1
+    operation = _OPERATIONS.get(each.opcode.removesuffix("32I").removesuffix("_"))
+    if operation and not (operation[0] == "fp16" and (is_move(each) or each.has("F32"))):
+        yield operation
+    if each.role is Role.TENSOR:
+        yield "tensor", 1
+    if each.opcode == "MUFU":
+        yield "special", 1
+        if each.has("RSQ", "SQRT", "RSQ64H"):
+            yield "square_roots", 1
+        if each.has("RCP64H"):
+            yield "divisions", 1
+    if each.opcode == "FCHK":  # each division checks its operands once
+        yield "divisions", 1
+
+
+def _memory(each: Instruction) -> str:
+    from keet.analysis.sass.instructions.opcodes import GLOBAL, LOCAL, SHARED, Role
+
+    if each.role is Role.ATOMIC:
+        return "atomics"
+    is_load = each.role in (Role.LOAD, Role.COPY)
+    if not is_load and each.role is not Role.STORE:
+        return ""
+    if each.opcode in GLOBAL:
+        return "loads" if is_load else "stores"
+    if each.opcode in SHARED:
+        return "shared_loads" if is_load else "shared_stores"
+    return "local" if each.opcode in LOCAL else ""
+
+
+def _counted(view: LaunchView) -> Iterator[_Work]:
+    """From the counters of the launch alone."""
+    metrics = ("thread_inst_pred_on_total", "thread_inst_total", *_BY_LINE)
+    total = next(filter(None, map(view.get, metrics)), None)
+    if total is not None:
+        yield _Work("instructions", "instructions", float(total.value), "", (total,))
+    for kind, parts in _COUNTERS.items():
+        found = {metric: view.get(metric) for metric in parts}
+        if all(number is not None for number in found.values()):
+            known = {m: n for m, n in found.items() if n is not None}
+            amount = sum(parts[metric] * float(number.value) for metric, number in known.items())
+            yield _Work(kind, _KINDS[kind], amount, "", tuple(known.values()))
+
+
+_BY_LINE = ("thread_inst_executed_pred_on", "thread_inst_executed")
+_COUNTERS = {
+    "fp32": {"inst_fadd_total": 1, "inst_fmul_total": 1, "inst_ffma_total": 2},
+    "fp64": {"inst_dadd_total": 1, "inst_dmul_total": 1, "inst_dfma_total": 2},
+}
+
+
+def _bytes(view: LaunchView) -> Iterator[_Work]:
+    """Bytes at each level, from the counters of the launch."""
+    levels = (
+        ("l1_bytes", "bytes of L1 sectors, of loads and stores of global memory", _SECTOR, _AT_L1),
+        ("l2_bytes", "bytes between L1 and L2", _SECTOR, ("l2_l1_sectors",)),
+        ("dram_bytes", "bytes of DRAM", 1, ("dram_bytes_read", "dram_bytes_written")),
+    )
+    for name, label, size, metrics in levels:
+        found = [number for metric in metrics if (number := view.get(metric)) is not None]
+        if len(found) == len(metrics):
+            amount = size * sum(float(number.value) for number in found)
+            yield _Work(name, label, amount, "byte", tuple(found))
+
+
+_SECTOR = 32
+_AT_L1 = ("global_load_sectors", "global_store_sectors")

@@ -1,0 +1,512 @@
+"""Loops: how often they run, what an iteration does, and what of it does not depend on the loop."""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cache, partial
+from itertools import islice
+from typing import TYPE_CHECKING, Literal
+
+from keet.analysis.facts.on_chip import MOST_REGISTERS_PER_THREAD
+from keet.analysis.kernel.library import is_of_toolkit
+from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.documents.amounts import InvariantDocument, LoopAmounts
+from keet.documents.finding import Place
+from keet.evidence import Evidence, Sentence
+from keet.safe_text import bounded_lines
+from keet.units import Quantity
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.analyses.loop_loads import RepeatedArray
+    from keet.analysis.sass.analyses.source_loops import For, SourceLoop
+    from keet.analysis.sass.machine_code import MachineCode
+    from keet.profile import Location
+
+Memory = Literal["registers", "shared memory"]
+LEAST_SHARE = 0.02
+"""Of the executed instructions, or of the requested bytes: what is less is left out."""
+_FEW_LOOPS = 8
+"""Of so few loops, none is left out."""
+
+
+def loop_label(line: int | None) -> str:
+    return "loop" if line is None else f"loop {line}"
+
+
+@cached_per_view
+def loops(view: LaunchView) -> tuple[LoopAmounts, ...]:
+    executed, code = view.get("inst_executed"), view.code
+    if code is None or executed is None or not code.program.executed:
+        return ()
+    rows = [_row(view, code, loop, executed) for loop in _loops_of(view) if _is_told(loop)]
+    if len(rows) > _FEW_LOOPS:
+        rows = [row for row in rows if row.share_pct >= 100 * LEAST_SHARE or row.invariant]
+    return tuple(sorted(rows, key=lambda row: (-row.share_pct, row.depth, row.line or 0)))
+
+
+def named_loop(view: LaunchView, index: int) -> str:
+    """`The loop at file.cu:12`, by the number of the machine's loop."""
+    for each in _loops_of(view):
+        if each.place is not None and any(loop.index == index for loop in each.loops):
+            return f"The loop at {Place(*each.place, 1.0, '').where}"
+    return "A loop"
+
+
+@cached_per_view
+def _loops_of(view: LaunchView) -> list[SourceLoop]:
+    """All but those that the compiler added, for atomics by compare-and-swap."""
+    from keet.analysis.sass.analyses.source_loops import source_loops
+
+    code = view.code
+    if code is None:
+        return []
+    flow = code.program.flow
+    swaps = {flow.loop_of.get(flow.block_of[each.swap]) for each in code.retry_loops}
+    found = source_loops(
+        code.program, code.evaluation, code.accesses, code.location, cache(partial(_for_at, view))
+    )
+    return [
+        each
+        for each in found
+        if each.place is None
+        or each.loops[0].index not in swaps
+        or _WAITS.search(_text_at(view, each.place))
+    ]
+
+
+# --- the source
+
+_WAITS = re.compile(r"\b(?:while|do)\b|\bfor\s*\([^;]*;\s*;")
+"""A loop that a user wrote around a compare-and-swap."""
+_START = re.compile(r"(\w+)\s*=\s*([^=,]+)$")
+_LIMIT = re.compile(r"(\w+)\s*(<=|>=|<|>|!=)\s*([^<>=!&|]+)$")
+_ONE = re.compile(r"(?:\+\+|--)\s*\w+|\w+\s*(?:\+\+|--)")
+_ADDS = re.compile(r"\w+\s*[+-]=\s*([^=,]+)")
+_MOST_LINES = 3
+"""Of one `for (…)`."""
+
+
+def _text_at(view: LaunchView, place: Location) -> str:
+    return view.text_of(Place(*place, 1.0, ""))
+
+
+def _for_at(view: LaunchView, place: Location) -> For | None:
+    """The `for` at a line, with the numbers that its text and constants of the source give."""
+    from keet.analysis.sass.analyses.source_loops import For
+
+    for before in range(_MOST_LINES):
+        first = place.line - before
+        lines = [
+            _text_at(view, place._replace(line=each)) for each in range(first, first + _MOST_LINES)
+        ]
+        begin = re.search(r"\bfor\s*\(", lines[0])
+        parts = _parts_of(" ".join(lines)[begin.end() :]) if begin else []
+        if len(parts) == _PARTS_OF_FOR:
+            return For(*_counted(view, *parts))
+    return None
+
+
+_PARTS_OF_FOR = 3
+
+
+def _parts_of(text: str) -> list[str]:
+    """What stands up to the closing parenthesis, split at semicolons."""
+    depth, parts = 0, [""]
+    for each in text:
+        depth += (each in "([{") - (each in ")]}")
+        if depth < 0:
+            return [part.strip() for part in parts]
+        if each == ";" and not depth:
+            parts.append("")
+        else:
+            parts[-1] += each
+    return []
+
+
+def _counted(
+    view: LaunchView, start: str, limit: str, change: str
+) -> tuple[int | None, int | None]:
+    """Step and iterations."""
+    begins, ends = _START.search(start), _LIMIT.fullmatch(limit)
+    changes = [each.strip() for each in change.split(",")]
+    if len(changes) > 1 and begins:  # `++i, row += width`
+        changes = [each for each in changes if re.search(rf"\b{begins[1]}\b", each)]
+    change = changes[0] if len(changes) == 1 else ""
+    more = _ADDS.fullmatch(change)
+    step = 1 if _ONE.fullmatch(change) else _number(view, more[1]) if more else None
+    if not step or begins is None or ends is None or begins[1] != ends[1]:
+        return step, None
+    low, high = _number(view, begins[2]), _number(view, ends[3])
+    if low is None or high is None:
+        return step, None
+    span = abs(high - low) + (ends[2] in ("<=", ">="))
+    return step, -(-span // step)
+
+
+def _number(view: LaunchView, text: str, depth: int = 0) -> int | None:
+    """The value of an integer expression of constants; `None` if it has anything else."""
+    if len(text) > _LONGEST_LINE:
+        return None
+    try:
+        tree = ast.parse(text.strip().replace("/", "//"), mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+    return _value(view, tree, depth)
+
+
+_MOST_DEPTH = 8
+_OPERATIONS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
+
+
+def _value(view: LaunchView, node: ast.expr, depth: int) -> int | None:
+    found: object = None
+    if isinstance(node, ast.Constant):
+        found = node.value
+    elif isinstance(node, ast.Name) and depth < _MOST_DEPTH:
+        found = 32 if node.id == "warpSize" else _constant(view, node.id, depth)
+    elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        sizes = {"blockDim": view.launch.block, "gridDim": view.launch.grid}.get(node.value.id)
+        found = sizes["xyz".index(node.attr)] if sizes and node.attr in "xyz" else None
+    elif isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS and depth < _MOST_DEPTH:
+        left, right = (_value(view, each, depth + 1) for each in (node.left, node.right))
+        if left is not None and right:
+            found = _OPERATIONS[type(node.op)](left, right)
+    return found if isinstance(found, int) else None
+
+
+def _constant(view: LaunchView, name: str, depth: int) -> int | None:
+    """The value of a constant, if the files of the report define it once."""
+    found = _constants(view).get(name, frozenset())
+    return _number(view, next(iter(found)), depth + 1) if len(found) == 1 else None
+
+
+_CONSTANT = re.compile(r"\bconst(?:expr)?\b[^;{}()=]{0,80}?\b(\w{1,60})\s?=\s?([^;,{}]{1,80})[;,]")
+_MACRO = re.compile(r"[ \t]*#[ \t]*define[ \t]+(\w{1,60})[ \t]+(.{1,80})$")
+_LONGEST_LINE, _MOST_CONSTANTS = 200, 5_000
+"""Characters of a line, and lines, that are searched for constants: a bound for hostile text."""
+
+
+@cached_per_view
+def _constants(view: LaunchView) -> Mapping[str, Collection[str]]:
+    """The texts that define each constant in the user's files."""
+    found: dict[str, set[str]] = {}
+    for file, source in view.launch.source_files.items():
+        if source is None or is_of_toolkit(file):
+            continue
+        lines = (line for line in bounded_lines(source) if "const" in line or "#" in line)
+        for line in islice(lines, _MOST_CONSTANTS):
+            if len(line) <= _LONGEST_LINE:
+                for name, text in (*_CONSTANT.findall(line), *_MACRO.findall(line)):
+                    found.setdefault(name, set()).add(text.strip())
+    return found
+
+
+# --- one loop
+
+
+def _is_told(loop: SourceLoop) -> bool:
+    """Not what is left over of a loop that keet does not recognise as a whole."""
+    return loop.copies is not None or loop.iterations >= _LEFT_OVER
+
+
+_LEFT_OVER = 1.5
+"""Trips of a loop below which it hardly repeats anything."""
+
+_LOADS = frozenset({"LDG", "LD", "LDL", "LDGSTS"})
+
+
+class _Ledger:
+    """Enters the numbers of one loop."""
+
+    def __init__(self, view: LaunchView, loop: SourceLoop, executed: Evidence) -> None:
+        self.view, self.executed, self.index = view, executed, loop.loops[0].index
+        self.where = Place(*loop.place, 1.0, "").where if loop.place else None
+
+    def enter(self, name: str, value: float, unit: str, label: str) -> Evidence:
+        return self.view.ledger.derived(
+            f"loop{self.index}_{name}", Quantity(value, unit), label, self.executed, line=self.where
+        )
+
+
+def _row(view: LaunchView, code: MachineCode, loop: SourceLoop, executed: Evidence) -> LoopAmounts:
+    main, place, counts = loop.loops[0], loop.place, code.program.counts
+    own = _positions(code, loop)
+    instructions = sum(counts[each] for each in own) + _called(code, own)
+    loads = sum(counts[each] for each in own if code.program.code[each].opcode in _LOADS)
+    barriers = sum(counts[each] for each in own if _is_barrier(code, each))
+    chain = next((each.recurrence for each in code.chains if each.loop == main.index), None)
+    ledger = _Ledger(view, loop, executed)
+    invariant = (*_repeated(view, code, loop), *_computed(code, loop))
+    text = Sentence("; ").join(
+        [
+            _told(ledger, loop, instructions / loop.runs, loads / loop.runs, barriers / loop.runs),
+            *(_told_invariant(ledger, at, each) for at, each in enumerate(invariant)),
+        ]
+    )
+    return LoopAmounts(
+        text=text,
+        evidence=tuple(text.evidence.values()),
+        file=place.file if place else None,
+        line=place.line if place else None,
+        depth=main.depth,
+        copies=loop.copies,
+        iterations=loop.iterations,
+        iterations_least=loop.iterations if loop.is_even else None,
+        iterations_most=loop.iterations if loop.is_even else None,
+        entries=float(loop.entries),
+        instructions=instructions / loop.runs,
+        loads=loads / loop.runs,
+        barriers=barriers / loop.runs,
+        share_pct=100 * instructions / (sum(counts) or 1),
+        chain_cycles=chain.cycles / (loop.copies or 1) if chain else None,
+        invariant=invariant,
+    )
+
+
+def _positions(code: MachineCode, loop: SourceLoop) -> list[int]:
+    """With those of inner loops."""
+    blocks = code.program.flow.blocks
+    return [
+        position
+        for each in loop.loops
+        for block in each.blocks
+        for position in range(blocks[block].start, blocks[block].end)
+        if code.program.counts[position]
+    ]
+
+
+def _called(code: MachineCode, own: Collection[int]) -> float:
+    """Executions of routines, such as a division, as far as the loop calls them."""
+    counts, inside = code.program.counts, frozenset(own)
+    found = 0.0
+    for position, calls in code.program.call_sites.items():
+        every = sum(counts[each] for each in calls)
+        if every and position not in inside:
+            part = sum(counts[each] for each in calls if each in inside) / every
+            found += part * counts[position]
+    return found
+
+
+def _is_barrier(code: MachineCode, position: int) -> bool:
+    each = code.program.code[position]
+    return (each.opcode == "BAR" and each.has("SYNC", "RED")) or each.opcode == "UCGABAR_WAIT"
+
+
+_SOME = 0.05
+"""Loads or barriers per iteration from which they are told."""
+
+
+def _told(
+    ledger: _Ledger, loop: SourceLoop, instructions: float, loads: float, barriers: float
+) -> Sentence:
+    times = ledger.enter("iterations", loop.iterations, "", "iterations of the loop")
+    work = ledger.enter("instructions", instructions, "", "warp instructions per iteration")
+    text = Sentence(
+        "{times:count} {what}{mean} of {work:count} warp instructions",
+        times=times,
+        what="trips" if loop.copies is None else "iterations",
+        mean="" if loop.is_even else " on average",
+        work=work,
+    )
+    parts = [text]
+    if loads >= _SOME:
+        number = ledger.enter("loads", loads, "", "loads of a warp per iteration")
+        parts.append(Sentence("{number:count} {word}", number=number, word=_word("load", loads)))
+    if barriers >= _SOME:
+        number = ledger.enter("barriers", barriers, "", "barriers per iteration")
+        word = _word("barrier", barriers)
+        parts.append(Sentence("{number:count} {word}", number=number, word=word))
+    said = Sentence(", ").join(parts)
+    if loop.copies is not None:
+        return said
+    unknown = "; how many iterations of the source a trip does is not known"
+    return Sentence("{said}{unknown}", said=said, unknown=unknown)
+
+
+def _word(noun: str, amount: float) -> str:
+    return noun if round(amount, 1) == 1 else f"{noun}s"
+
+
+# --- what does not depend on the loop
+
+
+@cached_per_view
+def repeated_arrays(view: LaunchView) -> list[RepeatedArray]:
+    """What loops of the source load again in every iteration, most repeated bytes first: of an
+    unrolled loop, together with what its other loops and the code after them load."""
+    if view.code is None:
+        return []
+    main_of = {each.index: loop for loop in _loops_of(view) for each in loop.loops}
+    flow = view.code.program.flow
+    found: dict[tuple[str, int], RepeatedArray] = {}
+    for array in view.code.repeated_arrays:
+        loop = main_of.get(array.loop)
+        if loop is None:
+            continue
+        main = loop.loops[0]
+        entered = (flow.loops[array.loop].entries or 1) / loop.entries
+        whole = _with_copies(view.code, array)
+        counted = array.times * loop.iterations * loop.entries / loop.runs
+        times = entered * max(counted, whole.times)  # both count copies outside of the loop
+        before = found.get((array.pointer, main.index))
+        found[array.pointer, main.index] = _together(before, whole, main.index, times)
+    return sorted(found.values(), key=lambda each: -each.repeated_bytes)
+
+
+def _with_copies(code: MachineCode, array: RepeatedArray) -> RepeatedArray:
+    """With the other copies of the loads that unrolling makes, before or after the loop: they are
+    of the same source line. Copies with the same address load the same again; if data decides where
+    they load, they load another part of it."""
+    from keet.analysis.sass.analyses.reuse import form_of
+
+    if array.block_bytes is None or array.thread_bytes is None:
+        return array
+    flow = code.program.flow
+    parent = flow.loops[array.loop].parent
+    taken = {p for each in code.repeated_arrays for p in each.positions}
+    lines = {code.location(each) for each in array.positions} - {None}
+    own = {a.position: a for a in code.accesses if a.position in array.positions}
+    forms = {form_of(a.offset) for a in own.values()}
+    again = other = 0.0
+    for access in code.accesses:
+        is_copy = access.pointer == array.pointer and access.kind == "load"
+        around = {each.index for each in flow.loops_around(flow.block_of[access.position])}
+        is_inside = parent is None or parent in around
+        if access.position in taken or not is_copy or not is_inside:
+            continue
+        if code.location(access.position) in lines:
+            is_same = form_of(access.offset) in forms
+            again += (access.requested_bytes or 0) if is_same else 0
+            other += 0 if is_same or not access.is_gather else access.requested_bytes or 0
+    more = 1 + other / array.requested_bytes
+    return array._replace(
+        times=array.times * (1 + again / array.requested_bytes),
+        requested_bytes=array.requested_bytes + again + other,
+        repeated_bytes=array.repeated_bytes + again + other * (1 - 1 / array.times),
+        block_bytes=array.block_bytes * more,
+        thread_bytes=array.thread_bytes * more,
+    )
+
+
+def _together(
+    before: RepeatedArray | None, array: RepeatedArray, loop: int, times: float
+) -> RepeatedArray:
+    if before is None:
+        return array._replace(loop=loop, times=times)
+    sizes = [
+        (before.block_bytes, array.block_bytes),
+        (before.thread_bytes, array.thread_bytes),
+    ]
+    block, thread = (None if None in pair else max(each or 0.0 for each in pair) for pair in sizes)
+    requested = before.requested_bytes + array.requested_bytes
+    return before._replace(
+        positions=before.positions + array.positions,
+        times=before.times + times,
+        requested_bytes=requested,
+        repeated_bytes=before.repeated_bytes + array.requested_bytes,
+        block_bytes=block,
+        thread_bytes=thread,
+    )
+
+
+def _repeated(view: LaunchView, code: MachineCode, loop: SourceLoop) -> Iterator[InvariantDocument]:
+    from keet.analysis.sass.lines import calling_line
+
+    total = sum(each.requested_bytes or 0 for each in code.accesses)
+    for array in repeated_arrays(view):
+        is_own = array.loop == loop.loops[0].index
+        if not is_own or array.requested_bytes < LEAST_SHARE * total:
+            continue
+        lines = (calling_line(code, each) for each in array.positions)
+        yield InvariantDocument(
+            kind="load",
+            name=code.pointer_name(array.pointer),
+            lines=tuple(dict.fromkeys(each for each in lines if each)),
+            times=array.times,
+            bytes_per_block=array.block_bytes,
+            basis="estimate" if array.is_estimate else "bound",
+            fits=tuple(fits(view, array)),
+            share_pct=100 * array.requested_bytes / total,
+        )
+
+
+def fits(view: LaunchView, array: RepeatedArray) -> Iterator[Memory]:
+    """Where a block could keep what a loop loads again, beside what it has there already."""
+    threads = math.prod(view.launch.block or (0,))
+    used = view.value("registers_per_thread")
+    every = view.value("device_registers_per_sm") or _REGISTERS_PER_SM
+    most = view.value("device_registers_per_thread") or MOST_REGISTERS_PER_THREAD
+    if array.thread_bytes is not None and used is not None and threads:
+        free = min(every / threads, most) - used
+        if array.thread_bytes <= _REGISTER * free:
+            yield "registers"
+    limit = view.value("device_shared_memory_per_block_optin")
+    taken = view.value("shared_memory_per_block") or 0.0
+    if array.block_bytes is not None and limit is not None and array.block_bytes <= limit - taken:
+        yield "shared memory"
+
+
+_REGISTERS_PER_SM = 65536
+_REGISTER = 4
+"""Bytes."""
+
+
+def _computed(code: MachineCode, loop: SourceLoop) -> Iterator[InvariantDocument]:
+    """Arithmetic on data; compilers compute an address again on purpose."""
+    from keet.analysis.sass.analyses.loop_loads import unchanged
+    from keet.analysis.sass.analyses.purpose import Purpose
+
+    indices = {each.index for each in loop.loops}
+    for each in code.invariants:
+        own = [one for one in each.positions if code.purposes[one] is Purpose.VALUE]
+        trips = code.program.flow.loops[each.loop].trips or 1.0
+        least = LEAST_SHARE / (1 - 1 / trips) if trips > 1 else math.inf
+        if each.loop not in indices or code.share(own) < least:
+            continue
+        own = unchanged(code.program, code.accesses, code.evaluation, each.loop, own)
+        if code.share(own) < least:
+            continue
+        lines = (code.location(one) for one in own)
+        yield InvariantDocument(
+            kind="compute",
+            name="arithmetic",
+            lines=tuple(dict.fromkeys(one for one in lines if one)),
+            times=loop.iterations,
+            bytes_per_block=None,
+            basis=None,
+            fits=(),
+            share_pct=100 * code.share(own),
+        )
+
+
+def _told_invariant(ledger: _Ledger, at: int, work: InvariantDocument) -> Sentence:
+    share = ledger.enter(f"invariant{at}_share", work.share_pct or 0.0, "%", "share of the launch")
+    if work.kind == "compute" or work.times is None:
+        return Sentence(
+            "{share:.0f} of the launch's instructions compute in it what does not depend on it",
+            share=share,
+        )
+    times = ledger.enter(f"invariant{at}_times", work.times, "", "loads of each byte")
+    parts = [Sentence("{share:.0f} of the bytes that the launch requests", share=share)]
+    if work.bytes_per_block is not None:
+        size = Quantity(work.bytes_per_block, "byte")
+        kept = ledger.enter(f"invariant{at}_bytes", size.value, size.unit, "bytes for one block")
+        about = "at most about" if work.basis == "estimate" else "at most"
+        parts.append(Sentence("{about} {kept} per block", about=about, kept=kept))
+    if work.fits:
+        parts.append(Sentence("fits into {memory}", memory=" or ".join(work.fits)))
+    return Sentence(
+        "it loads the same part of `{array}` {times:count} times ({parts})",
+        array=work.name,
+        times=times,
+        parts=Sentence(", ").join(parts),
+    )

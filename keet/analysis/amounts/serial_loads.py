@@ -1,0 +1,247 @@
+"""Loads that are issued one after the other although they could be issued together.
+
+Said only where warps wait for these loads in a notable part of the samples. With a unit that is
+busy, loads that are issued together would wait for the unit instead: the text says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from keet.analysis.hardware.ceilings import Ceiling
+from keet.analysis.kernel.archetype import Language, language_of
+from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.analysis.limits import NOTABLE_PART
+from keet.analysis.source_lines import LEAST_SAMPLES
+from keet.analysis.time_model import LEADS
+from keet.documents.amounts import RoundTripDocument, SerialLoadsDocument
+from keet.evidence import Evidence, Sentence
+from keet.profile import Location
+from keet.profile.names import file_name
+from keet.units import Quantity
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.analyses.serial_loads import RoundTrip, SerialLoads
+    from keet.analysis.sass.machine_code import MachineCode
+
+MOST_REGISTERS = 255
+"""Of a thread, on all GPUs since Kepler (CUDA C++ Programming Guide, compute capabilities)."""
+
+
+@cached_per_view
+def serial_loads(view: LaunchView) -> SerialLoadsDocument | None:
+    """Of the loop, or of the code outside of loops, whose avoidable round trips take most samples;
+    None where they do not matter."""
+    region = _most_avoidable(view)
+    if region is None or view.code is None:
+        return None
+    code, every = view.code, sum(wait.samples for wait in view.code.waits)
+    samples = sum(trip.samples for trip in region.trips)
+    derived, source = view.ledger.derived, view.get("samples_total")
+    sources = (source,) if source else ()
+    label = "round trips to memory, one after the other"
+    trips = derived("serial_round_trips", Quantity(len(region.trips), ""), label)
+    label = "of these that would remain if loads were issued together"
+    needed = derived("serial_trips_needed", Quantity(region.needed, ""), label)
+    label = "of the samples wait for loads of these round trips"
+    share = Quantity(100 * samples / every, "%")
+    waits = derived("serial_waits", share, label, *sources)
+    label = "of the samples wait for round trips that could be avoided"
+    part = Quantity(100 * region.avoidable_samples / every, "%")
+    avoidable = derived("serial_avoidable", part, label, *sources)
+    cited: list[Evidence] = [trips, needed, waits, avoidable]
+    where, loop = Sentence("per thread, one after the other"), None
+    if region.loop is not None:
+        loop = _loop_line(code, region.loop)
+        label = "iterations of the loop that has the round trips"
+        iterations = derived("serial_iterations", Quantity(region.passes, ""), label)
+        cited.append(iterations)
+        words = "one after the other in each of the {n:.0f} iterations of the loop{at}"
+        if region.passes < _ONCE:
+            words = "one after the other in an iteration of the loop{at}"
+        where = Sentence(words, n=iterations, at=f" at {_named(loop)}" if loop else "")
+    remedy = _remedy(code, region, language_of(view.launch))
+    summary = Sentence(
+        "{trips} round trips to memory {where}, of which {needed} would remain: {why}; {waits:.0f} "
+        "of the samples wait for these loads",
+        trips=trips,
+        where=where,
+        needed=needed,
+        why=_why(code, region),
+        waits=waits,
+    )
+    text = Sentence("{summary}; {remedy}", summary=summary, remedy=remedy)
+    if (busy := _busy(view)) is not None:
+        cited.append(busy.reached)
+        text = Sentence(
+            "{text}; {unit} is busy for {part:.0f} of the time, and what that leaves is the most "
+            "that can be gained",
+            text=text,
+            unit=busy.spoken,
+            part=busy.reached,
+        )
+    return SerialLoadsDocument(
+        text=text,
+        summary=summary,
+        evidence=tuple(cited),
+        round_trips=float(trips.value),
+        needed=float(needed.value),
+        loads=float(sum(len(trip.loads) for trip in region.trips)),
+        loop=loop,
+        iterations=None if region.loop is None else region.passes,
+        waits_pct=float(waits.value),
+        avoidable_pct=float(avoidable.value),
+        pointers=_pointers(code, region),
+        trips=tuple(_trip(view, code, trip, every) for trip in region.trips),
+        remedy=remedy,
+    )
+
+
+def avoidable_loads(view: LaunchView) -> SerialLoads | None:
+    """The round trips that `serial_loads` is about, if no unit is so busy that it is the limit."""
+    return None if _busy(view) is not None else _most_avoidable(view)
+
+
+def _busy(view: LaunchView) -> Ceiling | None:
+    top = next(iter(view.ceilings.ranked), None)
+    return top if top is not None and top.share >= LEADS else None
+
+
+@cached_per_view
+def _most_avoidable(view: LaunchView) -> SerialLoads | None:
+    if view.code is None:
+        return None
+    regions = [each for each in view.code.serial_loads if each.avoidable]
+    every = sum(wait.samples for wait in view.code.waits)
+    region = max(regions, key=lambda each: each.avoidable_samples, default=None)
+    if region is None or every < LEAST_SAMPLES:
+        return None
+    return region if region.avoidable_samples >= NOTABLE_PART * every else None
+
+
+# --- documents
+
+
+def _trip(view: LaunchView, code: MachineCode, trip: RoundTrip, every: int) -> RoundTripDocument:
+    line = _line(code, trip.loads[0])
+    after = None if trip.after is None else _line(code, trip.after)
+    reason = trip.reason
+    if reason == "unknown" and after is None:
+        used = view.value("registers_per_thread")
+        reason = "registers" if used is not None and used >= MOST_REGISTERS else reason
+    return RoundTripDocument(
+        file=line.file if line else None,
+        line=line.line if line else None,
+        loads=len(trip.loads),
+        after_file=after.file if after else None,
+        after_line=after.line if after else None,
+        reason=reason,
+        is_avoidable=trip.is_avoidable,
+        samples_pct=100 * trip.samples / every,
+    )
+
+
+def _line(code: MachineCode, position: int) -> Location | None:
+    from keet.analysis.sass.lines import calling_line
+
+    return calling_line(code, position)
+
+
+def _loop_line(code: MachineCode, index: int) -> Location | None:
+    """The line of the branch that goes back to the loop's start."""
+    flow = code.program.flow
+    return code.location(flow.blocks[flow.loops[index].latches[-1]].end - 1)
+
+
+def _named(line: Location) -> str:
+    return f"{file_name(line.file)}:{line.line}"
+
+
+# --- words
+
+_MOST_LINES = 6
+_ONCE = 1.5
+"""Iterations up to which a loop hardly repeats anything."""
+
+
+def first_avoidable(region: SerialLoads) -> RoundTrip:
+    """The avoidable round trip with most samples among those of the first reason that can be told
+    most about."""
+    order = ("store", "atomic", "volatile", "branch")
+    trips = [trip for trip in region.trips if trip.is_avoidable and trip.reason in order]
+    return min(trips, key=lambda trip: (order.index(str(trip.reason)), -trip.samples))
+
+
+def _why(code: MachineCode, region: SerialLoads) -> Sentence:
+    trip = first_avoidable(region)
+    load, after = _line(code, trip.loads[0]), None
+    if trip.after is not None and trip.reason != "volatile":
+        after = _line(code, trip.after)
+    at = f" at {_named(load)}" if load else ""
+    there = f" at {_named(after)}" if after else ""
+    match trip.reason:
+        case "store":
+            why = "the load{at} is issued after the store{there}, which may write what it reads"
+        case "atomic":
+            why = "the load{at} is issued after the atomic{there}, which may change what it reads"
+        case "volatile":
+            why = "the load{at} stays in its order because of volatile or atomic loads"
+        case _:
+            why = "the load{at} is issued after the branch{there}, although it needs no result "
+            why += "of the loads before"
+    return Sentence(why, at=at, there=there)
+
+
+def _remedy(code: MachineCode, region: SerialLoads, language: Language) -> str:
+    """What to change, with the lines."""
+    trip = first_avoidable(region)
+    moved = [e for e in region.trips if e.is_avoidable and e.reason == trip.reason]
+    lines = _lines(code, (load for each in moved for load in each.loads))
+    earlier = _lines(code, (load for each in region.trips for load in each.loads))
+    loads = f"the loads at {_listed(lines)}" if lines else "these loads"
+    if region.loop is not None and set(lines) >= set(earlier):
+        loads = f"{loads} for all iterations that are unrolled"
+    match trip.reason:
+        case "store" | "atomic":
+            at = _first_place(code, moved)
+            kind = "store" if trip.reason == "store" else "atomic"
+            told = f"issue {loads} before the first {kind}{at}"
+            if language != "CUDA C++":
+                return told
+            declared = _listed(_pointers(code, region) or ("the pointers",))
+            return f"{told}, or declare {declared} __restrict__"
+        case "volatile":
+            return f"issue {loads} before the first result is used, or load without volatile"
+        case _:
+            return f"issue {loads} before the branch{_first_place(code, moved)}"
+
+
+def _first_place(code: MachineCode, trips: Sequence[RoundTrip]) -> str:
+    """Where the first thing stands that one of these round trips comes after."""
+    first = next((trip.after for trip in trips if trip.after is not None), None)
+    line = None if first is None else _line(code, first)
+    return f" at {_named(line)}" if line else ""
+
+
+def _lines(code: MachineCode, positions: Iterable[int]) -> list[str]:
+    """Each line once, in the order of the file; of the first file alone."""
+    found = [line for each in positions if (line := _line(code, each)) is not None]
+    own = sorted({line.line for line in found if line.file == found[0].file})[:_MOST_LINES]
+    return [f"{file_name(found[0].file)}:{line}" for line in own]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _pointers(code: MachineCode, region: SerialLoads) -> tuple[str, ...]:
+    """Names of the pointers of avoidable loads and of the stores before them, as far as the source
+    has them."""
+    known = {access.position: access.pointer for access in code.accesses}
+    reasons = ("store", "atomic")
+    trips = [trip for trip in region.trips if trip.is_avoidable and trip.reason in reasons]
+    ends = [trip.after for trip in trips if trip.after is not None]
+    loads = [load for trip in trips for load in trip.loads]
+    pointers = dict.fromkeys(known[each] for each in (*loads, *ends) if each in known)
+    return tuple(code.names[each] for each in pointers if each in code.names)

@@ -1,0 +1,148 @@
+"""What a block takes of an SM (registers, shared memory), how many fit, and what limits them."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from keet.analysis.kernel.inactive_threads import WARP
+from keet.analysis.kernel.resident_warps import resident_blocks
+from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.evidence import Evidence, Sentence
+from keet.profile import Workload
+from keet.units import Quantity
+
+_LIMITS = {
+    "registers": "registers",
+    "shared memory": "shared memory",
+    "warps": "block size",
+    "block slots": "blocks",
+}
+"""Names of `BLOCK_LIMITS`, in the words of a document."""
+
+
+class BlockResources(NamedTuple):
+    """`None`: the report does not say."""
+
+    registers: Evidence | None
+    """Per thread."""
+    spills: Evidence | None
+    """Loads and stores of spilled registers that a thread executes; 0: there are none."""
+    shared: Evidence | None
+    """Bytes per block that the kernel asks for, static and dynamic, without the driver's."""
+    fit: Evidence | None
+    """Blocks that fit on an SM at a time."""
+    given: Evidence | None
+    """Blocks per SM that the grid has, rounded up, where that is fewer."""
+    warps: Evidence | None
+    """Warps of these blocks: those that fit, or that the grid has."""
+    most_warps: Evidence | None
+    """That an SM can hold."""
+    achieved: Evidence | None
+    """Warps per SM while it is active, on average."""
+    limits: tuple[str, ...]
+    """What lets no more warps onto an SM; empty if it holds as many as it can, or not known."""
+    waves: Evidence | None
+
+    @property
+    def blocks(self) -> Evidence | None:
+        """Blocks that an SM holds at a time."""
+        return self.given or self.fit
+
+    @property
+    def has_spills(self) -> bool:
+        return self.spills is not None and self.spills.value > 0
+
+
+@cached_per_view
+def block_resources(view: LaunchView) -> BlockResources | None:
+    """None for ranges and graphs, whose values are sums or maxima over several launches."""
+    if view.launch.workload is not Workload.KERNEL:
+        return None
+    resident = resident_blocks(view)
+    fit, given = (resident.fit, resident.given) if resident else (None, None)
+    warps, most = _warps(view, given or fit), view.get("device_warps_per_sm")
+    limits: tuple[str, ...] = ()
+    if resident is not None and warps is not None and (most is None or warps.value < most.value):
+        limits = ("grid",) if given else tuple(_LIMITS[each] for each in resident.limits)
+    asked = _shared_memory(view)
+    if len(limits) > 1 and asked is not None and not asked.value:
+        # What the driver adds to each block is no limit of its own.
+        limits = tuple(each for each in limits if each != "shared memory")
+    if given is None and not _is_as_reported(view, warps):
+        warps, limits = view.get("theoretical_warps_per_sm"), ()
+    return BlockResources(
+        registers=view.get("registers_per_thread"),
+        spills=_spills(view),
+        shared=asked,
+        fit=fit,
+        given=given,
+        warps=warps,
+        most_warps=most,
+        achieved=view.get("achieved_warps_per_sm"),
+        limits=limits,
+        waves=view.get("waves_per_sm"),
+    )
+
+
+def _shared_memory(view: LaunchView) -> Evidence | None:
+    parts = [view.get(each) for each in ("shared_memory_static", "shared_memory_dynamic")]
+    known = [each for each in parts if each is not None]
+    if not known:
+        return None
+    size = Quantity(sum(each.value for each in known), "byte")
+    label = "shared memory per block"
+    return view.ledger.derived("shared_bytes_per_block", size, label, *known)
+
+
+def _warps(view: LaunchView, blocks: Evidence | None) -> Evidence | None:
+    block = view.get("block_size")
+    if blocks is None or block is None or not block.value:
+        return None
+    each = math.ceil(float(block.value) / WARP)
+    label = "warps that an SM holds at a time, by its blocks"
+    warps = Quantity(each * float(blocks.value), "")
+    return view.ledger.derived("warps_per_sm_by_blocks", warps, label, blocks, block)
+
+
+def _is_as_reported(view: LaunchView, warps: Evidence | None) -> bool:
+    """Clusters and barriers limit blocks too: then the report's number of warps is lower."""
+    told = view.value("theoretical_warps_per_sm")
+    return warps is None or told is None or abs(float(warps.value) - told) < 1
+
+
+def _spills(view: LaunchView) -> Evidence | None:
+    counted = view.get("spilling_requests")
+    grid, block = view.get("grid_size"), view.get("block_size")
+    if counted is None or grid is None or block is None or not grid.value or not block.value:
+        return None
+    warps = float(grid.value) * math.ceil(float(block.value) / WARP)
+    each = Quantity(float(counted.value) / warps, "")
+    label = "loads and stores of spilled registers per thread"
+    return view.ledger.derived("spills_per_thread", each, label, counted, grid, block)
+
+
+def blocks_text(known: BlockResources) -> Sentence | None:
+    """`2 blocks per SM`; `1 block per SM (8 fit)` where the grid has no more."""
+    if known.blocks is None:
+        return None
+    word = "block" if known.blocks.value == 1 else "blocks"
+    if known.given is None or known.fit is None:
+        return Sentence("{number:.0f} {word} per SM", number=known.blocks, word=word)
+    text = "{number:.0f} {word} per SM ({fit:.0f} fit)"
+    return Sentence(text, number=known.given, word=word, fit=known.fit)
+
+
+def warps_text(known: BlockResources) -> Sentence | None:
+    """`32 warps per SM (of 64; registers)`."""
+    if known.warps is None:
+        return None
+    warps, most = known.warps, known.most_warps
+    by = ", ".join(known.limits)
+    if most is None:
+        by = f" ({by})" if by else ""
+        return Sentence("{warps:number} warps per SM{by}", warps=warps, by=by)
+    by = f"; {by}" if by else ""
+    return Sentence(
+        "{warps:number} warps per SM (of {most:number}{by})", warps=warps, most=most, by=by
+    )

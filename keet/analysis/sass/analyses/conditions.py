@@ -1,0 +1,305 @@
+"""Under which conditions an instruction runs, as far as branches and guards before it show.
+
+`if (threadIdx.x == 0)` leaves one thread of a block, `if (threadIdx.x < 32)` one warp. A condition
+on a parameter, `if (i < n)`, may leave any number: the counters tell how many threads ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+from keet.analysis.sass.flow.control_flow import Loop
+from keet.analysis.sass.flow.values import Kind
+from keet.analysis.sass.instructions.instruction import Instruction
+from keet.analysis.sass.instructions.opcodes import Role
+from keet.analysis.sass.polynomials.evaluation import Evaluation
+from keet.analysis.sass.polynomials.opcode_rules import RULES
+from keet.analysis.sass.polynomials.polynomial import Polynomial, Symbol, add, range_of
+
+_OPPOSITE = {"LT": "GE", "GE": "LT", "GT": "LE", "LE": "GT", "EQ": "NE", "NE": "EQ"}
+_MOST_JOINED = 4
+_MOST_STEPS = 64
+"""Dominating blocks that are looked at."""
+
+
+class Comparison(NamedTuple):
+    """`left` compared with 0: `LT`, `LE`, `GT`, `GE`, `EQ` or `NE`."""
+
+    left: Polynomial
+    relation: str
+
+
+class Conditions(NamedTuple):
+    known: tuple[Comparison, ...]
+    depends: frozenset[str]
+    """What all conditions depend on: names as in `Polynomial.depends`; `unknown` if there is one
+    that can't be followed."""
+    is_whole: bool
+    """Whether the comparisons say it all: what meets them runs the instruction."""
+
+
+class RunConditions:
+    """The conditions of the instructions of one kernel."""
+
+    def __init__(self, evaluation: Evaluation, threads: Mapping[int, int] | None) -> None:
+        self.evaluation = evaluation
+        self.program = evaluation.program
+        self.threads = threads or {}
+        self._of_block: dict[int, Conditions] = {}
+
+    def of(self, position: int) -> Conditions:
+        block = self.program.flow.block_of[position]
+        if block not in self._of_block:
+            self._of_block[block] = self._block(block)
+        known, depends, is_whole = self._of_block[block]
+        guard = self.program.code[position].guard
+        if guard is not None:
+            own = self._guard(position, guard, is_true=True)
+            known, depends = (*known, *own.known), depends | own.depends
+            is_whole = is_whole and own.is_whole
+        return Conditions(known, depends, is_whole)
+
+    def _block(self, block: int) -> Conditions:
+        flow = self.program.flow
+        known: list[Comparison] = []
+        depends: set[str] = set()
+        is_whole = True
+        current = block
+        for _ in range(_MOST_STEPS):
+            above = flow.dominators.get(current, -1)
+            if above < 0:
+                break
+            last = flow.blocks[above].end - 1
+            each = self.program.code[last]
+            if each.guard is not None and len(flow.blocks[above].successors) >= 1:
+                found = self._between(above, current, each, last)
+                known += found.known
+                depends |= found.depends
+                is_whole = is_whole and found.is_whole
+            elif len(flow.blocks[above].successors) > 1:
+                depends.add("unknown")
+            current = above
+        else:
+            depends.add("unknown")
+        for loop in flow.loops_around(block):
+            if not self.evaluation.trips(loop)[1]:
+                depends |= self.exits_depend(loop) - {f"loop{loop.index}"}
+        return Conditions(tuple(known), frozenset(depends), is_whole and "unknown" not in depends)
+
+    def _between(self, above: int, block: int, each: Instruction, last: int) -> Conditions:
+        """What must hold at the end of a block so that another runs, which it dominates."""
+        flow = self.program.flow
+        before = [
+            other
+            for other in flow.blocks[block].predecessors
+            if other == above or not self.dominates(block, other)
+        ]
+        assert each.guard is not None
+        if before == [above]:
+            is_exit = each.target is None
+            taken = (
+                not is_exit
+                and self.program.code[flow.blocks[block].start].address == each.target
+                and each.address + 16 != each.target
+            )
+            return self._guard(last, each.guard, is_true=taken)
+        if self._active(block) is not None and self._active(block) == self._active(above):
+            return _ALWAYS  # all threads come together again
+        names = self.evaluation.predicate_dependences(self._predicate(last))
+        return Conditions((), names | {"unknown"}, is_whole=False)
+
+    def dominates(self, block: int, other: int) -> bool:
+        above = self.program.flow.dominators
+        for _ in range(_MOST_STEPS):
+            if other == block:
+                return True
+            other = above.get(other, -1)
+            if other < 0:
+                return False
+        return False
+
+    def _active(self, block: int) -> int | None:
+        """Threads that run a block: those of its first instruction without a guard."""
+        found = self.program.flow.blocks[block]
+        for position in range(found.start, found.end):
+            each = self.program.code[position]
+            if each.guard is None and each.address in self.threads:
+                return self.threads[each.address]
+        return None
+
+    def _predicate(self, position: int) -> int:
+        guard = self.program.code[position].guard
+        assert guard is not None
+        return self.program.values.read[position][guard[0]]
+
+    def _guard(self, position: int, guard: tuple[str, bool], *, is_true: bool) -> Conditions:
+        """`is_true`: whether the guarded instruction runs, or does not."""
+        value = self.program.values.read[position].get(guard[0])
+        if value is None:
+            return Conditions((), frozenset({"unknown"}), is_whole=False)
+        known, is_whole = self._comparisons(value, holds=is_true != guard[1])
+        depends = self.evaluation.predicate_dependences(value)
+        # A condition on parameters only holds for all threads or for none.
+        return Conditions(tuple(known), depends, is_whole or not depends)
+
+    def _comparisons(
+        self, value: int, *, holds: bool, depth: int = 0
+    ) -> tuple[list[Comparison], bool]:
+        """Comparisons that certainly hold if a predicate has this value, and whether it has this
+        value whenever they hold."""
+        found = self.program.values.all[value]
+        if found.kind is not Kind.DEFINITION or depth > _MOST_JOINED:
+            return [], False
+        each = self.program.code[found.position]
+        if each.opcode in ("LOP3", "ULOP3"):  # the predicate says whether the result is not 0
+            bits = RULES["LOP3"](self.evaluation, each, found.position)
+            return self._compared(bits, "NE", found.position, holds=holds), bits is not None
+        is_first = next((name for name in each.writes if "P" in name), "") == found.register
+        if each.opcode not in ("ISETP", "UISETP") or each.has("EX") or not is_first:
+            return [], False
+        joined = self._joined(each, found.position, holds=holds, depth=depth)
+        if joined is None:
+            return [], False
+        more, is_whole = joined
+        relation = next((name for name in each.modifiers if name in _OPPOSITE), "")
+        left, right = (self.evaluation.operand(each, found.position) for each in each.sources[:2])
+        # Without a sign, a number below 0 is a large one.
+        is_wide = each.has("U32") and any(
+            (range_of(side).low or 0) < 0 for side in (left, right) if side is not None
+        )
+        if left is None or right is None or not relation or is_wide:
+            return more, False
+        difference = add(left, right, -1)
+        own = self._compared(difference, relation, found.position, holds=holds)
+        return [*own, *more], is_whole
+
+    def _compared(
+        self, left: Polynomial | None, relation: str, position: int, *, holds: bool
+    ) -> list[Comparison]:
+        if left is None or not relation:
+            return []
+        resolved = self.evaluation.resolved(left, self.program.flow.block_of[position])
+        return [Comparison(resolved, relation if holds else _OPPOSITE[relation])]
+
+    def _joined(
+        self, each: Instruction, position: int, *, holds: bool, depth: int
+    ) -> tuple[list[Comparison], bool] | None:
+        """Comparisons that hold because of the predicate that a comparison is joined with, and
+        whether they say it all; None if the comparison itself need not hold."""
+        other = next((one for one in each.sources[2:] if one.kind == "predicate"), None)
+        if other is None:
+            return [], True
+        if not other.name:
+            return ([], True) if self._is_neutral(each, is_negated=other.negated) else None
+        if not each.has("AND" if holds else "OR"):
+            return None
+        behind = self.program.values.read[position].get(other.name)
+        if behind is None:
+            return [], False
+        return self._comparisons(behind, holds=holds != other.negated, depth=depth + 1)
+
+    @staticmethod
+    def _is_neutral(each: Instruction, *, is_negated: bool) -> bool:
+        """`AND true` or `OR false`: the comparison alone decides."""
+        return (each.has("AND") and not is_negated) or (each.has("OR") and is_negated)
+
+    @cached_property
+    def branches_depend(self) -> frozenset[str]:
+        """What all branches together depend on, except for the counters of their own loops."""
+        flow, found = self.program.flow, set[str]()
+        for block in flow.blocks:
+            last = block.end - 1
+            if self.program.code[last].role is not Role.BRANCH:
+                continue
+            names = set[str]()
+            for value in self.program.values.read[last].values():
+                names |= self.evaluation.resolved_names(
+                    self.evaluation.predicate_dependences(value)
+                )
+            own = {f"loop{e.index}" for e in flow.loops if block.index in e.latches}
+            found |= names - own
+        return frozenset(found - {"path"})
+
+    def exits_depend(self, loop: Loop) -> frozenset[str]:
+        """What decides how often a loop runs."""
+        flow = self.program.flow
+        found: set[str] = set()
+        for block in loop.blocks:
+            if all(each in loop.blocks for each in flow.blocks[block].successors):
+                continue
+            last = flow.blocks[block].end - 1
+            for value in self.program.values.read[last].values():
+                found |= self.evaluation.resolved_names(
+                    self.evaluation.predicate_dependences(value)
+                )
+        return frozenset(found)
+
+
+_ALWAYS = Conditions((), frozenset(), is_whole=True)
+_KEEP_SIZE = ("LOP3", "IADD3", "VIADD", "MOV", "IMAD", "SHF", "LEA", "VIMNMX", "IMNMX", "SEL")
+"""Opcodes (without the U of uniform ones) by which a limit is rounded or halved, not divided."""
+_MOST_FOLLOWED = 24
+
+
+def limits(evaluation: Evaluation) -> Mapping[Symbol, frozenset[str]]:
+    """Unknown numbers that indices are compared with, also rounded: `n`, `n - 1`, `n & ~3`. By
+    each: the names of the indices. In `in[y * n + x]`, rows do not overlap if `x` is below `n`."""
+    program = evaluation.program
+    found: dict[Symbol, set[str]] = {}
+    for position in program.ran:
+        each = program.code[position]
+        if each.opcode not in ("ISETP", "UISETP", *_CLAMPS):
+            continue
+        sides = []
+        for operand in each.sources:
+            polynomial = evaluation.operand(operand, position)
+            if polynomial is not None:
+                if any(symbol.kind == "join" for symbol in polynomial.symbols):
+                    block = program.flow.block_of[position]
+                    polynomial = evaluation.resolved(polynomial, block)
+                value = program.values.read[position].get(operand.name) if operand.name else None
+                sides.append((polynomial, value))
+        names = {name for polynomial, _ in sides for name in polynomial.depends}
+        names = set(evaluation.resolved_names(frozenset(names)))
+        if not names:
+            continue  # a comparison of parameters only is not about indices
+        for polynomial, value in sides:
+            if not polynomial.depends:
+                for symbol in _parameters(evaluation, polynomial, value):
+                    found.setdefault(symbol, set()).update(names)
+            else:  # n - x compared with a number
+                for product in polynomial.terms:
+                    if len(product) == 1 and product[0].is_uniform:
+                        found.setdefault(product[0], set()).update(names)
+    return {symbol: frozenset(names) for symbol, names in found.items()}
+
+
+_CLAMPS = ("VIMNMX", "IMNMX", "VIADDMNMX", "UIMNMX", "UVIMNMX")
+
+
+def _parameters(evaluation: Evaluation, polynomial: Polynomial, value: int | None) -> set[Symbol]:
+    """The parameters that a limit is made of."""
+    found: set[Symbol] = set()
+    waiting = [polynomial]
+    while waiting:
+        for symbol in waiting.pop().symbols:
+            found.add(symbol)
+            waiting += [each for each in symbol.arguments if isinstance(each, Polynomial)]
+    values, seen = [value] if value is not None else [], set[int]()
+    program = evaluation.program
+    while values and len(seen) < _MOST_FOLLOWED:
+        for position in program.values.definitions(values.pop(), 8):
+            if position in seen:
+                continue
+            seen.add(position)
+            each = program.code[position]
+            if each.opcode.removeprefix("U") not in _KEEP_SIZE or each.has("HI", "WIDE"):
+                continue
+            values += program.values.read[position].values()
+            for operand in each.sources:
+                if operand.kind == "constant":
+                    known = evaluation.operand(operand, position)
+                    found |= known.symbols if known is not None else set()
+    return found

@@ -1,0 +1,1035 @@
+"""How many different bytes the accesses of each array touch: at least and at most.
+
+The address of an access is a sum of indices with factors: of threads, blocks and loops, or of
+digits of them such as `tid / 32` and `tid % 32`. Three things are known: the number of values of
+each index, the number of threads that executed the access, and which indices the address lacks.
+
+- If all combinations of the indices were executed, the touched bytes follow from the factors.
+- If different indices give different addresses, each execution touches its own bytes.
+- If the address lacks an index, as many executions touch the same bytes.
+
+Rows at a distance that is a parameter (`y * width`) lie side by side in a grid of their own axis.
+The accesses of one array are then boxes in that grid, and the union of boxes is counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+from keet.analysis.sass.analyses.address_grid import MOST_BOXES, Row, boxes_of, row_of, volume_of
+from keet.analysis.sass.analyses.conditions import Comparison, RunConditions
+from keet.analysis.sass.analyses.executed_boxes import Side, executed_box
+from keet.analysis.sass.analyses.expansions import Locate
+from keet.analysis.sass.analyses.index_digits import (
+    Base,
+    Digit,
+    Part,
+    digit_of,
+    split_index,
+    unclamped,
+)
+from keet.analysis.sass.analyses.reuse import (
+    LOADED,
+    SEVERAL,
+    Access,
+    form_of,
+    is_after,
+)
+from keet.analysis.sass.analyses.row_ranges import RowRanges, Rows
+from keet.analysis.sass.flow.control_flow import Loop
+from keet.analysis.sass.polynomials.evaluation import Evaluation
+from keet.analysis.sass.polynomials.polynomial import (
+    ZERO,
+    Monomial,
+    Polynomial,
+    Symbol,
+    add,
+    multiply,
+    number,
+    of_symbol,
+    range_of,
+)
+
+PRECISION = 0.02
+"""Bounds that are closer together than this are called exact."""
+_LANES = 32
+
+
+class Repeat(NamedTuple):
+    """An index that an address lacks: each value of it accesses the same bytes."""
+
+    kind: Literal["loop", "blocks", "threads"]
+    name: str
+    """`blockIdx.z`, `threadIdx.x`, or the index of a loop."""
+    times: float
+
+
+@dataclass(frozen=True)
+class _Form:
+    """The address of one access, taken apart."""
+
+    access: Access
+    rows: Mapping[Monomial, Row]
+    """By unknown factor; () for bytes."""
+    missing: tuple[Repeat, ...]
+    points: int
+    """Executions if nothing is left out."""
+    is_sure: bool
+    """Whether the numbers of values are certain, not averages of uneven loops."""
+    clamps: tuple[Monomial, ...]
+    """The axis of each clamp to an unknown limit: each may add one value along its axis."""
+    misses: float
+    """Executions that may have been left out."""
+    lacks: frozenset[str]
+    """Names of the indices that the address lacks."""
+    first: float
+    """Bytes that the first iteration of an uneven loop touches, at least."""
+    is_shifted: bool = False
+    """Whether it begins where a loop before it ended: an unrolled loop after its remainder."""
+    continues: frozenset[str] = frozenset()
+    """Names of the loops before it."""
+
+    @property
+    def volume(self) -> int:
+        return math.prod(row.size for row in self.rows.values())
+
+    @property
+    def clamped(self) -> float:
+        """Bytes that clamps may add."""
+        more = 1.0
+        for factor in self.clamps:
+            size = self.rows[factor].size if factor in self.rows else 1
+            more *= 1 + (1 if factor else self.access.width) / size
+        return self.volume * (more - 1)
+
+
+class Footprint(NamedTuple):
+    """The bytes that some accesses of one array touch."""
+
+    pointer: str
+    accesses: tuple[Access, ...]
+    requested: int | None
+    at_least: float
+    at_most: float | None
+    """`None`: there is no bound."""
+    is_sure: bool
+    """Whether `at_most` is certain."""
+    may_overlap: bool
+    """Whether rows at an unknown distance may overlap."""
+    has_rows: bool
+    """Whether there are rows at an unknown distance."""
+    repeats: tuple[Repeat, ...]
+    """Of the access with the most bytes."""
+    in_rows: float | None = None
+    """Without a bound: distinct bytes if rows do not overlap, see `row_ranges`."""
+
+    @property
+    def is_exact(self) -> bool:
+        return (
+            self.at_most is not None
+            and self.is_sure
+            and not self.may_overlap
+            and self.at_most <= (1 + PRECISION) * self.at_least
+        )
+
+
+class Footprints:
+    """The footprints of one kernel's arrays."""
+
+    def __init__(
+        self,
+        found: Sequence[Access],
+        evaluation: Evaluation,
+        threads: Mapping[int, int] | None,
+        limits: Mapping[Symbol, Collection[str]],
+        locate: Locate,
+    ) -> None:
+        """`locate`: the source line of a position."""
+        self.found = [access for access in found if access.threads]
+        self.evaluation = evaluation
+        self.program = evaluation.program
+        self.limits = limits
+        self.locate = locate
+        self.conditions = RunConditions(evaluation, threads)
+        self._forms: dict[int, _Form | None] = {}
+        self._units: dict[tuple[str, Monomial], int] = {}
+        self._boxes: dict[object, tuple[Side, ...]] = {}
+
+    def of(self, pointer: str, kinds: Collection[str]) -> Footprint | None:
+        """What the accesses of these kinds touch through a pointer; None if none ran."""
+        own = [each for each in self.found if each.pointer == pointer and each.kind in kinds]
+        if not own:
+            return None
+        requested = sum(each.requested_bytes or 0 for each in own)
+        largest = max(own, key=lambda each: each.requested_bytes or 0)
+        form = self._form(largest)
+        repeats = form.missing if form is not None else ()
+        forms = [each for each in map(self._form, own) if each is not None]
+        least, most, is_sure = self._union(own)
+        return Footprint(
+            pointer,
+            tuple(own),
+            requested,
+            least,
+            None if most is None else min(most, requested),
+            is_sure,
+            self._may_overlap(forms),
+            any(len(form.rows) > 1 for form in forms),
+            tuple(sorted(repeats, key=lambda each: -each.times)),
+            self._row_ranges.bytes_of(own) if most is None else None,
+        )
+
+    @cached_property
+    def _row_ranges(self) -> RowRanges:
+        return RowRanges(self.program, self.conditions, self.found, self.locate, self._rows_loaded)
+
+    def _rows_loaded(self, access: Access) -> Rows | None:
+        form = self._form(access)
+        if form is None or form.clamps or form.is_shifted:
+            return None
+        least, most, is_sure = self._bounds(form)
+        times = math.prod(repeat.times for repeat in form.missing)
+        once = (access.threads or 0) * access.width / times
+        is_exact = is_sure and most <= (1 + PRECISION) * least
+        return Rows(times, is_exact and abs(once - most) <= PRECISION * most)
+
+    def _may_overlap(self, forms: Sequence[_Form]) -> bool:
+        """Whether rows may overlap: no index within a row is compared with their distance."""
+        factors = {f for form in forms for f, row in form.rows.items() if f and row.size > 1}
+        distances = {symbol for factor in factors for symbol in factor}
+        return any(
+            self._may_reach(form.access.offset, distance)
+            for form in forms
+            for distance in distances
+            if self._length(form, distance) > self._stored_lengths.get(distance, 0.0)
+        )
+
+    def _length(self, form: _Form, distance: Symbol) -> float:
+        """Bytes of a row per unit of the distance between rows; infinite if there are planes."""
+        if any(distance in factor and len(factor) > 1 for factor in form.rows):
+            return math.inf
+        return form.rows[()].span / self.unit(form.access.pointer, (distance,))
+
+    @cached_property
+    def _stored_lengths(self) -> Mapping[Symbol, float]:
+        """Lengths of rows that are stored, by their distance: if such rows overlapped, several
+        threads would write the same bytes."""
+        found: dict[Symbol, float] = {}
+        for access in self.found:
+            form = self._form(access) if access.kind == "store" else None
+            for factor, row in form.rows.items() if form is not None else ():
+                if len(factor) == 1 and row.size > 1:
+                    length = self._length(form, factor[0]) if form is not None else 0.0
+                    if length < math.inf:
+                        found[factor[0]] = max(found.get(factor[0], 0.0), length)
+        return found
+
+    def _may_reach(self, offset: Polynomial, distance: Symbol) -> bool:
+        """Whether the largest index within a row may reach the next row."""
+        largest, names = (0, 0), frozenset[str]()
+        for product, coefficient in offset.terms.items():
+            varying = [symbol for symbol in product if not symbol.is_uniform]
+            if distance in product or not varying:
+                continue
+            size = abs(coefficient) * math.prod(each.counted.size or 1 for each in varying)
+            rank = (len(product) - len(varying), size)  # rows are farther apart than elements
+            if rank > largest:
+                largest, names = rank, frozenset[str]().union(*(e.depends for e in varying))
+        return largest > (0, 0) and not names & {*self.limits.get(distance, ())}
+
+    def one_factor(self, steps: Mapping[Monomial, int]) -> tuple[Monomial, int]:
+        """The step of an index as a multiple of one unknown number: `4 n m - 8 n` is 4 times
+        `n (m - 2)`."""
+        if len(steps) == 1:
+            return next(iter(steps.items()))
+        common = math.gcd(*steps.values())
+        parts = tuple(sorted((product, step // common) for product, step in steps.items()))
+        if parts[-1][1] < 0:
+            common, parts = -common, tuple((product, -step) for product, step in parts)
+        name = f"row {parts}"
+        return (self.evaluation.symbols.make("uniform", name, key=("row", parts)),), common
+
+    def box(self, access: Access, extents: Mapping[str, int], iterations: int) -> tuple[Side, ...]:
+        """The box of indices that ran an access; see `executed_boxes`."""
+        threads, warps = access.threads or 0, self.program.counts[access.position]
+        if not threads or threads % iterations or warps % iterations:
+            return ()
+        has_guard = self.program.code[access.position].guard is not None
+        place = access.position if has_guard else -self.program.flow.block_of[access.position]
+        key = (has_guard, place, threads, warps, iterations)
+        if key not in self._boxes:
+            conditions = self.conditions.of(access.position)
+            ran = None if has_guard else warps // iterations
+            self._boxes[key] = executed_box(conditions, extents, threads // iterations, ran)
+        return self._boxes[key]
+
+    @cached_property
+    def _sides(self) -> list[Side]:
+        """Sums of indices that are below a number, with how many of them are."""
+        extents = self.index_extents
+        found: dict[int, tuple[Side, ...]] = {}
+        for access in self.found:
+            block = self.program.flow.block_of[access.position]
+            loops = self.program.flow.loops_around(block)
+            if block not in found and all(self.evaluation.trips(loop)[1] for loop in loops):
+                trips = (self.evaluation.trips(loop)[0] or 1 for loop in loops)
+                found[block] = self.box(access, extents, math.prod(trips))
+        return [side for sides in found.values() for side in sides if side.limit is not None]
+
+    @property
+    def index_extents(self) -> dict[str, int]:
+        """The number of values of each index of threads and blocks."""
+        shape = self.evaluation.shape
+        return {
+            f"{kind}.{axis}": size
+            for kind, sizes in (("tid", shape.block), ("ctaid", shape.grid))
+            for axis, size in zip("xyz", sizes or (), strict=False)
+        }
+
+    @cached_property
+    def _below_zero(self) -> list[Polynomial]:
+        """What is below 0 in all threads: they all passed a condition that says so."""
+        found: dict[object, Polynomial] = {}
+        every = math.prod(self.index_extents.values())
+        for access in self.found:
+            loops = self.loops_around(access)
+            if loops or access.threads != every:
+                continue
+            for left, relation in self.conditions.of(access.position).known:
+                less = {"LT": left, "LE": add(left, number(-1))}.get(relation)
+                if less is not None:
+                    found[less.key] = less
+        return [*found.values()]
+
+    def is_within(self, symbol: Symbol, inner: Polynomial) -> bool:
+        """Whether `min(inner, limit)` is `inner` in all threads."""
+        limits = [e for e in symbol.arguments if isinstance(e, Polynomial) and e is not inner]
+        if symbol.kind != "min" or len(limits) != 1:
+            return False
+        over = add(inner, limits[0], -1)
+        distances = (add(over, left, -1).value for left in self._below_zero)
+        return any(distance is not None and distance <= 1 for distance in distances)
+
+    def clamped_side(self, symbol: Symbol, inner: Polynomial) -> Side | None:
+        """The values of `min(index, limit)`, if how many indices are below the limit is known from
+        a condition."""
+        arguments = [each for each in symbol.arguments if isinstance(each, Polynomial)]
+        others = [each for each in arguments if each is not inner]
+        if symbol.kind != "min" or len(others) != 1:
+            return None
+        extents = self.index_extents
+        terms = {
+            (product[0].name if len(product) == 1 else ""): c for product, c in inner.terms.items()
+        }
+        for places, first, size, limit in self._sides:
+            more = None if limit is None else add(others[0], limit, -1).value
+            if terms != dict(places) or more is None:
+                continue
+            whole = math.prod(extents[name] for name, _ in places)
+            end = first + size
+            if end == whole:  # the limit may be larger still
+                return Side(places, 0, whole) if more >= -1 else None
+            count = end + more + 1
+            return Side(places, 0, min(whole, count)) if count > 0 else None
+        return None
+
+    def unit(self, pointer: str, factor: Monomial) -> int:
+        """What all multiples of an unknown number have in common, in the addresses of an array."""
+        if (pointer, factor) not in self._units:
+            self._units[pointer, factor] = math.gcd(
+                *(
+                    coefficient
+                    for access in self.found
+                    if access.pointer == pointer
+                    for product, coefficient in access.offset.terms.items()
+                    if tuple(symbol for symbol in product if symbol.is_uniform) == factor
+                )
+            )
+        return max(1, self._units[pointer, factor])
+
+    # --- one access
+
+    def _form(self, access: Access) -> _Form | None:
+        if access.position not in self._forms:
+            known = None
+            if access.pointer not in (LOADED, SEVERAL):
+                offset = self._within_guards(access)
+                own = access if offset is None else replace(access, offset=offset)
+                known = _Reader(self, own).form()
+            self._forms[access.position] = known
+        return self._forms[access.position]
+
+    def _within_guards(self, access: Access) -> Polynomial | None:
+        """The offset without clamps, if these only keep neighbours of an index within the range
+        that the index itself has by a condition: `min(x + 1, n - 1)` where `x < n`. All but a few
+        of the neighbours are elements that other threads have."""
+        if not any(symbol.kind in ("min", "max") for symbol in access.offset.symbols):
+            return None
+        known, depends, _ = self.conditions.of(access.position)
+        upper = [each.left for each in known if each.relation == "LT" and each.left.depends]
+        names = [name for left in upper for name in left.depends]
+        if len(names) != len({*names}) or {*names} != depends:
+            return None  # the executed indices are no box
+        result = ZERO
+        for product, coefficient in access.offset.terms.items():
+            clamps = [symbol for symbol in product if symbol.kind in ("min", "max")]
+            inner = number(1)
+            if clamps:
+                index = _guarded(clamps[0], upper) if len(clamps) == 1 else None
+                if index is None:
+                    return None
+                inner = index
+            others = Polynomial({tuple(each for each in product if each not in clamps): 1})
+            part = multiply(inner, others)
+            if part is None:
+                return None
+            result = add(result, part, coefficient)
+        return result
+
+    def _bounds(self, form: _Form) -> tuple[float, float, bool]:
+        """At least, at most, and whether the latter is certain, for one access."""
+        access = form.access
+        ran = access.threads or 0
+        width = access.width
+        most: float = form.volume + form.clamped
+        is_sure = form.is_sure
+        times = math.prod(repeat.times for repeat in form.missing)
+        overlap = math.prod(row.overlap for row in form.rows.values())
+        least = 0.0
+        if not form.clamps:
+            least = ran * width / (times * overlap)
+            least = max(least, form.first)
+            if form.misses < math.inf:
+                least = max(least, form.volume - form.misses * width)
+        depends = self.conditions.of(access.position).depends
+        if form.is_shifted or "path" in depends:  # paths are chosen by branches
+            choices = (each for each in access.offset.symbols if each.kind == "choice")
+            depends |= self.conditions.branches_depend.union(*(each.depends for each in choices))
+            depends -= {"path"}
+        apart = not depends & (form.lacks | {"unknown", "data"})
+        once = ran * width / times if apart else ran * width
+        if once <= most or not is_sure:
+            most, is_sure = min(once, most) if is_sure else once, True
+        least = max(least, float(width) if ran else 0.0)  # it ran: it touched one element
+        return min(least, most), most, is_sure
+
+    # --- several accesses
+
+    def _union(self, own: Sequence[Access]) -> tuple[float, float | None, bool]:
+        forms = [self._form(each) for each in own]
+        known = [form for form in _without_copies(forms, self) if form is not None]
+        if not known:
+            return 0.0, None, False
+        is_whole = all(form is not None for form in forms)
+        joined = _joined(known)
+        least, most, is_sure = self._of_systems(_systems(joined))
+        if len(joined) < len(known) <= MOST_BOXES and (1 + PRECISION) * least < most:
+            # Joined in part, accesses may not lie in one grid, and one by one they do.
+            single = self._of_systems(_systems(known))
+            least = max(least, single[0])
+            if single[2] and (not is_sure or single[1] < most):
+                most, is_sure = single[1], True
+        hull = _hull(known)
+        if hull is not None:
+            most = min(most, hull)
+        return min(least, most), most if is_whole else None, is_sure
+
+    def _of_systems(self, systems: Sequence[Sequence[_Form]]) -> tuple[float, float, bool]:
+        least, most, is_sure = 0.0, 0.0, True
+        lows: list[float] = []
+        for system in systems:
+            low, high, sure = self._together(system)
+            lows.append(low)
+            least, most, is_sure = max(least, low), most + high, is_sure and sure
+        if len(systems) > 1 and self._continue_each_other(systems):
+            least = sum(lows)
+        return least, most, is_sure
+
+    def _continue_each_other(self, systems: Sequence[Sequence[_Form]]) -> bool:
+        """Whether all loops but the first begin where another one ended."""
+        if self._are_copies([form for system in systems for form in system]):
+            return True
+        loops = {
+            f"loop{loop.index}"
+            for system in systems
+            for form in system
+            for loop in self.loops_around(form.access)
+        }
+        begun = [system for system in systems if not all(form.is_shifted for form in system)]
+        return len(begun) == 1 and all(
+            form.continues & loops for system in systems for form in system if form.is_shifted
+        )
+
+    def _are_copies(self, forms: Sequence[_Form]) -> bool:
+        """Whether accesses are copies of one access in a loop of the source, each for its own part
+        of the iterations: the compiler unrolled the loop."""
+        places = {self.locate(form.access.position) for form in forms}
+        is_shifted = any(form.is_shifted for form in forms)
+        return is_shifted and len(places) == 1 and None not in places
+
+    def loops_around(self, access: Access) -> list[Loop]:
+        flow = self.program.flow
+        return flow.loops_around(flow.block_of[access.position])
+
+    def _together(self, forms: Sequence[_Form]) -> tuple[float, float, bool]:
+        """Bounds for accesses whose boxes lie in one grid."""
+        bounds = [self._bounds(form) for form in forms]
+        least = max(low for low, _, _ in bounds)
+        most = sum(high for _, high, _ in bounds)
+        is_sure = all(sure for _, _, sure in bounds)
+        if len(forms) == 1:
+            return least, most, is_sure
+        if self._are_copies(forms):
+            return sum(low for low, _, _ in bounds), most, is_sure
+        boxes = boxes_of([form.rows for form in forms])
+        if boxes is None:
+            return least, most, is_sure
+        whole = volume_of(boxes)
+        apart = sum(form.volume for form in forms)
+        if whole >= apart and all(form.is_sure for form in forms):  # no two boxes share a byte
+            return sum(low for low, _, _ in bounds), most, is_sure
+        whole_forms = [form for form in forms if not form.clamps and form.misses < math.inf]
+        sure = [box for box, form in zip(boxes, forms, strict=True) if form in whole_forms]
+        if sure:
+            misses = sum(form.misses * form.access.width for form in whole_forms)
+            least = max(least, volume_of(sure) - misses)
+        extra = max(form.clamped for form in forms)
+        if all(form.is_sure for form in forms):
+            most = min(most, whole + extra)
+        return min(least, most), most, is_sure
+
+
+class _Reader:
+    """Takes one address apart."""
+
+    def __init__(self, owner: Footprints, access: Access) -> None:
+        self.owner = owner
+        self.access = access
+        self.shape = owner.evaluation.shape
+        self.loops = owner.program.flow.loops_around(owner.program.flow.block_of[access.position])
+        self.extents: dict[Base, int] = {}
+        self.order: list[str] = []
+        self.uneven: list[Loop] = []
+        self.ragged: set[str] = set()
+        self.clamps: list[Monomial] = []
+        self.shifts: list[tuple[Monomial, int]] = []
+        self.continues: set[str] = set()
+        self.capped: list[Side] = []
+
+    def form(self) -> _Form | None:
+        self._add_extents()
+        digits = self._digits(self.access.offset)
+        if digits is None:
+            return None
+        known, constants = digits
+        limited = self._limits()
+        parts = self._parts(known, limited, constants)
+        if parts is None:
+            return None
+        rows = self._rows(parts, constants)
+        if rows is None or not all(self._keeps_apart(parts, *shift) for shift in self.shifts):
+            return None
+        missing = [part for part in parts if not part.steps and part.values > 1]
+        points = math.prod(part.values for part in parts)
+        ran = self.access.threads or 0
+        times = math.prod(part.values for part in missing)
+        names = {f"loop{loop.index}" for loop in self.uneven}
+        is_sure = not self.ragged and not self.shifts
+        repeats = self._repeats(missing)
+        if self.shifts:
+            misses = math.inf
+        elif any(part.base in names for part in missing):
+            misses = self._first_misses(points)
+        else:
+            misses = max(0.0, (points - ran) / times)
+        lacks = {str(name) for part in missing for name in self._names(part.base)}
+        return _Form(
+            self.access,
+            rows,
+            repeats,
+            points,
+            is_sure,
+            tuple(self.clamps),
+            misses,
+            frozenset(lacks),
+            0.0 if self.shifts else self._first(parts, constants, points),
+            bool(self.shifts),
+            frozenset(self.continues),
+        )
+
+    def _keeps_apart(self, parts: Sequence[Part], factor: Monomial, shift: int) -> bool:
+        """Whether a shift that may differ between threads only moves each along its own loop: the
+        addresses of the threads differ by less than the steps of the loop and of the shift."""
+        loops, within = [shift], self.access.width if not factor else 1
+        for part in parts:
+            step = abs(part.steps.get(factor, 0))
+            if str(part.base).startswith("loop"):
+                loops.append(step)
+            else:
+                within += step * (part.values - 1)
+        return within <= math.gcd(*loops)
+
+    def _first(
+        self, parts: Sequence[Part], constants: Mapping[Monomial, int], points: int
+    ) -> float:
+        """Bytes that the first iteration of the uneven loop touches, at least."""
+        names = {f"loop{loop.index}" for loop in self.uneven}
+        if len(names) != 1:
+            return 0.0
+        rows = self._rows([part for part in parts if part.base not in names], constants)
+        if rows is None:
+            return 0.0
+        volume = math.prod(row.size for row in rows.values())
+        return max(0.0, volume - self._first_misses(points) * self.access.width)
+
+    def _names(self, base: Base) -> list[str]:
+        if isinstance(base, str):
+            return [base]
+        return [symbol.name for product, _ in base for symbol in product]
+
+    def _is_ragged(self, loop: Loop) -> bool:
+        counter = self.owner.evaluation.counter(loop)
+        return bool(counter.arguments[1]) or not loop.is_counted
+
+    # --- how many values each index has
+
+    def _add_extents(self) -> None:
+        self.extents.update(self.owner.index_extents)
+        for loop in self.loops:
+            trips, is_even = self.owner.evaluation.trips(loop)
+            self.extents[f"loop{loop.index}"] = trips or 1
+            if not is_even:
+                self.uneven.append(loop)
+                if trips is None or self._is_ragged(loop):
+                    self.ragged.add(f"loop{loop.index}")
+        self.order = [str(name) for name in self.extents]
+
+    def _limits(self) -> list[tuple[Digit, int]]:
+        """Digits that conditions restrict, with the number of values that are left."""
+        found: list[tuple[Digit, int]] = []
+        for comparison in self.owner.conditions.of(self.access.position).known:
+            limited = self._limited(comparison)
+            if limited is not None:
+                found.append(limited)
+        return found
+
+    def _limited(self, comparison: Comparison) -> tuple[Digit, int] | None:
+        left, relation = comparison
+        products = [product for product in left.terms if product]
+        if len(products) != 1 or len(products[0]) != 1:
+            return None
+        digit = digit_of(products[0][0])
+        factor = left.terms[products[0]]
+        if digit is None or not isinstance(digit.base, str) or digit.base not in self.extents:
+            return None
+        if relation == "EQ":
+            return digit, 1
+        if digit.low != 1 or digit.high is not None or digit.factor != 1:
+            return None
+        if factor < 0:
+            factor = -factor
+            relation = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}.get(relation, relation)
+            constant = left.constant
+        else:
+            constant = -left.constant
+        # factor * index < constant
+        if relation == "LT":
+            count = -(-constant // factor)
+        elif relation == "LE":
+            count = constant // factor + 1
+        else:
+            return None
+        return (digit, max(1, count)) if count < self.extents[digit.base] else None
+
+    # --- the address as digits
+
+    def _digits(
+        self, offset: Polynomial
+    ) -> tuple[list[tuple[Digit, Monomial, int]], dict[Monomial, int]] | None:
+        found: list[tuple[Digit, Monomial, int]] = []
+        constants: dict[Monomial, int] = {}
+        waiting = list(offset.terms.items())
+        while waiting:
+            product, coefficient = waiting.pop()
+            factor = tuple(symbol for symbol in product if symbol.is_uniform)
+            varying = [symbol for symbol in product if not symbol.is_uniform]
+            if not varying:
+                constants[factor] = constants.get(factor, 0) + coefficient
+                continue
+            if all(symbol.kind in ("choice", "exit") for symbol in varying):
+                self.shifts.append((factor, abs(coefficient)))
+                self.continues |= {
+                    e.name.removeprefix("last ") for e in varying if e.kind == "exit"
+                }
+                continue
+            if len(varying) > 1:
+                return None
+            symbol = varying[0]
+            inner = unclamped(symbol)
+            if inner is not None:
+                if not self._has_end(symbol, inner):
+                    self.clamps.append(factor)
+                waiting += [
+                    (tuple(sorted((*factor, *each))), coefficient * times)
+                    for each, times in inner.terms.items()
+                ]
+                continue
+            digit = digit_of(symbol)
+            if digit is None:
+                return None
+            found.append((digit, factor, coefficient * digit.factor))
+        return found, constants
+
+    def _has_end(self, symbol: Symbol, inner: Polynomial) -> bool:
+        """Whether a clamp to an unknown limit leaves a known number of values: the limit is known
+        from a condition at another place, `if (i < n)`."""
+        if self.owner.is_within(symbol, inner):
+            return True
+        known = self.owner.clamped_side(symbol, inner)
+        if known is None:
+            return False
+        if known.size == math.prod(self.extents[name] for name, _ in known.places):
+            return True  # the clamp changes nothing
+        names = {name for name, _ in known.places}
+        rest = [each for each in self.access.offset.symbols if each is not symbol]
+        if names & self.owner.conditions.of(self.access.position).depends or any(
+            names & each.depends for each in rest
+        ):
+            return False
+        self.capped.append(known)
+        return True
+
+    def _parts(
+        self,
+        digits: Sequence[tuple[Digit, Monomial, int]],
+        limited: Sequence[tuple[Digit, int]],
+        constants: dict[Monomial, int],
+    ) -> list[Part] | None:
+        boxed = self._boxed(digits, constants)
+        names = {name for part in boxed for name in self._names(part.base)}
+        digits = [each for each in digits if each[0].base not in names]
+        limited = [each for each in limited if each[0].base not in names]
+        others = self._other_parts(digits, limited, names)
+        return None if others is None else [*boxed, *others]
+
+    def _boxed(
+        self, digits: Sequence[tuple[Digit, Monomial, int]], constants: dict[Monomial, int]
+    ) -> list[Part]:
+        """The sums of indices whose values that ran are known, and that the address contains as a
+        whole or not at all."""
+        if self.uneven or self.shifts:
+            return []
+        extents = self.owner.index_extents
+        iterations = math.prod(self.extents[f"loop{loop.index}"] for loop in self.loops)
+        found: list[Part] = []
+        sides = [*self.owner.box(self.access, extents, iterations), *self.capped]
+        for places, first, count, _ in sides:
+            steps = self._steps(dict(places), digits)
+            if steps is not None:
+                for factor, step in steps.items():
+                    constants[factor] = constants.get(factor, 0) + first * step
+                symbols = self.owner.evaluation.symbols
+                base = tuple(
+                    ((symbols.make(name.partition(".")[0], name),), place) for name, place in places
+                )
+                found.append(Part(base, 1, count, steps))
+        return found
+
+    def _steps(
+        self, places: Mapping[str, int], digits: Sequence[tuple[Digit, Monomial, int]]
+    ) -> Mapping[Monomial, int] | None:
+        """What one step of a sum of indices adds to the address; None if it is not one step."""
+        found: dict[Monomial, dict[str, int]] = {}
+        for digit, factor, coefficient in digits:
+            if isinstance(digit.base, str):
+                if digit.base not in places:
+                    continue
+                if digit.low != 1 or digit.high is not None:
+                    return None
+                own = found.setdefault(factor, {})
+                own[digit.base] = own.get(digit.base, 0) + coefficient
+            elif {*self._names(digit.base)} & places.keys():
+                return None
+        steps: dict[Monomial, int] = {}
+        for factor, own in found.items():
+            ratios = {own.get(name, 0) / place for name, place in places.items()}
+            if len(ratios) != 1 or (ratio := ratios.pop()) != int(ratio):
+                return None
+            if ratio:
+                steps[factor] = int(ratio)
+        return steps
+
+    def _other_parts(
+        self,
+        digits: Sequence[tuple[Digit, Monomial, int]],
+        limited: Sequence[tuple[Digit, int]],
+        done: Collection[str],
+    ) -> list[Part] | None:
+        sums = {digit.base for digit, _, _ in digits if not isinstance(digit.base, str)}
+        covered: dict[str, tuple[Base, int]] = {}
+        for whole in sums:
+            places = self._places(whole)
+            if places is None or covered.keys() & places.keys():
+                return None
+            covered |= {name: (whole, place) for name, place in places.items()}
+            self.extents[whole] = math.prod(self.extents[name] for name in places)
+        moved = [(self._moved(digit, covered), f, c) for digit, f, c in digits]
+        kept = [(self._moved(digit, covered), count) for digit, count in limited]
+        bases: list[Base] = [*sums, *(name for name in self.order if name not in covered)]
+        bases = [base for base in bases if base not in done]
+        if any(digit.base not in self.extents for digit, _, _ in moved):
+            return None
+        parts: list[Part] = []
+        for base in bases:
+            own = [(digit, f, c) for digit, f, c in moved if digit.base == base]
+            only = [(digit, count) for digit, count in kept if digit.base == base]
+            found = split_index(base, self.extents[base], own, only)
+            if found is None:
+                return None
+            parts += found
+        return parts
+
+    def _places(self, base: Base) -> dict[str, int] | None:
+        """The weight of each index in a sum, if the sum counts all its combinations."""
+        found: dict[str, int] = {}
+        below = 1
+        assert not isinstance(base, str)
+        for product, coefficient in sorted(base, key=lambda item: item[1]):
+            if len(product) != 1 or product[0].name not in self.extents or coefficient != below:
+                return None
+            found[product[0].name] = coefficient
+            below *= self.extents[product[0].name]
+        return found
+
+    def _moved(self, digit: Digit, covered: Mapping[str, tuple[Base, int]]) -> Digit:
+        """A digit of an index as a digit of the sum that the index is part of."""
+        if not isinstance(digit.base, str) or digit.base not in covered:
+            return digit
+        base, place = covered[digit.base]
+        high = self.extents[digit.base] if digit.high is None else digit.high
+        return Digit(base, digit.low * place, high * place, digit.factor)
+
+    def _rows(
+        self, parts: Sequence[Part], constants: Mapping[Monomial, int]
+    ) -> dict[Monomial, Row] | None:
+        steps: dict[Monomial, list[tuple[int, int]]] = {(): []}
+        starts = dict(constants)
+        ends: dict[Monomial, tuple[int, int]] = {}
+        for part in parts:
+            if part.values < 2 or not part.steps:
+                continue
+            factor, step = self.owner.one_factor(part.steps)
+            if step < 0:
+                starts[factor] = starts.get(factor, 0) + step * (part.values - 1)
+            steps.setdefault(factor, []).append((abs(step), part.values))
+            if part.base in self.ragged:
+                ends[factor] = (abs(step), part.values)
+        for factor, (step, count) in ends.items():
+            # How far the loop goes is not known, unless it fills the distance to the next block.
+            if any(each > step and each != step * count for each, _ in steps[factor]):
+                return None
+        rows: dict[Monomial, Row] = {}
+        for factor in {*steps, *starts}:
+            unit = self.owner.unit(self.access.pointer, factor) if factor else 1
+            strides = [(step // unit, count) for step, count in steps.get(factor, ())]
+            width = 1 if factor else self.access.width
+            found = row_of(strides, starts.get(factor, 0) // unit, width)
+            if found is None:
+                return None
+            rows[factor] = found
+        return rows
+
+    # --- what is missing
+
+    def _repeats(self, missing: Sequence[Part]) -> tuple[Repeat, ...]:
+        found: dict[tuple[str, str], float] = {}
+        for part in missing:
+            left: float = part.values
+            names = self._names(part.base)
+            lower = math.prod(self.extents[name] for name in names[:-1])
+            if part.low != 1 or part.values < lower:  # digits of the first one only
+                names = names[:1]
+            for name in names:
+                times = left if name == names[-1] else self.extents[name]
+                left /= times
+                if name.startswith("loop"):
+                    loop = self.owner.program.flow.loops[int(name[4:])]
+                    times = loop.trips or part.values
+                    key = ("loop", name[4:])
+                else:
+                    kind, _, axis = name.partition(".")
+                    key = (
+                        ("blocks", f"blockIdx.{axis}")
+                        if kind == "ctaid"
+                        else ("threads", f"threadIdx.{axis}")
+                    )
+                found[key] = found.get(key, 1.0) * times
+        return tuple(Repeat(kind, name, times) for (kind, name), times in found.items())  # type: ignore[arg-type]
+
+    def _first_misses(self, points: int) -> float:
+        """Executions that the first iteration of an uneven loop may lack, which the address does
+        not depend on."""
+        program = self.owner.program
+        if len(self.uneven) != 1:
+            return math.inf
+        loop = self.uneven[0]
+        header = program.flow.blocks[loop.header].start
+        count = program.counts[self.access.position]
+        if program.counts[header] != count or not loop.is_counted or loop.entries is None:
+            return math.inf
+        once = points / max(1, self.extents[f"loop{loop.index}"])
+        masked = _LANES * count - (self.access.threads or 0)
+        return max(0.0, once - _LANES * loop.entries) + masked
+
+
+def _guarded(symbol: Symbol, upper: Sequence[Polynomial]) -> Polynomial | None:
+    """The index whose neighbour a clamp keeps below the limit of the index, and above 0."""
+    inner, limits = of_symbol(symbol), list[tuple[str, Polynomial]]()
+    while len(inner.terms) == 1 and (clamp := next(iter(inner.symbols))).kind in ("min", "max"):
+        within = unclamped(clamp)
+        if within is None or inner.terms != {(clamp,): 1}:
+            return None
+        first, second = (each for each in clamp.arguments[:2] if isinstance(each, Polynomial))
+        limits.append((clamp.kind, second if within is first else first))
+        inner = within
+    for left in upper:  # index - limit
+        index = Polynomial({p: c for p, c in left.terms.items() if any(s.depends for s in p)})
+        limit = add(index, left, -1)
+        distance = add(inner, index, -1).value
+        fits = all(
+            add(limit, each, -1).value == 1 if kind == "min" else not each.terms
+            for kind, each in limits
+        )
+        values = range_of(index).size
+        if distance is not None and fits and values and abs(distance) <= _FEW * values:
+            return index
+    return None
+
+
+_FEW = 0.01
+
+
+# --- several accesses
+
+
+def _without_copies(forms: Sequence[_Form | None], owner: Footprints) -> list[_Form | None]:
+    """Leaves out accesses that the same threads have made before, to the same addresses."""
+    kept: list[_Form | None] = []
+    seen: dict[object, list[Access]] = {}
+    for form in forms:
+        if form is None:
+            continue
+        access = form.access
+        conditions = owner.conditions.of(access.position)
+        tested = sorted(f"{form_of(each.left)} {each.relation}" for each in conditions.known)
+        trips = sorted(loop.trips or 0.0 for loop in owner.loops_around(access))
+        form_key = form_of(access.offset)
+        key = (form_key, access.width, access.threads, tuple(tested), tuple(trips))
+        before = seen.setdefault(key, [])
+        if any(is_after(owner.program, each, access) for each in before):
+            continue
+        before.append(access)
+        kept.append(form)
+    return kept
+
+
+def _joined(forms: Sequence[_Form]) -> list[_Form]:
+    """Accesses that differ in an offset only, at even distances: one access with one more index.
+    An unrolled loop has such."""
+    groups: dict[object, list[_Form]] = {}
+    for form in forms:
+        shape = tuple(
+            sorted(
+                (
+                    (tuple(s.order for s in f), row.length, row.levels)
+                    for f, row in form.rows.items()
+                ),
+                key=str,
+            )
+        )
+        key = (shape, form.access.threads, form.access.width, form.clamps, form.missing)
+        groups.setdefault(key, []).append(form)
+    found: list[_Form] = []
+    for group in groups.values():
+        found += _joined_along(group)
+    return found
+
+
+def _joined_along(group: Sequence[_Form]) -> list[_Form]:
+    factors = list(group[0].rows)
+    current = list(group)
+    for factor in sorted(factors, key=len):
+        lines: dict[object, list[_Form]] = {}
+        for form in current:
+            rest = tuple(row.start for f, row in form.rows.items() if f != factor)
+            shape = tuple((row.length, row.levels) for row in form.rows.values())
+            lines.setdefault((rest, shape), []).append(form)
+        current = [each for line in lines.values() for each in _in_line(line, factor)]
+    return current
+
+
+def _in_line(line: Sequence[_Form], factor: Monomial) -> list[_Form]:
+    starts = sorted({form.rows[factor].start for form in line})
+    by_start = {form.rows[factor].start: form for form in line}
+    distances = {b - a for a, b in pairwise(starts)}
+    first = by_start[starts[0]]
+    if len(distances) != 1:
+        return list(by_start.values())
+    row = first.rows[factor]
+    step, count = distances.pop(), len(starts)
+    strides = [(level.step, level.count) for level in row.levels]
+    joined = row_of([*strides, (step, count)], row.start, row.length)
+    if joined is None:
+        return list(by_start.values())
+    ran = (first.access.threads or 0) * count
+    access = replace(first.access, threads=ran)
+    rows = {**first.rows, factor: joined}
+    misses = sum(form.misses for form in by_start.values())
+    return [replace(first, access=access, rows=rows, points=first.points * count, misses=misses)]
+
+
+def _systems(forms: Sequence[_Form]) -> list[list[_Form]]:
+    """Accesses whose rows have the same levels, so that they lie in one grid."""
+    rows = {f for form in forms for f, row in form.rows.items() if row.size > 1}
+    systems: list[list[_Form]] = []
+    for form in sorted(forms, key=lambda each: -sum(len(r.levels) for r in each.rows.values())):
+        for system in systems:
+            if _fits(form, system[0], rows):
+                system.append(form)
+                break
+        else:
+            systems.append([form])
+    return systems
+
+
+def _fits(form: _Form, grid: _Form, rows: Collection[Monomial]) -> bool:
+    """Whether accesses lie in one grid. Offsets of unknown size may lead to anywhere."""
+    starts = [
+        {f: row.start for f, row in each.rows.items() if f and f not in rows and row.start}
+        for each in (form, grid)
+    ]
+    if starts[0] != starts[1]:
+        return False
+    for factor, row in form.rows.items():
+        steps = {level.step for level in grid.rows[factor].levels} if factor in grid.rows else set()
+        if any(level.step not in steps for level in row.levels):
+            return False
+    return True
+
+
+def _hull(forms: Sequence[_Form]) -> float | None:
+    """Bytes of the boxes if gaps within them count, too; None where that is not known."""
+    rows = {f for form in forms for f, row in form.rows.items() if row.size > 1}
+    filled = [
+        replace(form, rows={f: Row(r.start, r.span, (), 1) for f, r in form.rows.items()})
+        for form in forms
+    ]
+    if not all(form.is_sure and _fits(form, filled[0], rows) for form in filled):
+        return None
+    boxes = boxes_of([form.rows for form in filled])
+    return None if boxes is None else volume_of(boxes) + max(form.clamped for form in filled)

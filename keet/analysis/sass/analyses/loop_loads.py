@@ -1,0 +1,490 @@
+"""Global loads that a loop repeats: their addresses and what stands there are the same in every
+iteration, also where inner loops, threads and blocks load from different addresses.
+
+A value may change from one iteration to the next if it comes from the loop's own counter or
+running pointers, from memory that the launch writes, from a path that such a value chooses, or from
+an instruction whose result depends on more than its operands. All else is the same in every
+iteration. Unlike address polynomials, this does not need a value to be a polynomial: an index that
+was loaded before the loop is the same in all iterations, too.
+
+Stores through other pointers are why compilers leave such loads in a loop: they may alias. keet
+assumes that they do not, as people do who write two parameters for two arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from keet.analysis.sass.analyses.distinct_bytes import SECTOR, bound_of, shape_of
+from keet.analysis.sass.analyses.reuse import LOADED, READS, SEVERAL, Access, form_of
+from keet.analysis.sass.analyses.source_loops import iterations_of
+from keet.analysis.sass.flow.control_flow import Loop
+from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.flow.values import Kind
+from keet.analysis.sass.instructions.instruction import Instruction
+from keet.analysis.sass.instructions.opcodes import LOCAL, SHARED, Role, words
+from keet.analysis.sass.polynomials.evaluation import Evaluation
+from keet.analysis.sass.polynomials.polynomial import Polynomial, Symbol
+from keet.analysis.sass.polynomials.symbols import LaunchShape
+
+
+class RepeatedLoad(NamedTuple):
+    """A load that does the same in every iteration of some loops around it."""
+
+    access: Access
+    loops: tuple[int, ...]
+    """The outermost first."""
+    times: float
+    """How often a thread loads from each of its addresses because of these loops."""
+
+
+_MOST_LOOPS = 100
+"""Loops that are followed; it bounds the time for hostile code."""
+LEAST_TIMES = 1.5
+"""Below it, most threads load from each address once."""
+
+
+def repeated_loads(
+    program: SassProgram, found: Sequence[Access], evaluation: Evaluation
+) -> list[RepeatedLoad]:
+    """In the order of the code."""
+    if any(program.code[each].opcode in _JUMPS for each in program.ran):
+        return []  # the text does not show where control goes
+    fixed = {each.position: each for each in never_written(program, found)}
+    by_loop: dict[int, Steadiness] = {}
+    repeated = []
+    for position, access in fixed.items():
+        if not program.counts[position]:
+            continue
+        block = program.flow.block_of[position]
+        own: list[Loop] = []
+        times = 1.0
+        for loop in reversed(program.flow.loops_around(block)):
+            trips = iterations_of(program, loop)
+            if trips is None or trips < LEAST_TIMES:
+                continue
+            if loop.index not in by_loop and len(by_loop) == _MOST_LOOPS:
+                continue
+            if loop.index not in by_loop:
+                by_loop[loop.index] = Steadiness(program, loop, fixed, evaluation)
+            part = by_loop[loop.index].repeats(position)
+            if part * trips >= LEAST_TIMES:
+                own.append(loop)
+                times *= part * trips
+        if own:
+            repeated.append(RepeatedLoad(access, tuple(each.index for each in own), times))
+    return repeated
+
+
+_JUMPS = words("BRX BRXU JMX JMXU")
+
+
+def unchanged(
+    program: SassProgram,
+    found: Sequence[Access],
+    evaluation: Evaluation,
+    loop: int,
+    positions: Sequence[int],
+) -> list[int]:
+    """Those of the instructions in a loop whose results certainly are the same in every
+    iteration."""
+    if any(program.code[each].opcode in _JUMPS for each in program.ran):
+        return []
+    fixed = {each.position for each in never_written(program, found)}
+    steady = Steadiness(program, program.flow.loops[loop], fixed, evaluation)
+    return [
+        each
+        for each in positions
+        if steady.changing.isdisjoint(program.values.written[each].values())
+    ]
+
+
+class RepeatedArray(NamedTuple):
+    """What loops repeat of the loads through one pointer."""
+
+    pointer: str
+    loop: int
+    """The outermost loop that repeats them."""
+    positions: tuple[int, ...]
+    times: float
+    """How often a thread loads from each of its addresses for one entry of that loop."""
+    requested_bytes: float
+    repeated_bytes: float
+    """The part of them that was loaded before."""
+    block_bytes: float | None
+    """Distinct bytes for one block and entry, at most; `None` without the shape of the launch."""
+    thread_bytes: float | None
+    """The same for one thread: its own copy, in registers."""
+    is_estimate: bool
+    """Whether `block_bytes` is an average over blocks whose data differs."""
+
+
+def repeated_arrays(
+    program: SassProgram,
+    loads: Sequence[RepeatedLoad],
+    shape: LaunchShape,
+    sectors: Mapping[int, int] | None,
+) -> list[RepeatedArray]:
+    """Most repeated bytes first."""
+    groups: dict[tuple[str, int], list[RepeatedLoad]] = {}
+    for load in loads:
+        if load.access.requested_bytes:
+            groups.setdefault((load.access.pointer, load.loops[0]), []).append(load)
+    found = [
+        _array(program, pointer, loop, own, shape, sectors)
+        for (pointer, loop), own in groups.items()
+    ]
+    return sorted(found, key=lambda each: (-each.repeated_bytes, each.pointer, each.loop))
+
+
+def _array(  # noqa: PLR0913, PLR0917 - what it is made of
+    program: SassProgram,
+    pointer: str,
+    loop: int,
+    own: Sequence[RepeatedLoad],
+    shape: LaunchShape,
+    sectors: Mapping[int, int] | None,
+) -> RepeatedArray:
+    requested = sum(float(each.access.requested_bytes or 0) for each in own)
+    # Two loads from the same addresses, such as two copies of the body, need one of them.
+    first: dict[object, RepeatedLoad] = {}
+    for each in own:
+        form = (*form_of(each.access.offset), each.access.width)
+        is_cut = any(str(term).endswith("...") for term in form)
+        key: object = each.access.position if is_cut else form
+        known = first.get(key)
+        if known is None or _once(each) > _once(known):
+            first[key] = each
+    once = sum(map(_once, first.values()))
+    bytes_of_block = bytes_of_thread = None
+    if shape.grid and shape.block:
+        blocks, threads = math.prod(shape.grid), math.prod(shape.block)
+        entries = program.flow.loops[loop].entries or 1
+        # Blocks may enter the loop several times, each time with other data.
+        visits = blocks * max(1.0, entries / (blocks * -(-threads // WARP)))
+        bytes_of_block = sum(
+            _in_a_block(program, each, entries, visits, sectors) for each in first.values()
+        )
+        bytes_of_thread = once / threads / visits
+        fixed = {f"loop{each}" for each in _loops_outside(program, loop)}
+        shapes = [
+            shape_of(_in_one_entry(each.access.offset, fixed), each.access.width)
+            for each in first.values()
+        ]
+        if None not in shapes:
+            bound = bound_of([each for each in shapes if each is not None]).bytes
+            bytes_of_block = min(bytes_of_block, bound)
+    return RepeatedArray(
+        pointer,
+        loop,
+        tuple(each.access.position for each in own),
+        requested / once,
+        requested,
+        requested - once,
+        bytes_of_block,
+        bytes_of_thread,
+        any(each.access.is_gather for each in own),
+    )
+
+
+def _once(load: RepeatedLoad) -> float:
+    """Bytes that the load requests if the loops do not repeat it."""
+    return (load.access.requested_bytes or 0) / load.times
+
+
+def _in_a_block(
+    program: SassProgram,
+    load: RepeatedLoad,
+    entries: int,
+    visits: float,
+    sectors: Mapping[int, int] | None,
+) -> float:
+    """Bytes that one load can touch in one entry of the loop by a block. `visits`: such entries."""
+    position, access = load.access.position, load.access
+    found = [_once(load) / visits]
+    if sectors is not None:
+        address = program.code[position].address
+        found.append(SECTOR * sectors.get(address, 0) / load.times / visits)
+    if access.offset.depends.isdisjoint(_DIFFER):  # all threads load from the same addresses
+        found.append(access.width * program.counts[position] / (entries * load.times))
+    return min(found)
+
+
+_DIFFER = frozenset({"tid.x", "tid.y", "tid.z", "data", "unknown", "path"})
+"""What addresses of threads of one block may differ by."""
+
+
+def _loops_outside(program: SassProgram, loop: int) -> list[int]:
+    parent, found = program.flow.loops[loop].parent, list[int]()
+    while parent is not None:
+        found.append(parent)
+        parent = program.flow.loops[parent].parent
+    return found
+
+
+def _in_one_entry(offset: Polynomial, loops: Collection[str]) -> Polynomial:
+    """Indices of the block and the counters of these loops as unknown numbers."""
+    fixed = {
+        each: Symbol("param", each.name, order=each.order)
+        for each in offset.symbols
+        if each.kind == "ctaid" or (each.kind == "loop" and each.name in loops)
+    }
+    return Polynomial(
+        {
+            tuple(fixed.get(each, each) for each in product): coefficient
+            for product, coefficient in offset.terms.items()
+        }
+    )
+
+
+WARP = 32
+
+
+# --- memory that stays the same
+
+
+def never_written(program: SassProgram, found: Sequence[Access]) -> list[Access]:
+    """Loads from arrays that no instruction of the launch writes."""
+    written: set[str] = set()
+    for access in found:
+        if access.kind in ("store", "atomic") and program.counts[access.position]:
+            written |= _pointers(access)
+    if any(program.code[each].opcode in _BULK_STORES for each in program.ran):
+        written.add(LOADED)  # descriptors do not show which array they write
+    return [
+        access
+        for access in found
+        if access.kind in READS and _keeps(program.code[access.position], access, written)
+    ]
+
+
+_BULK_STORES = words("UTMASTG UTMAREDG UBLKRED UBLKCP SUST SUATOM SURED")
+
+
+def _keeps(each: Instruction, access: Access, written: Collection[str]) -> bool:
+    if each.has("STRONG", "VOLATILE", "MMIO") or each.opcode == "LD":
+        return False
+    if each.has("CONSTANT"):
+        return True  # the compiler knows that the kernel does not write it
+    return LOADED not in written and _pointers(access).isdisjoint(written)
+
+
+def _pointers(access: Access) -> set[str]:
+    """All parameters that the address may start from; `loaded` if it may be another one."""
+    if access.pointer not in (LOADED, SEVERAL):
+        return {access.pointer}
+    names = {symbol.name for symbol in access.offset.symbols if symbol.kind == "param"}
+    return names if access.pointer == SEVERAL else names | {LOADED}
+
+
+# --- what changes in a loop
+
+
+class Steadiness:
+    """Which values are the same in every iteration of a loop, in the same iteration of the loops in
+    it."""
+
+    def __init__(
+        self, program: SassProgram, loop: Loop, fixed: Collection[int], evaluation: Evaluation
+    ) -> None:
+        """`fixed`: positions of loads from memory that stays the same."""
+        self.program, self.loop, self.fixed = program, loop, fixed
+        self.evaluation = evaluation
+        self.changing: set[int] = set()
+        """Values that may differ between iterations."""
+        self.uneven: set[int] = set()
+        """Inner loops whose number of iterations may differ between iterations."""
+        flow = program.flow
+        self.inner = [
+            each for each in flow.loops if each is not loop and each.header in loop.blocks
+        ]
+        self._opcodes = {
+            program.code[position].opcode
+            for block in loop.blocks
+            for position in self._positions(block)
+            if program.counts[position]
+        }
+        self._decisions: dict[int, tuple[int, ...]] = {}
+        self._follow()
+        self.is_endless = not any(map(self._is_open, self._exits(loop)))
+        """Whether no condition to leave the loop changes: it waits for what others write."""
+
+    def repeats(self, position: int) -> float:
+        """The part of the iterations in which a load is done with the same address, 0 to 1."""
+        program, flow = self.program, self.program.flow
+        block = flow.block_of[position]
+        reads = program.values.read[position].values()
+        if self.is_endless or any(self._changes(each, block) for each in reads):
+            return 0.0
+        if not any(map(self._is_open, self._conditions(block))):
+            return 1.0
+        runs = float(program.counts[flow.blocks[self.loop.header].start])
+        for each in self.inner:
+            if block in each.blocks:
+                runs *= 0.0 if each.index in self.uneven else each.trips or 1.0
+        part = program.counts[flow.blocks[block].start] / runs if runs else 0.0
+        return min(1.0, part) if part >= _NEARLY_ALWAYS else 0.0
+
+    def _positions(self, block: int) -> range:
+        found = self.program.flow.blocks[block]
+        return range(found.start, found.end)
+
+    def _follow(self) -> None:
+        """Nothing changes at first; what must change is added until nothing more does."""
+        values, rank = self.program.values, self.program.flow_rank
+        merges: dict[int, list[int]] = {}
+        for value in values.all:
+            if value.kind is not Kind.DEFINITION and value.block in self.loop.blocks:
+                merges.setdefault(value.block, []).append(value.index)
+        blocks = sorted(self.loop.blocks, key=rank.__getitem__)
+        before = -1
+        while before != len(self.changing) + len(self.uneven):
+            before = len(self.changing) + len(self.uneven)
+            for block in blocks:
+                self.changing.update(
+                    each for each in merges.get(block, ()) if self._merge_changes(each)
+                )
+                for position in self._positions(block):
+                    if values.written[position] and self._result_changes(position, block):
+                        self.changing.update(values.written[position].values())
+                self.changing.update(
+                    each for each in merges.get(block, ()) if self._merge_changes(each)
+                )
+            self.uneven.update(
+                each.index for each in self.inner if any(map(self._is_open, self._exits(each)))
+            )
+
+    def _changes(self, value: int, block: int) -> bool:
+        """Whether a value differs between iterations, as an instruction of the block sees it: after
+        a loop, it is the one of the loop's last iteration."""
+        if value in self.changing:
+            return True
+        if not self.uneven:
+            return False
+        made = self.program.values.all[value].block
+        return any(
+            each.index in self.uneven and made in each.blocks and block not in each.blocks
+            for each in self.inner
+        )
+
+    def _merge_changes(self, index: int) -> bool:
+        value = self.program.values.all[index]
+        if index in self.changing or value.kind is Kind.ENTRY:
+            return index in self.changing
+        if value.kind is Kind.CALL:
+            return True
+        if value.kind is Kind.GUARDED:
+            inputs = [*value.inputs, *((value.guard[0],) if value.guard else ())]
+            return any(self._changes(each, value.block) for each in inputs)
+        if value.block == self.loop.header:
+            return not self._stays(index)
+        if any(self._changes(each, value.block) for each in value.inputs):
+            return True
+        return any(map(self._is_open, self._paths(value.block)))
+
+    def _stays(self, index: int) -> bool:
+        """Whether a value at the loop's head has the value of the first iteration in all."""
+        head = self.loop.header
+        found = self.evaluation.resolved(self.evaluation.polynomial(index), head)
+        return found.depends.isdisjoint(
+            {f"loop{self.loop.index}", "data", "unknown", "path", "exit"}
+        )
+
+    def _result_changes(self, position: int, block: int) -> bool:
+        each = self.program.code[position]
+        if each.role in (Role.ATOMIC, Role.UNKNOWN, Role.COPY) or each.opcode in _ELSEWHERE:
+            return True
+        if each.role is Role.SPECIAL and not any(
+            operand.name.startswith(_OF_THREAD) for operand in each.operands
+        ):
+            return True
+        if each.role is Role.LOAD and not self._is_kept(position, each):
+            return True
+        reads = self.program.values.read[position].values()
+        return any(self._changes(value, block) for value in reads)
+
+    def _is_kept(self, position: int, each: Instruction) -> bool:
+        """Whether nothing in the loop writes what a load may read."""
+        if each.opcode in SHARED:
+            return self._opcodes.isdisjoint(SHARED_WRITES)
+        if each.opcode in LOCAL:
+            return "STL" not in self._opcodes and "ST" not in self._opcodes
+        return position in self.fixed
+
+    # --- conditions
+
+    def _is_open(self, branch: int) -> bool:
+        """Whether the condition of a branch may change between iterations."""
+        block = self.program.flow.block_of[branch]
+        reads = self.program.values.read[branch].values()
+        return any(self._changes(value, block) for value in reads)
+
+    def _exits(self, loop: Loop) -> list[int]:
+        blocks = self.program.flow.blocks
+        return [
+            blocks[each].end - 1
+            for each in loop.blocks
+            if any(after not in loop.blocks for after in blocks[each].successors)
+            or self.program.code[blocks[each].end - 1].opcode in ("EXIT", "RET")
+        ]
+
+    def _paths(self, block: int) -> tuple[int, ...]:
+        """Branches that decide by which path control comes to a block. At the head of an inner
+        loop: to its first iteration."""
+        if block in self._decisions:
+            return self._decisions[block]
+        flow = self.program.flow
+        inner = next((each.blocks for each in self.inner if each.header == block), frozenset())
+        top = flow.dominators.get(block, -1)
+        before = [each for each in flow.blocks[block].predecessors if each not in inner]
+        seen, waiting = {*before}, list(before)
+        while waiting:
+            current = waiting.pop()
+            for each in flow.blocks[current].predecessors if current != top else ():
+                if each not in seen and each != block:
+                    seen.add(each)
+                    waiting.append(each)
+        branches = tuple(
+            flow.blocks[each].end - 1 for each in seen if len(flow.blocks[each].successors) > 1
+        )
+        self._decisions[block] = branches if len(before) > 1 else ()
+        return self._decisions[block]
+
+    def _conditions(self, block: int) -> list[int]:
+        """Branches that decide whether an iteration comes to a block, and how often. Leaving the
+        loop is not one: there is no further iteration."""
+        flow, head = self.program.flow, self.loop.header
+        leads, waiting = {block}, [block]
+        while waiting:
+            current = waiting.pop()
+            for each in flow.blocks[current].predecessors if current != head else ():
+                if each in self.loop.blocks and each not in leads:
+                    leads.add(each)
+                    waiting.append(each)
+        avoids = {each for each in self.loop.latches if each != block}
+        waiting = list(avoids)
+        while waiting:
+            current = waiting.pop()
+            for each in flow.blocks[current].predecessors if current != head else ():
+                if each in self.loop.blocks and each != block and each not in avoids:
+                    avoids.add(each)
+                    waiting.append(each)
+        found = []
+        for each in leads:
+            after = [one for one in flow.blocks[each].successors if one in self.loop.blocks]
+            comes = any(one in leads and one != head for one in after)
+            misses = any(one in avoids or one == head for one in after)
+            if comes and misses:
+                found.append(flow.blocks[each].end - 1)
+        return found
+
+
+_NEARLY_ALWAYS = 0.98
+"""Part of the iterations: a load behind a condition that nearly always holds."""
+_OF_THREAD = ("SR_TID", "SR_CTAID", "SR_NTID", "SR_NCTAID", "SR_LANEID", "SRZ", "SR_CgaCtaId")
+"""Special registers that stay the same as long as a thread lives."""
+_ELSEWHERE = words("B2R B2UR CS2UR BMOV PCNT TEX TLD TLD4 TMML TXD SULD ELECT")
+"""Results that come from a state which is not followed here."""
+SHARED_WRITES = words("STS STSM ATOMS LDGSTS UTMALDG UBLKCP STAS REDAS ST ATOM SYNCS")

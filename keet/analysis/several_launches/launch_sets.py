@@ -1,0 +1,252 @@
+"""Launches of one kernel by shape and by duration: in the run if its table is known, else in the
+report.
+
+Durations that fall into clearly separate clusters belong to separate sets: a kernel that trains and
+validates in turn has two, and only one of them takes the time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from keet.analysis.limits import NEGLIGIBLE, NOTABLE_PART
+from keet.analysis.parameters import Parameter
+from keet.profile import KernelRun, Launch, Profile, RunPositions, RunTable
+from keet.profile.launch import Dim3
+from keet.profile.launch_sequences import by_kernel_and_shape, median, representative
+
+APART = Parameter(2.0, "ratio of neighbouring durations that separates two clusters", "judgement")
+MOST_CLUSTERS = 4
+"""Of one kernel and shape: the widest gaps between durations separate them."""
+_Timed = tuple[float, int]
+"""A duration in nanoseconds, and the number of its launch."""
+
+
+class LaunchSet(NamedTuple):
+    """Launches of one kernel with one shape and about one duration. Times in nanoseconds."""
+
+    kernel: str
+    grid: Dim3 | None
+    block: Dim3 | None
+    launches: int
+    of_kernel: int
+    """Launches of the kernel, in all sets."""
+    busy_ns: float
+    """Their part of the GPU time."""
+    median_ns: float | None
+    profiled: tuple[int, ...]
+    """Launches of the report that belong to it."""
+    is_kernel_profiled: bool
+    """Whether the report has any launch of the kernel."""
+    row: int
+    """Of the kernel and shape, in the order of the table or of the report: equal for the clusters
+    of one shape."""
+    gap_ns: float | None = None
+    """Median time without a kernel before each launch; None: not known."""
+
+
+class LaunchSets(NamedTuple):
+    """All launches that are known of."""
+
+    sets: tuple[LaunchSet, ...]
+    """The most time first."""
+    busy_ns: float
+    launches: int
+    gaps_ns: float | None
+    """All times without a kernel that are no longer than `LONGEST_GAP_NS`; None: not known."""
+    order: tuple[int, ...]
+    """The rows of the launches, in their order; empty: not known."""
+    in_run: bool
+    """Whether they are those of the run; else of the report."""
+
+    def share(self, some: Sequence[LaunchSet]) -> float:
+        """Per cent of the time."""
+        return 100 * sum(each.busy_ns for each in some) / self.busy_ns if self.busy_ns else 0.0
+
+
+LONGEST_GAP_NS = Parameter(
+    20_000.0, "nanoseconds without a kernel up to which launching is the reason", "judgement"
+)
+
+
+def launch_sets(profile: Profile) -> LaunchSets:
+    positions = profile.in_run
+    if positions is None or not positions.table.busy_ns:
+        return _of_report(profile.launches)
+    return _of_run(profile, positions)
+
+
+# --- of the run
+
+
+def _of_run(profile: Profile, positions: RunPositions) -> LaunchSets:
+    table = positions.table
+    numbers: dict[int, list[int]] = defaultdict(list)
+    for number, launch in enumerate(table.launches):
+        numbers[launch.kernel].append(number)
+    gaps = _gaps(table)
+    exact = {each.launch: each.ns for each in table.profiled}
+    of_kernel: dict[str, int] = defaultdict(int)
+    for kernel in table.kernels:
+        of_kernel[kernel.name] += kernel.launches
+    found: list[LaunchSet] = []
+    for at, kernel in enumerate(table.kernels):
+        ids = positions.profiled.get(kernel.name, ())
+        own = [profile.launches[n] for n in ids if _has_shape(profile.launches[n], kernel)]
+        times = {launch.id: exact.get(launch.id) or launch.rank_time for launch in own}
+        one = LaunchSet(
+            kernel.short,
+            kernel.grid,
+            kernel.block,
+            kernel.launches,
+            of_kernel[kernel.name],
+            kernel.busy_ns,
+            kernel.median_ns or (kernel.mean_ns if kernel.launches == 1 else None),
+            tuple(times),
+            bool(ids),
+            at,
+        )
+        durations = [(float(table.launches[n].ns), n) for n in numbers[at]]
+        durations = durations or [
+            (float(ns), -1) for ns, count in kernel.times for _ in range(count)
+        ]
+        found += _divided(one, durations, times, gaps)
+    short = [gap for gap in gaps.values() if gap <= LONGEST_GAP_NS]
+    return LaunchSets(
+        tuple(sorted(found, key=lambda each: -each.busy_ns)),
+        table.busy_ns,
+        table.launch_count,
+        sum(short) if gaps else None,
+        tuple(launch.kernel for launch in table.launches),
+        in_run=True,
+    )
+
+
+def _has_shape(launch: Launch, kernel: KernelRun) -> bool:
+    return not kernel.grid or (launch.grid, launch.block) == (kernel.grid, kernel.block)
+
+
+def _gaps(table: RunTable) -> Mapping[int, float]:
+    """Time without a kernel before each launch, by its number. Empty for several GPUs, whose
+    launches the table does not tell apart."""
+    if table.gpus != 1 or not table.overlap_known:
+        return {}
+    found: dict[int, float] = {}
+    end: int | None = None
+    launches = table.launches
+    for number in sorted(range(len(launches)), key=lambda n: launches[n].start_ns):
+        launch = launches[number]
+        if end is not None:
+            found[number] = float(max(0, launch.start_ns - end))
+        end = max(end or 0, launch.start_ns + launch.ns)
+    return found
+
+
+def _divided(
+    one: LaunchSet,
+    durations: Sequence[_Timed],
+    profiled: Mapping[int, float],
+    gaps: Mapping[int, float],
+) -> Iterator[LaunchSet]:
+    """The launches of a kernel and shape, by clusters of their durations. `profiled`: the time of
+    each profiled launch in the run."""
+    clusters = _clusters(sorted(durations))
+    whole = sum(ns for ns, _ in durations)
+    if not clusters or not whole:
+        yield one
+        return
+    typical = [median(ns for ns, _ in cluster) for cluster in clusters]
+    of: dict[int, list[int]] = defaultdict(list)
+    for launch, ns in profiled.items():
+        of[_nearest(typical, ns)].append(launch)
+    for at, cluster in enumerate(clusters):
+        idle = [gaps[number] for _, number in cluster if number in gaps]
+        yield one._replace(
+            launches=len(cluster),
+            busy_ns=one.busy_ns * sum(ns for ns, _ in cluster) / whole,
+            median_ns=typical[at],
+            profiled=tuple(of[at]),
+            gap_ns=median(idle) if idle else None,
+        )
+
+
+def _nearest(typical: Sequence[float], ns: float) -> int:
+    return min(
+        range(len(typical)),
+        key=lambda at: abs(math.log(max(typical[at], 1.0) / max(ns, 1.0))),
+    )
+
+
+def _clusters(durations: Sequence[_Timed]) -> list[Sequence[_Timed]]:
+    """Of sorted durations. A few launches that take hardly any of the time are no cluster."""
+    steps = (
+        (later[0] / max(one[0], 1.0), at) for at, (one, later) in enumerate(pairwise(durations), 1)
+    )
+    widest = sorted(step for step in steps if step[0] >= APART)[-(MOST_CLUSTERS - 1) :]
+    edges = (0, *sorted(at for _, at in widest), len(durations))
+    whole = sum(ns for ns, _ in durations)
+
+    def is_small(some: Sequence[_Timed]) -> bool:
+        takes = sum(ns for ns, _ in some) / whole if whole else 0.0
+        return takes < NEGLIGIBLE and len(some) < NOTABLE_PART * len(durations)
+
+    found: list[Sequence[_Timed]] = []
+    for start, end in pairwise(edges):
+        some = durations[start:end]
+        if found and (is_small(some) or is_small(found[-1])):
+            found[-1] = (*found[-1], *some)
+        elif some:
+            found.append(some)
+    return found
+
+
+# --- of the report
+
+
+def _of_report(launches: Sequence[Launch]) -> LaunchSets:
+    groups = by_kernel_and_shape(launches)
+    row_of = {launch.id: row for row, group in enumerate(groups) for launch in group}
+    of_kernel: dict[str, int] = defaultdict(int)
+    for launch in launches:
+        of_kernel[launch.name.full] += 1
+    found: list[LaunchSet] = []
+    for row, group in enumerate(groups):
+        first = representative(group)
+        times = [launch.rank_time for launch in group]
+        one = LaunchSet(
+            first.kernel,
+            first.grid,
+            first.block,
+            len(group),
+            of_kernel[first.name.full],
+            sum(times),
+            median(times) if all(times) else None,
+            tuple(launch.id for launch in group),
+            is_kernel_profiled=True,
+            row=row,
+        )
+        if not all(times):
+            found.append(one)
+            continue
+        clusters = _clusters(sorted((launch.rank_time, launch.id) for launch in group))
+        for cluster in clusters:
+            found.append(
+                one._replace(
+                    launches=len(cluster),
+                    busy_ns=sum(ns for ns, _ in cluster),
+                    median_ns=median(ns for ns, _ in cluster),
+                    profiled=tuple(sorted(number for _, number in cluster)),
+                )
+            )
+    return LaunchSets(
+        tuple(sorted(found, key=lambda each: -each.busy_ns)),
+        sum(each.busy_ns for each in found),
+        len(launches),
+        None,
+        tuple(row_of[launch.id] for launch in launches),
+        in_run=False,
+    )

@@ -1,0 +1,161 @@
+"""What one launch reads and writes, by array where that is known, and what the chip of its GPU can
+hold."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+from keet.analysis.amounts.arrays import arrays
+from keet.analysis.capture.recapture import setting_of
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.roofline.memory import memory_ceilings
+from keet.analysis.several_launches.traffic import SECTOR
+from keet.analysis.time_model import TimeModel
+from keet.documents.amounts import ArrayDocument, Basis
+from keet.evidence import Evidence
+from keet.profile import Profile
+from keet.units import Quantity
+
+_REGISTER = 4
+"""Bytes."""
+_ATOMICS = ("global_atomic_sectors", "global_reduction_sectors")
+
+
+class DataArray(NamedTuple):
+    """What a launch touches of the data behind one pointer."""
+
+    name: str | None
+    """None: all that the launch reads or writes, by counters."""
+    bytes: float | None
+    """None: not known."""
+    is_exact: bool
+    """Else it is about or at most so much."""
+    is_read: bool
+    is_written: bool
+
+
+class MovedData:
+    """The data of one launch that stands for others. `None`: the report does not say."""
+
+    def __init__(self, view: LaunchView, *, flushed: bool) -> None:
+        """`flushed`: whether ncu emptied the caches before the launch, so that DRAM delivers all
+        that it reads."""
+        self.view = view
+        self._flushed = flushed
+
+    @cached_property
+    def read(self) -> Evidence | None:
+        """Bytes, each at least once: from DRAM if the caches were empty, else from L2."""
+        sectors, dram = self.view.get("l2_l1_read_sectors"), self.view.get("dram_bytes_read")
+        from_l2 = self._bytes("moved_read_l2", "bytes read from L2", sectors)
+        if from_l2 is None or dram is None or not self._flushed:
+            return from_l2 or (dram if self._flushed else None)
+        # What DRAM reads beyond that fills sectors that are written in part.
+        return min(from_l2, dram, key=lambda piece: piece.value)
+
+    @cached_property
+    def written(self) -> Evidence | None:
+        """Bytes that are sent to L2."""
+        sectors = self.view.get("l2_l1_write_sectors")
+        return self._bytes("moved_written_l2", "bytes written to L2", sectors)
+
+    def _bytes(self, name: str, label: str, sectors: Evidence | None) -> Evidence | None:
+        if sectors is None:
+            return None
+        amount = Quantity(float(sectors.value) * SECTOR, "byte")
+        return self.view.ledger.derived(name, amount, label, sectors)
+
+    @cached_property
+    def moved(self) -> Evidence | None:
+        """Read and written together."""
+        if self.read is None or self.written is None:
+            return None
+        amount = Quantity(float(self.read.value) + float(self.written.value), "byte")
+        label = "bytes read and written"
+        return self.view.ledger.derived("moved_bytes", amount, label, self.read, self.written)
+
+    @cached_property
+    def through_dram(self) -> Evidence | None:
+        """Bytes that DRAM reads and writes. What is still in L2 at the end is not written yet."""
+        read, written = self.view.get("dram_bytes_read"), self.view.get("dram_bytes_written")
+        if read is None or written is None:
+            return None
+        return self.view.total("moved_dram", "bytes that DRAM reads and writes", read, written)
+
+    @cached_property
+    def documents(self) -> tuple[ArrayDocument, ...]:
+        """All that is known of its arrays."""
+        return arrays(self.view)
+
+    @cached_property
+    def arrays(self) -> tuple[DataArray, ...]:
+        return tuple(
+            DataArray(
+                each.name,
+                each.distinct_bytes,
+                each.basis == "exact",
+                each.access != "written",
+                each.access != "read",
+            )
+            for each in self.documents
+        )
+
+    @cached_property
+    def basis(self) -> Basis | None:
+        """How the sizes of all arrays together are known; None: one of them is not."""
+        found = {each.basis for each in self.documents}
+        order: tuple[Basis, ...] = ("bound", "estimate", "exact")
+        return None if None in found else next((each for each in order if each in found), None)
+
+    @cached_property
+    def distinct(self) -> Evidence | None:
+        """Bytes of all arrays; None unless all of them are known exactly."""
+        if self.basis != "exact":
+            return None
+        amount = Quantity(sum(each.bytes or 0.0 for each in self.arrays), "byte")
+        return self.view.ledger.derived("moved_distinct", amount, "bytes of all its arrays")
+
+    @cached_property
+    def has_atomics(self) -> bool:
+        """Whether atomics change data, which the counter of writes does not count."""
+        return any(self.view.value(name) for name in _ATOMICS)
+
+    @cached_property
+    def start_share(self) -> float:
+        """Part of the launch's time in which the grid starts and drains, 0 to 1."""
+        return TimeModel(self.view).fixed
+
+    def rate(self, level: str) -> Evidence | None:
+        """Peak of `dram` or `l2` in bytes per second."""
+        return self._peaks.get(level)
+
+    @cached_property
+    def _peaks(self) -> dict[str, Evidence]:
+        found, _ = memory_ceilings(self.view.ledger, self.view.ceilings)
+        return {each.id: each.peak for each in found if each.peak}
+
+    @cached_property
+    def capacity(self) -> dict[str, Evidence]:
+        """Bytes that L2, and the shared memory and registers of all SMs hold; without those that
+        are not known."""
+        view, ledger = self.view, self.view.ledger
+        found: dict[str, Evidence] = {}
+        if size := view.get("device_l2_size"):
+            found["L2"] = size
+        count = view.get("device_sm_count")
+        for name, metric, width in (
+            ("shared memory", "device_shared_memory_per_sm", 1),
+            ("registers", "device_registers_per_sm", _REGISTER),
+        ):
+            if count and (each := view.get(metric)):
+                amount = Quantity(float(each.value) * float(count.value) * width, "byte")
+                label = f"{name} of all SMs"
+                found[name] = ledger.derived(f"capacity_{name}", amount, label, each, count)
+        return found
+
+
+def empties_caches(profile: Profile) -> bool:
+    """Whether ncu emptied the caches before each launch; False if that is not known."""
+    setting = setting_of(profile, "cache-control")
+    return setting is not None and setting.value == "all"

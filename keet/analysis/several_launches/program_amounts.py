@@ -1,0 +1,813 @@
+"""Amounts across launches: groups of launches and their share, what starting them costs, data that
+they move again and again, and which kernels may read what another writes.
+
+A report has no pointers. That two launches move the same data is an assumption, and each text says
+so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Literal
+
+from keet.analysis.amounts.arrays import AGAIN
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.ledger import Ledger
+from keet.analysis.limits import FEW_BYTES, MAJORITY, NEGLIGIBLE, SAVED_PART, SEVERAL, SIMILAR
+from keet.analysis.parameters import Parameter
+from keet.analysis.replay_gap import replay_gap
+from keet.analysis.several_launches.hand_overs import Candidate, candidates
+from keet.analysis.several_launches.launch_sets import (
+    LONGEST_GAP_NS,
+    LaunchSet,
+    LaunchSets,
+    launch_sets,
+)
+from keet.analysis.several_launches.moved_data import DataArray, MovedData, empties_caches
+from keet.analysis.several_launches.repeated_data import DataSize, data_size, taking_turns
+from keet.analysis.several_launches.rereads import Reread, rereads
+from keet.documents.amounts import (
+    BoundDocument,
+    HandOverDocument,
+    LaunchGroupDocument,
+    ProgramAmounts,
+    RereadDocument,
+    StateDocument,
+)
+from keet.evidence import Evidence, Sentence, constant, counted
+from keet.profile import Launch, Profile, Workload
+from keet.profile.launch_sequences import representative
+from keet.units import Quantity
+
+MANY_LAUNCHES = Parameter(
+    8, "launches of one kernel from which their start or their data matters", "judgement"
+)
+FEW_STEPS, MANY_STEPS = 4, 10
+"""Steps per launch that a bound assumes; the larger number from `STEPPED` launches on."""
+STEPPED = 40
+_MOST_GROUPS = 40
+_MOST_CANDIDATES = 40
+_NAMED = 5
+_OF_TURN = 2
+"""Kernels that take turns are named up to one more than these."""
+_S = 1e9
+"""Nanoseconds."""
+
+
+def program_amounts(
+    profile: Profile, views: Iterable[LaunchView], book: Ledger
+) -> ProgramAmounts | None:
+    """None if there is one launch and no run.
+
+    `views`: of launches that are explained. Where a kernel and shape has none, one is made without
+    machine code, and its arrays are not known. `book`: of numbers about several launches.
+    """
+    if profile.run is None and len(profile.launches) < 2:
+        return None
+    sets = launch_sets(profile)
+    if not sets.busy_ns:
+        return None
+    return _Maker(profile, sets, {view.launch.id: view for view in views}, book).amounts()
+
+
+class _Maker:
+    def __init__(
+        self, profile: Profile, sets: LaunchSets, views: Mapping[int, LaunchView], book: Ledger
+    ) -> None:
+        self._profile, self._sets, self._views, self._book = profile, sets, views, book
+        self._data: dict[tuple[int, float | None], MovedData | None] = {}
+        """By row and median duration of a set."""
+        self._used: dict[str, Evidence] = {}
+        """Numbers of single launches that those of the program were computed from."""
+
+    def amounts(self) -> ProgramAmounts:
+        shown = [s for s in self._sets.sets[:_MOST_GROUPS] if s.busy_ns > 0]
+        groups = tuple(self._group(rank, each) for rank, each in enumerate(shown, 1))
+        states = tuple(self._states())
+        pairs = self._candidates()
+        bounds = (*self._bounds(), *self._state_bounds(states))
+        texts = (*self._unlisted(shown), *self._not_profiled(), *self._starts(groups))
+        return ProgramAmounts(
+            groups=groups,
+            states=states,
+            hand_overs=tuple(map(self._hand_over, pairs[:_MOST_CANDIDATES])),
+            rereads=tuple(map(self._reread, rereads(pairs))),
+            bounds=bounds,
+            texts=texts,
+            evidence={**{piece.id: piece for piece in self._book}, **self._used},
+        )
+
+    # --- numbers
+
+    def _number(
+        self, name: str, value: float, unit: str, label: str, *sources: Evidence
+    ) -> Evidence:
+        return self._book.derived(f"amounts_{name}", Quantity(value, unit), label, *sources)
+
+    def _own(self, piece: Evidence) -> Evidence:
+        """A number of one launch, to be printed here."""
+        self._used[piece.id] = piece
+        return piece
+
+    @cached_property
+    def _whole(self) -> Evidence:
+        return self._number("time", self._sets.busy_ns, "ns", f"{self._time} of all launches")
+
+    @property
+    def _time(self) -> str:
+        table = self._profile.run
+        return "GPU time" if self._sets.in_run and table and table.overlap_known else "time"
+
+    def _share(self, name: str, part: Evidence, label: str) -> Evidence:
+        value = 100 * float(part.value) / float(self._whole.value)
+        return self._number(name, value, "%", label, part, self._whole)
+
+    # --- the launch that stands for a set
+
+    def _launch(self, each: LaunchSet) -> Launch | None:
+        """One that is explained with machine code, if there is any; else the typical one."""
+        own = [self._profile.launches[number] for number in each.profiled]
+        own = [launch for launch in own if launch.workload is Workload.KERNEL]
+        if not own:
+            return None
+        seen = [launch for launch in own if launch.id in self._views]
+        coded = [launch for launch in seen if self._views[launch.id].code is not None]
+        return representative(coded or seen or own)
+
+    def _as_in_run(self, each: LaunchSet) -> MovedData | None:
+        """Its data, unless the launch takes much longer in the run than under ncu: page faults, or
+        other kernels beside it, which are no steps after each other."""
+        data, positions = self._data_of(each), self._profile.in_run
+        if data is None or positions is None:
+            return data
+        launch = data.view.launch
+        gap = replay_gap(launch, positions.of(launch.id))
+        return None if gap and gap.run_is_longer else data
+
+    def _data_of(self, each: LaunchSet) -> MovedData | None:
+        key = (each.row, each.median_ns)
+        if key not in self._data:
+            launch, found = self._launch(each), None
+            if launch is not None:
+                view = self._views.get(launch.id) or LaunchView(launch)
+                found = MovedData(view, flushed=self._flushed)
+            self._data[key] = found
+        return self._data[key]
+
+    @cached_property
+    def _flushed(self) -> bool:
+        return empties_caches(self._profile)
+
+    # --- groups
+
+    def _group(self, rank: int, each: LaunchSet) -> LaunchGroupDocument:
+        key = f"group_{rank}"
+        count = self._number(f"{key}_launches", each.launches, "", f"launches of {each.kernel}")
+        total = self._number(f"{key}_time", each.busy_ns, "ns", f"their {self._time}")
+        part = self._share(f"{key}_share", total, f"their share of the {self._time}")
+        shown: list[Evidence] = [count, total, part]
+        about = Sentence()
+        if each.median_ns is not None and each.launches > 1:
+            usual = self._number(f"{key}_median", each.median_ns, "ns", "median duration")
+            shown.append(usual)
+            about = Sentence(", {usual} each", usual=usual)
+        of = Sentence()
+        if each.launches < each.of_kernel:
+            label = f"all launches of {each.kernel}"
+            every = self._number(f"{key}_every", each.of_kernel, "", label)
+            of = Sentence(" of {every:count}", every=every)
+            shown.append(every)
+        fixed = self._fixed(key, each)
+        starts = Sentence()
+        if fixed is not None:
+            shown.append(fixed)
+            starts = Sentence("; the grid starts and drains for about {fixed} of it", fixed=fixed)
+        text = Sentence(
+            "{count:count}{of} launch{es}{shape} take{s} {part:share} of the {time} "
+            "({total}{about}){starts}{profiled}",
+            count=count,
+            of=of,
+            es="" if each.of_kernel == 1 else "es",
+            shape=Sentence(" ({shape})", shape=_shape(each)) if each.grid else "",
+            s="s" if each.launches == 1 else "",
+            part=part,
+            time=self._time,
+            total=total,
+            about=about,
+            starts=starts,
+            profiled=_profiled(each),
+        )
+        return LaunchGroupDocument(
+            text=text,
+            evidence=tuple(shown),
+            kernel=each.kernel,
+            grid=each.grid,
+            block=each.block,
+            launches=each.launches,
+            profiled=each.profiled,
+            us_total=each.busy_ns / 1e3,
+            us_median=None if each.median_ns is None else each.median_ns / 1e3,
+            share_pct=float(part.value),
+            fixed_us=None if fixed is None else float(fixed.value) / 1e3,
+        )
+
+    def _fixed(self, key: str, each: LaunchSet) -> Evidence | None:
+        """Of one launch, where starting and draining is a part that matters. As long as under ncu,
+        but no larger a share of the time: under ncu, short launches take longer."""
+        data = self._data_of(each) if each.median_ns else None
+        if data is None or each.median_ns is None:
+            return None
+        ns = data.start_share * min(each.median_ns, data.view.launch.rank_time)
+        if ns < SAVED_PART * each.median_ns:
+            return None
+        return self._number(f"{key}_fixed", ns, "ns", "start and drain of one launch")
+
+    def _unlisted(self, shown: Sequence[LaunchSet]) -> Iterator[Sentence]:
+        rest = [each for each in self._sets.sets if each not in shown]
+        if not rest:
+            return
+        ns = sum(each.busy_ns for each in rest)
+        took = self._number("unlisted_time", ns, "ns", "time of the other groups")
+        yield Sentence(
+            "{count} of launches with {part:share} of the {time} are not listed",
+            count=counted(self._number("unlisted", len(rest), "", "other groups"), "group"),
+            part=self._share("unlisted_share", took, "share of the other groups"),
+            time=self._time,
+        )
+
+    # --- what was not profiled
+
+    def _not_profiled(self) -> Iterator[Sentence]:
+        """Not for reports of ranges and graphs: what is inside is not recorded."""
+        if any(launch.workload is not Workload.KERNEL for launch in self._profile.launches):
+            return
+        missing: dict[str, list[LaunchSet]] = {}
+        for each in self._sets.sets:
+            if not each.is_kernel_profiled:
+                missing.setdefault(each.kernel, []).append(each)
+        if not missing:
+            return
+        every = [each for some in missing.values() for each in some]
+        ns = sum(each.busy_ns for each in every)
+        if ns < NEGLIGIBLE * self._sets.busy_ns:
+            return
+        took = self._number("not_profiled_time", ns, "ns", "time of kernels not profiled")
+        ranked = sorted(missing.items(), key=lambda item: -sum(s.busy_ns for s in item[1]))
+        named = [self._missing(at, *item) for at, item in enumerate(ranked[:_NAMED], 1)]
+        yield Sentence(
+            "{part:share} of the {time} was not profiled: {named}{more}",
+            part=self._share("not_profiled_share", took, "share of kernels not profiled"),
+            time=self._time,
+            named=Sentence(", ").join(named),
+            more=", …" if len(ranked) > _NAMED else "",
+        )
+
+    def _missing(self, at: int, kernel: str, some: Sequence[LaunchSet]) -> Sentence:
+        key = f"not_profiled_{at}"
+        count = sum(each.launches for each in some)
+        total = self._number(
+            f"{key}_time", sum(each.busy_ns for each in some), "ns", f"time of {kernel}"
+        )
+        launches = self._number(f"{key}_launches", count, "", f"launches of {kernel}")
+        return Sentence(
+            "{kernel} ({launches}, {total})",
+            kernel=kernel,
+            launches=counted(launches, "launch", "launches"),
+            total=total,
+        )
+
+    # --- what launching costs
+
+    def _starts(self, groups: Sequence[LaunchGroupDocument]) -> Iterator[Sentence]:
+        short = [
+            (each, group)
+            for each, group in zip(self._sets.sets, groups)
+            if each.launches >= MANY_LAUNCHES
+            and group.share_pct >= 100 * NEGLIGIBLE
+            and (group.fixed_us or _is_idle(each))
+        ]
+        if len(short) > 1:
+            yield from self._starts_together(short)
+        for at, (each, group) in enumerate(short[:_NAMED], 1):
+            yield self._start(at, each, group)
+
+    def _starts_together(
+        self, short: Sequence[tuple[LaunchSet, LaunchGroupDocument]]
+    ) -> Iterator[Sentence]:
+        ns = sum(1e3 * (group.fixed_us or 0.0) * each.launches for each, group in short)
+        if ns:
+            start = self._number("starts", ns, "ns", "start and drain of these launches")
+            yield Sentence(
+                "starting and draining the grids of short launches takes about {start}, "
+                "{part:share} of the {time}{gaps}",
+                start=start,
+                part=self._share("starts_share", start, "share of starting and draining"),
+                time=self._time,
+                gaps=self._gaps(),
+            )
+
+    def _start(self, at: int, each: LaunchSet, group: LaunchGroupDocument) -> Sentence:
+        key = f"start_{at}"
+        clauses: list[Sentence] = []
+        if group.fixed_us:
+            fixed = self._number(f"{key}_fixed", 1e3 * group.fixed_us, "ns", "start and drain")
+            usual = each.median_ns or 0.0
+            share = self._number(
+                f"{key}_share", 1e5 * group.fixed_us / usual, "%", "start and drain", fixed
+            )
+            clauses.append(
+                Sentence(
+                    "starting and draining the grid{blocks} takes about {fixed} of it "
+                    "({share:.0f})",
+                    fixed=fixed,
+                    share=share,
+                    blocks=self._blocks(each),
+                )
+            )
+        if _is_idle(each) and each.gap_ns is not None:
+            gap = self._number(f"{key}_gap", each.gap_ns, "ns", "median time without a kernel")
+            clauses.append(
+                Sentence(
+                    "before each, the GPU runs no kernel for {gap} in the recorded run", gap=gap
+                )
+            )
+        launches = self._number(f"{key}_launches", each.launches, "", f"launches of {each.kernel}")
+        took = self._number(f"{key}_median", each.median_ns or 0.0, "ns", "median duration")
+        return Sentence(
+            "{count:count} launches of {kernel} take {took} each: {clauses}",
+            count=launches,
+            kernel=each.kernel,
+            took=took,
+            clauses=Sentence("; ").join(clauses),
+        )
+
+    def _blocks(self, each: LaunchSet) -> Sentence:
+        data = self._data_of(each)
+        blocks = data.view.get("grid_size") if data else None
+        if blocks is None:
+            return Sentence()
+        own = self._own(blocks._replace(unit=""))
+        s = "" if own.value == 1 else "s"
+        return Sentence(" of {blocks:count} block{s}", blocks=own, s=s)
+
+    def _gaps(self) -> Sentence:
+        if not self._sets.gaps_ns:
+            return Sentence()
+        gaps = self._number("gaps", self._sets.gaps_ns, "ns", "short times without a kernel")
+        longest = self._number("longest_gap", LONGEST_GAP_NS, "ns", "longest of these times")
+        return Sentence(
+            "; between launches the GPU runs no kernel for {gaps} in all, not counting times above "
+            "{longest}",
+            gaps=gaps,
+            longest=longest,
+        )
+
+    # --- state
+
+    def _states(self) -> Iterator[StateDocument]:
+        """Kernels that take turns are told together: one of them alone can't do several steps."""
+        turns = list(taking_turns(self._sets, int(MANY_LAUNCHES)))
+        in_turn = {each.row for some in turns for each in some}
+        alone = [
+            (each,)
+            for each in self._sets.sets[:_MOST_GROUPS]
+            if each.launches >= MANY_LAUNCHES
+            and self._sets.share([each]) >= 100 * NEGLIGIBLE
+            and each.row not in in_turn
+        ]
+        found = [state for some in (*turns, *alone) if (state := self._state(some))]
+        yield from sorted(found, key=lambda each: -each.bytes_per_launch * each.launches)
+
+    def _state(self, some: Sequence[LaunchSet]) -> StateDocument | None:
+        """What a launch moves each time; of kernels that take turns, what a turn moves."""
+        data = [self._as_in_run(each) for each in some]
+        known = [each for each in data if each and each.moved]
+        if len(known) < len(data) or not known:
+            return None
+        turns = min(each.launches for each in some)
+        often = [each.launches / turns for each in some]
+        key = "_".join(("state", *(str(each.view.launch.id) for each in known)))
+        reads = [self._own(each.read) for each in known if each.read]
+        writes = [self._own(each.written) for each in known if each.written]
+        read, written = (
+            self._number(f"{key}_{name}", _sum(pieces, often), "byte", f"bytes {name}", *pieces)
+            for name, pieces in (("read", reads), ("written", writes))
+        )
+        moved = float(read.value) + float(written.value)
+        if moved < FEW_BYTES:
+            return None
+        size = data_size(known)
+        steps = MANY_STEPS if turns >= STEPPED else FEW_STEPS
+        per = self._number(f"{key}_steps", steps, "", "steps per launch")
+        left = math.ceil(turns / steps)
+        fewer = self._number(f"{key}_fewer", left, "", "times with so many steps")
+        holds, fits = self._capacity(known[0], size)
+        us, time = self._moving(key, known[0], moved, fewer, in_l2="L2" in fits)
+        part, of_time = self._moving_share(key, known[0], moved * turns, some), Sentence()
+        if part:
+            of_time = Sentence(", {part:share} of their time at DRAM's peak rate", part=part)
+        text = Sentence(
+            "{who} {moves}{share}; if it is the same data, {fits}{steps:count} {step} per "
+            "launch{parts} would move it {about}{fewer:count} times",
+            who=self._who(key, some),
+            moves=_read_and_written(read, written),
+            share=of_time,
+            fits="it fits on the chip, and " if fits else "",
+            steps=per,
+            step="turns" if len(some) > 1 else "steps",
+            parts="" if fits else " on parts that fit",
+            about="" if fits else "about ",
+            fewer=fewer,
+        )
+        detail = Sentence(
+            "{turn}{size}{atomics}{holds}{time}",
+            turn=self._turn(some),
+            size=self._size(key, size),
+            atomics=", without what atomics change" if _have_atomics(known) else "",
+            holds=holds,
+            time=time,
+        )
+        return StateDocument(
+            text=text,
+            detail=detail,
+            evidence=tuple((text.evidence | detail.evidence).values()),
+            kernels=tuple(each.kernel for each in some),
+            launches=turns,
+            bytes_per_launch=moved,
+            distinct_bytes=size.bytes if size.basis == "exact" else None,
+            fits=fits,
+            share_pct=float(part.value) if part else None,
+            steps=steps,
+            us=us,
+        )
+
+    def _who(self, key: str, some: Sequence[LaunchSet]) -> Sentence:
+        if len(some) == 1:
+            count = self._number(f"{key}_launches", some[0].launches, "", "launches")
+            return Sentence("{n:count} launches of {kernel} each", n=count, kernel=some[0].kernel)
+        turns = min(each.launches for each in some)
+        kernels = [each.kernel for each in some]
+        others = len(kernels) - _OF_TURN
+        if others > 1:
+            more = self._number(f"{key}_others", others, "", "other kernels")
+            return Sentence(
+                "{turns:count} turns of {kernels} and {others} each",
+                turns=self._number(f"{key}_turns", turns, "", "turns"),
+                kernels=", ".join(kernels[:_OF_TURN]),
+                others=counted(more, "other kernel"),
+            )
+        return Sentence(
+            "{turns:count} turns of {kernels} each",
+            turns=self._number(f"{key}_turns", turns, "", "turns"),
+            kernels=_listed(kernels),
+        )
+
+    def _turn(self, some: Sequence[LaunchSet]) -> Sentence:
+        """All kernels, where the text names only some."""
+        if len(some) <= _OF_TURN + 1:
+            return Sentence()
+        return Sentence("A turn: {kernels}. ", kernels=_listed([each.kernel for each in some]))
+
+    def _size(self, key: str, size: DataSize) -> Sentence:
+        return Sentence(
+            "{most}{size} of data{names}",
+            most={"exact": "", "estimate": "About ", "bound": "At most "}[size.basis],
+            size=self._number(f"{key}_size", size.bytes, "byte", "bytes of data"),
+            names=" if arrays with one name and size are the same" if size.by_names else "",
+        )
+
+    def _capacity(
+        self, data: MovedData, size: DataSize
+    ) -> tuple[Sentence, tuple[Literal["L2", "shared memory", "registers"], ...]]:
+        """What the chip holds, and which parts of it hold the data. Registers and shared memory
+        count both if only both together do."""
+        room = data.capacity
+        near = [self._own(room[name]) for name in _PLACES[1:] if name in room]
+        clauses, sizes = [], {name: float(held.value) for name, held in room.items()}
+        if "L2" in room:
+            clauses.append(Sentence("L2 holds {size}", size=self._own(room["L2"])))
+        if len(near) == 2:
+            label = "registers and shared memory of all SMs"
+            both = self._number("on_sms", _sum(near), "byte", label, *near)
+            clauses.append(Sentence("registers and shared memory of all SMs {size}", size=both))
+            if max(sizes[name] for name in _PLACES[1:]) < size.bytes:
+                sizes |= dict.fromkeys(_PLACES[1:], float(both.value))
+        if not clauses:
+            return Sentence(), ()
+        fits = tuple(name for name in _PLACES if size.bytes <= sizes.get(name, 0.0))
+        if fits:
+            verdict = "it fits into L2" if fits == ("L2",) else "it fits on the chip"
+        else:
+            certain = size.least > max(sizes.values())
+            verdict = f"it {'does' if certain else 'may'} not fit on the chip at once"
+        rooms = Sentence(", ").join(clauses)
+        return Sentence("; {rooms}, so {verdict}", rooms=rooms, verdict=verdict), fits
+
+    def _moving(
+        self, key: str, data: MovedData, moved: float, fewer: Evidence, *, in_l2: bool
+    ) -> tuple[float | None, Sentence]:
+        """Time to move so many bytes so often. Data that fits into L2 may come from there in the
+        run."""
+        rate = data.rate("l2" if in_l2 else "dram")
+        if rate is None or not rate.value:
+            return None, Sentence()
+        ns = _S * moved * float(fewer.value) / float(rate.value)
+        time = self._number(f"{key}_moving", ns, "ns", "time to move the data", self._own(rate))
+        return ns / 1e3, Sentence(
+            "; moving it {fewer:count} times takes {time} at {level}'s peak rate",
+            fewer=fewer,
+            time=time,
+            level="L2" if in_l2 else "DRAM",
+        )
+
+    def _moving_share(
+        self, key: str, data: MovedData, moved: float, some: Sequence[LaunchSet]
+    ) -> Evidence | None:
+        """How much of the launches' time moving all the bytes takes at DRAM's peak."""
+        rate, ns = data.rate("dram"), sum(each.busy_ns for each in some)
+        if rate is None or not rate.value or not ns:
+            return None
+        share = min(100.0, 100 * _S * moved / float(rate.value) / ns)
+        label = "time to move the data now at DRAM's peak rate, of the launches' time"
+        return self._number(f"{key}_share", share, "%", label, self._own(rate))
+
+    def _state_bounds(self, states: Sequence[StateDocument]) -> Iterator[BoundDocument]:
+        for at, state in enumerate(states, 1):
+            if state.us is None or not state.fits or (state.share_pct or 0) < 100 * SAVED_PART:
+                continue
+            key = f"bound_state_{at}"
+            time = self._number(key, 1e3 * state.us, "ns", "time to move the data")
+            now = self._number(f"{key}_now", 1e3 * self._today(state), "ns", "time today")
+            steps = self._number(f"{key}_steps", state.steps, "", "steps per launch")
+            text = Sentence(
+                "at least {time} for moving data instead of {now} in all, if the launches of "
+                "{kernels} work on the same data and keep it on the chip for {steps:count} steps",
+                time=time,
+                now=now,
+                kernels=_listed(state.kernels),
+                steps=steps,
+            )
+            yield BoundDocument(
+                text=text,
+                evidence=(time, now, steps),
+                id="state_on_chip",
+                assumption="the launches work on the same data, which stays on the chip for "
+                "several steps",
+                us=state.us,
+            )
+
+    def _today(self, state: StateDocument) -> float:
+        """Microseconds."""
+        return sum(
+            each.busy_ns / 1e3
+            for each in self._sets.sets
+            if each.kernel in state.kernels and each.launches >= state.launches
+        )
+
+    # --- bounds
+
+    def _bounds(self) -> Iterator[BoundDocument]:
+        """Of the profiled launches together: the same bytes at DRAM's peak, and each byte once."""
+        known = [
+            (each, data)
+            for each in self._sets.sets[:_MOST_GROUPS]
+            if (data := self._as_in_run(each)) and data.through_dram and data.rate("dram")
+        ]
+        part = self._sets.share([each for each, _ in known])
+        if part < 100 * MAJORITY:
+            return
+        today = self._number(
+            "bound_today", sum(each.busy_ns for each, _ in known), "ns", "time of these launches"
+        )
+        share = self._share("bound_share", today, "share of the launches that the bound is about")
+        of_them = Sentence()
+        if part < 100 * (1 - NEGLIGIBLE):
+            of_them = Sentence(
+                " (launches with {share:share} of the {what})", share=share, what=self._time
+            )
+        same = sum(_least_ns(each, data, data.through_dram) for each, data in known)
+        rows = [("same_bytes", same, "every launch moves as many bytes through DRAM as under ncu")]
+        if all(data.distinct for _, data in known):
+            once = sum(_least_ns(each, data, data.distinct) for each, data in known)
+            if once < same / SIMILAR:
+                rows.append(("bytes_once", once, "every launch moves each byte once"))
+        for name, ns, assumption in rows:
+            if ns > float(today.value):
+                continue  # caches hold data between launches, so that DRAM moves less in the run
+            time = self._number(f"bound_{name}", ns, "ns", "time to move these bytes")
+            text = Sentence(
+                "{time} at DRAM's peak rate instead of {today} if {assumption}{share}",
+                time=time,
+                today=today,
+                assumption=assumption,
+                share=of_them,
+            )
+            yield BoundDocument(
+                text=text,
+                evidence=(time, today, share),
+                id=name,
+                assumption=assumption,
+                us=ns / 1e3,
+            )
+
+    # --- hand-overs
+
+    def _candidates(self) -> list[Candidate]:
+        """By kernel and shape: clusters of durations are one."""
+        data: dict[int, MovedData] = {}
+        for each in self._sets.sets[:_MOST_GROUPS]:
+            if each.row not in data and (found := self._data_of(each)):
+                data[each.row] = found
+        return candidates(data, self._sets.order)
+
+    def _hand_over(self, one: Candidate) -> HandOverDocument:
+        writer, reader = one.writer.view.launch, one.reader.view.launch
+        names, others = _joined_names(one.written), _joined_names(one.read)
+        shown = _joined_names(one.written, _NAMED)
+        key = f"hand_over_{writer.id}_{names}_{reader.id}"
+        what = Sentence("{names}", names=_listed([each.name or "" for each in one.written]))
+        if one.bytes:
+            written = self._number(f"{key}_bytes", one.bytes, "byte", f"written by #{writer.id}")
+            named = f" ({shown})" if shown else ""
+            what = Sentence("{written}{names}", written=written, names=named)
+        us, cost = self._round_trip(key, one)
+        much = "it" if one.bytes or len(one.written) == 1 else "them"
+        if not one.same_name:
+            much = f"as much ({others})" if others else "as much"
+        text = Sentence(
+            "candidate by {by}: {writer} writes {what}, {reader} reads {much}{others}{cost}",
+            by="name" if one.same_name else "size",
+            writer=_with_id(writer),
+            what=what,
+            reader=_with_id(reader) if one.is_between_kernels else "a later launch",
+            much=much,
+            others=self._other_readers(key, one),
+            cost=cost,
+        )
+        return HandOverDocument(
+            text=text,
+            evidence=tuple(text.evidence.values()),
+            writer=writer.kernel,
+            reader=reader.kernel,
+            writer_array=names or None,
+            reader_array=others or None,
+            bytes=one.bytes or None,
+            us=us,
+        )
+
+    def _reread(self, one: Reread) -> RereadDocument:
+        writer, reader = one.writer.view.launch, one.reader.view.launch
+        key = f"reread_{writer.id}_{reader.id}_{one.array}"
+        written = self._number(f"{key}_bytes", one.written, "byte", f"written by #{writer.id}")
+        clauses = []
+        levels = (("DRAM", one.dram, one.times), ("L2", one.l2, one.times_from_l2))
+        for level, size, often in levels:
+            if size and often and often >= AGAIN:
+                label = f"read by #{reader.id} from {level}"
+                read = self._number(f"{key}_{level}", size, "byte", label)
+                label = f"times that {one.array} is read from {level}"
+                times = self._number(f"{key}_{level}_times", often, "", label, read, written)
+                clauses.append(
+                    Sentence(
+                        "{read} come from {level}, {times:.1f} times as much",
+                        read=read,
+                        level=level,
+                        times=times,
+                    )
+                )
+        text = Sentence(
+            "{reader} reads `{array}`, of which {writer} writes {written}, if that is the same "
+            "array: {clauses}",
+            reader=reader.kernel,
+            array=one.array,
+            writer=writer.kernel,
+            written=written,
+            clauses=Sentence("; ").join(clauses),
+        )
+        return RereadDocument(
+            text=text,
+            evidence=tuple(text.evidence.values()),
+            writer=writer.kernel,
+            reader=reader.kernel,
+            array=one.array,
+            bytes=one.written,
+            dram_bytes=one.dram,
+            l2_bytes=one.l2,
+            times_from_dram=one.times,
+            times_from_l2=one.times_from_l2,
+        )
+
+    def _other_readers(self, key: str, one: Candidate) -> Sentence:
+        several = between = Sentence()
+        if one.readers > 1:
+            count = self._number(f"{key}_readers", one.readers, "", "kernels that may read it")
+            several = Sentence(", one of {count:count} that may read it", count=count)
+        if one.writers_between:
+            label = "other writers of as much in between"
+            count = self._number(f"{key}_between", one.writers_between, "", label)
+            between = Sentence(
+                ", after {writers} wrote as much", writers=counted(count, "other kernel")
+            )
+        return Sentence("{several}{between}", several=several, between=between)
+
+    def _round_trip(self, key: str, one: Candidate) -> tuple[float | None, Sentence]:
+        """The time to write and read it, unless it is too little to matter."""
+        rate = one.writer.rate("dram")
+        if rate is None or not rate.value or one.bytes < FEW_BYTES:
+            return None, Sentence()
+        ns = 2 * _S * one.bytes / float(rate.value)
+        return ns / 1e3, Sentence(
+            "; writing and reading it takes {time} at DRAM's rate{cached}",
+            time=self._number(f"{key}_time", ns, "ns", "writing and reading it", self._own(rate)),
+            cached=", less while it is in L2" if _may_stay(one) else "",
+        )
+
+
+def _read_and_written(read: Evidence, written: Evidence) -> Sentence:
+    """Without what is nothing beside the other."""
+    if written.value < NEGLIGIBLE * read.value:
+        return Sentence("read {read}", read=read)
+    if read.value < NEGLIGIBLE * written.value:
+        return Sentence("write {written}", written=written)
+    return Sentence("read {read} and write {written}", read=read, written=written)
+
+
+def _have_atomics(data: Sequence[MovedData]) -> bool:
+    return any(each.has_atomics for each in data)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
+def _with_id(launch: Launch) -> str:
+    return f"{launch.kernel} (#{launch.id})"
+
+
+def _joined_names(arrays: Sequence[DataArray], most: int | None = None) -> str:
+    names = [each.name for each in arrays if each.name]
+    return ", ".join((*names[:most], *(["…"] if most and len(names) > most else [])))
+
+
+_PLACES: tuple[Literal["L2", "shared memory", "registers"], ...] = (
+    "L2",
+    "shared memory",
+    "registers",
+)
+
+
+def _sum(pieces: Sequence[Evidence], often: Sequence[float] | None = None) -> float:
+    """`often`: how often each of them counts; once if it is not given."""
+    factors = often or [1.0] * len(pieces)
+    return sum(float(each.value) * n for each, n in zip(pieces, factors, strict=True))
+
+
+def _least_ns(each: LaunchSet, data: MovedData, needed: Evidence | None) -> float:
+    """Time of all launches at DRAM's peak, if they move so many bytes; never more than now."""
+    moved, rate = data.through_dram, data.rate("dram")
+    if moved is None or needed is None or rate is None:
+        return 0.0
+    return _S * each.launches * float(min(needed.value, moved.value)) / float(rate.value)
+
+
+def _is_idle(each: LaunchSet) -> bool:
+    """Whether the GPU waits for the launches of the set, for about as long as launching takes."""
+    gap, usual = each.gap_ns or 0.0, each.median_ns or 0.0
+    return SAVED_PART * usual <= gap <= LONGEST_GAP_NS and gap > 0
+
+
+def _may_stay(one: Candidate) -> bool:
+    room = one.writer.capacity.get("L2")
+    return room is not None and one.bytes < room.value
+
+
+def _profiled(each: LaunchSet) -> str:
+    if not each.profiled:
+        return "; another shape of it is profiled" if each.is_kernel_profiled else "; not profiled"
+    if len(each.profiled) == each.launches:
+        return ""
+    numbers = ", ".join(f"#{number}" for number in each.profiled[:SEVERAL_NAMED])
+    return f"; profiled: {numbers}{', …' if len(each.profiled) > SEVERAL_NAMED else ''}"
+
+
+SEVERAL_NAMED = int(SEVERAL)
+
+
+def _shape(each: LaunchSet) -> Sentence:
+    """`grid 256×1024, block 32×8`."""
+    shapes = {"grid": each.grid, "block": each.block}
+    return Sentence(", ").join(
+        Sentence("{name} {shape}", name=name, shape=_product(name, shape))
+        for name, shape in shapes.items()
+        if shape
+    )
+
+
+def _product(name: str, shape: Sequence[int]) -> Sentence:
+    sizes = [*shape]
+    while len(sizes) > 1 and sizes[-1] == 1:
+        sizes.pop()
+    numbers = (constant(size, "", f"size of the {name}") for size in sizes)
+    return Sentence("×").join(Sentence("{n:d}", n=number) for number in numbers)

@@ -1,0 +1,134 @@
+"""All amounts of one launch, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from keet.analysis.amounts.accesses import line_accesses
+from keet.analysis.amounts.arrays import arrays
+from keet.analysis.amounts.bounds import bounds
+from keet.analysis.amounts.items import item_of, per_item
+from keet.analysis.amounts.loops import loop_label, loops
+from keet.analysis.amounts.phases import phases
+from keet.analysis.amounts.resources import resources
+from keet.analysis.amounts.serial_loads import serial_loads
+from keet.analysis.amounts.unit_parts import unit_parts
+from keet.analysis.amounts.units import unit_uses
+from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.diagnosis.excesses import excesses
+from keet.documents.amounts import (
+    AmountText,
+    ArrayDocument,
+    BoundDocument,
+    ExcessDocument,
+    LaunchAmounts,
+    LineAccessDocument,
+    LoopAmounts,
+    PerItemDocument,
+    UnitPartDocument,
+    UnitUseDocument,
+)
+from keet.documents.shared_types import Skipped
+from keet.evidence import Evidence, Sentence
+from keet.profile import Absent
+from keet.profile.names import file_name
+
+_OFF = Absent("the machine code was not analysed", "leave out --no-sass, or name it with --launch")
+
+
+class MainAmounts(NamedTuple):
+    """Those that short lists show. The others are computed where all are asked for."""
+
+    excesses: tuple[ExcessDocument, ...]
+    per_item: tuple[PerItemDocument, ...]
+    loops: tuple[LoopAmounts, ...]
+    bounds: tuple[BoundDocument, ...]
+
+
+@cached_per_view
+def main_amounts(view: LaunchView) -> MainAmounts:
+    item = item_of(view)
+    rows = per_item(view, item) if item else ()
+    return MainAmounts(excesses(view), rows, loops(view), bounds(view))
+
+
+@cached_per_view
+def launch_amounts(view: LaunchView) -> LaunchAmounts:
+    main = main_amounts(view)
+    return LaunchAmounts(
+        item=item_of(view),
+        per_item=main.per_item,
+        arrays=arrays(view),
+        serial_loads=serial_loads(view),
+        phases=phases(view),
+        loops=main.loops,
+        units=unit_uses(view),
+        accesses=line_accesses(view),
+        parts=unit_parts(view),
+        resources=resources(view),
+        bounds=main.bounds,
+        excesses=main.excesses,
+        unknown=tuple(_unknown(view)),
+    )
+
+
+def _unknown(view: LaunchView) -> Iterator[Skipped]:
+    if view.code is None:
+        why = view.code_absent or _OFF
+        reason = f"arrays, loops and the order of loads are not known: {why.reason}"
+        yield Skipped(check="amounts", reason=reason, remedy=why.remedy)
+
+
+class AmountRow(NamedTuple):
+    """A row of amounts in words."""
+
+    part: str
+    """What it is about: a key of `PARTS`."""
+    label: str
+    text: Sentence
+    evidence: tuple[Evidence, ...]
+
+
+PARTS = {
+    "excesses": "beyond what is needed",
+    "bounds": "at least",
+    "per_item": "per item",
+    "arrays": "arrays",
+    "loops": "loops",
+    "serial_loads": "loads that wait for each other",
+    "phases": "phases of a block",
+    "units": "units",
+    "parts": "work of L1 and L2",
+    "accesses": "loads and stores, per warp instruction",
+    "resources": "resources",
+}
+"""Fields of the document, in the order of pages."""
+
+
+def amount_rows(amounts: LaunchAmounts) -> Iterator[AmountRow]:
+    """Everything that is known of a launch, the most important first."""
+    if amounts.item and amounts.per_item:
+        yield AmountRow("per_item", "item", amounts.item.text, amounts.item.evidence)
+    for part in PARTS:
+        found = getattr(amounts, part)
+        for row in found if isinstance(found, tuple) else filter(None, (found,)):
+            yield AmountRow(part, _label(row), row.text, row.evidence)
+
+
+def _label(row: AmountText) -> str:  # noqa: PLR0911 - one per kind of row
+    match row:
+        case ExcessDocument() | PerItemDocument():
+            return row.label
+        case ArrayDocument():
+            return row.name
+        case LoopAmounts():
+            return loop_label(row.line)
+        case UnitUseDocument():
+            return row.unit
+        case UnitPartDocument():
+            return f"{row.unit} {row.part}"
+        case LineAccessDocument():
+            place = f"{file_name(row.file)}:{row.line}" if row.file else f"{row.address:#x}"
+            return f"{place} {row.memory} {row.operation}"
+    return ""

@@ -1,0 +1,212 @@
+"""How much work is done, and how much is needed: the page of `keet amounts`, and the short list on
+the page of `keet explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from keet.analysis.limits import SAVED_PART
+from keet.documents.amounts import (
+    AmountsDocument,
+    AmountsLaunch,
+    ArrayDocument,
+    LaunchAmounts,
+    LineAccessDocument,
+    ProgramAmounts,
+)
+from keet.evidence import Sentence
+from keet.explanation.launch_amounts import PARTS, MainAmounts, amount_rows, loop_label
+from keet.formatting import capitalized, shape_parts
+from keet.pages.blocks import (
+    Block,
+    Column,
+    Gap,
+    Heading,
+    Item,
+    Items,
+    Notice,
+    Page,
+    Reader,
+    Span,
+    Table,
+    Text,
+    Words,
+    limited,
+)
+from keet.profile.names import file_name
+from keet.units import Quantity, format_number
+
+HEADING = "How much work"
+_SHORT_LOOPS = 2
+_OF_PROGRAM = 2
+"""Texts about the launches together on the page of `explain`."""
+
+
+def short_amounts(amounts: MainAmounts, reader: Reader, most: int) -> Iterator[Block]:
+    """The largest excesses, the loops and the bounds; nothing if nothing is known. `most`: lines in
+    a terminal, its heading included."""
+    rows = [Item(text, label) for label, text in short_rows(amounts)]
+    if len(rows) < 2:  # bounds alone say little
+        return
+    while len(rows) > 1 and reader.format == "terminal" and _lines(rows, reader) > most:
+        del rows[-2]
+    is_html = reader.format == "html"
+    heading = Heading(HEADING, 3) if is_html else Text(HEADING, "strong", indent=2)
+    yield from (Gap(), heading, Items(rows, indent=2))
+
+
+def short_rows(amounts: MainAmounts) -> Iterator[tuple[str, Sentence]]:
+    """Labels and texts, the most important first; the bounds are the last."""
+    listed = {each.id for each in amounts.excesses}
+    yield from ((each.label, each.text) for each in amounts.excesses)
+    for row in amounts.per_item:
+        if row.id == "instructions" and "per_item" not in listed:
+            yield "per item", row.text
+    known = (loop for loop in amounts.loops if loop.copies is not None)
+    loops = [loop for loop in known if f"loop.{loop.line}" not in listed]
+    yield from ((loop_label(loop.line), loop.text) for loop in loops[:_SHORT_LOOPS])
+    if amounts.bounds:
+        yield "at least", Sentence("; ").join(bound.text for bound in amounts.bounds)
+
+
+def _lines(items: Sequence[Item], reader: Reader) -> int:
+    return reader.lines([Items(items, indent=2)]) + 1
+
+
+def amounts_page(document: AmountsDocument, reader: Reader) -> Page:
+    blocks: list[Block] = []
+    if document.program:
+        blocks += [*program_blocks(document.program), Gap()]
+    for launch in document.launches:
+        blocks += [*_launch(launch, reader), Gap()]
+    return Page(blocks[:-1], HEADING)
+
+
+# --- the program
+
+
+def program_blocks(program: ProgramAmounts, most: int | None = None) -> Iterator[Block]:
+    """`most`: rows of each kind."""
+    yield Heading("The launches together", 2)
+    yield from (Text(text) for text in program.texts)
+    yield from _list("Launches", [Item(row.text, row.kernel) for row in program.groups[:most]])
+    states = [Sentence(". ").join((row.text, row.detail)) for row in program.states]
+    parts = {
+        "Arrays that are read again, by the size that another launch writes": program.rereads,
+        "Candidates for a hand-over on the chip": program.hand_overs,
+        "At least": program.bounds,
+    }
+    yield from _list("State that launches move again", [Item(text) for text in states[:most]])
+    for name, rows in parts.items():
+        yield from _list(name, [Item(row.text) for row in rows[:most]])
+
+
+def _list(name: str, items: Sequence[Item]) -> Iterator[Block]:
+    if items:
+        yield from (Gap(), Text(name, "strong"), Items(items, indent=2))
+
+
+# --- a launch
+
+
+def _launch(launch: AmountsLaunch, reader: Reader) -> Iterator[Block]:
+    amounts = launch.amounts
+    facts = [*shape_parts(grid=launch.grid, block=launch.block)]
+    if launch.duration_us is not None:
+        facts.append(str(Quantity(launch.duration_us * 1e3, "ns")))
+    yield Heading((f"#{launch.id} ", Span(launch.kernel, "name"), f": {', '.join(facts)}"), 2, "")
+    if amounts.resources:
+        yield Text(amounts.resources.text, "muted", indent=2)
+    rows = [*amount_rows(amounts)]
+    for part, name in PARTS.items():
+        items = [Item(row.text, row.label) for row in rows if row.part == part]
+        if items and part != "resources":
+            yield from (Gap(), Text(capitalized(name), "strong"))
+            if part in _TABLES:
+                yield from _TABLES[part](amounts, reader)
+            if part not in ("per_item", "accesses"):
+                yield Items(items, indent=2)
+    for skipped in amounts.unknown:
+        yield from (Gap(), Notice(f"{capitalized(skipped.reason)}: {skipped.remedy}"))
+
+
+def _number(value: float | None, unit: str = "") -> str:
+    if value is None:
+        return "?"
+    return str(Quantity(value, unit)) if unit else format_number(value)
+
+
+def _bytes(value: float | None) -> str:
+    return _number(value, "byte")
+
+
+def _times(value: float | None) -> str:
+    return "?" if value is None else f"{value:.1f}"
+
+
+def _places(lines: Sequence[Any], most: int = 3) -> str:
+    named = ", ".join(f"{file_name(line.file)}:{line.line}" for line in lines[:most])
+    return f"{named}, …" if len(lines) > most else named
+
+
+def _per_item(amounts: LaunchAmounts, reader: Reader) -> Iterator[Block]:
+    if amounts.item:
+        yield Text(amounts.item.text, indent=2)
+        words = "Instructions count once per active thread; those of loops count once per warp."
+        yield Text(words, "muted", indent=2)
+    rows = [(row.label, _number(row.value, row.unit)) for row in amounts.per_item]
+    columns = [Column("What"), Column("Per item", is_number=True)]
+    yield Table(columns, rows[: reader.rows], indent=2)
+
+
+def _arrays(amounts: LaunchAmounts, reader: Reader) -> Iterator[Block]:
+    arrays = amounts.arrays
+    columns: dict[Column, Callable[[ArrayDocument], Words]] = {
+        Column("Array"): lambda a: Span(a.name, "name"),
+        Column("Access"): lambda a: a.access,
+        Column("Distinct", is_number=True): lambda a: _bytes(a.distinct_bytes),
+        Column("Requested", is_number=True): lambda a: _bytes(a.requested_bytes),
+        Column("Times", is_number=True): lambda a: _times(a.times),
+        Column("L1", is_number=True, wide=120): lambda a: _bytes(a.l1_bytes),
+        Column("L2", is_number=True, wide=100): lambda a: _bytes(a.l2_bytes),
+        Column("DRAM", is_number=True): lambda a: _bytes(a.dram_bytes),
+        Column("Where", wide=100): lambda a: _places(a.lines),
+    }
+    rows = [[make(array) for make in columns.values()] for array in arrays[: reader.rows]]
+    yield Table([*columns], rows, limited(arrays, reader, "--format json"), indent=2)
+    yield Gap()
+
+
+def _accesses(amounts: LaunchAmounts, reader: Reader) -> Iterator[Block]:
+    def cells(row: LineAccessDocument) -> Iterator[Words]:
+        yield f"{file_name(row.file)}:{row.line}" if row.file else f"{row.address:#x}"
+        width = f"{row.width} B" if row.width else ""
+        spread = "uniform" if row.is_uniform else ""
+        yield " ".join(filter(None, (row.memory, row.operation, width, spread)))
+        yield _number(row.executed)
+        for number in (row.sectors, row.sectors_needed, row.wavefronts, row.wavefronts_needed):
+            yield "" if number is None else _times(number)
+
+    names = ("Where", "What", "Executed", "Sectors", "needed", "Wavefronts", "needed")
+    columns = [Column(name, is_number=place > 1) for place, name in enumerate(names)]
+    rows = [[*cells(row)] for row in amounts.accesses[: reader.rows]]
+    yield Table(columns, rows, limited(amounts.accesses, reader, "--format json"), indent=2)
+
+
+_TABLES: Mapping[str, Callable[[LaunchAmounts, Reader], Iterator[Block]]] = {
+    "per_item": _per_item,
+    "arrays": _arrays,
+    "accesses": _accesses,
+}
+
+
+def program_summary(program: ProgramAmounts) -> Iterator[Block]:
+    """On the page of `explain`: the array that is read most often again, the data that takes most
+    time to move again, and what is known of launches that are short or not profiled. Its findings
+    name the round trips."""
+    notable = [row for row in program.states if (row.share_pct or 0) >= 100 * SAVED_PART]
+    again = [row.text for row in (*program.rereads[:1], *notable[:1])]
+    rows = [*again, *program.texts[:_OF_PROGRAM]]
+    if rows:
+        yield from (Gap(), Text(HEADING, "strong"), Items([Item(text) for text in rows], indent=2))

@@ -1,0 +1,130 @@
+"""Arrays of real launches: what they touch, and what accesses it again."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from keet.analysis.amounts.arrays import ArrayUse, _dram_bytes, arrays
+from keet.analysis.launch_view import LaunchView
+from keet.documents.amounts import ArrayDocument
+from keet.ingest import read_profile
+from tests.rows import each_row
+from tests.unit.analysis.real_launches import SAMPLES
+
+STREAMS = Path(__file__).parents[4] / "evals" / "sass" / "streams" / "streams.keet.json.zst"
+
+
+@cache
+def found(report: str, kernel: str = "") -> dict[str, ArrayDocument]:
+    path = STREAMS if report == "streams" else SAMPLES[report].folder / "slow.ncu-rep"
+    path = path if path.exists() else path.with_suffix(".ncu-repz")
+    launches = read_profile(path).launches
+    launch = next(each for each in launches if not kernel or each.name.function == kernel)
+    return {array.name: array for array in arrays(LaunchView(launch, reads_code=True))}
+
+
+@each_row(
+    ("report", "kernel", "name", "distinct", "times", "again"),
+    [
+        # Sizes and formulas: evals/sass/reuse_truth.toml, evals/sass/streams/streams.cu.
+        ("matrix_flip", "", "in", 4 * 8192**2, 1.0, []),
+        ("matrix_flip", "", "out", 4 * 8192**2, 1.0, []),
+        ("panel_product", "", "x", 2 * 4096 * 2048, 32.0, [("blocks", "blockIdx.y", 32.0)]),
+        ("streams", "bin_ranges", "keys", 1 << 28, 4.0, [("blocks", "blockIdx.y", 4.0)]),
+        ("streams", "norm_rows", "x", 1 << 28, 3.0, [("passes", "several loops", 3.0)]),
+        (
+            "streams",
+            "score_table",
+            "table",
+            200_000_000,
+            6.0,
+            [("loop", "the loop at streams.cu:196", 6.0)],
+        ),
+    ],
+)
+def test_array(
+    report: str, kernel: str, name: str, distinct: int, times: float, again: list[object]
+) -> None:
+    array = found(report, kernel)[name]
+    assert array.basis == "exact"
+    assert array.distinct_bytes is not None
+    assert abs(array.distinct_bytes - distinct) <= 0.02 * distinct
+    assert array.times is not None
+    assert abs(array.times - times) <= 0.02 * times
+    said = [(each.by, each.name, round(each.times or 0.0, 1)) for each in array.again]
+    assert said == again
+
+
+def test_bytes_of_each_level() -> None:
+    keys = found("streams", "bin_ranges")["keys"]
+    assert keys.times_from_dram is not None
+    assert abs(keys.times_from_dram - 4) < 0.1
+    assert keys.l1_bytes == keys.requested_bytes == 4 * (1 << 28)
+    written = found("matrix_flip")["out"]
+    assert written.access == "written"
+    assert written.l1_bytes == 8 * (written.requested_bytes or 0)  # a sector for each element
+    assert written.lines[0].line == 7
+
+
+def test_gathered_arrays_are_unknown() -> None:
+    table = found("rate_table")["rate"]
+    assert table.distinct_bytes is None
+    assert table.times is None
+    assert table.why_unknown
+    assert table.requested_bytes
+
+
+def test_every_number_is_evidence() -> None:
+    for array in found("panel_product").values():
+        ids = {each.id for each in array.evidence}
+        assert ids
+        assert all(each.derived_from for each in array.evidence)
+
+
+def test_without_machine_code() -> None:
+    path = SAMPLES["matrix_flip"].folder / "slow.ncu-rep"
+    assert arrays(LaunchView(read_profile(path).launches[0])) == ()
+
+
+@each_row(
+    ("other", "dram", "is_all"),
+    [
+        ((None, None), 100e6, True),
+        # L2 reads 1 % for another array: that may be half of what DRAM reads.
+        ((None, None), 20e6, False),
+        ((0.5e6, "exact"), 60e6, True),  # it stays in L2
+        ((0.5e6, "bound"), 20e6, False),
+        ((8e6, "exact"), 20e6, False),
+    ],
+)
+def test_dram_reads_for_one_array(
+    other: tuple[float | None, Any], dram: float, is_all: bool
+) -> None:
+    """One array has 99.8 % of what L1 reads from L2."""
+    own = dict.fromkeys(ArrayUse._fields) | {
+        "reads": SimpleNamespace(at_most=None, requested=1e9),
+        "read_l2_bytes": 0.99e9,
+    }
+    size, basis = other
+    more = {"pointer": "other", "read_l2_bytes": 1.5e6, "distinct": size, "basis": basis}
+    uses: list[Any] = [ArrayUse(**own | {"pointer": "table"}), ArrayUse(**own | more)]
+    view: Any = SimpleNamespace(value=lambda _: dram, code=SimpleNamespace(local_sectors=None))
+    assert _dram_bytes(view, uses) == ({"table": (dram, "measured")} if is_all else {})
+
+
+def test_windows_that_overlap_are_not_called_exact() -> None:
+    """They are read from DRAM one after the other, each as a whole. The truth is 1 << 28."""
+    path = STREAMS.parents[1] / "streams_second" / "streams_second.keet.json.zst"
+    launches = read_profile(path).launches
+    launch = next(each for each in launches if each.name.function == "window_levels")
+    signal = next(e for e in arrays(LaunchView(launch, reads_code=True)) if e.name == "signal")
+    assert signal.basis != "exact"
+
+
+def test_a_small_table_behind_conditions() -> None:
+    weights = found("streams", "filter_planes")["weights"]
+    assert weights.distinct_bytes == 6 * 9 * 4
+    assert weights.basis == "exact"

@@ -1,0 +1,63 @@
+"""The phases of a block, and code that has none."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from keet.analysis.amounts.phases import phases
+from keet.analysis.launch_view import LaunchView
+from keet.documents.amounts import PhasesDocument
+from keet.ingest import read_profile
+
+FAMILIES = Path("kernels_samples/casebook/families")
+
+
+@cache
+def document(case: str, *, reads_code: bool = True) -> PhasesDocument | None:
+    family, _, side = case.partition("/")
+    profile = read_profile(FAMILIES / family / "profiles" / f"{side}.keet.json.zst")
+    launch = max(profile.launches, key=lambda each: each.rank_time)
+    return phases(LaunchView(launch, reads_code=reads_code))
+
+
+def test_tiles_that_are_loaded_computed_with_and_stored() -> None:
+    found = document("tridiag_batch/rows_f32.staged_33")
+    assert found is not None
+    assert [row.phase for row in found.phases] == ["load", "compute", "store"]
+    load, compute, store = found.phases
+    assert (load.first_line, load.last_line) == (65, 70)
+    assert compute.first_line is not None
+    assert store.first_line is not None
+    assert 70 < compute.first_line < store.first_line
+    assert sum(row.samples_pct for row in found.phases) == pytest.approx(100, abs=2)
+    assert found.blocks_per_sm == 3
+    assert set(found.text.ids) <= {each.id for each in found.evidence}
+
+
+def test_a_loop_that_repeats_the_phases() -> None:
+    found = document("gemm_f32/m1408_n1536.one_buffer")
+    assert found is not None
+    load, compute, store = found.phases
+    assert load.samples_pct > 30 < compute.samples_pct
+    assert store.samples_pct < 2
+    assert found.blocks_per_sm == 1
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "node_update/deep_columns.by_level",  # one loop loads, computes and stores
+        "transpose/f32.rows_in",  # no arithmetic
+        "gemm_f32/m1408_n1536.micro_8x8",  # the next tile is loaded while this one is used
+        "nbody/field_270k.untiled",
+    ],
+)
+def test_code_that_mixes_them(case: str) -> None:
+    assert document(case) is None
+
+
+def test_without_machine_code_nothing_is_said() -> None:
+    assert document("tridiag_batch/rows_f32.staged_33", reads_code=False) is None

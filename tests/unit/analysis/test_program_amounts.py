@@ -1,0 +1,533 @@
+"""Amounts across launches: groups by duration, what was not profiled, state, hand-overs, bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import pytest
+
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.ledger import Ledger
+from keet.analysis.several_launches import moved_data
+from keet.analysis.several_launches.launch_sets import launch_sets
+from keet.analysis.several_launches.program_amounts import program_amounts
+from keet.documents.amounts import ArrayDocument, ProgramAmounts
+from keet.evidence import Sentence
+from keet.ingest import read_profile
+from keet.profile import KernelRun, Launch, Profile, Provenance, RunTable
+from keet.profile.run_table import ProfiledLaunch, RunLaunch
+from tests.conftest import TESTS
+from tests.many_launches import copied
+from tests.unit.analysis.made_up_launch import H200, made_up
+
+RUNS = TESTS / "data" / "runs"
+PROGRAMS = TESTS.parent / "evals" / "amounts" / "programs"
+DEVICE = {
+    "device_l2_size": 50e6,
+    "device_sm_count": 132.0,
+    "device_shared_memory_per_sm": 228 * 1024.0,
+    "device_registers_per_sm": 65536.0,
+}
+
+
+@cache
+def of_run(name: str) -> Profile:
+    return read_profile(RUNS / f"{name}.ncu-repz")
+
+
+def amounts_of(profile: Profile) -> ProgramAmounts:
+    """Each number of a text is in the evidence of the document."""
+    views = [LaunchView(launch) for launch in profile.launches]
+    found = program_amounts(profile, views, Ledger())
+    assert found is not None
+    rows: list[Any] = [*found.groups, *found.states, *found.hand_overs, *found.bounds]
+    rows += found.rereads
+    for each in rows:
+        assert {*each.text.ids} <= {piece.id for piece in each.evidence}, each.text
+        assert not each.text.endswith(".")
+    details = [row.detail for row in found.states]
+    for text in (*(row.text for row in rows), *details, *found.texts):
+        assert {*text.ids} <= {*found.evidence}, text
+    return found
+
+
+def _launch(number: int, function: str, reads: float, writes: float, us: float = 100.0) -> Launch:
+    """A made-up launch; amounts in MB."""
+    sectors = {"l2_l1_read_sectors": 1e6 * reads / 32, "l2_l1_write_sectors": 1e6 * writes / 32}
+    dram = {"dram_bytes_read": 1e6 * reads, "dram_bytes_written": 1e6 * writes}
+    rate = {"dram_peak_bytes_per_cycle": 1000.0, "dram_frequency": 4e9}
+    rate |= {"l2_peak_bytes_per_cycle": 5000.0, "l2_clock": 2e9}
+    rate |= {"l2_l1_sectors": sum(sectors.values()), "l2_sectors": sum(sectors.values())}
+    counts = sectors | dram | rate | DEVICE
+    made = made_up({"dram": 50.0}, None, None, H200, duration=1e3 * us, **counts)
+    other = copied(made, number)
+    name = f"{function}(float *)"
+    other.name = made.name._replace(demangled=name, function=function, mangled=function)
+    return other
+
+
+def _profile(launches: Sequence[Launch], run: RunTable | None = None) -> Profile:
+    line = "ncu --cache-control all -o report ./app"
+    origin = Provenance("a", "ncu-rep", 1, "0" * 64, "test", "2025.3.0", command_line=line)
+    return Profile(tuple(launches), origin, run=run)
+
+
+def _run(order: Sequence[tuple[str, float]], profiled: Sequence[tuple[int, int]] = ()) -> RunTable:
+    """A run of kernels one after the other, each with its microseconds. `profiled`: launches of the
+    report, with their numbers in the run."""
+    names = list(dict.fromkeys(name for name, _ in order))
+    kernels = []
+    for name in names:
+        own = [1e3 * us for each, us in order if each == name]
+        middle, total = sorted(own)[len(own) // 2], sum(own)
+        kernels.append(
+            KernelRun(
+                *(name, f"{name}(float *)", (1000, 1, 1), (256, 1, 1), len(own), total, total),
+                *(0.0, min(own), middle, max(own)),
+            )
+        )
+    start, launches = 0, []
+    for name, us in order:
+        launches.append(RunLaunch(names.index(name), start, round(1e3 * us)))
+        start += round(1e3 * us) + 2000
+    exact = tuple(ProfiledLaunch(a, b, 1e3 * order[b][1]) for a, b in profiled)
+    return RunTable(
+        tuple(kernels), "cupti", tuple(launches), profiled=exact, span_ns=float(start), gpus=1
+    )
+
+
+def test_durations_far_apart_are_groups_of_their_own() -> None:
+    """Training and validation: half of the launches take nearly all of the time."""
+    order = [("infer", us) for _ in range(20) for us in (900.0, 40.0)]
+    run = _run(order, [(0, 5)])
+    found = amounts_of(_profile([_launch(0, "infer", 20, 1)], run))
+    long, short = found.groups
+    assert (long.launches, short.launches) == (20, 20)
+    assert long.us_median == pytest.approx(900)
+    assert short.us_median == pytest.approx(40)
+    assert long.share_pct == pytest.approx(100 * 900 / 940)
+    assert (long.profiled, short.profiled) == ((), (0,)), "number 5 is a short one"
+
+
+def test_times_that_vary_are_one_group() -> None:
+    order = [("infer", 100.0 + 3 * at) for at in range(40)]
+    assert len(launch_sets(_profile([_launch(0, "infer", 20, 1)], _run(order))).sets) == 1
+
+
+def test_a_first_launch_that_takes_longer_hides_no_group() -> None:
+    """One of many launches that takes hardly any of the time is no group."""
+    order = [("infer", 1.0), *(("infer", 100.0) for _ in range(40))]
+    (only,) = launch_sets(_profile([_launch(0, "infer", 20, 1)], _run(order))).sets
+    assert only.launches == 41
+
+
+def test_groups_of_a_report_without_a_run() -> None:
+    launches = [_launch(n, "infer", 20, 1, us) for n, us in enumerate((900, 40, 905, 41))]
+    groups = amounts_of(_profile(launches)).groups
+    assert [group.profiled for group in groups] == [(0, 2), (1, 3)]
+    assert sum(group.share_pct for group in groups) == pytest.approx(100)
+
+
+def test_one_launch_without_a_run_has_none() -> None:
+    profile = _profile([_launch(0, "infer", 20, 1)])
+    assert program_amounts(profile, [], Ledger()) is None
+
+
+def test_kernels_that_were_not_profiled_are_told_with_their_share() -> None:
+    order = [("step", 90.0), ("norm", 7.0), ("sum", 3.0)] * 10
+    found = amounts_of(_profile([_launch(0, "step", 20, 20)], _run(order)))
+    (text,) = [text for text in found.texts if "not profiled" in text]
+    assert {"norm", "sum"} <= {word.strip("(;,") for word in text.split()}
+    assert "step" not in text
+    shares = {group.kernel: group.share_pct for group in found.groups if not group.profiled}
+    assert shares == {"norm": pytest.approx(7), "sum": pytest.approx(3)}
+    printed = [p.value for p in text.evidence.values() if p.unit == "%"]
+    assert printed == [pytest.approx(10)]
+
+
+def test_the_report_of_a_range_says_nothing_of_what_was_not_profiled() -> None:
+    assert not [text for text in amounts_of(of_run("waits_range")).texts if "profiled" in text]
+
+
+def test_state_that_fits_on_the_chip() -> None:
+    """1,200 launches that move 23 MB: ten steps per launch move it 120 times."""
+    run = _run([("spin", 17.0)] * 1200)
+    found = amounts_of(_profile([_launch(0, "spin", 17.6, 5.4, 20.0)], run))
+    (state,) = found.states
+    assert (state.launches, state.steps, state.kernels) == (1200, 10, ("spin",))
+    assert state.bytes_per_launch == pytest.approx(23e6)
+    assert state.distinct_bytes is None, "without machine code, both amounts may be the same data"
+    assert state.fits == ("L2", "shared memory", "registers")
+    assert {120.0, 1200.0} <= {float(piece.value) for piece in state.text.evidence.values()}
+    assert "if it is the same data" in state.text
+    (bound,) = [bound for bound in found.bounds if bound.id == "state_on_chip"]
+    assert bound.us == state.us == pytest.approx(120 * 23e6 / 1e13 * 1e6), "at L2's rate"
+
+
+def test_data_larger_than_the_chip_does_not_fit() -> None:
+    run = _run([("spin", 170.0)] * 100)
+    found = amounts_of(_profile([_launch(0, "spin", 300, 300, 200.0)], run))
+    (state,) = found.states
+    assert state.fits == ()
+    assert state.us == pytest.approx(10 * 600e6 / 4e12 * 1e6), "at DRAM's rate"
+    assert "state_on_chip" not in {bound.id for bound in found.bounds}
+
+
+@pytest.mark.parametrize(("reads", "writes"), [(20.0, 0.0), (0.0, 20.0)])
+def test_what_is_not_moved_is_not_told(reads: float, writes: float) -> None:
+    run = _run([("spin", 17.0)] * 100)
+    (state,) = amounts_of(_profile([_launch(0, "spin", reads, writes)], run)).states
+    told = [p.label for p in state.text.evidence.values() if p.unit == "byte"]
+    assert told == ["bytes read" if reads else "bytes written"]
+
+
+def test_few_launches_have_no_state() -> None:
+    assert not amounts_of(_profile([_launch(n, "spin", 17, 5) for n in range(4)])).states
+
+
+def test_kernels_that_take_turns_move_their_data_together() -> None:
+    run = _run([("red", 17.0), ("black", 17.0)] * 50)
+    launches = [_launch(0, "red", 10, 5), _launch(1, "black", 10, 5)]
+    first, *others = amounts_of(_profile(launches, run)).states
+    assert first.kernels == ("red", "black")
+    assert first.bytes_per_launch == pytest.approx(30e6)
+    assert not others, "one of them alone can't do several steps"
+
+
+@pytest.mark.parametrize(("us", "has_state"), [(0.1, True), (50.0, False)])
+def test_what_a_turn_moves_is_unknown_with_a_kernel_that_was_not_profiled(
+    us: float, has_state: bool
+) -> None:
+    run = _run([("red", 17.0), ("other", us), ("black", 17.0)] * 50)
+    launches = [_launch(0, "red", 17, 5, 20.0), _launch(1, "black", 17, 5, 20.0)]
+    assert bool(amounts_of(_profile(launches, run)).states) == has_state
+
+
+def test_kernels_of_two_phases_do_not_take_turns() -> None:
+    run = _run([*[("red", 17.0)] * 50, *[("black", 17.0)] * 50])
+    launches = [_launch(0, "red", 10, 5), _launch(1, "black", 10, 5)]
+    assert {len(state.kernels) for state in amounts_of(_profile(launches, run)).states} == {1}
+
+
+def test_all_readers_of_as_much_are_candidates() -> None:
+    """The nearest amount is not always the right consumer."""
+    launches = [
+        _launch(0, "integrate", 50, 98),
+        _launch(1, "mask", 98, 10),
+        _launch(2, "other", 40, 10),
+        _launch(3, "project", 97, 10),
+    ]
+    found = amounts_of(_profile(launches)).hand_overs
+    pairs = [(each.writer, each.reader) for each in found]
+    assert pairs == [("integrate", "mask"), ("integrate", "project")]
+    assert all(each.text.startswith("candidate") for each in found)
+    assert [each.bytes for each in found] == [pytest.approx(98e6)] * 2
+    assert [each.us for each in found] == [pytest.approx(2 * 98e6 / 4e12 * 1e6)] * 2
+
+
+def test_an_earlier_launch_reads_nothing_of_a_later_one() -> None:
+    launches = [_launch(0, "mask", 98, 10), _launch(1, "integrate", 50, 98)]
+    assert not amounts_of(_profile(launches)).hand_overs
+
+
+def test_the_reader_that_follows_comes_before_one_behind_another_writer() -> None:
+    launches = [_launch(n, name, 98, 98) for n, name in enumerate(("first", "second", "third"))]
+    found = amounts_of(_profile(launches)).hand_overs
+    pairs = [(each.writer, each.reader) for each in found]
+    assert pairs == [("first", "second"), ("second", "third"), ("first", "third")]
+
+
+def test_short_launches_cost_their_start_and_the_gaps() -> None:
+    found = amounts_of(of_run("steps_many"))
+    group = found.groups[0]
+    assert (group.kernel, group.launches) == ("smooth_step", 400)
+    assert 0.3 * (group.us_median or 0) < (group.fixed_us or 0) < (group.us_median or 0)
+    (text,) = [text for text in found.texts if "launches of smooth_step" in text]
+    (gap,) = [piece for piece in text.evidence.values() if "without a kernel" in piece.label]
+    assert gap.unit == "ns"
+    assert 3000 < gap.value < 4000
+
+
+def test_a_replay_that_is_quicker_than_the_run_bounds_the_start() -> None:
+    """Page faults make the launches of the run long, not their start."""
+    found = amounts_of(of_run("managed"))
+    assert found.groups[0].fixed_us is None
+    assert not found.states
+    assert not found.bounds
+
+
+def test_launches_that_run_at_the_same_time_are_no_steps() -> None:
+    """The same program with one stream and with eight."""
+    assert amounts_of(of_run("streams_serial")).states
+    assert not amounts_of(of_run("streams_together")).states
+
+
+def test_the_bound_of_the_same_bytes() -> None:
+    order = [("spin", 17.0), ("rest", 1.0)] * 100
+    found = amounts_of(_profile([_launch(0, "spin", 17.6, 5.4, 20.0)], _run(order)))
+    (bound,) = [bound for bound in found.bounds if bound.id == "same_bytes"]
+    assert bound.us == pytest.approx(100 * 23e6 / 4e12 * 1e6)
+
+
+def test_a_small_profiled_part_has_no_bound() -> None:
+    assert not [b for b in amounts_of(of_run("waits")).bounds if b.id == "same_bytes"]
+
+
+# --- by array, where the machine code shows them
+
+
+def _array(name: str, access: Any, size: float | None, basis: Any = "exact") -> ArrayDocument:
+    """`size` in MB."""
+    known = None if size is None else 1e6 * size
+    given: Any = {"name": name, "access": access, "distinct_bytes": known, "basis": basis}
+    given |= {"text": Sentence(), "evidence": (), "again": (), "lines": ()}
+    return ArrayDocument(**dict.fromkeys(ArrayDocument.names()) | given)
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[ArrayDocument]]:
+    """Arrays by kernel, to be filled by a test."""
+    found: dict[str, list[ArrayDocument]] = {}
+    monkeypatch.setattr(
+        moved_data, "arrays", lambda view: tuple(found.get(view.launch.name.function, ()))
+    )
+    return found
+
+
+Known = dict[str, list[ArrayDocument]]
+
+
+def test_arrays_of_equal_size_are_paired_not_totals(known: Known) -> None:
+    """`mask` reads as many bytes in all, but none of its arrays is as large."""
+    known["integrate"] = [_array("image", "read", 50), _array("integral", "written", 98)]
+    known["mask"] = [_array("a", "read", 60), _array("b", "read", 38)]
+    known["project"] = [_array("integral", "read", 98), _array("table", "read", 98)]
+    launches = [
+        _launch(0, "integrate", 50, 98),
+        _launch(1, "mask", 98, 10),
+        _launch(2, "project", 196, 10),
+    ]
+    (only,) = amounts_of(_profile(launches)).hand_overs
+    assert (only.reader, only.writer_array, only.reader_array) == (
+        "project",
+        "integral",
+        "integral",
+    )
+
+
+def test_arrays_with_other_names_are_all_candidates(known: Known) -> None:
+    known["integrate"] = [_array("out", "written", 98)]
+    known["project"] = [_array("a", "read", 98), _array("b", "read", 97), _array("c", "read", 30)]
+    launches = [_launch(0, "integrate", 50, 98), _launch(1, "project", 225, 10)]
+    found = amounts_of(_profile(launches)).hand_overs
+    assert [each.reader_array for each in found] == ["a, b"]
+
+
+def test_a_kernel_may_read_what_its_earlier_launch_wrote(known: Known) -> None:
+    known["spin"] = [_array("black", "updated", 12), _array("white", "read", 12)]
+    run = _run([("spin", 17.0)] * 10)
+    (only,) = amounts_of(_profile([_launch(0, "spin", 24, 12)], run)).hand_overs
+    assert (only.writer, only.reader, only.reader_array) == ("spin", "spin", "black")
+    once = amounts_of(_profile([_launch(0, "spin", 24, 12)], _run([("spin", 17.0)])))
+    assert not once.hand_overs
+
+
+def test_small_arrays_are_candidates_only_with_one_name(known: Known) -> None:
+    known["dot"] = [_array("partial", "written", 0.004), _array("sum", "written", 0.004)]
+    known["finish"] = [_array("partial", "read", 0.004), _array("other", "read", 0.004)]
+    launches = [_launch(0, "dot", 50, 1), _launch(1, "finish", 1, 1)]
+    (only,) = amounts_of(_profile(launches)).hand_overs
+    assert (only.writer_array, only.reader_array) == ("partial", "partial")
+
+
+def test_kernels_of_a_loop_share_arrays_of_one_name(known: Known) -> None:
+    """A solver: 51 launches of one kernel, 48 of the others, and 5 arrays of 8 MB."""
+    known["apply"] = [_array("p", "read", 8), _array("c", "read", 8), _array("q", "written", 8)]
+    known["solve"] = [_array(name, "updated", 8) for name in "xr"] + [
+        _array(name, "read", 8) for name in "pq"
+    ]
+    known["turn"] = [_array("r", "read", 8), _array("p", "updated", 8)]
+    order = [("turn", 9.0), *[("apply", 9.0), ("solve", 9.0), ("turn", 9.0)] * 16] * 3
+    launches = [_launch(0, "turn", 16, 8), _launch(1, "apply", 16, 8), _launch(2, "solve", 32, 16)]
+    first, *_ = amounts_of(_profile(launches, _run(order))).states
+    assert first.kernels == ("turn", "apply", "solve")
+    assert first.launches == 48
+    (size,) = [p for p in first.detail.evidence.values() if p.label == "bytes of data"]
+    assert size.value == pytest.approx(40e6)
+    assert first.fits[:1] == ("L2",)
+    assert first.distinct_bytes is None, "names are no proof"
+
+
+def test_data_that_certainly_exceeds_the_chip_and_data_that_may(known: Known) -> None:
+    run = _run([("spin", 170.0)] * 100)
+    (may,) = amounts_of(_profile([_launch(0, "spin", 300, 300, 200.0)], run)).states
+    known["spin"] = [_array("a", "read", 300), _array("b", "written", 300)]
+    (does,) = amounts_of(_profile([_launch(0, "spin", 300, 300, 200.0)], run)).states
+    assert "may not fit" in may.detail
+    assert "does not fit" in does.detail
+
+
+def test_an_array_of_the_same_name_counts_where_its_size_is_not_known(known: Known) -> None:
+    """Forces that atomics add up at indices from memory, read by the next kernel."""
+    known["scatter"] = [_array(name, "updated", None, None) for name in ("fx", "fy")]
+    known["move"] = [_array(name, "updated", 7) for name in ("fx", "fy", "vx")]
+    launches = [_launch(0, "scatter", 50, 1), _launch(1, "move", 21, 21)]
+    (only,) = amounts_of(_profile(launches)).hand_overs
+    assert (only.writer_array, only.reader_array) == ("fx, fy", "fx, fy")
+    assert only.bytes is None, "what is read says nothing about what was written"
+
+
+def test_a_member_of_a_struct_may_be_a_plain_parameter_of_another_kernel(known: Known) -> None:
+    known["update"] = [_array("elements.stress", "written", 42)]
+    known["scatter"] = [_array("stress", "read", 42), _array("corners", "read", 42)]
+    known["other"] = [_array("nodes.stress", "read", 42)]
+    launches = [_launch(n, name, 42, 42) for n, name in enumerate(("update", "scatter", "other"))]
+    (only,) = amounts_of(_profile(launches)).hand_overs
+    assert (only.writer_array, only.reader_array) == ("elements.stress", "stress")
+
+
+def _read_array(name: str, dram: float, l2: float | None = None, **more: Any) -> ArrayDocument:
+    """One of unknown size, in MB, that has all of the traffic of its launch."""
+    found = _array(name, "read", None, None)
+    own = {each: getattr(found, each) for each in ArrayDocument.names()}
+    own |= {"dram_bytes": 1e6 * dram, "l2_bytes": l2 and 1e6 * l2, "traffic_basis": "measured"}
+    return ArrayDocument(**own | more)
+
+
+def test_an_array_is_read_again_by_the_size_that_another_kernel_writes(known: Known) -> None:
+    known["condition"] = [_array("terms", "written", 200), _array("gains", "written", 50)]
+    known["project"] = [_read_array("terms", 4000, 40_000)]
+    known["scale"] = [_read_array("gains", 100)]
+    launches = [_launch(n, name, 9, 9) for n, name in enumerate(("condition", "project", "scale"))]
+    first, second = amounts_of(_profile(launches)).rereads
+    assert (first.writer, first.reader, first.array) == ("condition", "project", "terms")
+    assert (first.bytes, first.dram_bytes) == (200e6, 4000e6)
+    assert (first.times_from_dram, first.times_from_l2) == (20, 200)
+    assert (second.array, second.times_from_dram, second.times_from_l2) == ("gains", 2, None)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        _read_array("terms", 205, 205),  # each byte about once
+        _read_array("terms", 4000, traffic_basis="apportioned"),
+        _read_array("terms", 4000, distinct_bytes=200e6, basis="exact"),  # it tells its size
+        _read_array("terms", 4000, access="updated"),
+        _read_array("other", 4000),
+    ],
+)
+def test_arrays_of_which_that_is_not_known(known: Known, read: ArrayDocument) -> None:
+    known["condition"] = [_array("terms", "written", 200)]
+    known["project"] = [read]
+    launches = [_launch(0, "condition", 9, 9), _launch(1, "project", 9, 9)]
+    assert not amounts_of(_profile(launches)).rereads
+
+
+def test_what_several_kernels_write_in_different_amounts_has_no_known_size(known: Known) -> None:
+    known["first"] = [_array("terms", "written", 200)]
+    known["second"] = [_array("terms", "written", 20)]
+    known["project"] = [_read_array("terms", 4000)]
+    launches = [_launch(n, name, 9, 9) for n, name in enumerate(("first", "second", "project"))]
+    assert not amounts_of(_profile(launches)).rereads
+
+
+def test_parameters_without_a_name_are_compared_by_size_only(known: Known) -> None:
+    known["one"] = [_array("param+0x10", "written", 98)]
+    known["other"] = [_array("param+0x10", "read", None, None)]
+    launches = [_launch(0, "one", 50, 98), _launch(1, "other", 40, 1)]
+    assert not amounts_of(_profile(launches)).hand_overs
+
+
+def test_state_that_is_updated_in_place_counts_once(known: Known) -> None:
+    known["spin"] = [_array("spins", "updated", 20), _array("table", "read", 3)]
+    run = _run([("spin", 17.0)] * 1200)
+    (state,) = amounts_of(_profile([_launch(0, "spin", 23, 20)], run)).states
+    assert state.distinct_bytes == pytest.approx(23e6)
+    assert state.bytes_per_launch == pytest.approx(43e6)
+
+
+@pytest.mark.parametrize("other", [("bound", 3.0), (None, None)])
+def test_with_an_array_of_unknown_size_the_state_is_at_most_what_is_moved(
+    known: Known, other: tuple[str | None, float | None]
+) -> None:
+    known["spin"] = [_array("spins", "updated", 20), _array("table", "read", other[1], other[0])]
+    run = _run([("spin", 17.0)] * 1200)
+    (state,) = amounts_of(_profile([_launch(0, "spin", 23, 20)], run)).states
+    assert state.distinct_bytes is None
+
+
+def test_the_bound_of_each_byte_once(known: Known) -> None:
+    known["spin"] = [_array("spins", "updated", 10)]
+    run = _run([("spin", 17.0)] * 100)
+    found = amounts_of(_profile([_launch(0, "spin", 40, 10, 20.0)], run))
+    same, once = [bound for bound in found.bounds if bound.id != "state_on_chip"]
+    assert (same.id, once.id) == ("same_bytes", "bytes_once")
+    assert once.us == pytest.approx(100 * 10e6 / 4e12 * 1e6)
+
+
+# --- programs with known answers
+
+
+@cache
+def of_program(name: str) -> ProgramAmounts:
+    """Without machine code."""
+    return amounts_of(read_profile(PROGRAMS / f"{name}.ncu-repz"))
+
+
+def test_the_launches_of_a_lattice_move_the_same_data() -> None:
+    """Each reads both colours of 12.6 MB and writes one."""
+    (state,) = of_program("ising").states
+    assert (state.kernels, state.launches) == (("update_colour",), 1200)
+    assert state.bytes_per_launch == pytest.approx(37_748_736, rel=0.02)
+    assert state.fits[:1] == ("L2",)
+    assert (state.share_pct or 0) > 50
+    assert {"state_on_chip", "same_bytes"} <= {bound.id for bound in of_program("ising").bounds}
+
+
+def test_the_kernels_of_a_solver_take_turns() -> None:
+    found = of_program("reactive")
+    (state,) = found.states
+    solver = {"apply_operator": 48, "finish_dot": 99, "update_solution": 48, "update_direction": 51}
+    assert {*state.kernels} == {*solver}
+    assert state.launches == 48
+    short = {group.kernel: group.launches for group in found.groups if group.launches > 3}
+    assert short == solver
+    assert all(group.fixed_us for group in found.groups if group.kernel in solver)
+
+
+def test_training_and_held_out_launches_are_groups() -> None:
+    groups = [group for group in of_program("topics").groups if group.kernel == "infer_documents"]
+    assert [(each.launches, each.grid) for each in groups] == [
+        (24, (4096, 1, 1)),
+        (7, (264, 1, 1)),
+    ]
+    assert sum(1 for group in of_program("topics").groups if not group.profiled) == 5
+
+
+def test_data_that_takes_little_time_to_move_has_no_bound() -> None:
+    """The launches compute for a millisecond with 9 MB."""
+    (state,) = of_program("topics").states
+    assert (state.share_pct or 0) < 1
+    assert "state_on_chip" not in {bound.id for bound in of_program("topics").bounds}
+
+
+@pytest.mark.slow
+def test_an_intermediate_array_is_read_many_times() -> None:
+    """`terms`: 201 MB are written once. DRAM delivers 4.04 GB, and nothing else reads much."""
+    profile = read_profile(PROGRAMS / "photoacoustic_first.ncu-repz")
+    views = [LaunchView(launch, reads_code=True) for launch in profile.launches[3:5]]
+    found = program_amounts(profile, views, Ledger())
+    assert found is not None
+    (only,) = found.rereads
+    assert (only.writer, only.reader, only.array) == ("condition_records", "back_project", "terms")
+    assert only.bytes == 201_326_592
+    assert only.times_from_dram == pytest.approx(20.08, rel=0.01)
+    assert (only.times_from_l2 or 0) > 200
+
+
+def test_steps_whose_state_exceeds_the_chip() -> None:
+    (state,) = of_program("impact").states
+    assert (state.launches, state.fits) == (60, ())
+    assert {*state.kernels} == {"update_stresses", "scatter_forces", "update_nodes"}

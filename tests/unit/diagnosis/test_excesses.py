@@ -1,0 +1,97 @@
+"""The excesses of a launch, beside its first finding."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evals.amounts.order import ALLOWED, orders
+from keet.diagnosis.diagnosis import Diagnosis, diagnose
+from keet.diagnosis.excesses import excesses
+from keet.explanation.headline import verdict_of
+from tests.unit.analysis.real_launches import SAMPLES, launch_of, profile_of
+
+AMOUNTS = Path("evals/amounts")
+
+
+def of_program(name: str, launch: int) -> Diagnosis:
+    return diagnose(profile_of(AMOUNTS / f"{name}.ncu-repz").launches[launch])
+
+
+def ids(found: Diagnosis) -> list[str]:
+    return [each.id for each in excesses(found.view)]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(AMOUNTS / f"{name}.ncu-repz" for name in ("known", "programs/topics", "programs/ising")),
+        *(SAMPLES[name].report("slow") for name in ("tile_smooth", "stencil_march")),
+    ],
+    ids=str,
+)
+@pytest.mark.slow
+def test_no_excess_takes_more_than_the_first_finding_saves(path: Path) -> None:
+    found = orders(path)
+    assert found
+    for each in found:
+        assert each.difference <= ALLOWED, each
+
+
+def test_excesses_of_each_kind() -> None:
+    for name, launch, first in (
+        ("programs/topics", 0, "loop.176"),
+        ("programs/reactive", 2, "array.conduct"),
+        ("programs/ising", 0, "per_item"),
+    ):
+        assert ids(of_program(name, launch))[0] == first
+    assert "serial_loads" in ids(diagnose(launch_of("sph_density/root_and_quotient")))
+
+
+def test_arrays_share_the_time_of_their_finding() -> None:
+    found = of_program("programs/reactive", 2)
+    parts = [each.us or 0.0 for each in excesses(found.view) if each.id.startswith("array.")]
+    saved = (found.view.value("duration") or 0.0) * (1 - 1 / found.findings[0].forecast.likely)
+    assert len(parts) == 2
+    assert sum(parts) == pytest.approx(saved / 1e3, rel=0.02)
+
+
+def test_what_saves_no_time_is_no_excess() -> None:
+    # The issue slots set the pace: bytes that L1 delivers again cost nothing.
+    assert not ids(diagnose(launch_of("nbody/sources_from_global")))
+    # Each byte is read once and written once.
+    assert not ids(of_program("programs/reactive", 3))
+    # Iterations of tiles compute with what they stored in shared memory.
+    assert not ids(diagnose(launch_of("panel_product:fast")))
+
+
+@pytest.mark.parametrize(
+    ("name", "launch", "times"),
+    [
+        ("programs/topics", 0, "loop_loads_per_byte"),
+        ("programs/reactive", 2, "most_again_l2"),
+        ("known", 10, "l1_loads_per_read"),
+    ],
+)
+def test_a_headline_about_redundancy_says_how_often(name: str, launch: int, times: str) -> None:
+    found = of_program(name, launch)
+    said = verdict_of(found).headline.ids
+    assert found.findings[0].id == "redundant_traffic"
+    assert any(each.startswith(f"{times}#") for each in said), said
+
+
+@pytest.mark.parametrize(
+    ("name", "launch", "bound"),
+    [
+        ("programs/topics", 0, "bound_arithmetic"),
+        ("programs/reactive", 2, "bound_bytes_once"),
+        ("programs/ising", 0, ""),
+        ("known", 4, None),
+    ],
+)
+def test_redundancy_ends_with_the_least_time(name: str, launch: int, bound: str | None) -> None:
+    first = of_program(name, launch).findings[0]
+    found = [each for each in first.text.ids if each.startswith("bound_")]
+    assert [each.partition("#")[0] for each in found] == ([bound] if bound else [])
+    assert set(found) <= {each.id for each in first.evidence}

@@ -1,0 +1,157 @@
+"""The bytes that accesses touch: exact where the addresses prove it, and not where they only look
+like it. Grid 64 x 2, blocks of 128 threads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from keet.analysis.sass.analyses.footprints import Footprint
+from tests.rows import each_row
+from tests.unit.sass.assembled import assembled, machine
+
+WARPS = 512
+THREADS = 32 * WARPS
+START = """
+    S2R R0, SR_TID.X
+    S2R R1, SR_CTAID.X
+    S2R R2, SR_CTAID.Y
+    LDC R9, c[0x0][0x218]
+    LDC.64 R6, c[0x0][0x210]
+    ULDC.64 UR4, c[0x0][0x208]
+"""
+COLUMN = "IMAD R3, R1, 0x80, R0\n"
+OWN = COLUMN + "IMAD R3, R2, 0x2000, R3\n"
+LOAD = "IMAD.WIDE R4, R3, 0x4, R6\nLDG.E R8, desc[UR4][R4.64]\n"
+
+
+def footprint(code: str, loaded: int = THREADS, kind: str = "load") -> Footprint:
+    """`loaded`: threads that executed each load or store."""
+    texts = assembled(START + code + "EXIT")
+    found = machine(texts, dict.fromkeys(texts, WARPS))
+    memory = {a for a, text in texts.items() if "LDG" in text or "STG" in text}
+    threads = {address: loaded if address in memory else THREADS for address in texts}
+    known = replace(found, threads=threads).footprints.of("param+0x0", (kind,))
+    assert known is not None
+    return known
+
+
+@each_row(
+    ("code", "loaded", "distinct", "repeats"),
+    [
+        (OWN + LOAD, THREADS, 4 * THREADS, []),
+        # A check of bounds leaves some threads out: each of the others has its own element.
+        (OWN + LOAD, 9001, 4 * 9001, []),
+        (COLUMN + LOAD, THREADS, 2 * THREADS, [("blockIdx.y", 2)]),
+        ("IMAD R3, R1, 0x1, RZ\n" + LOAD, THREADS, 256, [("threadIdx.x", 128), ("blockIdx.y", 2)]),
+        # Digits of an index: one element per warp.
+        (
+            "SHF.R.U32.HI R3, RZ, 0x5, R0\nIMAD R3, R1, 0x4, R3\n" + LOAD,
+            THREADS,
+            1024,
+            [("threadIdx.x", 32), ("blockIdx.y", 2)],
+        ),
+        # Neighbours overlap: 129 elements per block, 8193 in all.
+        (
+            COLUMN + LOAD + "LDG.E R9, desc[UR4][R4.64+0x4]\n",
+            THREADS,
+            4 * 8193,
+            [("blockIdx.y", 2)],
+        ),
+    ],
+)
+def test_exact(code: str, loaded: int, distinct: int, repeats: list[tuple[str, int]]) -> None:
+    found = footprint(code, loaded)
+    assert found.is_exact
+    assert found.at_most == distinct
+    assert [(each.name, each.times) for each in found.repeats] == repeats
+
+
+def test_one_thread_of_a_block() -> None:
+    code = """
+        ISETP.NE.AND P0, PT, R0, RZ, PT
+        @P0 EXIT
+        IMAD R3, R2, 0x40, R1
+        IMAD.WIDE R4, R3, 0x4, R6
+        STG.E desc[UR4][R4.64], R8
+    """
+    found = footprint(code, 128, "store")
+    assert found.is_exact
+    assert found.at_most == 4 * 128
+    assert not found.repeats
+
+
+def test_a_condition_on_an_index_that_the_address_lacks() -> None:
+    """Half of the threads load. They may be those of one row of blocks, which touch all elements,
+    or every other thread of both, which touch half of them."""
+    guard = "ISETP.GE.AND P0, PT, R2, R9, PT\n@P0 EXIT\n"
+    found = footprint(guard + COLUMN + LOAD, THREADS // 2)
+    assert not found.is_exact
+    assert found.at_least <= THREADS < 2 * THREADS == found.at_most
+    # The condition is on an index of the address: both rows of blocks load the same.
+    guard = "ISETP.GE.AND P0, PT, R3, R9, PT\n@P0 EXIT\n"
+    found = footprint(COLUMN + guard + LOAD, THREADS // 2)
+    assert found.is_exact
+    assert found.at_most == THREADS
+
+
+ROWS = "IMAD R3, R1, R9, R0\n" + LOAD
+
+
+@each_row(
+    ("guard", "is_exact"),
+    [
+        # Frames of 128 elements, `hop` apart: they may overlap.
+        ("", False),
+        ("ISETP.GE.AND P0, PT, R2, R9, PT\n@P0 EXIT\n", False),
+        ("ISETP.GE.AND P0, PT, R0, R9, PT\n@P0 EXIT\n", True),
+    ],
+)
+def test_rows_at_an_unknown_distance(guard: str, *, is_exact: bool) -> None:
+    found = footprint(guard + ROWS)
+    assert found.has_rows
+    assert found.is_exact is is_exact
+    assert found.at_most == 2 * THREADS
+
+
+def test_two_branches_load_different_elements() -> None:
+    """Even and odd threads load in turn: the same form and the same count, but other elements."""
+    code = (
+        OWN
+        + "IMAD.WIDE R4, R3, 0x4, R6\n"
+        + "LOP3.LUT P0, RZ, R0, 0x1, RZ, 0xc0, !PT\n"
+        + "@P0 LDG.E R8, desc[UR4][R4.64]\n"
+        + "@!P0 LDG.E R9, desc[UR4][R4.64]\n"
+    )
+    found = footprint(code, THREADS // 2)
+    assert found.at_most == 4 * THREADS
+    once = footprint(code.replace("@!P0", "@P0"), THREADS // 2)
+    assert once.at_most == 2 * THREADS
+
+
+def test_an_index_from_memory_has_no_bound() -> None:
+    code = OWN + LOAD + "IMAD.WIDE R4, R8, 0x4, R6\nLDG.E R9, desc[UR4][R4.64]\n"
+    assert footprint(code).at_most is None
+
+
+NEIGHBOUR = """
+    IADD3 R10, R3, 0x1, RZ
+    IADD3 R11, R9, -0x1, RZ
+    VIMNMX R3, R10, R11, PT
+"""
+
+
+@each_row(
+    ("guard", "is_exact"),
+    [
+        # x < n, and the neighbour is clamped to n - 1: an element that another thread has.
+        ("ISETP.GE.AND P0, PT, R3, R9, PT\n@P0 EXIT\n", True),
+        # Another condition, and none: nearly all threads may be clamped to one element.
+        ("ISETP.GE.AND P0, PT, R0, R9, PT\n@P0 EXIT\n", False),
+        ("", False),
+    ],
+)
+def test_clamped_neighbours(guard: str, *, is_exact: bool) -> None:
+    found = footprint(COLUMN + guard + NEIGHBOUR + LOAD, THREADS // 2)
+    assert found.is_exact is is_exact
+    assert (found.at_least > 4) is is_exact
+    assert found.at_most is not None
