@@ -50,7 +50,7 @@ OF_FILES = "SkippedKernel.reason"
 """A text that a run table states."""
 NAMES = {
     **dict.fromkeys(("kernel", "kernel_full", "name", "id"), "name"),
-    **dict.fromkeys(("file", "path", "snapshot"), "path"),
+    **dict.fromkeys(("file", "after_file", "path", "snapshot"), "path"),
     "here": "place",
     **dict.fromkeys(("command_line", "remedy"), "command"),
     **dict.fromkeys(("version", "ncu_version", "cuda_version", "driver_version"), "version"),

@@ -3,9 +3,7 @@
 Written to invariant_second_truth.json, in the form that invariant_truth.py explains.
 """
 
-import json
-
-from evals.amounts.invariant_truth import Planted
+from evals.amounts.invariant_truth import Planted, write
 from evals.amounts.sources import HERE, Source
 
 SOURCE = Source(HERE / "invariant_second.cu")
@@ -50,27 +48,8 @@ PLANTED = [
 ]
 
 
-def all_truths() -> dict[str, list[dict[str, str | int]]]:
-    """The list of every kernel."""
-    every: dict[str, list[dict[str, str | int]]] = {kernel: [] for kernel in SOURCE.kernels()}
-    for planted in PLANTED:
-        every[planted.kernel].append(
-            {
-                "load_line": SOURCE.line(planted.kernel, planted.load),
-                "loop_line": SOURCE.line(planted.kernel, planted.loop),
-                "array": planted.array,
-                "times": planted.times,
-                "bytes_per_block": planted.bytes_per_block,
-                "entries": planted.entries,
-            }
-        )
-    return every
-
-
 def main() -> None:
-    """Writes invariant_second_truth.json, one kernel per line."""
-    lines = [f"{json.dumps(kernel)}: {json.dumps(told)}" for kernel, told in all_truths().items()]
-    (HERE / "invariant_second_truth.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    write("invariant_second", SOURCE, PLANTED)
 
 
 if __name__ == "__main__":

@@ -85,28 +85,29 @@ PLANTED = [
 ]
 
 
-def all_truths() -> dict[str, list[dict[str, str | int]]]:
+def truths(source: Source, every: list[Planted]) -> dict[str, list[dict[str, str | int]]]:
     """The list of every kernel."""
-    every: dict[str, list[dict[str, str | int]]] = {kernel: [] for kernel in SOURCE.kernels()}
-    for planted in PLANTED:
-        every[planted.kernel].append(
+    found: dict[str, list[dict[str, str | int]]] = {kernel: [] for kernel in source.kernels()}
+    for planted in every:
+        found[planted.kernel].append(
             {
-                "load_line": SOURCE.line(planted.kernel, planted.load),
-                "loop_line": SOURCE.line(planted.kernel, planted.loop),
+                "load_line": source.line(planted.kernel, planted.load),
+                "loop_line": source.line(planted.kernel, planted.loop),
                 "array": planted.array,
                 "times": planted.times,
                 "bytes_per_block": planted.bytes_per_block,
                 "entries": planted.entries,
             }
         )
-    return every
+    return found
 
 
-def main() -> None:
-    """Writes invariant_truth.json, one kernel per line."""
-    lines = [f"{json.dumps(kernel)}: {json.dumps(told)}" for kernel, told in all_truths().items()]
-    (HERE / "invariant_truth.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+def write(name: str, source: Source, every: list[Planted]) -> None:
+    """Writes NAME_truth.json, one kernel per line."""
+    told = truths(source, every).items()
+    lines = [f"{json.dumps(kernel)}: {json.dumps(loads)}" for kernel, loads in told]
+    (HERE / f"{name}_truth.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 if __name__ == "__main__":
-    main()
+    write("invariant", SOURCE, PLANTED)

@@ -10,17 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from keet.analysis.amounts.accesses import line_accesses, place_of
 from keet.analysis.amounts.arrays import arrays
 from keet.analysis.amounts.items import item_of, per_item
 from keet.analysis.amounts.loops import loop_label, loops
 from keet.analysis.amounts.serial_loads import serial_loads
+from keet.analysis.amounts.unit_parts import unit_parts
 from keet.analysis.kernel.archetype import is_debug_build
 from keet.analysis.kernel.resident_warps import does_nothing
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import MAJORITY, READ_AGAIN, SAVED_PART
 from keet.analysis.time_model import Effect, TimeModel
 from keet.diagnosis.diagnosis import causes
-from keet.documents.amounts import ArrayDocument, ExcessDocument, LoopAmounts
+from keet.documents.amounts import ArrayDocument, ExcessDocument, LineAccessDocument, LoopAmounts
+from keet.evidence import Sentence
 from keet.profile import Location
 
 _LEVELS = {
@@ -30,13 +33,23 @@ _LEVELS = {
 }
 """Variants of redundant traffic by the level that delivers bytes again: fields of an array."""
 
+_SPREAD = {"uncoalesced_global": "sectors", "shared_bank_conflict": "wavefronts"}
+"""Findings about accesses that are spread too far, and the field of an access that they lower."""
+
 
 @cached_per_view
 def excesses(view: LaunchView) -> tuple[ExcessDocument, ...]:
     if view.code is None or is_debug_build(view) or does_nothing(view):
         return ()
     costs = _Costs(view)
-    found = [*_arrays(costs), *_loops(costs), *_serial(costs), *_instructions(costs)]
+    found = [
+        *_arrays(costs),
+        *_accesses(costs),
+        *_local(costs),
+        *_loops(costs),
+        *_serial(costs),
+        *_instructions(costs),
+    ]
     return tuple(sorted(found, key=lambda each: -(each.us or 0.0)))
 
 
@@ -114,6 +127,47 @@ def _array(array: ArrayDocument, us: float | None) -> ExcessDocument:
         text=array.text,
         evidence=array.evidence,
     )
+
+
+def _accesses(costs: _Costs) -> Iterator[ExcessDocument]:
+    """Sectors and wavefronts beyond those that the accessed bytes fill."""
+    rows = line_accesses(costs.view)
+    for finding, cost in _SPREAD.items():
+        saved = costs.saved(finding)
+        extra = [_beyond(row, cost) for row in rows] if saved else []
+        for row, own in zip(rows, extra):
+            part = saved * own / (sum(extra) or 1.0)
+            if part >= SAVED_PART:
+                yield ExcessDocument(
+                    id=f"access.{place_of(row)}",
+                    label=place_of(row),
+                    us=costs.us(part),
+                    places=(Location(row.file, row.line),) if row.file and row.line else (),
+                    text=row.text,
+                    evidence=row.evidence,
+                )
+
+
+def _beyond(row: LineAccessDocument, cost: str) -> float:
+    """Sectors or wavefronts of all warps that are not needed."""
+    done, needed = getattr(row, cost), getattr(row, f"{cost}_needed")
+    return 0.0 if done is None or needed is None else row.executed * max(0.0, done - needed)
+
+
+def _local(costs: _Costs) -> Iterator[ExcessDocument]:
+    """Local memory: spilled registers, and arrays of a thread that are not in registers."""
+    saved = costs.saved("local_memory_spill")
+    parts = [each for each in unit_parts(costs.view) if saved and each.part == "local memory"]
+    if parts:
+        most = max(parts, key=lambda each: (each.share_pct, each.unit))
+        yield ExcessDocument(
+            id="local_memory",
+            label="local memory",
+            us=costs.us(saved),
+            places=(),
+            text=Sentence("{text}, in {unit}", text=most.text, unit=most.unit),
+            evidence=most.evidence,
+        )
 
 
 def _loops(costs: _Costs) -> Iterator[ExcessDocument]:

@@ -232,8 +232,8 @@ class LineAccessDocument(AmountText):
 
     file: str | None
     line: int | None
-    address: int
-    """Of the first instruction."""
+    offset: int
+    """Of the first instruction, in its function: bytes, as the disassembly prints them."""
     instructions: int
     memory: Literal["global", "local", "shared"]
     operation: str
@@ -318,7 +318,7 @@ class ExcessDocument(AmountText):
     """Work beyond what is needed."""
 
     id: str
-    """`array.NAME`, `loop.LINE`, `serial_loads`, `per_item` and others."""
+    """`array.NAME`, `loop.LINE`, `access.FILE:LINE`, `local_memory`, `serial_loads`, `per_item`."""
     label: str
     """What the row of the short list begins with."""
     us: float | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from keet.analysis.amounts.accesses import line_accesses
+from keet.analysis.amounts.accesses import line_accesses, place_of
 from keet.analysis.amounts.arrays import arrays
 from keet.analysis.amounts.bounds import bounds
 from keet.analysis.amounts.items import item_of, per_item
@@ -32,7 +32,6 @@ from keet.documents.amounts import (
 from keet.documents.shared_types import Skipped
 from keet.evidence import Evidence, Sentence
 from keet.profile import Absent
-from keet.profile.names import file_name
 
 _OFF = Absent("the machine code was not analysed", "leave out --no-sass, or name it with --launch")
 
@@ -129,6 +128,5 @@ def _label(row: AmountText) -> str:  # noqa: PLR0911 - one per kind of row
         case UnitPartDocument():
             return f"{row.unit} {row.part}"
         case LineAccessDocument():
-            place = f"{file_name(row.file)}:{row.line}" if row.file else f"{row.address:#x}"
-            return f"{place} {row.memory} {row.operation}"
+            return f"{place_of(row)} {row.memory} {row.operation}"
     return ""

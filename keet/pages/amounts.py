@@ -3,9 +3,12 @@ the page of `keet explain`."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from keet.analysis.amounts.accesses import place_of
+from keet.analysis.amounts.loops import loop_label
 from keet.analysis.limits import SAVED_PART
 from keet.documents.amounts import (
     AmountsDocument,
@@ -16,7 +19,7 @@ from keet.documents.amounts import (
     ProgramAmounts,
 )
 from keet.evidence import Sentence
-from keet.explanation.launch_amounts import PARTS, MainAmounts, amount_rows, loop_label
+from keet.explanation.launch_amounts import PARTS, MainAmounts, amount_rows
 from keet.formatting import capitalized, shape_parts
 from keet.pages.blocks import (
     Block,
@@ -34,11 +37,14 @@ from keet.pages.blocks import (
     Words,
     limited,
 )
+from keet.pages.device import describe_device
 from keet.profile.names import file_name
 from keet.units import Quantity, format_number
 
 HEADING = "How much work"
 _SHORT_LOOPS = 2
+_ACCESSES = 12
+"""Loads and stores in a terminal."""
 _OF_PROGRAM = 2
 """Texts about the launches together on the page of `explain`."""
 
@@ -75,12 +81,27 @@ def _lines(items: Sequence[Item], reader: Reader) -> int:
 
 
 def amounts_page(document: AmountsDocument, reader: Reader) -> Page:
-    blocks: list[Block] = []
+    path, device = document.report.path, describe_device(document.device)
+    blocks: list[Block] = [Heading(f"{path} on {device}", look="")]
     if document.program:
-        blocks += [*program_blocks(document.program), Gap()]
+        blocks += [Gap(), *program_blocks(document.program)]
     for launch in document.launches:
-        blocks += [*_launch(launch, reader), Gap()]
-    return Page(blocks[:-1], HEADING)
+        blocks += [Gap(), *_launch(launch, reader)]
+    blocks += [Gap(), Text((Span("Next: ", "strong"), *_next(document)))]
+    return Page(blocks, HEADING)
+
+
+def _next(document: AmountsDocument) -> Iterator[Words]:
+    """What to change, and a unit of work that means more than a thread."""
+    command = shlex.join(["keet", "explain", document.report.path])
+    yield from (Span(command, "code"), " says what to change and what that gains")
+    items = [launch.amounts.item for launch in document.launches]
+    if any(item and item.basis == "threads" for item in items):
+        yield from (
+            "; ",
+            Span("--per NAME=COUNT", "command"),
+            " counts per result instead of thread",
+        )
 
 
 # --- the program
@@ -119,6 +140,9 @@ def _launch(launch: AmountsLaunch, reader: Reader) -> Iterator[Block]:
     if amounts.resources:
         yield Text(amounts.resources.text, "muted", indent=2)
     rows = [*amount_rows(amounts)]
+    if not (amounts.excesses or amounts.unknown):
+        yield from (Gap(), Text(capitalized(PARTS["excesses"]), "strong"))
+        yield Text("Nothing of what keet counts costs a twentieth of the time.", indent=2)
     for part, name in PARTS.items():
         items = [Item(row.text, row.label) for row in rows if row.part == part]
         if items and part != "resources":
@@ -180,7 +204,7 @@ def _arrays(amounts: LaunchAmounts, reader: Reader) -> Iterator[Block]:
 
 def _accesses(amounts: LaunchAmounts, reader: Reader) -> Iterator[Block]:
     def cells(row: LineAccessDocument) -> Iterator[Words]:
-        yield f"{file_name(row.file)}:{row.line}" if row.file else f"{row.address:#x}"
+        yield place_of(row)
         width = f"{row.width} B" if row.width else ""
         spread = "uniform" if row.is_uniform else ""
         yield " ".join(filter(None, (row.memory, row.operation, width, spread)))
@@ -188,9 +212,13 @@ def _accesses(amounts: LaunchAmounts, reader: Reader) -> Iterator[Block]:
         for number in (row.sectors, row.sectors_needed, row.wavefronts, row.wavefronts_needed):
             yield "" if number is None else _times(number)
 
-    names = ("Where", "What", "Executed", "Sectors", "needed", "Wavefronts", "needed")
-    columns = [Column(name, is_number=place > 1) for place, name in enumerate(names)]
+    names = ("Where", "What", "Executed", "Sectors", "needed", "Wavefr.", "needed")
+    if reader.format == "terminal":
+        reader = reader._replace(rows=_ACCESSES)
     rows = [[*cells(row)] for row in amounts.accesses[: reader.rows]]
+    used = [place for place in range(len(names)) if any(row[place] for row in rows)]
+    columns = [Column(names[place], is_number=place > 1) for place in used]
+    rows = [[row[place] for place in used] for row in rows]
     yield Table(columns, rows, limited(amounts.accesses, reader, "--format json"), indent=2)
 
 

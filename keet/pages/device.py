@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from keet.documents.shared_types import DeviceDocument
 from keet.profile import Device, Launch, Workload
 from keet.safe_text import one_line, shortened
 
 
-def describe_device(device: Device) -> str:
+def describe_device(device: Device | DeviceDocument) -> str:
     name = device.name or "a GPU that the report does not name"
     details = [
         f"cc {device.compute_capability}" if device.compute_capability else None,

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Literal, NamedTuple
 
+from keet.analysis.code_names import function_start
 from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import NEGLIGIBLE
@@ -27,6 +28,7 @@ from keet.analysis.source_lines import ACCESS_BYTES
 from keet.documents.amounts import LineAccessDocument
 from keet.evidence import Evidence, Sentence
 from keet.profile import Location
+from keet.profile.names import file_name
 from keet.units import Quantity
 
 Memory = Literal["global", "local", "shared"]
@@ -234,7 +236,7 @@ def _row(view: LaunchView, group: _Group, start: int) -> LineAccessDocument:
     members, place, is_uniform = group
     first = members[0]
     name = f"access.{first.address - start:x}"
-    line = f"{place.file.rpartition('/')[2]}:{place.line}" if place else None
+    line = f"{file_name(place.file)}:{place.line}" if place else None
 
     count = Quantity(group.executed, "")
     executed = view.ledger.derived(f"{name}.executed", count, "executed by warps", line=line)
@@ -272,7 +274,7 @@ def _row(view: LaunchView, group: _Group, start: int) -> LineAccessDocument:
         evidence=tuple(text.evidence.values()),
         file=place.file if place else None,
         line=place.line if place else None,
-        address=first.address,
+        offset=first.address - function_start(view.launch.function_starts, first.address),
         instructions=len(members),
         memory=first.memory,
         operation=first.operation,
@@ -284,6 +286,11 @@ def _row(view: LaunchView, group: _Group, start: int) -> LineAccessDocument:
         wavefronts=fronts,
         wavefronts_needed=fronts_needed,
     )
+
+
+def place_of(row: LineAccessDocument) -> str:
+    """`slow.cu:7`; `+0x150` without a source line."""
+    return f"{file_name(row.file)}:{row.line}" if row.file else f"+{row.offset:#x}"
 
 
 _PLURALS = {"load": "loads", "store": "stores", "atomic": "atomics", "copy": "copies"}

@@ -134,15 +134,11 @@ def blocks_text(known: BlockResources) -> Sentence | None:
 
 
 def warps_text(known: BlockResources) -> Sentence | None:
-    """`32 warps per SM (of 64; registers)`."""
+    """`32 of 64 warps per SM (limit: registers)`."""
     if known.warps is None:
         return None
-    warps, most = known.warps, known.most_warps
-    by = ", ".join(known.limits)
-    if most is None:
-        by = f" ({by})" if by else ""
-        return Sentence("{warps:number} warps per SM{by}", warps=warps, by=by)
-    by = f"; {by}" if by else ""
-    return Sentence(
-        "{warps:number} warps per SM (of {most:number}{by})", warps=warps, most=most, by=by
-    )
+    by = f" (limit: {', '.join(known.limits)})" if known.limits else ""
+    if known.most_warps is None:
+        return Sentence("{warps:number} warps per SM{by}", warps=known.warps, by=by)
+    text = "{warps:number} of {most:number} warps per SM{by}"
+    return Sentence(text, warps=known.warps, most=known.most_warps, by=by)
