@@ -134,11 +134,12 @@ def blocks_text(known: BlockResources) -> Sentence | None:
 
 
 def warps_text(known: BlockResources) -> Sentence | None:
-    """`32 of 64 warps per SM (limit: registers)`."""
+    """`32 warps per SM (of 64; registers)`; `for each SM` where the grid has no more, because a
+    report's warps per SM are those that fit."""
     if known.warps is None:
         return None
-    by = f" (limit: {', '.join(known.limits)})" if known.limits else ""
-    if known.most_warps is None:
-        return Sentence("{warps:number} warps per SM{by}", warps=known.warps, by=by)
-    text = "{warps:number} of {most:number} warps per SM{by}"
-    return Sentence(text, warps=known.warps, most=known.most_warps, by=by)
+    per = "for each" if known.given else "per"
+    text = Sentence("{warps:number} warps {per} SM", warps=known.warps, per=per)
+    of = Sentence("of {most:number}", most=known.most_warps) if known.most_warps else None
+    by = Sentence("; ").join(filter(None, (of, ", ".join(known.limits))))
+    return Sentence("{text} ({by})", text=text, by=by) if by else text
