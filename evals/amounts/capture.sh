@@ -1,7 +1,8 @@
 #!/bin/bash
 # Builds known.cu and invariant.cu, checks their results, and profiles every kernel of both.
 # Usage: capture.sh FOLDER; needs nvcc, ncu and a GPU of compute capability 9.0 (ARCH=sm_xx for others).
-# SET=second does so with the held-out programs known_second.cu and invariant_second.cu.
+# SET=second does so with the held-out programs known_second.cu and invariant_second.cu, SET=third
+# with known_third.cu.
 # Leaves a .ncu-rep of each program in FOLDER; stops at the first thing that is wrong.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -9,7 +10,8 @@ out=${1:?usage: capture.sh FOLDER}
 case "${SET:-first}" in
     first) programs=(known invariant) ;;
     second) programs=(known_second invariant_second) ;;
-    *) echo "SET is first or second" >&2; exit 2 ;;
+    third) programs=(known_third) ;;
+    *) echo "SET is first, second or third" >&2; exit 2 ;;
 esac
 mkdir -p "$out"
 out=$(cd "$out" && pwd)

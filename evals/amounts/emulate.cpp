@@ -141,6 +141,42 @@ static void* main_stack;
 static const std::function<void()>* work;
 
 extern "C" void emulate_switch(void** save, void* load);
+// Words that a switch leaves on a fiber's stack (and the end of the stack, so that it is aligned),
+// and which of them is the place to go on from.
+#ifdef __aarch64__
+static const int FRAME = 20, RETURN = 11;
+asm(R"(
+.globl emulate_switch
+emulate_switch:
+    sub sp, sp, #160
+    stp x19, x20, [sp, #0]
+    stp x21, x22, [sp, #16]
+    stp x23, x24, [sp, #32]
+    stp x25, x26, [sp, #48]
+    stp x27, x28, [sp, #64]
+    stp x29, x30, [sp, #80]
+    stp d8, d9, [sp, #96]
+    stp d10, d11, [sp, #112]
+    stp d12, d13, [sp, #128]
+    stp d14, d15, [sp, #144]
+    mov x9, sp
+    str x9, [x0]
+    mov sp, x1
+    ldp x19, x20, [sp, #0]
+    ldp x21, x22, [sp, #16]
+    ldp x23, x24, [sp, #32]
+    ldp x25, x26, [sp, #48]
+    ldp x27, x28, [sp, #64]
+    ldp x29, x30, [sp, #80]
+    ldp d8, d9, [sp, #96]
+    ldp d10, d11, [sp, #112]
+    ldp d12, d13, [sp, #128]
+    ldp d14, d15, [sp, #144]
+    add sp, sp, #160
+    ret
+)");
+#else
+static const int FRAME = 8, RETURN = 6;
 asm(R"(
 .globl emulate_switch
 emulate_switch:
@@ -160,6 +196,7 @@ emulate_switch:
     pop %rbp
     ret
 )");
+#endif
 
 static void fiber_main() {
     (*work)();
@@ -279,9 +316,9 @@ void run(dim3 grid, dim3 block, const std::function<void()>& body) {
                     active[t].clear();
                     Fiber& fiber = fibers[t];
                     if (!fiber.stack) fiber.stack = (char*)std::aligned_alloc(64, STACK);
-                    void** top = (void**)(fiber.stack + STACK) - 2;
-                    *top = (void*)fiber_main;
-                    fiber.stack_pointer = top - 6;
+                    void** frame = (void**)(fiber.stack + STACK) - FRAME;
+                    frame[RETURN] = (void*)fiber_main;
+                    fiber.stack_pointer = frame;
                     fiber.done = fiber.waits = false;
                     barriers_of[t] = 0;
                 }

@@ -41,7 +41,7 @@ def split_top(text: str, separator: str) -> list[str]:
 
 def counted_loop(line: str, number: int) -> str:
     """A line whose loop, if it has one, tells of its entry and of every iteration."""
-    found = re.search(r"\b(for|while) \(", line)
+    found = re.search(r"\b(for|while) ?\(", line)
     if found is None:
         return line
     opening = found.end() - 1
@@ -50,7 +50,7 @@ def counted_loop(line: str, number: int) -> str:
     if found[1] == "while":
         return f"{before}emu::enter({number}); while (emu::hit({number}, {head})){after}"
     first, condition, step = split_top(head, ";")
-    name, value = first.split(" = ", 1)
+    name, value = re.split(r" ?= ?", first, maxsplit=1)
     value, *others = split_top(value, ",")
     return (
         f"{before}for ({', '.join([f'{name} = (emu::enter({number}), {value})', *others])}; "

@@ -9,7 +9,7 @@ condition may be done by all lanes).
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -418,25 +418,25 @@ def nearest_site() -> Truth:
     }
 
 
-def all_truths() -> dict[str, Truth]:
-    """The truth of every kernel, loops by line."""
-    every: dict[str, Truth] = {}
-    for kernel in SOURCE.kernels():
-        told = TRUTHS[kernel]()
+def write(program: str, source: Source, truths: Mapping[str, Callable[[], Truth]]) -> None:
+    """Writes a program's truth, one kernel per line, its loops by source line."""
+    lines = []
+    for kernel in source.kernels():
+        told = truths[kernel]()
         loops = {}
         for head, amounts in told["loops"].items():
             where, _, text = head.rpartition(": ")
             text, _, nth = text.partition("#")
-            loops[str(SOURCE.line(where or kernel, text, int(nth or 1)))] = amounts
+            loops[str(source.line(where or kernel, text, int(nth or 1)))] = amounts
         item = max(amounts["elements_stored"] for amounts in told["arrays"].values())
-        every[kernel] = {"item": item, **told, "loops": loops}
-    return every
+        every = {"item": item, **told, "loops": loops}
+        lines.append(f"{json.dumps(kernel)}: {json.dumps(every)}")
+    (HERE / f"{program}_truth.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def main() -> None:
-    """Writes known_second_truth.json, one kernel per line."""
-    lines = [f"{json.dumps(kernel)}: {json.dumps(told)}" for kernel, told in all_truths().items()]
-    (HERE / "known_second_truth.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    """Writes known_second_truth.json."""
+    write("known_second", SOURCE, TRUTHS)
 
 
 if __name__ == "__main__":
