@@ -38,12 +38,13 @@ class Score(NamedTuple):
 
 
 def scores(which: str = "") -> Iterator[Score]:
-    """`which`: `_second` for the held-out programs."""
+    """`which`: `_second` or `_third` for programs that were held out."""
     known = json.loads((FOLDER / f"known{which}_truth.json").read_text(encoding="utf-8"))
     for launch, amounts in _launches(f"known{which}"):
         if launch.name.function in known:
             yield from _known(launch.name.function, known[launch.name.function], amounts)
-    planted = json.loads((FOLDER / f"invariant{which}_truth.json").read_text(encoding="utf-8"))
+    loops = FOLDER / f"invariant{which}_truth.json"
+    planted = json.loads(loops.read_text(encoding="utf-8")) if loops.exists() else {}
     for launch, amounts in _launches(f"invariant{which}"):
         if launch.name.function in planted:
             yield from _invariant(launch.name.function, planted[launch.name.function], amounts)
