@@ -154,7 +154,7 @@ SHELLS = [
     pytest.param(["bash", "--norc", "-i"], "source script.bash", id="bash"),
     pytest.param(
         ["zsh", "-f", "-i"],
-        "autoload -U compinit; compinit -u -D; source script.zsh",
+        "cp script.zsh _keet; fpath+=$PWD; autoload -U compinit; compinit -u -D",
         id="zsh",
         marks=needs_zsh,
     ),
