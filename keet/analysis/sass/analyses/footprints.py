@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -33,6 +33,14 @@ from keet.analysis.sass.analyses.index_digits import (
     split_index,
     unclamped,
 )
+from keet.analysis.sass.analyses.index_tables import (
+    Rows,
+    Spans,
+    Tables,
+    TooLargeError,
+    bytes_of,
+)
+from keet.analysis.sass.analyses.replayed_addresses import Replayed, Touched, fitting, replayed
 from keet.analysis.sass.analyses.reuse import (
     LOADED,
     SEVERAL,
@@ -40,7 +48,8 @@ from keet.analysis.sass.analyses.reuse import (
     form_of,
     is_after,
 )
-from keet.analysis.sass.analyses.row_ranges import RowRanges, Rows
+from keet.analysis.sass.analyses.row_ranges import RowRanges
+from keet.analysis.sass.analyses.row_ranges import Rows as LoadedRows
 from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.sass.polynomials.evaluation import Evaluation
 from keet.analysis.sass.polynomials.polynomial import (
@@ -58,6 +67,8 @@ from keet.analysis.sass.polynomials.polynomial import (
 PRECISION = 0.02
 """Bounds that are closer together than this are called exact."""
 _LANES = 32
+_BUDGET = 2_000_000
+"""Entries of the tables of one launch: about 0.2 s, see `index_tables`."""
 
 
 class Repeat(NamedTuple):
@@ -171,7 +182,7 @@ class Footprints:
         repeats = form.missing if form is not None else ()
         forms = [each for each in map(self._form, own) if each is not None]
         least, most, is_sure = self._union(own)
-        return Footprint(
+        found = Footprint(
             pointer,
             tuple(own),
             requested,
@@ -183,12 +194,95 @@ class Footprints:
             tuple(sorted(repeats, key=lambda each: -each.times)),
             self._row_ranges.bytes_of(own) if most is None else None,
         )
+        return found if found.is_exact else self._replayed(found) or found
+
+    # --- by running the integer instructions again
+
+    def _replayed(self, found: Footprint) -> Footprint | None:
+        """The footprint by the addresses of all threads; None if these are not known."""
+        own = found.accesses
+        if not all(_can_replay(each) for each in own):
+            return None
+        sizes: list[int] = []
+        touched: list[tuple[Access, Touched]] = []
+        for run in self._replays:
+            if any(each.position not in run.touched for each in own):
+                return None
+            touched = [(each, run.touched[each.position]) for each in own]
+            rows: dict[Rows, Spans] = {}
+            for _, each in touched:
+                for start, spans in each.rows.items():
+                    rows.setdefault(start, []).extend(spans)
+            try:
+                sizes.append(bytes_of(rows))
+            except TooLargeError:
+                return None
+        if not sizes or max(sizes) > (1 + PRECISION) * min(sizes):
+            return None  # other values of parameters may give any size
+        return found._replace(
+            at_least=float(min(sizes)),
+            at_most=float(max(sizes)),
+            is_sure=True,
+            may_overlap=any(
+                self._may_reach(access.offset, symbol)
+                for access, each in touched
+                for symbol in access.offset.symbols
+                if symbol.name in each.distances
+                and each.length / self.unit(access.pointer, (symbol,))
+                > self._stored_lengths.get(symbol, 0.0)
+            ),
+            has_rows=any(each.distances for _, each in touched),
+        )
+
+    @cached_property
+    def _replays(self) -> list[Replayed]:
+        """What accesses touch, for each choice of parameters that fits the counters."""
+        if not self.evaluation.shape.grid or not self.evaluation.shape.block:
+            return []
+        wanted = [each for each in self.found if _can_replay(each)]
+        tables = Tables(self.index_extents, _BUDGET)
+        exact, least = self._parameters
+        values = {**exact, **least}
+
+        def run(name: str, value: int) -> Replayed:
+            known = {**values, name: value} if name else values
+            return replayed(wanted, self.evaluation, self.conditions, tables, known)
+
+        found: list[Replayed] = []
+        for name, low in least.items():
+            tried = fitting(partial(run, name), low)
+            if not tried:
+                return []
+            values[name] = min(tried)
+            found += tried.values()
+        first = run("", 0) if not found or len(least) > 1 else found[0]
+        return [] if first.is_refuted else [first, *found]
+
+    @cached_property
+    def _parameters(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Values of parameters that are limits of indices, and least values where all indices of
+        the launch are below the limit."""
+        exact: dict[str, int] = {}
+        least: dict[str, int] = {}
+        extents = self.index_extents
+        for places, first, size, limit in self._sides:
+            products = [product for product in limit.terms if product] if limit is not None else []
+            if limit is None or len(products) != 1 or len(products[0]) != 1:
+                continue
+            symbol, value = products[0][0], first + size - limit.constant
+            if symbol.kind != "param" or limit.terms[products[0]] != 1:
+                continue
+            if first + size < math.prod(extents[name] for name, _ in places):
+                exact[symbol.name] = value
+            else:
+                least[symbol.name] = max(value, least.get(symbol.name, value))
+        return exact, {name: value for name, value in least.items() if name not in exact}
 
     @cached_property
     def _row_ranges(self) -> RowRanges:
         return RowRanges(self.program, self.conditions, self.found, self.locate, self._rows_loaded)
 
-    def _rows_loaded(self, access: Access) -> Rows | None:
+    def _rows_loaded(self, access: Access) -> LoadedRows | None:
         form = self._form(access)
         if form is None or form.clamps or form.is_shifted:
             return None
@@ -196,7 +290,7 @@ class Footprints:
         times = math.prod(repeat.times for repeat in form.missing)
         once = (access.threads or 0) * access.width / times
         is_exact = is_sure and most <= (1 + PRECISION) * least
-        return Rows(times, is_exact and abs(once - most) <= PRECISION * most)
+        return LoadedRows(times, is_exact and abs(once - most) <= PRECISION * most)
 
     def _may_overlap(self, forms: Sequence[_Form]) -> bool:
         """Whether rows may overlap: no index within a row is compared with their distance."""
@@ -254,16 +348,18 @@ class Footprints:
         name = f"row {parts}"
         return (self.evaluation.symbols.make("uniform", name, key=("row", parts)),), common
 
-    def box(self, access: Access, extents: Mapping[str, int], iterations: int) -> tuple[Side, ...]:
-        """The box of indices that ran an access; see `executed_boxes`."""
-        threads, warps = access.threads or 0, self.program.counts[access.position]
+    def box(
+        self, position: int, threads: int, extents: Mapping[str, int], iterations: int
+    ) -> tuple[Side, ...]:
+        """The box of indices that ran an instruction; see `executed_boxes`."""
+        warps = self.program.counts[position]
         if not threads or threads % iterations or warps % iterations:
             return ()
-        has_guard = self.program.code[access.position].guard is not None
-        place = access.position if has_guard else -self.program.flow.block_of[access.position]
+        has_guard = self.program.code[position].guard is not None
+        place = position if has_guard else -self.program.flow.block_of[position]
         key = (has_guard, place, threads, warps, iterations)
         if key not in self._boxes:
-            conditions = self.conditions.of(access.position)
+            conditions = self.conditions.of(position)
             ran = None if has_guard else warps // iterations
             self._boxes[key] = executed_box(conditions, extents, threads // iterations, ran)
         return self._boxes[key]
@@ -271,14 +367,22 @@ class Footprints:
     @cached_property
     def _sides(self) -> list[Side]:
         """Sums of indices that are below a number, with how many of them are."""
-        extents = self.index_extents
+        flow = self.program.flow
+        places = {each.position: each.threads or 0 for each in self.found}
+        for access in self.found:  # conditions that come before it, too
+            block = flow.dominators.get(flow.block_of[access.position], -1)
+            while block >= 0 and flow.blocks[block].start not in places:
+                start = flow.blocks[block].start
+                if self.program.code[start].guard is None:
+                    places[start] = self.conditions.active(block) or 0
+                block = flow.dominators.get(block, -1)
         found: dict[int, tuple[Side, ...]] = {}
-        for access in self.found:
-            block = self.program.flow.block_of[access.position]
-            loops = self.program.flow.loops_around(block)
-            if block not in found and all(self.evaluation.trips(loop)[1] for loop in loops):
-                trips = (self.evaluation.trips(loop)[0] or 1 for loop in loops)
-                found[block] = self.box(access, extents, math.prod(trips))
+        for position, threads in places.items():
+            block = flow.block_of[position]
+            loops = [self.evaluation.trips(loop) for loop in flow.loops_around(block)]
+            if not found.get(block) and all(is_even for _, is_even in loops):
+                iterations = math.prod(trips or 1 for trips, _ in loops)
+                found[block] = self.box(position, threads, self.index_extents, iterations)
         return [side for sides in found.values() for side in sides if side.limit is not None]
 
     @property
@@ -727,7 +831,9 @@ class _Reader:
         extents = self.owner.index_extents
         iterations = math.prod(self.extents[f"loop{loop.index}"] for loop in self.loops)
         found: list[Part] = []
-        sides = [*self.owner.box(self.access, extents, iterations), *self.capped]
+        threads = self.access.threads or 0
+        own = self.owner.box(self.access.position, threads, extents, iterations)
+        sides = [*own, *self.capped]
         for places, first, count, _ in sides:
             steps = self._steps(dict(places), digits)
             if steps is not None:
@@ -912,6 +1018,10 @@ def _guarded(symbol: Symbol, upper: Sequence[Polynomial]) -> Polynomial | None:
 
 
 _FEW = 0.01
+
+
+def _can_replay(access: Access) -> bool:
+    return access.pointer not in (LOADED, SEVERAL) and not access.is_gather
 
 
 # --- several accesses
