@@ -67,8 +67,9 @@ from keet.analysis.sass.polynomials.polynomial import (
 PRECISION = 0.02
 """Bounds that are closer together than this are called exact."""
 _LANES = 32
-_BUDGET = 2_000_000
-"""Entries of the tables of one launch: about 0.2 s, see `index_tables`."""
+_KINDS = ("load", "copy", "store", "atomic")
+_BUDGET = 1_000_000
+"""Entries of the tables of one launch: about 0.15 s, see `index_tables`."""
 
 
 class Repeat(NamedTuple):
@@ -167,22 +168,36 @@ class Footprints:
         self.limits = limits
         self.locate = locate
         self.conditions = RunConditions(evaluation, threads)
+        self._known: dict[tuple[int, ...], Footprint] = {}
         self._forms: dict[int, _Form | None] = {}
         self._units: dict[tuple[str, Monomial], int] = {}
         self._boxes: dict[object, tuple[Side, ...]] = {}
 
     def of(self, pointer: str, kinds: Collection[str]) -> Footprint | None:
         """What the accesses of these kinds touch through a pointer; None if none ran."""
+        found = self._closed(pointer, kinds)
+        if found is None or not self._may_replay(found):
+            return found
+        return self._replayed(found) or found
+
+    def _closed(self, pointer: str, kinds: Collection[str]) -> Footprint | None:
+        """By the forms of addresses."""
         own = [each for each in self.found if each.pointer == pointer and each.kind in kinds]
         if not own:
             return None
+        key = tuple(each.position for each in own)
+        if key not in self._known:
+            self._known[key] = self._by_forms(pointer, own)
+        return self._known[key]
+
+    def _by_forms(self, pointer: str, own: Sequence[Access]) -> Footprint:
         requested = sum(each.requested_bytes or 0 for each in own)
         largest = max(own, key=lambda each: each.requested_bytes or 0)
         form = self._form(largest)
         repeats = form.missing if form is not None else ()
         forms = [each for each in map(self._form, own) if each is not None]
         least, most, is_sure = self._union(own)
-        found = Footprint(
+        return Footprint(
             pointer,
             tuple(own),
             requested,
@@ -194,15 +209,21 @@ class Footprints:
             tuple(sorted(repeats, key=lambda each: -each.times)),
             self._row_ranges.bytes_of(own) if most is None else None,
         )
-        return found if found.is_exact else self._replayed(found) or found
 
     # --- by running the integer instructions again
+
+    def _may_replay(self, found: Footprint) -> bool:
+        """Whether it is not known, and might be. Rows that may overlap do so by a distance that
+        must be known."""
+        if found.is_exact or not all(_can_replay(each) for each in found.accesses):
+            return False
+        known = {name for values in self._parameters for name in values}
+        used = {symbol.name for each in found.accesses for symbol in each.offset.symbols}
+        return bool(known & used) or not found._replace(may_overlap=False).is_exact
 
     def _replayed(self, found: Footprint) -> Footprint | None:
         """The footprint by the addresses of all threads; None if these are not known."""
         own = found.accesses
-        if not all(_can_replay(each) for each in own):
-            return None
         sizes: list[int] = []
         touched: list[tuple[Access, Touched]] = []
         for run in self._replays:
@@ -240,13 +261,15 @@ class Footprints:
         if not self.evaluation.shape.grid or not self.evaluation.shape.block:
             return []
         wanted = [each for each in self.found if _can_replay(each)]
+        every = {each.pointer: self._closed(each.pointer, _KINDS) for each in wanted}
+        unknown = {name for name, each in every.items() if each and self._may_replay(each)}
         tables = Tables(self.index_extents, _BUDGET)
         exact, least = self._parameters
         values = {**exact, **least}
 
         def run(name: str, value: int) -> Replayed:
             known = {**values, name: value} if name else values
-            return replayed(wanted, self.evaluation, self.conditions, tables, known)
+            return replayed(wanted, unknown, self.conditions, tables, known)
 
         found: list[Replayed] = []
         for name, low in least.items():

@@ -36,10 +36,11 @@ from keet.analysis.sass.flow.values import Kind, SsaValue
 from keet.analysis.sass.instructions.instruction import Instruction, is_zero
 from keet.analysis.sass.instructions.opcodes import Role
 from keet.analysis.sass.instructions.operands import Operand
-from keet.analysis.sass.polynomials.evaluation import Evaluation
 from keet.analysis.sass.polynomials.polynomial import Polynomial
 
 _MOST_ITERATIONS = 4096
+_COST = 100
+"""An instruction costs as much as so many entries of a table, however small its table is."""
 _WORD = 1 << 32
 _APART = 1 << 40
 """Stands for a distance that is not known: rows do not overlap."""
@@ -91,12 +92,13 @@ class Replayed(NamedTuple):
 
 def replayed(
     accesses: Sequence[Access],
-    evaluation: Evaluation,
+    pointers: Collection[str],
     conditions: RunConditions,
     tables: Tables,
     parameters: Mapping[str, int],
 ) -> Replayed:
-    run = _Replay(accesses, evaluation, conditions, tables, parameters)
+    """`pointers`: those that it is about. It ends as soon as none of them can be known."""
+    run = _Replay(accesses, pointers, conditions, tables, parameters)
     try:
         run.level(None)
     except TooMuchError:
@@ -146,15 +148,16 @@ class _Replay:
     def __init__(
         self,
         accesses: Sequence[Access],
-        evaluation: Evaluation,
+        pointers: Collection[str],
         conditions: RunConditions,
         tables: Tables,
         parameters: Mapping[str, int],
     ) -> None:
         self.wanted = {each.position: each for each in accesses}
-        self.evaluation = evaluation
+        self.pointers = {*pointers}
+        self.evaluation = conditions.evaluation
         self.conditions = conditions
-        self.program = evaluation.program
+        self.program = conditions.program
         self.flow = self.program.flow
         self.all = self.program.values.all
         self.tables = tables
@@ -232,6 +235,7 @@ class _Replay:
         exits: dict[tuple[int, int], Condition | None] = {}
         active: Condition | None = ALWAYS if entered is not None else None
         trips, is_even = self.evaluation.trips(loop)
+        left_before = self.tables.left
         for iteration in range(_MOST_ITERATIONS):
             for index in own:
                 self.numbers.pop(index, None)
@@ -247,6 +251,8 @@ class _Replay:
             for edge in self._exits(loop):
                 left = self._relative(self._edge(*edge), entered)
                 exits[edge] = self.tables.either(exits.get(edge, NEVER), left)
+            if (left_before - self.tables.left) * (trips or 1) > (iteration + 1) * left_before:
+                raise TooMuchError  # there will be too much for all iterations
             following = self._following(loop, entered)
             if following is None and is_even and trips is not None and active == ALWAYS:
                 following = ALWAYS if iteration + 1 < trips else NEVER
@@ -324,7 +330,7 @@ class _Replay:
             self._set(self.all[index], None)
         for position, ran in self.ran.items():
             if self.flow.block_of[position] in loop.blocks:
-                ran.is_known = False
+                self._give_up(ran, self.wanted[position])
         for source in loop.blocks:
             self.masks[source] = None
             for target in self.flow.blocks[source].successors:
@@ -409,7 +415,7 @@ class _Replay:
                 try:
                     self._access(position, block)
                 except TooLargeError:
-                    self.ran[position].is_known = False
+                    self._give_up(self.ran[position], self.wanted[position])
             for register, index in self.program.values.written[position].items():
                 if index in self.needed:
                     self._write(position, register, self.all[index])
@@ -475,6 +481,7 @@ class _Replay:
 
     def _access(self, position: int, block: int) -> None:
         ran, access = self.ran[position], self.wanted[position]
+        self.tables.spend(_COST)
         memory = self.program.code[position].memory
         guard = self.program.code[position].guard
         mask = self.masks.get(block)
@@ -496,21 +503,27 @@ class _Replay:
         if where == NEVER:
             return
         if address is None or where is None or not ran.is_known:
-            ran.is_known = False
+            self._give_up(ran, access)
             return
         ran.threads += self.tables.count(where)
         self._touch(ran, access, address, where)
 
+    def _give_up(self, ran: _Ran, access: Access) -> None:
+        ran.is_known = False
+        self.pointers.discard(access.pointer)
+        if not self.pointers:
+            raise TooMuchError
+
     def _touch(self, ran: _Ran, access: Access, address: Number, where: Condition) -> None:
         rest = dict(address)
         if rest.pop((access.pointer,), None) != {(): [1]}:
-            ran.is_known = False
+            self._give_up(ran, access)
             return
         whole = rest.pop((), {})
         rows, spans = self.tables.rows(whole, where, access.width)
         low, high = rows[0] + spans[0][0], rows[-1] + spans[-1][1]
         if low < -_WORD // 2 or high > _WORD // 2:
-            ran.is_known = False  # the low word of an address does not tell
+            self._give_up(ran, access)  # the low word of an address does not tell
             return
         for factor, part in rest.items():
             ran.distances |= {*factor}
@@ -569,6 +582,7 @@ class _Replay:
     def _write(self, position: int, register: str, value: SsaValue) -> None:
         each = self.program.code[position]
         found: Number | Condition | None = None
+        self.tables.spend(_COST)
         try:
             if _is_flag(value):
                 found = self._compared(each, position, register)
