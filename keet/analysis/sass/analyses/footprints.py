@@ -647,6 +647,8 @@ class _Reader:
         self.shifts: list[tuple[Monomial, int]] = []
         self.continues: set[str] = set()
         self.capped: list[Side] = []
+        self.dependent: dict[str, frozenset[str]] = {}
+        """What indices of their own depend on."""
 
     def form(self) -> _Form | None:
         self._add_extents()
@@ -675,6 +677,8 @@ class _Reader:
         else:
             misses = max(0.0, (points - ran) / times)
         lacks = {str(name) for part in missing for name in self._names(part.base)}
+        if any(lacks & names for names in self.dependent.values()):
+            return None
         return _Form(
             self.access,
             rows,
@@ -806,11 +810,25 @@ class _Reader:
                     for each, times in inner.terms.items()
                 ]
                 continue
-            digit = digit_of(symbol)
+            digit = digit_of(symbol) or self._dependent(symbol)
             if digit is None:
                 return None
+            low = symbol.range.low if symbol.name in self.dependent else 0
+            constants[factor] = constants.get(factor, 0) + coefficient * (low or 0)
             found.append((digit, factor, coefficient * digit.factor))
         return found, constants
+
+    def _dependent(self, symbol: Symbol) -> Digit | None:
+        """A number that follows from indices, as an index of its own: `(y + colour) % 2` shifts
+        every other row. Threads with different indices still have different combinations."""
+        size = symbol.range.size
+        if size is None or size > _MOST_DEPENDENT or not symbol.depends <= {*self.order}:
+            return None
+        if symbol.name not in self.dependent:
+            self.dependent[symbol.name] = symbol.depends
+            self.extents[symbol.name] = size
+            self.order.append(symbol.name)
+        return Digit(symbol.name, 1, None)
 
     def _has_end(self, symbol: Symbol, inner: Polynomial) -> bool:
         """Whether a clamp to an unknown limit leaves a known number of values: the limit is known
@@ -1041,6 +1059,8 @@ def _guarded(symbol: Symbol, upper: Sequence[Polynomial]) -> Polynomial | None:
 
 
 _FEW = 0.01
+_MOST_DEPENDENT = 32
+"""Values of a number that is taken as an index of its own."""
 
 
 def _can_replay(access: Access) -> bool:
