@@ -393,20 +393,21 @@ class Footprints:
         flow = self.program.flow
         places = {each.position: each.threads or 0 for each in self.found}
         for access in self.found:  # conditions that come before it, too
-            block = flow.dominators.get(flow.block_of[access.position], -1)
+            block = flow.block_of[access.position]
             while block >= 0 and flow.blocks[block].start not in places:
                 start = flow.blocks[block].start
                 if self.program.code[start].guard is None:
                     places[start] = self.conditions.active(block) or 0
                 block = flow.dominators.get(block, -1)
-        found: dict[int, tuple[Side, ...]] = {}
+        found: dict[int, list[Side]] = {}
         for position, threads in places.items():
             block = flow.block_of[position]
             loops = [self.evaluation.trips(loop) for loop in flow.loops_around(block)]
             if not found.get(block) and all(is_even for _, is_even in loops):
                 iterations = math.prod(trips or 1 for trips, _ in loops)
-                found[block] = self.box(position, threads, self.index_extents, iterations)
-        return [side for sides in found.values() for side in sides if side.limit is not None]
+                sides = self.box(position, threads, self.index_extents, iterations)
+                found[block] = [side for side in sides if side.limit is not None]
+        return [side for sides in found.values() for side in sides]
 
     @property
     def index_extents(self) -> dict[str, int]:
@@ -810,7 +811,9 @@ class _Reader:
                     for each, times in inner.terms.items()
                 ]
                 continue
-            digit = digit_of(symbol) or self._dependent(symbol)
+            digit = digit_of(symbol)
+            if digit is None or not (isinstance(digit.base, str) or self._places(digit.base)):
+                digit = self._dependent(symbol)
             if digit is None:
                 return None
             low = symbol.range.low if symbol.name in self.dependent else 0
