@@ -244,15 +244,22 @@ class Footprints:
             at_least=float(min(sizes)),
             at_most=float(max(sizes)),
             is_sure=True,
-            may_overlap=any(
-                self._may_reach(access.offset, symbol)
-                for access, each in touched
-                for symbol in access.offset.symbols
-                if symbol.name in each.distances
-                and each.length / self.unit(access.pointer, (symbol,))
-                > self._stored_lengths.get(symbol, 0.0)
-            ),
+            may_overlap=any(self._may_touch_again(*each) for each in touched),
             has_rows=any(each.distances for _, each in touched),
+        )
+
+    def _may_touch_again(self, access: Access, touched: Touched) -> bool:
+        """Whether rows at an unknown distance may overlap."""
+        by_name = {symbol.name: symbol for symbol in access.offset.symbols}
+        distances = [by_name.get(name) for name in touched.distances]
+        return any(
+            symbol is None
+            or (
+                touched.length / self.unit(access.pointer, (symbol,))
+                > self._stored_lengths.get(symbol, 0.0)
+                and self._may_reach(access.offset, symbol)
+            )
+            for symbol in distances
         )
 
     @cached_property

@@ -11,6 +11,7 @@ it here as in the launch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -64,8 +65,9 @@ class Touched(NamedTuple):
     rows: Mapping[Rows, Spans]
     distances: frozenset[str]
     """Parameters that are the distance of rows."""
-    length: int
-    """Bytes from the first to the last of a row; 0 without unknown distances."""
+    length: float
+    """Bytes from the first to the last of a row; 0 without unknown distances, infinite if there are
+    planes."""
 
 
 @dataclass
@@ -75,7 +77,7 @@ class _Ran:
     threads: int = 0
     rows: dict[Rows, Spans] = field(default_factory=dict)
     distances: set[str] = field(default_factory=set)
-    length: int = 0
+    length: float = 0
     is_known: bool = True
 
 
@@ -531,7 +533,8 @@ class _Replay:
             apart = self.tables.scale({(): part}, _APART**place)
             whole = self.tables.add({(): whole}, apart)[()]
         if rest:
-            ran.length = max(ran.length, high - low)
+            has_planes = any(len(factor) > 1 for factor in rest)
+            ran.length = math.inf if has_planes else max(ran.length, high - low)
             rows, spans = self.tables.rows(whole, where, access.width)
         own = ran.rows.setdefault(rows, [])
         own += spans
