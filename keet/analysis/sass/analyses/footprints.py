@@ -40,7 +40,13 @@ from keet.analysis.sass.analyses.index_tables import (
     TooLargeError,
     bytes_of,
 )
-from keet.analysis.sass.analyses.replayed_addresses import Replayed, Touched, fitting, replayed
+from keet.analysis.sass.analyses.replayed_addresses import (
+    Guess,
+    Replayed,
+    Touched,
+    fitting,
+    replayed,
+)
 from keet.analysis.sass.analyses.reuse import (
     LOADED,
     SEVERAL,
@@ -169,6 +175,7 @@ class Footprints:
         self.locate = locate
         self.conditions = RunConditions(evaluation, threads)
         self._known: dict[tuple[int, ...], Footprint] = {}
+        self._settled: dict[tuple[int, ...], Footprint] = {}
         self._forms: dict[int, _Form | None] = {}
         self._units: dict[tuple[str, Monomial], int] = {}
         self._boxes: dict[object, tuple[Side, ...]] = {}
@@ -178,7 +185,10 @@ class Footprints:
         found = self._closed(pointer, kinds)
         if found is None or not self._may_replay(found):
             return found
-        return self._replayed(found) or found
+        key = tuple(each.position for each in found.accesses)
+        if key not in self._settled:
+            self._settled[key] = self._replayed(found) or found
+        return self._settled[key]
 
     def _closed(self, pointer: str, kinds: Collection[str]) -> Footprint | None:
         """By the forms of addresses."""
@@ -274,9 +284,10 @@ class Footprints:
         exact, least = self._parameters
         values = {**exact, **least}
 
-        def run(name: str, value: int) -> Replayed:
+        def run(name: str, value: int, is_check: bool) -> Replayed:  # noqa: FBT001 - one of two runs
             known = {**values, name: value} if name else values
-            return replayed(wanted, unknown, self.conditions, tables, known)
+            guess = Guess(known, is_check)
+            return replayed(wanted, unknown, self.conditions, tables, guess)
 
         found: list[Replayed] = []
         for name, low in least.items():
@@ -285,7 +296,7 @@ class Footprints:
                 return []
             values[name] = min(tried)
             found += tried.values()
-        first = run("", 0) if not found or len(least) > 1 else found[0]
+        first = run("", 0, False) if not found or len(least) > 1 else found[0]
         return [] if first.is_refuted else [first, *found]
 
     @cached_property

@@ -23,8 +23,10 @@ Factor = tuple[str, ...]
 Number = Mapping[Factor, Part]
 Rows = tuple[int, ...]
 Spans = list[tuple[int, int]]
-_LARGEST = 1 << 17
+_LARGEST = 1 << 15
 """Entries of one table."""
+_CALL = 2
+"""A call of a function costs as much as so many entries."""
 _WORD = 1 << 32
 _Entry = TypeVar("_Entry", int, bool)
 
@@ -159,8 +161,8 @@ class Tables:
             return None
         parts = [each.get((), {}) for each in numbers if each is not None]
         whole = self.union(group for part in parts for group in part)
-        tables = [self.table(part, whole) for part in parts]
-        found = [function(*each) for each in zip(*tables, strict=True)]
+        found = list(map(function, *(self.table(part, whole) for part in parts)))
+        self.left -= _CALL * len(found)
         return {(): {whole: found}} if any(found) else {}
 
     # --- conditions
@@ -170,7 +172,7 @@ class Tables:
             return None
         part = number.get((), {})
         whole = self.union(part)
-        table = [holds(each) for each in self.table(part, whole)]
+        table = list(map(holds, self.table(part, whole)))
         return _simple({whole: table})
 
     def both(self, one: Condition | None, other: Condition | None) -> Condition | None:
@@ -252,6 +254,10 @@ class Tables:
             self.spend(len(values) * len(found))
             found = joined((low + at, high + at) for at in values for low, high in found)
         self.spend(len(outer))
+        if len(found) == 1:  # perhaps there are no gaps between rows
+            whole = joined((found[0][0] + at, found[0][1] + at) for at in outer)
+            if len(whole) == 1:
+                return (0,), whole
         return tuple(outer), found
 
     def _independent(self, number: Part, where: Condition) -> Iterator[set[int]]:
@@ -314,10 +320,9 @@ def bytes_of(found: Mapping[Rows, Spans]) -> int:
     for rows, spans in found.items():
         row = joined(spans)
         size = row[-1][1] - row[0][0]
-        are_apart = all(b - a >= size for a, b in pairwise(rows))
-        if len(found) == 1 and are_apart:
+        if len(found) == 1 and all(b - a >= size for a, b in pairwise(rows)):
             return len(rows) * sum(b - a for a, b in row)
-        if len(rows) * len(row) > _LARGEST:
+        if len(rows) * len(row) > 4 * _LARGEST:
             raise TooLargeError
         every += [(low + at, high + at) for at in rows for low, high in row]
     return sum(b - a for a, b in joined(every))

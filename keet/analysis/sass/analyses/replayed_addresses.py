@@ -81,6 +81,14 @@ class _Ran:
     is_known: bool = True
 
 
+class Guess(NamedTuple):
+    """Values of parameters, by name."""
+
+    parameters: Mapping[str, int]
+    is_check: bool = False
+    """Whether to end as soon as they are refuted."""
+
+
 class Replayed(NamedTuple):
     """What one choice of parameters leads to."""
 
@@ -97,12 +105,14 @@ def replayed(
     pointers: Collection[str],
     conditions: RunConditions,
     tables: Tables,
-    parameters: Mapping[str, int],
+    guess: Guess,
 ) -> Replayed:
     """`pointers`: those that it is about. It ends as soon as none of them can be known."""
-    run = _Replay(accesses, pointers, conditions, tables, parameters)
+    run = _Replay(accesses, pointers, conditions, tables, guess)
     try:
         run.level(None)
+    except _RefutedError:
+        return Replayed({}, is_refuted=True)
     except TooMuchError:
         return Replayed({})
     known = {position: ran for position, ran in run.ran.items() if ran.is_known}
@@ -118,15 +128,16 @@ _LARGE = 4
 _MOST_STEPS = 24
 
 
-def fitting(run: Callable[[int], Replayed], low: int) -> dict[int, Replayed]:
+def fitting(run: Callable[[int, bool], Replayed], low: int) -> dict[int, Replayed]:
     """Values of a parameter that the counters do not refute, from the least one on: a single one
     if its neighbours are refuted, or the least and a large one if neither is. More threads run the
-    larger it is. Empty if that does not decide it."""
+    larger it is. Empty if that does not decide it. `run`: for a value, and whether it is a check
+    alone."""
     known: dict[int, Replayed] = {}
 
-    def at(value: int) -> Replayed:
+    def at(value: int, *, is_check: bool = False) -> Replayed:
         if value not in known:
-            known[value] = run(value)
+            known[value] = run(value, is_check)
         return known[value]
 
     high = _LARGE * low
@@ -139,9 +150,13 @@ def fitting(run: Callable[[int], Replayed], low: int) -> dict[int, Replayed]:
         low, high = high, _LARGE * high
         if at(low).is_refuted or not at(low - 1).is_refuted:
             return {}
-    if not at(high).is_refuted:
+    if not at(high, is_check=True).is_refuted:
         return {low: at(low), high: at(high)}
-    return {low: at(low)} if at(low + 1).is_refuted else {}
+    return {low: at(low)} if at(low + 1, is_check=True).is_refuted else {}
+
+
+class _RefutedError(Exception):
+    """More threads ran an access than in the launch."""
 
 
 class _Replay:
@@ -153,8 +168,9 @@ class _Replay:
         pointers: Collection[str],
         conditions: RunConditions,
         tables: Tables,
-        parameters: Mapping[str, int],
+        guess: Guess,
     ) -> None:
+        self.parameters, self.is_check = guess
         self.wanted = {each.position: each for each in accesses}
         self.pointers = {*pointers}
         self.evaluation = conditions.evaluation
@@ -163,7 +179,6 @@ class _Replay:
         self.flow = self.program.flow
         self.all = self.program.values.all
         self.tables = tables
-        self.parameters = parameters
         self.numbers: dict[int, Number | None] = {}
         self.flags: dict[int, Condition | None] = {}
         self.masks: dict[int, Mask] = {}
@@ -185,7 +200,8 @@ class _Replay:
         read, waiting = self.program.values.read, list[int]()
         for position, access in self.wanted.items():
             memory = self.program.code[access.position].memory
-            names = (memory.name, memory.uniform) if memory else ()
+            is_asked = memory is not None and access.pointer in self.pointers
+            names = (memory.name, memory.uniform) if memory and is_asked else ()
             guard = self.program.code[position].guard
             waiting += [
                 read[position][name]
@@ -204,8 +220,14 @@ class _Replay:
             found.add(index)
             value = self.all[index]
             if value.kind is Kind.DEFINITION:
+                place = self._joined_signs(value.position)
                 if self.program.code[value.position].role in _FOLLOWED:
-                    waiting += read[value.position].values()
+                    waiting += [
+                        each
+                        for each in read[value.position].values()
+                        if place < 0 or self.all[each].position != place
+                    ]
+                waiting += read[place].values() if place >= 0 else ()
             elif value.kind is not Kind.CALL:
                 waiting += value.inputs
                 waiting += [value.guard[0]] if value.guard else []
@@ -493,6 +515,14 @@ class _Replay:
         if guard is not None:
             own = self.flag(guard[0], position, is_negated=guard[1])
             where = self.tables.both(where, own)
+        if where == NEVER:
+            return
+        if where is not None and ran.is_known:
+            ran.threads += self.tables.count(where)
+            if self.is_check and ran.threads > (access.threads or 0):
+                raise _RefutedError
+            if access.pointer not in self.pointers:
+                return  # its threads alone matter
         address: Number | None = constant(memory.value) if memory else None
         read = self.program.values.read[position]
         for name, factor in ((memory.name, memory.scale), (memory.uniform, 1)) if memory else ():
@@ -502,12 +532,9 @@ class _Replay:
                     address = self.tables.add(address, self.tables.scale(more, factor))
                 else:
                     address = None
-        if where == NEVER:
-            return
         if address is None or where is None or not ran.is_known:
             self._give_up(ran, access)
             return
-        ran.threads += self.tables.count(where)
         self._touch(ran, access, address, where)
 
     def _give_up(self, ran: _Ran, access: Access) -> None:
@@ -611,7 +638,7 @@ class _Replay:
         relation = next((name for name in each.modifiers if name in _RELATIONS), "")
         if opcode != "ISETP" or each.has("EX", "64") or not relation:
             return None
-        found = self._signs(each, position, relation)
+        found = self._signs(position, relation)
         if found is not None:
             return self._joined(each, position, found)
         sides = [self.operand(one, position) for one in each.sources[:2]]
@@ -621,20 +648,31 @@ class _Replay:
             found = self.tables.compare(_RELATIONS[relation], difference)
         return self._joined(each, position, found)
 
-    def _signs(self, each: Instruction, position: int, relation: str) -> Condition | None:
-        """`(a | b) < 0`: one of them is below 0. So the compiler joins tests of two borders."""
+    def _joined_signs(self, position: int) -> int:
+        """`(a | b) < 0`, so the compiler joins tests of two borders: the position of the `or`; -1
+        if it is something else."""
+        each = self.program.code[position]
+        if each.opcode != "ISETP" or not each.has("LT", "GE") or each.has("U32", "EX"):
+            return -1
         one, other = each.sources[:2]
         index = self.program.values.read[position].get(one.name) if one.name else None
-        if relation not in ("LT", "GE") or each.has("U32") or not is_zero(other) or index is None:
-            return None
-        place = self.all[index].position if self.all[index].kind is Kind.DEFINITION else -1
-        source = self.program.code[place]
-        if place < 0 or source.opcode not in ("LOP3", "ULOP3") or one.negated:
-            return None
+        if index is None or one.negated or not is_zero(other):
+            return -1
+        value = self.all[index]
+        source = self.program.code[value.position]
+        if value.kind is not Kind.DEFINITION or source.opcode != "LOP3":
+            return -1
         operands = [each for each in source.sources if each.kind != "predicate"]
-        if len(operands) < 4 or operands[3].value not in (0xFC, 0xFE):
+        is_or = len(operands) > 3 and operands[3].value in (0xFC, 0xFE)
+        return value.position if is_or else -1
+
+    def _signs(self, position: int, relation: str) -> Condition | None:
+        """Whether one of several numbers is below 0, or none."""
+        place = self._joined_signs(position)
+        if place < 0:
             return None
         found: Condition | None = NEVER
+        operands = [each for each in self.program.code[place].sources if each.kind != "predicate"]
         for operand in operands[: 2 if operands[3].value == 0xFC else 3]:
             number = self.word(self.operand(operand, place))
             found = self.tables.either(found, self.tables.compare(_RELATIONS["LT"], number))
