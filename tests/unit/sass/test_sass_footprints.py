@@ -189,7 +189,6 @@ WRAPPED = """
     ISETP.NE.AND P1, PT, R10, {limit}, PT
     SEL R3, R10, RZ, P1
 """
-PITCH = "LDC R12, c[0x0][0x21c]\nIMAD R3, R2, R12, R3\n"
 
 
 @each_row(
@@ -218,6 +217,12 @@ def test_replayed(code: str, elements: float | None) -> None:
     assert found.is_exact is (elements is not None)
     if elements is not None:
         assert found.at_least == found.at_most == 4 * elements
+
+
+def test_a_parameter_that_chooses_an_index() -> None:
+    """`n < m ? x : m`: all columns, or one element."""
+    chosen = "ISETP.LT.AND P1, PT, R9, R12, PT\nSEL R3, R3, R12, P1\n"
+    assert not below(OTHER + chosen + LOAD).is_exact
 
 
 def test_a_border_that_counters_confirm() -> None:

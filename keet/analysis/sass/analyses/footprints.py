@@ -811,6 +811,8 @@ class _Reader:
             if not varying:
                 constants[factor] = constants.get(factor, 0) + coefficient
                 continue
+            if any(symbol.kind == "choice" for symbol in factor):
+                return None  # `flag ? index : 0` is no distance: it may be 0
             if all(symbol.kind in ("choice", "exit") for symbol in varying):
                 self.shifts.append((factor, abs(coefficient)))
                 self.continues |= {
