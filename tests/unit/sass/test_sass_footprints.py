@@ -225,6 +225,13 @@ def test_a_parameter_that_chooses_an_index() -> None:
     assert not below(OTHER + chosen + LOAD).is_exact
 
 
+def test_bits_of_a_parameter_that_is_only_bounded() -> None:
+    """All columns are below n: `min(x, n & 255)` may have any number of values up to 256."""
+    bits = BELOW + "LOP3.LUT R10, R9, 0xff, RZ, 0xc0, !PT\nVIMNMX R3, R3, R10, PT\n"
+    assert not footprint(bits + LOAD).is_exact
+    assert footprint(BELOW + "VIMNMX R3, R3, R9, PT\n" + LOAD).is_exact
+
+
 def test_a_border_that_counters_confirm() -> None:
     """`if (x >= 1 && x + 1 < n)`, and the same code where fewer threads load than it says."""
     inside = """

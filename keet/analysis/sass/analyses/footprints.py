@@ -282,11 +282,11 @@ class Footprints:
         unknown = {name for name, each in every.items() if each and self._may_replay(each)}
         tables = Tables(self.index_extents, _BUDGET)
         exact, least = self._parameters
-        values = {**exact, **least}
+        values = dict(least)
 
         def run(name: str, value: int, is_check: bool) -> Replayed:  # noqa: FBT001 - one of two runs
-            known = {**values, name: value} if name else values
-            guess = Guess(known, is_check)
+            tried = {**values, name: value} if name else values
+            guess = Guess(exact, tried, is_check)
             return replayed(wanted, unknown, self.conditions, tables, guess)
 
         found: list[Replayed] = []

@@ -85,6 +85,8 @@ class Guess(NamedTuple):
     """Values of parameters, by name."""
 
     parameters: Mapping[str, int]
+    guessed: Mapping[str, int]
+    """Values that are tried, because the counters only bound them."""
     is_check: bool = False
     """Whether to end as soon as they are refuted."""
 
@@ -98,6 +100,8 @@ class Replayed(NamedTuple):
     """Threads of accesses beyond those of the launch."""
     is_refuted: bool = False
     """Whether an access has other threads than in the launch: parameters have other values."""
+    uses_bits: bool = False
+    """Whether single bits of a value that is tried matter: neighbours of it may differ much."""
 
 
 def replayed(
@@ -112,7 +116,7 @@ def replayed(
     try:
         run.level(None)
     except _RefutedError:
-        return Replayed({}, is_refuted=True)
+        return Replayed({}, 0, True, run.uses_bits)
     except TooMuchError:
         return Replayed({})
     known = {position: ran for position, ran in run.ran.items() if ran.is_known}
@@ -121,7 +125,7 @@ def replayed(
         position: Touched(ran.rows, frozenset(ran.distances), ran.length)
         for position, ran in known.items()
     }
-    return Replayed(touched, sum(more), any(more))
+    return Replayed(touched, sum(more), any(more), run.uses_bits)
 
 
 _LARGE = 4
@@ -151,7 +155,8 @@ def fitting(run: Callable[[int, bool], Replayed], low: int) -> dict[int, Replaye
         if at(low).is_refuted or not at(low - 1).is_refuted:
             return {}
     if not at(high, is_check=True).is_refuted:
-        return {low: at(low), high: at(high)}
+        uses_bits = at(low).uses_bits or at(high).uses_bits
+        return {} if uses_bits else {low: at(low), high: at(high)}
     return {low: at(low)} if at(low + 1, is_check=True).is_refuted else {}
 
 
@@ -170,7 +175,8 @@ class _Replay:
         tables: Tables,
         guess: Guess,
     ) -> None:
-        self.parameters, self.is_check = guess
+        self.parameters, self.guessed, self.is_check = guess
+        self.uses_bits = False
         self.wanted = {each.position: each for each in accesses}
         self.pointers = {*pointers}
         self.evaluation = conditions.evaluation
@@ -544,7 +550,7 @@ class _Replay:
             raise TooMuchError
 
     def _touch(self, ran: _Ran, access: Access, address: Number, where: Condition) -> None:
-        rest = dict(address)
+        rest = dict(self.resolved(address) or {})
         if rest.pop((access.pointer,), None) != {(): [1]}:
             self._give_up(ran, access)
             return
@@ -690,8 +696,30 @@ class _Replay:
             return self.tables.either(found, joined_with)
         return self.tables.both(found, joined_with) if each.has("AND") else None
 
+    def resolved(self, number: Number | None) -> Number | None:
+        """A number with the values that are tried."""
+        if number is None or not any(name in self.guessed for each in number for name in each):
+            return number
+        result: Number = {}
+        for factor, part in number.items():
+            rest = tuple(name for name in factor if name not in self.guessed)
+            times = math.prod(self.guessed.get(name, 1) for name in factor)
+            result = self.tables.add(result, self.tables.scale({rest: part}, times))
+        return result
+
+    def bits(self, number: Number | None, *, is_signed: bool = True) -> Number | None:
+        """The same, where single bits of it matter."""
+        found = self.resolved(number)
+        self.uses_bits = self.uses_bits or found is not number
+        return self.word(found, is_signed=is_signed)
+
+    def product_side(self, number: Number | None, *, is_signed: bool) -> Number | None:
+        """A factor: parameters that are tried stay symbols."""
+        return number if number and set(number) - {()} else self.word(number, is_signed=is_signed)
+
     def word(self, number: Number | None, *, is_signed: bool = True) -> Number | None:
         """A number as the 32 bits of a register have it."""
+        number = self.resolved(number)
         if number is None or set(number) - {()}:
             return number
         tables = number.get((), {}).values()
@@ -760,11 +788,12 @@ def _product(run: _Replay, each: Instruction, position: int) -> Number | None:
     if found is None or None in found[:2]:
         return None
     is_signed = not each.has("U32")
-    one, other = (run.word(side, is_signed=is_signed) for side in found[:2])
     if each.has("HI"):
         if found[2] != {}:
             return None
+        one, other = (run.bits(side, is_signed=is_signed) for side in found[:2])
         return run.tables.apply(lambda a, b: a * b >> 32, one, other)
+    one, other = (run.product_side(side, is_signed=is_signed) for side in found[:2])
     more = found[2]
     if one is None or other is None or more is None:
         return None
@@ -785,7 +814,7 @@ def _shifted_sum(run: _Replay, each: Instruction, position: int) -> Number | Non
     has_high = len([one for one in each.sources if one.kind != "predicate"]) > 3
     if has_high and found[2] != {}:
         return None
-    whole = run.word(found[0], is_signed=each.has("SX32"))
+    whole = run.bits(found[0], is_signed=each.has("SX32"))
     moved = run.tables.apply(lambda a: a >> (32 - amount), whole)
     return None if moved is None else run.tables.add(moved, found[1])
 
@@ -801,8 +830,8 @@ def _shift(run: _Replay, each: Instruction, position: int) -> Number | None:
         return None
     if not each.has("R") or not each.has("HI") or found[0] != {}:
         return None
-    whole = run.word(found[2], is_signed=each.has("S32"))
-    return run.tables.apply(lambda a, s: a >> min(s % _WORD, 32), whole, found[1])
+    whole = run.bits(found[2], is_signed=each.has("S32"))
+    return run.tables.apply(lambda a, s: a >> min(s % _WORD, 32), whole, run.bits(found[1]))
 
 
 def _logic(run: _Replay, each: Instruction, position: int) -> Number | None:
@@ -813,7 +842,7 @@ def _logic(run: _Replay, each: Instruction, position: int) -> Number | None:
     table = operands[3].value
     # What the table does not depend on need not be known.
     used = [_depends(table, place) for place in (4, 2, 1)]
-    known = [run.word(one) if is_used else {} for one, is_used in zip(found, used, strict=True)]
+    known = [run.bits(one) if is_used else {} for one, is_used in zip(found, used, strict=True)]
     function = _BITS.get(table)
     return run.tables.apply(function, *known) if function is not None else None
 
@@ -879,7 +908,7 @@ def _move(run: _Replay, each: Instruction, position: int) -> Number | None:
 
 def _absolute(run: _Replay, each: Instruction, position: int) -> Number | None:
     found = _sources(run, each, position, 1)
-    return run.tables.apply(abs, run.word(found[0])) if found else None
+    return run.tables.apply(abs, run.bits(found[0])) if found else None
 
 
 def _packed_flags(run: _Replay, each: Instruction, position: int) -> Number | None:
