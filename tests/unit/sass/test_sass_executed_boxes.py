@@ -182,9 +182,10 @@ STORE = """
         # All elements are below the limit, or 1000 of 8192 are.
         ("MOV R10, R9", 16384, True),
         ("MOV R10, R9", 2000, True),
-        # Another limit says nothing, a larger one neither if all are below it.
+        # Another limit says nothing. If all are below a larger one, 5 of 8192 may be clamped.
         ("LDC R10, c[0x0][0x21c]", 16384, False),
-        ("IADD3 R10, R9, 0x5, RZ", 16384, False),
+        ("IADD3 R10, R9, 0x5, RZ", 16384, True),
+        ("IADD3 R10, R9, 0x500, RZ", 16384, False),
         ("IADD3 R10, R9, 0x5, RZ", 2010, True),
     ],
 )

@@ -155,3 +155,105 @@ def test_clamped_neighbours(guard: str, *, is_exact: bool) -> None:
     assert found.is_exact is is_exact
     assert (found.at_least > 4) is is_exact
     assert found.at_most is not None
+
+
+BELOW = COLUMN + "ISETP.GE.AND P0, PT, R3, R9, PT\n@P0 EXIT\n"
+N = 5000
+"""What R9 must be, by the threads that pass `BELOW`."""
+
+
+def below(code: str, loaded: int = 2 * N) -> Footprint:
+    """The loads of `code`, behind a condition that 5000 columns of 8192 meet."""
+    texts = assembled(START + BELOW + code + "EXIT")
+    addresses = sorted(texts)
+    passed = [each for each in addresses if each > addresses[START.count("\n") + 1]]
+    warps = {each: 2 * 157 if each in passed else WARPS for each in addresses}
+    memory = [each for each in addresses if "LDG" in texts[each]]
+    threads = {each: 2 * N if each in passed else THREADS for each in addresses}
+    threads |= dict.fromkeys(memory, loaded)
+    known = replace(machine(texts, warps), threads=threads).footprints.of("param+0x0", ("load",))
+    assert known is not None
+    return known
+
+
+CLAMPED = """
+    IADD3 R10, R3, -0x{margin:x}, RZ
+    VIMNMX R10, RZ, R10, !PT
+    IADD3 R11, {limit}, -0x1, RZ
+    VIMNMX R3, R10, R11, PT
+"""
+OTHER = "LDC R12, c[0x0][0x21c]\n"
+"""A parameter of which nothing is known."""
+WRAPPED = """
+    IADD3 R10, R3, 0x1, RZ
+    ISETP.NE.AND P1, PT, R10, {limit}, PT
+    SEL R3, R10, RZ, P1
+"""
+
+
+@each_row(
+    ("code", "elements"),
+    [
+        # Clamped to 0 and to n - 1: what is left of the columns, from 0 on.
+        (CLAMPED.format(margin=1000, limit="R9") + LOAD, N - 1000),
+        (OTHER + CLAMPED.format(margin=1000, limit="R12") + LOAD, None),
+        # x + 1 == n ? 0 : x + 1 has every value; with another number, it may have one less.
+        (WRAPPED.format(limit="R9") + LOAD, N),
+        (OTHER + WRAPPED.format(limit="R12") + LOAD, None),
+        # The other way round: all columns but the last load the same element.
+        (WRAPPED.format(limit="R9").replace("SEL R3, R10, RZ", "SEL R3, RZ, R10") + LOAD, 2),
+        # Every third byte of each row, three times: all bytes of the rows.
+        (
+            "IMAD.WIDE R4, R3, 0x3, R6\n"
+            "LDG.E.U8 R8, desc[UR4][R4.64]\n"
+            "LDG.E.U8 R9, desc[UR4][R4.64+0x1]\n"
+            "LDG.E.U8 R9, desc[UR4][R4.64+0x2]\n",
+            3 * N / 4,
+        ),
+    ],
+)
+def test_replayed(code: str, elements: float | None) -> None:
+    found = below(code)
+    assert found.is_exact is (elements is not None)
+    if elements is not None:
+        assert found.at_least == found.at_most == 4 * elements
+
+
+def test_a_parameter_that_chooses_an_index() -> None:
+    """`n < m ? x : m`: all columns, or one element."""
+    chosen = "ISETP.LT.AND P1, PT, R9, R12, PT\nSEL R3, R3, R12, P1\n"
+    assert not below(OTHER + chosen + LOAD).is_exact
+
+
+def test_bits_of_a_parameter_that_is_only_bounded() -> None:
+    """All columns are below n: `min(x, n & 255)` may have any number of values up to 256."""
+    bits = BELOW + "LOP3.LUT R10, R9, 0xff, RZ, 0xc0, !PT\nVIMNMX R3, R3, R10, PT\n"
+    assert not footprint(bits + LOAD).is_exact
+    assert footprint(BELOW + "VIMNMX R3, R3, R9, PT\n" + LOAD).is_exact
+
+
+def test_a_border_that_counters_confirm() -> None:
+    """`if (x >= 1 && x + 1 < n)`, and the same code where fewer threads load than it says."""
+    inside = """
+        ISETP.GE.AND P1, PT, R3, 0x1, PT
+        IADD3 R10, R3, 0x1, RZ
+        ISETP.LT.AND P1, PT, R10, R9, P1
+        LOP3.LUT R3, R3, 0x1, RZ, 0x3c, !PT
+        IMAD.WIDE R4, R3, 0x4, R6
+        @P1 LDG.E R8, desc[UR4][R4.64]
+    """
+    found = below(inside, 2 * (N - 2))
+    assert found.is_exact
+    assert found.at_most == 4 * (N - 2)
+    assert not below(inside, 2 * (N - 7)).is_exact
+
+
+def test_a_shift_that_follows_from_an_index() -> None:
+    """Two elements apart, by turns at even and odd places: each thread has its own. If the address
+    has nothing else of the index, blocks share elements or not."""
+    shifted = "IADD3 R10, R2, R9, RZ\nLOP3.LUT R10, R10, 0x1, RZ, 0xc0, !PT\n"
+    own = COLUMN + shifted + "IMAD R3, R3, 0x2, R10\n"
+    rows = own + "IMAD R3, R2, 0x8000, R3\n"
+    assert footprint(rows + LOAD, 9001).at_least == footprint(rows + LOAD, 9001).at_most == 4 * 9001
+    found = footprint(own + LOAD)
+    assert not found.is_exact

@@ -105,7 +105,7 @@ class RunConditions:
                 and each.address + 16 != each.target
             )
             return self._guard(last, each.guard, is_true=taken)
-        if self._active(block) is not None and self._active(block) == self._active(above):
+        if self.active(block) is not None and self.active(block) == self.active(above):
             return _ALWAYS  # all threads come together again
         names = self.evaluation.predicate_dependences(self._predicate(last))
         return Conditions((), names | {"unknown"}, is_whole=False)
@@ -120,7 +120,7 @@ class RunConditions:
                 return False
         return False
 
-    def _active(self, block: int) -> int | None:
+    def active(self, block: int) -> int | None:
         """Threads that run a block: those of its first instruction without a guard."""
         found = self.program.flow.blocks[block]
         for position in range(found.start, found.end):

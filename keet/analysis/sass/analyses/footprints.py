@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -33,6 +33,20 @@ from keet.analysis.sass.analyses.index_digits import (
     split_index,
     unclamped,
 )
+from keet.analysis.sass.analyses.index_tables import (
+    Rows,
+    Spans,
+    Tables,
+    TooLargeError,
+    bytes_of,
+)
+from keet.analysis.sass.analyses.replayed_addresses import (
+    Guess,
+    Replayed,
+    Touched,
+    fitting,
+    replayed,
+)
 from keet.analysis.sass.analyses.reuse import (
     LOADED,
     SEVERAL,
@@ -40,7 +54,8 @@ from keet.analysis.sass.analyses.reuse import (
     form_of,
     is_after,
 )
-from keet.analysis.sass.analyses.row_ranges import RowRanges, Rows
+from keet.analysis.sass.analyses.row_ranges import RowRanges
+from keet.analysis.sass.analyses.row_ranges import Rows as LoadedRows
 from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.sass.polynomials.evaluation import Evaluation
 from keet.analysis.sass.polynomials.polynomial import (
@@ -58,6 +73,9 @@ from keet.analysis.sass.polynomials.polynomial import (
 PRECISION = 0.02
 """Bounds that are closer together than this are called exact."""
 _LANES = 32
+_KINDS = ("load", "copy", "store", "atomic")
+_BUDGET = 1_000_000
+"""Entries of the tables of one launch: about 0.15 s, see `index_tables`."""
 
 
 class Repeat(NamedTuple):
@@ -156,15 +174,33 @@ class Footprints:
         self.limits = limits
         self.locate = locate
         self.conditions = RunConditions(evaluation, threads)
+        self._known: dict[tuple[int, ...], Footprint] = {}
+        self._settled: dict[tuple[int, ...], Footprint] = {}
         self._forms: dict[int, _Form | None] = {}
         self._units: dict[tuple[str, Monomial], int] = {}
         self._boxes: dict[object, tuple[Side, ...]] = {}
 
     def of(self, pointer: str, kinds: Collection[str]) -> Footprint | None:
         """What the accesses of these kinds touch through a pointer; None if none ran."""
+        found = self._closed(pointer, kinds)
+        if found is None or not self._may_replay(found):
+            return found
+        key = tuple(each.position for each in found.accesses)
+        if key not in self._settled:
+            self._settled[key] = self._replayed(found) or found
+        return self._settled[key]
+
+    def _closed(self, pointer: str, kinds: Collection[str]) -> Footprint | None:
+        """By the forms of addresses."""
         own = [each for each in self.found if each.pointer == pointer and each.kind in kinds]
         if not own:
             return None
+        key = tuple(each.position for each in own)
+        if key not in self._known:
+            self._known[key] = self._by_forms(pointer, own)
+        return self._known[key]
+
+    def _by_forms(self, pointer: str, own: Sequence[Access]) -> Footprint:
         requested = sum(each.requested_bytes or 0 for each in own)
         largest = max(own, key=lambda each: each.requested_bytes or 0)
         form = self._form(largest)
@@ -184,11 +220,110 @@ class Footprints:
             self._row_ranges.bytes_of(own) if most is None else None,
         )
 
+    # --- by running the integer instructions again
+
+    def _may_replay(self, found: Footprint) -> bool:
+        """Whether it is not known, and might be. Rows that may overlap do so by a distance that
+        must be known."""
+        if found.is_exact or not all(_can_replay(each) for each in found.accesses):
+            return False
+        known = {name for values in self._parameters for name in values}
+        used = {symbol.name for each in found.accesses for symbol in each.offset.symbols}
+        return bool(known & used) or not found._replace(may_overlap=False).is_exact
+
+    def _replayed(self, found: Footprint) -> Footprint | None:
+        """The footprint by the addresses of all threads; None if these are not known."""
+        own = found.accesses
+        sizes: list[int] = []
+        touched: list[tuple[Access, Touched]] = []
+        for run in self._replays:
+            if any(each.position not in run.touched for each in own):
+                return None
+            touched = [(each, run.touched[each.position]) for each in own]
+            rows: dict[Rows, Spans] = {}
+            for _, each in touched:
+                for start, spans in each.rows.items():
+                    rows.setdefault(start, []).extend(spans)
+            try:
+                sizes.append(bytes_of(rows))
+            except TooLargeError:
+                return None
+        if not sizes or max(sizes) > (1 + PRECISION) * min(sizes):
+            return None  # other values of parameters may give any size
+        return found._replace(
+            at_least=float(min(sizes)),
+            at_most=float(max(sizes)),
+            is_sure=True,
+            may_overlap=any(self._may_touch_again(*each) for each in touched),
+            has_rows=any(each.distances for _, each in touched),
+        )
+
+    def _may_touch_again(self, access: Access, touched: Touched) -> bool:
+        """Whether rows at an unknown distance may overlap."""
+        by_name = {symbol.name: symbol for symbol in access.offset.symbols}
+        distances = [by_name.get(name) for name in touched.distances]
+        return any(
+            symbol is None
+            or (
+                touched.length / self.unit(access.pointer, (symbol,))
+                > self._stored_lengths.get(symbol, 0.0)
+                and self._may_reach(access.offset, symbol)
+            )
+            for symbol in distances
+        )
+
+    @cached_property
+    def _replays(self) -> list[Replayed]:
+        """What accesses touch, for each choice of parameters that fits the counters."""
+        if not self.evaluation.shape.grid or not self.evaluation.shape.block:
+            return []
+        wanted = [each for each in self.found if _can_replay(each)]
+        every = {each.pointer: self._closed(each.pointer, _KINDS) for each in wanted}
+        unknown = {name for name, each in every.items() if each and self._may_replay(each)}
+        tables = Tables(self.index_extents, _BUDGET)
+        exact, least = self._parameters
+        values = dict(least)
+
+        def run(name: str, value: int, is_check: bool) -> Replayed:  # noqa: FBT001 - one of two runs
+            tried = {**values, name: value} if name else values
+            guess = Guess(exact, tried, is_check)
+            return replayed(wanted, unknown, self.conditions, tables, guess)
+
+        found: list[Replayed] = []
+        for name, low in least.items():
+            tried = fitting(partial(run, name), low)
+            if not tried:
+                return []
+            values[name] = min(tried)
+            found += tried.values()
+        first = run("", 0, False) if not found or len(least) > 1 else found[0]
+        return [] if first.is_refuted else [first, *found]
+
+    @cached_property
+    def _parameters(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Values of parameters that are limits of indices, and least values where all indices of
+        the launch are below the limit."""
+        exact: dict[str, int] = {}
+        least: dict[str, int] = {}
+        extents = self.index_extents
+        for places, first, size, limit in self._sides:
+            products = [product for product in limit.terms if product] if limit is not None else []
+            if limit is None or len(products) != 1 or len(products[0]) != 1:
+                continue
+            symbol, value = products[0][0], first + size - limit.constant
+            if symbol.kind != "param" or limit.terms[products[0]] != 1:
+                continue
+            if first + size < math.prod(extents[name] for name, _ in places):
+                exact[symbol.name] = value
+            else:
+                least[symbol.name] = max(value, least.get(symbol.name, value))
+        return exact, {name: value for name, value in least.items() if name not in exact}
+
     @cached_property
     def _row_ranges(self) -> RowRanges:
         return RowRanges(self.program, self.conditions, self.found, self.locate, self._rows_loaded)
 
-    def _rows_loaded(self, access: Access) -> Rows | None:
+    def _rows_loaded(self, access: Access) -> LoadedRows | None:
         form = self._form(access)
         if form is None or form.clamps or form.is_shifted:
             return None
@@ -196,7 +331,7 @@ class Footprints:
         times = math.prod(repeat.times for repeat in form.missing)
         once = (access.threads or 0) * access.width / times
         is_exact = is_sure and most <= (1 + PRECISION) * least
-        return Rows(times, is_exact and abs(once - most) <= PRECISION * most)
+        return LoadedRows(times, is_exact and abs(once - most) <= PRECISION * most)
 
     def _may_overlap(self, forms: Sequence[_Form]) -> bool:
         """Whether rows may overlap: no index within a row is compared with their distance."""
@@ -254,16 +389,18 @@ class Footprints:
         name = f"row {parts}"
         return (self.evaluation.symbols.make("uniform", name, key=("row", parts)),), common
 
-    def box(self, access: Access, extents: Mapping[str, int], iterations: int) -> tuple[Side, ...]:
-        """The box of indices that ran an access; see `executed_boxes`."""
-        threads, warps = access.threads or 0, self.program.counts[access.position]
+    def box(
+        self, position: int, threads: int, extents: Mapping[str, int], iterations: int
+    ) -> tuple[Side, ...]:
+        """The box of indices that ran an instruction; see `executed_boxes`."""
+        warps = self.program.counts[position]
         if not threads or threads % iterations or warps % iterations:
             return ()
-        has_guard = self.program.code[access.position].guard is not None
-        place = access.position if has_guard else -self.program.flow.block_of[access.position]
+        has_guard = self.program.code[position].guard is not None
+        place = position if has_guard else -self.program.flow.block_of[position]
         key = (has_guard, place, threads, warps, iterations)
         if key not in self._boxes:
-            conditions = self.conditions.of(access.position)
+            conditions = self.conditions.of(position)
             ran = None if has_guard else warps // iterations
             self._boxes[key] = executed_box(conditions, extents, threads // iterations, ran)
         return self._boxes[key]
@@ -271,15 +408,24 @@ class Footprints:
     @cached_property
     def _sides(self) -> list[Side]:
         """Sums of indices that are below a number, with how many of them are."""
-        extents = self.index_extents
-        found: dict[int, tuple[Side, ...]] = {}
-        for access in self.found:
-            block = self.program.flow.block_of[access.position]
-            loops = self.program.flow.loops_around(block)
-            if block not in found and all(self.evaluation.trips(loop)[1] for loop in loops):
-                trips = (self.evaluation.trips(loop)[0] or 1 for loop in loops)
-                found[block] = self.box(access, extents, math.prod(trips))
-        return [side for sides in found.values() for side in sides if side.limit is not None]
+        flow = self.program.flow
+        places = {each.position: each.threads or 0 for each in self.found}
+        for access in self.found:  # conditions that come before it, too
+            block = flow.block_of[access.position]
+            while block >= 0 and flow.blocks[block].start not in places:
+                start = flow.blocks[block].start
+                if self.program.code[start].guard is None:
+                    places[start] = self.conditions.active(block) or 0
+                block = flow.dominators.get(block, -1)
+        found: dict[int, list[Side]] = {}
+        for position, threads in places.items():
+            block = flow.block_of[position]
+            loops = [self.evaluation.trips(loop) for loop in flow.loops_around(block)]
+            if not found.get(block) and all(is_even for _, is_even in loops):
+                iterations = math.prod(trips or 1 for trips, _ in loops)
+                sides = self.box(position, threads, self.index_extents, iterations)
+                found[block] = [side for side in sides if side.limit is not None]
+        return [side for sides in found.values() for side in sides]
 
     @property
     def index_extents(self) -> dict[str, int]:
@@ -520,6 +666,8 @@ class _Reader:
         self.shifts: list[tuple[Monomial, int]] = []
         self.continues: set[str] = set()
         self.capped: list[Side] = []
+        self.dependent: dict[str, frozenset[str]] = {}
+        """What indices of their own depend on."""
 
     def form(self) -> _Form | None:
         self._add_extents()
@@ -548,6 +696,8 @@ class _Reader:
         else:
             misses = max(0.0, (points - ran) / times)
         lacks = {str(name) for part in missing for name in self._names(part.base)}
+        if any(lacks & names for names in self.dependent.values()):
+            return None
         return _Form(
             self.access,
             rows,
@@ -661,6 +811,8 @@ class _Reader:
             if not varying:
                 constants[factor] = constants.get(factor, 0) + coefficient
                 continue
+            if any(symbol.kind == "choice" for symbol in factor):
+                return None  # `flag ? index : 0` is no distance: it may be 0
             if all(symbol.kind in ("choice", "exit") for symbol in varying):
                 self.shifts.append((factor, abs(coefficient)))
                 self.continues |= {
@@ -680,10 +832,26 @@ class _Reader:
                 ]
                 continue
             digit = digit_of(symbol)
+            if digit is None or not (isinstance(digit.base, str) or self._places(digit.base)):
+                digit = self._dependent(symbol)
             if digit is None:
                 return None
+            low = symbol.range.low if symbol.name in self.dependent else 0
+            constants[factor] = constants.get(factor, 0) + coefficient * (low or 0)
             found.append((digit, factor, coefficient * digit.factor))
         return found, constants
+
+    def _dependent(self, symbol: Symbol) -> Digit | None:
+        """A number that follows from indices, as an index of its own: `(y + colour) % 2` shifts
+        every other row. Threads with different indices still have different combinations."""
+        size = symbol.range.size
+        if size is None or size > _MOST_DEPENDENT or not symbol.depends <= {*self.order}:
+            return None
+        if symbol.name not in self.dependent:
+            self.dependent[symbol.name] = symbol.depends
+            self.extents[symbol.name] = size
+            self.order.append(symbol.name)
+        return Digit(symbol.name, 1, None)
 
     def _has_end(self, symbol: Symbol, inner: Polynomial) -> bool:
         """Whether a clamp to an unknown limit leaves a known number of values: the limit is known
@@ -727,7 +895,9 @@ class _Reader:
         extents = self.owner.index_extents
         iterations = math.prod(self.extents[f"loop{loop.index}"] for loop in self.loops)
         found: list[Part] = []
-        sides = [*self.owner.box(self.access, extents, iterations), *self.capped]
+        threads = self.access.threads or 0
+        own = self.owner.box(self.access.position, threads, extents, iterations)
+        sides = [*own, *self.capped]
         for places, first, count, _ in sides:
             steps = self._steps(dict(places), digits)
             if steps is not None:
@@ -912,6 +1082,12 @@ def _guarded(symbol: Symbol, upper: Sequence[Polynomial]) -> Polynomial | None:
 
 
 _FEW = 0.01
+_MOST_DEPENDENT = 32
+"""Values of a number that is taken as an index of its own."""
+
+
+def _can_replay(access: Access) -> bool:
+    return access.pointer not in (LOADED, SEVERAL) and not access.is_gather
 
 
 # --- several accesses

@@ -1,0 +1,328 @@
+"""Numbers and conditions that depend on the indices of threads and blocks, as tables of values.
+
+A number is a sum of tables, each over a group of indices: `64 ctaid.x + tid.x` has two small tables
+and needs no large one. Only what is not a sum (a comparison, a minimum) needs the table of all its
+indices. A condition is an "and" of tables, or the opposite of one.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import reduce
+from itertools import compress, pairwise, product
+from typing import NamedTuple, TypeVar
+
+Group = tuple[str, ...]
+"""Names of indices, in the order of `Tables.extents`. Tables are in row-major order."""
+Part = Mapping[Group, list[int]]
+"""A sum of tables whose groups have no index in common; `()` is a constant."""
+Factor = tuple[str, ...]
+"""Names of parameters whose values are not known, multiplied."""
+Number = Mapping[Factor, Part]
+Rows = tuple[int, ...]
+Spans = list[tuple[int, int]]
+_LARGEST = 1 << 15
+"""Entries of one table."""
+_CALL = 2
+"""A call of a function costs as much as so many entries."""
+_WORD = 1 << 32
+_Entry = TypeVar("_Entry", int, bool)
+
+
+class TooMuchError(Exception):
+    """There were too many tables."""
+
+
+class TooLargeError(TooMuchError):
+    """A table would be too large."""
+
+
+class Condition(NamedTuple):
+    """Whether all of the tables hold; if `is_opposite`, whether not all of them do."""
+
+    tables: Mapping[Group, list[bool]]
+    is_opposite: bool = False
+
+
+ALWAYS = Condition({})
+NEVER = Condition({}, is_opposite=True)
+
+
+def constant(value: int) -> Number:
+    return {(): {(): [value]}} if value else {}
+
+
+def signed(value: int) -> int:
+    return (value + _WORD // 2) % _WORD - _WORD // 2
+
+
+class Tables:
+    """Arithmetic with such numbers, for one launch."""
+
+    def __init__(self, extents: Mapping[str, int], budget: int) -> None:
+        self.extents = extents
+        self.order = {name: place for place, name in enumerate(extents)}
+        self.left = budget
+        self._maps: dict[tuple[Group, Group], list[int]] = {}
+
+    def spend(self, entries: int) -> None:
+        if entries > _LARGEST:
+            raise TooLargeError
+        self.left -= entries
+        if self.left < 0:
+            raise TooMuchError
+
+    def union(self, groups: Iterable[Group]) -> Group:
+        names = {name for group in groups for name in group}
+        found = tuple(sorted(names, key=self.order.__getitem__))
+        self.spend(math.prod(self.extents[name] for name in found))
+        return found
+
+    def spread(self, table: list[_Entry], group: Group, over: Group) -> list[_Entry]:
+        """The table of a group, over a larger group."""
+        if group == over:
+            return table
+        if not group:
+            return table * math.prod(self.extents[name] for name in over)
+        if (group, over) not in self._maps:
+            steps, step = {}, 1
+            for name in reversed(group):
+                steps[name] = step
+                step *= self.extents[name]
+            sides = [[at * steps.get(n, 0) for at in range(self.extents[n])] for n in over]
+            self._maps[group, over] = [sum(each) for each in product(*sides)]
+        return [table[at] for at in self._maps[group, over]]
+
+    def table(self, part: Part, over: Group) -> list[int]:
+        """All tables of a sum as one."""
+        found = [self.spread(table, group, over) for group, table in part.items()]
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            return [0] * math.prod(self.extents[name] for name in over)
+        self.spend(len(found[0]))
+        return _merged(operator.add, found)
+
+    # --- numbers
+
+    def _added(self, one: Part, other: Part) -> Part:
+        if not one or not other:
+            return one or other
+        found = dict(one)
+        for group, table in other.items():
+            met = [each for each in found if each == group or {*each} & {*group}]
+            if met:
+                whole = self.union([group, *met])
+                parts = [*((each, found.pop(each)) for each in met), (group, table)]
+                tables = [self.spread(each, own, whole) for own, each in parts]
+                found[whole] = _merged(operator.add, tables)
+            else:
+                found[group] = table
+        return {group: table for group, table in found.items() if any(table)}
+
+    def add(self, one: Number, other: Number) -> Number:
+        found = dict(one)
+        for factor, part in other.items():
+            found[factor] = self._added(found.get(factor, {}), part)
+        return {factor: part for factor, part in found.items() if part}
+
+    def scale(self, number: Number, by: int) -> Number:
+        if by in (0, 1):
+            return number if by else {}
+        for part in number.values():
+            self.spend(sum(map(len, part.values())))
+        return {
+            factor: {group: [by * each for each in table] for group, table in part.items()}
+            for factor, part in number.items()
+        }
+
+    def multiply(self, one: Number, other: Number) -> Number:
+        result: Number = {}
+        for factor, part in one.items():
+            for further, second in other.items():
+                joined = tuple(sorted((*factor, *further)))
+                for group, table in part.items():
+                    for more, values in second.items():
+                        whole = self.union((group, more))
+                        pairs = zip(
+                            self.spread(table, group, whole),
+                            self.spread(values, more, whole),
+                            strict=True,
+                        )
+                        products = {whole: [a * b for a, b in pairs]}
+                        result = self.add(result, {joined: products})
+        return result
+
+    def apply(self, function: Callable[..., int], *numbers: Number | None) -> Number | None:
+        """A function of numbers; None if one of them is not known."""
+        if any(each is None or set(each) - {()} for each in numbers):
+            return None
+        parts = [each.get((), {}) for each in numbers if each is not None]
+        whole = self.union(group for part in parts for group in part)
+        found = list(map(function, *(self.table(part, whole) for part in parts)))
+        self.left -= _CALL * len(found)
+        return {(): {whole: found}} if any(found) else {}
+
+    # --- conditions
+
+    def compare(self, holds: Callable[[int], bool], number: Number | None) -> Condition | None:
+        if number is None or set(number) - {()}:
+            return None
+        part = number.get((), {})
+        whole = self.union(part)
+        table = list(map(holds, self.table(part, whole)))
+        return _simple({whole: table})
+
+    def both(self, one: Condition | None, other: Condition | None) -> Condition | None:
+        if NEVER in (one, other):
+            return NEVER
+        if one is None or other is None:
+            return None
+        if not one.tables or not other.tables:
+            return one if one.tables else other
+        if one.is_opposite or other.is_opposite:
+            tables = [self._whole(each) for each in (one, other)]
+            return self.both(*tables)
+        found = dict(one.tables)
+        for group, table in other.tables.items():
+            met = [each for each in found if {*each} & {*group}]
+            whole = self.union([group, *met])
+            parts = [*((each, found.pop(each)) for each in met), (group, table)]
+            flags = [self.spread(each, own, whole) for own, each in parts]
+            found[whole] = _merged(operator.and_, flags)
+        return _simple(found)
+
+    def _whole(self, one: Condition) -> Condition:
+        """A condition as one table."""
+        if not one.is_opposite:
+            return one
+        whole = self.union(one.tables)
+        tables = [self.spread(table, group, whole) for group, table in one.tables.items()]
+        return Condition({whole: [not each for each in _merged(operator.and_, tables)]})
+
+    def opposite(self, one: Condition | None) -> Condition | None:
+        if one is None:
+            return None
+        if len(one.tables) == 1 and not one.is_opposite:
+            return _simple({g: [not each for each in table] for g, table in one.tables.items()})
+        return Condition(one.tables, not one.is_opposite)
+
+    def either(self, one: Condition | None, other: Condition | None) -> Condition | None:
+        return self.opposite(self.both(self.opposite(one), self.opposite(other)))
+
+    def choose(self, one: Condition | None, yes: Number | None, no: Number | None) -> Number | None:
+        """`one ? yes : no`, as `no + one * (yes - no)`."""
+        if one == ALWAYS:
+            return yes
+        if one == NEVER:
+            return no
+        if one is None or yes is None or no is None:
+            return yes if yes == no else None
+        difference = self.add(yes, self.scale(no, -1))
+        found = no
+        for factor, part in difference.items():
+            whole = self.union([*one.tables, *part])
+            flags = [self.spread(table, group, whole) for group, table in one.tables.items()]
+            values = self.table(part, whole)
+            which = _merged(operator.and_, flags)
+            gated = [
+                v if flag != one.is_opposite else 0 for v, flag in zip(values, which, strict=True)
+            ]
+            found = self.add(found, {factor: {whole: gated}})
+        return found
+
+    def count(self, one: Condition) -> int:
+        """Threads that meet a condition."""
+        names = {name for group in one.tables for name in group}
+        whole = math.prod(self.extents.values())
+        inside = math.prod(sum(table) for table in one.tables.values()) * math.prod(
+            size for name, size in self.extents.items() if name not in names
+        )
+        return whole - inside if one.is_opposite else inside
+
+    # --- bytes
+
+    def rows(self, number: Part, where: Condition, width: int) -> tuple[Rows, Spans]:
+        """The bytes that accesses of a width at these addresses touch: where rows begin, and the
+        runs of bytes in each row."""
+        steps = [sorted(values) for values in self._independent(number, self._whole(where))]
+        *inner, outer = sorted(steps, key=lambda each: each[-1] - each[0]) or [[0]]
+        found = [(0, width)]
+        for values in inner:
+            self.spend(len(values) * len(found))
+            found = joined((low + at, high + at) for at in values for low, high in found)
+        self.spend(len(outer))
+        if len(found) == 1:  # perhaps there are no gaps between rows
+            whole = joined((found[0][0] + at, found[0][1] + at) for at in outer)
+            if len(whole) == 1:
+                return (0,), whole
+        return tuple(outer), found
+
+    def _independent(self, number: Part, where: Condition) -> Iterator[set[int]]:
+        """The values of each part of a sum that does not depend on the others."""
+        waiting: list[set[str]] = [{*group} for group in (*number, *where.tables)]
+        while waiting:
+            names = waiting.pop()
+            met = [each for each in waiting if each & names]
+            if met:
+                waiting = [names.union(*met), *(each for each in waiting if not each & names)]
+                continue
+            whole = self.union([tuple(names)])
+            own = {group: table for group, table in number.items() if {*group} <= names and group}
+            if not names:
+                own = {(): number.get((), [0])}
+            if not own:
+                continue
+            flags = [
+                self.spread(table, group, whole)
+                for group, table in where.tables.items()
+                if {*group} <= names
+            ]
+            values = self.table(own, whole)
+            yield {*compress(values, _merged(operator.and_, flags))} if flags else {*values}
+
+
+def _merged(
+    function: Callable[[_Entry, _Entry], _Entry], tables: list[list[_Entry]]
+) -> list[_Entry]:
+    return reduce(lambda one, other: list(map(function, one, other)), tables)
+
+
+def _simple(tables: Mapping[Group, list[bool]]) -> Condition:
+    """Without tables that always hold."""
+    if not all(any(table) for table in tables.values()):
+        return NEVER
+    return Condition({group: table for group, table in tables.items() if not all(table)})
+
+
+def joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Runs in order, without overlaps."""
+    ordered = sorted(spans)
+    if not ordered:
+        return []
+    found: list[tuple[int, int]] = []
+    low, high = ordered[0]
+    for start, end in ordered:
+        if start > high:
+            found.append((low, high))
+            low, high = start, end
+        elif end > high:
+            high = end
+    found.append((low, high))
+    return found
+
+
+def bytes_of(found: Mapping[Rows, Spans]) -> int:
+    """Bytes of rows, each counted once."""
+    every: Spans = []
+    for rows, spans in found.items():
+        row = joined(spans)
+        size = row[-1][1] - row[0][0]
+        if len(found) == 1 and all(b - a >= size for a, b in pairwise(rows)):
+            return len(rows) * sum(b - a for a, b in row)
+        if len(rows) * len(row) > 4 * _LARGEST:
+            raise TooLargeError
+        every += [(low + at, high + at) for at in rows for low, high in row]
+    return sum(b - a for a, b in joined(every))
