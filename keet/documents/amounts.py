@@ -95,6 +95,9 @@ class ArrayDocument(AmountText):
     """The largest first."""
     lines: tuple[JsonLocation, ...]
     """Source lines of its accesses, most bytes first."""
+    one_address_atomics: float | None
+    """Atomics of all threads on one address, which depends neither on the thread nor on the block;
+    that with most of them. Null if there are none."""
     why_unknown: str | None
 
 
@@ -215,6 +218,40 @@ class LoopAmounts(AmountText):
     chain_cycles: float | None
     """Least cycles of the chain that one iteration needs from the one before."""
     invariant: tuple[InvariantDocument, ...]
+
+
+class ConditionDocument(AmountText):
+    """Code that only part of the threads reach: those that meet a condition of the source."""
+
+    file: str
+    line: int
+    """Of the condition. Its copies in the machine code are added up."""
+    to_line: int
+    """A line of the guarded code, the first one after the condition; `line` if all of it stands
+    there."""
+    threads: float
+    """How often threads get to the condition."""
+    threads_entering: float
+    share_pct: float
+    """`threads_entering` per cent of `threads`."""
+    warps: float
+    """The same for warps."""
+    warps_entering: float | None
+    """Null if not known: warps run an instruction under a predicate with all threads off, too."""
+    is_repeated: bool
+    """Whether a thread may get there several times: in a loop, or in copies of the code."""
+    is_by_index: bool
+    """Whether indices of the block and the thread alone decide; else data may."""
+    stores: tuple[str, ...]
+    """Arrays that the guarded code stores to; `shared memory` is one of them."""
+    atomics: tuple[str, ...]
+    """Arrays that it updates by atomics."""
+    is_all_stores: bool
+    """Whether the launch has no stores and atomics to global memory elsewhere, so that a thread
+    that does not enter changes nothing there."""
+    instructions_pct: float
+    """Per cent of the launch's executed instructions that are guarded."""
+    samples_pct: float | None
 
 
 class UnitUseDocument(AmountText):
@@ -339,6 +376,8 @@ class LaunchAmounts(Document):
     phases: PhasesDocument | None
     loops: tuple[LoopAmounts, ...]
     """Most instructions first."""
+    conditions: tuple[ConditionDocument, ...]
+    """Most guarded work first."""
     units: tuple[UnitUseDocument, ...]
     accesses: tuple[LineAccessDocument, ...]
     """Most sectors or wavefronts first."""

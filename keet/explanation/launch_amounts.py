@@ -8,6 +8,7 @@ from typing import NamedTuple
 from keet.analysis.amounts.accesses import line_accesses, place_of
 from keet.analysis.amounts.arrays import arrays
 from keet.analysis.amounts.bounds import bounds
+from keet.analysis.amounts.conditions import conditions
 from keet.analysis.amounts.items import item_of, per_item
 from keet.analysis.amounts.loops import loop_label, loops
 from keet.analysis.amounts.phases import phases
@@ -21,6 +22,7 @@ from keet.documents.amounts import (
     AmountText,
     ArrayDocument,
     BoundDocument,
+    ConditionDocument,
     ExcessDocument,
     LaunchAmounts,
     LineAccessDocument,
@@ -32,6 +34,7 @@ from keet.documents.amounts import (
 from keet.documents.shared_types import Skipped
 from keet.evidence import Evidence, Sentence
 from keet.profile import Absent
+from keet.profile.names import file_name
 
 _OFF = Absent("the machine code was not analysed", "leave out --no-sass, or name it with --launch")
 
@@ -62,6 +65,7 @@ def launch_amounts(view: LaunchView) -> LaunchAmounts:
         serial_loads=serial_loads(view),
         phases=phases(view),
         loops=main.loops,
+        conditions=conditions(view),
         units=unit_uses(view),
         accesses=line_accesses(view),
         parts=unit_parts(view),
@@ -95,6 +99,7 @@ PARTS = {
     "per_item": "per item",
     "arrays": "arrays",
     "loops": "loops",
+    "conditions": "code that part of the threads reach",
     "serial_loads": "loads that wait for each other",
     "phases": "phases of a block",
     "units": "units",
@@ -123,6 +128,8 @@ def _label(row: AmountText) -> str:  # noqa: PLR0911 - one per kind of row
             return row.name
         case LoopAmounts():
             return loop_label(row.line)
+        case ConditionDocument():
+            return f"{file_name(row.file)}:{row.line}"
         case UnitUseDocument():
             return row.unit
         case UnitPartDocument():

@@ -308,6 +308,7 @@ def _document(view: LaunchView, use: ArrayUse, dram: tuple[float, str] | None) -
         times_from_dram=_value(numbers.from_dram),
         again=again,
         lines=tuple(_lines(code, use.whole.accesses)),
+        one_address_atomics=_value(numbers.one_address),
         why_unknown=_why_unknown(use),
         text=text,
         evidence=tuple(each for each in numbers if each is not None),
@@ -371,7 +372,12 @@ class _Numbers:
         sources = (ran,) if ran is not None else ()
         self.requested = self._bytes("requested", use.requested, "requested by threads", *sources)
         self.distinct = self.times = self.from_l2 = self.from_dram = None
-        self.l2 = self.dram = None
+        self.l2 = self.dram = self.one_address = None
+        if (count := _one_address_atomics(view, use)) is not None:
+            label = f"atomics on one address of {name}"
+            quantity = Quantity(count, "")
+            entry = f"array_one_address.{name}"
+            self.one_address = view.ledger.derived(entry, quantity, label, *sources)
         if use.read_l2_bytes is not None:
             l2 = view.get("l2_l1_read_sectors")
             self.l2 = self._bytes("l2", use.read_l2_bytes, "read from L2", *filter(None, (l2,)))
@@ -397,7 +403,20 @@ class _Numbers:
 
     def __iter__(self) -> Iterator[Evidence | None]:
         yield from (self.distinct, self.requested, self.times, self.l2, self.from_l2)
-        yield from (self.dram, self.from_dram)
+        yield from (self.dram, self.from_dram, self.one_address)
+
+
+def _one_address_atomics(view: LaunchView, use: ArrayUse) -> float | None:
+    """Atomics of all threads on the address that has most of them, if it depends neither on the
+    thread nor on the block."""
+    if not use.has_atomics or view.code is None or use.pointer in _LOST:
+        return None
+    fixed = {each.position for each in view.code.atomics if each.spread == "one address"}
+    sums: Counter[object] = Counter()
+    for each in use.whole.accesses:
+        if each.position in fixed:
+            sums[each.offset.key] += each.threads or 0
+    return float(max(sums.values())) if sums else None
 
 
 # --- what accesses it again
@@ -443,6 +462,14 @@ def _several(code: MachineCode, use: ArrayUse, times: float) -> AgainDocument:
 
 
 def _text(numbers: _Numbers, use: ArrayUse, again: Sequence[AgainDocument]) -> Sentence:
+    text = _use_text(numbers, use, again)
+    if numbers.one_address is None:
+        return text
+    more = Sentence("{count:count} atomics go to one address", count=numbers.one_address)
+    return Sentence("; ").join((text, more))
+
+
+def _use_text(numbers: _Numbers, use: ArrayUse, again: Sequence[AgainDocument]) -> Sentence:
     if numbers.distinct is None or numbers.times is None:
         return Sentence(
             "{requested} requested; how many of them are different is not known: {why}",

@@ -1,0 +1,517 @@
+"""Conditions of the source: how many threads enter the code behind them.
+
+Counters have no values, but they show where threads go: how often a store or a correction is
+skipped, and whether whole warps skip it. What the index of a thread decides within its block, as
+`if (threadIdx.x == 0)`, is left out: such code is for few threads by design.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from keet.analysis.kernel.library import is_of_toolkit
+from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.analysis.source_lines import LEAST_SAMPLES
+from keet.documents.amounts import ConditionDocument
+from keet.documents.finding import Place
+from keet.evidence import Evidence, Sentence
+from keet.profile import Location
+from keet.units import Quantity
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.analyses.guarded_code import Guarded
+    from keet.analysis.sass.machine_code import MachineCode
+
+NEARLY_ALL = 0.95
+"""Part of the threads from which a condition only checks bounds."""
+_AT_STAKE = 0.03
+"""Of the launch's instructions, if all warps that get there entered. Stores always count."""
+_RARE, _LITTLE = 0.001, 0.01
+"""Part of the threads, and of the instructions, below which it is as if nobody entered."""
+_BY_INDEX = 0.1
+"""The same of what the index of the block decides."""
+_MANY = 0.75
+"""Part of the threads from which such a condition is for the margin of a grid."""
+MOST_ROWS = 12
+_MOST_BRANCHES = 1000
+"""Of one line: a bound for hostile code."""
+_CONDITION = re.compile(r"\bif\b|\?|&&|\|\|")
+"""Not `switch`: its branches choose between groups of cases."""
+_LOOP = re.compile(r"\b(?:for|while)\b")
+_GOES_ON = re.compile(r"(?:&&|\|\||[(,?:])\s*$")
+_ALL = 99.95
+"""Per cent that would be printed as a hundred."""
+_NEAR = 20
+"""Lines around a condition that are taken to belong to its function."""
+_INDEX = ("tid", "ctaid", "loop")
+_LOST = ("loaded", "several")
+
+
+@cached_per_view
+def conditions(view: LaunchView) -> tuple[ConditionDocument, ...]:
+    """Most instructions at stake first."""
+    code, passed = view.code, view.table.threads
+    reached = view.table.column("thread_inst_executed")
+    if code is None or not code.program.executed or not reached or not passed:
+        return ()
+    from keet.analysis.sass.analyses.guarded_code import guarded_code
+
+    places = cache(partial(_place, view, code))
+    by_line: dict[Location, list[Guarded]] = defaultdict(list)
+    for each in guarded_code(code.program, reached, passed, places):
+        by_line[each.place].append(each)
+    total = sum(code.program.counts)
+    found = [
+        _row_of(code, own, 2 * len(_CONDITION.findall(_text(view, place))))
+        for place, own in by_line.items()
+        if _matters(own, total)
+    ]
+    rows = sorted(filter(None, found), key=lambda row: -row.at_stake)
+    return tuple(_document(view, code, row) for row in rows[:MOST_ROWS])
+
+
+def _matters(own: Sequence[Guarded], total: float) -> bool:
+    """Before the lines of the code are looked at, which takes longer."""
+    if len(own) > _MOST_BRANCHES:
+        return False
+    few = [each for each in own if each.entering < NEARLY_ALL * each.threads]
+    return any(each.effects for each in few) or sum(map(_at_stake, few)) >= _AT_STAKE * total
+
+
+def _at_stake(each: Guarded) -> float:
+    """Instructions that would run if all warps entered."""
+    return each.instructions * each.warps / (each.warps_entering or each.warps or 1)
+
+
+# --- the source
+
+
+def _place(view: LaunchView, code: MachineCode, position: int) -> Location | None:
+    """Where the condition of the source stands that a branch or predicate may be for."""
+    made = (code.location(each) for each in _made(code, position))
+    lines = (code.location(position), *made)
+    return next((each for each in lines if each and _is_condition(view, each)), None)
+
+
+def _made(code: MachineCode, position: int) -> Sequence[int]:
+    """Where the predicate of an instruction is computed."""
+    guard = code.program.code[position].guard
+    value = code.program.values.read[position].get(guard[0]) if guard else None
+    return code.program.values.definitions(value, 4) if value is not None else ()
+
+
+def _text(view: LaunchView, place: Location) -> str:
+    """The line, and that before it if the condition begins there. Without comments."""
+    before, text = (
+        view.text_of(Place(place.file, line, 1.0, "")).partition("//")[0]
+        for line in (place.line - 1, place.line)
+    )
+    return f"{before} {text}" if _GOES_ON.search(before) else text
+
+
+def _is_condition(view: LaunchView, place: Location) -> bool:
+    if is_of_toolkit(place.file):
+        return False
+    text = _text(view, place)
+    is_loop = _LOOP.search(text) and not re.search(r"\bif\b", text)
+    return bool(_CONDITION.search(text)) and not is_loop
+
+
+# --- the conditions of one line
+
+
+class _Copy(NamedTuple):
+    """One copy of a line's condition, which may take several branches: those for `a && b`, and the
+    two sides of `if` and `else`."""
+
+    members: list[Guarded]
+    blocks: set[int]
+    values: set[int]
+    """Predicates."""
+
+    @property
+    def first(self) -> Guarded:
+        return max(self.members, key=lambda each: each.threads)
+
+    def beside(self, entered: Guarded) -> list[Guarded]:
+        """Guarded code apart from what is entered."""
+        own = {*entered.blocks}
+        return [
+            each for each in self.members if each is not entered and own.isdisjoint(each.blocks)
+        ]
+
+
+class _Side(NamedTuple):
+    """The same code in all copies of a condition."""
+
+    lines: Counter[int]
+    """How many copies have code of each line."""
+    entered: list[tuple[_Copy, Guarded]]
+
+
+class _Row(NamedTuple):
+    place: Location
+    to_line: int
+    entered: Sequence[Guarded]
+    """One per copy in the machine code that threads enter."""
+    copies: int
+    threads: int
+    warps: int
+    at_stake: float
+    is_by_index: bool
+    is_either: bool
+    """Whether threads that do not enter store elsewhere because of it."""
+
+
+def _row_of(code: MachineCode, own: Sequence[Guarded], most: int) -> _Row | None:
+    """`most`: branches and sides that one copy can have; a template that calls itself has more."""
+    own = [each for each in own if not _is_of_block(code, each)]
+    copies = _copies(code, [each for each in own if not _is_around(code, each, own)])
+    if any(sum(each.entering < each.threads for each in copy.members) > most for copy in copies):
+        return None
+    first = [copy.first for copy in copies]
+    rows = [
+        _Row(
+            own[0].place,
+            _to_line(own[0].place.line, side),
+            [each for _, each in side.entered],
+            len(copies),
+            sum(each.threads for each in first),
+            sum(each.warps for each in first),
+            sum(_at_stake(each) for _, each in side.entered),
+            is_by_index=_is_by_index(code, side.entered),
+            is_either=any(
+                more.effects for copy, each in side.entered for more in copy.beside(each)
+            ),
+        )
+        for side in _sides(code, copies)
+        if not _is_one_thread(code, side.entered)
+    ]
+    total = sum(code.program.counts)
+    told = [row for row in rows if _is_told(row, total)]
+    return max(told, key=lambda row: (_has_effects(row), row.at_stake), default=None)
+
+
+def _has_effects(row: _Row) -> bool:
+    return any(each.effects for each in row.entered)
+
+
+def _is_told(row: _Row, total: float) -> bool:
+    entering = sum(each.entering for each in row.entered)
+    guarded = sum(each.instructions for each in row.entered)
+    is_rare = entering < _RARE * row.threads and guarded < _LITTLE * total
+    if is_rare or entering >= NEARLY_ALL * row.threads:
+        return False
+    if row.is_by_index:
+        is_margin = row.is_either or entering > _MANY * row.threads
+        return row.at_stake >= _BY_INDEX * total and not is_margin
+    return _has_effects(row) or row.at_stake >= _AT_STAKE * total
+
+
+def _is_around(code: MachineCode, each: Guarded, own: Sequence[Guarded]) -> bool:
+    """Whether it is a branch around copies of a loop's body, to which the compiler gave the line of
+    an `if` in it: lines that stand before the `if` follow, and the `if` itself, or what is compared
+    stands elsewhere."""
+    if not each.blocks or each.is_one_way:
+        return False
+    before = range(max(1, each.place.line - _NEAR), each.place.line)
+    inner = {*each.blocks}.intersection(other.block for other in own)
+    if all(code.location(made) != each.place for at in each.decided for made in _made(code, at)):
+        inner.update(each.blocks)
+    blocks = [code.program.flow.blocks[at] for at in inner]
+    lines = (code.location(at) for block in blocks for at in range(block.start, block.end))
+    return any(at and at.file == each.place.file and at.line in before for at in lines)
+
+
+def _copies(code: MachineCode, own: Sequence[Guarded]) -> list[_Copy]:
+    """Branches that stand one within the other, or that one predicate decides, belong together."""
+    found: list[_Copy] = []
+    for each in own:
+        values = {value for at in each.decided for value in _predicates(code, at)}
+        same = (copy for copy in found if each.block in copy.blocks or values & copy.values)
+        copy = next(same, None)
+        if copy is None:
+            found.append(copy := _Copy([], set(), set()))
+        copy.members.append(each)
+        copy.values.update(values)
+        if not each.is_one_way:
+            copy.blocks.update(each.blocks)
+    return found
+
+
+def _sides(code: MachineCode, copies: Sequence[_Copy]) -> list[_Side]:
+    """What threads can enter behind a condition, in all of its copies."""
+    found: list[_Side] = []
+    for copy in copies:
+        for each in _entered(copy.members):
+            lines = {*_lines(code, each)}
+            lines -= {line for other in copy.beside(each) for line in _lines(code, other)}
+            if each.is_one_way:  # its first block may begin the next copy
+                lines -= {each.place.line}
+            if lines:
+                side = max(found, key=lambda side: _common(side, lines), default=None)
+                if side is None or not _common(side, lines):
+                    found.append(side := _Side(Counter(), []))
+                side.lines.update(lines)
+                side.entered.append((copy, each))
+    return found
+
+
+def _common(side: _Side, lines: set[int]) -> int:
+    return sum(side.lines[line] for line in lines)
+
+
+def _entered(members: Sequence[Guarded]) -> Iterator[Guarded]:
+    """The code that a condition leads to: one side or two. Of `a && b`, that behind both."""
+    known = [each for each in members if not each.is_one_way]
+    inner = [each for each in members if any(each.block in other.blocks for other in known)]
+    for outer in members:
+        found, more = outer, None if outer in inner else outer
+        while more is not None:
+            found, blocks = more, {*more.blocks}
+            behind = (other for other in inner if other.block in blocks)
+            more = next((other for other in behind if _is_main(other, found)), None)
+        if outer not in inner:
+            yield found
+
+
+def _is_main(inner: Guarded, outer: Guarded) -> bool:
+    return inner.effects == outer.effects and 2 * inner.instructions >= outer.instructions
+
+
+def _to_line(line: int, side: _Side) -> int:
+    """The line that names the code: the first one after the condition that most copies have."""
+    most = [each for each, count in side.lines.items() if 2 * count >= len(side.entered)]
+    later = [each for each in most if line < each <= line + _NEAR]
+    return min(later) if later else line if line in most else side.lines.most_common(1)[0][0]
+
+
+def _lines(code: MachineCode, each: Guarded) -> Iterator[int]:
+    """Lines of the file that the condition is in. A branch may have that of a brace."""
+    for position in _positions(code, [each]):
+        is_branch = code.program.code[position].opcode in ("BRA", "EXIT", "RET")
+        line = None if is_branch else code.location(position)
+        if line is not None and line.file == each.place.file:
+            yield line.line
+
+
+# --- what decides
+
+
+_Entered = Sequence[tuple[_Copy, "Guarded"]]
+
+
+def _deciding(entered: _Entered) -> Iterator[int]:
+    """Positions of the branches up to the entered code."""
+    for copy, own in entered:
+        for each in copy.members:
+            if each is own or own.block in each.blocks:
+                yield from each.decided
+
+
+def _depends(code: MachineCode, positions: Iterable[int]) -> frozenset[str]:
+    """The names that conditions depend on: see `Polynomial`."""
+    names: set[str] = set()
+    for position in positions:
+        for value in _predicates(code, position):
+            found = code.evaluation.predicate_dependences(value)
+            names |= code.evaluation.resolved_names(found)
+    return frozenset(names - {"path"})
+
+
+def _is_of_block(code: MachineCode, each: Guarded) -> bool:
+    """Whether it is the same for all blocks: threads differ by their index only, or not at all."""
+    names = _depends(code, each.decided)
+    is_index = any(name.startswith("tid") for name in names) and "data" not in names
+    return all(
+        name.startswith(("tid", "loop")) or (is_index and name == "unknown") for name in names
+    )
+
+
+_PREDICATE = re.compile(r"U?P\d")
+
+
+def _predicates(code: MachineCode, position: int) -> list[int]:
+    values = code.program.values
+    is_predicate = _PREDICATE.fullmatch
+    return [
+        each for each in values.read[position].values() if is_predicate(values.all[each].register)
+    ]
+
+
+def _is_by_index(code: MachineCode, entered: _Entered) -> bool:
+    """Not what is only computed from the index, such as a random number."""
+    if not all(name.startswith(_INDEX) for name in _depends(code, _deciding(entered))):
+        return False
+    program, known = code.program, code.evaluation.polynomial
+    made = (each for position in _deciding(entered) for each in _made(code, position))
+    read = (value for each in made for value in program.values.read[each].values())
+    plain = (value for value in read if "P" not in program.values.all[value].register)
+    return not any(each.kind in _COMPUTED for value in plain for each in known(value).symbols)
+
+
+_COMPUTED = ("opaque", "join", "either", "shuffled", "bits", "table")
+"""Kinds of symbols that are not an index, though they may depend on nothing else."""
+
+
+def _is_one_thread(code: MachineCode, entered: _Entered) -> bool:
+    """Whether one thread per warp is chosen to enter."""
+    if all(each.entering == each.warps_entering for _, each in entered):
+        return any(name.startswith("tid") for name in _depends(code, _deciding(entered)))
+    return any(_is_elected(code, position) for position in _deciding(entered))
+
+
+def _is_elected(code: MachineCode, position: int) -> bool:
+    """Whether a predicate is on for the first active thread of a warp: the compiler combines
+    atomics so."""
+    program = code.program
+    for made in _made(code, position):
+        sources = (
+            program.code[behind].opcode
+            for value in program.values.read[made].values()
+            for behind in program.values.definitions(value, 4)
+        )
+        if program.code[made].opcode == "ELECT" or {"FLO", "UFLO"}.intersection(sources):
+            return True
+    return False
+
+
+# --- in words
+
+
+class _Numbers:
+    """The evidence of one condition."""
+
+    def __init__(self, view: LaunchView, code: MachineCode, row: _Row) -> None:
+        self.ledger, self.where = view.ledger, Place(*row.place, 1.0, "").where
+        entering = sum(each.entering for each in row.entered)
+        self.threads = self._enter("threads", row.threads, "threads that get there")
+        self.entering = self._enter("entering", entering, "threads that enter")
+        self.share = self._enter("share", 100 * entering / row.threads, "share that enters", "%")
+        rest = 100 - self.share.value
+        self.rest = self._enter("rest", rest, "share that does not enter", "%")
+        counts = code.program.counts
+        guarded = sum(each.instructions for each in row.entered)
+        part = 100 * guarded / sum(counts)
+        self.instructions = self._enter("instructions", part, "share of the instructions", "%")
+        self.warps = self._enter("warps", row.warps, "warps that get there")
+        self.warps_share = self.lanes = self.warps_entering = self.samples = None
+        warps = [each.warps_entering for each in row.entered]
+        if None not in warps:
+            number = sum(filter(None, warps))
+            self.warps_entering = self._enter("warps_entering", number, "warps that enter")
+            share = min(100.0, 100 * number / row.warps)
+            self.warps_share = self._enter("warps_share", share, "share of warps that enter", "%")
+            self.lanes = self._enter("lanes", entering / number, "threads per warp that enters")
+        samples = view.table.samples or {}
+        taken = sum(samples.values())
+        if taken >= LEAST_SAMPLES:
+            own = code.addresses(_positions(code, row.entered))
+            part = 100 * sum(samples.get(each, 0) for each in own) / taken
+            self.samples = self._enter("samples", part, "share of the samples", "%")
+
+    def _enter(self, what: str, value: float, label: str, unit: str = "") -> Evidence:
+        name = f"condition_{what}"
+        return self.ledger.derived(name, Quantity(value, unit), label, line=self.where)
+
+
+def _document(view: LaunchView, code: MachineCode, row: _Row) -> ConditionDocument:
+    from keet.analysis.sass.analyses.guarded_code import global_effects
+
+    effects = [position for each in row.entered for position in each.effects]
+    atomics = {each.position for each in code.atomics}
+    stored = _arrays(code, [each for each in effects if each not in atomics])
+    updated = _arrays(code, [each for each in effects if each in atomics])
+    is_repeated = row.copies > 1 or any(each.loop is not None for each in row.entered)
+    is_all = (
+        bool(effects) and not is_repeated and {*effects}.issuperset(global_effects(code.program))
+    )
+    numbers = _Numbers(view, code, row)
+    text = _how_many(numbers, row, is_repeated=is_repeated)
+    guarded = [
+        *_named("stores to", stored),
+        *_named("atomics on", updated),
+        Sentence("{share:.1f} of the instructions", share=numbers.instructions),
+    ]
+    text = Sentence("{text}; guarded: {what}", text=text, what=Sentence(", ").join(guarded))
+    if effects and not row.is_either and not row.is_by_index:
+        others = Sentence("the other {rest:.1f}", rest=numbers.rest)
+        if numbers.rest.value >= _ALL:
+            others = Sentence("the others")
+        do = "store nothing" if is_all else "skip them"
+        text = Sentence("{text}; {others} {do}", text=text, others=others, do=do)
+    return ConditionDocument(
+        text=text,
+        evidence=tuple(text.evidence.values()),
+        file=row.place.file,
+        line=row.place.line,
+        to_line=row.to_line,
+        threads=float(numbers.threads.value),
+        threads_entering=float(numbers.entering.value),
+        share_pct=float(numbers.share.value),
+        warps=float(numbers.warps.value),
+        warps_entering=float(numbers.warps_entering.value) if numbers.warps_entering else None,
+        is_repeated=is_repeated,
+        is_by_index=row.is_by_index,
+        stores=stored,
+        atomics=updated,
+        is_all_stores=is_all,
+        instructions_pct=float(numbers.instructions.value),
+        samples_pct=float(numbers.samples.value) if numbers.samples else None,
+    )
+
+
+def _how_many(numbers: _Numbers, row: _Row, *, is_repeated: bool) -> Sentence:
+    file, line = row.place.file, row.to_line
+    to = f"go on to {Place(file, line, 1.0, '').where}"
+    do = "run what it guards" if line == row.place.line else to
+    who = "times that threads get here, they" if is_repeated else "threads that get here"
+    index = " by their index" if row.is_by_index else ""
+    text = Sentence(
+        "{share:.1f} of the {who} {do}{index}: {entering:count} of {threads:count}",
+        share=numbers.share,
+        who=who,
+        do=do,
+        index=index,
+        entering=numbers.entering,
+        threads=numbers.threads,
+    )
+    if numbers.warps_share is None or numbers.lanes is None:
+        return text
+    form = "{warps:.1f} of the warps enter, with {lanes:.1f} threads on average"
+    if is_repeated:
+        form = "warps enter {warps:.1f} of the times, with {lanes:.1f} threads on average"
+    warps = Sentence(form, warps=numbers.warps_share, lanes=numbers.lanes)
+    return Sentence("; ").join((text, warps))
+
+
+def _named(what: str, arrays: Sequence[str]) -> Iterator[Sentence]:
+    if arrays:
+        names = (name if " " in name else f"`{name}`" for name in arrays)
+        yield Sentence("{what} {names}", what=what, names=", ".join(names))
+
+
+def _positions(code: MachineCode, entered: Iterable[Guarded]) -> Iterator[int]:
+    blocks = code.program.flow.blocks
+    for each in entered:
+        for at in each.blocks:
+            yield from range(blocks[at].start, blocks[at].end)
+        if not each.blocks:
+            yield from each.effects
+
+
+def _arrays(code: MachineCode, positions: Sequence[int]) -> tuple[str, ...]:
+    """Names in the source, where they are known."""
+    pointers = {each.position: each.pointer for each in code.accesses}
+    names: dict[str, None] = {}
+    for each in positions:
+        pointer = pointers.get(each, "loaded")
+        if code.program.code[each].opcode in ("STS", "STSM", "ATOMS"):
+            names["shared memory"] = None
+        else:
+            names["global memory" if pointer in _LOST else code.pointer_name(pointer)] = None
+    return tuple(names)
