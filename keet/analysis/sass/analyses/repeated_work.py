@@ -148,6 +148,7 @@ def multiples(
             call = _call(program, users, position)
             groups[function, call.root].append(call)
     gone: dict[int, float] = {}
+    steps: dict[int, _Steps] = {}
     products = 0.0
     for (function, _), calls in groups.items():
         first = min(calls, key=lambda each: abs(each.factor))
@@ -155,13 +156,13 @@ def multiples(
             own = {*each.scaling, each.position}
             if _is_multiple(each, first):
                 part, own = 1.0, own - first.scaling
-            elif part := _repeated(program, each.position, each.root):
+            elif part := _repeated(program, each.position, each.root, steps):
                 own |= only_for(program, users, own)
             else:
                 continue
             gone |= dict.fromkeys(own, part)
             products += part * _PRODUCTS[function] * program.counts[each.position]
-    return Multiples(gone, products, _stepped_powers(program, powers))
+    return Multiples(gone, products, _stepped_powers(program, powers, steps))
 
 
 def fast_powers(program: SassProgram) -> frozenset[int]:
@@ -181,13 +182,15 @@ def fast_powers(program: SassProgram) -> frozenset[int]:
     return frozenset(found & set(program.ran))
 
 
-def _stepped_powers(program: SassProgram, powers: Collection[int]) -> float:
+def _stepped_powers(
+    program: SassProgram, powers: Collection[int], steps: dict[int, _Steps]
+) -> float:
     """The product of exponent and logarithm is rounded to find the power of two."""
     found = 0.0
     for position in powers:
         each, reads = program.code[position], program.values.read[position]
         if each.opcode == "FRND" and not each.modifiers and each.reads:
-            part = _repeated(program, position, reads[each.reads[0]])
+            part = _repeated(program, position, reads[each.reads[0]], steps)
             found += part * program.counts[position]
     return found
 
@@ -301,15 +304,17 @@ def _squares(each: Instruction) -> bool:
 # --- loops
 
 
-def _repeated(program: SassProgram, position: int, root: int) -> float:
+def _repeated(program: SassProgram, position: int, root: int, steps: dict[int, _Steps]) -> float:
     """The share of the calls that follow from the iteration before; 0 if none do. `root`: the value
-    that the argument is a multiple of."""
+    that the argument is a multiple of. `steps`: of loops that were looked at before, by index."""
     block = program.flow.block_of[position]
     around = [each for each in program.flow.loops if block in each.blocks]
     loop = max(around, key=lambda each: each.depth, default=None)
     if loop is None or not loop.trips or loop.trips <= 1:
         return 0.0
-    return 1 - 1 / loop.trips if _Steps(program, loop).degree(root) == 1 else 0.0
+    if loop.index not in steps:
+        steps[loop.index] = _Steps(program, loop)
+    return 1 - 1 / loop.trips if steps[loop.index].degree(root) == 1 else 0.0
 
 
 _SUMS = ("FADD", "IADD3", "VIADD", "UIADD3", "IADD")
