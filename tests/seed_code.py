@@ -1,8 +1,9 @@
 """Writes the SASS text that tests start with: `python -m tests.seed_code`, after a change of reports.
 
 NVIDIA's reader takes a second per report, and most tests of explanations ask for the code of some
-sample. The cache's entries for the samples and the test reports are kept in one file; an entry of
-another reader version is never found, so that a new version costs time and nothing else.
+sample. The cache's entries for the samples, the programs with known amounts and the test reports
+are kept in one file; an entry of another reader version is never found, so that a new version costs
+time and nothing else.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ SEED = TESTS / "data" / "sass" / "code_cache.tar.xz"
 
 def reports() -> list[Path]:
     samples = (TESTS.parent / "kernels_samples").glob("*/*.ncu-rep*")
+    amounts = (TESTS.parent / "evals" / "amounts").glob("**/*.ncu-rep*")
     tests = [
         path for name in ("reports", "runs") for path in (TESTS / "data" / name).glob("*.ncu-rep*")
     ]
-    return sorted([*samples, *tests])
+    return sorted([*samples, *amounts, *tests])
 
 
 def plant(cache: Path) -> None:
