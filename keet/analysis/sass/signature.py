@@ -83,16 +83,28 @@ def signature(demangled: str, sources: Iterable[str | None] = ()) -> Signature:
 
 
 def _arguments(demangled: str) -> list[str]:
-    """The outermost parameter list, split at its commas."""
-    end = demangled.rfind(")")
-    if end < 0:
-        return []
-    depth = 0
+    """The outermost parameter list, split at its commas. `T2` of a template is its argument."""
+    before, inside = _last(demangled, "()")
+    types = _split(_last(before, "<>")[1]) if before.endswith(">") else []
+
+    def argument(found: re.Match[str]) -> str:
+        number = int(found[1])
+        return types[number - 1] if 0 < number <= len(types) else found[0]
+
+    return [
+        part if "..." in part else re.sub(r"(?<![\w:])T(\d{1,3})\b", argument, part)
+        for part in _split(inside)
+    ]
+
+
+def _last(text: str, brackets: str) -> tuple[str, str]:
+    """What is before the last pair of brackets, and what is in it."""
+    end, depth = text.rfind(brackets[1]), 0
     for start in range(end, -1, -1):
-        depth += (demangled[start] == ")") - (demangled[start] == "(")
+        depth += (text[start] == brackets[1]) - (text[start] == brackets[0])
         if depth == 0:
-            return _split(demangled[start + 1 : end])
-    return []
+            return text[:start], text[start + 1 : end]
+    return "", ""
 
 
 def _split(text: str) -> list[str]:
