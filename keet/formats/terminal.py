@@ -169,7 +169,12 @@ def _lines_of(block: Block, width: int) -> int:  # noqa: PLR0911 - one per kind 
             room = width - (block.label_width or labels) - (_NAME_WIDTH if block.name else 0) - 3
             wrapped = (_wrapped_lines(item.words, room - 2 * item.depth) for item in block.items)
             return len(block.items) if block.is_cut else sum(wrapped)
-        case blocks.Table() | blocks.Bars():  # how their cells wrap is hard to tell
+        case blocks.Bars():
+            beside = zip(*((bar.mark, bar.amount, bar.aside) for bar in block.bars))
+            sizes = [max(len(blocks.plain(words)) for words in column) for column in beside]
+            room = width - block.length - sum(size + 1 for size in sizes if size) - 1
+            return sum(_wrapped_lines(("  " * bar.depth, bar.label), room) for bar in block.bars)
+        case blocks.Table():  # how its cells wrap is hard to tell
             return sum(1 for _ in plain_lines([block], width))
         case blocks.Code():
             if block.most is not None:

@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 
 MOST_LINES = 72
 """Lines of a page that leaves launches out, at most."""
-_WITHOUT_AMOUNTS = 60
 _SCREEN, _SCREEN_OF_SEVERAL = 45, 32
 """Lines for a launch that a model explains in a terminal, if it is the only one, and if not."""
 _COLUMNS = 100
@@ -175,8 +174,7 @@ def _report(explanation: Explanation, reader: Reader, asked: Asked) -> list[Bloc
 
     details: Sequence[Detail] = ["full"] * len(shown)
     if len(shown) < len(explanation.asked) and not told:
-        most = MOST_LINES if explanation.reads_code else _WITHOUT_AMOUNTS
-        room = most - reader.lines([*head, *foot(len(shown))])
+        room = MOST_LINES - reader.lines([*head, *foot(len(shown))])
         details = details_that_fit(len(shown), lambda *which: reader.lines(launch(*which)), room)
     launches = [block for which in enumerate(details) for block in launch(*which)]
     return [*head, *launches, *foot(len(details), launches)]
