@@ -8,6 +8,7 @@ excess, but for bytes that DRAM moves again and again: another design does not n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from keet.analysis.amounts.accesses import line_accesses, place_of
@@ -135,9 +136,10 @@ def _accesses(costs: _Costs) -> Iterator[ExcessDocument]:
     for finding, cost in _SPREAD.items():
         saved = costs.saved(finding)
         extra = [_beyond(row, cost) for row in rows] if saved else []
+        most = max(extra, default=0.0) if saved >= SAVED_PART else math.inf
         for row, own in zip(rows, extra):
             part = saved * own / (sum(extra) or 1.0)
-            if part >= SAVED_PART:
+            if part >= SAVED_PART or own >= most > 0:
                 yield ExcessDocument(
                     id=f"access.{place_of(row)}",
                     label=place_of(row),

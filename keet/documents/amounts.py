@@ -11,6 +11,7 @@ from keet.documents.shared_types import (
     DeviceDocument,
     Dimensions,
     EvidenceId,
+    FigureDocument,
     JsonLocation,
     JsonNumber,
     JsonSentence,
@@ -340,6 +341,8 @@ class ResourcesDocument(AmountText):
     """`registers`, `shared memory`, `block size`, `blocks` or `grid`; empty if an SM holds as many
     warps as it can, or if it is not known."""
     waves: float | None
+    barriers_per_block: float | None
+    """Executed by a block, averaged over all blocks; null without machine code."""
 
 
 class BoundDocument(AmountText):
@@ -395,6 +398,8 @@ class AmountsLaunch(Document):
     grid: Dimensions | None
     block: Dimensions | None
     duration_us: float | None
+    figures: tuple[FigureDocument, ...]
+    """Rates, bytes of the memory levels and hit rates."""
     amounts: LaunchAmounts
     evidence: dict[str, JsonNumber]
     """Numbers by id."""

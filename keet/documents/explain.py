@@ -20,6 +20,7 @@ from keet.documents.shared_types import (
     DeviceDocument,
     Dimensions,
     EvidenceId,
+    FigureDocument,
     FindingId,
     JsonNumber,
     JsonProse,
@@ -222,24 +223,6 @@ class PartDocument(Document):
     evidence: list[EvidenceId]
     """Ids of the share and of the numbers that it was computed from."""
     children: list[PartDocument]
-
-
-class FigureDocument(Document):
-    """A figure of the launch's head."""
-
-    id: str
-    """Rates: `arithmetic` (the type of arithmetic that comes nearest to its peak), `dram`, `l2`,
-    `l2_hits`. Bytes and hit rates: `dram_read`, `dram_written`, `l2_bytes` (between L1 and L2),
-    `l2_hit_rate`, `l1_hit_rate`. Resources: `waves`, `registers_per_thread`, `spills_per_thread`
-    (loads and stores of spilled registers, if there are any), `shared_memory_per_block` (in bytes),
-    `blocks_per_sm`, `warps_per_sm` (those that an SM holds at a time)."""
-    text: JsonSentence
-    value: float | None
-    unit: str
-    """For example `flop/s` or `byte/s`; empty for plain numbers."""
-    share_pct: float | None
-    """Per cent of the peak; null if it is not a rate."""
-    evidence: tuple[EvidenceId, ...]
 
 
 class UnitDocument(Document):

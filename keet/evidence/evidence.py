@@ -244,7 +244,7 @@ def counted(number: Evidence | int, noun: str, plural: str = "") -> Sentence:
     if not isinstance(number, Evidence):
         number = constant(number, "", plural or plural_of(noun))
     word = noun if number.value == 1 else plural or plural_of(noun)
-    return Sentence("{number:,d} {word}", number=number._replace(unit=""), word=word)
+    return Sentence("{number:count} {word}", number=number._replace(unit=""), word=word)
 
 
 def _filled(template: str, values: Mapping[str, Evidence | str]) -> Iterator[str | Reference]:

@@ -9,9 +9,9 @@ from keet.analysis.account import Account
 from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.launch_view import LaunchView
 from keet.diagnosis.finding import Finding
-from keet.documents.explain import FigureDocument, HealthyNote, Note
+from keet.documents.explain import HealthyNote, Note
 from keet.documents.finding import Forecast
-from keet.documents.shared_types import Skipped
+from keet.documents.shared_types import FigureDocument, Skipped
 from keet.evidence import Evidence, Sentence
 from keet.explanation.account_notes import account_notes
 from keet.explanation.capture_hints import CaptureHints, capture_hints, whose

@@ -14,7 +14,7 @@ from keet.analysis.limits import NEGLIGIBLE
 from keet.analysis.roofline.compute import compute_ceilings, loads_constants
 from keet.analysis.roofline.launch_roofline import SHOWN_WORK, lead_of
 from keet.analysis.roofline.memory import dram_ceiling
-from keet.documents.explain import FigureDocument
+from keet.documents.shared_types import FigureDocument
 from keet.evidence import Evidence, Sentence, finite
 from keet.profile import Absent
 from keet.units import Quantity
@@ -22,9 +22,14 @@ from keet.units import Quantity
 
 @cached_per_view
 def launch_figures(view: LaunchView) -> tuple[FigureDocument, ...]:
+    return (*moving_figures(view), *_filling(view))
+
+
+def moving_figures(view: LaunchView) -> tuple[FigureDocument, ...]:
+    """Rates with their shares of the peak, bytes and hit rates."""
     rates = tuple(_rates(view))
     has_dram = any(figure.id == "dram" for figure in rates)
-    return (*rates, *_moved(view, "" if has_dram else "DRAM "), *_filling(view))
+    return (*rates, *_moved(view, "" if has_dram else "DRAM "))
 
 
 _LONGEST = 156

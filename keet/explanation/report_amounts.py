@@ -13,6 +13,7 @@ from keet.documents.amounts import AmountsDocument, AmountsLaunch
 from keet.documents.document import Streamed
 from keet.documents.shared_types import DeviceDocument
 from keet.explanation.launch_amounts import launch_amounts
+from keet.explanation.launch_figures import moving_figures
 from keet.profile import Launch, Profile
 from keet.profile.launch_sequences import iterate_launches
 
@@ -57,6 +58,7 @@ def _launches(
             grid=launch.grid,
             block=launch.block,
             duration_us=duration / 1e3 if duration is not None else None,
+            figures=moving_figures(view),
             amounts=launch_amounts(view),
             evidence={piece.id: piece for piece in view.ledger},
         )

@@ -29,6 +29,7 @@ from keet.units import Quantity
 PER_BYTE = Parameter(
     1.0, "operations per byte of DRAM from which work is compared by operations", "judgement"
 )
+SAME_OPERATIONS = Parameter(0.02, "logarithm of counts of operations that are equal", "judgement")
 _NAMED = 3
 """Slower kernels that a text names."""
 
@@ -101,7 +102,7 @@ def _is_slower(slow: _Kernel, fast: _Kernel, total_ns: float) -> bool:
         and not (one.kind.startswith(_SHAPES) and _block(slow) == _block(fast))
         and factor >= WORTH
         and saved_ns >= SAVED_ACROSS * total_ns
-        and all(map(_is_equal, one.amounts, other.amounts))
+        and all(_is_equal(*pair, one.kind) for pair in zip(one.amounts, other.amounts))
     )
 
 
@@ -116,8 +117,10 @@ def _clocks(slow: _Kernel, fast: _Kernel) -> float:
     return one / other if one and other else 1.0
 
 
-def _is_equal(one: Quantity, other: Quantity) -> bool:
-    return abs(math.log(one.value / other.value)) <= SAME_BYTES
+def _is_equal(one: Quantity, other: Quantity, kind: str) -> bool:
+    """Operations are counted, and those of one algorithm are as many."""
+    most = SAME_BYTES if kind in _BYTES_OF.values() else SAME_OPERATIONS
+    return abs(math.log(one.value / other.value)) <= most
 
 
 def _work_of(each: LaunchExplanation) -> _Work | None:

@@ -419,7 +419,7 @@ def _in_every_iteration(view: LaunchView, model: TimeModel) -> Iterator[Candidat
             times=times,
             share=part_of,
             size=size,
-            about="at most about" if largest.is_estimate else "at most",
+            about="about" if largest.is_estimate else "at most",
             fit=" or ".join(sorted(kept[0][1])),
         ),
         Effect(units, kept_waits_by(view, model, gone | removed, 1 - units["issue"])),

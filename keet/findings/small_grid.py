@@ -111,7 +111,7 @@ FINDING = FindingSpec(
         "or segment, and combine their partial results by one atomic per block or in a second "
         "launch.",
         when(waits.loops_dominate, name="loops"): "If the iterations of the loop that each thread "
-        "runs{here} do not depend on each other, split them over more threads and blocks, and "
+        "runs do not depend on each other, split them over more threads and blocks, and "
         "combine their partial results. Else handle several problems in one launch.",
         when(grid.large_blocks, grid.fewer_blocks_than_sms): "Use smaller blocks, if their "
         "threads do not need each other's results: the same number of threads is then spread over "

@@ -154,17 +154,18 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         ideal = view.sum_over("load_store_sectors_ideal", column, plain, label)
     if every is None or sectors is None or ideal is None or not sectors.value:
         return
-    excess = view.ledger.derived(
-        "excess_sectors", Quantity(sectors.value - ideal.value, "sector"), "excess", sectors, ideal
-    )
+    gathered = _gathered(view)
+    gathers = gathered > MAJORITY
+    # In the order of its indices, the work needs fewer sectors of atomics as well.
+    atomics = _scattered_atomics(view) if gathers else 0.0
+    amount = Quantity(sectors.value - ideal.value + atomics, "sector")
+    excess = view.ledger.derived("excess_sectors", amount, "excess", sectors, ideal)
     share = view.percent("excess_sectors_share", "global sectors beyond the ideal", excess, every)
     if share is None or share.value <= 0:
         return
     kept = max(0.0, 1 - share.value / 100)
-    gathered = _gathered(view)
-    gathers = gathered > MAJORITY
     if gathers:  # indices decide: only a part can be sorted, grouped or kept close
-        kept = max(0.0, kept - _scattered_atomics(view) / float(every.value)) ** GATHERED
+        kept **= GATHERED
     units = _fewer_sectors(view, kept, gathered, 0.0 if gathers else _lone_sectors(view))
     units["L1"] = _passes(view, units["L1"], gathered)
     # Requests with many sectors take longer if the units that serve them have queues.
@@ -184,7 +185,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             least=unqueued_share(view) * _waiting_requests(view, kept, gathered),
         ),
         (share, every, sectors, ideal),
-        lambda: _places(view),
+        lambda: _places(view, with_atomics=atomics > 0),
         "assumed" if gathers else "measured",
         variant="gather" if gathers else "",
     )
@@ -325,10 +326,12 @@ def _excess(view: LaunchView) -> Mapping[int, int]:
     return {at: n for at, n in column.items() if at not in atomics} if atomics else column
 
 
-def _places(view: LaunchView) -> tuple[Place, ...]:
+def _places(view: LaunchView, *, with_atomics: bool) -> tuple[Place, ...]:
     """Lines by excess sectors. A line of a store is first if most of the excess is of stores, one
     of a load if it is of loads: advice about stores is not placed at a load."""
     excess = _excess(view)
+    if with_atomics:
+        excess = view.table.column("src_l2_sectors_global_excess") or {}
     every = view.places_by("excess sectors", excess)
     for operation in (global_memory.STORE, global_memory.LOAD):
         own = {at: excess.get(at, 0) for at in global_memory.addresses_of(view, operation)}

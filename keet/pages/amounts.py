@@ -137,12 +137,15 @@ def _launch(launch: AmountsLaunch, reader: Reader) -> Iterator[Block]:
     if launch.duration_us is not None:
         facts.append(str(Quantity(launch.duration_us * 1e3, "ns")))
     yield Heading((f"#{launch.id} ", Span(launch.kernel, "name"), f": {', '.join(facts)}"), 2, "")
+    if launch.figures:
+        yield Text(Sentence(", ").join(each.text for each in launch.figures), "muted", indent=2)
     if amounts.resources:
         yield Text(amounts.resources.text, "muted", indent=2)
     rows = [*amount_rows(amounts)]
     if not (amounts.excesses or amounts.unknown):
         yield from (Gap(), Text(capitalized(PARTS["excesses"]), "strong"))
-        yield Text("Nothing of what keet counts costs a twentieth of the time.", indent=2)
+        words = "No change to the amount of work was found that saves a twentieth of the time."
+        yield Text(words, indent=2)
     for part, name in PARTS.items():
         items = [Item(row.text, row.label) for row in rows if row.part == part]
         if items and part != "resources":
@@ -177,7 +180,7 @@ def _places(lines: Sequence[Any], most: int = 3) -> str:
 def _per_item(amounts: LaunchAmounts, reader: Reader) -> Iterator[Block]:
     if amounts.item:
         yield Text(amounts.item.text, indent=2)
-        words = "Instructions count once per active thread; those of loops count once per warp."
+        words = "Instructions count once per active thread here, once per warp in the lists below."
         yield Text(words, "muted", indent=2)
     rows = [(row.label, _number(row.value, row.unit)) for row in amounts.per_item]
     columns = [Column("What"), Column("Per item", is_number=True)]

@@ -262,7 +262,7 @@ def _row(view: LaunchView, group: _Group, start: int) -> LineAccessDocument:
             made("wavefronts_needed", "wavefronts needed per warp instruction", fronts_needed),
         ),
     )
-    text = Sentence("{executed:count} {kind}", executed=executed, kind=_kinds(first))
+    text = Sentence("{executed:count} warp-wide {kind}", executed=executed, kind=_kinds(first))
     if (width := made("width", "bytes per thread", first.width, "byte")) is not None:
         text = Sentence("{text} of {width} per thread", text=text, width=width)
     if is_uniform:

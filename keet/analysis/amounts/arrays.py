@@ -490,11 +490,21 @@ def _use_text(numbers: _Numbers, use: ArrayUse, again: Sequence[AgainDocument]) 
             verb=verb,
             levels=levels,
         )
+    if _is_updated_once(numbers, use):
+        return Sentence("{size}, every byte is read once and written once", size=size)
     how = _how_often(numbers, verb, is_bound=use.basis == "bound")
     reasons = [*_reasons(numbers, again)]
     if not reasons:
         return Sentence("{size}, {how}", size=size, how=how)
     return Sentence("{size}, {how}: {why}", size=size, how=how, why=Sentence(", ").join(reasons))
+
+
+def _is_updated_once(numbers: _Numbers, use: ArrayUse) -> bool:
+    """Whether threads read all of it once and write all of it once."""
+    if use.basis != "exact" or numbers.distinct is None or use.has_atomics:
+        return False
+    size, parts = numbers.distinct.value, (use.read_bytes, use.requested - use.read_bytes)
+    return all(size / _ONCE <= part <= size * _ONCE for part in parts)
 
 
 def _size(numbers: _Numbers, use: ArrayUse) -> Sentence:

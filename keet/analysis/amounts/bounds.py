@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.amounts.arrays import arrays
 from keet.analysis.launch_view import LaunchView, cached_per_view
-from keet.analysis.limits import MAJORITY, NEARLY_ALL
+from keet.analysis.limits import MAJORITY, NEARLY_ALL, NEGLIGIBLE
 from keet.documents.amounts import BoundDocument
 from keet.evidence import Evidence, Sentence
 from keet.units import Quantity
@@ -86,7 +86,10 @@ def _bound(
     duration = view.get("duration")
     if duration is None or not duration.value > 0:
         return
-    us = float(duration.value) / 1e3 * min(1.0, float(busy.value) / 100) * part
+    share = min(1.0, float(busy.value) / 100) * part
+    if share < NEGLIGIBLE:  # another limit is far above it
+        return
+    us = float(duration.value) / 1e3 * share
     time = view.ledger.derived(
         f"bound_{name}", Quantity(us, "us"), f"least time {said}", duration, busy, *sources
     )

@@ -12,7 +12,7 @@ from keet.analysis.kernel.executed_code import PURPOSES
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.documents.amounts import ItemDocument, PerItemDocument
 from keet.errors import UsageError, one_line
-from keet.evidence import Evidence, Sentence
+from keet.evidence import Evidence, Sentence, counted
 from keet.units import Quantity
 
 if TYPE_CHECKING:
@@ -74,12 +74,22 @@ def _stored(view: LaunchView) -> ItemDocument | None:
     # Where the type is not known, a wide store may be of one element or of several.
     is_known = pointer in sizes or widths[pointer] < _WIDE
     noun = "element" if is_known else "vector"
+    size = sizes.get(pointer, widths[pointer])
+    wide = Sentence()
+    if size >= _WIDE:
+        width = Quantity(size, "byte")
+        wide = Sentence(" ({each} each)", each=view.ledger.derived("item_bytes", width, "of one"))
     how = "stored" if plain else "updated"
     number = view.ledger.derived(
         "items", Quantity(count, ""), f"{noun}s of {array} that are {how}", *ran
     )
     text = Sentence(
-        "{count} {noun}s of {array} are {how}", count=number, noun=noun, array=array, how=how
+        "{count} of {array}{wide} {are} {how}",
+        count=counted(number, noun),
+        array=array,
+        wide=wide,
+        are="is" if count == 1 else "are",
+        how=how,
     )
     return ItemDocument(
         name=f"{noun} of {array}", count=count, basis="stores", text=text, evidence=(number, *ran)

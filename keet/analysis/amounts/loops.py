@@ -242,7 +242,7 @@ def _row(view: LaunchView, code: MachineCode, loop: SourceLoop, executed: Eviden
     own = _positions(code, loop)
     instructions = sum(counts[each] for each in own) + _called(code, own)
     loads = sum(counts[each] for each in own if code.program.code[each].opcode in _LOADS)
-    barriers = sum(counts[each] for each in own if _is_barrier(code, each))
+    barriers = sum(counts[each] for each in own if is_barrier(code, each))
     chain = next((each.recurrence for each in code.chains if each.loop == main.index), None)
     ledger = _Ledger(view, loop, executed)
     invariant = (*_repeated(view, code, loop), *_computed(code, loop))
@@ -296,7 +296,7 @@ def _called(code: MachineCode, own: Collection[int]) -> float:
     return found
 
 
-def _is_barrier(code: MachineCode, position: int) -> bool:
+def is_barrier(code: MachineCode, position: int) -> bool:
     each = code.program.code[position]
     return (each.opcode == "BAR" and each.has("SYNC", "RED")) or each.opcode == "UCGABAR_WAIT"
 
@@ -500,7 +500,7 @@ def _told_invariant(ledger: _Ledger, at: int, work: InvariantDocument) -> Senten
     if work.bytes_per_block is not None:
         size = Quantity(work.bytes_per_block, "byte")
         kept = ledger.enter(f"invariant{at}_bytes", size.value, size.unit, "bytes for one block")
-        about = "at most about" if work.basis == "estimate" else "at most"
+        about = "about" if work.basis == "estimate" else "at most"
         parts.append(Sentence("{about} {kept} per block", about=about, kept=kept))
     if work.fits:
         parts.append(Sentence("fits into {memory}", memory=" or ".join(work.fits)))

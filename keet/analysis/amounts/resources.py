@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
+from keet.analysis.amounts.loops import is_barrier
 from keet.analysis.kernel.block_resources import (
     BlockResources,
     block_resources,
     blocks_text,
     warps_text,
 )
+from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.documents.amounts import ResourcesDocument
 from keet.evidence import Evidence, Sentence, finite
@@ -23,7 +26,12 @@ def resources(view: LaunchView) -> ResourcesDocument | None:
     if known is None:
         return None
     spilled = _spilled_bytes(view)
+    barriers = _barriers(view)
     parts = list(_parts(known, spilled))
+    if barriers is not None:
+        word = "barrier" if barriers.value == 1 else "barriers"
+        text = "{number:number} {word} per block" if barriers.value else "no barriers"
+        parts.append(Sentence(text, number=barriers, word=word))
     if not parts:
         return None
     text = Sentence(", ").join(parts)
@@ -40,6 +48,7 @@ def resources(view: LaunchView) -> ResourcesDocument | None:
         achieved_warps_per_sm=finite(known.achieved),
         limited_by=known.limits,
         waves=finite(known.waves),
+        barriers_per_block=finite(barriers),
     )
 
 
@@ -61,6 +70,18 @@ def _parts(known: BlockResources, spilled: Evidence | None) -> Iterator[Sentence
         yield Sentence("{held:number} warps on average", held=known.achieved)
     if known.waves is not None:
         yield Sentence("{waves:.1f} waves", waves=known.waves)
+
+
+def _barriers(view: LaunchView) -> Evidence | None:
+    """That a block waits at, by how often its warps execute them; None without machine code."""
+    grid, block = view.get("grid_size"), view.get("block_size")
+    if view.code is None or not grid or not block:
+        return None
+    code = view.code
+    executed = sum(code.program.counts[at] for at in code.program.ran if is_barrier(code, at))
+    warps = float(grid.value) * math.ceil(float(block.value) / WARP)
+    each, label = Quantity(executed / warps, ""), "barriers per block"
+    return view.ledger.derived("barriers_per_block", each, label, grid, block)
 
 
 _STACK = "R1"

@@ -54,12 +54,12 @@ def serial_loads(view: LaunchView) -> SerialLoadsDocument | None:
     where, loop = Sentence("per thread, one after the other"), None
     if region.loop is not None:
         loop = _loop_line(code, region.loop)
-        label = "iterations of the loop that has the round trips"
+        label = "trips of the loop that has the round trips"
         iterations = derived("serial_iterations", Quantity(region.passes, ""), label)
         cited.append(iterations)
-        words = "one after the other in each of the {n:.0f} iterations of the loop{at}"
+        words = "one after the other in each of the {n:.0f} trips of the loop{at}"
         if region.passes < _ONCE:
-            words = "one after the other in an iteration of the loop{at}"
+            words = "one after the other in a trip of the loop{at}"
         where = Sentence(words, n=iterations, at=f" at {_named(loop)}" if loop else "")
     remedy = _remedy(code, region, language_of(view.launch))
     summary = Sentence(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.kernel.resident_warps import resident_blocks
 from keet.analysis.launch_view import LaunchView, cached_per_view
-from keet.evidence import Evidence, Sentence
+from keet.evidence import Evidence, Sentence, counted
 from keet.profile import Workload
 from keet.units import Quantity
 
@@ -43,6 +43,8 @@ class BlockResources(NamedTuple):
     limits: tuple[str, ...]
     """What lets no more warps onto an SM; empty if it holds as many as it can, or not known."""
     waves: Evidence | None
+    few: tuple[Evidence, Evidence] | None
+    """Blocks of the grid and SMs, if there are fewer blocks."""
 
     @property
     def blocks(self) -> Evidence | None:
@@ -82,7 +84,13 @@ def block_resources(view: LaunchView) -> BlockResources | None:
         achieved=view.get("achieved_warps_per_sm"),
         limits=limits,
         waves=view.get("waves_per_sm"),
+        few=_few(view),
     )
+
+
+def _few(view: LaunchView) -> tuple[Evidence, Evidence] | None:
+    grid, sms = view.get("grid_size"), view.get("device_sm_count")
+    return (grid, sms) if grid and sms and grid.value < sms.value else None
 
 
 def _shared_memory(view: LaunchView) -> Evidence | None:
@@ -123,9 +131,13 @@ def _spills(view: LaunchView) -> Evidence | None:
 
 
 def blocks_text(known: BlockResources) -> Sentence | None:
-    """`2 blocks per SM`; `1 block per SM (8 fit)` where the grid has no more."""
+    """`2 blocks per SM`; `1 block per SM (8 fit)` where the grid has no more, `1 block on 132 SMs`
+    where it has fewer than there are SMs."""
     if known.blocks is None:
         return None
+    if known.few is not None:
+        grid, sms = known.few
+        return Sentence("{grid} on {sms:count} SMs", grid=counted(grid, "block"), sms=sms)
     word = "block" if known.blocks.value == 1 else "blocks"
     if known.given is None or known.fit is None:
         return Sentence("{number:.0f} {word} per SM", number=known.blocks, word=word)
@@ -134,12 +146,12 @@ def blocks_text(known: BlockResources) -> Sentence | None:
 
 
 def warps_text(known: BlockResources) -> Sentence | None:
-    """`32 warps per SM (of 64; registers)`; `for each SM` where the grid has no more, because a
-    report's warps per SM are those that fit."""
+    """`32 warps per SM (of 64; registers)`. Where the grid has no more, `for each SM`, because a
+    report's warps per SM are those that fit; `in each block` where it has fewer than SMs."""
     if known.warps is None:
         return None
-    per = "for each" if known.given else "per"
-    text = Sentence("{warps:number} warps {per} SM", warps=known.warps, per=per)
+    per = "in each block" if known.few else "for each SM" if known.given else "per SM"
+    text = Sentence("{warps} {per}", warps=counted(known.warps, "warp"), per=per)
     of = Sentence("of {most:number}", most=known.most_warps) if known.most_warps else None
     by = Sentence("; ").join(filter(None, (of, ", ".join(known.limits))))
     return Sentence("{text} ({by})", text=text, by=by) if by else text
