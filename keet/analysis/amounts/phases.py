@@ -1,7 +1,8 @@
 """How the time of a block splits into loading, computing and storing.
 
 Said only of code in which these follow each other: all loads from global memory stand before the
-arithmetic, and all stores after it, with a barrier or the end of a loop between. A loop around them
+arithmetic, and all stores after it, with a barrier or the end of a loop between. Storing begins
+behind the last barrier, unless there is arithmetic behind it. A loop around them
 that has barriers of its own may repeat them. Where loads of the next step are issued before this
 one is computed, or one loop does all, nothing is said.
 """
@@ -164,10 +165,13 @@ def _split(code: MachineCode) -> _Split | None:
     if end >= start or not (barriers or is_loop_end):
         return None
     end = barriers[0] if barriers else end
-    found: dict[int, Phase] = {}
-    for place, position in enumerate(order):
-        found[position] = "load" if place <= end else "compute" if place < start else "store"
-    return _Split(found, around.index if around else None) if _is_clear(code, found) else None
+    for first in (*(n + 1 for n in barriers[:0:-1]), start):  # the last barrier ends the arithmetic
+        found: dict[int, Phase] = {}
+        for place, position in enumerate(order):
+            found[position] = "load" if place <= end else "compute" if place < first else "store"
+        if _is_clear(code, found):
+            return _Split(found, around.index if around else None)
+    return None
 
 
 def _ordered(code: MachineCode) -> Iterator[int]:
