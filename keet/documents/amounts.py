@@ -324,6 +324,8 @@ class ResourcesDocument(AmountText):
     """What a block takes, and how many fit."""
 
     registers_per_thread: float | None
+    local_bytes_per_thread: float | None
+    """Stack of the kernel: arrays and spilled registers; null without machine code."""
     spilled_bytes_per_thread: float | None
     """Local memory that the compiler uses for registers; null if not known."""
     spills_per_thread: float | None

@@ -26,8 +26,10 @@ def resources(view: LaunchView) -> ResourcesDocument | None:
     if known is None:
         return None
     spilled = _spilled_bytes(view)
-    barriers = _barriers(view)
+    barriers, local = _barriers(view), _local_bytes(view)
     parts = list(_parts(known, spilled))
+    if local is not None and local.value:
+        parts.insert(1, Sentence("{local} of local memory per thread", local=local))
     if barriers is not None:
         word = "barrier" if barriers.value == 1 else "barriers"
         text = "{number:number} {word} per block" if barriers.value else "no barriers"
@@ -39,6 +41,7 @@ def resources(view: LaunchView) -> ResourcesDocument | None:
         text=text,
         evidence=tuple(text.evidence.values()),
         registers_per_thread=finite(known.registers),
+        local_bytes_per_thread=finite(local),
         spilled_bytes_per_thread=finite(spilled if known.has_spills else known.spills),
         spills_per_thread=finite(known.spills),
         shared_bytes_per_block=finite(known.shared),
@@ -90,6 +93,23 @@ _SETTING = 2
 """Instructions that set it: at the start, the address is read and the size is taken off."""
 _SAME = 0.02
 """Counts that differ by no more are the same: they come from two passes."""
+
+
+def _local_bytes(view: LaunchView) -> Evidence | None:
+    """What the kernel takes off the address of local memory at its start; without functions that
+    it calls. None without machine code."""
+    if view.code is None:
+        return None
+    size = 0
+    for each in view.code.program.code:
+        if _STACK in each.writes and each.opcode in ("IADD3", "VIADD", "IADD"):
+            size = -sum(one.value - _TWO_32 * (one.value >= _TWO_32 // 2) for one in each.sources)
+            break
+    label = "local memory of a thread"
+    return view.ledger.derived("local_bytes_per_thread", Quantity(max(0, size), "byte"), label)
+
+
+_TWO_32 = 1 << 32
 
 
 def _spilled_bytes(view: LaunchView) -> Evidence | None:

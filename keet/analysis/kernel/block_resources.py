@@ -152,6 +152,8 @@ def warps_text(known: BlockResources) -> Sentence | None:
         return None
     per = "in each block" if known.few else "for each SM" if known.given else "per SM"
     text = Sentence("{warps} {per}", warps=counted(known.warps, "warp"), per=per)
+    if known.few:
+        return text
     of = Sentence("of {most:number}", most=known.most_warps) if known.most_warps else None
     by = Sentence("; ").join(filter(None, (of, ", ".join(known.limits))))
     return Sentence("{text} ({by})", text=text, by=by) if by else text

@@ -116,7 +116,11 @@ def _between(writer: MovedData, reader: MovedData, written: DataArray) -> Candid
     named = [read for read in every if _has_name(read, written, writer, reader)]
     if named:
         return Candidate(writer, reader, (written,), (named[0],), same_name=True)
-    same = tuple(read for read in every if is_same_size(written.bytes, read.bytes))
+    same = tuple(
+        read
+        for read in every
+        if is_same_size(written.bytes, read.bytes) and not _are_apart(read.name, written.name)
+    )
     # Few bytes are often equal by chance.
     if not same or (written.bytes or 0.0) < FEW_BYTES:
         return None
@@ -138,6 +142,12 @@ def _is_one_name(one: str | None, other: str) -> bool:
         return one == other
     outer, _, inner = max(one, other, key=len).rpartition(".")
     return bool(outer) and inner == min(one, other, key=len)
+
+
+def _are_apart(one: str | None, other: str | None) -> bool:
+    """Whether these are two members of one structure: `nodes.x` and `nodes.fx`."""
+    outers = {name.rpartition(".")[0] for name in (one or "", other or "")}
+    return outers != {""} and len(outers) == 1 and one != other
 
 
 def _may_differ(writer: MovedData, reader: MovedData) -> bool:

@@ -172,7 +172,7 @@ class _Maker:
         if each.median_ns is not None and each.launches > 1:
             usual = self._number(f"{key}_median", each.median_ns, "ns", "median duration")
             shown.append(usual)
-            about = Sentence(", {usual} each", usual=usual)
+            about = Sentence(", median {usual}", usual=usual)
         of = Sentence()
         if each.launches < each.of_kernel:
             label = f"all launches of {each.kernel}"

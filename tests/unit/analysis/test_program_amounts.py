@@ -325,6 +325,14 @@ def test_arrays_with_other_names_are_all_candidates(known: Known) -> None:
     assert [each.reader_array for each in found] == ["a, b"]
 
 
+def test_two_members_of_one_structure_are_not_the_same_array(known: Known) -> None:
+    known["integrate"] = [_array("nodes.f", "written", 98)]
+    known["project"] = [_array("nodes.v", "read", 98), _array("mass", "read", 98)]
+    launches = [_launch(0, "integrate", 50, 98), _launch(1, "project", 225, 10)]
+    found = amounts_of(_profile(launches)).hand_overs
+    assert [each.reader_array for each in found] == ["mass"]
+
+
 def test_a_kernel_may_read_what_its_earlier_launch_wrote(known: Known) -> None:
     known["spin"] = [_array("black", "updated", 12), _array("white", "read", 12)]
     run = _run([("spin", 17.0)] * 10)

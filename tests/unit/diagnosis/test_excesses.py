@@ -47,6 +47,15 @@ def test_excesses_of_each_kind() -> None:
     ):
         assert ids(of_program(name, launch))[0] == first
     assert "serial_loads" in ids(diagnose(launch_of("sph_density/root_and_quotient")))
+    assert ids(diagnose(launch_of("matrix_flip")))[0] == "access.slow.cu:7"
+    assert ids(diagnose(launch_of("column_physics")))[0] == "local_memory"
+
+
+def test_excesses_of_many_lines_are_not_silent() -> None:
+    """Each of six gathers costs less than a twentieth; together they cost a quarter."""
+    lines = range(207, 218)
+    found = ids(of_program("programs/impact", 0))
+    assert found[0] in [f"access.impact.cu:{line}" for line in lines]
 
 
 def test_arrays_share_the_time_of_their_finding() -> None:

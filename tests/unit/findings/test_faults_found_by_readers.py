@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from keet.analysis.decisions.saturated import while_active
 from keet.analysis.facts import on_chip
@@ -16,7 +17,7 @@ from keet.profile import Launch, Location
 from keet.profile.metric import Value
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, made_up
-from tests.unit.analysis.real_launches import changed, launch_of
+from tests.unit.analysis.real_launches import changed, launch_of, profile_of
 
 # --- atomics on one address
 
@@ -154,3 +155,17 @@ def test_where_few_sms_work_the_headline_has_the_share_of_those() -> None:
     assert round(float(shown.value)) == 80
     said = "the FP64 pipe is at 80% of its peak on the SMs that work"
     assert str(headline._busy(found, leading_units(found))) == said
+
+
+# --- atomics that the gain counts
+
+
+def test_scattered_atomics_are_named_where_the_gain_counts_them() -> None:
+    """impact.cu gathers at 245 to 247 and adds to the same indices at 255 to 257; 79 % of the
+    sectors of L2 are those of the atomics."""
+    found = diagnose(profile_of(Path("evals/amounts/programs/impact.ncu-repz")).launches[1])
+    finding = found.findings[0]
+    assert finding.id == "uncoalesced_global"
+    assert {place.line for place in finding.places} & {255, 256, 257}
+    share = next(each for each in finding.evidence if each.metric == "excess_sectors_share")
+    assert share.value > 60

@@ -61,3 +61,14 @@ def test_code_that_mixes_them(case: str) -> None:
 
 def test_without_machine_code_nothing_is_said() -> None:
     assert document("tridiag_batch/rows_f32.staged_33", reads_code=False) is None
+
+
+def test_storing_begins_behind_the_last_barrier() -> None:
+    """Lines of photoacoustic.cu: barriers at 154 and 164."""
+    profile = read_profile(Path("evals/amounts/programs/photoacoustic_first.ncu-repz"))
+    launch = next(each for each in profile.launches if each.kernel == "condition_records")
+    found = phases(LaunchView(launch, reads_code=True))
+    assert found is not None
+    lines = [(row.first_line or 0, row.last_line or 0) for row in found.phases]
+    assert all(last <= barrier for (_, last), barrier in zip(lines, (154, 164)))
+    assert lines[2][0] > 164

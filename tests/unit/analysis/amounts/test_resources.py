@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from keet.analysis.amounts.resources import resources
 from keet.analysis.launch_view import LaunchView
 from keet.documents.amounts import ResourcesDocument
@@ -67,3 +69,25 @@ def test_fewer_warps_than_the_limits_allow() -> None:
 def test_nothing_is_known() -> None:
     assert resources(LaunchView(made_up({}))) is None
     assert resources(LaunchView(profile_of(REPORTS / "range.ncu-rep").launches[0])) is None
+
+
+def of_program(name: str, kernel: str) -> ResourcesDocument:
+    profile = profile_of(Path(f"evals/amounts/programs/{name}_first.ncu-repz"))
+    launch = next(each for each in profile.launches if each.kernel == kernel)
+    found = resources(LaunchView(launch, reads_code=True))
+    assert found is not None
+    return found
+
+
+def test_local_memory_and_barriers_are_those_of_the_code() -> None:
+    sensors, records = (
+        of_program("photoacoustic", kernel) for kernel in ("place_sensors", "condition_records")
+    )
+    assert (sensors.local_bytes_per_thread, sensors.barriers_per_block) == (32, 0)
+    assert (records.local_bytes_per_thread, records.barriers_per_block) == (0, 2)
+    assert known("matrix_flip").barriers_per_block is None  # the code was not read
+
+
+def test_a_grid_of_fewer_blocks_than_sms_is_told_as_such() -> None:
+    text = of_program("ising", "measure_final").text
+    assert {"grid_size", "device_sm_count"} <= {each.partition("#")[0] for each in text.ids}
