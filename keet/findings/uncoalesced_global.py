@@ -85,10 +85,10 @@ FINDING = FindingSpec(
         when(origin.triton): "Let the last dimension of the block run along the axis with stride "
         "one{here}: build the pointers with tl.arange along that axis, or make the tensor "
         "contiguous once before the launch.",
-        when(global_memory.gathers, name="gather"): "Make neighbouring threads read neighbouring "
+        when(global_memory.gathers, name="gather"): "Make neighbouring threads access neighbouring "
         "entries{here}: sort or group the work by its index, keep a table that is read like this "
         "small enough for L1 or shared memory, or store next to each other the values that are "
-        "read with one index.",
+        "accessed with one index.",
         when(
             global_memory.strided_records,
             global_memory.consecutive_accesses,
