@@ -8,7 +8,6 @@ excess, but for bytes that DRAM moves again and again: another design does not n
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
 from keet.analysis.amounts.accesses import line_accesses, place_of
@@ -36,6 +35,8 @@ _LEVELS = {
 
 _SPREAD = {"uncoalesced_global": "sectors", "shared_bank_conflict": "wavefronts"}
 """Findings about accesses that are spread too far, and the field of an access that they lower."""
+_LINES = 4
+"""Named in a row."""
 
 
 @cached_per_view
@@ -131,23 +132,37 @@ def _array(array: ArrayDocument, us: float | None) -> ExcessDocument:
 
 
 def _accesses(costs: _Costs) -> Iterator[ExcessDocument]:
-    """Sectors and wavefronts beyond those that the accessed bytes fill."""
+    """Sectors and wavefronts beyond those that the accessed bytes fill. Lines with as many of them
+    are one row."""
     rows = line_accesses(costs.view)
     for finding, cost in _SPREAD.items():
         saved = costs.saved(finding)
-        extra = [_beyond(row, cost) for row in rows] if saved else []
-        most = max(extra, default=0.0) if saved >= SAVED_PART else math.inf
-        for row, own in zip(rows, extra):
-            part = saved * own / (sum(extra) or 1.0)
-            if part >= SAVED_PART or own >= most > 0:
-                yield ExcessDocument(
-                    id=f"access.{place_of(row)}",
-                    label=place_of(row),
-                    us=costs.us(part),
-                    places=(Location(row.file, row.line),) if row.file and row.line else (),
-                    text=row.text,
-                    evidence=row.evidence,
-                )
+        extra = {id(row): _beyond(row, cost) for row in rows} if saved >= SAVED_PART else {}
+        groups: dict[str, list[LineAccessDocument]] = {}
+        for row in rows:
+            if extra.get(id(row)):
+                groups.setdefault(row.text, []).append(row)
+        parts = {text: sum(extra[id(row)] for row in own) for text, own in groups.items()}
+        for text, own in groups.items():
+            part = saved * parts[text] / sum(parts.values())
+            if part >= SAVED_PART or parts[text] == max(parts.values()):
+                yield _spread(own, costs.us(part))
+
+
+def _spread(rows: Sequence[LineAccessDocument], us: float | None) -> ExcessDocument:
+    first = place_of(rows[0])
+    others = [f"{row.line}" if row.file == rows[0].file else place_of(row) for row in rows[1:]]
+    label = ", ".join((first, *others[: _LINES - 1], *(["…"] if len(rows) > _LINES else [])))
+    places = (Location(row.file, row.line) for row in rows if row.file and row.line)
+    text = Sentence("at each line {text}", text=rows[0].text) if others else rows[0].text
+    return ExcessDocument(
+        id=f"access.{first}",
+        label=label,
+        us=us,
+        places=tuple(dict.fromkeys(places)),
+        text=text,
+        evidence=rows[0].evidence,
+    )
 
 
 def _beyond(row: LineAccessDocument, cost: str) -> float:
