@@ -35,8 +35,6 @@ _LEVELS = {
 
 _SPREAD = {"uncoalesced_global": "sectors", "shared_bank_conflict": "wavefronts"}
 """Findings about accesses that are spread too far, and the field of an access that they lower."""
-_LINES = 4
-"""Named in a row."""
 
 
 @cached_per_view
@@ -151,10 +149,11 @@ def _accesses(costs: _Costs) -> Iterator[ExcessDocument]:
 
 def _spread(rows: Sequence[LineAccessDocument], us: float | None) -> ExcessDocument:
     first = place_of(rows[0])
-    others = [f"{row.line}" if row.file == rows[0].file else place_of(row) for row in rows[1:]]
-    label = ", ".join((first, *others[: _LINES - 1], *(["…"] if len(rows) > _LINES else [])))
+    label = f"{first}, …" if len(rows) > 1 else first
     places = (Location(row.file, row.line) for row in rows if row.file and row.line)
-    text = Sentence("at each line {text}", text=rows[0].text) if others else rows[0].text
+    text = rows[0].text
+    if len(rows) > 1:
+        text = Sentence("at each line {text}", text=rows[0].text)
     return ExcessDocument(
         id=f"access.{first}",
         label=label,

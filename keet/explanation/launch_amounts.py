@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from keet.analysis.amounts.accesses import line_accesses, place_of
@@ -115,9 +115,18 @@ def amount_rows(amounts: LaunchAmounts) -> Iterator[AmountRow]:
     if amounts.item and amounts.per_item:
         yield AmountRow("per_item", "item", amounts.item.text, amounts.item.evidence)
     for part in PARTS:
-        found = getattr(amounts, part)
+        found = getattr(amounts, part) if part != "bounds" else told_bounds(amounts.bounds)
         for row in found if isinstance(found, tuple) else filter(None, (found,)):
             yield AmountRow(part, _label(row), row.text, row.evidence)
+
+
+def told_bounds(bounds: Sequence[BoundDocument]) -> tuple[BoundDocument, ...]:
+    """Without that of bytes that move once where they do so already."""
+    same = next((each.us for each in bounds if each.id == "same_bytes"), 0.0)
+    return tuple(each for each in bounds if each.id != "bytes_once" or each.us < _LESS * same)
+
+
+_LESS = 0.98
 
 
 def _label(row: AmountText) -> str:  # noqa: PLR0911 - one per kind of row

@@ -19,7 +19,7 @@ from keet.documents.amounts import (
     ProgramAmounts,
 )
 from keet.evidence import Sentence
-from keet.explanation.launch_amounts import PARTS, MainAmounts, amount_rows
+from keet.explanation.launch_amounts import PARTS, MainAmounts, amount_rows, told_bounds
 from keet.formatting import capitalized, shape_parts
 from keet.pages.blocks import (
     Block,
@@ -72,8 +72,8 @@ def short_rows(amounts: MainAmounts) -> Iterator[tuple[str, Sentence]]:
     known = (loop for loop in amounts.loops if loop.copies is not None)
     loops = [loop for loop in known if f"loop.{loop.line}" not in listed]
     yield from ((loop_label(loop.line), loop.text) for loop in loops[:_SHORT_LOOPS])
-    if amounts.bounds:
-        yield "at least", Sentence("; ").join(bound.text for bound in amounts.bounds)
+    if bounds := told_bounds(amounts.bounds):
+        yield "at least", Sentence("; ").join(bound.text for bound in bounds)
 
 
 def _lines(items: Sequence[Item], reader: Reader) -> int:

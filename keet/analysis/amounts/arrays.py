@@ -563,8 +563,6 @@ def _reasons(numbers: _Numbers, again: Sequence[AgainDocument]) -> Iterator[Sent
             )
             yield Sentence("in each of the {times} of {name}", times=template, name=each.name)
         elif each.name.startswith(("blockIdx", "threadIdx")):
-            yield Sentence(
-                "for each of the {times:,.0f} values of {name}", times=times, name=each.name
-            )
+            yield Sentence("{times:,.0f} times along {name}", times=times, name=each.name)
         else:
             yield Sentence("{times:.1f} times by {name}", times=times, name=each.name)
