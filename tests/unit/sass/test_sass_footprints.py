@@ -166,11 +166,12 @@ def below(code: str, loaded: int = 2 * N) -> Footprint:
     """The loads of `code`, behind a condition that 5000 columns of 8192 meet."""
     texts = assembled(START + BELOW + code + "EXIT")
     addresses = sorted(texts)
-    passed = [each for each in addresses if each > addresses[START.count("\n") + 1]]
+    leaving = addresses[START.count("\n") + 1]
+    passed = [each for each in addresses if each > leaving]
     warps = {each: 2 * 157 if each in passed else WARPS for each in addresses}
     memory = [each for each in addresses if "LDG" in texts[each]]
     threads = {each: 2 * N if each in passed else THREADS for each in addresses}
-    threads |= dict.fromkeys(memory, loaded)
+    threads |= {leaving: THREADS - 2 * N, **dict.fromkeys(memory, loaded)}
     known = replace(machine(texts, warps), threads=threads).footprints.of("param+0x0", ("load",))
     assert known is not None
     return known
@@ -189,6 +190,27 @@ WRAPPED = """
     ISETP.NE.AND P1, PT, R10, {limit}, PT
     SEL R3, R10, RZ, P1
 """
+DIVIDED = """
+    I2F.U32.RP R10, {by}
+    IADD3 R3, R3, 0x1, RZ
+    MUFU.RCP R10, R10
+    IADD3 R11, R10, 0xffffffe, RZ
+    F2I.FTZ.U32.TRUNC.NTZ R15, R11
+    IMAD.MOV R13, RZ, RZ, -R15
+    IMAD.MOV.U32 R14, RZ, RZ, RZ
+    IMAD R13, R13, {by}, RZ
+    IMAD.HI.U32 R17, R15, R13, R14
+    IMAD.HI.U32 R17, R17, R3, RZ
+    IADD3 R16, -R17, RZ, RZ
+    IMAD R16, {by}, R16, R3
+    ISETP.GE.U32.AND P0, PT, R16, {by}, PT
+    @P0 IADD3 R16, R16, -{by}, RZ
+    @P0 IADD3 R17, R17, 0x1, RZ
+    ISETP.GE.U32.AND P0, PT, R16, {by}, PT
+    @P0 IADD3 R16, R16, -{by}, RZ
+    @P0 IADD3 R17, R17, 0x1, RZ
+    IMAD.MOV.U32 R3, RZ, RZ, {result}
+"""
 
 
 @each_row(
@@ -202,6 +224,10 @@ WRAPPED = """
         (OTHER + WRAPPED.format(limit="R12") + LOAD, None),
         # The other way round: all columns but the last load the same element.
         (WRAPPED.format(limit="R9").replace("SEL R3, R10, RZ", "SEL R3, RZ, R10") + LOAD, 2),
+        # (x + 1) % n and x / n, by the instructions of a division. With another number: any values.
+        (DIVIDED.format(by="R9", result="R16") + LOAD, N),
+        (DIVIDED.format(by="R9", result="R17") + LOAD, 2),
+        (OTHER + DIVIDED.format(by="R12", result="R16") + LOAD, None),
         # Every third byte of each row, three times: all bytes of the rows.
         (
             "IMAD.WIDE R4, R3, 0x3, R6\n"

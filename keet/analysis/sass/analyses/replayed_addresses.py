@@ -12,6 +12,8 @@ it here as in the launch.
 from __future__ import annotations
 
 import math
+import re
+import struct
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -227,7 +229,8 @@ class _Replay:
             value = self.all[index]
             if value.kind is Kind.DEFINITION:
                 place = self._joined_signs(value.position)
-                if self.program.code[value.position].role in _FOLLOWED:
+                each = self.program.code[value.position]
+                if each.role in _FOLLOWED or each.opcode in _RECIPROCAL:
                     waiting += [
                         each
                         for each in read[value.position].values()
@@ -414,6 +417,18 @@ class _Replay:
         taken = self._taken(source, target)
         return None if mask is None or taken is None else (*mask, taken)
 
+    def _guard(self, position: int) -> Condition | None:
+        """Which threads of its block run an instruction. The counts tell it if all or none do."""
+        each = self.program.code[position]
+        if each.guard is None:
+            return ALWAYS
+        count = self.conditions.threads.get(each.address)
+        if count == 0:
+            return NEVER
+        if count is not None and count == self.conditions.active(self.flow.block_of[position]):
+            return ALWAYS
+        return self.flag(each.guard[0], position, is_negated=each.guard[1])
+
     def _taken(self, source: int, target: int) -> Condition | None:
         found = self.flow.blocks[source]
         last = found.end - 1
@@ -422,12 +437,11 @@ class _Replay:
             return ALWAYS
         if each.opcode not in ("BRA", "EXIT") or each.has("DIV", "CONV"):
             return None
-        holds: Condition | None = ALWAYS
-        for name, is_negated in (
-            *([each.guard] if each.guard else []),
-            *((one.name, one.negated) for one in each.sources if one.kind == "predicate"),
-        ):
-            holds = self.tables.both(holds, self.flag(name, last, is_negated=is_negated))
+        holds = self._guard(last)
+        for one in each.sources:
+            if one.kind == "predicate":
+                more = self.flag(one.name, last, is_negated=one.negated)
+                holds = self.tables.both(holds, more)
         start = self.program.code[self.flow.blocks[target].start].address
         if each.opcode == "EXIT" or start != each.target:
             return self.tables.opposite(holds)
@@ -513,14 +527,7 @@ class _Replay:
         ran, access = self.ran[position], self.wanted[position]
         self.tables.spend(_COST)
         memory = self.program.code[position].memory
-        guard = self.program.code[position].guard
-        mask = self.masks.get(block)
-        where: Condition | None = ALWAYS if mask is not None else None
-        for each in mask or ():
-            where = self.tables.both(where, each)
-        if guard is not None:
-            own = self.flag(guard[0], position, is_negated=guard[1])
-            where = self.tables.both(where, own)
+        where = self.tables.both(self._relative(self.masks.get(block), ()), self._guard(position))
         if where == NEVER:
             return
         if where is not None and ran.is_known:
@@ -555,8 +562,9 @@ class _Replay:
             self._give_up(ran, access)
             return
         whole = rest.pop((), {})
-        rows, spans = self.tables.rows(whole, where, access.width)
-        low, high = rows[0] + spans[0][0], rows[-1] + spans[-1][1]
+        found = self.tables.rows(whole, where, access.width)
+        low = min(rows[0] + min(spans)[0] for rows, spans in found.items())
+        high = max(rows[-1] + max(end for _, end in spans) for rows, spans in found.items())
         if low < -_WORD // 2 or high > _WORD // 2:
             self._give_up(ran, access)  # the low word of an address does not tell
             return
@@ -568,10 +576,10 @@ class _Replay:
         if rest:
             has_planes = any(len(factor) > 1 for factor in rest)
             ran.length = math.inf if has_planes else max(ran.length, high - low)
-            rows, spans = self.tables.rows(whole, where, access.width)
-        own = ran.rows.setdefault(rows, [])
-        own += spans
-        self.tables.spend(len(spans))
+            found = self.tables.rows(whole, where, access.width)
+        for rows, spans in found.items():
+            ran.rows.setdefault(rows, []).extend(spans)
+            self.tables.spend(len(spans))
 
     # --- one instruction
 
@@ -595,6 +603,11 @@ class _Replay:
         if operand.inverted:
             return self.tables.add(constant(-1), self.tables.scale(found, -1))
         return self.tables.scale(found, -1) if operand.negated else found
+
+    def high_word(self, operand: Operand, position: int) -> Number | None:
+        """Of a number in two registers."""
+        name = f"R{int(operand.name[1:]) + 1}" if re.fullmatch(r"R\d+", operand.name) else ""
+        return self.operand(operand._replace(name=name), position) if name else None
 
     def _plain(self, polynomial: Polynomial) -> Number | None:
         """A polynomial of indices and parameters as a number."""
@@ -746,6 +759,8 @@ class _Replay:
         return found
 
 
+_RECIPROCAL = ("I2F", "MUFU", "F2I")
+"""What a division by a number that is no constant begins with."""
 _FOLLOWED = (Role.INTEGER, Role.PREDICATE, Role.MOVE, Role.CONSTANT, Role.SPECIAL)
 
 
@@ -788,11 +803,12 @@ def _product(run: _Replay, each: Instruction, position: int) -> Number | None:
     if found is None or None in found[:2]:
         return None
     is_signed = not each.has("U32")
-    if each.has("HI"):
-        if found[2] != {}:
-            return None
+    if each.has("HI"):  # the high word of a * b + c, where c has two registers
+        high: Number | None = {}
+        if found[2] != {} or each.sources[2].name:
+            high = run.high_word(each.sources[2], position) if found[2] == {} else None
         one, other = (run.bits(side, is_signed=is_signed) for side in found[:2])
-        return run.tables.apply(lambda a, b: a * b >> 32, one, other)
+        return run.tables.apply(lambda a, b, c: (a * b >> 32) + c, one, other, high)
     one, other = (run.product_side(side, is_signed=is_signed) for side in found[:2])
     more = found[2]
     if one is None or other is None or more is None:
@@ -931,6 +947,39 @@ def _unsigned(value: int) -> int:
     return value % _WORD
 
 
+def _reciprocal(run: _Replay, each: Instruction, position: int) -> Number | None:
+    """The first steps of a division, as bits of numbers in single precision. Its further steps
+    correct the last digits, so that rounding does not matter."""
+    found = _sources(run, each, position, 1)
+    function = _FLOATS.get((each.opcode, *sorted(each.modifiers)))
+    if not found or function is None:
+        return None
+    return run.tables.apply(function, run.bits(found[0], is_signed=not each.has("U32")))
+
+
+def _bits_of(value: float) -> int:
+    return int(struct.unpack("<i", struct.pack("<f", value))[0])
+
+
+def _float_of(bits: int) -> float:
+    return float(struct.unpack("<f", struct.pack("<i", signed(bits)))[0])
+
+
+def _rounded_up(value: int) -> int:
+    bits = _bits_of(value)
+    return bits + 1 if _float_of(bits) < value else bits
+
+
+_FLOATS: Mapping[tuple[str, ...], Callable[[int], int]] = {
+    ("I2F", "RP"): _rounded_up,
+    ("I2F", "RP", "U32"): _rounded_up,
+    ("MUFU", "RCP"): lambda bits: _bits_of(1 / (_float_of(bits) or math.inf)),
+    ("F2I", "FTZ", "NTZ", "TRUNC", "U32"): lambda bits: min(
+        max(0, int(_float_of(bits))), _WORD - 1
+    ),
+}
+
+
 _RULES: Mapping[str, Callable[[_Replay, Instruction, int], Number | None]] = {
     "IADD3": _sum,
     "IADD": _sum,
@@ -948,4 +997,5 @@ _RULES: Mapping[str, Callable[[_Replay, Instruction, int], Number | None]] = {
     "R2UR": _move,
     "IABS": _absolute,
     "P2R": _packed_flags,
+    **dict.fromkeys(_RECIPROCAL, _reciprocal),
 }
