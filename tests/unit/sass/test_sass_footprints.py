@@ -128,6 +128,26 @@ def test_two_branches_load_different_elements() -> None:
     assert once.at_most == 2 * THREADS
 
 
+@each_row(("other", "stored", "is_exact"), [("", 0, True), ("+0x4", 0, False), ("", 400, False)])
+def test_two_branches_that_data_chooses(other: str, stored: int, *, is_exact: bool) -> None:
+    """`if (a[i]) out[i] = ...; else out[i] = ...;`: each thread stores to its element."""
+    code = f"""{OWN}
+        LDC.64 R10, c[0x0][0x220]
+        IMAD.WIDE R4, R3, 0x4, R6
+        IMAD.WIDE R10, R3, 0x4, R10
+        LDG.E R12, desc[UR4][R10.64]
+        ISETP.NE.AND P0, PT, R12, RZ, PT
+        @P0 BRA second
+        STG.E desc[UR4][R4.64], R12
+        BRA end
+        second: STG.E desc[UR4][R4.64{other}], RZ
+        end: """
+    found = footprint(code, THREADS // 2 - stored, "store")
+    assert found.at_most is not None
+    assert (found.at_least == 4 * THREADS) is is_exact
+    assert found.is_exact is is_exact
+
+
 def test_an_index_from_memory_has_no_bound() -> None:
     code = OWN + LOAD + "IMAD.WIDE R4, R8, 0x4, R6\nLDG.E R9, desc[UR4][R4.64]\n"
     assert footprint(code).at_most is None

@@ -15,7 +15,7 @@ The accesses of one array are then boxes in that grid, and the union of boxes is
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -57,6 +57,7 @@ from keet.analysis.sass.analyses.reuse import (
 from keet.analysis.sass.analyses.row_ranges import RowRanges
 from keet.analysis.sass.analyses.row_ranges import Rows as LoadedRows
 from keet.analysis.sass.flow.control_flow import Loop
+from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.polynomials.evaluation import Evaluation
 from keet.analysis.sass.polynomials.polynomial import (
     ZERO,
@@ -176,7 +177,7 @@ class Footprints:
         self.conditions = RunConditions(evaluation, threads)
         self._known: dict[tuple[int, ...], Footprint] = {}
         self._settled: dict[tuple[int, ...], Footprint] = {}
-        self._forms: dict[int, _Form | None] = {}
+        self._forms: dict[tuple[int, int], _Form | None] = {}
         self._units: dict[tuple[str, Monomial], int] = {}
         self._boxes: dict[object, tuple[Side, ...]] = {}
 
@@ -501,14 +502,15 @@ class Footprints:
     # --- one access
 
     def _form(self, access: Access) -> _Form | None:
-        if access.position not in self._forms:
+        key = (access.position, id(access.offset))
+        if key not in self._forms:
             known = None
             if access.pointer not in (LOADED, SEVERAL):
                 offset = self._within_guards(access)
                 own = access if offset is None else replace(access, offset=offset)
                 known = _Reader(self, own).form()
-            self._forms[access.position] = known
-        return self._forms[access.position]
+            self._forms[key] = known
+        return self._forms[key]
 
     def _within_guards(self, access: Access) -> Polynomial | None:
         """The offset without clamps, if these only keep neighbours of an index within the range
@@ -567,12 +569,12 @@ class Footprints:
     # --- several accesses
 
     def _union(self, own: Sequence[Access]) -> tuple[float, float | None, bool]:
-        forms = [self._form(each) for each in own]
+        forms = [self._form(each) for each in self._before_branches(own)]
         known = [form for form in _without_copies(forms, self) if form is not None]
         if not known:
             return 0.0, None, False
         is_whole = all(form is not None for form in forms)
-        joined = _joined(known)
+        joined = _joined(known, self.program)
         least, most, is_sure = self._of_systems(_systems(joined))
         if len(joined) < len(known) <= MOST_BOXES and (1 + PRECISION) * least < most:
             # Joined in part, accesses may not lie in one grid, and one by one they do.
@@ -584,6 +586,45 @@ class Footprints:
         if hull is not None:
             most = min(most, hull)
         return min(least, most), most if is_whole else None, is_sure
+
+    def _before_branches(self, own: Sequence[Access]) -> Iterator[Access]:
+        """Accesses to the same address in branches of which each thread takes one are one access,
+        which all of them make before the branches: `if (solid[i]) out[i] = 0; else out[i] = x;`."""
+        groups: dict[object, list[Access]] = {}
+        for access in own:
+            groups.setdefault((access.offset.key, access.width), []).append(access)
+        for group in groups.values():
+            start = self._common_start(group) if len(group) > 1 else None
+            if start is None:
+                yield from group
+            else:
+                threads = sum(each.threads or 0 for each in group)
+                yield replace(group[0], position=start, threads=threads)
+
+    def _common_start(self, group: Sequence[Access]) -> int | None:
+        """Where a block begins of which each thread makes one of several accesses."""
+        flow, conditions = self.program.flow, self.conditions
+        around = self.loops_around(group[0])
+        if any(
+            self.program.code[one.position].guard is not None or self.loops_around(one) != around
+            for one in group
+        ) or any(
+            one is not two and is_after(self.program, one, two) for one in group for two in group
+        ):
+            return None
+        above = flow.block_of[group[0].position]
+        while above >= 0:
+            start = flow.blocks[above].start
+            if all(conditions.dominates(above, flow.block_of[e.position]) for e in group):
+                is_whole = conditions.active(above) == sum(each.threads or 0 for each in group)
+                has_guard = self.program.code[start].guard is not None
+                return (
+                    start
+                    if is_whole and not has_guard and flow.loops_around(above) == around
+                    else None
+                )
+            above = flow.dominators.get(above, -1)
+        return None
 
     def _of_systems(self, systems: Sequence[Sequence[_Form]]) -> tuple[float, float, bool]:
         least, most, is_sure = 0.0, 0.0, True
@@ -1114,7 +1155,7 @@ def _without_copies(forms: Sequence[_Form | None], owner: Footprints) -> list[_F
     return kept
 
 
-def _joined(forms: Sequence[_Form]) -> list[_Form]:
+def _joined(forms: Sequence[_Form], program: SassProgram) -> list[_Form]:
     """Accesses that differ in an offset only, at even distances: one access with one more index.
     An unrolled loop has such."""
     groups: dict[object, list[_Form]] = {}
@@ -1132,11 +1173,11 @@ def _joined(forms: Sequence[_Form]) -> list[_Form]:
         groups.setdefault(key, []).append(form)
     found: list[_Form] = []
     for group in groups.values():
-        found += _joined_along(group)
+        found += _joined_along(group, program)
     return found
 
 
-def _joined_along(group: Sequence[_Form]) -> list[_Form]:
+def _joined_along(group: Sequence[_Form], program: SassProgram) -> list[_Form]:
     factors = list(group[0].rows)
     current = list(group)
     for factor in sorted(factors, key=len):
@@ -1145,15 +1186,18 @@ def _joined_along(group: Sequence[_Form]) -> list[_Form]:
             rest = tuple(row.start for f, row in form.rows.items() if f != factor)
             shape = tuple((row.length, row.levels) for row in form.rows.values())
             lines.setdefault((rest, shape), []).append(form)
-        current = [each for line in lines.values() for each in _in_line(line, factor)]
+        current = [each for line in lines.values() for each in _in_line(line, factor, program)]
     return current
 
 
-def _in_line(line: Sequence[_Form], factor: Monomial) -> list[_Form]:
+def _in_line(line: Sequence[_Form], factor: Monomial, program: SassProgram) -> list[_Form]:
     starts = sorted({form.rows[factor].start for form in line})
     by_start = {form.rows[factor].start: form for form in line}
     distances = {b - a for a, b in pairwise(starts)}
     first = by_start[starts[0]]
+    kept = [by_start[form.rows[factor].start] for form in line]
+    if not all(is_after(program, a.access, b.access) for a, b in zip(line, kept, strict=True)):
+        return list(line)  # branches: each has threads of its own
     if len(distances) != 1:
         return list(by_start.values())
     row = first.rows[factor]
