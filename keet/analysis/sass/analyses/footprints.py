@@ -60,15 +60,11 @@ from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.polynomials.evaluation import Evaluation
 from keet.analysis.sass.polynomials.polynomial import (
-    ZERO,
     Monomial,
     Polynomial,
     Symbol,
     add,
-    multiply,
     number,
-    of_symbol,
-    range_of,
 )
 
 PRECISION = 0.02
@@ -462,29 +458,6 @@ class Footprints:
         distances = (add(over, left, -1).value for left in self._below_zero)
         return any(distance is not None and distance <= 1 for distance in distances)
 
-    def clamped_side(self, symbol: Symbol, inner: Polynomial) -> Side | None:
-        """The values of `min(index, limit)`, if how many indices are below the limit is known from
-        a condition."""
-        arguments = [each for each in symbol.arguments if isinstance(each, Polynomial)]
-        others = [each for each in arguments if each is not inner]
-        if symbol.kind != "min" or len(others) != 1:
-            return None
-        extents = self.index_extents
-        terms = {
-            (product[0].name if len(product) == 1 else ""): c for product, c in inner.terms.items()
-        }
-        for places, first, size, limit in self._sides:
-            more = None if limit is None else add(others[0], limit, -1).value
-            if terms != dict(places) or more is None:
-                continue
-            whole = math.prod(extents[name] for name, _ in places)
-            end = first + size
-            if end == whole:  # the limit may be larger still
-                return Side(places, 0, whole) if more >= -1 else None
-            count = end + more + 1
-            return Side(places, 0, min(whole, count)) if count > 0 else None
-        return None
-
     def unit(self, pointer: str, factor: Monomial) -> int:
         """What all multiples of an unknown number have in common, in the addresses of an array."""
         if (pointer, factor) not in self._units:
@@ -506,38 +479,9 @@ class Footprints:
         if key not in self._forms:
             known = None
             if access.pointer not in (LOADED, SEVERAL):
-                offset = self._within_guards(access)
-                own = access if offset is None else replace(access, offset=offset)
-                known = _Reader(self, own).form()
+                known = _Reader(self, access).form()
             self._forms[key] = known
         return self._forms[key]
-
-    def _within_guards(self, access: Access) -> Polynomial | None:
-        """The offset without clamps, if these only keep neighbours of an index within the range
-        that the index itself has by a condition: `min(x + 1, n - 1)` where `x < n`. All but a few
-        of the neighbours are elements that other threads have."""
-        if not any(symbol.kind in ("min", "max") for symbol in access.offset.symbols):
-            return None
-        known, depends, _ = self.conditions.of(access.position)
-        upper = [each.left for each in known if each.relation == "LT" and each.left.depends]
-        names = [name for left in upper for name in left.depends]
-        if len(names) != len({*names}) or {*names} != depends:
-            return None  # the executed indices are no box
-        result = ZERO
-        for product, coefficient in access.offset.terms.items():
-            clamps = [symbol for symbol in product if symbol.kind in ("min", "max")]
-            inner = number(1)
-            if clamps:
-                index = _guarded(clamps[0], upper) if len(clamps) == 1 else None
-                if index is None:
-                    return None
-                inner = index
-            others = Polynomial({tuple(each for each in product if each not in clamps): 1})
-            part = multiply(inner, others)
-            if part is None:
-                return None
-            result = add(result, part, coefficient)
-        return result
 
     def _bounds(self, form: _Form) -> tuple[float, float, bool]:
         """At least, at most, and whether the latter is certain, for one access."""
@@ -706,7 +650,6 @@ class _Reader:
         self.clamps: list[Monomial] = []
         self.shifts: list[tuple[Monomial, int]] = []
         self.continues: set[str] = set()
-        self.capped: list[Side] = []
         self.dependent: dict[str, frozenset[str]] = {}
         """What indices of their own depend on."""
 
@@ -865,7 +808,7 @@ class _Reader:
             symbol = varying[0]
             inner = unclamped(symbol)
             if inner is not None:
-                if not self._has_end(symbol, inner):
+                if not self.owner.is_within(symbol, inner):
                     self.clamps.append(factor)
                 waiting += [
                     (tuple(sorted((*factor, *each))), coefficient * times)
@@ -894,25 +837,6 @@ class _Reader:
             self.order.append(symbol.name)
         return Digit(symbol.name, 1, None)
 
-    def _has_end(self, symbol: Symbol, inner: Polynomial) -> bool:
-        """Whether a clamp to an unknown limit leaves a known number of values: the limit is known
-        from a condition at another place, `if (i < n)`."""
-        if self.owner.is_within(symbol, inner):
-            return True
-        known = self.owner.clamped_side(symbol, inner)
-        if known is None:
-            return False
-        if known.size == math.prod(self.extents[name] for name, _ in known.places):
-            return True  # the clamp changes nothing
-        names = {name for name, _ in known.places}
-        rest = [each for each in self.access.offset.symbols if each is not symbol]
-        if names & self.owner.conditions.of(self.access.position).depends or any(
-            names & each.depends for each in rest
-        ):
-            return False
-        self.capped.append(known)
-        return True
-
     def _parts(
         self,
         digits: Sequence[tuple[Digit, Monomial, int]],
@@ -937,8 +861,7 @@ class _Reader:
         iterations = math.prod(self.extents[f"loop{loop.index}"] for loop in self.loops)
         found: list[Part] = []
         threads = self.access.threads or 0
-        own = self.owner.box(self.access.position, threads, extents, iterations)
-        sides = [*own, *self.capped]
+        sides = self.owner.box(self.access.position, threads, extents, iterations)
         for places, first, count, _ in sides:
             steps = self._steps(dict(places), digits)
             if steps is not None:
@@ -1098,31 +1021,6 @@ class _Reader:
         return max(0.0, once - _LANES * loop.entries) + masked
 
 
-def _guarded(symbol: Symbol, upper: Sequence[Polynomial]) -> Polynomial | None:
-    """The index whose neighbour a clamp keeps below the limit of the index, and above 0."""
-    inner, limits = of_symbol(symbol), list[tuple[str, Polynomial]]()
-    while len(inner.terms) == 1 and (clamp := next(iter(inner.symbols))).kind in ("min", "max"):
-        within = unclamped(clamp)
-        if within is None or inner.terms != {(clamp,): 1}:
-            return None
-        first, second = (each for each in clamp.arguments[:2] if isinstance(each, Polynomial))
-        limits.append((clamp.kind, second if within is first else first))
-        inner = within
-    for left in upper:  # index - limit
-        index = Polynomial({p: c for p, c in left.terms.items() if any(s.depends for s in p)})
-        limit = add(index, left, -1)
-        distance = add(inner, index, -1).value
-        fits = all(
-            add(limit, each, -1).value == 1 if kind == "min" else not each.terms
-            for kind, each in limits
-        )
-        values = range_of(index).size
-        if distance is not None and fits and values and abs(distance) <= _FEW * values:
-            return index
-    return None
-
-
-_FEW = 0.01
 _MOST_DEPENDENT = 32
 """Values of a number that is taken as an index of its own."""
 

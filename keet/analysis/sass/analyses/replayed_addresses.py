@@ -279,8 +279,10 @@ class _Replay:
                 None if entered is None or active is None else (*entered, active)
             )
             self.level(loop)
-            for index in outlive:
-                last[index] = self._later(active, index, last, is_first=not iteration)
+            for index in outlive:  # threads that have left keep theirs
+                now = self._of(index)
+                is_kept = iteration and active != ALWAYS
+                last[index] = self._chosen(index, active, now, last[index]) if is_kept else now
             for edge in self._exits(loop):
                 left = self._relative(self._edge(*edge), entered)
                 exits[edge] = self.tables.either(exits.get(edge, NEVER), left)
@@ -334,28 +336,6 @@ class _Replay:
             edge = self._relative(self._edge(latch, loop.header), entered)
             found = self.tables.either(found, edge)
         return found
-
-    def _later(
-        self,
-        active: Condition | None,
-        index: int,
-        last: Mapping[int, Number | Condition | None],
-        *,
-        is_first: bool,
-    ) -> Number | Condition | None:
-        """A value after an iteration: threads that have left keep theirs."""
-        value = self.all[index]
-        if _is_flag(value):
-            now = self.flags.get(index)
-            if is_first or active == ALWAYS:
-                return now
-            before = last[index]
-            assert not isinstance(before, dict)
-            return self._chosen_flag(active, now, before)  # type: ignore[arg-type]
-        number = self.numbers.get(index)
-        if is_first or active == ALWAYS:
-            return number
-        return self.tables.choose(active, number, last[index])  # type: ignore[arg-type]
 
     def _lose(self, loop: Loop, own: Iterable[int]) -> None:
         """Nothing is known of a loop whose iterations are not."""
@@ -468,7 +448,8 @@ class _Replay:
                 holds = self.flags.get(value.guard[0])
                 if value.guard[1]:
                     holds = self.tables.opposite(holds)
-                self._set(value, self._chosen(value, holds, *value.inputs))
+                both = map(self._of, value.inputs)
+                self._set(value, self._chosen(value.index, holds, *both))
 
     def _set(self, value: SsaValue, found: Number | Condition | None) -> None:
         if _is_flag(value):
@@ -476,24 +457,24 @@ class _Replay:
         else:
             self.numbers[value.index] = found  # type: ignore[assignment]
 
-    def _of(self, value: SsaValue, index: int) -> Number | Condition | None:
-        return self.flags.get(index) if _is_flag(value) else self.numbers.get(index)
+    def _of(self, index: int) -> Number | Condition | None:
+        return (self.flags if _is_flag(self.all[index]) else self.numbers).get(index)
 
     def _chosen(
-        self, value: SsaValue, holds: Condition | None, yes: int, no: int
+        self,
+        index: int,
+        holds: Condition | None,
+        yes: Number | Condition | None,
+        no: Number | Condition | None,
     ) -> Number | Condition | None:
-        one, other = self._of(value, yes), self._of(value, no)
-        if _is_flag(value):
-            return self._chosen_flag(holds, one, other)  # type: ignore[arg-type]
-        return self.tables.choose(holds, one, other)  # type: ignore[arg-type]
-
-    def _chosen_flag(
-        self, holds: Condition | None, yes: Condition | None, no: Condition | None
-    ) -> Condition | None:
+        """One of two values, for a value that is a flag or a number."""
+        tables = self.tables
+        if not _is_flag(self.all[index]):
+            return tables.choose(holds, yes, no)  # type: ignore[arg-type]
         if yes == no:
             return yes
-        tables = self.tables
-        return tables.either(tables.both(holds, yes), tables.both(tables.opposite(holds), no))
+        one = tables.both(holds, yes)  # type: ignore[arg-type]
+        return tables.either(one, tables.both(tables.opposite(holds), no))  # type: ignore[arg-type]
 
     def _merged(self, value: SsaValue, sources: Collection[int]) -> Number | Condition | None:
         """The value of the way that a thread takes into a block, from some blocks before it."""
@@ -507,8 +488,8 @@ class _Replay:
         ]
         if not ways:
             return None
-        found = self._of(value, ways[0][1])
-        if all(self._of(value, index) == found for _, index in ways[1:]):
+        found = self._of(ways[0][1])
+        if all(self._of(index) == found for _, index in ways[1:]):
             return found
         edges = [self._edge(source, value.block) for source, _ in ways]
         shared = min((e for e in edges if e is not None), key=len, default=())
@@ -516,11 +497,7 @@ class _Replay:
             shared = shared[: _common(shared, edge or ())]
         for (_, index), edge in zip(ways[1:], edges[1:], strict=True):
             holds = self._relative(edge, shared)
-            other = self._of(value, index)
-            if _is_flag(value):
-                found = self._chosen_flag(holds, other, found)  # type: ignore[arg-type]
-            else:
-                found = self.tables.choose(holds, other, found)  # type: ignore[arg-type]
+            found = self._chosen(value.index, holds, self._of(index), found)
         return found
 
     def _access(self, position: int, block: int) -> None:
@@ -851,48 +828,27 @@ def _shift(run: _Replay, each: Instruction, position: int) -> Number | None:
 
 
 def _logic(run: _Replay, each: Instruction, position: int) -> Number | None:
+    """LOP3: bit i of the result is bit abc of a table, where a, b and c are the bits i."""
     operands = [one for one in each.sources if one.kind != "predicate"]
     found = _sources(run, each, position, 3)
     if found is None or len(operands) < 4 or operands[3].kind != "immediate":
         return None
-    table = operands[3].value
+    ones = [row for row in range(8) if operands[3].value >> row & 1]
     # What the table does not depend on need not be known.
-    used = [_depends(table, place) for place in (4, 2, 1)]
-    known = [run.bits(one) if is_used else {} for one, is_used in zip(found, used, strict=True)]
-    function = _BITS.get(table)
-    return run.tables.apply(function, *known) if function is not None else None
+    used = [place for place in (4, 2, 1) if {row ^ place for row in ones} != {*ones}]
+    ones = [row for row in ones if not row & ~sum(used)]
 
+    def function(*values: int) -> int:
+        result = 0
+        for row in ones:
+            bits = -1
+            for value, place in zip(values, used, strict=True):
+                bits &= value if row & place else ~value
+            result |= bits
+        return result
 
-def _depends(table: int, place: int) -> bool:
-    return any((table >> row & 1) != (table >> (row ^ place) & 1) for row in range(8))
-
-
-_BITS: Mapping[int, Callable[[int, int, int], int]] = {
-    0xC0: lambda a, b, _: a & b,
-    0xFC: lambda a, b, _: a | b,
-    0x3C: lambda a, b, _: a ^ b,
-    0x30: lambda a, b, _: a & ~b,
-    0x0C: lambda a, b, _: ~a & b,
-    0x33: lambda _, b, _c: ~b,
-    0x0F: lambda a, _, _c: ~a,
-    0xFE: lambda a, b, c: a | b | c,
-    0xF8: lambda a, b, c: a | b & c,
-    0xEA: lambda a, b, c: a & b | c,
-    0xE2: lambda a, b, c: a & b | c & ~b,
-    0xB8: lambda a, b, c: a & ~b | c & b,
-    0x80: lambda a, b, c: a & b & c,
-    0x96: lambda a, b, c: a ^ b ^ c,
-    0x78: lambda a, b, c: a ^ b & c,
-    0x6A: lambda a, b, c: a & b ^ c,
-    0xF4: lambda a, b, c: a | ~b & c,
-    0xC8: lambda a, b, c: b & (a | c),
-    0xE0: lambda a, b, c: a & (b | c),
-    0xA8: lambda a, b, c: c & (a | b),
-    0x48: lambda a, b, c: b & (a ^ c),
-    0x28: lambda a, b, c: c & (a ^ b),
-    0x60: lambda a, b, c: a & (b ^ c),
-}
-"""Functions of LOP3 by truth table."""
+    by_place = dict(zip((4, 2, 1), found, strict=True))
+    return run.tables.apply(function, *(run.bits(by_place[place]) for place in used))
 
 
 def _extreme(run: _Replay, each: Instruction, position: int) -> Number | None:
@@ -930,10 +886,8 @@ def _absolute(run: _Replay, each: Instruction, position: int) -> Number | None:
 def _packed_flags(run: _Replay, each: Instruction, position: int) -> Number | None:
     """P2R: one bit per predicate."""
     first, before, mask = (*each.sources, None, None, None)[:3]
-    if first is None or first.name != "PR" or before is None or mask is None:
-        return None
-    total = run.operand(before, position)
-    if total != {} or mask.kind != "immediate":
+    total = run.operand(before, position) if before is not None else None
+    if first is None or first.name != "PR" or total != {} or mask is None:
         return None
     for bit in range(7):
         if mask.value >> bit & 1:
