@@ -106,8 +106,6 @@ class _Form:
     """Bytes that the first iteration of an uneven loop touches, at least."""
     is_shifted: bool = False
     """Whether it begins where a loop before it ended: an unrolled loop after its remainder."""
-    continues: frozenset[str] = frozenset()
-    """Names of the loops before it."""
 
     @property
     def volume(self) -> int:
@@ -526,9 +524,6 @@ class Footprints:
             least = max(least, single[0])
             if single[2] and (not is_sure or single[1] < most):
                 most, is_sure = single[1], True
-        hull = _hull(known)
-        if hull is not None:
-            most = min(most, hull)
         return min(least, most), most if is_whole else None, is_sure
 
     def _before_branches(self, own: Sequence[Access]) -> Iterator[Access]:
@@ -577,24 +572,9 @@ class Footprints:
             low, high, sure = self._together(system)
             lows.append(low)
             least, most, is_sure = max(least, low), most + high, is_sure and sure
-        if len(systems) > 1 and self._continue_each_other(systems):
+        if len(systems) > 1 and self._are_copies([form for each in systems for form in each]):
             least = sum(lows)
         return least, most, is_sure
-
-    def _continue_each_other(self, systems: Sequence[Sequence[_Form]]) -> bool:
-        """Whether all loops but the first begin where another one ended."""
-        if self._are_copies([form for system in systems for form in system]):
-            return True
-        loops = {
-            f"loop{loop.index}"
-            for system in systems
-            for form in system
-            for loop in self.loops_around(form.access)
-        }
-        begun = [system for system in systems if not all(form.is_shifted for form in system)]
-        return len(begun) == 1 and all(
-            form.continues & loops for system in systems for form in system if form.is_shifted
-        )
 
     def _are_copies(self, forms: Sequence[_Form]) -> bool:
         """Whether accesses are copies of one access in a loop of the source, each for its own part
@@ -649,7 +629,6 @@ class _Reader:
         self.ragged: set[str] = set()
         self.clamps: list[Monomial] = []
         self.shifts: list[tuple[Monomial, int]] = []
-        self.continues: set[str] = set()
         self.dependent: dict[str, frozenset[str]] = {}
         """What indices of their own depend on."""
 
@@ -693,7 +672,6 @@ class _Reader:
             frozenset(lacks),
             0.0 if self.shifts else self._first(parts, constants, points),
             bool(self.shifts),
-            frozenset(self.continues),
         )
 
     def _keeps_apart(self, parts: Sequence[Part], factor: Monomial, shift: int) -> bool:
@@ -799,9 +777,6 @@ class _Reader:
                 return None  # `flag ? index : 0` is no distance: it may be 0
             if all(symbol.kind in ("choice", "exit") for symbol in varying):
                 self.shifts.append((factor, abs(coefficient)))
-                self.continues |= {
-                    e.name.removeprefix("last ") for e in varying if e.kind == "exit"
-                }
                 continue
             if len(varying) > 1:
                 return None
@@ -1138,16 +1113,3 @@ def _fits(form: _Form, grid: _Form, rows: Collection[Monomial]) -> bool:
         if any(level.step not in steps for level in row.levels):
             return False
     return True
-
-
-def _hull(forms: Sequence[_Form]) -> float | None:
-    """Bytes of the boxes if gaps within them count, too; None where that is not known."""
-    rows = {f for form in forms for f, row in form.rows.items() if row.size > 1}
-    filled = [
-        replace(form, rows={f: Row(r.start, r.span, (), 1) for f, r in form.rows.items()})
-        for form in forms
-    ]
-    if not all(form.is_sure and _fits(form, filled[0], rows) for form in filled):
-        return None
-    boxes = boxes_of([form.rows for form in filled])
-    return None if boxes is None else volume_of(boxes) + max(form.clamped for form in filled)
