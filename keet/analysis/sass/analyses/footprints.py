@@ -21,18 +21,22 @@ from functools import cached_property, partial
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from keet.analysis.sass.analyses.address_grid import MOST_BOXES, Row, boxes_of, row_of, volume_of
-from keet.analysis.sass.analyses.conditions import Comparison, RunConditions
-from keet.analysis.sass.analyses.executed_boxes import Side, executed_box
-from keet.analysis.sass.analyses.expansions import Locate
-from keet.analysis.sass.analyses.index_digits import (
+from keet.analysis.sass.analyses.address_grid import (
+    MOST_BOXES,
     Base,
     Digit,
     Part,
+    Row,
+    boxes_of,
     digit_of,
+    row_of,
     split_index,
     unclamped,
+    volume_of,
 )
+from keet.analysis.sass.analyses.conditions import Comparison, RunConditions
+from keet.analysis.sass.analyses.executed_boxes import Side, executed_box
+from keet.analysis.sass.analyses.expansions import Locate
 from keet.analysis.sass.analyses.index_tables import (
     Rows,
     Spans,
