@@ -95,6 +95,16 @@ def test_a_condition_on_an_index_that_the_address_lacks() -> None:
 
 
 ROWS = "IMAD R3, R1, R9, R0\n" + LOAD
+STORED = """
+    LDC.64 R14, c[0x0][0x220]
+    LOP3.LUT R10, R0, 0x3f, RZ, 0xc0, !PT
+    SHF.R.U32.HI R11, RZ, 0x6, R0
+    IMAD R11, R1, 0x2, R11
+    IMAD R11, R2, 0x80, R11
+    IMAD R10, R10, 0x2, RZ
+    IMAD R3, R11, R9, R10
+    IMAD.WIDE R14, R3, 0x4, R14
+"""
 
 
 @each_row(
@@ -104,6 +114,9 @@ ROWS = "IMAD R3, R1, R9, R0\n" + LOAD
         ("", False),
         ("ISETP.GE.AND P0, PT, R2, R9, PT\n@P0 EXIT\n", False),
         ("ISETP.GE.AND P0, PT, R0, R9, PT\n@P0 EXIT\n", True),
+        # Two stores write 128 elements of each row together, or 127.
+        (STORED + "STG.E desc[UR4][R14.64], RZ\nSTG.E desc[UR4][R14.64+0x4], RZ\n", True),
+        (STORED + "STG.E desc[UR4][R14.64], RZ\n", False),
     ],
 )
 def test_rows_at_an_unknown_distance(guard: str, *, is_exact: bool) -> None:

@@ -163,6 +163,10 @@ class Row:
     def span(self) -> int:
         return self.length + sum(level.step * (level.count - 1) for level in self.levels)
 
+    @property
+    def end(self) -> int:
+        return self.start + self.span
+
 
 def row_of(steps: Iterable[tuple[int, int]], start: int, width: int) -> Row | None:
     """The values of a sum of strides; None if they overlap in a way that is not counted here."""

@@ -352,15 +352,21 @@ class Footprints:
     @cached_property
     def _stored_lengths(self) -> Mapping[Symbol, float]:
         """Lengths of rows that are stored, by their distance: if such rows overlapped, several
-        threads would write the same bytes."""
+        threads would write the same bytes. Several stores may make up a row together."""
         found: dict[Symbol, float] = {}
+        stores: dict[object, list[Row]] = {}
         for access in self.found:
             form = self._form(access) if access.kind == "store" else None
             for factor, row in form.rows.items() if form is not None else ():
-                if len(factor) == 1 and row.size > 1:
-                    length = self._length(form, factor[0]) if form is not None else 0.0
-                    if length < math.inf:
-                        found[factor[0]] = max(found.get(factor[0], 0.0), length)
+                if form is None or len(factor) != 1 or row.size < 2:
+                    continue
+                own = form.rows[()]
+                key = (access.pointer, factor, row, own.levels, own.length, access.threads)
+                stores.setdefault(key, []).append(own)
+                first, end = min(e.start for e in stores[key]), max(e.end for e in stores[key])
+                if self._length(form, factor[0]) < math.inf:
+                    length = (end - first) / self.unit(access.pointer, factor)
+                    found[factor[0]] = max(found.get(factor[0], 0.0), length)
         return found
 
     def _may_reach(self, offset: Polynomial, distance: Symbol) -> bool:
