@@ -255,6 +255,7 @@ DIVIDED = """
         (DIVIDED.format(by="R9", result="R16") + LOAD, N),
         (DIVIDED.format(by="R9", result="R17") + LOAD, 2),
         (OTHER + DIVIDED.format(by="R12", result="R16") + LOAD, None),
+        ("MUFU.RCP R10, R0\n" + DIVIDED.format(by="R10", result="R16") + LOAD, None),
         # Every third byte of each row, three times: all bytes of the rows.
         (
             "IMAD.WIDE R4, R3, 0x3, R6\n"

@@ -1,4 +1,4 @@
-"""Bytes of addresses that are sums of tables, against all addresses one by one."""
+"""Bytes of addresses that are sums of tables, against all addresses one by one; functions of bits."""
 
 from __future__ import annotations
 
@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.sass.analyses import index_tables
-from keet.analysis.sass.analyses.index_tables import Tables, TooLargeError, bytes_of
+from keet.analysis.sass.analyses import index_tables, replayed_addresses
+from keet.analysis.sass.analyses.index_tables import (
+    Number,
+    Tables,
+    TooLargeError,
+    bytes_of,
+    constant,
+)
+from keet.analysis.sass.instructions.instruction import parse
+from keet.analysis.sass.instructions.operands import Operand
 
 EXTENTS = {"tid.x": 4, "tid.y": 3, "ctaid.x": 5, "ctaid.y": 2}
 GROUPS = [("tid.x", "tid.y", "ctaid.x"), ("tid.x", "tid.y", "ctaid.y"), ("ctaid.x",), ("tid.y",)]
@@ -41,3 +49,27 @@ def test_sums_of_tables_that_share_indices(data: st.DataObject, largest: int) ->
             return
     touched = [v for v, at in zip(values, every, strict=True) if 10 * at[0] + at[1] < limit]
     assert found == len({v + byte for v in touched for byte in (0, 1)})
+
+
+INPUTS = {"R1": 0b11110000, "R2": 0b11001100, "R3": 0b10101010}
+"""The bits that the inputs of a truth table have in its rows."""
+
+
+class Run:
+    """What LOP3 asks of a replay."""
+
+    tables = Tables({}, 1_000_000)
+
+    def operand(self, operand: Operand, _position: int) -> Number:
+        return constant(INPUTS[operand.name])
+
+    def bits(self, number: Number) -> Number:
+        return number
+
+
+def test_truth_tables() -> None:
+    for table in range(256):
+        each = parse(0, f"LOP3.LUT R4, R1, R2, R3, 0x{table:x}, !PT")
+        found = replayed_addresses._logic(Run(), each, 0)  # type: ignore[arg-type]
+        assert found is not None
+        assert found.get((), {}).get((), [0])[0] % 256 == table

@@ -847,6 +847,8 @@ def _logic(run: _Replay, each: Instruction, position: int) -> Number | None:
             result |= bits
         return result
 
+    if not used:
+        return constant(-1 if ones else 0)
     by_place = dict(zip((4, 2, 1), found, strict=True))
     return run.tables.apply(function, *(run.bits(by_place[place]) for place in used))
 
@@ -908,7 +910,10 @@ def _reciprocal(run: _Replay, each: Instruction, position: int) -> Number | None
     function = _FLOATS.get((each.opcode, *sorted(each.modifiers)))
     if not found or function is None:
         return None
-    return run.tables.apply(function, run.bits(found[0], is_signed=not each.has("U32")))
+    try:
+        return run.tables.apply(function, run.bits(found[0], is_signed=not each.has("U32")))
+    except (OverflowError, ValueError):  # infinite, or not a number
+        return None
 
 
 def _bits_of(value: float) -> int:
@@ -921,7 +926,8 @@ def _float_of(bits: int) -> float:
 
 def _rounded_up(value: int) -> int:
     bits = _bits_of(value)
-    return bits + 1 if _float_of(bits) < value else bits
+    is_below = _float_of(bits) < value
+    return bits + (1 if bits >= 0 else -1) if is_below else bits
 
 
 _FLOATS: Mapping[tuple[str, ...], Callable[[int], int]] = {
