@@ -95,6 +95,16 @@ def test_a_condition_on_an_index_that_the_address_lacks() -> None:
 
 
 ROWS = "IMAD R3, R1, R9, R0\n" + LOAD
+STORED = """
+    LDC.64 R14, c[0x0][0x220]
+    LOP3.LUT R10, R0, 0x3f, RZ, 0xc0, !PT
+    SHF.R.U32.HI R11, RZ, 0x6, R0
+    IMAD R11, R1, 0x2, R11
+    IMAD R11, R2, 0x80, R11
+    IMAD R10, R10, 0x2, RZ
+    IMAD R3, R11, R9, R10
+    IMAD.WIDE R14, R3, 0x4, R14
+"""
 
 
 @each_row(
@@ -104,6 +114,9 @@ ROWS = "IMAD R3, R1, R9, R0\n" + LOAD
         ("", False),
         ("ISETP.GE.AND P0, PT, R2, R9, PT\n@P0 EXIT\n", False),
         ("ISETP.GE.AND P0, PT, R0, R9, PT\n@P0 EXIT\n", True),
+        # Two stores write 128 elements of each row together, or 127.
+        (STORED + "STG.E desc[UR4][R14.64], RZ\nSTG.E desc[UR4][R14.64+0x4], RZ\n", True),
+        (STORED + "STG.E desc[UR4][R14.64], RZ\n", False),
     ],
 )
 def test_rows_at_an_unknown_distance(guard: str, *, is_exact: bool) -> None:
@@ -128,6 +141,26 @@ def test_two_branches_load_different_elements() -> None:
     assert once.at_most == 2 * THREADS
 
 
+@each_row(("other", "stored", "is_exact"), [("", 0, True), ("+0x4", 0, False), ("", 400, False)])
+def test_two_branches_that_data_chooses(other: str, stored: int, *, is_exact: bool) -> None:
+    """`if (a[i]) out[i] = ...; else out[i] = ...;`: each thread stores to its element."""
+    code = f"""{OWN}
+        LDC.64 R10, c[0x0][0x220]
+        IMAD.WIDE R4, R3, 0x4, R6
+        IMAD.WIDE R10, R3, 0x4, R10
+        LDG.E R12, desc[UR4][R10.64]
+        ISETP.NE.AND P0, PT, R12, RZ, PT
+        @P0 BRA second
+        STG.E desc[UR4][R4.64], R12
+        BRA end
+        second: STG.E desc[UR4][R4.64{other}], RZ
+        end: """
+    found = footprint(code, THREADS // 2 - stored, "store")
+    assert found.at_most is not None
+    assert (found.at_least == 4 * THREADS) is is_exact
+    assert found.is_exact is is_exact
+
+
 def test_an_index_from_memory_has_no_bound() -> None:
     code = OWN + LOAD + "IMAD.WIDE R4, R8, 0x4, R6\nLDG.E R9, desc[UR4][R4.64]\n"
     assert footprint(code).at_most is None
@@ -140,21 +173,14 @@ NEIGHBOUR = """
 """
 
 
-@each_row(
-    ("guard", "is_exact"),
-    [
-        # x < n, and the neighbour is clamped to n - 1: an element that another thread has.
-        ("ISETP.GE.AND P0, PT, R3, R9, PT\n@P0 EXIT\n", True),
-        # Another condition, and none: nearly all threads may be clamped to one element.
-        ("ISETP.GE.AND P0, PT, R0, R9, PT\n@P0 EXIT\n", False),
-        ("", False),
-    ],
-)
-def test_clamped_neighbours(guard: str, *, is_exact: bool) -> None:
-    found = footprint(COLUMN + guard + NEIGHBOUR + LOAD, THREADS // 2)
-    assert found.is_exact is is_exact
-    assert (found.at_least > 4) is is_exact
-    assert found.at_most is not None
+def test_clamped_neighbours() -> None:
+    """Behind another condition, and behind none, nearly all threads may be clamped to one element:
+    min(x + 1, n - 1)."""
+    for guard in ("ISETP.GE.AND P0, PT, R0, R9, PT\n@P0 EXIT\n", ""):
+        found = footprint(COLUMN + guard + NEIGHBOUR + LOAD, THREADS // 2)
+        assert not found.is_exact
+        assert found.at_least == 4
+        assert found.at_most is not None
 
 
 BELOW = COLUMN + "ISETP.GE.AND P0, PT, R3, R9, PT\n@P0 EXIT\n"
@@ -166,11 +192,12 @@ def below(code: str, loaded: int = 2 * N) -> Footprint:
     """The loads of `code`, behind a condition that 5000 columns of 8192 meet."""
     texts = assembled(START + BELOW + code + "EXIT")
     addresses = sorted(texts)
-    passed = [each for each in addresses if each > addresses[START.count("\n") + 1]]
+    leaving = addresses[START.count("\n") + 1]
+    passed = [each for each in addresses if each > leaving]
     warps = {each: 2 * 157 if each in passed else WARPS for each in addresses}
     memory = [each for each in addresses if "LDG" in texts[each]]
     threads = {each: 2 * N if each in passed else THREADS for each in addresses}
-    threads |= dict.fromkeys(memory, loaded)
+    threads |= {leaving: THREADS - 2 * N, **dict.fromkeys(memory, loaded)}
     known = replace(machine(texts, warps), threads=threads).footprints.of("param+0x0", ("load",))
     assert known is not None
     return known
@@ -189,11 +216,33 @@ WRAPPED = """
     ISETP.NE.AND P1, PT, R10, {limit}, PT
     SEL R3, R10, RZ, P1
 """
+DIVIDED = """
+    I2F.U32.RP R10, {by}
+    IADD3 R3, R3, 0x1, RZ
+    MUFU.RCP R10, R10
+    IADD3 R11, R10, 0xffffffe, RZ
+    F2I.FTZ.U32.TRUNC.NTZ R15, R11
+    IMAD.MOV R13, RZ, RZ, -R15
+    IMAD.MOV.U32 R14, RZ, RZ, RZ
+    IMAD R13, R13, {by}, RZ
+    IMAD.HI.U32 R17, R15, R13, R14
+    IMAD.HI.U32 R17, R17, R3, RZ
+    IADD3 R16, -R17, RZ, RZ
+    IMAD R16, {by}, R16, R3
+    ISETP.GE.U32.AND P0, PT, R16, {by}, PT
+    @P0 IADD3 R16, R16, -{by}, RZ
+    @P0 IADD3 R17, R17, 0x1, RZ
+    ISETP.GE.U32.AND P0, PT, R16, {by}, PT
+    @P0 IADD3 R16, R16, -{by}, RZ
+    @P0 IADD3 R17, R17, 0x1, RZ
+    IMAD.MOV.U32 R3, RZ, RZ, {result}
+"""
 
 
 @each_row(
     ("code", "elements"),
     [
+        (NEIGHBOUR + LOAD, N - 1),
         # Clamped to 0 and to n - 1: what is left of the columns, from 0 on.
         (CLAMPED.format(margin=1000, limit="R9") + LOAD, N - 1000),
         (OTHER + CLAMPED.format(margin=1000, limit="R12") + LOAD, None),
@@ -202,6 +251,11 @@ WRAPPED = """
         (OTHER + WRAPPED.format(limit="R12") + LOAD, None),
         # The other way round: all columns but the last load the same element.
         (WRAPPED.format(limit="R9").replace("SEL R3, R10, RZ", "SEL R3, RZ, R10") + LOAD, 2),
+        # (x + 1) % n and x / n, by the instructions of a division. With another number: any values.
+        (DIVIDED.format(by="R9", result="R16") + LOAD, N),
+        (DIVIDED.format(by="R9", result="R17") + LOAD, 2),
+        (OTHER + DIVIDED.format(by="R12", result="R16") + LOAD, None),
+        ("MUFU.RCP R10, R0\n" + DIVIDED.format(by="R10", result="R16") + LOAD, None),
         # Every third byte of each row, three times: all bytes of the rows.
         (
             "IMAD.WIDE R4, R3, 0x3, R6\n"

@@ -15,24 +15,28 @@ The accesses of one array are then boxes in that grid, and the union of boxes is
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from keet.analysis.sass.analyses.address_grid import MOST_BOXES, Row, boxes_of, row_of, volume_of
-from keet.analysis.sass.analyses.conditions import Comparison, RunConditions
-from keet.analysis.sass.analyses.executed_boxes import Side, executed_box
-from keet.analysis.sass.analyses.expansions import Locate
-from keet.analysis.sass.analyses.index_digits import (
+from keet.analysis.sass.analyses.address_grid import (
+    MOST_BOXES,
     Base,
     Digit,
     Part,
+    Row,
+    boxes_of,
     digit_of,
+    row_of,
     split_index,
     unclamped,
+    volume_of,
 )
+from keet.analysis.sass.analyses.conditions import Comparison, RunConditions
+from keet.analysis.sass.analyses.executed_boxes import Side, executed_box
+from keet.analysis.sass.analyses.expansions import Locate
 from keet.analysis.sass.analyses.index_tables import (
     Rows,
     Spans,
@@ -57,17 +61,14 @@ from keet.analysis.sass.analyses.reuse import (
 from keet.analysis.sass.analyses.row_ranges import RowRanges
 from keet.analysis.sass.analyses.row_ranges import Rows as LoadedRows
 from keet.analysis.sass.flow.control_flow import Loop
+from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.polynomials.evaluation import Evaluation
 from keet.analysis.sass.polynomials.polynomial import (
-    ZERO,
     Monomial,
     Polynomial,
     Symbol,
     add,
-    multiply,
     number,
-    of_symbol,
-    range_of,
 )
 
 PRECISION = 0.02
@@ -109,8 +110,6 @@ class _Form:
     """Bytes that the first iteration of an uneven loop touches, at least."""
     is_shifted: bool = False
     """Whether it begins where a loop before it ended: an unrolled loop after its remainder."""
-    continues: frozenset[str] = frozenset()
-    """Names of the loops before it."""
 
     @property
     def volume(self) -> int:
@@ -176,7 +175,7 @@ class Footprints:
         self.conditions = RunConditions(evaluation, threads)
         self._known: dict[tuple[int, ...], Footprint] = {}
         self._settled: dict[tuple[int, ...], Footprint] = {}
-        self._forms: dict[int, _Form | None] = {}
+        self._forms: dict[tuple[int, int], _Form | None] = {}
         self._units: dict[tuple[str, Monomial], int] = {}
         self._boxes: dict[object, tuple[Side, ...]] = {}
 
@@ -353,15 +352,21 @@ class Footprints:
     @cached_property
     def _stored_lengths(self) -> Mapping[Symbol, float]:
         """Lengths of rows that are stored, by their distance: if such rows overlapped, several
-        threads would write the same bytes."""
+        threads would write the same bytes. Several stores may make up a row together."""
         found: dict[Symbol, float] = {}
+        stores: dict[object, list[Row]] = {}
         for access in self.found:
             form = self._form(access) if access.kind == "store" else None
             for factor, row in form.rows.items() if form is not None else ():
-                if len(factor) == 1 and row.size > 1:
-                    length = self._length(form, factor[0]) if form is not None else 0.0
-                    if length < math.inf:
-                        found[factor[0]] = max(found.get(factor[0], 0.0), length)
+                if form is None or len(factor) != 1 or row.size < 2:
+                    continue
+                own = form.rows[()]
+                key = (access.pointer, factor, row, own.levels, own.length, access.threads)
+                stores.setdefault(key, []).append(own)
+                first, end = min(e.start for e in stores[key]), max(e.end for e in stores[key])
+                if self._length(form, factor[0]) < math.inf:
+                    length = (end - first) / self.unit(access.pointer, factor)
+                    found[factor[0]] = max(found.get(factor[0], 0.0), length)
         return found
 
     def _may_reach(self, offset: Polynomial, distance: Symbol) -> bool:
@@ -461,29 +466,6 @@ class Footprints:
         distances = (add(over, left, -1).value for left in self._below_zero)
         return any(distance is not None and distance <= 1 for distance in distances)
 
-    def clamped_side(self, symbol: Symbol, inner: Polynomial) -> Side | None:
-        """The values of `min(index, limit)`, if how many indices are below the limit is known from
-        a condition."""
-        arguments = [each for each in symbol.arguments if isinstance(each, Polynomial)]
-        others = [each for each in arguments if each is not inner]
-        if symbol.kind != "min" or len(others) != 1:
-            return None
-        extents = self.index_extents
-        terms = {
-            (product[0].name if len(product) == 1 else ""): c for product, c in inner.terms.items()
-        }
-        for places, first, size, limit in self._sides:
-            more = None if limit is None else add(others[0], limit, -1).value
-            if terms != dict(places) or more is None:
-                continue
-            whole = math.prod(extents[name] for name, _ in places)
-            end = first + size
-            if end == whole:  # the limit may be larger still
-                return Side(places, 0, whole) if more >= -1 else None
-            count = end + more + 1
-            return Side(places, 0, min(whole, count)) if count > 0 else None
-        return None
-
     def unit(self, pointer: str, factor: Monomial) -> int:
         """What all multiples of an unknown number have in common, in the addresses of an array."""
         if (pointer, factor) not in self._units:
@@ -501,41 +483,13 @@ class Footprints:
     # --- one access
 
     def _form(self, access: Access) -> _Form | None:
-        if access.position not in self._forms:
+        key = (access.position, id(access.offset))
+        if key not in self._forms:
             known = None
             if access.pointer not in (LOADED, SEVERAL):
-                offset = self._within_guards(access)
-                own = access if offset is None else replace(access, offset=offset)
-                known = _Reader(self, own).form()
-            self._forms[access.position] = known
-        return self._forms[access.position]
-
-    def _within_guards(self, access: Access) -> Polynomial | None:
-        """The offset without clamps, if these only keep neighbours of an index within the range
-        that the index itself has by a condition: `min(x + 1, n - 1)` where `x < n`. All but a few
-        of the neighbours are elements that other threads have."""
-        if not any(symbol.kind in ("min", "max") for symbol in access.offset.symbols):
-            return None
-        known, depends, _ = self.conditions.of(access.position)
-        upper = [each.left for each in known if each.relation == "LT" and each.left.depends]
-        names = [name for left in upper for name in left.depends]
-        if len(names) != len({*names}) or {*names} != depends:
-            return None  # the executed indices are no box
-        result = ZERO
-        for product, coefficient in access.offset.terms.items():
-            clamps = [symbol for symbol in product if symbol.kind in ("min", "max")]
-            inner = number(1)
-            if clamps:
-                index = _guarded(clamps[0], upper) if len(clamps) == 1 else None
-                if index is None:
-                    return None
-                inner = index
-            others = Polynomial({tuple(each for each in product if each not in clamps): 1})
-            part = multiply(inner, others)
-            if part is None:
-                return None
-            result = add(result, part, coefficient)
-        return result
+                known = _Reader(self, access).form()
+            self._forms[key] = known
+        return self._forms[key]
 
     def _bounds(self, form: _Form) -> tuple[float, float, bool]:
         """At least, at most, and whether the latter is certain, for one access."""
@@ -567,12 +521,12 @@ class Footprints:
     # --- several accesses
 
     def _union(self, own: Sequence[Access]) -> tuple[float, float | None, bool]:
-        forms = [self._form(each) for each in own]
+        forms = [self._form(each) for each in self._before_branches(own)]
         known = [form for form in _without_copies(forms, self) if form is not None]
         if not known:
             return 0.0, None, False
         is_whole = all(form is not None for form in forms)
-        joined = _joined(known)
+        joined = _joined(known, self.program)
         least, most, is_sure = self._of_systems(_systems(joined))
         if len(joined) < len(known) <= MOST_BOXES and (1 + PRECISION) * least < most:
             # Joined in part, accesses may not lie in one grid, and one by one they do.
@@ -580,10 +534,46 @@ class Footprints:
             least = max(least, single[0])
             if single[2] and (not is_sure or single[1] < most):
                 most, is_sure = single[1], True
-        hull = _hull(known)
-        if hull is not None:
-            most = min(most, hull)
         return min(least, most), most if is_whole else None, is_sure
+
+    def _before_branches(self, own: Sequence[Access]) -> Iterator[Access]:
+        """Accesses to the same address in branches of which each thread takes one are one access,
+        which all of them make before the branches: `if (solid[i]) out[i] = 0; else out[i] = x;`."""
+        groups: dict[object, list[Access]] = {}
+        for access in own:
+            groups.setdefault((access.offset.key, access.width), []).append(access)
+        for group in groups.values():
+            start = self._common_start(group) if len(group) > 1 else None
+            if start is None:
+                yield from group
+            else:
+                threads = sum(each.threads or 0 for each in group)
+                yield replace(group[0], position=start, threads=threads)
+
+    def _common_start(self, group: Sequence[Access]) -> int | None:
+        """Where a block begins of which each thread makes one of several accesses."""
+        flow, conditions = self.program.flow, self.conditions
+        around = self.loops_around(group[0])
+        if any(
+            self.program.code[one.position].guard is not None or self.loops_around(one) != around
+            for one in group
+        ) or any(
+            one is not two and is_after(self.program, one, two) for one in group for two in group
+        ):
+            return None
+        above = flow.block_of[group[0].position]
+        while above >= 0:
+            start = flow.blocks[above].start
+            if all(conditions.dominates(above, flow.block_of[e.position]) for e in group):
+                is_whole = conditions.active(above) == sum(each.threads or 0 for each in group)
+                has_guard = self.program.code[start].guard is not None
+                return (
+                    start
+                    if is_whole and not has_guard and flow.loops_around(above) == around
+                    else None
+                )
+            above = flow.dominators.get(above, -1)
+        return None
 
     def _of_systems(self, systems: Sequence[Sequence[_Form]]) -> tuple[float, float, bool]:
         least, most, is_sure = 0.0, 0.0, True
@@ -592,24 +582,9 @@ class Footprints:
             low, high, sure = self._together(system)
             lows.append(low)
             least, most, is_sure = max(least, low), most + high, is_sure and sure
-        if len(systems) > 1 and self._continue_each_other(systems):
+        if len(systems) > 1 and self._are_copies([form for each in systems for form in each]):
             least = sum(lows)
         return least, most, is_sure
-
-    def _continue_each_other(self, systems: Sequence[Sequence[_Form]]) -> bool:
-        """Whether all loops but the first begin where another one ended."""
-        if self._are_copies([form for system in systems for form in system]):
-            return True
-        loops = {
-            f"loop{loop.index}"
-            for system in systems
-            for form in system
-            for loop in self.loops_around(form.access)
-        }
-        begun = [system for system in systems if not all(form.is_shifted for form in system)]
-        return len(begun) == 1 and all(
-            form.continues & loops for system in systems for form in system if form.is_shifted
-        )
 
     def _are_copies(self, forms: Sequence[_Form]) -> bool:
         """Whether accesses are copies of one access in a loop of the source, each for its own part
@@ -664,8 +639,6 @@ class _Reader:
         self.ragged: set[str] = set()
         self.clamps: list[Monomial] = []
         self.shifts: list[tuple[Monomial, int]] = []
-        self.continues: set[str] = set()
-        self.capped: list[Side] = []
         self.dependent: dict[str, frozenset[str]] = {}
         """What indices of their own depend on."""
 
@@ -709,7 +682,6 @@ class _Reader:
             frozenset(lacks),
             0.0 if self.shifts else self._first(parts, constants, points),
             bool(self.shifts),
-            frozenset(self.continues),
         )
 
     def _keeps_apart(self, parts: Sequence[Part], factor: Monomial, shift: int) -> bool:
@@ -815,16 +787,13 @@ class _Reader:
                 return None  # `flag ? index : 0` is no distance: it may be 0
             if all(symbol.kind in ("choice", "exit") for symbol in varying):
                 self.shifts.append((factor, abs(coefficient)))
-                self.continues |= {
-                    e.name.removeprefix("last ") for e in varying if e.kind == "exit"
-                }
                 continue
             if len(varying) > 1:
                 return None
             symbol = varying[0]
             inner = unclamped(symbol)
             if inner is not None:
-                if not self._has_end(symbol, inner):
+                if not self.owner.is_within(symbol, inner):
                     self.clamps.append(factor)
                 waiting += [
                     (tuple(sorted((*factor, *each))), coefficient * times)
@@ -853,25 +822,6 @@ class _Reader:
             self.order.append(symbol.name)
         return Digit(symbol.name, 1, None)
 
-    def _has_end(self, symbol: Symbol, inner: Polynomial) -> bool:
-        """Whether a clamp to an unknown limit leaves a known number of values: the limit is known
-        from a condition at another place, `if (i < n)`."""
-        if self.owner.is_within(symbol, inner):
-            return True
-        known = self.owner.clamped_side(symbol, inner)
-        if known is None:
-            return False
-        if known.size == math.prod(self.extents[name] for name, _ in known.places):
-            return True  # the clamp changes nothing
-        names = {name for name, _ in known.places}
-        rest = [each for each in self.access.offset.symbols if each is not symbol]
-        if names & self.owner.conditions.of(self.access.position).depends or any(
-            names & each.depends for each in rest
-        ):
-            return False
-        self.capped.append(known)
-        return True
-
     def _parts(
         self,
         digits: Sequence[tuple[Digit, Monomial, int]],
@@ -896,8 +846,7 @@ class _Reader:
         iterations = math.prod(self.extents[f"loop{loop.index}"] for loop in self.loops)
         found: list[Part] = []
         threads = self.access.threads or 0
-        own = self.owner.box(self.access.position, threads, extents, iterations)
-        sides = [*own, *self.capped]
+        sides = self.owner.box(self.access.position, threads, extents, iterations)
         for places, first, count, _ in sides:
             steps = self._steps(dict(places), digits)
             if steps is not None:
@@ -1057,31 +1006,6 @@ class _Reader:
         return max(0.0, once - _LANES * loop.entries) + masked
 
 
-def _guarded(symbol: Symbol, upper: Sequence[Polynomial]) -> Polynomial | None:
-    """The index whose neighbour a clamp keeps below the limit of the index, and above 0."""
-    inner, limits = of_symbol(symbol), list[tuple[str, Polynomial]]()
-    while len(inner.terms) == 1 and (clamp := next(iter(inner.symbols))).kind in ("min", "max"):
-        within = unclamped(clamp)
-        if within is None or inner.terms != {(clamp,): 1}:
-            return None
-        first, second = (each for each in clamp.arguments[:2] if isinstance(each, Polynomial))
-        limits.append((clamp.kind, second if within is first else first))
-        inner = within
-    for left in upper:  # index - limit
-        index = Polynomial({p: c for p, c in left.terms.items() if any(s.depends for s in p)})
-        limit = add(index, left, -1)
-        distance = add(inner, index, -1).value
-        fits = all(
-            add(limit, each, -1).value == 1 if kind == "min" else not each.terms
-            for kind, each in limits
-        )
-        values = range_of(index).size
-        if distance is not None and fits and values and abs(distance) <= _FEW * values:
-            return index
-    return None
-
-
-_FEW = 0.01
 _MOST_DEPENDENT = 32
 """Values of a number that is taken as an index of its own."""
 
@@ -1114,7 +1038,7 @@ def _without_copies(forms: Sequence[_Form | None], owner: Footprints) -> list[_F
     return kept
 
 
-def _joined(forms: Sequence[_Form]) -> list[_Form]:
+def _joined(forms: Sequence[_Form], program: SassProgram) -> list[_Form]:
     """Accesses that differ in an offset only, at even distances: one access with one more index.
     An unrolled loop has such."""
     groups: dict[object, list[_Form]] = {}
@@ -1132,11 +1056,11 @@ def _joined(forms: Sequence[_Form]) -> list[_Form]:
         groups.setdefault(key, []).append(form)
     found: list[_Form] = []
     for group in groups.values():
-        found += _joined_along(group)
+        found += _joined_along(group, program)
     return found
 
 
-def _joined_along(group: Sequence[_Form]) -> list[_Form]:
+def _joined_along(group: Sequence[_Form], program: SassProgram) -> list[_Form]:
     factors = list(group[0].rows)
     current = list(group)
     for factor in sorted(factors, key=len):
@@ -1145,15 +1069,18 @@ def _joined_along(group: Sequence[_Form]) -> list[_Form]:
             rest = tuple(row.start for f, row in form.rows.items() if f != factor)
             shape = tuple((row.length, row.levels) for row in form.rows.values())
             lines.setdefault((rest, shape), []).append(form)
-        current = [each for line in lines.values() for each in _in_line(line, factor)]
+        current = [each for line in lines.values() for each in _in_line(line, factor, program)]
     return current
 
 
-def _in_line(line: Sequence[_Form], factor: Monomial) -> list[_Form]:
+def _in_line(line: Sequence[_Form], factor: Monomial, program: SassProgram) -> list[_Form]:
     starts = sorted({form.rows[factor].start for form in line})
     by_start = {form.rows[factor].start: form for form in line}
     distances = {b - a for a, b in pairwise(starts)}
     first = by_start[starts[0]]
+    kept = [by_start[form.rows[factor].start] for form in line]
+    if not all(is_after(program, a.access, b.access) for a, b in zip(line, kept, strict=True)):
+        return list(line)  # branches: each has threads of its own
     if len(distances) != 1:
         return list(by_start.values())
     row = first.rows[factor]
@@ -1196,16 +1123,3 @@ def _fits(form: _Form, grid: _Form, rows: Collection[Monomial]) -> bool:
         if any(level.step not in steps for level in row.levels):
             return False
     return True
-
-
-def _hull(forms: Sequence[_Form]) -> float | None:
-    """Bytes of the boxes if gaps within them count, too; None where that is not known."""
-    rows = {f for form in forms for f, row in form.rows.items() if row.size > 1}
-    filled = [
-        replace(form, rows={f: Row(r.start, r.span, (), 1) for f, r in form.rows.items()})
-        for form in forms
-    ]
-    if not all(form.is_sure and _fits(form, filled[0], rows) for form in filled):
-        return None
-    boxes = boxes_of([form.rows for form in filled])
-    return None if boxes is None else volume_of(boxes) + max(form.clamped for form in filled)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import reduce
 from itertools import compress, pairwise, product
 from typing import NamedTuple, TypeVar
@@ -17,7 +17,8 @@ from typing import NamedTuple, TypeVar
 Group = tuple[str, ...]
 """Names of indices, in the order of `Tables.extents`. Tables are in row-major order."""
 Part = Mapping[Group, list[int]]
-"""A sum of tables whose groups have no index in common; `()` is a constant."""
+"""A sum of tables. Groups that have an index in common are one table unless that would be too
+large; `()` is a constant."""
 Factor = tuple[str, ...]
 """Names of parameters whose values are not known, multiplied."""
 Number = Mapping[Factor, Part]
@@ -27,6 +28,8 @@ _LARGEST = 1 << 15
 """Entries of one table."""
 _CALL = 2
 """A call of a function costs as much as so many entries."""
+_EACH = 50
+"""And rows for one value of some indices, as so many."""
 _WORD = 1 << 32
 _Entry = TypeVar("_Entry", int, bool)
 
@@ -66,6 +69,8 @@ class Tables:
         self.order = {name: place for place, name in enumerate(extents)}
         self.left = budget
         self._maps: dict[tuple[Group, Group], list[int]] = {}
+        self._joined: dict[tuple[int, int], tuple[Condition, Condition, Condition]] = {}
+        self._rows: dict[object, tuple[Condition, dict[Rows, Spans]]] = {}
 
     def spend(self, entries: int) -> None:
         if entries > _LARGEST:
@@ -74,10 +79,13 @@ class Tables:
         if self.left < 0:
             raise TooMuchError
 
+    def size(self, names: Iterable[str]) -> int:
+        return math.prod(self.extents[name] for name in names)
+
     def union(self, groups: Iterable[Group]) -> Group:
         names = {name for group in groups for name in group}
         found = tuple(sorted(names, key=self.order.__getitem__))
-        self.spend(math.prod(self.extents[name] for name in found))
+        self.spend(self.size(found))
         return found
 
     def spread(self, table: list[_Entry], group: Group, over: Group) -> list[_Entry]:
@@ -85,7 +93,7 @@ class Tables:
         if group == over:
             return table
         if not group:
-            return table * math.prod(self.extents[name] for name in over)
+            return table * self.size(over)
         if (group, over) not in self._maps:
             steps, step = {}, 1
             for name in reversed(group):
@@ -101,7 +109,7 @@ class Tables:
         if len(found) == 1:
             return found[0]
         if not found:
-            return [0] * math.prod(self.extents[name] for name in over)
+            return [0] * self.size(over)
         self.spend(len(found[0]))
         return _merged(operator.add, found)
 
@@ -113,6 +121,9 @@ class Tables:
         found = dict(one)
         for group, table in other.items():
             met = [each for each in found if each == group or {*each} & {*group}]
+            size = self.size({*group}.union(*met))
+            if size > _LARGEST:
+                met = [group] if group in found else []
             if met:
                 whole = self.union([group, *met])
                 parts = [*((each, found.pop(each)) for each in met), (group, table)]
@@ -182,9 +193,12 @@ class Tables:
             return None
         if not one.tables or not other.tables:
             return one if one.tables else other
-        if one.is_opposite or other.is_opposite:
-            tables = [self._whole(each) for each in (one, other)]
-            return self.both(*tables)
+        key = (id(one), id(other))
+        if key not in self._joined:  # together with them: no other object gets their addresses
+            self._joined[key] = (one, other, self._both(self._whole(one), self._whole(other)))
+        return self._joined[key][2]
+
+    def _both(self, one: Condition, other: Condition) -> Condition:
         found = dict(one.tables)
         for group, table in other.tables.items():
             met = [each for each in found if {*each} & {*group}]
@@ -244,11 +258,33 @@ class Tables:
 
     # --- bytes
 
-    def rows(self, number: Part, where: Condition, width: int) -> tuple[Rows, Spans]:
+    def rows(self, number: Part, where: Condition, width: int) -> dict[Rows, Spans]:
         """The bytes that accesses of a width at these addresses touch: where rows begin, and the
         runs of bytes in each row."""
-        steps = [sorted(values) for values in self._independent(number, self._whole(where))]
-        *inner, outer = sorted(steps, key=lambda each: each[-1] - each[0]) or [[0]]
+        start = number.get((), [0])[0]
+        tables = tuple((group, tuple(table)) for group, table in number.items() if group)
+        key = (tables, id(where), width)
+        if key not in self._rows:
+            own = {group: table for group, table in number.items() if group}
+            self._rows[key] = (where, self._rows_from_0(own, self._whole(where), width))
+        return {
+            rows: [(low + start, high + start) for low, high in spans]
+            for rows, spans in self._rows[key][1].items()
+        }
+
+    def _rows_from_0(self, number: Part, where: Condition, width: int) -> dict[Rows, Spans]:
+        waiting, steps = [{*group} for group in (*number, *where.tables)], [[0]]
+        while waiting:  # sets of indices that do not depend on each other
+            names = waiting.pop()
+            met = [each for each in waiting if each & names]
+            if met:
+                waiting = [names.union(*met), *(each for each in waiting if not each & names)]
+            elif self.size(names) > _LARGEST:
+                return self._rows_of_each(names, number, where, width)
+            elif names:
+                steps.append(sorted(self._values(names, number, where)))
+        steps = [each for each in steps if each != [0]] or [[0]]
+        *inner, outer = sorted(steps, key=lambda each: each[-1] - each[0])
         found = [(0, width)]
         for values in inner:
             self.spend(len(values) * len(found))
@@ -257,31 +293,54 @@ class Tables:
         if len(found) == 1:  # perhaps there are no gaps between rows
             whole = joined((found[0][0] + at, found[0][1] + at) for at in outer)
             if len(whole) == 1:
-                return (0,), whole
-        return tuple(outer), found
+                return {(0,): whole}
+        return {tuple(outer): found}
 
-    def _independent(self, number: Part, where: Condition) -> Iterator[set[int]]:
-        """The values of each part of a sum that does not depend on the others."""
-        waiting: list[set[str]] = [{*group} for group in (*number, *where.tables)]
-        while waiting:
-            names = waiting.pop()
-            met = [each for each in waiting if each & names]
-            if met:
-                waiting = [names.union(*met), *(each for each in waiting if not each & names)]
+    def _values(self, names: Collection[str], number: Part, where: Condition) -> set[int]:
+        """The values of a part of a sum that does not depend on the others."""
+        own = {group: table for group, table in number.items() if {*group} <= {*names} and group}
+        whole = self.union([tuple(names)])
+        flags = [
+            self.spread(table, group, whole)
+            for group, table in where.tables.items()
+            if {*group} <= {*names}
+        ]
+        values = self.table(own, whole)
+        return {*compress(values, _merged(operator.and_, flags))} if flags else {*values}
+
+    def _rows_of_each(
+        self, names: Collection[str], number: Part, where: Condition, width: int
+    ) -> dict[Rows, Spans]:
+        """The same for each value of the indices that several tables depend on, one by one."""
+        groups = [group for group in (*number, *where.tables) if {*group} <= {*names}]
+        shared = [name for name in names if sum(name in group for group in groups) > 1]
+        count = self.size(shared)
+        if not shared or count == self.size(names):
+            raise TooLargeError
+
+        def cut(group: Group, table: list[_Entry]) -> tuple[Group, list[list[_Entry]]]:
+            rest: Group = tuple(name for name in group if name not in shared)
+            size = self.size(rest)
+            self.spend(count * size)
+            whole = self.spread(table, group, (*shared, *rest))
+            return rest, [whole[at * size : (at + 1) * size] for at in range(count)]
+
+        numbers = [cut(*each) for each in number.items()]
+        conditions = [cut(*each) for each in where.tables.items()]
+        result: dict[Rows, Spans] = {}
+        for at in range(count):
+            flags: Condition | None = ALWAYS
+            for group, holds in conditions:
+                flags = self.both(flags, _simple({group: holds[at]}))
+            if flags is None or flags == NEVER:
                 continue
-            whole = self.union([tuple(names)])
-            own = {group: table for group, table in number.items() if {*group} <= names and group}
-            if not names:
-                own = {(): number.get((), [0])}
-            if not own:
-                continue
-            flags = [
-                self.spread(table, group, whole)
-                for group, table in where.tables.items()
-                if {*group} <= names
-            ]
-            values = self.table(own, whole)
-            yield {*compress(values, _merged(operator.and_, flags))} if flags else {*values}
+            total: Part = {}
+            for group, values in numbers:
+                total = self._added(total, {group: values[at]})
+            self.left -= _EACH
+            for rows, spans in self.rows(total, flags, width).items():
+                result.setdefault(rows, []).extend(spans)
+        return result
 
 
 def _merged(

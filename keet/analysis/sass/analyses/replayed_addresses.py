@@ -12,6 +12,8 @@ it here as in the launch.
 from __future__ import annotations
 
 import math
+import re
+import struct
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -227,7 +229,8 @@ class _Replay:
             value = self.all[index]
             if value.kind is Kind.DEFINITION:
                 place = self._joined_signs(value.position)
-                if self.program.code[value.position].role in _FOLLOWED:
+                each = self.program.code[value.position]
+                if each.role in _FOLLOWED or each.opcode in _RECIPROCAL:
                     waiting += [
                         each
                         for each in read[value.position].values()
@@ -276,8 +279,10 @@ class _Replay:
                 None if entered is None or active is None else (*entered, active)
             )
             self.level(loop)
-            for index in outlive:
-                last[index] = self._later(active, index, last, is_first=not iteration)
+            for index in outlive:  # threads that have left keep theirs
+                now = self._of(index)
+                is_kept = iteration and active != ALWAYS
+                last[index] = self._chosen(index, active, now, last[index]) if is_kept else now
             for edge in self._exits(loop):
                 left = self._relative(self._edge(*edge), entered)
                 exits[edge] = self.tables.either(exits.get(edge, NEVER), left)
@@ -331,28 +336,6 @@ class _Replay:
             edge = self._relative(self._edge(latch, loop.header), entered)
             found = self.tables.either(found, edge)
         return found
-
-    def _later(
-        self,
-        active: Condition | None,
-        index: int,
-        last: Mapping[int, Number | Condition | None],
-        *,
-        is_first: bool,
-    ) -> Number | Condition | None:
-        """A value after an iteration: threads that have left keep theirs."""
-        value = self.all[index]
-        if _is_flag(value):
-            now = self.flags.get(index)
-            if is_first or active == ALWAYS:
-                return now
-            before = last[index]
-            assert not isinstance(before, dict)
-            return self._chosen_flag(active, now, before)  # type: ignore[arg-type]
-        number = self.numbers.get(index)
-        if is_first or active == ALWAYS:
-            return number
-        return self.tables.choose(active, number, last[index])  # type: ignore[arg-type]
 
     def _lose(self, loop: Loop, own: Iterable[int]) -> None:
         """Nothing is known of a loop whose iterations are not."""
@@ -414,6 +397,18 @@ class _Replay:
         taken = self._taken(source, target)
         return None if mask is None or taken is None else (*mask, taken)
 
+    def _guard(self, position: int) -> Condition | None:
+        """Which threads of its block run an instruction. The counts tell it if all or none do."""
+        each = self.program.code[position]
+        if each.guard is None:
+            return ALWAYS
+        count = self.conditions.threads.get(each.address)
+        if count == 0:
+            return NEVER
+        if count is not None and count == self.conditions.active(self.flow.block_of[position]):
+            return ALWAYS
+        return self.flag(each.guard[0], position, is_negated=each.guard[1])
+
     def _taken(self, source: int, target: int) -> Condition | None:
         found = self.flow.blocks[source]
         last = found.end - 1
@@ -422,12 +417,11 @@ class _Replay:
             return ALWAYS
         if each.opcode not in ("BRA", "EXIT") or each.has("DIV", "CONV"):
             return None
-        holds: Condition | None = ALWAYS
-        for name, is_negated in (
-            *([each.guard] if each.guard else []),
-            *((one.name, one.negated) for one in each.sources if one.kind == "predicate"),
-        ):
-            holds = self.tables.both(holds, self.flag(name, last, is_negated=is_negated))
+        holds = self._guard(last)
+        for one in each.sources:
+            if one.kind == "predicate":
+                more = self.flag(one.name, last, is_negated=one.negated)
+                holds = self.tables.both(holds, more)
         start = self.program.code[self.flow.blocks[target].start].address
         if each.opcode == "EXIT" or start != each.target:
             return self.tables.opposite(holds)
@@ -454,7 +448,8 @@ class _Replay:
                 holds = self.flags.get(value.guard[0])
                 if value.guard[1]:
                     holds = self.tables.opposite(holds)
-                self._set(value, self._chosen(value, holds, *value.inputs))
+                both = map(self._of, value.inputs)
+                self._set(value, self._chosen(value.index, holds, *both))
 
     def _set(self, value: SsaValue, found: Number | Condition | None) -> None:
         if _is_flag(value):
@@ -462,24 +457,24 @@ class _Replay:
         else:
             self.numbers[value.index] = found  # type: ignore[assignment]
 
-    def _of(self, value: SsaValue, index: int) -> Number | Condition | None:
-        return self.flags.get(index) if _is_flag(value) else self.numbers.get(index)
+    def _of(self, index: int) -> Number | Condition | None:
+        return (self.flags if _is_flag(self.all[index]) else self.numbers).get(index)
 
     def _chosen(
-        self, value: SsaValue, holds: Condition | None, yes: int, no: int
+        self,
+        index: int,
+        holds: Condition | None,
+        yes: Number | Condition | None,
+        no: Number | Condition | None,
     ) -> Number | Condition | None:
-        one, other = self._of(value, yes), self._of(value, no)
-        if _is_flag(value):
-            return self._chosen_flag(holds, one, other)  # type: ignore[arg-type]
-        return self.tables.choose(holds, one, other)  # type: ignore[arg-type]
-
-    def _chosen_flag(
-        self, holds: Condition | None, yes: Condition | None, no: Condition | None
-    ) -> Condition | None:
+        """One of two values, for a value that is a flag or a number."""
+        tables = self.tables
+        if not _is_flag(self.all[index]):
+            return tables.choose(holds, yes, no)  # type: ignore[arg-type]
         if yes == no:
             return yes
-        tables = self.tables
-        return tables.either(tables.both(holds, yes), tables.both(tables.opposite(holds), no))
+        one = tables.both(holds, yes)  # type: ignore[arg-type]
+        return tables.either(one, tables.both(tables.opposite(holds), no))  # type: ignore[arg-type]
 
     def _merged(self, value: SsaValue, sources: Collection[int]) -> Number | Condition | None:
         """The value of the way that a thread takes into a block, from some blocks before it."""
@@ -493,8 +488,8 @@ class _Replay:
         ]
         if not ways:
             return None
-        found = self._of(value, ways[0][1])
-        if all(self._of(value, index) == found for _, index in ways[1:]):
+        found = self._of(ways[0][1])
+        if all(self._of(index) == found for _, index in ways[1:]):
             return found
         edges = [self._edge(source, value.block) for source, _ in ways]
         shared = min((e for e in edges if e is not None), key=len, default=())
@@ -502,25 +497,14 @@ class _Replay:
             shared = shared[: _common(shared, edge or ())]
         for (_, index), edge in zip(ways[1:], edges[1:], strict=True):
             holds = self._relative(edge, shared)
-            other = self._of(value, index)
-            if _is_flag(value):
-                found = self._chosen_flag(holds, other, found)  # type: ignore[arg-type]
-            else:
-                found = self.tables.choose(holds, other, found)  # type: ignore[arg-type]
+            found = self._chosen(value.index, holds, self._of(index), found)
         return found
 
     def _access(self, position: int, block: int) -> None:
         ran, access = self.ran[position], self.wanted[position]
         self.tables.spend(_COST)
         memory = self.program.code[position].memory
-        guard = self.program.code[position].guard
-        mask = self.masks.get(block)
-        where: Condition | None = ALWAYS if mask is not None else None
-        for each in mask or ():
-            where = self.tables.both(where, each)
-        if guard is not None:
-            own = self.flag(guard[0], position, is_negated=guard[1])
-            where = self.tables.both(where, own)
+        where = self.tables.both(self._relative(self.masks.get(block), ()), self._guard(position))
         if where == NEVER:
             return
         if where is not None and ran.is_known:
@@ -555,8 +539,9 @@ class _Replay:
             self._give_up(ran, access)
             return
         whole = rest.pop((), {})
-        rows, spans = self.tables.rows(whole, where, access.width)
-        low, high = rows[0] + spans[0][0], rows[-1] + spans[-1][1]
+        found = self.tables.rows(whole, where, access.width)
+        low = min(rows[0] + min(spans)[0] for rows, spans in found.items())
+        high = max(rows[-1] + max(end for _, end in spans) for rows, spans in found.items())
         if low < -_WORD // 2 or high > _WORD // 2:
             self._give_up(ran, access)  # the low word of an address does not tell
             return
@@ -568,10 +553,10 @@ class _Replay:
         if rest:
             has_planes = any(len(factor) > 1 for factor in rest)
             ran.length = math.inf if has_planes else max(ran.length, high - low)
-            rows, spans = self.tables.rows(whole, where, access.width)
-        own = ran.rows.setdefault(rows, [])
-        own += spans
-        self.tables.spend(len(spans))
+            found = self.tables.rows(whole, where, access.width)
+        for rows, spans in found.items():
+            ran.rows.setdefault(rows, []).extend(spans)
+            self.tables.spend(len(spans))
 
     # --- one instruction
 
@@ -595,6 +580,11 @@ class _Replay:
         if operand.inverted:
             return self.tables.add(constant(-1), self.tables.scale(found, -1))
         return self.tables.scale(found, -1) if operand.negated else found
+
+    def high_word(self, operand: Operand, position: int) -> Number | None:
+        """Of a number in two registers."""
+        name = f"R{int(operand.name[1:]) + 1}" if re.fullmatch(r"R\d+", operand.name) else ""
+        return self.operand(operand._replace(name=name), position) if name else None
 
     def _plain(self, polynomial: Polynomial) -> Number | None:
         """A polynomial of indices and parameters as a number."""
@@ -746,6 +736,8 @@ class _Replay:
         return found
 
 
+_RECIPROCAL = ("I2F", "MUFU", "F2I")
+"""What a division by a number that is no constant begins with."""
 _FOLLOWED = (Role.INTEGER, Role.PREDICATE, Role.MOVE, Role.CONSTANT, Role.SPECIAL)
 
 
@@ -788,11 +780,12 @@ def _product(run: _Replay, each: Instruction, position: int) -> Number | None:
     if found is None or None in found[:2]:
         return None
     is_signed = not each.has("U32")
-    if each.has("HI"):
-        if found[2] != {}:
-            return None
+    if each.has("HI"):  # the high word of a * b + c, where c has two registers
+        high: Number | None = {}
+        if found[2] != {} or each.sources[2].name:
+            high = run.high_word(each.sources[2], position) if found[2] == {} else None
         one, other = (run.bits(side, is_signed=is_signed) for side in found[:2])
-        return run.tables.apply(lambda a, b: a * b >> 32, one, other)
+        return run.tables.apply(lambda a, b, c: (a * b >> 32) + c, one, other, high)
     one, other = (run.product_side(side, is_signed=is_signed) for side in found[:2])
     more = found[2]
     if one is None or other is None or more is None:
@@ -835,48 +828,29 @@ def _shift(run: _Replay, each: Instruction, position: int) -> Number | None:
 
 
 def _logic(run: _Replay, each: Instruction, position: int) -> Number | None:
+    """LOP3: bit i of the result is bit abc of a table, where a, b and c are the bits i."""
     operands = [one for one in each.sources if one.kind != "predicate"]
     found = _sources(run, each, position, 3)
     if found is None or len(operands) < 4 or operands[3].kind != "immediate":
         return None
-    table = operands[3].value
+    ones = [row for row in range(8) if operands[3].value >> row & 1]
     # What the table does not depend on need not be known.
-    used = [_depends(table, place) for place in (4, 2, 1)]
-    known = [run.bits(one) if is_used else {} for one, is_used in zip(found, used, strict=True)]
-    function = _BITS.get(table)
-    return run.tables.apply(function, *known) if function is not None else None
+    used = [place for place in (4, 2, 1) if {row ^ place for row in ones} != {*ones}]
+    ones = [row for row in ones if not row & ~sum(used)]
 
+    def function(*values: int) -> int:
+        result = 0
+        for row in ones:
+            bits = -1
+            for value, place in zip(values, used, strict=True):
+                bits &= value if row & place else ~value
+            result |= bits
+        return result
 
-def _depends(table: int, place: int) -> bool:
-    return any((table >> row & 1) != (table >> (row ^ place) & 1) for row in range(8))
-
-
-_BITS: Mapping[int, Callable[[int, int, int], int]] = {
-    0xC0: lambda a, b, _: a & b,
-    0xFC: lambda a, b, _: a | b,
-    0x3C: lambda a, b, _: a ^ b,
-    0x30: lambda a, b, _: a & ~b,
-    0x0C: lambda a, b, _: ~a & b,
-    0x33: lambda _, b, _c: ~b,
-    0x0F: lambda a, _, _c: ~a,
-    0xFE: lambda a, b, c: a | b | c,
-    0xF8: lambda a, b, c: a | b & c,
-    0xEA: lambda a, b, c: a & b | c,
-    0xE2: lambda a, b, c: a & b | c & ~b,
-    0xB8: lambda a, b, c: a & ~b | c & b,
-    0x80: lambda a, b, c: a & b & c,
-    0x96: lambda a, b, c: a ^ b ^ c,
-    0x78: lambda a, b, c: a ^ b & c,
-    0x6A: lambda a, b, c: a & b ^ c,
-    0xF4: lambda a, b, c: a | ~b & c,
-    0xC8: lambda a, b, c: b & (a | c),
-    0xE0: lambda a, b, c: a & (b | c),
-    0xA8: lambda a, b, c: c & (a | b),
-    0x48: lambda a, b, c: b & (a ^ c),
-    0x28: lambda a, b, c: c & (a ^ b),
-    0x60: lambda a, b, c: a & (b ^ c),
-}
-"""Functions of LOP3 by truth table."""
+    if not used:
+        return constant(-1 if ones else 0)
+    by_place = dict(zip((4, 2, 1), found, strict=True))
+    return run.tables.apply(function, *(run.bits(by_place[place]) for place in used))
 
 
 def _extreme(run: _Replay, each: Instruction, position: int) -> Number | None:
@@ -914,10 +888,8 @@ def _absolute(run: _Replay, each: Instruction, position: int) -> Number | None:
 def _packed_flags(run: _Replay, each: Instruction, position: int) -> Number | None:
     """P2R: one bit per predicate."""
     first, before, mask = (*each.sources, None, None, None)[:3]
-    if first is None or first.name != "PR" or before is None or mask is None:
-        return None
-    total = run.operand(before, position)
-    if total != {} or mask.kind != "immediate":
+    total = run.operand(before, position) if before is not None else None
+    if first is None or first.name != "PR" or total != {} or mask is None:
         return None
     for bit in range(7):
         if mask.value >> bit & 1:
@@ -929,6 +901,43 @@ def _packed_flags(run: _Replay, each: Instruction, position: int) -> Number | No
 
 def _unsigned(value: int) -> int:
     return value % _WORD
+
+
+def _reciprocal(run: _Replay, each: Instruction, position: int) -> Number | None:
+    """The first steps of a division, as bits of numbers in single precision. Its further steps
+    correct the last digits, so that rounding does not matter."""
+    found = _sources(run, each, position, 1)
+    function = _FLOATS.get((each.opcode, *sorted(each.modifiers)))
+    if not found or function is None:
+        return None
+    try:
+        return run.tables.apply(function, run.bits(found[0], is_signed=not each.has("U32")))
+    except (OverflowError, ValueError):  # infinite, or not a number
+        return None
+
+
+def _bits_of(value: float) -> int:
+    return int(struct.unpack("<i", struct.pack("<f", value))[0])
+
+
+def _float_of(bits: int) -> float:
+    return float(struct.unpack("<f", struct.pack("<i", signed(bits)))[0])
+
+
+def _rounded_up(value: int) -> int:
+    bits = _bits_of(value)
+    is_below = _float_of(bits) < value
+    return bits + (1 if bits >= 0 else -1) if is_below else bits
+
+
+_FLOATS: Mapping[tuple[str, ...], Callable[[int], int]] = {
+    ("I2F", "RP"): _rounded_up,
+    ("I2F", "RP", "U32"): _rounded_up,
+    ("MUFU", "RCP"): lambda bits: _bits_of(1 / (_float_of(bits) or math.inf)),
+    ("F2I", "FTZ", "NTZ", "TRUNC", "U32"): lambda bits: min(
+        max(0, int(_float_of(bits))), _WORD - 1
+    ),
+}
 
 
 _RULES: Mapping[str, Callable[[_Replay, Instruction, int], Number | None]] = {
@@ -948,4 +957,5 @@ _RULES: Mapping[str, Callable[[_Replay, Instruction, int], Number | None]] = {
     "R2UR": _move,
     "IABS": _absolute,
     "P2R": _packed_flags,
+    **dict.fromkeys(_RECIPROCAL, _reciprocal),
 }
