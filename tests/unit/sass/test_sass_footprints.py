@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from keet.analysis.sass.analyses.footprints import Footprint
+from keet.analysis.sass.polynomials.symbols import launch_shape
 from tests.rows import each_row
 from tests.unit.sass.assembled import assembled, machine
 
@@ -271,6 +272,16 @@ def test_replayed(code: str, elements: float | None) -> None:
     assert found.is_exact is (elements is not None)
     if elements is not None:
         assert found.at_least == found.at_most == 4 * elements
+
+
+def test_a_grid_that_is_too_large_for_tables() -> None:
+    texts = assembled(START + BELOW + WRAPPED.format(limit="R9") + LOAD + "EXIT")
+    found = machine(texts, dict.fromkeys(texts, WARPS))
+    for blocks in (1 << 31, 1 << 63):
+        large = replace(found, shape=launch_shape((blocks, 1, 1), (128, 1, 1), "9.0"))
+        known = large.footprints.of("param+0x0", ("load",))
+        assert known is not None
+        assert not known.is_exact
 
 
 def test_a_parameter_that_chooses_an_index() -> None:

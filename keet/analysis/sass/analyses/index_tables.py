@@ -28,7 +28,7 @@ _LARGEST = 1 << 15
 """Entries of one table."""
 _CALL = 2
 """A call of a function costs as much as so many entries."""
-_EACH = 50
+_EACH = 200
 """And rows for one value of some indices, as so many."""
 _WORD = 1 << 32
 _Entry = TypeVar("_Entry", int, bool)

@@ -599,8 +599,8 @@ class _Replay:
                     known = self.parameters.get(symbol.name)
                     own = {(symbol.name,): {(): [1]}} if known is None else constant(known)
                 else:
-                    values = [*range(self.tables.extents[symbol.name])]
-                    own = {(): {(symbol.name,): values}}
+                    group = self.tables.union([(symbol.name,)])  # not too large
+                    own = {(): {group: [*range(self.tables.extents[symbol.name])]}}
                 part = self.tables.multiply(part, own)
             result = self.tables.add(result, part)
         return result
