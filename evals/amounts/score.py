@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from keet.analysis.launch_view import LaunchView
 from keet.documents.amounts import ArrayDocument, LaunchAmounts, LoopAmounts
 from keet.explanation.launch_amounts import launch_amounts
+from keet.explanation.report_amounts import thorough_view
 from keet.ingest import read_profile
 from keet.profile import Launch
 
@@ -53,7 +53,7 @@ def scores(which: str = "") -> Iterator[Score]:
 def _launches(program: str) -> Iterator[tuple[Launch, LaunchAmounts]]:
     path = FOLDER / f"{program}.ncu-repz"
     for launch in read_profile(path).launches if path.exists() else ():
-        yield launch, launch_amounts(LaunchView(launch, reads_code=True))
+        yield launch, launch_amounts(thorough_view(launch))
 
 
 # --- known amounts

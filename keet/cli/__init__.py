@@ -35,7 +35,7 @@ if _COLLECTS:
     gc.enable()
 
 QUIET = ("-q", "--quiet")
-_ALLOCATIONS = 50_000
+_ALLOCATIONS = 250_000
 """Allocated containers after which garbage is collected."""
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from keet.analysis.capture.report_document import report_document
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import Ledger
+from keet.analysis.sass.analyses.footprints import MANY_ENTRIES
 from keet.analysis.several_launches.program_amounts import program_amounts
 from keet.documents.amounts import AmountsDocument, AmountsLaunch
 from keet.documents.document import Streamed
@@ -37,11 +38,20 @@ def _fields(
     yield "device", DeviceDocument.taken_from(launches[0].device)
     with_code = profile.with_code(launches) if sass else []
     profile.prefetch_code(with_code)
-    views = {launch.id: LaunchView(launch, reads_code=True) for launch in with_code}
+    views = {launch.id: thorough_view(launch) for launch in with_code}
     program = program_amounts(profile, views.values(), Ledger())
     if program is not None:
         yield "program", program
     yield "launches", _launches(launches, views, per)
+
+
+def thorough_view(launch: Launch) -> LaunchView:
+    """With machine code, and more time for the addresses of its accesses than an explanation
+    takes."""
+    view = LaunchView(launch, reads_code=True)
+    if view.code is not None:
+        view.code.footprints.entries = MANY_ENTRIES
+    return view
 
 
 def _launches(

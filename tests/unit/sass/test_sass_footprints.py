@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keet.analysis.sass.analyses.footprints import Footprint
+from keet.analysis.sass.analyses.footprints import MANY_ENTRIES, Footprint
 from keet.analysis.sass.polynomials.symbols import launch_shape
 from tests.rows import each_row
 from tests.unit.sass.assembled import assembled, machine
@@ -31,7 +31,9 @@ def footprint(code: str, loaded: int = THREADS, kind: str = "load") -> Footprint
     found = machine(texts, dict.fromkeys(texts, WARPS))
     memory = {a for a, text in texts.items() if "LDG" in text or "STG" in text}
     threads = {address: loaded if address in memory else THREADS for address in texts}
-    known = replace(found, threads=threads).footprints.of("param+0x0", (kind,))
+    footprints = replace(found, threads=threads).footprints
+    footprints.entries = MANY_ENTRIES
+    known = footprints.of("param+0x0", (kind,))
     assert known is not None
     return known
 

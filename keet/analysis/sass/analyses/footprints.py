@@ -75,8 +75,9 @@ PRECISION = 0.02
 """Bounds that are closer together than this are called exact."""
 _LANES = 32
 _KINDS = ("load", "copy", "store", "atomic")
-_BUDGET = 1_000_000
-"""Entries of the tables of one launch: about 0.15 s, see `index_tables`."""
+FEW_ENTRIES, MANY_ENTRIES = 150_000, 1_000_000
+"""Entries of the tables of one launch, see `index_tables`: about 0.03 s, and 0.15 s where amounts
+are all that is asked for."""
 
 
 class Repeat(NamedTuple):
@@ -173,6 +174,7 @@ class Footprints:
         self.limits = limits
         self.locate = locate
         self.conditions = RunConditions(evaluation, threads)
+        self.entries = FEW_ENTRIES
         self._known: dict[tuple[int, ...], Footprint] = {}
         self._settled: dict[tuple[int, ...], Footprint] = {}
         self._forms: dict[tuple[int, int], _Form | None] = {}
@@ -279,7 +281,7 @@ class Footprints:
         wanted = [each for each in self.found if _can_replay(each)]
         every = {each.pointer: self._closed(each.pointer, _KINDS) for each in wanted}
         unknown = {name for name, each in every.items() if each and self._may_replay(each)}
-        tables = Tables(self.index_extents, _BUDGET)
+        tables = Tables(self.index_extents, self.entries)
         exact, least = self._parameters
         values = dict(least)
 
