@@ -102,11 +102,21 @@ def _later(order: Sequence[int], data: Mapping[int, MovedData]) -> dict[int, lis
 def _readers_of(
     written: DataArray, data: Mapping[int, MovedData], row: int, readers: Sequence[int]
 ) -> Iterator[Candidate]:
-    between = 0
+    between, later = 0, 0.0
     for other in readers:
-        if one := _between(data[row], data[other], written):
-            yield one._replace(writers_between=0 if one.same_name else between)
-        between += any(is_same_size(written.bytes, each.bytes) for each in _written(data[other]))
+        one = _between(data[row], data[other], written)
+        if one and one.same_name:
+            if later < (one.read[0].bytes or math.inf):  # else all of it was written again
+                yield one
+        elif one:
+            yield one._replace(writers_between=between)
+        own = _written(data[other])
+        between += any(is_same_size(written.bytes, each.bytes) for each in own)
+        if other != row and not (written.name or _UNNAMED).startswith(_UNNAMED):
+            again = [
+                each.bytes or 0.0 for each in own if each.name == written.name and each.is_exact
+            ]
+            later = max([later, *again])
 
 
 def _between(writer: MovedData, reader: MovedData, written: DataArray) -> Candidate | None:

@@ -325,6 +325,21 @@ def test_arrays_with_other_names_are_all_candidates(known: Known) -> None:
     assert [each.reader_array for each in found] == ["a, b"]
 
 
+def test_what_a_later_kernel_writes_again_is_not_read_from_the_first(known: Known) -> None:
+    known["support"] = [_array("v", "written", 98, "bound")]
+    known["update"] = [_array("v", "updated", 98)]
+    known["energy"] = [_array("v", "read", 98)]
+    launches = [
+        _launch(0, "support", 1, 2),
+        _launch(1, "update", 98, 98),
+        _launch(2, "energy", 98, 1),
+    ]
+    found = amounts_of(_profile(launches)).hand_overs
+    pairs = {(each.writer, each.reader) for each in found}
+    assert ("support", "energy") not in pairs
+    assert {("support", "update"), ("update", "energy")} <= pairs
+
+
 def test_two_members_of_one_structure_are_not_the_same_array(known: Known) -> None:
     known["integrate"] = [_array("nodes.f", "written", 98)]
     known["project"] = [_array("nodes.v", "read", 98), _array("mass", "read", 98)]

@@ -31,9 +31,7 @@ def footprint(code: str, loaded: int = THREADS, kind: str = "load") -> Footprint
     found = machine(texts, dict.fromkeys(texts, WARPS))
     memory = {a for a, text in texts.items() if "LDG" in text or "STG" in text}
     threads = {address: loaded if address in memory else THREADS for address in texts}
-    footprints = replace(found, threads=threads).footprints
-    footprints.entries = MANY_ENTRIES
-    known = footprints.of("param+0x0", (kind,))
+    known = replace(found, threads=threads).footprints.of("param+0x0", (kind,))
     assert known is not None
     return known
 
@@ -201,7 +199,9 @@ def below(code: str, loaded: int = 2 * N) -> Footprint:
     memory = [each for each in addresses if "LDG" in texts[each]]
     threads = {each: 2 * N if each in passed else THREADS for each in addresses}
     threads |= {leaving: THREADS - 2 * N, **dict.fromkeys(memory, loaded)}
-    known = replace(machine(texts, warps), threads=threads).footprints.of("param+0x0", ("load",))
+    footprints = replace(machine(texts, warps), threads=threads).footprints
+    footprints.entries = MANY_ENTRIES
+    known = footprints.of("param+0x0", ("load",))
     assert known is not None
     return known
 
