@@ -137,7 +137,8 @@ def blocks_text(known: BlockResources) -> Sentence | None:
         return None
     if known.few is not None:
         grid, sms = known.few
-        return Sentence("{grid} on {sms:count} SMs", grid=counted(grid, "block"), sms=sms)
+        word = "block" if grid.value == 1 else "blocks"
+        return Sentence("{grid:count} {word} on {sms:count} SMs", grid=grid, word=word, sms=sms)
     word = "block" if known.blocks.value == 1 else "blocks"
     if known.given is None or known.fit is None:
         return Sentence("{number:.0f} {word} per SM", number=known.blocks, word=word)
