@@ -8,7 +8,7 @@ from typing import NamedTuple
 from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.kernel.resident_warps import resident_blocks
 from keet.analysis.launch_view import LaunchView, cached_per_view
-from keet.evidence import Evidence, Sentence, counted
+from keet.evidence import Evidence, Sentence
 from keet.profile import Workload
 from keet.units import Quantity
 
@@ -152,7 +152,8 @@ def warps_text(known: BlockResources) -> Sentence | None:
     if known.warps is None:
         return None
     per = "in each block" if known.few else "for each SM" if known.given else "per SM"
-    text = Sentence("{warps} {per}", warps=counted(known.warps, "warp"), per=per)
+    word = "warp" if known.warps.value == 1 else "warps"
+    text = Sentence("{warps:number} {word} {per}", warps=known.warps, word=word, per=per)
     if known.few:
         return text
     of = Sentence("of {most:number}", most=known.most_warps) if known.most_warps else None
