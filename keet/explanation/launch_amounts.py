@@ -127,6 +127,7 @@ def told_bounds(bounds: Sequence[BoundDocument]) -> tuple[BoundDocument, ...]:
 
 
 _LESS = 0.98
+"""Bytes that are more than this part of those moved are all of them, by the precision of arrays."""
 
 
 def _label(row: AmountText) -> str:  # noqa: PLR0911 - one per kind of row

@@ -100,7 +100,7 @@ def _next(document: AmountsDocument) -> Iterator[Words]:
         yield from (
             "; ",
             Span("--per NAME=COUNT", "command"),
-            " counts per result instead of thread",
+            " counts per result, not per thread",
         )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.analysis.parameters import Parameter
 from keet.documents.amounts import AgainDocument, ArrayDocument, Basis
 from keet.evidence import Evidence, Sentence
 from keet.profile import Location
@@ -24,8 +25,11 @@ if TYPE_CHECKING:
     from keet.analysis.sass.analyses.reuse import Access, PointerReuse
     from keet.analysis.sass.machine_code import MachineCode
 
-AGAIN = 1.15
-"""Reads per byte from which an array is said to be read again; below, margins of tiles decide."""
+AGAIN = Parameter(
+    1.15,
+    "reads per byte from which an array is read again; margins of tiles are below",
+    "judgement",
+)
 _ONCE = 1.02
 MOST = 0.9
 """Part of the requests from which a level is said to deliver them all."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.kernel.library import is_of_toolkit
 from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.analysis.parameters import Parameter
 from keet.analysis.source_lines import LEAST_SAMPLES
 from keet.documents.amounts import ConditionDocument
 from keet.documents.finding import Place
@@ -26,16 +27,19 @@ if TYPE_CHECKING:
     from keet.analysis.sass.analyses.guarded_code import Guarded
     from keet.analysis.sass.machine_code import MachineCode
 
-NEARLY_ALL = 0.95
-"""Part of the threads from which a condition only checks bounds."""
-_AT_STAKE = 0.03
-"""Of the launch's instructions, if all warps that get there entered. Stores always count."""
+PASSED = Parameter(0.95, "part of the threads that pass a mere check of bounds", "judgement")
+AT_STAKE = Parameter(
+    0.03, "share of the instructions behind a condition from which it is told", "judgement"
+)
+"""If all warps that get there entered. Stores always count."""
 _RARE, _LITTLE = 0.001, 0.01
 """Part of the threads, and of the instructions, below which it is as if nobody entered."""
-_BY_INDEX = 0.1
-"""The same of what the index of the block decides."""
-_MANY = 0.75
-"""Part of the threads from which such a condition is for the margin of a grid."""
+AT_STAKE_BY_INDEX = Parameter(
+    0.1, "the same of a condition that the index of the block decides", "judgement"
+)
+NOT_A_MARGIN = Parameter(
+    0.75, "part of the threads above which such a condition is for a grid's margin", "judgement"
+)
 MOST_ROWS = 12
 _MOST_BRANCHES = 1000
 """Of one line: a bound for hostile code."""
@@ -78,8 +82,8 @@ def _matters(own: Sequence[Guarded], total: float) -> bool:
     """Before the lines of the code are looked at, which takes longer."""
     if len(own) > _MOST_BRANCHES:
         return False
-    few = [each for each in own if each.entering < NEARLY_ALL * each.threads]
-    return any(each.effects for each in few) or sum(map(_at_stake, few)) >= _AT_STAKE * total
+    few = [each for each in own if each.entering < PASSED * each.threads]
+    return any(each.effects for each in few) or sum(map(_at_stake, few)) >= AT_STAKE * total
 
 
 def _at_stake(each: Guarded) -> float:
@@ -204,12 +208,12 @@ def _is_told(row: _Row, total: float) -> bool:
     entering = sum(each.entering for each in row.entered)
     guarded = sum(each.instructions for each in row.entered)
     is_rare = entering < _RARE * row.threads and guarded < _LITTLE * total
-    if is_rare or entering >= NEARLY_ALL * row.threads:
+    if is_rare or entering >= PASSED * row.threads:
         return False
     if row.is_by_index:
-        is_margin = row.is_either or entering > _MANY * row.threads
-        return row.at_stake >= _BY_INDEX * total and not is_margin
-    return _has_effects(row) or row.at_stake >= _AT_STAKE * total
+        is_margin = row.is_either or entering > NOT_A_MARGIN * row.threads
+        return row.at_stake >= AT_STAKE_BY_INDEX * total and not is_margin
+    return _has_effects(row) or row.at_stake >= AT_STAKE * total
 
 
 def _is_around(code: MachineCode, each: Guarded, own: Sequence[Guarded]) -> bool:

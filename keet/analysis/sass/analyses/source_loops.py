@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
+from keet.analysis.limits import MAJORITY, NEARLY_ALL
 from keet.analysis.sass.analyses.reuse import Access
 from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.sass.flow.program import SassProgram, trips_of
@@ -91,9 +92,8 @@ def _is_tested_first(program: SassProgram, loop: Loop) -> bool:
 _WORK = (Role.FLOAT, Role.TENSOR, Role.LOAD, Role.STORE, Role.ATOMIC, Role.SHUFFLE, Role.CONVERSION)
 """Instructions that loops exist for; each copy of the body has its own."""
 _EFFECTS = (Role.STORE, Role.ATOMIC, Role.COPY)
-_MAJORITY = 0.5
-_NEARLY_ALL = 0.9
 _AGREE = 0.005
+"""Counts that differ by no more are the same."""
 _MOST_STEPS = 4
 """From a branch to the comparison: through copies of the predicate."""
 
@@ -199,14 +199,14 @@ class _Unrolled:
             return copies if not left and self._effects(loop) % copies == 0 else None
         groups = self._groups(loop)
         single = sum(count == 1 for count in groups.values())
-        if single > _MAJORITY * len(groups) or self._effects(loop) == 1:
+        if single > MAJORITY * len(groups) or self._effects(loop) == 1:
             return 1
         step, is_sure = self._step(loop) if header else (None, False)
         if not header or not step or not header.step or step % header.step:
             return None
         copies = step // header.step
         fitting = sum(count % copies == 0 for count in groups.values())
-        return copies if is_sure or fitting > _NEARLY_ALL * len(groups) else None
+        return copies if is_sure or fitting > NEARLY_ALL * len(groups) else None
 
     def _effects(self, loop: Loop) -> int:
         """A number that the copies of the body divide: how many barriers, stores, inner loops and
@@ -304,7 +304,7 @@ class _Unrolled:
             if (group := self._group(position)) in groups:
                 outside[group] += program.counts[position]
                 blocks.add(flow.block_of[position])
-        is_hoisted = copies == 1 and len(outside) <= _NEARLY_ALL * len(groups)
+        is_hoisted = copies == 1 and len(outside) <= NEARLY_ALL * len(groups)
         if len(blocks) == 1 or (is_hoisted and len(loops) == 1):
             return 0.0
         above = self._common_dominator(blocks)
