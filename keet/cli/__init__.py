@@ -41,36 +41,64 @@ _ALLOCATIONS = 250_000
 
 class _Command(NamedTuple):
     module: str
+    group: str
+    """The heading of `keet --help` that lists it; empty: only `keet --help-all` does."""
     summary: str
 
 
+_EXPLAIN, _COMPARE, _MANY = "Explain a report", "Compare", "Many reports"
+_MODELS, _MORE = "Models and agents", "More"
+
 COMMANDS = {
-    "explain": _Command("explain", "what limits each kernel, where, what to change, expected gain"),
-    "ask": _Command("ask", "ask a model about reports; its numbers are checked"),
-    "context": _Command("context", "the explanation as context for a prompt, in at most N tokens"),
-    "diff": _Command("diff", "what changed between two profiles, and why; a gate for CI"),
-    "baseline": _Command("baseline", "named profiles to compare with, saved in .keet/"),
-    "show": _Command("show", "what a report contains, what is missing, how to collect it"),
-    "hotspots": _Command("hotspots", "source lines ranked by samples, with stalls and traffic"),
-    "roofline": _Command("roofline", "how close each launch came to each ceiling; chart as svg"),
-    "amounts": _Command("amounts", "how much work is done per result, and how much is needed"),
-    "metrics": _Command("metrics", "the metric table, with units and meaning"),
-    "batch": _Command("batch", "analyse folders of reports into a store"),
-    "top": _Command("top", "the largest possible savings in a store"),
-    "query": _Command("query", "SQL on a store: launches, findings, metrics, files"),
-    "insights": _Command("insights", "sweeps, clusters, outliers and changes in a store"),
-    "cases": _Command("cases", "measured cases: kernels before and after a fix, with the gain"),
-    "finding": _Command("finding", "what a finding means, how keet detects it, how to fix it"),
-    "eval": _Command("eval", "measure how accurate keet is (needs a clone of keet)"),
-    "verify": _Command("verify", "check the numbers of any text against a report"),
-    "profile": _Command("profile", "profile a program with ncu, then explain the report"),
-    "mcp": _Command("mcp", "MCP server: read-only tools on reports, for coding agents"),
-    "skill": _Command("skill", "SKILL.md: instructions for coding agents that use keet"),
-    "snapshot": _Command("snapshot", "a report as text that can be read and diffed (.keet.json)"),
-    "doctor": _Command("doctor", "what is installed and reachable, and how to fix what is not"),
-    "schema": _Command("schema", "the JSON Schema of each JSON output"),
-    "completion": _Command("completion", "shell completion for commands and options"),
+    "explain": _Command(
+        "explain", _EXPLAIN, "what limits each kernel, where, what to change, expected gain"
+    ),
+    "profile": _Command(
+        "profile", _EXPLAIN, "profile a program with ncu, then explain the report"
+    ),
+    "show": _Command(
+        "show", _EXPLAIN, "what a report contains, what is missing, how to collect it"
+    ),
+    "hotspots": _Command(
+        "hotspots", _EXPLAIN, "source lines ranked by samples, with stalls and traffic"
+    ),
+    "roofline": _Command(
+        "roofline", _EXPLAIN, "how close each launch came to each ceiling; chart as svg"
+    ),
+    "amounts": _Command(
+        "amounts", _EXPLAIN, "how much work is done per result, and how much is needed"
+    ),
+    "metrics": _Command("metrics", _EXPLAIN, "the metric table, with units and meaning"),
+    "finding": _Command(
+        "finding", _EXPLAIN, "what a finding means, its remedies and its measured cases"
+    ),
+    "diff": _Command(
+        "diff", _COMPARE, "what changed between two profiles, and why; a gate for CI"
+    ),
+    "baseline": _Command("baseline", _COMPARE, "named profiles to compare with, saved in .keet/"),
+    "batch": _Command("batch", _MANY, "analyse folders of reports into a store"),
+    "top": _Command("top", _MANY, "the largest possible savings in a store"),
+    "query": _Command("query", _MANY, "SQL on a store: launches, findings, metrics, files"),
+    "insights": _Command("insights", _MANY, "sweeps, clusters, outliers and changes in a store"),
+    "ask": _Command("ask", _MODELS, "ask a model about reports; its numbers are checked"),
+    "context": _Command(
+        "context", _MODELS, "the explanation as context for a prompt, in at most N tokens"
+    ),
+    "verify": _Command("verify", _MODELS, "check the numbers of any text against a report"),
+    "mcp": _Command("mcp", _MODELS, "MCP server: read-only tools on reports, for coding agents"),
+    "skill": _Command("skill", _MODELS, "SKILL.md: instructions for coding agents that use keet"),
+    "doctor": _Command(
+        "doctor", _MORE, "what is installed and reachable, and how to fix what is not"
+    ),
+    "snapshot": _Command(
+        "snapshot", _MORE, "a report as text that can be read and diffed (.keet.json)"
+    ),
+    "schema": _Command("schema", _MORE, "the JSON Schema of each JSON output"),
+    "completion": _Command("completion", _MORE, "shell completion for commands and options"),
+    "eval": _Command("eval", _MORE, "measure how accurate keet is (needs a clone of keet)"),
+    "cases": _Command("cases", "", "measured cases of findings: now in keet finding"),
 }
+_HELP_ALL = "--help-all"
 
 
 class _Parser(ArgumentParser):
@@ -80,16 +108,26 @@ class _Parser(ArgumentParser):
     """The command needs a program after `--`, and there is none."""
     given: Sequence[str] = ()
     """The arguments before `--`."""
+    is_short = False
+    """The help leaves out options that are rarely used."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         # Python 3.14 would colour the help with escapes, which `visible_output` prints as text.
         self.color = False
+        self._positionals.title = "arguments"
         self.register("type", None, str)  # an `_Operand` becomes a plain string
 
     def _parse_optional(self, arg_string: str) -> Any:
         """Called by argparse; None if the argument is not an option."""
         return None if isinstance(arg_string, _Operand) else super()._parse_optional(arg_string)
+
+    def format_help(self) -> str:
+        if not self.is_short:
+            return super().format_help()
+        from keet.cli.help_texts import short_help
+
+        return short_help(self)
 
     def error(self, message: str) -> NoReturn:
         if not self.program_missing and (dashed := _dashed_file(self.given)):
@@ -172,8 +210,8 @@ def dispatch(arguments: list[str]) -> int:
             return dispatch(arguments[1:])
     if arguments[:1] == ["help"] and len(arguments) > 1:
         return dispatch([*arguments[1:], "--help"])
-    if not arguments or arguments[0] in ("-h", "--help", "help"):
-        sys.stdout.write(help_text())
+    if not arguments or arguments[0] in ("-h", "--help", _HELP_ALL, "help"):
+        sys.stdout.write(help_text(is_complete=arguments[:1] == [_HELP_ALL]))
         return 0
     if arguments[0] in ("-V", "--version"):
         sys.stdout.write(f"keet {__version__}\n")
@@ -191,10 +229,14 @@ def run_command(module: ModuleType, prog: str, rest: list[str]) -> int:
         return _run_action(module, prog, rest)
     takes_program = hasattr(module, "TAKES_PROGRAM")
     rest, after_dashes = _split_at_dashes(rest)
+    if _HELP_ALL in rest:
+        sys.stdout.write(make_parser(module, prog).format_help())
+        return 0
     parser = make_parser(module, prog, asks_for_help=any(map(_may_ask_for_help, rest)))
     parser.program_missing = takes_program and not after_dashes
     parser.given = rest
     operands = [] if takes_program else [_Operand(each) for each in after_dashes]
+    parser.is_short = True
     try:
         parsed = parser.parse_intermixed_args([*rest, *operands])
     except SystemExit:  # --help was printed; errors are raised by `_Parser`
@@ -231,6 +273,10 @@ def make_parser(module: ModuleType, prog: str, *, asks_for_help: bool = True) ->
     parser.add_argument(
         *QUIET, action="store_true", help="no notes and progress on stderr, only errors"
     )
+    if asks_for_help and parser.usage is None:
+        from keet.cli.help_texts import short_usage
+
+        parser.usage = short_usage(parser)
     return parser
 
 
@@ -274,10 +320,15 @@ def _check_stdin(parsed: Namespace) -> None:
         raise UsageError("- is standard input, which can be read only once; name a file instead")
 
 
-def help_text() -> str:
+def help_text(*, is_complete: bool = False) -> str:
+    """`is_complete`: with older names, forms of reports, options of all commands and exit codes."""
     from keet.cli import help_texts
 
-    return help_texts.help_text({name: command.summary for name, command in COMMANDS.items()})
+    groups: dict[str, dict[str, str]] = {}
+    for name, command in COMMANDS.items():
+        if command.group or is_complete:
+            groups.setdefault(command.group or "Older names", {})[name] = command.summary
+    return help_texts.help_text(groups, is_complete=is_complete)
 
 
 def _unknown_command(name: str) -> str:

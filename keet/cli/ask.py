@@ -58,7 +58,7 @@ def configure(parser: ArgumentParser) -> None:
         help="also print the numbers that the answer refers to, and why sentences are unchecked",
     )
     add_output(parser, "terminal", "markdown", "json")
-    add_model(parser)
+    add_model(parser, is_optional=False)
 
 
 def run(args: Namespace) -> int:

@@ -34,22 +34,17 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 examples:
   keet explain report.ncu-rep
-  keet explain report.ncu-rep --all
   keet explain report.ncu-rep --launch 3 --verbose
   keet explain report.ncu-rep --kernel gemm --top 3
   keet explain report.ncu-rep --source ./src
-  keet explain report.ncu-rep --format markdown -o comment.md
   keet explain report.ncu-rep --format html -o page.html
   keet explain report.ncu-rep --format json | jq '.launches[].verdict'
-  keet explain report.ncu-rep --model openai:gpt-5
-  keet explain report.ncu-rep --model openai:gpt-5 --patch fix.patch
-  keet explain report.ncu-rep --model openai:gpt-5 --no-compile --verbose
-  keet explain report.ncu-rep --base-url http://localhost:8000/v1 --redact names
-  keet explain report.ncu-rep --show-prompt
-  keet explain report.ncu-rep --run-table kernels.csv
   keet explain after.ncu-rep --against before.ncu-rep
   keet explain profiles/ --kernel gemm
   ssh gpu-host cat report.ncu-rep | keet explain -
+  keet explain report.ncu-rep --model openai:gpt-5 --patch fix.patch
+  keet explain report.ncu-rep --base-url http://localhost:8000/v1 --redact names
+  keet explain report.ncu-rep --show-prompt
 """
 
 
@@ -61,8 +56,6 @@ def configure(parser: ArgumentParser) -> None:
         metavar="REPORT",
         help="a report, export or snapshot, several of them, or a folder; - reads standard input",
     )
-    add_source(parser)
-    add_run_table(parser)
     add_selection(parser)
     add_top(parser, "findings per launch", default=5)
     parser.add_argument(
@@ -83,17 +76,16 @@ def configure(parser: ArgumentParser) -> None:
         help="also print what changed since the report BEFORE",
     )
     add_output(parser, "terminal", "markdown", "json", "html")
+    add_source(parser)
+    add_run_table(parser)
     add_no_sass(parser)
-    add_model(parser)
-    parser.add_argument(
+    model = add_model(parser)
+    add_edits(model)
+    model.add_argument(
         "--model-launches",
         type=positive,
         metavar="N",
         help="number of launches that the model explains, longest first (default: 3)",
-    )
-    add_edits(parser)
-    parser.add_argument(
-        "--no-model", action="store_true", help="ignore KEET_MODEL and the configured model"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Mapping
 from textwrap import fill
 
@@ -15,37 +16,75 @@ _HELP = """\
 keet {version}: explains what limits a GPU kernel, from its Nsight Compute report.
 
 usage: keet COMMAND [options]
-
 {commands}
-
-A REPORT is a .ncu-rep, a .ncu-repz, text or CSV that ncu printed, or a keet
-snapshot (.keet.json, .keet.json.zst). Reading one needs no GPU, no CUDA and no
-network.
 
 examples:
   keet explain report.ncu-rep
   keet diff before.ncu-rep after.ncu-rep
-  keet show report.ncu-rep
-  keet hotspots report.ncu-rep --launch 0 --source ./src
-  keet metrics report.ncu-rep dram --format csv
-  keet batch runs/ -o store && keet insights store
   keet profile -- ./app --size 4096
-  keet help COMMAND         options and examples of one command
+  keet help COMMAND      options and examples of one command
+  keet --help-all        also: forms of reports, common options, exit codes
+"""
+_REST = """
+A REPORT is a .ncu-rep, a .ncu-repz, text or CSV that ncu printed, or a keet
+snapshot (.keet.json, .keet.json.zst). Reading one needs no GPU, no CUDA and no
+network.
 
 Every command accepts -q (--quiet): no notes and progress on stderr, only errors
 are printed. Commands that read a REPORT accept - for standard input. File names
-that begin with a dash go after --.
+that begin with a dash go after --. COMMAND --help-all lists the options that
+are rarely used, too.
 
 {exit_codes}
 """
+RARE_OPTIONS = frozenset(
+    (
+        *("--price", "--token-budget", "--time-limit", "--transcript", "--replay", "--no-cache"),
+        *("--model-launches", "--no-compile"),
+        *("--max-passes", "--kernel-timeout", "--no-plain-run", "--check-overhead"),
+        *("--clock-control", "--ncu-options", "--function"),
+        *("--source-before", "--run-table-before", "--times", "--before-run", "--after-run"),
+        *("--shard", "--dask", "--timeout"),
+    )
+)
+"""Options that only `--help-all` lists; a name means the same in all commands."""
 
 
-def help_text(summaries: Mapping[str, str]) -> str:
-    """`summaries`: what each command does, by its name."""
-    width = max(map(len, summaries))
-    rows = "\n".join(f"  {name:{width}}  {summary}" for name, summary in summaries.items())
+def help_text(groups: Mapping[str, Mapping[str, str]], *, is_complete: bool) -> str:
+    """`groups`: what each command does, by its name, by heading."""
+    width = max(len(name) for commands in groups.values() for name in commands)
+    lines = [
+        line
+        for heading, commands in groups.items()
+        for line in (
+            f"\n{heading}:",
+            *(f"  {name:{width}}  {summary}" for name, summary in commands.items()),
+        )
+    ]
+    text = _HELP.format(version=__version__, commands="\n".join(lines))
+    if not is_complete:
+        return text
     codes = exit_codes_text({code: code.meaning for code in ExitCode})
-    return _HELP.format(version=__version__, commands=rows, exit_codes=codes)
+    return text + _REST.format(exit_codes=codes)
+
+
+def short_usage(parser: ArgumentParser) -> str:
+    """The usage line of a command: required options and arguments, and `[options]`."""
+    formatter = RawDescriptionHelpFormatter(parser.prog, width=1000)
+    needed = [each for each in parser._actions if each.required or not each.option_strings]
+    formatter.add_usage(None, needed, [], "")
+    usage = formatter.format_help().strip().removeprefix(parser.prog)
+    return f"{parser.prog} [options]{usage}".replace("%", "%%")
+
+
+def short_help(parser: ArgumentParser) -> str:
+    """The help of a command without the options that are rarely used."""
+    rare = [each for each in parser._actions if RARE_OPTIONS.intersection(each.option_strings)]
+    for each in rare:
+        each.help = SUPPRESS
+    text = ArgumentParser.format_help(parser)
+    command = f"{parser.prog} --help-all"
+    return f"{text}\nall options: {command}\n" if rare else text
 
 
 def wrapped(text: str) -> str:

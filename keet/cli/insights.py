@@ -50,9 +50,6 @@ def configure(parser: ArgumentParser) -> None:
     add_top(parser, "insights of each kind", default=20)
     add_output(parser, "terminal", "markdown", "json", "svg", "html")
     add_model(parser)
-    parser.add_argument(
-        "--no-model", action="store_true", help="do not ask a model, even if one is configured"
-    )
 
 
 def run(args: Namespace) -> int:

@@ -20,11 +20,17 @@ if TYPE_CHECKING:
 HOW = "--model PROVIDER:NAME (or KEET_MODEL), --base-url URL for your own server"
 
 
-def add_model(parser: ArgumentParser) -> None:
+def add_model(parser: ArgumentParser, *, is_optional: bool = True) -> _ArgumentGroup:
+    """`is_optional`: the command works without a model."""
     group = parser.add_argument_group("model")
     _add_choice(group)
+    if is_optional:
+        group.add_argument(
+            "--no-model", action="store_true", help="ignore KEET_MODEL and the configured model"
+        )
     _add_limits(group)
     _add_recording(group)
+    return group
 
 
 def _add_choice(group: _ArgumentGroup) -> None:
@@ -87,9 +93,8 @@ def _add_recording(group: _ArgumentGroup) -> None:
     )
 
 
-def add_edits(parser: ArgumentParser) -> None:
+def add_edits(group: _ArgumentGroup) -> None:
     """For the command whose model suggests edits."""
-    group = parser.add_argument_group("edits of the model")
     group.add_argument(
         "--patch",
         type=Path,
