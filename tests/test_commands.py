@@ -4,11 +4,14 @@ import csv
 import io
 import json
 import re
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from keet.cli import COMMANDS
+from keet.cli import COMMANDS, make_parser
+from keet.cli.help_texts import RARE_OPTIONS
 from keet.formats.schema import DOCUMENTS
 from keet.serve.tools import TOOLS
 from tests import encode
@@ -254,8 +257,36 @@ def test_help_and_version(keet: Keet) -> None:
     for arguments in ((), ("--help",), ("help",)):
         result = keet(*arguments)
         assert result.code == 0
-        assert all(command in result.out for command in COMMANDS)
+        listed = re.findall(r"^  ([a-z]+)  ", result.out, re.MULTILINE)
+        assert listed == [name for name, command in COMMANDS.items() if command.group]
+        assert len(result.out.splitlines()) <= 48
         assert max(len(line) for line in result.out.splitlines()) <= 80
+    complete = keet("--help-all").out
+    assert all(f"  {command} " in complete for command in COMMANDS)
+    assert "exit codes: 0 " in complete
+
+
+def test_rare_options_are_only_in_the_complete_help(keet: Keet) -> None:
+    short, complete = keet("explain", "--help").out, keet("explain", "--help-all").out
+    assert "--token-budget" not in short
+    assert "--token-budget" in complete
+    assert short.endswith("\nall options: keet explain --help-all\n")
+    assert "--help-all" not in keet("show", "--help").out
+    options = {name for command in COMMANDS for name in option_names(command)}
+    assert options > RARE_OPTIONS
+    model, _, examples = short.partition("\nmodel:\n")[2].partition("\nexamples:\n")
+    assert "--model PROVIDER:NAME" in model
+    assert "keet explain report.ncu-rep\n" in examples
+
+
+def option_names(command: str) -> Iterator[str]:
+    module = import_module(f"keet.cli.{COMMANDS[command].module}")
+    if not hasattr(module, "find_action"):
+        for action in make_parser(module, command)._actions:
+            yield from action.option_strings
+
+
+def test_the_version(keet: Keet) -> None:
     assert keet("--version").out.startswith("keet ")
 
 

@@ -33,7 +33,7 @@ def test_other_arguments_are_not_a_request_for_help(argument: str) -> None:
 def test_help_has_a_usage_line(keet: Keet, option: str) -> None:
     """The usage line is left out only where nobody reads it."""
     out = keet("explain", option).out
-    assert out.startswith("usage: keet explain [-h]")
+    assert out.startswith("usage: keet explain [options] REPORT")
     assert "REPORT [REPORT ...]" in out
 
 

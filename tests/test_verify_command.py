@@ -65,6 +65,19 @@ def test_the_chosen_launches(keet: Keet, tmp_path: Path) -> None:
     assert "12.26 us is the value of launch 1" in " ".join(result.out.split())
 
 
+@pytest.mark.parametrize(
+    "files",
+    [[REPORT, TEXT], [TEXT, REPORT], [TEXT, "--report", REPORT], ["-", REPORT], [REPORT, "-"]],
+)
+def test_report_and_text_in_any_order(
+    files: list[object], keet: Keet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path(TEXT).read_bytes())))
+    result = keet("verify", *files)
+    assert (result.code, result.err) == (1, "")
+    assert result.out == keet("verify", TEXT, "--report", REPORT).out
+
+
 @pytest.mark.slow
 def test_what_keet_shows_is_never_contradicted(keet: Keet, tmp_path: Path) -> None:
     for name in ("tour_full.ncu-rep", "zoo.ncu-repz", "triton.ncu-repz"):
@@ -80,7 +93,7 @@ def test_what_keet_shows_is_never_contradicted(keet: Keet, tmp_path: Path) -> No
     [
         (["no_such_file", "--report", REPORT], 2, "there is no such file"),
         ([".", "--report", REPORT], 2, "there is no such file"),
-        ([TEXT], 2, "required: --report"),
+        ([TEXT], 2, "name the report and the text: keet verify REPORT TEXT"),
         ([REPORT, "--report", REPORT], 2, "not UTF-8 text"),
         ([TEXT, "--report", TEXT], 4, "tour.md"),
         ([TEXT, "--report", REPORT, "--launch", "9"], 2, "launches 0 to 2"),
@@ -105,7 +118,7 @@ def test_a_text_about_two_reports_is_checked_against_both(keet: Keet, tmp_path: 
     before, after = folder / "slow.ncu-rep", folder / "fast.ncu-rep"
     text = tmp_path / "changes.txt"
     assert keet("diff", before, after, "-o", text).code == 0
-    both = keet("verify", text, "--report", before, "--report", after, "--format", "json")
+    both = keet("verify", before, after, text, "--format", "json")
     assert both.code == 0
     document = json.loads(both.out)
     check_document("verify", document)

@@ -53,9 +53,7 @@ COMMANDS = {
     "explain": _Command(
         "explain", _EXPLAIN, "what limits each kernel, where, what to change, expected gain"
     ),
-    "profile": _Command(
-        "profile", _EXPLAIN, "profile a program with ncu, then explain the report"
-    ),
+    "profile": _Command("profile", _EXPLAIN, "profile a program with ncu, then explain the report"),
     "show": _Command(
         "show", _EXPLAIN, "what a report contains, what is missing, how to collect it"
     ),
@@ -72,9 +70,7 @@ COMMANDS = {
     "finding": _Command(
         "finding", _EXPLAIN, "what a finding means, its remedies and its measured cases"
     ),
-    "diff": _Command(
-        "diff", _COMPARE, "what changed between two profiles, and why; a gate for CI"
-    ),
+    "diff": _Command("diff", _COMPARE, "what changed between two profiles, and why; a gate for CI"),
     "baseline": _Command("baseline", _COMPARE, "named profiles to compare with, saved in .keet/"),
     "batch": _Command("batch", _MANY, "analyse folders of reports into a store"),
     "top": _Command("top", _MANY, "the largest possible savings in a store"),

@@ -28,7 +28,7 @@ _REPORTS = ("*.ncu-rep", "*.ncu-repz", "*.keet.json", "*.keet.json.zst", "*.csv"
 _OF_REPORTS = ("REPORT", "REPORT… QUESTION", "BEFORE", "AFTER", "DIR")
 """Metavars of values that are reports: `keet batch DIR` takes reports, too."""
 _OF_FOLDERS = ("OUT", "ROOT")
-_OF_FILES = ("FILE", "TEXT_FILE", "PATH")
+_OF_FILES = ("FILE", "REPORT… TEXT", "PATH")
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -90,7 +90,7 @@ def _complete_value(command: str, action: Action) -> None:
 
     if action.choices or action.nargs == 0:
         return
-    if action.dest == "finding":
+    if action.dest == "finding" or (command == "finding" and not action.option_strings):
         from keet.findings import findings
 
         action.choices = tuple(findings())

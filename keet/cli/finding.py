@@ -1,28 +1,33 @@
-"""Explain a finding: what it means, how to fix it, what the fix gained in measured cases, how keet
+"""Look up a finding: what it means, how to fix it, what the fix gained in measured cases, how keet
 detects it, and how it differs from similar findings.
 
-FINDING is an id (local_memory_spill) or the name that `keet explain` prints ("local memory").
-Without it: all findings, one line each."""
+NAME is the id of a finding (local_memory_spill), the name that `keet explain` prints ("local
+memory"), or a measured case (transpose/column_stores): its source before and after the fix, both
+times, and the counters that changed. Without NAME: all findings, one line each.
+
+A measured case has one dominant cause, or it is a look-alike: it shows the symptom, but the fix
+gains less than 10 %. --cases lists them."""
 
 from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import Destination, add_output
 from keet.errors import UsageError, one_line
 
 if TYPE_CHECKING:
-    from keet.documents.cases import FindingReferenceDocument
+    from keet.documents.cases import CaseDocument, FindingReferenceDocument
 
 EXAMPLES = """\
 examples:
   keet finding
   keet finding uncoalesced_global
   keet finding "local memory"
-  keet finding bank conflicts
+  keet finding shared_bank_conflict --cases
+  keet finding transpose/power_of_two_tile
+  keet finding --cases --archetype gemm --lookalikes
   keet finding tail_effect --format markdown
   keet finding --format json | jq '.findings[].id'
 """
@@ -33,23 +38,49 @@ _CLOSE = 4
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "finding", nargs="*", metavar="FINDING", help="an id or a name (default: list all findings)"
+        "name",
+        nargs="*",
+        metavar="NAME",
+        help="a finding or a measured case (default: list all findings)",
     )
+    parser.add_argument(
+        "--cases", action="store_true", help="list measured cases: of the finding, or all"
+    )
+    add_case_filters(parser)
     add_output(parser, "terminal", "markdown", "json")
 
 
+def add_case_filters(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--archetype", metavar="NAME", help="only cases with kernels of this kind: gemm, scan, …"
+    )
+    parser.add_argument("--family", metavar="NAME", help="only cases of this family")
+    parser.add_argument("--lookalikes", action="store_true", help="only cases that are look-alikes")
+
+
 def run(args: Namespace) -> None:
-    wanted = find_id(" ".join(args.finding)) if args.finding else None
+    name = " ".join(args.name)
+    cases = cases_named(name)
+    filters = args.cases or args.archetype or args.family or args.lookalikes
+    if cases:
+        if filters:
+            raise UsageError(f"{name} is a single case; leave out --cases and its filters")
+        show_cases(args, cases)
+        return
+    wanted = find_id(name) if name else None
+    if filters:
+        show_cases(args, chosen_cases(args, wanted))
+        return
     out = Destination(args, sys.stdout)
     if args.format == "json":
         _write_json(out, wanted)
-    else:
-        from keet.pages.finding import finding_page, findings_page
+        return
+    from keet.pages.finding import finding_page, findings_page
 
-        out.show_page(
-            lambda reader: finding_page(_reference(wanted)) if wanted else findings_page(reader),
-            args.format,
-        )
+    out.show_page(
+        lambda reader: finding_page(_reference(wanted)) if wanted else findings_page(reader),
+        args.format,
+    )
 
 
 def _write_json(out: Destination, wanted: str | None) -> None:
@@ -100,9 +131,78 @@ def _words(name: str) -> tuple[str, ...]:
     return tuple(re.findall(r"[a-z0-9]+", name.casefold()))
 
 
-def _close(name: str, names: dict[str, list[tuple[str, ...]]]) -> Sequence[str]:
+def _close(name: str, names: dict[str, list[tuple[str, ...]]]) -> list[str]:
     import difflib
 
     texts = {" ".join(words): finding for finding, known in names.items() for words in known}
-    found = difflib.get_close_matches(" ".join(_words(name)), texts, n=_CLOSE)
-    return list(dict.fromkeys(texts[text] for text in found))
+    similar = difflib.get_close_matches(" ".join(_words(name)), texts, n=_CLOSE)
+    return list(dict.fromkeys(texts[text] for text in similar))
+
+
+# --- measured cases
+
+
+def cases_named(name: str) -> list[CaseDocument]:
+    """The case with this id, `FAMILY/CASE`, or with its last part; empty if it is the name of no
+    case. Raises UsageError for a name with a slash that is unknown, and for the name of several."""
+    from keet.explanation import casebook
+
+    cases = casebook.cases_named(name) if name else []
+    if len(cases) > 1:
+        ids = ", ".join(case.id for case in cases)
+        raise UsageError(f"{name} is the name of several cases; use one of: {ids}")
+    if not cases and "/" in name:
+        raise UsageError(f"there is no case {one_line(name)[:80]!r}; {_case_hint(name)}")
+    return cases
+
+
+def _case_hint(name: str) -> str:
+    import difflib
+
+    from keet.explanation.casebook import casebook
+
+    close = difflib.get_close_matches(name, [case.id for case in casebook()], n=1, cutoff=0.8)
+    family = name.partition("/")[0]
+    if close:
+        return f"did you mean: keet finding {close[0]}"
+    is_known = family in {case.family for case in casebook()}
+    return f"see: keet finding --cases{f' --family {family}' if is_known else ''}"
+
+
+def chosen_cases(args: Namespace, finding: str | None) -> list[CaseDocument]:
+    """The cases that the options select; raises UsageError if there are none."""
+    from keet.explanation import casebook
+
+    for option in ("archetype", "family"):
+        known = {getattr(case, option) for case in casebook.casebook()}
+        _check_known(option, getattr(args, option), known)
+    chosen = casebook.chosen_cases(finding, args.archetype, args.family, lookalikes=args.lookalikes)
+    if not chosen:
+        raise UsageError("the casebook has no such case; leave out one of the options")
+    return chosen
+
+
+def _check_known(option: str, wanted: str | None, known: set[str]) -> None:
+    import difflib
+
+    if wanted is None or wanted in known:
+        return
+    close = [name for name in sorted(known) if name.startswith(wanted)]
+    close = close or difflib.get_close_matches(wanted, known, n=1)
+    hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(sorted(known))}"
+    raise UsageError(f"--{option} {wanted}: the casebook has no such {option}; {hint}")
+
+
+def show_cases(args: Namespace, cases: list[CaseDocument]) -> None:
+    """A list; a single case that was named in full."""
+    from keet.documents.cases import CasesDocument
+    from keet.documents.document import json_text
+    from keet.pages.cases import case_page, cases_page
+
+    out = Destination(args, sys.stdout)
+    if args.format == "json":
+        out.write(json_text(CasesDocument(cases=cases)))
+    elif args.name:
+        out.show_page(lambda _: case_page(cases[0]), args.format)
+    else:
+        out.show_page(lambda reader: cases_page(cases, reader), args.format)

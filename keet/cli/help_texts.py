@@ -44,7 +44,7 @@ RARE_OPTIONS = frozenset(
         *("--max-passes", "--kernel-timeout", "--no-plain-run", "--check-overhead"),
         *("--clock-control", "--ncu-options", "--function"),
         *("--source-before", "--run-table-before", "--times", "--before-run", "--after-run"),
-        *("--shard", "--dask", "--timeout"),
+        *("--shard", "--dask", "--timeout", "--report"),
     )
 )
 """Options that only `--help-all` lists; a name means the same in all commands."""

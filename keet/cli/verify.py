@@ -33,11 +33,11 @@ _MOST_REPORTS = 2
 
 EXAMPLES = """\
 examples:
-  keet verify review.md --report report.ncu-rep
-  keet verify answer.txt --report report.ncu-rep --launch 2
-  keet verify changes.md --report before.ncu-rep --report after.ncu-rep
-  your-model < prompt.txt | keet verify - --report report.ncu-rep
-  keet verify answer.txt --report r.ncu-rep --format json | jq '.checks[].verdict'
+  keet verify report.ncu-rep review.md
+  keet verify report.ncu-rep answer.txt --launch 2
+  keet verify before.ncu-rep after.ncu-rep changes.md
+  your-model < prompt.txt | keet verify report.ncu-rep -
+  keet verify report.ncu-rep answer.txt --format json | jq '.checks[].verdict'
 """
 EXIT_CODES = {
     ExitCode.DONE: "nothing is contradicted",
@@ -48,16 +48,21 @@ EXIT_CODES = {
 
 
 def configure(parser: ArgumentParser) -> None:
+    parser.usage = "keet verify [options] REPORT [REPORT] TEXT"
     parser.add_argument(
-        "text", metavar="TEXT_FILE", help="a text with numbers; - reads standard input"
+        "files",
+        nargs="+",
+        metavar="REPORT… TEXT",
+        help="a report, export or snapshot (two if the text compares them: before, then after), "
+        "and a file with a text; - reads one of them from standard input",
     )
     parser.add_argument(
         "--report",
         type=report_path,
-        required=True,
         action="append",
+        default=[],
         metavar="REPORT",
-        help="a report, export or snapshot; twice if the text compares two: before, then after",
+        help="the report as an option: keet verify TEXT --report REPORT",
     )
     add_run_table(parser)
     add_selection(parser)
@@ -68,10 +73,11 @@ def run(args: Namespace) -> int:
     from keet.comparison.verify_values import verify_against
     from keet.ingest import read_profile
 
-    text = _read(args.text)
-    profiles = [read_profile(path, run_table=args.run_table) for path in _reports(args)]
+    *reports, name = _in_order(args)
+    text = _read(name)
+    profiles = [read_profile(path, run_table=args.run_table) for path in _reports(args, reports)]
     launches = [launch for profile in profiles for launch in selected_launches(profile, args)]
-    verified = verify_against(profiles, text, launches, name=args.text)
+    verified = verify_against(profiles, text, launches, name=name)
     out = Destination(args, sys.stdout)
     if args.format == "json":
         from keet.documents.document import json_text
@@ -84,8 +90,20 @@ def run(args: Namespace) -> int:
     return ExitCode.CHECK_FAILED if verified.is_wrong else ExitCode.DONE
 
 
-def _reports(args: Namespace) -> list[Path]:
-    reports: list[Path] = args.report
+def _in_order(args: Namespace) -> list[str]:
+    """The reports, then the text: also where the text was named first."""
+    from keet.corpus.discovery import looks_like_report
+
+    files: list[str] = args.files
+    if not args.report and len(files) == 1:
+        raise UsageError("name the report and the text: keet verify REPORT TEXT")
+    if args.report or looks_like_report(Path(files[0])) or not looks_like_report(Path(files[-1])):
+        return files
+    return [*files[1:], files[0]]
+
+
+def _reports(args: Namespace, named: list[str]) -> list[Path]:
+    reports: list[Path] = [*args.report, *map(report_path, named)]
     if len(reports) > _MOST_REPORTS:
         raise UsageError(
             "a text is checked against one report, or against two reports that it compares"
@@ -94,7 +112,7 @@ def _reports(args: Namespace) -> list[Path]:
         raise UsageError(
             "--run-table is the run table of one report; store each table next to its report"
         )
-    args.report = reports[-1]  # -o must not take the place of it
+    args.report, args.reports = None, reports  # -o must not take the place of them
     return reports
 
 
@@ -118,7 +136,7 @@ def _read(name: str) -> str:
         reason = (problem.strerror or str(problem)).lower()
         raise UsageError(f"{one_line(name)}: can't be read ({reason})") from None
     except UnicodeDecodeError:
-        raise UsageError(f"{one_line(name)}: not UTF-8 text; convert it to UTF-8 first") from None
+        raise UsageError(f"{one_line(name)}: not UTF-8 text; name a text in UTF-8") from None
     if len(raw) > MAX_TEXT:
         raise UsageError(f"{one_line(name)}: longer than {MAX_TEXT:,} bytes; split it")
     return text

@@ -1,4 +1,4 @@
-"""`keet cases --format json` and `keet finding --format json`."""
+"""`keet finding --format json`, of findings and of measured cases."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class CaseDocument(Document):
 
 
 class CasesDocument(Document):
-    """`keet cases --format json`"""
+    """`keet finding --cases --format json`"""
 
     schema_version: Literal[1] = 1
     producer: Producer = KEET
@@ -130,7 +130,7 @@ class RemedyDocument(Document):
 
 
 class CaseReferenceDocument(Document):
-    """A measured case: `keet cases ID` shows it in full."""
+    """A measured case: `keet finding ID` shows it in full."""
 
     id: str
     fix: str

@@ -34,7 +34,7 @@ class Forecast(Document, kw_only=False):
 
 
 class PrecedentsDocument(Document):
-    """How many times faster measured cases of this finding became: `keet cases --finding ID`."""
+    """How many times faster measured cases of this finding became: `keet finding ID --cases`."""
 
     cases: int
     low: float
@@ -45,7 +45,7 @@ class PrecedentsDocument(Document):
 
 
 class NearestDocument(Document):
-    """The measured case that is most like the launch: `keet cases ID` shows it in full."""
+    """The measured case that is most like the launch: `keet finding ID` shows it in full."""
 
     id: str
     archetype: str

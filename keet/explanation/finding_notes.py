@@ -119,7 +119,7 @@ _CASEBOOK_NAMES = {"sparse": "spmv"}
 def nearest_text(case: CaseSummary) -> Sentence:
     """One line, with the command that shows it."""
     return Sentence(
-        "The nearest one ({kind}, {gain:speedup}): keet cases {case}",
+        "The nearest one ({kind}, {gain:speedup}): keet finding {case}",
         kind=case.archetype.replace("_", " "),
         gain=constant(case.gain, "", "gain of a case"),
         case=case.id,

@@ -1,4 +1,4 @@
-"""The pages of `keet cases`: the casebook as a list, and one case in full."""
+"""Measured cases on the pages of `keet finding`: the casebook as a list, and one case in full."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def cases_page(
     reader: Reader,
     *,
     of: Sequence[CaseDocument] | None = None,
-    in_full: str = "keet cases CASE",
+    in_full: str = "keet finding CASE",
 ) -> Page:
     """Grouped by finding. An id is wrapped only where the numbers have no room otherwise.
 

@@ -14,6 +14,7 @@ from keet.findings import Family, findings
 from keet.formatting import capitalized, speedup_text
 from keet.pages.blocks import (
     Block,
+    Column,
     Gap,
     Heading,
     Item,
@@ -21,7 +22,9 @@ from keet.pages.blocks import (
     Page,
     Reader,
     Span,
+    Table,
     Text,
+    Words,
 )
 
 FAMILIES: dict[Family, str] = {
@@ -45,22 +48,43 @@ _LOOKALIKES = Sentence(
 
 
 def findings_page(reader: Reader, link: str = "") -> Page:
-    """One line per finding in a terminal, elsewhere with what it means. `link`: the page of a
+    """A table in a terminal, elsewhere with what each finding means. `link`: the page of a
     finding, with `{}` for the id."""
-    is_short = reader.format == "terminal"
+    if reader.format == "terminal":
+        return Page([*_table()])
     blocks: list[Block] = []
     for family, title in FAMILIES.items():
         items = [
-            Item(
-                spec.label if is_short else f"({spec.label}): {spec.meaning}",
-                Span(spec.id, "place", link.format(spec.id)),
-            )
+            Item(f"({spec.label}): {spec.meaning}", Span(spec.id, "place", link.format(spec.id)))
             for spec in findings().values()
             if spec.family == family
         ]
         blocks += [Heading(title), Items(items, label_width=_ID_WIDTH - 1, indent=2), Gap()]
-    blocks.append(Text("One in full: keet finding ID", "muted", only=("terminal",)))
     return Page(blocks)
+
+
+def _table() -> Iterator[Block]:
+    """Findings by family, with their measured cases."""
+    columns = [
+        Column("finding", is_unbroken=True),
+        Column("name"),
+        Column("cases", is_number=True),
+        Column("gain", is_number=True),
+    ]
+    rows: list[Sequence[Words]] = []
+    for family, title in FAMILIES.items():
+        rows.append([Span(title, "strong"), "", "", ""])
+        for spec in findings().values():
+            if spec.family == family:
+                measured = precedents().get(spec.id)
+                known = ("", "")
+                if measured:
+                    known = (str(measured.cases), speedup_text(measured.median))
+                rows.append([Span(f"  {spec.id}", "place"), spec.label, *known])
+    yield Table(columns, rows)
+    yield Gap()
+    yield Text("cases: measured before and after the fix; gain: the median of them", "muted")
+    yield Text("One in full: keet finding ID. Its cases: keet finding ID --cases", "muted")
 
 
 def finding_page(reference: FindingReferenceDocument, link: str = "") -> Page:
@@ -93,7 +117,7 @@ def _finding(reference: FindingReferenceDocument, link: str) -> Iterator[Block]:
     yield from _cases(reference.lookalike_cases, _LOOKALIKES)
     if reference.precedents is not None:
         yield Text(
-            ("All: ", Span(f"keet cases --finding {reference.id}", "code")), "muted", indent=2
+            ("All: ", Span(f"keet finding {reference.id} --cases", "code")), "muted", indent=2
         )
     yield from (Gap(), Heading("How it is judged", 2))
     form = "It is reported where fixing it could gain {gain:.0f} or more."
@@ -134,6 +158,6 @@ def _cases(cases: Sequence[CaseReferenceDocument], title: str) -> Iterator[Block
         yield Text(title, "muted", indent=2)
         items = []
         for case in cases:
-            command = Span(f"keet cases {case.id}", "code")
+            command = Span(f"keet finding {case.id}", "code")
             items += [Item(command, speedup_text(case.speedup)), Item(f"Fix: {case.fix}", depth=1)]
         yield Items(items, label_width=6, is_right=True, indent=4)

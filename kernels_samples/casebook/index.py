@@ -35,7 +35,7 @@ COUNTERS = (
     "dram_bytes_read",
     "dram_bytes_written",
 )
-"""Catalog ids that `keet cases CASE` shows for the scored launch of each side."""
+"""Catalog ids that `keet finding CASE` shows for the scored launch of each side."""
 _WORKERS = 2
 
 

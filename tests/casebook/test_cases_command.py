@@ -1,4 +1,5 @@
-"""`keet cases`: the list, its filters, one case, and the JSON that other programs read."""
+"""Measured cases in `keet finding`: the list, its filters, one case, and the JSON that other
+programs read; and `keet cases`, its older name."""
 
 from __future__ import annotations
 
@@ -33,14 +34,14 @@ ENTRY = next(entry for entry in casebook() if entry.id == "transpose/power_of_tw
 
 
 def test_the_list_begins_with_what_it_adds_up_to(keet: Keet) -> None:
-    result = keet("cases", width=200)
+    result = keet("finding", "--cases", width=200)
     assert result.code == 0
     assert result.out.startswith(f"{len(casebook())} measured cases from ")
     assert all(entry.id in result.out for entry in casebook())
 
 
 def test_json_holds_the_contract(keet: Keet) -> None:
-    cases = json.loads(keet("cases", "--format", "json").out)["cases"]
+    cases = json.loads(keet("finding", "--cases", "--format", "json").out)["cases"]
     assert len(cases) == len(casebook())
     for case in cases:
         assert set(case) >= CONTRACT
@@ -50,18 +51,28 @@ def test_json_holds_the_contract(keet: Keet) -> None:
         assert "steps" not in case or len(case["steps"]) > 1
 
 
-@pytest.mark.parametrize(
-    ("option", "field"), [("finding", "finding"), ("archetype", "archetype"), ("family", "family")]
-)
-def test_filters(option: str, field: str, keet: Keet) -> None:
+@pytest.mark.parametrize("field", ["finding", "archetype", "family"])
+def test_filters(field: str, keet: Keet) -> None:
     wanted = getattr(ENTRY, field)
-    cases = json.loads(keet("cases", f"--{option}", wanted, "--format", "json").out)["cases"]
+    chosen = [wanted, "--cases"] if field == "finding" else [f"--{field}", wanted]
+    result = keet("finding", *chosen, "--format", "json")
+    cases = json.loads(result.out)["cases"]
     assert {case[field] for case in cases} == {wanted}
     assert len(cases) == sum(getattr(entry, field) == wanted for entry in casebook())
+    older = keet("cases", f"--{field}", wanted, "--format", "json")
+    assert (older.code, older.out) == (0, result.out)
+
+
+def test_the_older_command_says_what_to_type_now(keet: Keet) -> None:
+    older = keet("cases", ENTRY.id)
+    assert older.out == keet("finding", ENTRY.id).out
+    assert older.err == f"keet: keet cases has moved; now: keet finding {ENTRY.id}\n"
+    assert keet("cases", ENTRY.id, "-q").err == ""
+    assert "keet finding --cases" in keet("cases", "power_of_too_tile").err
 
 
 def test_look_alikes_alone(keet: Keet) -> None:
-    cases = json.loads(keet("cases", "--lookalikes", "--format", "json").out)["cases"]
+    cases = json.loads(keet("finding", "--lookalikes", "--format", "json").out)["cases"]
     assert cases
     assert all(case["lookalike"] for case in cases)
 
@@ -69,15 +80,15 @@ def test_look_alikes_alone(keet: Keet) -> None:
 def test_one_case_shows_diff_times_and_counters(
     keet: Keet, golden: Callable[[str, str], None]
 ) -> None:
-    out = keet("cases", ENTRY.id).out
-    golden("cases.power_of_two_tile.80.txt", out)
+    out = keet("finding", ENTRY.id).out
+    golden("finding.power_of_two_tile.80.txt", out)
     assert all(Path(path).exists() for path in ENTRY.profiles)
-    assert keet("cases", "power_of_two_tile").out == out
+    assert keet("finding", "power_of_two_tile").out == out
 
 
 def test_several_fixes_are_shown_alone(keet: Keet) -> None:
     entry = next(entry for entry in casebook() if entry.steps)
-    out = " ".join(keet("cases", entry.id).out.split())
+    out = " ".join(keet("finding", entry.id).out.split())
     for step in entry.steps:
         assert f"fixed alone: {step.speedup:.2f}x" in out
 
@@ -85,15 +96,17 @@ def test_several_fixes_are_shown_alone(keet: Keet) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["transpose/power_of_too_tile"], "did you mean: keet cases transpose/power_of_two_tile"),
-        (["--finding", "tail_efect"], "did you mean tail_effect?"),
+        (["transpose/power_of_too_tile"], "did you mean: keet finding transpose/power_of_two_tile"),
+        (["tail_efect", "--cases"], "did you mean tail_effect?"),
         (["--archetype", "zzz"], "there are: attention, "),
-        (["--family", "transpose", "--archetype", "gemm"], "leave one out"),
+        (["--family", "transpose", "--archetype", "gemm"], "leave out one of the options"),
+        (["transpose/xyzzy_abc"], "see: keet finding --cases --family transpose"),
+        (["tail_effect", "--archetype", "zzz"], "there are: attention, "),
     ],
 )
 def test_missing_cases_are_reported_with_the_next_step(
     arguments: list[str], told: str, keet: Keet
 ) -> None:
-    result = keet("cases", *arguments)
+    result = keet("finding", *arguments)
     assert result.code == 2
     assert told in result.err

@@ -90,7 +90,7 @@ def test_the_nearest_case_is_of_the_same_kind() -> None:
     case = nearest_case(first, each)
     assert case is not None
     assert (case.finding, case.archetype, case.language) == (first.id, "histogram", "cuda")
-    assert nearest_text(case).endswith(f": keet cases {case.id}")
+    assert nearest_text(case).endswith(f": keet finding {case.id}")
     assert all(nearest_case(other, each) is None for other in each.findings[1:])
 
 
@@ -179,7 +179,7 @@ def test_where_the_cases_were_measured() -> None:
 
 
 def test_cases_and_explain_print_the_same_gains() -> None:
-    """`keet cases --finding ID` and the sentence below a finding."""
+    """`keet finding ID --cases` and the sentence below a finding."""
     entries = [each for each in casebook() if each.finding == "small_grid"]
     row = precedents()["small_grid"]
     low, high, median = map(speedup_text, (row.low, row.high, row.median))

@@ -92,7 +92,7 @@ def test_each_finding_says_what_its_fix_gained() -> None:
     told = " ".join(explain_texts(explained("matrix_flip")))
     for text in (told, context_text(explained("matrix_flip"), 2000)):
         assert f"In {first.precedents.cases} measured cases with this cause" in text
-        assert f"keet cases {first.nearest_case.id}" in text
+        assert f"keet finding {first.nearest_case.id}" in text
 
 
 # --- keet does not contradict itself

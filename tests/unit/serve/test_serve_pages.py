@@ -148,4 +148,4 @@ def test_cases_on_all_pages(reports: ReportCache) -> None:
     for page in every:
         assert f"{page['total']} measured cases from" in page["_text"]
         assert f"{alike} look-alike" in page["_text"]
-        assert "keet cases" not in page["_text"]
+        assert "keet finding CASE" not in page["_text"]
