@@ -447,9 +447,13 @@ class ExplainResult(ApiResult):
 
         >>> import keet
         >>> result = keet.explain("kernels_samples/matrix_flip/slow.ncu-rep")
-        >>> result.to_pandas("lines")[["launch_id", "line", "samples", "stall_lg_throttle"]].head(2)
+        >>> result.to_pandas("lines")[["launch_id", "line", "samples", "stall_drain"]].head(2)
+           launch_id  line  samples  stall_drain
+        0          0     9      110          110
+        1          0     7      109            0
         >>> metrics = result.to_pandas("metrics").set_index("id")
-        >>> metrics.loc["dram_bytes_read", ["value", "unit"]].tolist()
+        >>> float(metrics.value["dram_bytes_read"]), metrics.unit["dram_bytes_read"]
+        (292313344.0, 'byte')
         """
         return chosen_table(
             table,

@@ -52,8 +52,9 @@ def hotspots(  # noqa: PLR0913 - the options of the command
 
     >>> import keet
     >>> result = keet.hotspots("kernels_samples/matrix_flip/slow.ncu-rep")
-    >>> row = result.launches[0].rows[0]
+    >>> row = result.launches[0].rows[1]
     >>> row.line, row.samples, round(row.share, 2), row.stalls[0].reason
+    (7, 109, 0.41, 'long_scoreboard')
 
     Args:
         report: a path, or a profile of `keet.read_profile`.
@@ -106,7 +107,11 @@ class HotspotsResult(PageResult, HotspotsDocument):
     >>> import keet
     >>> result = keet.hotspots("kernels_samples/matrix_flip/slow.ncu-rep", top=2)
     >>> result
+    <HotspotsResult slow.ncu-rep: 1 launch, 2 rows>
     >>> result.to_pandas()[["launch_id", "line", "samples", "sectors_global_excess"]]
+       launch_id  line  samples  sectors_global_excess
+    0          0     9      110                      0
+    1          0     7      109               58720256
     """
 
     whole: list[HotspotsLaunch] = live()

@@ -33,9 +33,10 @@ def insights(
     over time and outliers: `keet insights` without a model.
 
     >>> import keet
-    >>> store = keet.batch("kernels_samples/matrix_flip", "store").store
-    >>> result = keet.insights(store)
-    >>> [insight.title for insight in result.insights]
+    >>> sample = "kernels_samples/"
+    >>> made = keet.batch([sample + "matrix_flip", sample + "blend_frames"], "two_samples")
+    >>> keet.insights(made.store).insights[0].title
+    '2 kernels, 86% of the GPU time in the store: uncoalesced global access on NVIDIA H200'
 
     Args:
         store: the folder of a store, or a store of `keet.open_store`.
@@ -53,14 +54,17 @@ def insights(
         raise UsageError(
             f"kernel {pattern.pattern!r} matches no launch; see: keet top {found.store}"
         )
-    return InsightsResult(**vars(found))
+    name = found.store if isinstance(store, Store) else str(store)
+    return InsightsResult(**{**vars(found), "store": name})
 
 
 class InsightsResult(PageResult, InsightsDocument):
     """Insights of a store. `print(result)` prints what `keet insights` prints.
 
     >>> import keet
-    >>> keet.insights("store")
+    >>> made = keet.batch("kernels_samples/matrix_flip", "one_sample")
+    >>> keet.insights(made.store)
+    <InsightsResult one_sample: 2 files, 2 launches, 0 insights>
     """
 
     def __repr__(self) -> str:
