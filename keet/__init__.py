@@ -7,8 +7,8 @@
 >>> explanation.findings[0].action[:60]
 'Let the threads of a warp store along the fastest axis of th'
 
-`read_profile`, `explain`, `diff`, `amounts`, `roofline` and `open_store` are the functions;
-docs/python.md describes them and what they return.
+`read_profile`, `explain`, `hotspots`, `diff`, `amounts`, `roofline`, `batch`, `insights` and
+`open_store` are the functions; docs/python.md describes them and what they return.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from keet.analysis.roofline.launch_roofline import LaunchRoofline
     from keet.api.amounts import AmountsResult, amounts
+    from keet.api.batch import BatchResult, batch
     from keet.api.diff import DiffPair, DiffResult, diff
     from keet.api.explain import (
         AccountPart,
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
         LaunchFinding,
         explain,
     )
+    from keet.api.hotspots import HotspotsResult, hotspots
     from keet.api.inputs import read_profile
+    from keet.api.insights import InsightsResult, insights
     from keet.api.roofline import RooflineResult, roofline
     from keet.corpus.store.reader import Store, open_store
     from keet.documents.explain import LaunchVerdict
@@ -41,12 +44,15 @@ __all__ = [
     "AccountPart",
     "AccountTable",
     "AmountsResult",
+    "BatchResult",
     "DiffPair",
     "DiffResult",
     "ExplainResult",
     "ExplainedLaunch",
     "FindingTable",
+    "HotspotsResult",
     "IngestError",
+    "InsightsResult",
     "KeetError",
     "Launch",
     "LaunchFinding",
@@ -60,8 +66,11 @@ __all__ = [
     "UsageError",
     "__version__",
     "amounts",
+    "batch",
     "diff",
     "explain",
+    "hotspots",
+    "insights",
     "open_store",
     "read_profile",
     "roofline",
@@ -70,6 +79,7 @@ __all__ = [
 _MODULES = {
     "keet.analysis.roofline.launch_roofline": ("LaunchRoofline",),
     "keet.api.amounts": ("AmountsResult", "amounts"),
+    "keet.api.batch": ("BatchResult", "batch"),
     "keet.api.diff": ("DiffPair", "DiffResult", "diff"),
     "keet.api.explain": (
         "AccountPart",
@@ -80,7 +90,9 @@ _MODULES = {
         "LaunchFinding",
         "explain",
     ),
+    "keet.api.hotspots": ("HotspotsResult", "hotspots"),
     "keet.api.inputs": ("read_profile",),
+    "keet.api.insights": ("InsightsResult", "insights"),
     "keet.documents.explain": ("LaunchVerdict",),
     "keet.api.roofline": ("RooflineResult", "roofline"),
     "keet.corpus.store.reader": ("Store", "open_store"),

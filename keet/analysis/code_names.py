@@ -20,6 +20,12 @@ Offset = Callable[[int], str]
 """Returns the offset of an address from the start of its function."""
 
 
+def parsed_line(text: str) -> tuple[str, int] | None:
+    """`slow.cu:29` as a file and a line number; None: it is something else."""
+    match = re.fullmatch(r"(.+):([0-9]{1,9})", text, re.DOTALL)
+    return (match[1], int(match[2])) if match else None
+
+
 def line_text(line: Location | None) -> str:
     return f"{file_name(line.file)}:{line.line}" if line else "no source line"
 

@@ -19,6 +19,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -360,6 +361,14 @@ def find_hotspots(
         launch=launch,
         partial=partial,
     )
+
+
+def rows_at(spots: Hotspots | Absent, place: Location) -> Hotspots | Absent:
+    """Only the rows of one line."""
+    if isinstance(spots, Absent):
+        return spots
+    own = tuple(spot for spot in spots.rows if spot.location == place)
+    return replace(spots, rows=own, rows_total=len(own))
 
 
 def line_order(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from keet.api.inputs import Kernel, Launches, Report, StrPath, as_profile, selected_launches
-from keet.api.result import WIDTH, ApiResult, data_frame
+from keet.api.result import PageResult, data_frame
 from keet.documents.amounts import AmountsDocument
 from keet.documents.document import live
 from keet.explanation.launch_amounts import amount_rows
@@ -16,6 +16,8 @@ from keet.profile import Profile
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from keet.pages.blocks import Page, Reader
 
 COLUMNS = ("launch_id", "kernel", "part", "label", "text")
 
@@ -55,7 +57,7 @@ def amounts(  # noqa: PLR0913 - options
     return AmountsResult(**vars(found), profile=profile)
 
 
-class AmountsResult(ApiResult, AmountsDocument):
+class AmountsResult(PageResult, AmountsDocument):
     """Amounts of launches. `print(result)` prints what `keet amounts` prints.
 
     >>> import keet
@@ -72,15 +74,10 @@ class AmountsResult(ApiResult, AmountsDocument):
         name = PurePath(self.report.path).name
         return f"<AmountsResult {name}: {count_noun(len(self.launches), 'launch')}>"
 
-    @property
-    def document(self) -> Self:
-        return self
-
-    def to_text(self, width: int = WIDTH) -> str:
-        from keet.formats import page_text
+    def _page(self, reader: Reader) -> Page:
         from keet.pages.amounts import amounts_page
 
-        return page_text(lambda reader: amounts_page(self, reader), "terminal", width)
+        return amounts_page(self, reader)
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per launch and amount, in words; numbers are in `launches`."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, TypeGuard
 
 from keet.api.inputs import Kernel, Report, StrPath, as_profile, selected_launches
-from keet.api.result import WIDTH, ApiResult, data_frame
+from keet.api.result import WIDTH, ApiResult, chosen_table, data_frame
 from keet.errors import UsageError
 from keet.formatting import count_noun, speedup_text
 from keet.profile import Launch, Profile
@@ -351,14 +351,14 @@ class DiffResult(ApiResult):
         self, table: Literal["pairs", "account", "attribution"] = "pairs"
     ) -> pd.DataFrame:
         """One row per pair of kernels, per part of their time, or per reason of the change."""
-        match table:
-            case "pairs":
-                return data_frame((each.row() for each in self.pairs), PAIR_COLUMNS)
-            case "account":
-                return data_frame(self.account, ACCOUNT_COLUMNS)
-            case "attribution":
-                return data_frame(self._reasons(), ATTRIBUTION_COLUMNS)
-        raise ValueError(f"{table!r} is not a table; name pairs, account or attribution")
+        return chosen_table(
+            table,
+            {
+                "pairs": lambda: data_frame((each.row() for each in self.pairs), PAIR_COLUMNS),
+                "account": lambda: data_frame(self.account, ACCOUNT_COLUMNS),
+                "attribution": lambda: data_frame(self._reasons(), ATTRIBUTION_COLUMNS),
+            },
+        )
 
     def _reasons(self) -> Iterator[tuple[object, ...]]:
         for pair in self.pairs:

@@ -17,7 +17,7 @@ from keet.api.inputs import (
     positive,
     selected_launches,
 )
-from keet.api.result import WIDTH, ApiResult, Table, data_frame
+from keet.api.result import WIDTH, ApiResult, Table, chosen_table, data_frame
 from keet.documents.document import live
 from keet.documents.explain import ExplainLaunch
 from keet.documents.finding import FindingDocument
@@ -89,6 +89,13 @@ FINDING_COLUMNS = (
 """Columns of the frame of findings: names of the view `findings` of a store where it has them."""
 ACCOUNT_COLUMNS = ("launch_id", "kernel", "part", "parent", "label", "innermost", "share", "us")
 """Columns of the frame of the account, named as in the view `account` of a store."""
+
+
+METRIC_COLUMNS = (
+    "launch_id", "kernel", "metric", "id", "label", "value", "unit", "section", "text",
+)  # fmt: skip
+"""Columns of the frame of metrics: those of `keet metrics --all --format csv`, and texts apart from
+numbers."""
 
 
 class LaunchFinding(FindingDocument):
@@ -434,17 +441,53 @@ class ExplainResult(ApiResult):
         return visible(context_of(self.profile, self._selected, budget, sass=sass))
 
     def to_pandas(
-        self, table: Literal["findings", "account", "launches"] = "findings"
+        self, table: Literal["findings", "account", "launches", "lines", "metrics"] = "findings"
     ) -> pd.DataFrame:
-        """One row per finding, per part of the time, or per launch."""
-        match table:
-            case "findings":
-                return self.findings.to_pandas()
-            case "account":
-                return self.account.to_pandas()
-            case "launches":
-                return data_frame((each.row() for each in self.launches), LAUNCH_COLUMNS)
-        raise ValueError(f"{table!r} is not a table; name findings, account or launches")
+        """One row per finding, part of the time, launch, source line, or metric of a launch.
+
+        >>> import keet
+        >>> result = keet.explain("kernels_samples/matrix_flip/slow.ncu-rep")
+        >>> result.to_pandas("lines")[["launch_id", "line", "samples", "stall_drain"]].head(2)
+           launch_id  line  samples  stall_drain
+        0          0     9      110          110
+        1          0     7      109            0
+        >>> metrics = result.to_pandas("metrics").set_index("id")
+        >>> float(metrics.value["dram_bytes_read"]), metrics.unit["dram_bytes_read"]
+        (292313344.0, 'byte')
+        """
+        return chosen_table(
+            table,
+            {
+                "findings": self.findings.to_pandas,
+                "account": self.account.to_pandas,
+                "launches": lambda: data_frame(
+                    (each.row() for each in self.launches), LAUNCH_COLUMNS
+                ),
+                "lines": self._lines,
+                "metrics": self._metrics,
+            },
+        )
+
+    def _lines(self) -> pd.DataFrame:
+        from keet.analysis.launch_hotspots import examined_launches, ranked_launches
+        from keet.api.hotspots import lines_frame
+
+        has_sass = self.explanation.reads_code
+        launches = [each.launch for each in self.launches]
+        ranked = ranked_launches(self.profile, launches, "line", None, has_sass=has_sass)
+        return lines_frame(examined_launches(ranked, None, None, has_sass=has_sass))
+
+    def _metrics(self) -> pd.DataFrame:
+        """Numbers are in the column `value`, texts in `text`."""
+        from keet.analysis.metric_table import launch_metrics, long_rows
+
+        tables = (launch_metrics(each.launch, everything=True) for each in self.launches)
+        rows: list[tuple[object, ...]] = []
+        for *named, value, unit, section in long_rows(tables):
+            is_text = isinstance(value, str)
+            number, text = (None, value) if is_text else (value, None)
+            rows.append((*named, number, unit, section, text))
+        return data_frame(rows, METRIC_COLUMNS)
 
     def _repr_html_(self) -> str:
         from keet.api.notebook import explain_html

@@ -10,13 +10,14 @@ from operator import index
 from keet import ingest
 from keet.errors import UsageError
 from keet.profile import Launch, Profile
-from keet.profile.profile import select_launches
+from keet.profile.profile import parsed_launches, select_launches
 
 StrPath = str | os.PathLike[str]
 Report = StrPath | Profile
 """The path of a report, export or snapshot, or a profile of `keet.read_profile`."""
-Launches = int | Launch | Iterable[int | Launch]
-"""One launch or several, by number or as objects of the profile."""
+Launches = int | str | Launch | Iterable[int | Launch]
+"""One launch or several: by number, as the command writes them (`"0,2-4"`), or as objects of the
+profile."""
 Kernel = str | re.Pattern[str]
 
 
@@ -37,15 +38,19 @@ def selected_launches(
     profile: Profile, launches: Launches | None, kernel: Kernel | None
 ) -> tuple[Launch, ...]:
     numbers = None if launches is None else _numbers(launches)
-    return select_launches(profile, numbers, None if kernel is None else _pattern(kernel))
+    return select_launches(profile, numbers, None if kernel is None else compiled(kernel))
 
 
 def _numbers(launches: Launches) -> frozenset[int]:
+    if isinstance(launches, str):
+        if (numbers := parsed_launches(launches)) is None:
+            raise UsageError(f"launches={launches!r}: it must be launch numbers: '3', '0,2', '0-4'")
+        return numbers
     several = launches if isinstance(launches, Iterable) else (launches,)
     return frozenset(each.id if isinstance(each, Launch) else index(each) for each in several)
 
 
-def _pattern(kernel: Kernel) -> re.Pattern[str]:
+def compiled(kernel: Kernel) -> re.Pattern[str]:
     try:
         return re.compile(kernel)
     except (re.error, RecursionError, OverflowError) as problem:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
+from keet.documents.document import Document
+from keet.errors import UsageError
 from keet.optional_packages import require
 from keet.safe_text import visible
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from keet.documents.document import Document
+    from keet.pages.blocks import Format, Page, Reader
 
 T = TypeVar("T")
 WIDTH = 100
@@ -47,6 +49,33 @@ class ApiResult(ABC):
         return self.to_text()
 
 
+class PageResult(ApiResult, Document):
+    """A result that is its document, with one page in all formats."""
+
+    @property
+    def document(self) -> Self:
+        return self
+
+    @abstractmethod
+    def _page(self, reader: Reader) -> Page: ...
+
+    def to_text(self, width: int = WIDTH) -> str:
+        return self._as("terminal", width)
+
+    def to_markdown(self) -> str:
+        """Text for pull requests and chats."""
+        return visible(self._as("markdown"))
+
+    def to_html(self) -> str:
+        """One file without external resources."""
+        return self._as("html")
+
+    def _as(self, form: Format, width: int = WIDTH) -> str:
+        from keet.formats import page_text
+
+        return page_text(self._page, form, width)
+
+
 class Table(Sequence[T]):
     """Rows of a result: a part of a table is a table."""
 
@@ -64,6 +93,16 @@ class Table(Sequence[T]):
 
     def __len__(self) -> int:
         return len(self._rows)
+
+
+class NoSuchTable(UsageError, ValueError):
+    """`to_pandas(table)` with a name that the result does not have."""
+
+
+def chosen_table(name: str, tables: Mapping[str, Callable[[], pd.DataFrame]]) -> pd.DataFrame:
+    if name not in tables:
+        raise NoSuchTable(f"{name!r} is not a table of this result; it has: {', '.join(tables)}")
+    return tables[name]()
 
 
 def data_frame(rows: Iterable[Sequence[object]], columns: Sequence[str]) -> pd.DataFrame:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from keet.analysis.capture.report_document import report_document
 from keet.analysis.roofline.launch_roofline import LaunchRoofline, find_roofline
 from keet.api.inputs import Kernel, Launches, Report, as_profile, selected_launches
-from keet.api.result import WIDTH, ApiResult, data_frame
+from keet.api.result import PageResult, data_frame
 from keet.documents.document import live
 from keet.documents.roofline import RooflineDocument
 from keet.formatting import count_noun
@@ -16,6 +16,8 @@ from keet.profile import Profile
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from keet.pages.blocks import Page, Reader
 
 COLUMNS = (
     "launch_id", "kernel", "ceiling", "label", "kind", "nearest", "reached_pct", "achieved", "peak",
@@ -51,7 +53,7 @@ def roofline(
     )
 
 
-class RooflineResult(ApiResult, RooflineDocument):
+class RooflineResult(PageResult, RooflineDocument):
     """Launches against their ceilings. `print(result)` prints what `keet roofline` prints.
 
     >>> import keet
@@ -73,15 +75,10 @@ class RooflineResult(ApiResult, RooflineDocument):
         name = PurePath(self.report.path).name
         return f"<RooflineResult {name}: {count_noun(len(self.launches), 'launch')}>"
 
-    @property
-    def document(self) -> Self:
-        return self
-
-    def to_text(self, width: int = WIDTH) -> str:
-        from keet.formats import page_text
+    def _page(self, reader: Reader) -> Page:
         from keet.pages.roofline import roofline_page
 
-        return page_text(lambda reader: roofline_page(self.launches, reader), "terminal", width)
+        return roofline_page(self.launches, reader)
 
     def to_svg(self) -> str:
         """The chart of `keet roofline --format svg`."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 from keet.errors import UsageError
 from keet.files import STDIN, replacing_text
 from keet.profile import Launch, Profile
-from keet.profile.profile import select_launches
+from keet.profile.profile import parsed_launches, select_launches
 
 if TYPE_CHECKING:
     from keet.pages.blocks import Format, Page, Reader
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 DATA_FORMATS = ("json", "csv", "parquet")
 """Formats for programs: complete unless an option limits them."""
-_MAX_RANGE = 1_000_000
-"""Launches in one range: more than any report has."""
 
 
 def add_report(parser: ArgumentParser) -> None:
@@ -153,14 +151,9 @@ def positive(text: str) -> int:
 
 
 def _launch_numbers(text: str) -> frozenset[int]:
-    numbers: set[int] = set()
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
-        span = range(int(match[1]), int(match[2] or match[1]) + 1) if match else range(0)
-        if not 0 < len(span) <= _MAX_RANGE:
-            raise ArgumentTypeError(f"{text!r} must be launch numbers: 3, 0,2 or 0-4")
-        numbers.update(span)
-    return frozenset(numbers)
+    if (numbers := parsed_launches(text)) is None:
+        raise ArgumentTypeError(f"{text!r} must be launch numbers: 3, 0,2 or 0-4")
+    return numbers
 
 
 def pattern(text: str) -> re.Pattern[str]:

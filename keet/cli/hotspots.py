@@ -6,10 +6,9 @@ coalesced addresses and conflict-free banks would save."""
 
 from __future__ import annotations
 
-import re
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -29,7 +28,6 @@ from keet.profile import Absent, Launch, Location
 
 if TYPE_CHECKING:
     from keet.analysis.source_lines import Hotspots
-    from keet.documents.hotspots import HotspotsLaunch
     from keet.pages.blocks import Page
 
 EXAMPLES = """\
@@ -42,11 +40,6 @@ examples:
 """
 
 
-FETCHED_AT_ONCE = 200
-"""Launches whose machine code is fetched before the first is printed; the code of the others is
-fetched when it is first needed."""
-
-
 def configure(parser: ArgumentParser) -> None:
     add_report(parser)
     parser.add_argument(
@@ -56,7 +49,7 @@ def configure(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--line",
-        type=line_place,
+        type=_file_and_line,
         metavar="FILE:LINE",
         help="explain one source line in full; FILE may be given without its folder",
     )
@@ -68,6 +61,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
+    from keet.analysis.launch_hotspots import examined_launches, ranked_launches
     from keet.ingest import read_profile
 
     profile = read_profile(args.report, source=args.source)
@@ -77,23 +71,21 @@ def run(args: Namespace) -> None:
         from keet.analysis.line_facts import place_of
 
         place, launches = place_of(launches, args.line)
-    if not args.no_sass:
-        profile.prefetch_code(filter(_has_counts, launches[:FETCHED_AT_ONCE]))
-    spots = _spots(launches, args, place)
-    out = Destination(args, sys.stdout)
     has_sass = not args.no_sass
+    ranked = ranked_launches(profile, launches, args.by, place, has_sass=has_sass)
+    out = Destination(args, sys.stdout)
     if args.format == "terminal" and place is not None:
-        page = _line_page([*spots], place, args)
+        page = _line_page([*ranked], place, args)
         out.show_page(lambda _: page)
         return
     top = view_top(args) if args.format == "terminal" else top_of(args)
-    found = _examined(spots, top, has_sass=has_sass)
+    found = examined_launches(ranked, top, place, has_sass=has_sass)
     if args.format == "json":
         from keet.analysis.capture.report_document import report_document
         from keet.documents.document import Streamed, json_pieces
         from keet.documents.hotspots import HotspotsDocument
 
-        written = (_written(each, top, place) for each in found)
+        written = (replace(each, rows=each.rows[:top]) for each in found)
         fields = (("report", report_document(profile)), ("launches", written))
         out.write_pieces(json_pieces(Streamed(HotspotsDocument, fields)))
     elif args.format == "csv":
@@ -125,46 +117,9 @@ def _line_page(
     return line_page(launches, place, other_launches(rest, "show one with --launch N"))
 
 
-def _has_counts(launch: Launch) -> bool:
-    """Whether there may be values per instruction; without them no SASS text is needed."""
-    return any(launch.find(metric) is not None for metric in ("inst_executed", "samples_total"))
+def _file_and_line(text: str) -> tuple[str, int]:
+    from keet.analysis.code_names import parsed_line
 
-
-def _spots(
-    launches: Sequence[Launch], args: Namespace, place: Location | None
-) -> Iterator[tuple[Launch, Hotspots | Absent]]:
-    from keet.analysis.source_lines import find_hotspots
-    from keet.profile.launch_sequences import iterate_launches
-
-    for launch in iterate_launches(launches, "looking for hotspots"):
-        spots = find_hotspots(launch, args.by)
-        if place is not None and not isinstance(spots, Absent):
-            own = tuple(spot for spot in spots.rows if spot.location == place)
-            spots = replace(spots, rows=own, rows_total=len(own))
-        yield launch, spots
-
-
-def _examined(
-    found: Iterable[tuple[Launch, Hotspots | Absent]], top: int | None, *, has_sass: bool
-) -> Iterator[HotspotsLaunch]:
-    """One launch at a time: its analysis is dropped after it is printed."""
-    from keet.analysis.examined import examined
-
-    for launch, spots in found:
-        yield examined(launch, spots, has_sass=has_sass, which=slice(top))
-
-
-def _written(each: HotspotsLaunch, top: int | None, place: Location | None) -> HotspotsLaunch:
-    if place is not None:
-        from keet.analysis.line_facts import with_line
-
-        each = with_line(each, place)
-    return replace(each, rows=each.rows[:top])
-
-
-def line_place(text: str) -> tuple[str, int]:
-    """`slow.cu:29` as a file and a line number."""
-    found = re.fullmatch(r"(.+):([0-9]{1,9})", text)
-    if found is None:
+    if (line := parsed_line(text)) is None:
         raise ArgumentTypeError(f"{text!r} must be FILE:LINE, for example kernel.cu:29")
-    return found[1], int(found[2])
+    return line

@@ -85,7 +85,7 @@ def hotspots_csv(found: Iterable[HotspotsLaunch], top: int | None) -> Iterator[s
         for each in found:
             for spot in each.rows[:top]:
                 reasons.update(spot.samples_by_reason)
-                cells = [each.id, each.kernel, *_spot_cells(spot)]
+                cells = [each.id, each.kernel, *spot_cells(spot)]
                 rows.write(json.dumps([cells, spot.samples_by_reason]) + "\n")
         rows.seek(0)
         columns = sorted(reasons)
@@ -95,7 +95,7 @@ def hotspots_csv(found: Iterable[HotspotsLaunch], top: int | None) -> Iterator[s
             yield _csv_text([[*cells, *(by_reason.get(reason, 0) for reason in columns)]])
 
 
-def _spot_cells(spot: SpotDocument) -> list[object]:
+def spot_cells(spot: SpotDocument) -> list[object]:
     """The last two: the largest purpose, and the line that most of the row's waits are for."""
     awaited: Counter[Location] = Counter()
     for wait in spot.waits:

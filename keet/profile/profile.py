@@ -24,6 +24,9 @@ from keet.profile.run_table import RunPositions, RunTable, Sha256, UtcTime
 if TYPE_CHECKING:
     import pandas as pd
 
+_MAX_RANGE = 1_000_000
+"""Launches in one range: more than any report has."""
+
 ReportFormat = Literal["ncu-rep", "ncu-repz", "ncu-csv", "ncu-text"]
 
 
@@ -178,13 +181,15 @@ class Profile:
         if self.code_loader is not None:
             self.code_loader([launch.id for launch in launches])
 
-    def to_pandas(self, metric_ids: Iterable[str] | None = None) -> pd.DataFrame:
+    def to_pandas(self, metric_ids: str | Iterable[str] | None = None) -> pd.DataFrame:
         """One row per launch, one column per metric by catalog id; by default the key metrics.
 
         Values that a launch does not have are missing (NaN or None), never zero.
         `frame.attrs["units"]` has the unit of each column. Raises NotAvailable without pandas.
         """
         pandas = require("pandas", "batch")
+        if isinstance(metric_ids, str):
+            metric_ids = [metric_ids]
         wanted = list(metric_ids or (spec.id for spec in metrics().values() if spec.key))
         rows = []
         units: dict[str, str] = {}
@@ -200,6 +205,18 @@ class Profile:
         frame: pd.DataFrame = pandas.DataFrame(rows, columns=columns).set_index("id")
         frame.attrs["units"] = units
         return frame
+
+
+def parsed_launches(text: str) -> frozenset[int] | None:
+    """The numbers of `3`, `0,2` or `0-4`; None: the text is something else."""
+    numbers: set[int] = set()
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
+        span = range(int(match[1]), int(match[2] or match[1]) + 1) if match else range(0)
+        if not 0 < len(span) <= _MAX_RANGE:
+            return None
+        numbers.update(span)
+    return frozenset(numbers)
 
 
 def select_launches(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -127,25 +126,22 @@ def _one_line(
 
 def _place(wanted: str, launches: Sequence[Launch], call: ToolCall) -> tuple[Location, list[Found]]:
     """The line, and the launches with code for it, most samples first."""
+    from keet.analysis.code_names import parsed_line
     from keet.analysis.line_facts import NoSuchLine, place_of, samples_at
-    from keet.analysis.source_lines import find_hotspots
+    from keet.analysis.source_lines import find_hotspots, rows_at
 
-    match = re.fullmatch(r"(.+):([0-9]{1,9})", wanted, re.DOTALL)
-    if match is None:
+    line = parsed_line(wanted)
+    if line is None:
         raise UsageError(f"line {quoted(wanted)} must be FILE:LINE, for example kernel.cu:29")
     watched = call.each(launches, "looking at launch", len(launches))
     try:
-        place, own = place_of(watched, (match[1], int(match[2])))
+        place, own = place_of(watched, line)
     except NoSuchLine as wrong:
         host = "; host code, such as a launch, has none" if wrong.is_empty else ""
         raise UsageError(f"line {wrong.place}: {wrong.problem}{host}") from None
     found: list[Found] = []
     for launch in call.each(own, "looking at launch", len(own)):
-        spots = find_hotspots(launch, None)
-        if not isinstance(spots, Absent):
-            at = tuple(spot for spot in spots.rows if spot.location == place)
-            spots = replace(spots, rows=at, rows_total=len(at))
-        found.append((launch, spots))
+        found.append((launch, rows_at(find_hotspots(launch, None), place)))
     return place, sorted(found, key=lambda each: -samples_at(each[1]))
 
 

@@ -274,7 +274,7 @@ def _first_line(problem: Exception) -> str:
     return " ".join([first, *near]).rstrip(".")
 
 
-def open_store(path: str | Path) -> Store:
+def open_store(path: str | os.PathLike[str]) -> Store:
     """Open what `keet batch DIR -o PATH` made. An empty store has views without rows.
 
     >>> import keet

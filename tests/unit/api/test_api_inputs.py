@@ -29,6 +29,7 @@ def test_launches_are_chosen(tour: Profile) -> None:
         (1, None, [1]),
         ([2, 0], None, [0, 2]),
         (range(2), None, [0, 1]),
+        ("2,0-1", None, [0, 1, 2]),
         (tour[2], None, [2]),
         ((launch for launch in tour if launch.rank_time < 20_000), None, [1, 2]),
         (None, "transpose", [0, 1]),
@@ -42,6 +43,7 @@ def test_launches_are_chosen(tour: Profile) -> None:
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"launches": 3}, "launch 3: the report has launches 0 to 2; see: keet show "),
     ({"launches": -1}, "launch -1: the report has launches 0 to 2"),
+    ({"launches": "first"}, "launches='first': it must be launch numbers: '3', '0,2', '0-4'"),
     ({"launches": []}, "no launch was named; leave the choice out to take all of them"),
     ({"kernel": "gemm"}, "kernel 'gemm' matches no launch; see: keet show "),
     ({"kernel": "("}, "kernel '(' is not a regular expression"),
@@ -62,8 +64,6 @@ def test_wrong_arguments_of_explain(tour: Profile, options: dict[str, Any], mess
 def test_arguments_of_another_type() -> None:
     with pytest.raises(TypeError):
         api.roofline(TOUR, launches=1.5)  # type: ignore[arg-type]
-    with pytest.raises(TypeError):
-        api.roofline(TOUR, launches="1")  # type: ignore[arg-type]
 
 
 WRONG_DIFFS: list[tuple[dict[str, Any], str]] = [
@@ -89,6 +89,10 @@ def test_wrong_arguments_of_diff(tour: Profile, options: dict[str, Any], message
     with pytest.raises(UsageError) as found:
         api.diff(tour, **options)
     assert str(found.value).startswith(message)
+
+
+def test_one_metric_is_a_list_of_one(tour: Profile) -> None:
+    assert tour.to_pandas("duration").columns.tolist() == ["kernel", "duration"]
 
 
 def test_unreadable_reports_raise_ingest_error(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import keet as api
 from keet.api.diff import _side_names
 from keet.errors import DamagedReport, NotAvailable
+from tests import insights_sets
 from tests.conftest import REPORTS, Keet
 from tests.many_launches import copied
 from tests.rows import each_row
@@ -121,8 +123,81 @@ def test_frames(tour: api.ExplainResult) -> None:
     first = launches["top_finding"].dropna()
     assert first.index.tolist() == [each.id for each in with_findings]
     assert first.tolist() == [each.findings[0].id for each in with_findings]
-    with pytest.raises(ValueError, match="name findings, account or launches"):
+    with pytest.raises(ValueError, match="it has: findings, account, launches, lines, metrics"):
         tour.to_pandas("launch")  # type: ignore[arg-type]
+
+
+def test_frames_of_lines_and_metrics(tour: api.ExplainResult) -> None:
+    """They have what `keet hotspots` and `keet metrics` print; what was not measured is missing."""
+    lines, metrics = tour.to_pandas("lines"), tour.to_pandas("metrics")
+    for launch in tour.profile:
+        own = lines[lines.launch_id == launch.id]
+        assert own.share.sum() == pytest.approx(1)
+        assert own.filter(like="stall_").sum(axis=1).tolist() == own.samples.tolist()
+        measured = metrics[metrics.launch_id == launch.id].set_index("metric")
+        assert set(measured.index) == set(launch.metric_names())
+        assert measured.value["gpu__time_duration.sum"] == launch.require("duration").value
+    assert lines.address.isna().all()
+    assert metrics.value.dtype == "float64"
+    assert metrics.set_index("id").text["device_name"].tolist() == ["NVIDIA H200"] * 3
+    plain = api.explain(REPORTS / "tour_basic.ncu-rep")  # no numbers per instruction
+    assert plain.to_pandas("lines").empty
+
+
+@pytest.mark.slow
+def test_hotspots(keet: Keet) -> None:
+    made = api.hotspots(TOUR, launches="0,2", top=2)
+    command = ("hotspots", TOUR, "--launch", "0,2", "--top", 2)
+    assert made.to_dict() == json.loads(printed(keet, *command, "--format", "json"))
+    assert made.to_text() == printed(keet, *command)
+    rows = printed(keet, *command, "--format", "csv").splitlines()
+    assert made.to_pandas().columns.tolist()[1:] == rows[0].split(",")[1:]
+    line = api.hotspots(SLOW, line="slow.cu:7")
+    assert line.to_text() == printed(keet, "hotspots", SLOW, "--line", "slow.cu:7")
+    wrong = {"line": "slow.cu:2", "by": "lines", "top": 0}
+    for name, value in wrong.items():
+        with pytest.raises(api.UsageError, match=f"^{name}") as found:
+            api.hotspots(SLOW, **{name: value})  # type: ignore[arg-type]
+        assert "--" not in str(found.value)
+
+
+@pytest.mark.slow
+def test_a_batch_and_its_insights(keet: Keet, tmp_path: Path) -> None:
+    """A report that can't be read is counted and named, and raises nothing."""
+    store, cut = tmp_path / "store", tmp_path / "cut.ncu-rep"
+    cut.write_bytes(SLOW.read_bytes()[:5000])
+    frames = ROOT / "kernels_samples" / "blend_frames"
+    made = api.batch([SLOW, FAST, frames, cut], store, jobs=2)
+    assert (made.files, made.done, made.failed, made.unchanged) == (5, 4, 1, 0)
+    assert made.to_pandas().path.tolist() == [str(cut)]
+    assert f"failed: {cut}: " in str(made)
+    again = api.batch(str(frames), str(store))
+    assert (again.done, again.unchanged, len(again.failures)) == (0, 2, 1)
+    with api.open_store(store) as opened:
+        assert api.insights(opened).insights == api.insights(store).insights
+    insights = api.insights(store)
+    command = ("insights", store, "--no-model")
+    assert insights.to_dict() == json.loads(printed(keet, *command, "--format", "json"))
+    assert insights.to_markdown() == printed(keet, *command, "--format", "markdown")
+    assert insights.to_pandas().kind.tolist() == ["cluster"]
+    assert set(insights.to_pandas("facts").insight) == {"cluster-1"}
+    with pytest.raises(api.UsageError, match="kernel 'gemm' matches no launch"):
+        api.insights(store, kernel="gemm")
+    with pytest.raises(api.UsageError, match="no folder or report was named"):
+        api.batch([], store)
+
+
+def test_points_of_a_sweep(tmp_path: Path) -> None:
+    made = [
+        insights_sets.launch(
+            f"/runs/step_block{block}.ncu-rep", duration_us=us, block=(block, 1, 1)
+        )
+        for block, us in ((64, 300.0), (128, 200.0), (256, 100.0), (512, 150.0))
+    ]
+    points = api.insights(insights_sets.make_set(tmp_path / "store", made)).to_pandas("points")
+    assert points.value.tolist() == [64, 128, 256, 512]
+    assert points.time_us.tolist() == [300, 200, 100, 150]
+    assert points.launch_id.tolist() == [0, 0, 0, 0]
 
 
 def test_frames_have_the_columns_of_a_store() -> None:
@@ -143,7 +218,7 @@ def test_frames_of_a_difference() -> None:
     outermost = account[account.parent.isna()]
     assert outermost["before_us"].sum() == pytest.approx(pairs["before_us"][0], rel=1e-3)
     assert made.to_pandas("attribution")["finding"][0] == "uncoalesced_global"
-    with pytest.raises(ValueError, match="name pairs, account or attribution"):
+    with pytest.raises(ValueError, match="it has: pairs, account, attribution"):
         made.to_pandas("launches")  # type: ignore[arg-type]
 
 

@@ -1,0 +1,120 @@
+"""The function `keet.batch` and its result."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from keet.api.inputs import StrPath, positive
+from keet.api.result import WIDTH, ApiResult, data_frame
+from keet.corpus.batch.run import BatchOptions, BatchOutcome, run_batch
+from keet.documents.batch import BatchDocument, FailedFile
+from keet.documents.document import live
+from keet.errors import UsageError
+from keet.formatting import count_noun
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def batch(  # noqa: PLR0913 - the options of the command
+    reports: StrPath | Iterable[StrPath],
+    store: StrPath,
+    *,
+    jobs: int | None = None,
+    shard: str = "0/1",
+    dask: str | None = None,
+    timeout: float = 300.0,
+    sass: bool = False,
+    retry_failed: bool = False,
+    prune: bool = False,
+) -> BatchResult:
+    """Explain all reports in folders, and write the results into a store: `keet batch`. Files that
+    the store has already are not analysed again.
+
+    >>> import keet
+    >>> result = keet.batch("kernels_samples/matrix_flip", "one_sample")
+    >>> result.done + result.unchanged, result.failed
+    (2, 0)
+
+    Args:
+        reports: a folder or a report, or several of them.
+        store: the folder of the store, made if it does not exist.
+        jobs: worker processes; by default one per core.
+        shard: analyse only part I of N of the files, I from 0: `"0/16"`.
+        dask: address of an existing Dask cluster to run on.
+        timeout: seconds per file of up to 256 MB; in proportion longer for larger files.
+        sass: analyse the machine code too: about a second per report.
+        retry_failed: analyse files again that failed earlier.
+        prune: remove files from the store that no longer exist.
+
+    Raises:
+        keet.KeetError: no report was found, or the store can't be used. A report that can't be read
+            raises nothing: it is in `failures` of the result.
+    """
+    several = [reports] if isinstance(reports, str | os.PathLike) else reports
+    places = [Path(each) for each in several]
+    if not places:
+        raise UsageError("no folder or report was named")
+    jobs = None if jobs is None else positive(jobs, "jobs")
+    if not 0 < timeout < 1e7:
+        raise UsageError(f"timeout={timeout!r}: it must be a positive number of seconds")
+    options = BatchOptions(
+        places, Path(store), jobs, shard, dask, timeout, sass, retry_failed, prune
+    )
+    notes: list[str] = []
+    outcome = run_batch(options, lambda _: None, notes.append)
+    progress = outcome.progress
+    if progress.stopped:
+        raise KeyboardInterrupt
+    return BatchResult(
+        store=str(store),
+        files=progress.finished + outcome.unchanged,
+        done=progress.done,
+        duplicates=progress.duplicates,
+        failed=outcome.failed,
+        unchanged=outcome.state.done,
+        launches=progress.launches,
+        gpu_seconds=progress.gpu_seconds,
+        seconds=progress.seconds,
+        gone=outcome.gone,
+        failures=[FailedFile(path=each.path, reason=each.reason) for each in outcome.failures],
+        notes=notes,
+        outcome=outcome,
+    )
+
+
+class BatchResult(ApiResult, BatchDocument):
+    """What a batch did. `print(result)` prints the summary of `keet batch`, and the files that
+    failed.
+
+    >>> import keet
+    >>> result = keet.batch(["kernels_samples/matrix_flip"], "one_sample")
+    >>> result
+    <BatchResult one_sample: 2 files, 0 failed>
+    >>> result.to_pandas().columns.tolist()
+    ['path', 'reason']
+    """
+
+    outcome: BatchOutcome = live()
+
+    def __repr__(self) -> str:
+        return f"<BatchResult {self.store}: {count_noun(self.files, 'file')}, {self.failed} failed>"
+
+    @property
+    def document(self) -> Self:
+        return self
+
+    def to_text(self, width: int = WIDTH) -> str:  # noqa: ARG002 - lines are not wrapped
+        from keet.corpus.batch.summary import summary_text
+
+        outcome = self.outcome
+        counts = summary_text(outcome.progress, outcome.unchanged, outcome.found.other_files)
+        failed = (f"failed: {each.path}: {each.reason}\n" for each in self.failures)
+        return counts + "".join(failed)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per file that failed, with the reason. `keet.open_store` has all files."""
+        return data_frame([(each.path, each.reason) for each in self.failures], ("path", "reason"))

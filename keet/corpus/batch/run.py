@@ -1,0 +1,241 @@
+"""Runs a batch: finds reports, analyses them in workers, and writes their rows into a store.
+
+Modules are imported where they are used: workers start while this process does its imports.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import shlex
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from keet.errors import UsageError
+from keet.formatting import count_noun
+
+if TYPE_CHECKING:
+    from keet.corpus.batch.coordinator import BatchProgress
+    from keet.corpus.batch.stored_files import Failure, ResumeState
+    from keet.corpus.batch.worker import Analyse
+    from keet.corpus.batch.worker_pool import Pool
+    from keet.corpus.discovery import SearchResult
+
+
+class BatchOptions(NamedTuple):
+    """The options of `keet batch`, which describes them."""
+
+    places: Sequence[Path]
+    output: Path
+    jobs: int | None = None
+    """None: one worker per core."""
+    shard: str = "0/1"
+    dask: str | None = None
+    timeout: float = 300.0
+    """Seconds per file of up to 256 MB."""
+    sass: bool = False
+    retry_failed: bool = False
+    prune: bool = False
+
+    def command(self, out: Path | None = None) -> str:
+        """What a user types to do the same again. `out`: into another store."""
+        shard = [] if self.shard == "0/1" else ["--shard", self.shard]
+        jobs = ["--jobs", str(self.jobs)] if self.jobs else []
+        dask = ["--dask", self.dask] if self.dask else []
+        sass = ["--sass"] if self.sass else []
+        places = [str(place) for place in self.places]
+        return shlex.join(
+            ["keet", "batch", *places, "-o", str(out or self.output), *jobs, *shard, *dask, *sass]
+        )
+
+
+class BatchOutcome(NamedTuple):
+    """What a batch did."""
+
+    found: SearchResult
+    state: ResumeState
+    progress: BatchProgress
+    gone: int
+    """Files of the store that no longer exist; with `prune` they were removed from the store."""
+    failures: list[Failure]
+    """All files of the store that failed at the last attempt, also in earlier batches."""
+
+    @property
+    def failed(self) -> int:
+        """Of the files of this batch."""
+        return self.progress.failed + self.state.failed
+
+    @property
+    def unchanged(self) -> int:
+        """Files that an earlier batch finished or failed to read."""
+        return self.state.done + self.state.failed
+
+
+def run_batch(
+    options: BatchOptions, update: Callable[[BatchProgress], None], warn: Callable[[str], None]
+) -> BatchOutcome:
+    """`update` is called every half second. `warn` gets problems that do not stop the batch."""
+    from keet.corpus.batch.coordinator import write_quarantine
+    from keet.corpus.batch.stored_files import record_gone, resume_state, set_damaged_aside
+    from keet.corpus.store.part_writer import make_store, remove_abandoned
+    from keet.optional_packages import check
+
+    if options.dask:
+        check("distributed", "dask")  # this extra includes what a store needs
+    _check_store(options)
+    for problem in set_damaged_aside(options.output):
+        warn(problem)
+    found, gone = _find_files(options, warn)
+    with nullcontext() if options.dask else _pool(options, found) as pool:
+        make_store(options.output)
+        remove_abandoned(options.output)
+        if options.prune:
+            record_gone(options.output, gone)
+        state = resume_state(options.output, found.reports, retry_failed=options.retry_failed)
+        if pool is None:
+            progress = _run_on_dask(options, options.dask or "", state, update)
+        else:
+            progress = _run_here(options, state, update, pool)
+    failures = write_quarantine(options.output)
+    return BatchOutcome(found, state, progress, len(gone), failures)
+
+
+def _find_files(
+    options: BatchOptions, warn: Callable[[str], None]
+) -> tuple[SearchResult, list[str]]:
+    """The reports in the folders, and the paths in the store that no longer exist."""
+    from keet.corpus.batch.stored_files import find_gone
+    from keet.corpus.discovery import find_reports, parse_shard
+
+    shard = parse_shard(options.shard)
+    lost = {
+        place
+        for place in options.places
+        if options.prune and not os.path.lexists(place) and find_gone(options.output, [place], ())
+    }
+    found = find_reports([p for p in options.places if p not in lost], options.output, shard)
+    gone = find_gone(options.output, options.places, found.reports, shard)
+    if not (options.prune and gone):
+        _check_found(options, found, warn)
+    return found, gone
+
+
+def _check_store(options: BatchOptions) -> None:
+    """Refuse a folder that has other files in it, and an older store."""
+    from keet.corpus.store.schema import PARTS, STORE_FILE
+    from keet.corpus.store.version import check_writable
+
+    out = options.output
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out}: this is a file; name a folder for the store")
+    names = {path.name for path in out.iterdir()} if out.is_dir() else set()
+    if names and not names & {PARTS, STORE_FILE}:
+        raise UsageError(f"{out}: this folder is not a store and is not empty; name a new folder")
+    check_writable(out, options.command)
+
+
+def _check_found(options: BatchOptions, found: SearchResult, warn: Callable[[str], None]) -> None:
+    for folder in found.unreadable_folders:
+        warn(f"skipped {folder}; check its permissions")
+    if found.reports or found.in_other_shards:
+        return
+    where = ", ".join(map(str, options.places))
+    files = count_noun(found.other_files, "CSV or JSON file is", "CSV or JSON files are")
+    other_files = f" ({files} not from ncu or keet)" if found.other_files else ""
+    raise UsageError(
+        f"no report found in {where}{other_files}; keet reads .ncu-rep, .ncu-repz, .keet.json and "
+        "the output of ncu --csv"
+    )
+
+
+def _pool(options: BatchOptions, found: SearchResult) -> Pool:
+    """In a new store all files have to be analysed, so the workers start at once and do their
+    imports while this process does its own."""
+    from keet.corpus.batch.worker_pool import Pool, WorkerLimits
+    from keet.corpus.store.schema import part_folders
+
+    jobs = min(options.jobs or _cores(), max(len(found.reports), 1))
+    pool = Pool(_analysis(options), jobs, WorkerLimits(seconds=options.timeout))
+    if found.reports and not part_folders(options.output):
+        pool.start_workers()
+    return pool
+
+
+def _run_here(
+    options: BatchOptions, state: ResumeState, update: Callable[[BatchProgress], None], pool: Pool
+) -> BatchProgress:
+    from keet.corpus.batch.coordinator import Batch
+    from keet.corpus.store.part_writer import PartQueue
+
+    with PartQueue(options.output) as writer, _rare_garbage_collection():
+        batch = Batch(state.pending, state.stored, pool, writer)
+
+        def stop() -> None:
+            batch.stop()
+            pool.wake()
+
+        with on_signals(stop):
+            return batch.run(update)
+
+
+@contextmanager
+def _rare_garbage_collection() -> Iterator[None]:
+    """Rows that wait to be written are 100,000 tuples without reference cycles; searching them
+    for cycles again and again would take a fifth of this process's time."""
+    before = gc.get_threshold()
+    gc.set_threshold(500_000)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+def _run_on_dask(
+    options: BatchOptions, address: str, state: ResumeState, update: Callable[[BatchProgress], None]
+) -> BatchProgress:
+    from keet.corpus.batch.dask_cluster import DaskCluster
+
+    cluster = DaskCluster(address, options.output, _analysis(options), options.timeout)
+    with cluster, on_signals(cluster.stop):
+        return cluster.run(state, update)
+
+
+def _cores() -> int:
+    """Cores that this process may use: Slurm and containers allow only some."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def on_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """The first Ctrl-C or SIGTERM stops the batch in order, the second at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+    def handle(*_: object) -> None:
+        restore()
+        stop()
+
+    for name in before:
+        signal.signal(name, handle)
+    try:
+        yield
+    finally:
+        restore()
+
+
+def _analysis(options: BatchOptions) -> Analyse:
+    from keet.corpus.batch import worker
+
+    return worker.analyse_with_sass if options.sass else worker.analyse
