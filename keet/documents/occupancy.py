@@ -6,7 +6,6 @@ from typing import Literal, NamedTuple
 
 from keet.documents.document import Document
 
-
 Changed = Literal["registers", "shared_memory", "block_size"]
 """Registers per thread, bytes of shared memory per block without the driver's, or threads per
 block."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -115,7 +116,7 @@ def test_curves_have_a_step_wherever_the_number_of_warps_changes() -> None:
         ends = [step.most for step in curve.steps]
         assert [step.least for step in curve.steps[1:]] == [end + 1 for end in ends[:-1]]
         warps = [step.warps for step in curve.steps]
-        assert all(one != other for one, other in zip(warps, warps[1:]))
+        assert all(one != other for one, other in pairwise(warps))
     for size in range(0, model.most.shared, 977):
         step = next(step for step in shared.steps if step.least <= size <= step.most)
         assert step.warps == model.warps(model.block._replace(shared=size + model.driver))
