@@ -156,6 +156,7 @@ def launch_blocks(shown: Shown) -> Iterator[Block]:
     yield from last_findings(shown)
     if detail == "full":
         yield from rest_blocks(each)
+        yield from occupancy_part(shown) if shown.verbose else ()
 
 
 def launch_section(
@@ -193,6 +194,7 @@ def launch_section(
     if each.verdict.not_judged:
         del columns[0]
     yield Part(columns, "columns", tag="div")
+    yield from occupancy_part(shown)
     yield from (AccountTree(each), *rules_blocks(each, shown.anchors))
     yield from members_blocks(each, shown.program)
     yield from source
@@ -367,6 +369,12 @@ def amounts_blocks(shown: Shown) -> Iterator[Block]:
 
         most = 12 if shown.detail == "full" else 6
         yield from short_amounts(amounts, shown.reader, most)
+
+
+def occupancy_part(shown: Shown) -> Iterator[Block]:
+    from keet.pages.occupancy import occupancy_blocks
+
+    yield from occupancy_blocks(shown.each, shown.anchor("occupancy"))
 
 
 def account_line(each: LaunchExplanation) -> Iterator[Block]:
