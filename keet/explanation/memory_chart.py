@@ -150,7 +150,7 @@ _STAGE_LINKS = {
     "nvlink_sent": "peer_writes",
 }
 _LOCAL = {
-    "spill": "spilled registers",
+    "spill": "spills",
     "array": "local arrays",
     "": "local memory",
 }
@@ -210,18 +210,24 @@ def _with_sources(view: LaunchView, numbers: Sequence[Evidence]) -> dict[str, Ev
 
 
 def _links(view: LaunchView) -> Iterator[MemoryLink]:
-    together = {node: _both(view, node, metric) for node, metric in _BOTH.items()}
-    together["dram"] = _dram_rate(view)
-    for link_id, traffic in _LINKS.items():
-        link = _link(view, link_id, traffic)
-        if traffic.is_rare and (link.amount is None or link.is_idle):
+    links = {name: _link(view, name, traffic) for name, traffic in _LINKS.items()}
+    both = {node: _both(view, node, metric) for node, metric in _BOTH.items()}
+    both["dram"] = _dram_rate(view)
+    for node, together in both.items():
+        reads, writes = links[f"{node}_reads"], links[f"{node}_writes"]
+        if together is None or together.bytes is None or writes.bytes is not None:
             continue
-        outer = ({link.source, link.target} - {"l2"}).pop()
-        both = together.get(outer) if link.bytes is None else None
-        if both is None:
+        if reads.bytes is None:
+            links[f"{node}_reads"] = together
+            del links[f"{node}_writes"]
+        else:  # the report counts all, and reads
+            amount = Quantity(max(0, together.bytes.value - reads.bytes.value), "byte")
+            name, label = f"chart.{node}_writes.bytes", "writes, bytes"
+            rest = view.ledger.derived(name, amount, label, together.bytes, reads.bytes)
+            links[f"{node}_writes"] = _with(writes, bytes=rest)
+    for name, link in links.items():
+        if not _LINKS[name].is_rare or (link.amount is not None and not link.is_idle):
             yield link
-        elif link.id.endswith("_reads"):  # once for both directions
-            yield both
 
 
 def _link(view: LaunchView, link_id: str, traffic: _Traffic) -> MemoryLink:
@@ -321,7 +327,7 @@ def _wastes(
     yield from _again(each, links)
 
 
-_SCATTERED = "scattered addresses"
+_SCATTERED = "scattered"
 
 
 def _waste(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
-from keet.documents.memory_chart import MemoryChart, MemoryLink, MemoryNode
-from keet.pages.blocks import Block, Cell, Column, Span, Table, Text, Words
+from keet.documents.memory_chart import MemoryChart, MemoryLink, MemoryNode, NodeId
+from keet.pages.blocks import Block, Cell, Column, Heading, Page, Span, Table, Text, Words
 from keet.pages.figures import MemoryFigure
 
 NOT_KNOWN = "not in the report"
@@ -41,16 +41,30 @@ def number_texts(link: MemoryLink) -> list[str]:
 def chart_text(chart: MemoryChart) -> str:
     """The chart in words, for those who do not see it."""
     links = (
-        f"{_ends(chart, link)}, {link.label}: {', '.join(number_texts(link))}{_waste(link)}"
+        f"{_ends(link)}, {link.label}: {', '.join(number_texts(link))}{_waste(link)}"
         for link in chart.links
         if not link.is_idle
     )
     return f"#{chart.id} {chart.kernel}. {chart.limit} {'; '.join(links)}"
 
 
-def _ends(chart: MemoryChart, link: MemoryLink) -> str:
-    sign = "↔" if link.is_both else "→"
-    return f"{chart.node(link.source).label} {sign} {chart.node(link.target).label}"
+_ORDER: Mapping[NodeId, str] = {
+    "sm": "SM",
+    "l1": "L1",
+    "shared": "shared",
+    "l2": "L2",
+    "dram": "DRAM",
+    "host": "host",
+    "peer": "peer",
+}
+"""From the SMs outwards."""
+
+
+def _ends(link: MemoryLink) -> str:
+    """`SM ← L1`: the unit that is nearer to the SMs first."""
+    inner, outer = (each for each in _ORDER if each in (link.source, link.target))
+    sign = "↔" if link.is_both else "→" if link.source == inner else "←"
+    return f"{_ORDER[inner]} {sign} {_ORDER[outer]}"
 
 
 def _waste(link: MemoryLink) -> str:
@@ -59,44 +73,58 @@ def _waste(link: MemoryLink) -> str:
     )
 
 
+def chart_page(charts: Sequence[MemoryChart]) -> Page:
+    blocks: list[Block] = []
+    for chart in charts:
+        took = f", {chart.duration}" if chart.duration else ""
+        blocks.append(Heading((f"#{chart.id} ", Span(chart.kernel, "name"), took), 2))
+        blocks.append(Text(chart.limit, "strong"))
+        blocks.append(memory_figure(chart))
+    return Page(blocks, "Memory chart")
+
+
 def memory_figure(*charts: MemoryChart) -> MemoryFigure:
     return MemoryFigure(charts, short=[block for chart in charts for block in table_blocks(chart)])
 
 
 def table_blocks(chart: MemoryChart) -> Iterator[Block]:
     """Units and links as tables; links that carried nothing are left out."""
-    yield Text(chart.limit, "strong")
     columns = [
-        Column("From → to", look="label"),
-        Column("Traffic"),
+        Column("Link", look="label", is_unbroken=True),
+        Column("Traffic", is_unbroken=True),
         Column("Requests", is_number=True),
-        Column("Bytes", is_number=True),
+        Column("Moved", is_number=True),
         Column("Of peak", is_number=True),
         Column("Waste"),
     ]
     shown = [link for link in chart.links if not link.is_idle]
-    yield Table(columns, [_row(chart, link) for link in shown], name="Memory traffic")
+    yield Table(columns, [_row(link) for link in shown], name="Memory traffic")
     units = [
         f"{node.label} {', '.join(facts)}" for node in chart.nodes if (facts := [*_facts(node)])
     ]
     if units:
         yield Text((Span("Units: ", "strong"), "; ".join(units)))
-    idle = [f"{_ends(chart, link)} {link.label}" for link in chart.links if link.is_idle]
+    idle = dict.fromkeys(_idle(link) for link in chart.links if link.is_idle)
     if idle:
-        yield Text(f"Nothing moved: {', '.join(idle)}.", "muted")
+        yield Text(f"No traffic: {', '.join(idle)}.", "muted")
     yield from (Text(note, "muted") for note in chart.notes)
 
 
-def _row(chart: MemoryChart, link: MemoryLink) -> list[Words | Cell]:
-    count = link.requests or link.wavefronts or link.instructions
-    unit = "" if link.requests else " wavefronts" if link.wavefronts else " inst"
-    mark = " (limit)" if link.is_limit else ""
+def _idle(link: MemoryLink) -> str:
+    if "sm" in (link.source, link.target):
+        return link.label
+    return _ends(link) if link.is_both else f"{_ends(link)} {link.label}"
+
+
+def _row(link: MemoryLink) -> list[Words | Cell]:
+    count = link.requests or link.instructions
+    moved = f"{link.wavefronts:short} wavefronts" if link.wavefronts else ""
     waste = "" if link.waste_share is None else f"{link.waste_share:.0f} {link.waste_reason}"
     return [
-        _ends(chart, link),
-        (link.label, Span(mark, "bad")),
-        "-" if count is None else f"{count:short}{unit}",
-        "-" if link.bytes is None else str(link.bytes),
+        _ends(link),
+        (link.label, Span(" (limit)" if link.is_limit else "", "bad")),
+        "-" if count is None else f"{count:short}",
+        moved or ("-" if link.bytes is None else str(link.bytes)),
         "-" if link.share is None else f"{link.share:.0f}",
         Span(waste, "warn"),
     ]
