@@ -57,11 +57,14 @@ def run(args: Namespace) -> None:
     check_page(args, sys.stdout)
     if len(args.reports) > _MOST:
         raise UsageError("keet chart takes one report, or two to compare")
-    if len(args.reports) > 1 and args.format == "json":
+    is_pair = len(args.reports) > 1
+    if is_pair and args.format == "json":
         raise UsageError("--format json takes one report; run keet chart once for each")
     out = Destination(args, sys.stdout)
     profiles = [read_profile(path) for path in args.reports]
     charts = [chart for profile in profiles for chart in _charts(profile, args)]
+    if is_pair and len(charts) > _MOST:
+        raise UsageError("of two reports, --launch takes one number, which both have")
     if args.format == "json":
         from keet.analysis.capture.report_document import report_document
         from keet.documents.document import json_text
@@ -71,12 +74,13 @@ def run(args: Namespace) -> None:
         out.write(json_text(MemoryChartDocument(report=report, launches=tuple(charts))))
     elif args.format == "svg":
         from keet.formats.svg.memory_chart import memory_svg
+        from keet.pages.memory_chart import SIDES
 
-        out.write(memory_svg(charts))
+        out.write(memory_svg(charts, SIDES if is_pair else ()))
     else:
         from keet.pages.memory_chart import chart_page
 
-        out.show_page(lambda _: chart_page(charts), args.format)
+        out.show_page(lambda _: chart_page(charts, are_compared=is_pair), args.format)
 
 
 def _charts(profile: Profile, args: Namespace) -> list[MemoryChart]:

@@ -13,14 +13,16 @@ from typing import NamedTuple
 
 from keet.analysis.facts.global_memory import LOAD, STORE, addresses_of
 from keet.analysis.hardware.ceilings import HOST_LINK, Ceiling, spoken_unit
-from keet.analysis.hardware.rates import SECTOR
+from keet.analysis.hardware.rates import SECTOR, positive
 from keet.analysis.hardware.stages import measured_stages
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, NEGLIGIBLE
 from keet.analysis.memory_work import local_cause
+from keet.analysis.roofline.memory import dram_ceiling
 from keet.documents.memory_chart import MemoryChart, MemoryLink, MemoryNode, NodeId
 from keet.evidence import Evidence, Sentence
 from keet.explanation.explanation_types import LaunchExplanation
+from keet.profile import Absent
 from keet.units import Quantity
 
 
@@ -244,7 +246,7 @@ def _link(view: LaunchView, link_id: str, traffic: _Traffic) -> MemoryLink:
     stages = measured_stages(view.ledger, traffic.stages)
     share = stages[0].busy if stages else None
     if link_id in _SHARES:
-        share = view.get(_SHARES[link_id])
+        share = view.get(_SHARES[link_id]) or _dram_share(view, link_id, moved)
     if traffic.source == "host" or traffic.target == "host":
         own = (stage.busy for stage in view.ceilings.stages(HOST_LINK) if stage.id == link_id)
         share = next(own, None)
@@ -259,6 +261,17 @@ def _link(view: LaunchView, link_id: str, traffic: _Traffic) -> MemoryLink:
         bytes=moved,
         share=share,
     )
+
+
+def _dram_share(view: LaunchView, link_id: str, moved: Evidence | None) -> Evidence | None:
+    """From bytes and the peak at the clock of the launch: the same as the metric in all reports
+    that have both."""
+    dram, took = dram_ceiling(view.ledger, view.ceilings), positive(view.get("duration"))
+    if isinstance(dram, Absent) or dram.peak is None or moved is None or took is None:
+        return None
+    share = Quantity(100 * moved.value / (took.value * 1e-9) / dram.peak.value, "%")
+    label = f"DRAM {_LINKS[link_id].label}, share of peak"
+    return view.ledger.derived(f"chart.{link_id}.share", share, label, moved, took, dram.peak)
 
 
 def _bytes(view: LaunchView, link_id: str, label: str, sectors: Evidence) -> Evidence:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from keet.documents.memory_chart import MemoryChart, MemoryLink, MemoryNode, NodeId
+from keet.evidence import Evidence
 from keet.pages.blocks import Block, Cell, Column, Heading, Page, Span, Table, Text, Words
 from keet.pages.figures import MemoryFigure
 
@@ -73,18 +74,77 @@ def _waste(link: MemoryLink) -> str:
     )
 
 
-def chart_page(charts: Sequence[MemoryChart]) -> Page:
+def chart_page(charts: Sequence[MemoryChart], *, are_compared: bool = False) -> Page:
+    if are_compared:
+        return Page([*compared_blocks(charts[0], charts[1])], "Memory charts")
     blocks: list[Block] = []
     for chart in charts:
         took = f", {chart.duration}" if chart.duration else ""
         blocks.append(Heading((f"#{chart.id} ", Span(chart.kernel, "name"), took), 2))
-        blocks.append(Text(chart.limit, "strong"))
-        blocks.append(memory_figure(chart))
+        blocks += [Text(chart.limit, "strong"), memory_figure(chart)]
     return Page(blocks, "Memory chart")
 
 
-def memory_figure(*charts: MemoryChart) -> MemoryFigure:
-    return MemoryFigure(charts, short=[block for chart in charts for block in table_blocks(chart)])
+def memory_figure(chart: MemoryChart) -> MemoryFigure:
+    return MemoryFigure([chart], short=[*table_blocks(chart)])
+
+
+SIDES = ("Before", "After")
+
+
+def compared_blocks(before: MemoryChart, after: MemoryChart) -> Iterator[Block]:
+    """Two charts to the same scale; in other formats than HTML, one table."""
+    names = []
+    for side, chart in zip(SIDES, (before, after)):
+        took = f", {chart.duration}" if chart.duration else ""
+        names.append(f"{side}: #{chart.id} {chart.kernel}{took}. {chart.limit}")
+        yield Text(names[-1], only=("terminal", "markdown"))
+    columns = [
+        Column("Link", look="label", is_unbroken=True),
+        Column("Traffic", is_unbroken=True),
+        *(Column(side, is_number=True) for side in SIDES),
+        Column("Of peak"),
+        Column("Waste"),
+    ]
+    links = {link.id: (before.link(link.id), after.link(link.id)) for link in before.links}
+    links |= {link.id: (before.link(link.id), link) for link in after.links}
+    rows = [
+        [
+            _ends(known),
+            known.label,
+            *map(_moved, sides),
+            _both(sides, "share"),
+            _both(sides, "waste_share"),
+        ]
+        for sides in links.values()
+        if (known := next((link for link in sides if link and not link.is_idle), None))
+    ]
+    table = Table(columns, rows, name="Memory traffic before and after")
+    yield MemoryFigure([before, after], names, short=[table])
+
+
+def _moved(link: MemoryLink | None) -> str:
+    if link is None or link.amount is None:
+        return "-"
+    if link.bytes is not None:
+        return str(link.bytes)
+    unit = " wavefr." if link.wavefronts and link.wavefronts.value else ""
+    return f"{link.amount:short}{unit}"
+
+
+def _share(link: MemoryLink) -> str:
+    return "" if link.share is None else f"{link.share:.0f}"
+
+
+def _wasted(link: MemoryLink) -> str:
+    return "" if link.waste_share is None else f"{link.waste_share:.0f} {link.waste_reason}"
+
+
+def _both(sides: Sequence[MemoryLink | None], name: str) -> str:
+    """A share before and after, if there is one."""
+    shares: list[Evidence | None] = [getattr(link, name, None) for link in sides]
+    texts = ("-" if share is None else f"{share:.0f}" for share in shares)
+    return " → ".join(texts) if any(shares) else ""
 
 
 def table_blocks(chart: MemoryChart) -> Iterator[Block]:
@@ -118,15 +178,13 @@ def _idle(link: MemoryLink) -> str:
 
 def _row(link: MemoryLink) -> list[Words | Cell]:
     count = link.requests or link.instructions
-    moved = f"{link.wavefronts:short} wavefronts" if link.wavefronts else ""
-    waste = "" if link.waste_share is None else f"{link.waste_share:.0f} {link.waste_reason}"
     return [
         _ends(link),
         (link.label, Span(" (limit)" if link.is_limit else "", "bad")),
         "-" if count is None else f"{count:short}",
-        moved or ("-" if link.bytes is None else str(link.bytes)),
-        "-" if link.share is None else f"{link.share:.0f}",
-        Span(waste, "warn"),
+        "-" if link.bytes is None and link.wavefronts is None else _moved(link),
+        _share(link) or "-",
+        Span(_wasted(link), "warn"),
     ]
 
 
