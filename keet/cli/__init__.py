@@ -63,6 +63,9 @@ COMMANDS = {
     "roofline": _Command(
         "roofline", _EXPLAIN, "how close each launch came to each ceiling; chart as svg"
     ),
+    "chart": _Command(
+        "chart", _EXPLAIN, "the memory chart: traffic between units, the limit, the waste"
+    ),
     "amounts": _Command(
         "amounts", _EXPLAIN, "how much work is done per result, and how much is needed"
     ),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from keet.comparison.causes.account_changes import PartChange
     from keet.comparison.causes.aligned_files import FilePair
     from keet.documents.insights import ChangeDocument, SweepDocument
+    from keet.documents.memory_chart import MemoryChart
     from keet.documents.occupancy import OccupancyDocument
     from keet.evidence import Evidence, Sentence
     from keet.explanation.explanation_types import LaunchExplanation
@@ -59,6 +60,14 @@ class RooflineFigure(Figure):
     anchors: Anchors
     linked: Collection[int] = ()
     """Launches that have a place of their own on the page."""
+
+
+class MemoryFigure(Figure):
+    """How data moves between SMs, caches and memories: a drawing per chart, to the same scale."""
+
+    charts: Sequence[MemoryChart]
+    names: Sequence[str] = ()
+    """What is said above each drawing, if there are several."""
 
 
 class ListingFigure(Figure):

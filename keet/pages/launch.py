@@ -195,9 +195,21 @@ def launch_section(
         del columns[0]
     yield Part(columns, "columns", tag="div")
     yield from occupancy_part(shown)
+    yield from memory_blocks(shown)
     yield from (AccountTree(each), *rules_blocks(each, shown.anchors))
     yield from members_blocks(each, shown.program)
     yield from source
+
+
+def memory_blocks(shown: Shown) -> Iterator[Block]:
+    """The memory chart, if the report has anything to draw."""
+    from keet.explanation.memory_chart import memory_chart
+    from keet.pages.memory_chart import memory_figure
+
+    chart = memory_chart(shown.each)
+    if not chart.is_empty:
+        drawn = [Heading("Memory chart", 3), memory_figure(chart)]
+        yield Part(drawn, "memory", shown.anchor("memory"), tag="section")
 
 
 def head_blocks(shown: Shown) -> Iterator[Block]:
