@@ -284,6 +284,8 @@ class Page(Block):
     """Anchors and words of the bar."""
     copies: tuple[str, str] | None = None
     """An anchor whose text a button in the bar copies, and the words of the button."""
+    beside: Sequence[Block] = ()
+    """A list of what is on the page, in HTML: on wide screens it stays in sight."""
 
 
 class Reader(NamedTuple):

@@ -50,6 +50,8 @@ class RooflineFigure(Figure):
     anchors: Anchors
     linked: Collection[int] = ()
     """Launches that have a place of their own on the page."""
+    is_small: bool = False
+    """Whether it is a picture beside others: without the table."""
 
 
 class ListingFigure(Figure):

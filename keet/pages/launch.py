@@ -55,6 +55,7 @@ from keet.pages.figures import (
     AccountFigure,
     AccountTree,
     EvidenceFigure,
+    RooflineFigure,
 )
 from keet.pages.program import (
     finding_text,
@@ -161,57 +162,74 @@ def launch_blocks(shown: Shown) -> Iterator[Block]:
 def launch_section(
     shown: Shown, source: Iterable[Block] = (), model: Iterable[Block] = ()
 ) -> Iterator[Block]:
-    """Everything about a launch in HTML: the answer first. `model`: what a model wrote."""
+    """Everything about a launch in HTML: the answer and the pictures first. `model`: what a model
+    wrote."""
     each = shown.each
     yield from head_blocks(shown)
-    yield Items([*_answer(shown)], kind="answer panel")
+    yield Part([*_overview(shown)], "overview", tag="div")
     yield from model
     findings = [
         block
         for number, finding in enumerate(each.findings, 1)
         for block in finding_blocks(shown, number, finding)
     ]
-    columns: list[Block] = [
-        Part([*account_blocks(shown)], anchor=shown.anchor("account"), tag="section"),
+    columns = [
         Part(
             [
-                Part([*amounts_blocks(shown)], "amounts", shown.anchor("amounts"), tag="div"),
-                Part(
-                    [
-                        Heading("Findings", 3),
-                        *(findings or [Text(_nothing_found(each))]),
-                        *last_findings(shown),
-                        *_smaller(each),
-                    ],
-                    "findings",
-                ),
+                Heading("Findings", 3),
+                *(findings or [Text(_nothing_found(each))]),
+                *last_findings(shown),
+                *_smaller(each),
+                *rest_blocks(each, has_opinion=False),
+                *rules_blocks(each, shown.anchors),
             ],
-            tag="div",
+            "findings",
+            shown.anchor("findings"),
         ),
-        Part([*rest_blocks(each, has_opinion=False), *facts_blocks(each.launch)]),
+        Part([*_about(shown)], "cards", tag="div"),
     ]
-    if each.verdict.not_judged:
-        del columns[0]
     yield Part(columns, "columns", tag="div")
-    yield from (AccountTree(each), *rules_blocks(each, shown.anchors))
     yield from members_blocks(each, shown.program)
     yield from source
+
+
+def _about(shown: Shown) -> Iterator[Block]:
+    """Beside the findings: what the launch does, and how it was configured."""
+    if amounts := [*amounts_blocks(shown)]:
+        yield Part(amounts, "card", shown.anchor("amounts"), tag="section")
+    if facts := [*facts_blocks(shown.each.launch)]:
+        yield Part(facts, "card", tag="div")
+
+
+def _overview(shown: Shown) -> Iterator[Block]:
+    """What is seen first, in two columns: the answer, where the time goes, the charts."""
+    each = shown.each
+    roofline = RooflineFigure([each.launch], shown.anchors, is_small=True)
+    chart = Part([Heading("Roofline", 3), roofline], "card last", shown.anchor("roofline"))
+    answer = Items([*_answer(shown)], kind="answer card")
+    if each.verdict.not_judged:
+        yield from (Part([answer], tag="div"), Part([chart], tag="div"))
+        return
+    account = [*account_blocks(shown), AccountTree(each)]
+    time = Part(account, "card", shown.anchor("account"), tag="section")
+    yield from (Part([answer, chart], tag="div"), Part([time], tag="div"))
 
 
 def head_blocks(shown: Shown) -> Iterator[Block]:
     each, program = shown.each, shown.program
     launch = each.launch
     duration = launch.get("duration")
-    facts = [*shape_parts(grid=launch.grid, block=launch.block)]
-    facts.append(str(duration) if duration else "duration not measured")
+    shape = [*shape_parts(grid=launch.grid, block=launch.block)]
+    shape.append(str(duration) if duration else "duration not measured")
     stands = stands_for_text(program, each)
-    about = f"{', '.join(facts)}{f'; {stands}' if stands else ''}"
+    about = f"{', '.join(shape)}{f'; {stands}' if stands else ''}"
     figures = figures_text(each.view)
     tip = full_name(launch)
     name = (Span(f"#{launch.id} ", "muted"), Span(launch.kernel, "name", tip=tip))
     if shown.is_html:
-        yield Heading(name, 2 if shown.detail == "full" else 3, "")
-        yield from (Text(text, "muted facts-line") for text in (about, figures) if text)
+        heading = Heading(name, 2 if shown.detail == "full" else 3, "")
+        facts = [Text(text, "muted") for text in (about, figures) if text]
+        yield Part([heading, *facts], "head", tag="div")
         yield from replay_blocks(each)
         return
     yield Heading((*name, f": {about}"), 2, "")
@@ -440,11 +458,16 @@ def finding_blocks(shown: Shown, number: int, finding: Finding) -> Iterator[Bloc
 def _finding(shown: Shown, number: int, finding: Finding) -> Iterator[Block]:
     each, reader, detail = shown.each, shown.reader, shown.detail
     yield from title_blocks(shown, number, finding)
-    # HTML has it always in full, because links lead here and skip the program.
-    text = finding.text if shown.is_html else finding_text(finding, shown.program)
-    yield Text(text, indent=INDENT)
+    is_answer = shown.is_html and number == 1 and detail == "full"
+    if is_answer:  # the box has its text and advice
+        above = Span("the answer above", "", shown.anchor())
+        yield Text(("Cause and advice: ", above, "."), "muted")
+    else:
+        # HTML has it always in full, because links lead here and skip the program.
+        text = finding.text if shown.is_html else finding_text(finding, shown.program)
+        yield Text(text, indent=INDENT)
     yield from place_blocks(shown, finding)
-    if not _is_replaced(each, finding):
+    if not is_answer and not _is_replaced(each, finding):
         yield advice(finding)
     if detail == "brief":
         if reason := why_only_possible(finding, each.view, each.account):

@@ -24,6 +24,7 @@ from keet.pages.blocks import (
     Heading,
     Item,
     Items,
+    Look,
     Notice,
     Reader,
     Span,
@@ -146,12 +147,8 @@ def _program_table(program: ProgramExplanation, reader: Reader, links: Mapping[i
     for row, answer, (share, launches, time, gain) in zip(rows, answers, numbers):
         look = "" if is_profiled(row) or row.members else "warn"
         name, behind = kernel_parts(row, room)
-        members = (row.first, *(each for group in row.groups for each in group.members))
-        to = next(
-            (links[each.launch.id] for each in members if each and each.launch.id in links), ""
-        )
-        tip = full_name(row.first.launch) if row.first else ""
-        kernel = (Span(name, "plain" if row.members else "name", to, tip), Span(behind, "plain"))
+        look_of_name = "plain" if row.members else "name"
+        kernel = (linked_name(row, name, links, look_of_name), Span(behind, "plain"))
         part, count, took, *_ = (float(each.value) for each in row.evidence)
         is_timed = bool(program.us_total)
         cells.append([
@@ -163,6 +160,13 @@ def _program_table(program: ProgramExplanation, reader: Reader, links: Mapping[i
             Cell(launches, value=count),
         ])  # fmt: skip
     return Table(columns, cells, name="Kernels by time")
+
+
+def linked_name(row: ProgramRow, name: str, links: Mapping[int, str], look: Look = "name") -> Span:
+    """The name of a row, with a link to the first of its launches that has a place on the page."""
+    members = (row.first, *(each for group in row.groups for each in group.members))
+    to = (links[each.launch.id] for each in members if each and each.launch.id in links)
+    return Span(name, look, next(to, ""), full_name(row.first.launch) if row.first else "")
 
 
 def members_blocks(each: LaunchExplanation, program: ProgramExplanation | None) -> Iterator[Block]:

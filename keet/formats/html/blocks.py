@@ -59,9 +59,12 @@ def html_page(shown: Page) -> str:
     feet = [block for block in shown.blocks if isinstance(block, blocks.Foot)]
     body = [block for block in shown.blocks if not isinstance(block, blocks.Foot)]
     tools = [_copier(*shown.copies)] if shown.copies else []
+    top = [bar(one_line(shown.name), [(to, one_line(text)) for to, text in shown.links], *tools)]
+    if beside := write.all(shown.beside):
+        top.append(element("nav", beside, class_="beside", aria_label="What is on the page"))
     return page(
         shown.title,
-        bar(one_line(shown.name), [(to, one_line(text)) for to, text in shown.links], *tools),
+        top,
         _with_targets(write.all(body)),
         footer=[element("p", html_words(foot.words)) for foot in feet if _is_shown(foot)],
     )
