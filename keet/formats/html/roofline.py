@@ -9,16 +9,14 @@ from keet.analysis.roofline.launch_roofline import LaunchRoofline, find_roofline
 from keet.documents.roofline import CeilingDocument, RooflineLaunch
 from keet.evidence import Sentence, constant
 from keet.formats.html.account import share_bar
-from keet.formats.html.markup import Content, Html, element, from_svg
-from keet.formats.svg.markup import Box
+from keet.formats.html.markup import Content, Html, element, from_svg, scrolling
 from keet.formats.svg.roofline import EMPTY, by_device, longest
 from keet.formats.svg.roofline_plot import (
     LEVEL_NAMES,
-    NARROW,
     SHAPES,
+    SMALL,
     LaunchMarks,
     Plot,
-    PlotFrame,
     Roof,
     Titles,
     rate_words,
@@ -31,8 +29,6 @@ from keet.pages.roofline import absences
 from keet.profile import Launch
 from keet.safe_text import one_line
 from keet.units import format_number
-
-_SMALL = PlotFrame(460, 288, Box(60, 6, 454, 240), margin=False, scale=12.0)
 
 
 def draw_roofline(block: RooflineFigure) -> Html:
@@ -53,7 +49,7 @@ def draw_roofline(block: RooflineFigure) -> Html:
 def _small(roofline: LaunchRoofline) -> Html:
     """The chart of one launch and its reading; the table and notes are behind a summary."""
     one = [roofline]
-    plot = Plot(one, _PageTitles(one), _SMALL)
+    plot = Plot(one, _PageTitles(one), SMALL)
     chart: Content = None
     if plot.rows and not plot.is_empty:
         words = roofline.launch.kernel
@@ -80,7 +76,8 @@ def _chart(
         cut = element("p", words, class_="muted") if len(shown) < len(launches) else None
         figure: Content = [element("p", text, class_="note"), cut]
     else:
-        figure = list(_drawings(plot, words))
+        legend = element("p", words, _legend(plot), class_="muted marks")
+        figure = [legend, scrolling("Roofline", _drawing(plot, "wide", words))]
     return element("figure", figure, _table(shown, links))
 
 
@@ -118,13 +115,6 @@ def _clock_note(rooflines: Sequence[LaunchRoofline]) -> str:
         "two counts differ, most likely because they are of different replay passes.",
         clocks=range_text(others),
     )
-
-
-def _drawings(plot: Plot, words: str) -> Iterator[Html]:
-    """One for wide screens and one for phones; the style sheet shows the one that fits."""
-    yield element("p", words, _legend(plot), class_="muted marks")
-    yield _drawing(plot, "wide", words)
-    yield _drawing(Plot(plot.rooflines, plot.titles, NARROW), "narrow", words)
 
 
 def _drawing(plot: Plot, kind: str, words: str) -> Html:
@@ -217,14 +207,7 @@ def _table(rooflines: Sequence[RooflineLaunch], links: Mapping[int, str]) -> Htm
         element("tbody", [_row(roofline, links) for roofline in rooflines]),
         data_sortable=len(rooflines) > 1,
     )
-    return element(
-        "div",
-        table,
-        class_="scroll",
-        tabindex="0",
-        role="region",
-        aria_label="Roofline as a table",
-    )
+    return scrolling("Roofline as a table", table)
 
 
 def _row(roofline: RooflineLaunch, links: Mapping[int, str]) -> Html:
