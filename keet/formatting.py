@@ -68,6 +68,16 @@ def count_text(count: float) -> str:
     return f"{count:,.{digits}f}"
 
 
+def short_count(count: float) -> str:
+    """With three digits, for a chart: `400`, `9,216`, `2.10 M`."""
+    for power, prefix in ((12, "T"), (9, "G"), (6, "M"), (4, "K")):
+        if count >= 0.9995 * 10**power:
+            scaled = count / 10 ** (power - power % 3)
+            digits = 2 if scaled < 9.995 else 1 if scaled < 99.95 else 0
+            return f"{scaled:.{digits}f} {prefix}"
+    return count_text(count)
+
+
 def count_noun(number: int, noun: str, plural: str = "") -> str:
     """`1 kernel`, `2,048 launches`, `3 families`; `plural` where it is irregular."""
     return f"{number:,} {noun if number == 1 else plural or plural_of(noun)}"

@@ -22,6 +22,7 @@ from keet.formatting import (
     percent_cell,
     percent_text,
     plural_of,
+    short_count,
     speedup_text,
     time_share_text,
     times_text,
@@ -75,7 +76,7 @@ class Evidence(NamedTuple):
     def __format__(self, spec: str) -> str:
         """For display. A spec such as `.0f` sets the digits; the unit is always added. `base`: in
         the unit that a person would choose. `number`: without the unit. `cell`, `count`, `share`,
-        `speedup`, `times`: see `keet.formatting`."""
+        `short`, `speedup`, `times`: see `keet.formatting`."""
         if not spec:
             return str(self)
         if spec in _FORMS:
@@ -115,6 +116,7 @@ _FORMS: Mapping[str, Callable[[float], str]] = {
     "cell": percent_cell,
     "count": count_text,
     "share": time_share_text,
+    "short": short_count,
     "speedup": speedup_text,
     "times": times_text,
 }

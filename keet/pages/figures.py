@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from keet.comparison.causes.account_changes import PartChange
     from keet.comparison.causes.aligned_files import FilePair
     from keet.documents.insights import ChangeDocument, SweepDocument
+    from keet.documents.memory_chart import MemoryChart
     from keet.evidence import Evidence
     from keet.explanation.explanation_types import LaunchExplanation
     from keet.pages.anchors import Anchors
@@ -52,6 +53,12 @@ class RooflineFigure(Figure):
     """Launches that have a place of their own on the page."""
     is_small: bool = False
     """Whether it is a picture beside others: without the table."""
+
+
+class MemoryFigure(Figure):
+    """How data moves between SMs, caches and memories: a drawing per chart, to the same scale."""
+
+    charts: Sequence[MemoryChart]
 
 
 class ListingFigure(Figure):

@@ -204,15 +204,26 @@ def _about(shown: Shown) -> Iterator[Block]:
 def _overview(shown: Shown) -> Iterator[Block]:
     """What is seen first, in two columns: the answer, where the time goes, the charts."""
     each = shown.each
-    roofline = RooflineFigure([each.launch], shown.anchors, is_small=True)
-    chart = Part([Heading("Roofline", 3), roofline], "card last", shown.anchor("roofline"))
+    figure = RooflineFigure([each.launch], shown.anchors, is_small=True)
+    roofline = Part([Heading("Roofline", 3), figure], "card last", shown.anchor("roofline"))
     answer = Items([*_answer(shown)], kind="answer card")
-    if each.verdict.not_judged:
-        yield from (Part([answer], tag="div"), Part([chart], tag="div"))
-        return
-    account = [*account_blocks(shown), AccountTree(each)]
-    time = Part(account, "card", shown.anchor("account"), tag="section")
-    yield from (Part([answer, chart], tag="div"), Part([time], tag="div"))
+    pictures = [*memory_blocks(shown)]
+    if not each.verdict.not_judged:
+        account = [*account_blocks(shown), AccountTree(each)]
+        pictures.insert(0, Part(account, "card", shown.anchor("account"), tag="section"))
+    columns = ([answer, roofline], pictures) if pictures else ([answer], [roofline])
+    yield from (Part(column, tag="div") for column in columns)
+
+
+def memory_blocks(shown: Shown) -> Iterator[Block]:
+    """The memory chart, if the report has anything to draw."""
+    from keet.explanation.memory_chart import memory_chart
+    from keet.pages.memory_chart import memory_figure
+
+    chart = memory_chart(shown.each)
+    if not chart.is_empty:
+        drawn = [Heading("Memory chart", 3), Text(chart.limit), memory_figure(chart)]
+        yield Part(drawn, "card memory", shown.anchor("memory"), tag="section")
 
 
 def head_blocks(shown: Shown) -> Iterator[Block]:

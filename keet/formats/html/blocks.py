@@ -30,6 +30,7 @@ FIGURES = {
     "EvidenceFigure": "evidence.draw_evidence",
     "HistoryFigure": "insights.draw_history",
     "ListingFigure": "listing.draw_listing",
+    "MemoryFigure": "memory_chart.draw_memory",
     "ReportsFigure": "insights.draw_reports",
     "RooflineFigure": "roofline.draw_roofline",
     "SidesFigure": "diff.draw_sides",

@@ -1,0 +1,113 @@
+"""`keet chart --format json`: how data moves between the SMs and the memories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from keet.documents.document import Document
+from keet.documents.shared_types import (
+    KEET,
+    EvidenceId,
+    JsonNumber,
+    JsonQuantity,
+    JsonSentence,
+    Producer,
+    ReportDocument,
+)
+from keet.evidence import Evidence
+
+NodeId = Literal["sm", "l1", "shared", "l2", "dram", "host", "peer"]
+
+
+class MemoryNode(Document):
+    """A unit: the SMs, a cache or a memory."""
+
+    id: NodeId
+    label: str
+    hit_rate: EvidenceId | None = None
+    """Per cent of all sectors, stores included."""
+    load_hit_rate: EvidenceId | None = None
+    """Per cent of the sectors of global loads; of L1 only."""
+    busy: EvidenceId | None = None
+    """Per cent of the peak, of its busiest part."""
+    busiest: str = ""
+    """That part."""
+    is_limit: bool = False
+    """Whether it limits the launch, as the headline of `keet explain` says."""
+
+
+class MemoryLink(Document):
+    """Traffic of one kind in one direction. A number that is null is not in the report."""
+
+    id: str
+    source: NodeId
+    target: NodeId
+    label: str
+    is_both: bool = False
+    """Whether it is the traffic of both directions, which the report does not distinguish."""
+    instructions: EvidenceId | None = None
+    """Executed instructions of warps."""
+    requests: EvidenceId | None = None
+    wavefronts: EvidenceId | None = None
+    """Passes through shared memory."""
+    bytes: EvidenceId | None = None
+    share: EvidenceId | None = None
+    """Per cent of the peak of the link, over the elapsed cycles."""
+    waste: EvidenceId | None = None
+    """Bytes or wavefronts that are not needed."""
+    waste_share: EvidenceId | None = None
+    """Per cent of the link's bytes or wavefronts."""
+    waste_reason: str = ""
+    is_limit: bool = False
+
+    @property
+    def amount(self) -> Evidence | None:
+        """How much was moved, in the unit that the report has; None: not known."""
+        return self.bytes or self.wavefronts or self.requests or self.instructions
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is known to have carried nothing."""
+        return self.amount is not None and not self.amount.value
+
+    @property
+    def numbers(self) -> Iterator[Evidence]:
+        values = (getattr(self, name) for name in self.names())
+        return (value for value in values if isinstance(value, Evidence))
+
+
+class MemoryChart(Document):
+    """The memory chart of one launch."""
+
+    id: int
+    kernel: str
+    duration: JsonQuantity | None
+    nodes: tuple[MemoryNode, ...]
+    links: tuple[MemoryLink, ...]
+    limit: JsonSentence
+    """Which unit limits the launch, in words."""
+    notes: tuple[JsonSentence, ...]
+    evidence: dict[str, JsonNumber]
+    """Numbers by id, as in `keet explain --format json`."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the report does not tell how much moved on any link."""
+        return all(link.amount is None for link in self.links)
+
+    def node(self, node_id: NodeId) -> MemoryNode:
+        return next(each for each in self.nodes if each.id == node_id)
+
+    def between(self, *nodes: NodeId) -> tuple[MemoryLink, ...]:
+        """The links of these two units, in either direction."""
+        return tuple(each for each in self.links if {each.source, each.target} == {*nodes})
+
+
+class MemoryChartDocument(Document):
+    """`keet chart --format json`"""
+
+    schema_version: Literal[1] = 1
+    producer: Producer = KEET
+    report: ReportDocument
+    launches: tuple[MemoryChart, ...]

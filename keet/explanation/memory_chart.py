@@ -1,0 +1,504 @@
+"""The memory chart of a launch: units, and the traffic between them, from measured metrics.
+
+Bytes are those that Nsight Compute's chart has, or sectors times 32. A metric that the report lacks
+makes a number unknown, never zero. The limit is the one that the headline names. Waste is what
+findings call waste: sectors of scattered accesses, bank conflicts, local memory, and bytes that
+DRAM delivers again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from keet.analysis.facts.global_memory import LOAD, STORE, addresses_of
+from keet.analysis.hardware.ceilings import HOST_LINK, Ceiling, spoken_unit
+from keet.analysis.hardware.rates import SECTOR
+from keet.analysis.hardware.stages import measured_stages
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import MAJORITY, NEGLIGIBLE
+from keet.analysis.memory_work import local_cause
+from keet.documents.memory_chart import MemoryChart, MemoryLink, MemoryNode, NodeId
+from keet.evidence import Evidence, Sentence
+from keet.explanation.explanation_types import LaunchExplanation
+from keet.units import Quantity
+
+
+class _Traffic(NamedTuple):
+    """A link, and the metrics of its numbers: the first must be in the report, the others are added
+    where they are."""
+
+    source: NodeId
+    target: NodeId
+    label: str
+    instructions: tuple[str, ...] = ()
+    requests: tuple[str, ...] = ()
+    wavefronts: tuple[str, ...] = ()
+    bytes: tuple[str, ...] = ()
+    sectors: tuple[str, ...] = ()
+    """In place of bytes, if the report has none."""
+    stages: tuple[str, ...] = ()
+    """Parts of the hardware that the link is: the busiest counts."""
+    is_rare: bool = False
+    """Whether it is left out where nothing moved or nothing is known."""
+
+
+_LINKS = {
+    "global_loads": _Traffic(
+        "l1", "sm", "global loads",
+        ("global_load_inst",), ("global_load_requests",), sectors=("global_load_sectors",),
+    ),
+    "global_stores": _Traffic(
+        "sm", "l1", "global stores",
+        ("global_store_inst",), ("global_store_requests",), sectors=("global_store_sectors",),
+    ),
+    "global_atomics": _Traffic(
+        "sm", "l1", "global atomics",
+        ("global_atomic_inst", "global_cas_inst", "global_reduction_inst"),
+        sectors=("global_atomic_sectors", "global_reduction_sectors"), is_rare=True,
+    ),
+    "local_loads": _Traffic(
+        "l1", "sm", "local loads",
+        ("local_load_inst",), ("local_load_requests",), sectors=("local_load_sectors",),
+    ),
+    "local_stores": _Traffic(
+        "sm", "l1", "local stores",
+        ("local_store_inst",), ("local_store_requests",), sectors=("local_store_sectors",),
+    ),
+    "textures": _Traffic(
+        "l1", "sm", "texture, surface loads",
+        ("texture_inst", "surface_load_inst"), ("texture_requests",),
+        sectors=("texture_sectors", "surface_load_sectors"), is_rare=True,
+    ),
+    "surface_stores": _Traffic(
+        "sm", "l1", "surface stores",
+        ("surface_store_inst",), sectors=("surface_store_sectors",), is_rare=True,
+    ),
+    "shared_loads": _Traffic(
+        "shared", "sm", "shared loads",
+        ("shared_load_inst", "ldmatrix_inst"), wavefronts=("shared_load_wavefronts",),
+    ),
+    "shared_stores": _Traffic(
+        "sm", "shared", "shared stores",
+        ("shared_store_inst",), wavefronts=("shared_store_wavefronts",),
+    ),
+    "shared_atomics": _Traffic(
+        "sm", "shared", "shared atomics",
+        ("shared_atomic_inst",), wavefronts=("shared_atomic_wavefronts",), is_rare=True,
+    ),
+    "l2_reads": _Traffic(
+        "l2", "l1", "reads", (), ("l2_l1_read_requests",), (), ("l1_read_bytes",),
+        ("l2_l1_read_sectors",), ("l1_from_l2", "l2_to_sm"),
+    ),
+    "l2_writes": _Traffic(
+        "l1", "l2", "writes", (), (), (), ("l1_write_bytes",),
+        ("l2_l1_write_sectors", "l2_reduction_sectors", "l2_atomic_sectors", "l2_cas_sectors"),
+        ("l1_to_l2", "sm_to_l2"),
+    ),
+    "copies_in": _Traffic(
+        "l2", "shared", "copies to shared", ("ldgsts_inst", "tma_load_inst"),
+        bytes=("tma_load_bytes", "ldgsts_bypass_bytes"), is_rare=True,
+    ),
+    "copies_out": _Traffic(
+        "shared", "l2", "TMA stores", ("tma_store_inst",), bytes=("tma_store_bytes",), is_rare=True,
+    ),
+    "dram_reads": _Traffic("dram", "l2", "reads", bytes=("dram_bytes_read",)),
+    "dram_writes": _Traffic("l2", "dram", "writes", bytes=("dram_bytes_written",)),
+    "host_reads": _Traffic("host", "l2", "reads", sectors=("l2_sysmem_read_misses",)),
+    "host_writes": _Traffic("l2", "host", "writes", sectors=("l2_sysmem_write_sectors",)),
+    "peer_reads": _Traffic(
+        "peer", "l2", "reads", sectors=("l2_peer_read_misses",), stages=("nvlink_received",)
+    ),
+    "peer_writes": _Traffic(
+        "l2", "peer", "writes", sectors=("l2_peer_write_sectors",), stages=("nvlink_sent",)
+    ),
+}  # fmt: skip
+
+_BOTH: Mapping[NodeId, str] = {"host": "l2_sysmem_misses", "peer": "l2_peer_misses"}
+"""Sectors in both directions, for reports that do not distinguish reads and writes."""
+_SHARES = {"dram_reads": "dram_read_pct", "dram_writes": "dram_write_pct"}
+_CONFLICTS = {
+    "shared_loads": "bank_conflicts_load",
+    "shared_stores": "bank_conflicts_store",
+    "shared_atomics": "bank_conflicts_atomic",
+}
+_LABELS: Mapping[NodeId, str] = {
+    "sm": "SMs",
+    "l1": "L1/TEX",
+    "shared": "Shared memory",
+    "l2": "L2",
+    "dram": "DRAM",
+    "host": "Host memory",
+    "peer": "Peer GPUs",
+}
+_UNITS: Mapping[str, NodeId] = {
+    "DRAM": "dram",
+    "L2": "l2",
+    "L1": "l1",
+    HOST_LINK: "host",
+    "NVLink": "peer",
+}
+"""Units of the headline; all others are inside of the SMs."""
+_STAGE_LINKS = {
+    "l1_from_l2": "l2_reads",
+    "l2_to_sm": "l2_reads",
+    "l1_to_l2": "l2_writes",
+    "sm_to_l2": "l2_writes",
+    "host_reads": "host_reads",
+    "host_writes": "host_writes",
+    "nvlink_received": "peer_reads",
+    "nvlink_sent": "peer_writes",
+}
+_LOCAL = {
+    "spill": "spilled registers",
+    "array": "local arrays",
+    "": "local memory",
+}
+_AGREE = 0.02
+"""Counts of two levels that differ by no more are of the same accesses."""
+
+
+def memory_chart(each: LaunchExplanation) -> MemoryChart:
+    view = each.view
+    limits = tuple(
+        ceiling
+        for name in each.verdict.limiter.split("+")
+        if (ceiling := view.ceilings.get(name)) is not None
+    )
+    links = {link.id: link for link in _links(view)}
+    for link_id, waste in _wastes(each, links):
+        links[link_id] = _with(links[link_id], **waste)
+    marked = _limiting(view, limits, links)
+    nodes = tuple(_node(view, node, is_limit=node in marked) for node in _LABELS)
+    shown = tuple(_with(link, is_limit=link.id in marked) for link in links.values())
+    notes = tuple(_notes(view))
+    limit = _limit(limits, each)
+    numbers = [
+        *(number for link in shown for number in link.numbers),
+        *(n for node in nodes for n in (node.hit_rate, node.load_hit_rate, node.busy) if n),
+        *(number for text in (limit, *notes) for number in text.evidence.values()),
+    ]
+    return MemoryChart(
+        id=each.launch.id,
+        kernel=each.launch.kernel,
+        duration=each.launch.get("duration"),
+        nodes=nodes,
+        links=shown,
+        limit=limit,
+        notes=notes,
+        evidence=_with_sources(view, numbers),
+    )
+
+
+def _with(link: MemoryLink, **changes: object) -> MemoryLink:
+    return MemoryLink(**{**vars(link), **changes})
+
+
+def _with_sources(view: LaunchView, numbers: Sequence[Evidence]) -> dict[str, Evidence]:
+    known = {number.id: number for number in view.ledger}
+    found: dict[str, Evidence] = {}
+    waiting = [*numbers]
+    while waiting:
+        number = waiting.pop(0)
+        if number.id and number.id not in found:
+            found[number.id] = number
+            waiting += [known[source] for source in number.derived_from or () if source in known]
+    return found
+
+
+# --- links
+
+
+def _links(view: LaunchView) -> Iterator[MemoryLink]:
+    together = {node: _both(view, node, metric) for node, metric in _BOTH.items()}
+    together["dram"] = _dram_rate(view)
+    for link_id, traffic in _LINKS.items():
+        link = _link(view, link_id, traffic)
+        if traffic.is_rare and (link.amount is None or link.is_idle):
+            continue
+        outer = ({link.source, link.target} - {"l2"}).pop()
+        both = together.get(outer) if link.bytes is None else None
+        if both is None:
+            yield link
+        elif link.id.endswith("_reads"):  # once for both directions
+            yield both
+
+
+def _link(view: LaunchView, link_id: str, traffic: _Traffic) -> MemoryLink:
+    def total(kind: str, metrics: tuple[str, ...]) -> Evidence | None:
+        if not metrics or view.get(metrics[0]) is None:
+            return None
+        if len(metrics) == 1:
+            return view.get(metrics[0])
+        return view.total(f"chart.{link_id}.{kind}", f"{traffic.label}, {kind}", *metrics)
+
+    moved, sectors = total("bytes", traffic.bytes), total("sectors", traffic.sectors)
+    if moved is None and sectors is not None:
+        moved = _bytes(view, link_id, traffic.label, sectors)
+    stages = measured_stages(view.ledger, traffic.stages)
+    share = stages[0].busy if stages else None
+    if link_id in _SHARES:
+        share = view.get(_SHARES[link_id])
+    if traffic.source == "host" or traffic.target == "host":
+        own = (stage.busy for stage in view.ceilings.stages(HOST_LINK) if stage.id == link_id)
+        share = next(own, None)
+    return MemoryLink(
+        id=link_id,
+        source=traffic.source,
+        target=traffic.target,
+        label=traffic.label,
+        instructions=total("instructions", traffic.instructions),
+        requests=total("requests", traffic.requests),
+        wavefronts=total("wavefronts", traffic.wavefronts),
+        bytes=moved,
+        share=share,
+    )
+
+
+def _bytes(view: LaunchView, link_id: str, label: str, sectors: Evidence) -> Evidence:
+    amount = Quantity(sectors.value * SECTOR, "byte")
+    return view.ledger.derived(f"chart.{link_id}.bytes", amount, f"{label}, bytes", sectors)
+
+
+def _both(view: LaunchView, node: NodeId, metric: str) -> MemoryLink | None:
+    sectors = view.get(metric)
+    if sectors is None:
+        return None
+    label = "reads and writes"
+    stages = view.ceilings.stages(HOST_LINK) if node == "host" else ()
+    return MemoryLink(
+        id=f"{node}_traffic",
+        source="l2",
+        target=node,
+        label=label,
+        is_both=True,
+        bytes=_bytes(view, f"{node}_traffic", label, sectors),
+        share=stages[0].busy if stages else None,
+    )
+
+
+def _dram_rate(view: LaunchView) -> MemoryLink | None:
+    """From the rate that small sets have."""
+    rate, duration = view.get("dram_bytes_per_second"), view.get("duration")
+    if rate is None or duration is None:
+        return None
+    amount, label = Quantity(rate.value * duration.value * 1e-9, "byte"), "reads and writes"
+    moved = view.ledger.derived("chart.dram_traffic.bytes", amount, label, rate, duration)
+    return MemoryLink(
+        id="dram_traffic",
+        source="l2",
+        target="dram",
+        label=label,
+        is_both=True,
+        bytes=moved,
+        share=view.ceilings.reached("DRAM"),
+    )
+
+
+# --- waste
+
+
+def _wastes(
+    each: LaunchExplanation, links: Mapping[str, MemoryLink]
+) -> Iterator[tuple[str, Mapping[str, object]]]:
+    view = each.view
+    for link_id, metric in _CONFLICTS.items():
+        conflicts, link = view.get(metric), links.get(link_id)
+        if link and conflicts is not None and link.wavefronts is not None:
+            yield from _waste(view, link, link.wavefronts, conflicts, "bank conflicts")
+    scattered = {}
+    for link_id, operation in (("global_loads", LOAD), ("global_stores", STORE)):
+        excess = scattered[link_id] = _scattered(view, link_id, operation)
+        if excess is not None and (whole := links[link_id].bytes):
+            yield from _waste(view, links[link_id], whole, excess, _SCATTERED)
+    local = _LOCAL[local_cause(view)]
+    if _is_notable_local(links):
+        for link_id in ("local_loads", "local_stores"):
+            if whole := links[link_id].bytes:
+                yield from _waste(view, links[link_id], whole, whole, local)
+        yield from _local_reads(view, links["l2_reads"], local)
+    yield from _through_writes(view, links, scattered["global_stores"], local)
+    yield from _again(each, links)
+
+
+_SCATTERED = "scattered addresses"
+
+
+def _waste(
+    view: LaunchView, link: MemoryLink, whole: Evidence, waste: Evidence, reason: str
+) -> Iterator[tuple[str, Mapping[str, object]]]:
+    share = view.percent(f"chart.{link.id}.waste", f"{link.label}: {reason}", waste, whole)
+    if share is not None and share.value >= 100 * NEGLIGIBLE:
+        yield link.id, {"waste": waste, "waste_share": share, "waste_reason": reason}
+
+
+def _scattered(view: LaunchView, link_id: str, operation: int) -> Evidence | None:
+    """Bytes of sectors beyond the fewest that the accesses could touch. Reports without numbers of
+    single instructions do not tell loads from stores."""
+    own = addresses_of(view, operation)
+    label = f"sectors that {link_id.replace('_', ' ')} touch"
+    touched = view.sum_over(f"chart.{link_id}.touched", "src_l2_sectors_global", own, label)
+    label = f"fewest sectors that {link_id.replace('_', ' ')} could touch"
+    ideal = view.sum_over(f"chart.{link_id}.ideal", "src_l2_sectors_global_ideal", own, label)
+    if touched is None or ideal is None:
+        return None
+    excess = Quantity(max(0, touched.value - ideal.value) * SECTOR, "byte")
+    label = f"{link_id.replace('_', ' ')}, bytes of sectors that are not needed"
+    return view.ledger.derived(f"chart.{link_id}.excess", excess, label, touched, ideal)
+
+
+def _is_notable_local(links: Mapping[str, MemoryLink]) -> bool:
+    def moved(space: str) -> float:
+        both = (links[f"{space}_{way}"].bytes for way in ("loads", "stores"))
+        return sum(float(number.value) for number in both if number is not None)
+
+    return moved("local") > NEGLIGIBLE * (moved("local") + moved("global"))
+
+
+def _local_reads(
+    view: LaunchView, link: MemoryLink, reason: str
+) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """What L1 reads from L2 beyond the misses of global loads, where nothing else reads."""
+    missed, whole = view.get("global_load_sectors_missed"), link.bytes
+    others = view.executed("LDGSTS", "UTMA", "UBLK", "TEX", "TLD", "TXD", "SULD", "ATOM")
+    if missed is None or whole is None or others or not view.opcodes:
+        return
+    amount = Quantity(max(0, whole.value - SECTOR * missed.value), "byte")
+    label = "bytes of local memory that L1 reads from L2"
+    local = view.ledger.derived("chart.local_reads", amount, label, whole, missed)
+    yield from _waste(view, link, whole, local, reason)
+
+
+def _through_writes(
+    view: LaunchView, links: Mapping[str, MemoryLink], scattered: Evidence | None, local: str
+) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """L1 writes through: sectors of stores that are not needed reach L2, too. What is left are the
+    sectors that global stores need."""
+    link, stores = links["l2_writes"], links["global_stores"].bytes
+    spilled, whole = links["local_stores"].bytes, link.bytes
+    if stores is None or spilled is None or whole is None:
+        return
+    if abs(stores.value + spilled.value - whole.value) > _AGREE * whole.value:
+        return  # atomics, or stores that L1 joins
+    needed = stores.value - (scattered.value if scattered else 0)
+    amount = Quantity(max(0, whole.value - needed), "byte")
+    sources = [number for number in (whole, stores, scattered) if number is not None]
+    label = "bytes written to L2 that are not needed"
+    waste = view.ledger.derived("chart.l2_writes.excess", amount, label, *sources)
+    reasons = [_SCATTERED] * bool(scattered and scattered.value) + [local] * bool(spilled.value)
+    yield from _waste(view, link, whole, waste, ", ".join(reasons)) if reasons else ()
+
+
+def _again(
+    each: LaunchExplanation, links: Mapping[str, MemoryLink]
+) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Bytes that DRAM delivers again, if a finding says so."""
+    link = links.get("dram_reads")
+    told = (e for f in (*each.findings, *each.minor) if f.id == _REDUNDANT for e in f.evidence)
+    once = next((number for number in told if number.slug == "distinct_bytes"), None)
+    if link is None or link.bytes is None or once is None:
+        return
+    amount = Quantity(max(0, link.bytes.value - once.value), "byte")
+    label = "bytes that DRAM delivers again (estimated)"
+    again = each.view.ledger.derived("chart.dram_again", amount, label, link.bytes, once)
+    yield from _waste(each.view, link, link.bytes, again, "read again")
+
+
+_REDUNDANT = "redundant_traffic"
+
+
+# --- units and the limit
+
+
+def _node(view: LaunchView, node: NodeId, *, is_limit: bool) -> MemoryNode:
+    busiest = _busiest(view, node)
+    hits = {"l1": "l1_hit_rate_pct", "l2": "l2_hit_rate_pct"}
+    return MemoryNode(
+        id=node,
+        label=_LABELS[node],
+        hit_rate=view.get(hits[node]) if node in hits else None,
+        load_hit_rate=_load_hits(view) if node == "l1" else None,
+        busy=busiest[1] if busiest else None,
+        busiest=busiest[0] if busiest else "",
+        is_limit=is_limit,
+    )
+
+
+def _busiest(view: LaunchView, node: NodeId) -> tuple[str, Evidence] | None:
+    if node == "shared":
+        share = view.get("shared_wavefronts_pct")
+        return ("wavefronts", share) if share is not None else None
+    for ceiling in view.ceilings.ranked:
+        if _UNITS.get(ceiling.name, "sm") == node:
+            name = ceiling.stage.label if ceiling.stage and node != "sm" else ceiling.name
+            return name, ceiling.reached
+    return None
+
+
+def _load_hits(view: LaunchView) -> Evidence | None:
+    found = view.get("global_load_hit_rate_pct")
+    every, missed = view.get("global_load_sectors"), view.get("global_load_sectors_missed")
+    if found is not None or every is None or missed is None or not every.value:
+        return found if every is None or every.value else None
+    share = Quantity(100 * max(0.0, 1 - missed.value / every.value), "%")
+    return view.ledger.derived("chart.load_hits", share, "hit rate of global loads", every, missed)
+
+
+def _limiting(
+    view: LaunchView, limits: Sequence[Ceiling], links: Mapping[str, MemoryLink]
+) -> set[str]:
+    """Ids of the nodes and links that limit the launch."""
+    found = set()
+    for ceiling in limits:
+        node = _UNITS.get(ceiling.name, "sm")
+        stage = ceiling.stage.id if ceiling.stage else ""
+        shared = view.value("shared_wavefronts_pct") or 0.0
+        if _STAGE_LINKS.get(stage) in links:
+            found.add(_STAGE_LINKS[stage])
+        elif node == "l1" and shared > MAJORITY * ceiling.reached.value:
+            found.add("shared")
+        else:
+            found.add(node)
+        own = [link for link in links.values() if node in (link.source, link.target)]
+        if node == "dram":  # one bus for both directions
+            found.add(max(own, key=lambda link: link.bytes.value if link.bytes else 0).id)
+    return found
+
+
+def _limit(limits: Sequence[Ceiling], each: LaunchExplanation) -> Sentence:
+    if not limits:
+        if each.verdict.limiter != "latency":
+            return Sentence("The report does not tell which unit limits the launch.")
+        return Sentence("No unit is near its peak: the launch is limited by latency.")
+    words = [
+        Sentence("{unit}{part}", unit=spoken_unit(each.name), part=_part(each)) for each in limits
+    ]
+    reached = Sentence(", ").join(
+        Sentence("{unit} at {reached:.0f}", unit=unit, reached=ceiling.reached)
+        for unit, ceiling in zip(words, limits)
+    )
+    return Sentence("Limit: {reached} of the peak.", reached=reached)
+
+
+def _part(ceiling: Ceiling) -> str:
+    """The part of a memory unit that is so busy."""
+    stage = ceiling.stage if ceiling.name in ("L2", "L1") else None
+    return f" ({stage.label.partition(' (')[0]})" if stage else ""
+
+
+def _notes(view: LaunchView) -> Iterator[Sentence]:
+    remote, through = view.get("dsmem_read_bytes"), view.get("l1_read_bytes")
+    if remote is not None and remote.value and through is not None:
+        text = "{bytes} of the reads of L1 come from the shared memory of other SMs, not from L2."
+        yield Sentence(text, bytes=remote)
+    fabric = view.get("l2_fabric_sectors")
+    if fabric is not None and fabric.value:
+        share = view.get("l2_fabric_pct")
+        words = Sentence(" ({share:.0f} of its peak)", share=share) if share else ""
+        moved = _bytes(view, "l2_fabric", "L2 fabric", fabric)
+        text = "{bytes} pass between the two partitions of L2{share}."
+        yield Sentence(text, bytes=moved, share=words)
+    packed = view.get("l2_compression_input_sectors")
+    ratio = view.get("l2_compression_ratio")
+    if packed is not None and packed.value and ratio is not None:
+        yield Sentence("L2 compresses by a factor of {ratio:.1f}.", ratio=ratio)

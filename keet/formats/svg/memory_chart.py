@@ -1,0 +1,312 @@
+"""`keet chart --format svg`: units as boxes from left to right, traffic as arrows between them.
+
+An arrow is as wide as its bytes are many. Waste is a hatched part of its width. What limits the
+launch has the accent colour and the word `limit`; what the report does not tell is dashed. A file
+has its own style; pages have the same classes in `charts.css`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from keet.documents.memory_chart import MemoryChart, MemoryLink, MemoryNode, NodeId
+from keet.evidence import Evidence
+from keet.formats.svg.markup import cut, tag, text_of, text_width
+from keet.pages.memory_chart import LEGEND, NOT_KNOWN, chart_text, number_texts, space_of
+
+WIDTH = 760
+_COLUMNS: dict[NodeId, tuple[int, int]] = {
+    "sm": (0, 80),
+    "l1": (250, 366),
+    "shared": (250, 366),
+    "l2": (476, 572),
+    "dram": (664, WIDTH),
+    "host": (664, WIDTH),
+    "peer": (664, WIDTH),
+}
+"""Left and right edges of the boxes."""
+_WIDEST, _THINNEST = 16.0, 1.5
+_HEAD = 7.0
+"""Length of the point of an arrow."""
+_LINE = 14.0
+_BETWEEN = 12.0
+"""Between two boxes, one below the other."""
+_LEAST_BOX = {"l1": 104.0, "l2": 96.0, "sm": 60.0, "shared": 52.0}
+_ROOM = _COLUMNS["l1"][0] - _COLUMNS["sm"][1] - 10
+"""Between the SMs and L1."""
+_LINE_BYTES = 128
+"""Bytes of a wavefront, at most: for the width of an arrow only."""
+
+_STYLE = """
+svg { color-scheme: light dark }
+text { font: 12px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
+  fill: #1e293b }
+.title { font-size: 17px; font-weight: 650 }
+.page { fill: #ffffff }
+.unit-name { font-weight: 650 }
+.muted { fill: #64748b }
+.middle { text-anchor: middle }
+.right { text-anchor: end }
+.unit-box { fill: #f1f5f9; stroke: #cbd5e1; stroke-width: 1 }
+.unit-box.limit { stroke: #c2410c; stroke-width: 2.5 }
+.track { fill: #dbe2ea }
+.hits { fill: #0d9488 }
+.busy { fill: #64748b }
+.busy.limit { fill: #c2410c }
+.flow { fill: #7f9cc4 }
+.flow.limit { fill: #ea580c }
+.flow.none { fill: #cbd5e1 }
+.unknown { stroke: #94a3b8; stroke-width: 1.25; stroke-dasharray: 4 4 }
+.hatch { stroke: #ffffff; stroke-dasharray: 3 3 }
+.waste-words { fill: #9a3412; font-weight: 600 }
+.limit-words { fill: #c2410c; font-weight: 700 }
+@media (prefers-color-scheme: dark) {
+  text { fill: #e2e8f0 }
+  .page { fill: #0b1120 }
+  .muted { fill: #94a3b8 }
+  .unit-box { fill: #162033; stroke: #334155 }
+  .unit-box.limit { stroke: #fb923c }
+  .track { fill: #2b384e }
+  .hits { fill: #2dd4bf }
+  .busy { fill: #94a3b8 }
+  .busy.limit { fill: #fb923c }
+  .flow { fill: #5b7fb3 }
+  .flow.limit { fill: #ea7a2e }
+  .flow.none { fill: #334155 }
+  .unknown { stroke: #64748b }
+  .hatch { stroke: #0b1120 }
+  .waste-words { fill: #fdba74 }
+  .limit-words { fill: #fb923c }
+}
+"""
+
+
+class _Lane(NamedTuple):
+    """A link, or a space that is not used, and the lines of text below its arrow."""
+
+    links: Sequence[MemoryLink]
+    lines: Sequence[str]
+
+    @property
+    def height(self) -> float:
+        if self.is_idle:
+            return 2 * _LINE
+        return _LINE + _WIDEST + _LINE * len(self.lines) + 8
+
+    @property
+    def is_idle(self) -> bool:
+        return all(link.is_idle for link in self.links)
+
+
+def widest(charts: Sequence[MemoryChart]) -> float:
+    """Bytes of the widest arrow: charts that are compared share it."""
+    return max((_moved(link) for chart in charts for link in chart.links), default=0.0)
+
+
+def _moved(link: MemoryLink) -> float:
+    if link.bytes is not None:
+        return float(link.bytes.value)
+    return float(link.wavefronts.value) * _LINE_BYTES if link.wavefronts else 0.0
+
+
+class MemoryDrawing:
+    """The drawing of one chart, without a title."""
+
+    def __init__(self, chart: MemoryChart, most: float | None = None) -> None:
+        """`most`: bytes of the widest arrow, if it is drawn beside another chart."""
+        self._chart = chart
+        self._most = most or widest([chart]) or 1.0
+        self._drawn: list[str] = []
+        left = self._column(("l1", "shared"), "sm", "l2")
+        right = self._column(("dram", "host", "peer"), "l2")
+        self.height = max(left, right, *_LEAST_BOX.values())
+        self._box(chart.node("sm"), 0.0, self.height)
+        self._box(chart.node("l2"), 0.0, self.height)
+
+    def draw(self) -> str:
+        return "\n".join(self._drawn)
+
+    def _column(self, nodes: Sequence[NodeId], *others: NodeId) -> float:
+        """Boxes one below the other, each with its traffic to the units at its left and right.
+        Returns the height."""
+        top = 0.0
+        for node in nodes:
+            sides = {other: self._lanes(node, other) for other in others}
+            heights = {other: sum(lane.height for lane in own) for other, own in sides.items()}
+            tall = max(*heights.values(), _LEAST_BOX.get(node, 0.0))
+            for other, lanes in sides.items():
+                y = top + (tall - heights[other]) / 2
+                for lane in lanes:
+                    self._lane(lane, node, other, y)
+                    y += lane.height
+            self._box(self._chart.node(node), top, tall)
+            top += tall + _BETWEEN
+        return top - _BETWEEN
+
+    def _lanes(self, one: NodeId, other: NodeId) -> list[_Lane]:
+        """Loads and stores of a space that is not used are one lane."""
+        links = self._chart.between(one, other)
+        spaces = list(dict.fromkeys(map(space_of, links)))
+        lanes = []
+        for space in spaces:
+            own = [link for link in links if space_of(link) == space]
+            if all(link.is_idle for link in own):
+                lanes.append(_Lane(own, ()))
+            else:
+                lanes += [_Lane([link], _lines(link)) for link in own]
+        return lanes
+
+    def _lane(self, lane: _Lane, node: NodeId, other: NodeId, y: float) -> None:
+        one, two = sorted((_COLUMNS[node], _COLUMNS[other]))
+        left, right = one[1] + 5.0, two[0] - 5.0
+        link = lane.links[0]
+        label = f"{space_of(link)}none" if lane.is_idle else link.label
+        words = [tag("text", text_of(label), x=left, y=y + 11, class_="muted")]
+        if link.is_limit:
+            words.append(tag("text", "limit", x=right, y=y + 11, class_="limit-words right"))
+        middle = y + _LINE + (_LINE if lane.is_idle else _WIDEST) / 2 + 1
+        middle -= 4 if lane.is_idle else 0
+        arrow = _arrow(link, (left, right), middle, self._width(link))
+        for number, line in enumerate(lane.lines, 1):
+            look = (
+                "waste-words" if line.endswith("waste") else "muted" if line == NOT_KNOWN else None
+            )
+            at = y + _LINE + _WIDEST + _LINE * number - 2
+            words.append(
+                tag("text", text_of(cut(line, right - left + 12, 12)), x=left, y=at, class_=look)
+            )
+        title = tag("title", text_of(_title(lane)))
+        self._drawn.append(tag("g", title + "".join([*arrow, *words])))
+
+    def _width(self, link: MemoryLink) -> float:
+        return max(_THINNEST, _WIDEST * _moved(link) / self._most)
+
+    def _box(self, node: MemoryNode, top: float, height: float) -> None:
+        left, right = _COLUMNS[node.id]
+        limit = " limit" if node.is_limit else ""
+        box = {"x": left + 1.0, "y": top + 1, "width": right - left - 2.0, "height": height - 2}
+        drawn = [tag("rect", **box, rx=6, class_=f"unit-box{limit}")]
+        lines = list(_meters(node))
+        tall = _LINE + sum(_LINE + (8 if share is not None else 0) for _, share, _ in lines)
+        tall += _LINE if node.is_limit else 0
+        y = top + (height - tall) / 2 + 11
+        x = (left + right) / 2
+        drawn.append(tag("text", text_of(node.label), x=x, y=y, class_="unit-name middle"))
+        if node.is_limit:
+            y += _LINE
+            drawn.append(tag("text", "limit", x=x, y=y, class_="limit-words middle"))
+        for words, share, look in lines:
+            y += _LINE + 1
+            drawn.append(tag("text", text_of(words), x=x, y=y, class_="middle muted"))
+            if share is not None:
+                y += 5
+                full = right - left - 22.0
+                bar = {"x": left + 11.0, "y": y - 1, "height": 4, "rx": 2}
+                drawn.append(tag("rect", **bar, width=full, class_="track"))
+                part = full * min(max(share, 0.0), 1.0)
+                drawn.append(tag("rect", **bar, width=part, class_=look + limit * (look == "busy")))
+        title = tag("title", text_of(_node_title(node)))
+        self._drawn.append(tag("g", title + "".join(drawn)))
+
+
+def _meters(node: MemoryNode) -> Iterator[tuple[str, float | None, str]]:
+    """Words, a share from 0 to 1, and the class of its bar."""
+    if node.hit_rate is not None:
+        yield f"hit rate {node.hit_rate:.0f}", float(node.hit_rate.value) / 100, "hits"
+    if node.load_hit_rate is not None:
+        yield f"of loads {node.load_hit_rate:.0f}", float(node.load_hit_rate.value) / 100, "hits"
+    if node.busy is not None:
+        name = f"{node.busiest} " if node.id == "sm" else "busy "
+        yield f"{name}{node.busy:.0f}", float(node.busy.value) / 100, "busy"
+
+
+def _lines(link: MemoryLink) -> list[str]:
+    """The numbers of a link, on one line where there is room."""
+    numbers, is_inner = number_texts(link), "sm" in (link.source, link.target)
+    together = " · ".join(numbers)
+    lines = [together] if is_inner and text_width(together, 13) < _ROOM else numbers
+    if link.waste_share is not None:
+        lines.append(f"{link.waste_share:.0f} waste")
+        lines += [f"({link.waste_reason})"] if is_inner else []
+    return lines
+
+
+def _arrow(link: MemoryLink, ends: tuple[float, float], y: float, width: float) -> Iterator[str]:
+    """Pointed at the end where data goes, at both ends if the direction is not known."""
+    left, right = ends
+    to_right = _COLUMNS[link.target] > _COLUMNS[link.source]
+    if link.amount is None:
+        yield tag("line", x1=left, x2=right, y1=y, y2=y, class_="unknown")
+        return
+    look = "flow limit" if link.is_limit else "flow none" if link.is_idle else "flow"
+    start = left + (_HEAD if link.is_both or not to_right else 0)
+    end = right - (_HEAD if link.is_both or to_right else 0)
+    bar = {"x": start, "width": end - start}
+    yield tag("rect", **bar, y=y - width / 2, height=width, class_=look)
+    half = width / 2 + 3
+    for base, point in ((start, left), (end, right)):
+        if base != point and not link.is_idle:
+            corners = f"{base:.1f},{y - half:.1f} {point:.1f},{y:.1f} {base:.1f},{y + half:.1f}"
+            yield tag("polygon", points=corners, class_=look)
+    if link.waste_share is not None:
+        part = width * min(float(link.waste_share.value) / 100, 1.0)
+        at = y + width / 2 - part / 2
+        yield tag("line", x1=start, x2=end, y1=at, y2=at, stroke_width=part, class_="hatch")
+
+
+def _title(lane: _Lane) -> str:
+    """All digits, with the metrics."""
+    return "; ".join(
+        f"{link.label}: " + (", ".join(map(_sourced, link.numbers)) or NOT_KNOWN)
+        for link in lane.links
+    )
+
+
+def _node_title(node: MemoryNode) -> str:
+    numbers = filter(None, (node.hit_rate, node.load_hit_rate, node.busy))
+    return f"{node.label}: " + (", ".join(map(_sourced, numbers)) or NOT_KNOWN)
+
+
+def _sourced(number: Evidence) -> str:
+    return f"{number} ({number.label})" if number.derived_from else f"{number} ({number.metric})"
+
+
+# --- the file
+
+_TOP, _MARGIN = 76, 24
+
+
+def memory_svg(charts: Sequence[MemoryChart], titles: Sequence[str] = ()) -> str:
+    """Charts side by side, drawn to the same scale. `titles`: what each is, before its kernel."""
+    most = widest(charts)
+    drawings = [MemoryDrawing(chart, most) for chart in charts]
+    step = WIDTH + 2 * _MARGIN
+    notes = max(len(chart.notes) for chart in charts)
+    height = _TOP + max(each.height for each in drawings) + 18 * (notes + 2) + _MARGIN
+    parts = []
+    for place, (chart, drawing) in enumerate(zip(charts, drawings)):
+        title = titles[place] if titles else "Memory chart"
+        name = cut(f"{title}: #{chart.id} {chart.kernel}", WIDTH, 17)
+        took = f" ({chart.duration})" if chart.duration else ""
+        drawn = [
+            tag("text", text_of(f"{name}{took}"), x=0, y=34, class_="title"),
+            tag("text", text_of(cut(chart.limit, WIDTH, 12)), x=0, y=56, class_="limit-words"),
+            tag("g", drawing.draw(), transform=f"translate(0 {_TOP})"),
+        ]
+        y = _TOP + drawing.height + 26
+        for line in (LEGEND, *chart.notes):
+            drawn.append(tag("text", text_of(line), x=0, y=y, class_="muted"))
+            y += 18
+        inner = "\n".join(drawn)
+        parts.append(tag("g", inner, transform=f"translate({_MARGIN + place * step} 0)"))
+    width = step * len(charts)
+    told = "; ".join(map(chart_text, charts))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:g}" '
+        f'width="{width}" height="{height:g}" role="img">\n<title>Memory chart</title>\n'
+        f"<desc>{text_of(told)}</desc>\n<style>{_STYLE}</style>\n"
+        + tag("rect", width=width, height=height, class_="page")
+        + "\n".join(["", *parts])
+        + "\n</svg>\n"
+    )
