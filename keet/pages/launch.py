@@ -357,10 +357,10 @@ def account_blocks(shown: Shown) -> Iterator[Block]:
     each, reader, verbose = shown.each, shown.reader, shown.verbose
     if each.verdict.not_judged:
         return
-    notes = [Text(note.text, indent=2) for note in shown_notes(each, everything=verbose)]
     if shown.is_html:
-        yield from (Heading(HEADING, 3), AccountFigure(each), *notes)
+        yield from (Heading(HEADING, 3), AccountFigure(each, [*shown_notes(each)]))
         return
+    notes = [Text(note.text, indent=2) for note in shown_notes(each, everything=verbose)]
     blocks: list[Block] = []
     if each.account.parts and verbose:
         parts = [

@@ -15,7 +15,7 @@ from keet.analysis.hardware.ceilings import NEAR_PEAK, Ceiling
 from keet.evidence import Evidence
 from keet.explanation.account_rows import AccountRow, account_rows, time_text
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formats.html.markup import NOTHING, Html, element, fragment, scrolling
+from keet.formats.html.markup import NOTHING, Html, element, fragment, prose, scrolling
 from keet.formats.svg.markup import text_width
 from keet.formatting import capitalized, percent_text
 from keet.pages.device import workload_noun
@@ -176,12 +176,13 @@ def draw_account(block: AccountFigure) -> Html:
     rows = account_rows(each.view, each.account, _MOST_ROWS)
     noun = workload_noun(each.launch)
     name = f"Time of the {noun} by what it is spent on; the table below has the same numbers"
-    units = None
+    units: list[Html] = []
     if busiest := busiest_units(each):
         title = element("p", "Units, share of peak", class_="units-title")
-        units = element("div", title, element("div", map(_unit, busiest), class_="units"))
+        units = [title, element("div", map(_unit, busiest), class_="units")]
+    units += [element("p", prose(note.text)) for note in block.notes]
     table = _table(each, rows, noun) if rows else None
-    beside = element("div", table, units, class_="account-columns")
+    beside = element("div", table, element("div", units), class_="account-columns")
     return element(
         "div",
         account_bar(segments_of(rows), name=name) if rows else None,
