@@ -182,6 +182,10 @@
 
   // --- the list beside the page: folded on small screens; the entry of what is in sight is marked
 
+  const showIn = (box, entry) => { // without scrolling the page
+    const at = entry.getBoundingClientRect(), own = box.getBoundingClientRect();
+    if (at.top < own.top || at.bottom > own.bottom) box.scrollTop += at.top - own.top - own.height / 2;
+  };
   const followSections = (list) => {
     if (matchMedia("(max-width: 1199px)").matches) list.querySelector("details").open = false;
     const links = new Map(all("a[href^='#']", list).map((link) => [decoded(link.hash.slice(1)), link]));
@@ -190,7 +194,7 @@
         const link = links.get(target.id);
         if (isIntersecting) link.setAttribute("aria-current", "true");
         else link.removeAttribute("aria-current");
-        if (isIntersecting) link.closest("tr").scrollIntoView({ block: "nearest" });
+        if (isIntersecting) showIn(list.querySelector(".scroll"), link);
       }
     }, { rootMargin: "-30% 0px -70% 0px" }); // a line through the window
     for (const id of links.keys()) {
