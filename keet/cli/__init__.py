@@ -53,6 +53,7 @@ COMMANDS = {
     "show": _Command("show", "what a report contains, what is missing, how to collect it"),
     "hotspots": _Command("hotspots", "source lines ranked by samples, with stalls and traffic"),
     "roofline": _Command("roofline", "how close each launch came to each ceiling; chart as svg"),
+    "chart": _Command("chart", "the memory chart: traffic between units, the limit, the waste"),
     "amounts": _Command("amounts", "how much work is done per result, and how much is needed"),
     "metrics": _Command("metrics", "the metric table, with units and meaning"),
     "batch": _Command("batch", "analyse folders of reports into a store"),

@@ -99,6 +99,9 @@ class MemoryChart(Document):
     def node(self, node_id: NodeId) -> MemoryNode:
         return next(each for each in self.nodes if each.id == node_id)
 
+    def link(self, link_id: str) -> MemoryLink | None:
+        return next((each for each in self.links if each.id == link_id), None)
+
     def between(self, *nodes: NodeId) -> tuple[MemoryLink, ...]:
         """The links of these two units, in either direction."""
         return tuple(each for each in self.links if {each.source, each.target} == {*nodes})

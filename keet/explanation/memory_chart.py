@@ -13,14 +13,16 @@ from typing import NamedTuple
 
 from keet.analysis.facts.global_memory import LOAD, STORE, addresses_of
 from keet.analysis.hardware.ceilings import HOST_LINK, Ceiling, spoken_unit
-from keet.analysis.hardware.rates import SECTOR
+from keet.analysis.hardware.rates import SECTOR, positive
 from keet.analysis.hardware.stages import measured_stages
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, NEGLIGIBLE
 from keet.analysis.memory_work import local_cause
+from keet.analysis.roofline.memory import dram_ceiling
 from keet.documents.memory_chart import MemoryChart, MemoryLink, MemoryNode, NodeId
 from keet.evidence import Evidence, Sentence
 from keet.explanation.explanation_types import LaunchExplanation
+from keet.profile import Absent
 from keet.units import Quantity
 
 
@@ -150,7 +152,7 @@ _STAGE_LINKS = {
     "nvlink_sent": "peer_writes",
 }
 _LOCAL = {
-    "spill": "spilled registers",
+    "spill": "spills",
     "array": "local arrays",
     "": "local memory",
 }
@@ -210,18 +212,24 @@ def _with_sources(view: LaunchView, numbers: Sequence[Evidence]) -> dict[str, Ev
 
 
 def _links(view: LaunchView) -> Iterator[MemoryLink]:
-    together = {node: _both(view, node, metric) for node, metric in _BOTH.items()}
-    together["dram"] = _dram_rate(view)
-    for link_id, traffic in _LINKS.items():
-        link = _link(view, link_id, traffic)
-        if traffic.is_rare and (link.amount is None or link.is_idle):
+    links = {name: _link(view, name, traffic) for name, traffic in _LINKS.items()}
+    both = {node: _both(view, node, metric) for node, metric in _BOTH.items()}
+    both["dram"] = _dram_rate(view)
+    for node, together in both.items():
+        reads, writes = links[f"{node}_reads"], links[f"{node}_writes"]
+        if together is None or together.bytes is None or writes.bytes is not None:
             continue
-        outer = ({link.source, link.target} - {"l2"}).pop()
-        both = together.get(outer) if link.bytes is None else None
-        if both is None:
+        if reads.bytes is None:
+            links[f"{node}_reads"] = together
+            del links[f"{node}_writes"]
+        else:  # the report counts all, and reads
+            amount = Quantity(max(0, together.bytes.value - reads.bytes.value), "byte")
+            name, label = f"chart.{node}_writes.bytes", "writes, bytes"
+            rest = view.ledger.derived(name, amount, label, together.bytes, reads.bytes)
+            links[f"{node}_writes"] = _with(writes, bytes=rest)
+    for name, link in links.items():
+        if not _LINKS[name].is_rare or (link.amount is not None and not link.is_idle):
             yield link
-        elif link.id.endswith("_reads"):  # once for both directions
-            yield both
 
 
 def _link(view: LaunchView, link_id: str, traffic: _Traffic) -> MemoryLink:
@@ -238,7 +246,7 @@ def _link(view: LaunchView, link_id: str, traffic: _Traffic) -> MemoryLink:
     stages = measured_stages(view.ledger, traffic.stages)
     share = stages[0].busy if stages else None
     if link_id in _SHARES:
-        share = view.get(_SHARES[link_id])
+        share = view.get(_SHARES[link_id]) or _dram_share(view, link_id, moved)
     if traffic.source == "host" or traffic.target == "host":
         own = (stage.busy for stage in view.ceilings.stages(HOST_LINK) if stage.id == link_id)
         share = next(own, None)
@@ -253,6 +261,17 @@ def _link(view: LaunchView, link_id: str, traffic: _Traffic) -> MemoryLink:
         bytes=moved,
         share=share,
     )
+
+
+def _dram_share(view: LaunchView, link_id: str, moved: Evidence | None) -> Evidence | None:
+    """From bytes and the peak at the clock of the launch: the same as the metric in all reports
+    that have both."""
+    dram, took = dram_ceiling(view.ledger, view.ceilings), positive(view.get("duration"))
+    if isinstance(dram, Absent) or dram.peak is None or moved is None or took is None:
+        return None
+    share = Quantity(100 * moved.value / (took.value * 1e-9) / dram.peak.value, "%")
+    label = f"DRAM {_LINKS[link_id].label}, share of peak"
+    return view.ledger.derived(f"chart.{link_id}.share", share, label, moved, took, dram.peak)
 
 
 def _bytes(view: LaunchView, link_id: str, label: str, sectors: Evidence) -> Evidence:
@@ -321,7 +340,7 @@ def _wastes(
     yield from _again(each, links)
 
 
-_SCATTERED = "scattered addresses"
+_SCATTERED = "scattered"
 
 
 def _waste(

@@ -19,6 +19,7 @@ from keet.documents.document import COMPUTED, LEFT_OUT, Document
 from keet.documents.explain import AskDocument, ExplainDocument
 from keet.documents.hotspots import HotspotsDocument
 from keet.documents.insights import InsightsDocument
+from keet.documents.memory_chart import MemoryChartDocument
 from keet.documents.roofline import RooflineDocument
 from keet.documents.shared_types import FINDING_IDS
 from keet.documents.show import MetricsDocument, ShowDocument
@@ -35,6 +36,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "metrics": MetricsDocument,
     "hotspots": HotspotsDocument,
     "roofline": RooflineDocument,
+    "chart": MemoryChartDocument,
     "amounts": AmountsDocument,
     "top": TopDocument,
     "query": QueryDocument,

@@ -9,7 +9,7 @@ from typing import Any
 
 from keet.analysis.source_lines import find_hotspots
 from keet.comparison.causes.attribution import Attribution
-from keet.comparison.causes.explained_pair import WeightedLaunch
+from keet.comparison.causes.explained_pair import WeightedLaunch, longest_launch
 from keet.comparison.caveat import Caveat
 from keet.comparison.result import Difference, Gate, PairDifference
 from keet.comparison.sentences import (
@@ -320,6 +320,15 @@ class _Writer:
             heading = Heading("Where the time goes, before and after", level)
             yield Part([heading, AccountsFigure(pair.account)], tag="div")
         if all(pair.weighted):
+            from keet.explanation.memory_chart import memory_chart
+            from keet.pages.memory_chart import compared_blocks
+
+            before, after = (
+                memory_chart(longest_launch(side).explanation) for side in pair.weighted
+            )
+            if not (before.is_empty and after.is_empty):
+                heading = Heading("Memory chart, before and after", level)
+                yield Part([heading, *compared_blocks(before, after)], tag="div")
             yield Part([*source_blocks(*pair.weighted, self._lines(pair), level)], tag="div")
         parts = (part for outer in pair.account for part in (outer, *outer.children))
         cited = (*pair.cited, *(piece for part in parts for piece in part.evidence))

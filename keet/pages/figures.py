@@ -61,6 +61,8 @@ class MemoryFigure(Figure):
     """How data moves between SMs, caches and memories: a drawing per chart, to the same scale."""
 
     charts: Sequence[MemoryChart]
+    names: Sequence[str] = ()
+    """What is said above each drawing, if there are several."""
 
 
 class ListingFigure(Figure):

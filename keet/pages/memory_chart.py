@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
-from keet.documents.memory_chart import MemoryChart, MemoryLink, MemoryNode
-from keet.pages.blocks import Block, Cell, Column, Span, Table, Text, Words
+from keet.documents.memory_chart import MemoryChart, MemoryLink, MemoryNode, NodeId
+from keet.evidence import Evidence
+from keet.pages.blocks import Block, Cell, Column, Heading, Page, Span, Table, Text, Words
 from keet.pages.figures import MemoryFigure
 
 NOT_KNOWN = "not in the report"
@@ -41,16 +42,30 @@ def number_texts(link: MemoryLink) -> list[str]:
 def chart_text(chart: MemoryChart) -> str:
     """The chart in words, for those who do not see it."""
     links = (
-        f"{_ends(chart, link)}, {link.label}: {', '.join(number_texts(link))}{_waste(link)}"
+        f"{_ends(link)}, {link.label}: {', '.join(number_texts(link))}{_waste(link)}"
         for link in chart.links
         if not link.is_idle
     )
     return f"#{chart.id} {chart.kernel}. {chart.limit} {'; '.join(links)}"
 
 
-def _ends(chart: MemoryChart, link: MemoryLink) -> str:
-    sign = "↔" if link.is_both else "→"
-    return f"{chart.node(link.source).label} {sign} {chart.node(link.target).label}"
+_ORDER: Mapping[NodeId, str] = {
+    "sm": "SM",
+    "l1": "L1",
+    "shared": "shared",
+    "l2": "L2",
+    "dram": "DRAM",
+    "host": "host",
+    "peer": "peer",
+}
+"""From the SMs outwards."""
+
+
+def _ends(link: MemoryLink) -> str:
+    """`SM ← L1`: the unit that is nearer to the SMs first."""
+    inner, outer = (each for each in _ORDER if each in (link.source, link.target))
+    sign = "↔" if link.is_both else "→" if link.source == inner else "←"
+    return f"{_ORDER[inner]} {sign} {_ORDER[outer]}"
 
 
 def _waste(link: MemoryLink) -> str:
@@ -59,46 +74,117 @@ def _waste(link: MemoryLink) -> str:
     )
 
 
-def memory_figure(*charts: MemoryChart) -> MemoryFigure:
-    return MemoryFigure(charts, short=[block for chart in charts for block in table_blocks(chart)])
+def chart_page(charts: Sequence[MemoryChart], *, are_compared: bool = False) -> Page:
+    if are_compared:
+        return Page([*compared_blocks(charts[0], charts[1])], "Memory charts")
+    blocks: list[Block] = []
+    for chart in charts:
+        took = f", {chart.duration}" if chart.duration else ""
+        blocks.append(Heading((f"#{chart.id} ", Span(chart.kernel, "name"), took), 2))
+        blocks += [Text(chart.limit, "strong"), memory_figure(chart)]
+    return Page(blocks, "Memory chart")
+
+
+def memory_figure(chart: MemoryChart) -> MemoryFigure:
+    return MemoryFigure([chart], short=[*table_blocks(chart)])
+
+
+SIDES = ("Before", "After")
+
+
+def compared_blocks(before: MemoryChart, after: MemoryChart) -> Iterator[Block]:
+    """Two charts to the same scale; in other formats than HTML, one table."""
+    names = []
+    for side, chart in zip(SIDES, (before, after)):
+        took = f", {chart.duration}" if chart.duration else ""
+        names.append(f"{side}: #{chart.id} {chart.kernel}{took}. {chart.limit}")
+        yield Text(names[-1], only=("terminal", "markdown"))
+    columns = [
+        Column("Link", look="label", is_unbroken=True),
+        Column("Traffic", is_unbroken=True),
+        *(Column(side, is_number=True) for side in SIDES),
+        Column("Of peak"),
+        Column("Waste"),
+    ]
+    links = {link.id: (before.link(link.id), after.link(link.id)) for link in before.links}
+    links |= {link.id: (before.link(link.id), link) for link in after.links}
+    rows = [
+        [
+            _ends(known),
+            known.label,
+            *map(_moved, sides),
+            _both(sides, "share"),
+            _both(sides, "waste_share"),
+        ]
+        for sides in links.values()
+        if (known := next((link for link in sides if link and not link.is_idle), None))
+    ]
+    table = Table(columns, rows, name="Memory traffic before and after")
+    yield MemoryFigure([before, after], names, short=[table])
+
+
+def _moved(link: MemoryLink | None) -> str:
+    if link is None or link.amount is None:
+        return "-"
+    if link.bytes is not None:
+        return str(link.bytes)
+    unit = " wavefr." if link.wavefronts and link.wavefronts.value else ""
+    return f"{link.amount:short}{unit}"
+
+
+def _share(link: MemoryLink) -> str:
+    return "" if link.share is None else f"{link.share:.0f}"
+
+
+def _wasted(link: MemoryLink) -> str:
+    return "" if link.waste_share is None else f"{link.waste_share:.0f} {link.waste_reason}"
+
+
+def _both(sides: Sequence[MemoryLink | None], name: str) -> str:
+    """A share before and after, if there is one."""
+    shares: list[Evidence | None] = [getattr(link, name, None) for link in sides]
+    texts = ("-" if share is None else f"{share:.0f}" for share in shares)
+    return " → ".join(texts) if any(shares) else ""
 
 
 def table_blocks(chart: MemoryChart) -> Iterator[Block]:
     """Units and links as tables; links that carried nothing are left out."""
-    yield Text(chart.limit, "strong")
     columns = [
-        Column("From → to", look="label"),
-        Column("Traffic"),
+        Column("Link", look="label", is_unbroken=True),
+        Column("Traffic", is_unbroken=True),
         Column("Requests", is_number=True),
-        Column("Bytes", is_number=True),
+        Column("Moved", is_number=True),
         Column("Of peak", is_number=True),
         Column("Waste"),
     ]
     shown = [link for link in chart.links if not link.is_idle]
-    yield Table(columns, [_row(chart, link) for link in shown], name="Memory traffic")
+    yield Table(columns, [_row(link) for link in shown], name="Memory traffic")
     units = [
         f"{node.label} {', '.join(facts)}" for node in chart.nodes if (facts := [*_facts(node)])
     ]
     if units:
         yield Text((Span("Units: ", "strong"), "; ".join(units)))
-    idle = [f"{_ends(chart, link)} {link.label}" for link in chart.links if link.is_idle]
+    idle = dict.fromkeys(_idle(link) for link in chart.links if link.is_idle)
     if idle:
-        yield Text(f"Nothing moved: {', '.join(idle)}.", "muted")
+        yield Text(f"No traffic: {', '.join(idle)}.", "muted")
     yield from (Text(note, "muted") for note in chart.notes)
 
 
-def _row(chart: MemoryChart, link: MemoryLink) -> list[Words | Cell]:
-    count = link.requests or link.wavefronts or link.instructions
-    unit = "" if link.requests else " wavefronts" if link.wavefronts else " inst"
-    mark = " (limit)" if link.is_limit else ""
-    waste = "" if link.waste_share is None else f"{link.waste_share:.0f} {link.waste_reason}"
+def _idle(link: MemoryLink) -> str:
+    if "sm" in (link.source, link.target):
+        return link.label
+    return _ends(link) if link.is_both else f"{_ends(link)} {link.label}"
+
+
+def _row(link: MemoryLink) -> list[Words | Cell]:
+    count = link.requests or link.instructions
     return [
-        _ends(chart, link),
-        (link.label, Span(mark, "bad")),
-        "-" if count is None else f"{count:short}{unit}",
-        "-" if link.bytes is None else str(link.bytes),
-        "-" if link.share is None else f"{link.share:.0f}",
-        Span(waste, "warn"),
+        _ends(link),
+        (link.label, Span(" (limit)" if link.is_limit else "", "bad")),
+        "-" if count is None else f"{count:short}",
+        "-" if link.bytes is None and link.wavefronts is None else _moved(link),
+        _share(link) or "-",
+        Span(_wasted(link), "warn"),
     ]
 
 

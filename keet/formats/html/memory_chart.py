@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 from keet.formats.html.blocks import html_part
 from keet.formats.html.markup import Html, element, from_svg
 from keet.formats.svg.memory_chart import WIDTH, MemoryDrawing, widest
@@ -14,7 +16,7 @@ from keet.pages.memory_chart import LEGEND, chart_text
 def draw_memory(block: MemoryFigure) -> Html:
     most = widest(block.charts)
     drawings = []
-    for chart in block.charts:
+    for chart, name in zip_longest(block.charts, block.names):
         drawing = MemoryDrawing(chart, most)
         view = f"0 0 {WIDTH} {drawing.height:g}"
         svg = element(
@@ -23,7 +25,7 @@ def draw_memory(block: MemoryFigure) -> Html:
         scrolled = element(
             "div", svg, class_="scroll", tabindex="0", role="region", aria_label="Memory chart"
         )
-        drawings.append(element("div", scrolled))
+        drawings.append(element("div", element("p", name) if name else None, scrolled))
     table = html_part([Fold("As a table", block.short)])
     legend = element("p", element("small", LEGEND), class_="muted")
     return element(

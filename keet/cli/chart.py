@@ -1,0 +1,100 @@
+"""Draw the memory chart of a launch: how much moves between SMs, L1, shared memory, L2, DRAM, the
+host and other GPUs, with requests, bytes, hit rates and shares of the peak, what limits the launch,
+and what is waste.
+
+Without --launch, the launch that takes most time. Of two reports, both charts are drawn side by
+side to the same scale. A number that the report does not have is unknown, never zero."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
+
+from keet.cli.arguments import (
+    Destination,
+    add_output,
+    add_selection,
+    check_page,
+    report_path,
+    selected_launches,
+)
+from keet.errors import UsageError
+
+if TYPE_CHECKING:
+    from keet.documents.memory_chart import MemoryChart
+    from keet.profile import Profile
+
+EXAMPLES = """\
+examples:
+  keet chart report.ncu-rep
+  keet chart report.ncu-rep --kernel gemm -o gemm.svg
+  keet chart before.ncu-rep after.ncu-rep -o both.svg
+  keet chart report.ncu-rep --format json | jq '.launches[0].links[].bytes'
+"""
+_ENDINGS = {".svg": "svg", ".html": "html", ".md": "markdown", ".json": "json"}
+_MOST = 2
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "reports",
+        nargs="+",
+        type=report_path,
+        metavar="REPORT",
+        help="a report, export or snapshot, or two of them; - reads standard input",
+    )
+    add_selection(parser)
+    add_output(parser, "terminal", "svg", "markdown", "json", "html")
+    parser.set_defaults(format=None)
+
+
+def run(args: Namespace) -> None:
+    from keet.ingest import read_profile
+
+    if args.format is None:  # by the name of the file
+        args.format = _ENDINGS.get(args.output.suffix, "terminal") if args.output else "terminal"
+    check_page(args, sys.stdout)
+    if len(args.reports) > _MOST:
+        raise UsageError("keet chart takes one report, or two to compare")
+    is_pair = len(args.reports) > 1
+    if is_pair and args.format == "json":
+        raise UsageError("--format json takes one report; run keet chart once for each")
+    out = Destination(args, sys.stdout)
+    profiles = [read_profile(path) for path in args.reports]
+    charts = [chart for profile in profiles for chart in _charts(profile, args)]
+    if is_pair and len(charts) > _MOST:
+        raise UsageError("of two reports, --launch takes one number, which both have")
+    if args.format == "json":
+        from keet.analysis.capture.report_document import report_document
+        from keet.documents.document import json_text
+        from keet.documents.memory_chart import MemoryChartDocument
+
+        report = report_document(profiles[0])
+        out.write(json_text(MemoryChartDocument(report=report, launches=tuple(charts))))
+    elif args.format == "svg":
+        from keet.formats.svg.memory_chart import memory_svg
+        from keet.pages.memory_chart import SIDES
+
+        out.write(memory_svg(charts, SIDES if is_pair else ()))
+    else:
+        from keet.pages.memory_chart import chart_page
+
+        out.show_page(lambda _: chart_page(charts, are_compared=is_pair), args.format)
+
+
+def _charts(profile: Profile, args: Namespace) -> list[MemoryChart]:
+    """Of the launches that are named; else of the one that takes most time."""
+    from keet.cli.stderr import print_progress
+    from keet.explanation.analyst import explain
+    from keet.explanation.memory_chart import memory_chart
+    from keet.profile.launch_sequences import longest_first
+
+    chosen = selected_launches(profile, args)
+    if args.launch is None and len(chosen) > 1:
+        first = longest_first(chosen)[0]
+        print_progress(
+            f"launch {first.id} takes most time of {len(chosen)} launches; --launch N draws another"
+        )
+        chosen = (first,)
+    return [memory_chart(each) for each in explain(profile, chosen, top=5).launches]
