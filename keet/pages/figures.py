@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from keet.documents.explain import Note
     from keet.documents.insights import ChangeDocument, SweepDocument
     from keet.documents.memory_chart import MemoryChart
-    from keet.evidence import Evidence
+    from keet.documents.occupancy import OccupancyDocument
+    from keet.evidence import Evidence, Sentence
     from keet.explanation.explanation_types import LaunchExplanation
     from keet.pages.anchors import Anchors
     from keet.profile import Launch
@@ -44,6 +45,14 @@ class EvidenceFigure(Figure):
     """Where to look up what the cited numbers were computed from."""
     anchor: str
     """What the ids of its rows begin with."""
+
+
+class OccupancyFigure(Figure):
+    """Warps per SM by registers, shared memory and block size."""
+
+    document: OccupancyDocument
+    steps: Sequence[Sequence[Sentence]]
+    """What is said about each curve."""
 
 
 class RooflineFigure(Figure):

@@ -157,6 +157,7 @@ def launch_blocks(shown: Shown) -> Iterator[Block]:
     yield from last_findings(shown)
     if detail == "full":
         yield from rest_blocks(each)
+        yield from occupancy_part(shown) if shown.verbose else ()
 
 
 def launch_section(
@@ -197,8 +198,9 @@ def _about(shown: Shown) -> Iterator[Block]:
     """Beside the findings: what the launch does, and how it was configured."""
     if amounts := [*amounts_blocks(shown)]:
         yield Part(amounts, "card", shown.anchor("amounts"), tag="section")
-    if facts := [*facts_blocks(shown.each.launch)]:
-        yield Part(facts, "card", tag="div")
+    for blocks in (facts_blocks(shown.each.launch), occupancy_part(shown)):
+        if card := [*blocks]:
+            yield Part(card, "card", tag="div")
 
 
 def _overview(shown: Shown) -> Iterator[Block]:
@@ -396,6 +398,12 @@ def amounts_blocks(shown: Shown) -> Iterator[Block]:
 
         most = 12 if shown.detail == "full" else 6
         yield from short_amounts(amounts, shown.reader, most)
+
+
+def occupancy_part(shown: Shown) -> Iterator[Block]:
+    from keet.pages.occupancy import occupancy_blocks
+
+    yield from occupancy_blocks(shown.each, shown.anchor("occupancy"))
 
 
 def account_line(each: LaunchExplanation) -> Iterator[Block]:

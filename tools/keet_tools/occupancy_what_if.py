@@ -1,135 +1,23 @@
-"""The tool `occupancy_what_if`: occupancy with other registers, shared memory or block size.
-
-The hardware allocates registers per warp in units of 256, for four warps (one per scheduler) at a
-time, and shared memory per block in units that depend on the compute capability. Checked against
-ncu: the limits of 241 launches with compute capability 6.1 to 12.0 agree (up to ncu 2021.2 with the
-largest shared memory of an SM, later with the configuration of the launch), and so do ncu's
-what-if curves over registers and block sizes.
-"""
+"""The tool `occupancy_what_if`: occupancy with other registers, shared memory or block size."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from typing import NamedTuple
 
+from keet.analysis.kernel.occupancy import (
+    LIMIT_NAMES,
+    Configuration,
+    Limits,
+    OccupancyModel,
+    limits,
+    occupancy_model,
+)
+from keet.analysis.kernel.resident_warps import BLOCK_LIMITS
 from keet.analysis.launch_view import LaunchView
 from keet.evidence import Evidence
+from keet.profile import Absent
 from keet.units import Quantity
-from keet_tools.answers import Abstention, Answer, AnswerText, ToolInput, is_number
-
-_REGISTER_UNIT = 256
-_WARPS_AT_A_TIME = 4
-
-
-class Machine(NamedTuple):
-    """What an SM can hold."""
-
-    warps: int
-    blocks: int
-    registers: int
-    shared: int
-    """Bytes, as they are divided between shared memory and L1 for the launch."""
-    shared_unit: int
-    """Allocation unit of shared memory in bytes."""
-    warp_size: int = 32
-
-
-class Configuration(NamedTuple):
-    """What a block takes."""
-
-    threads: int
-    registers: int
-    """A thread."""
-    shared: int
-    """Bytes a block, the driver's own included."""
-
-
-class Limits(NamedTuple):
-    """Blocks an SM can hold by each of its resources."""
-
-    registers: int
-    shared: int
-    warps: int
-    blocks: int
-    barriers: int | None = None
-    """As the report has it: no change here touches barriers."""
-
-    @property
-    def least(self) -> int:
-        return min(limit for limit in self if limit is not None)
-
-    @property
-    def binding(self) -> tuple[str, ...]:
-        """Which of them are the least."""
-        return tuple(name for name, limit in zip(self._fields, self) if limit == self.least)
-
-
-def shared_unit(compute_capability: str | None) -> int:
-    major = (compute_capability or "0").partition(".")[0]
-    return 128 if major.isdecimal() and int(major) >= 8 else 256
-
-
-def warps_of(machine: Machine, threads: int) -> int:
-    return math.ceil(threads / machine.warp_size)
-
-
-def limits(machine: Machine, block: Configuration, barriers: int | None = None) -> Limits:
-    """How many blocks of that kind fit onto the SM."""
-    warps = warps_of(machine, block.threads)
-    return Limits(
-        registers=_by_registers(machine, block, warps),
-        shared=_by_shared(machine, block),
-        warps=machine.warps // warps,
-        blocks=machine.blocks,
-        barriers=barriers,
-    )
-
-
-def _by_registers(machine: Machine, block: Configuration, warps: int) -> int:
-    if not block.registers:
-        return machine.blocks
-    each = _up(block.registers * machine.warp_size, _REGISTER_UNIT)
-    fitting = machine.registers // each
-    return fitting // _WARPS_AT_A_TIME * _WARPS_AT_A_TIME // warps
-
-
-def _by_shared(machine: Machine, block: Configuration) -> int:
-    taken = _up(block.shared, machine.shared_unit)
-    return machine.shared // taken if taken else machine.blocks
-
-
-def _up(amount: int, unit: int) -> int:
-    return math.ceil(amount / unit) * unit
-
-
-_LIMITS = (
-    "block_limit_registers",
-    "block_limit_shared_memory",
-    "block_limit_warps",
-    "block_limit_sm",
-)
-_WORDS = {"registers": "registers", "shared": "shared memory", "warps": "warps", "blocks": "blocks",
-          "barriers": "barriers"}  # fmt: skip
-
-
-class _Known(NamedTuple):
-    """What the report tells of the launch and its GPU."""
-
-    machine: Machine
-    block: Configuration
-    driver: int
-    """Bytes of shared memory that the driver takes of each block."""
-    barriers: int | None
-    reported: tuple[Evidence, ...]
-    occupancy: Evidence
-    largest_shared: int
-    """Bytes an SM can give to shared memory."""
-
-    @property
-    def roomy(self) -> Machine:
-        """The SM with all that shared memory can get: the driver gives what a launch needs."""
-        return self.machine._replace(shared=self.largest_shared)
+from keet_tools.answers import Abstention, Answer, AnswerText, ToolInput
 
 
 def occupancy_what_if(  # noqa: PLR0913, PLR0917 - the arguments of a question
@@ -142,9 +30,11 @@ def occupancy_what_if(  # noqa: PLR0913, PLR0917 - the arguments of a question
 ) -> Answer:
     """Theoretical occupancy if registers/thread, shared bytes/block or block size changed."""
     view = tool_input.launch(launch, report).view
-    known = _known(view)
+    known = occupancy_model(view.launch)
+    if isinstance(known, Absent):
+        raise Abstention(f"{known.reason}; {known.remedy}")
     say = AnswerText()
-    now = _present(known, say)
+    now = _present(view, known, say)
     if registers is None and shared_bytes is None and block_threads is None:
         return say.answer(now, *_next_steps(view, known, say), *_matters(view, say))
     wanted = known.block._replace(
@@ -152,111 +42,45 @@ def occupancy_what_if(  # noqa: PLR0913, PLR0917 - the arguments of a question
         registers=known.block.registers if registers is None else registers,
         shared=known.block.shared if shared_bytes is None else shared_bytes + known.driver,
     )
-    _refuse_impossible(view, wanted, known)
+    _refuse_impossible(wanted, known)
     return say.answer(now, *_changed(view, known, wanted, say), *_matters(view, say))
 
 
 # --- what is
 
 
-def _known(view: LaunchView) -> _Known:
-    """The launch's own limits, which have to come out as the report has them."""
-    block, driver = _configuration(view)
-    machine = _machine(view)
-    reported = tuple(_needed(view, metric) for metric in _LIMITS)
-    barriers = view.value("block_limit_barriers")
-    count = int(barriers) if barriers else None
-    largest = machine.shared
-    for shared in (_whole(view, "shared_memory_config"), largest):
-        candidate = machine._replace(shared=shared or largest)
-        if limits(candidate, block)[:4] == tuple(int(e.value) for e in reported):
-            occupancy = _needed(view, "theoretical_occupancy_pct")
-            return _Known(candidate, block, driver, count, reported, occupancy, largest)
-    raise Abstention(
-        "keet's arithmetic does not give the report's own block limits here, so that a what-if "
-        "would be a guess; see lookup_metric `block_limit_registers`"
-    )
-
-
-def _needed(view: LaunchView, metric: str) -> Evidence:
-    found = view.get(metric)
-    if found is None or not is_number(found):
-        raise Abstention(
-            f"the report has no number for `{metric}`; profile with `--section Occupancy`"
-        )
-    return found
-
-
-def _whole(view: LaunchView, metric: str) -> int | None:
-    """Without an entry in the ledger: what is only computed with is no evidence."""
-    found = view.launch.get(metric)
-    return int(found.value) if found and found.value == found.value else None
-
-
-def _required(view: LaunchView, metric: str, other: str | None = None) -> int:
-    found = _whole(view, metric)
-    if found is None and other:
-        found = _whole(view, other)
-    if found is None:
-        raise Abstention(f"the report has no `{metric}`; profile with `--section LaunchStats`")
-    return found
-
-
-def _configuration(view: LaunchView) -> tuple[Configuration, int]:
-    driver = _whole(view, "shared_memory_driver") or 0
-    own = (_whole(view, "shared_memory_static") or 0) + (_whole(view, "shared_memory_dynamic") or 0)
-    block = Configuration(
-        threads=_required(view, "block_size"),
-        registers=_required(view, "registers_per_thread"),
-        shared=own + driver,
-    )
-    return block, driver
-
-
-def _machine(view: LaunchView) -> Machine:
-    registers = _required(view, "device_registers_per_sm")
-    return Machine(
-        warps=_required(view, "device_warps_per_sm"),
-        blocks=_required(view, "device_blocks_per_sm", "block_limit_sm"),
-        registers=registers,
-        shared=_required(view, "device_shared_memory_per_sm"),
-        shared_unit=shared_unit(view.launch.device.compute_capability),
-    )
-
-
-def _present(known: _Known, say: AnswerText) -> str:
-    each = ", ".join(f"{name} {say(e)}" for name, e in zip(_WORDS.values(), known.reported))
-    found = limits(known.machine, known.block, known.barriers)
+def _present(view: LaunchView, known: OccupancyModel, say: AnswerText) -> str:
+    occupancy, *reported = map(view.get, ("theoretical_occupancy_pct", *BLOCK_LIMITS.values()))
+    each = ", ".join(f"{name} {say(e)}" for name, e in zip(LIMIT_NAMES.values(), reported) if e)
     return (
-        f"Now: theoretical occupancy {say(known.occupancy)}, limited by {_by(found)}. "
-        f"Blocks an SM by resource: {each}."
+        f"Now: theoretical occupancy {say(occupancy) if occupancy else 'unknown'}, limited by "
+        f"{_by(known.limits(known.block))}. Blocks an SM by resource: {each}."
     )
 
 
 def _by(found: Limits) -> str:
-    return " and ".join(_WORDS[name] for name in found.binding)
+    return " and ".join(LIMIT_NAMES[name] for name in found.binding)
 
 
 # --- what would be
 
 
-def _refuse_impossible(view: LaunchView, wanted: Configuration, known: _Known) -> None:
-    most = (
-        ("block_threads", wanted.threads, _whole(view, "device_threads_per_block") or 1024, 1),
-        ("registers", wanted.registers, _whole(view, "device_registers_per_thread") or 255, 1),
-        ("shared_bytes", wanted.shared - known.driver, _most_shared(view, known), 0),
+def _refuse_impossible(wanted: Configuration, known: OccupancyModel) -> None:
+    most = known.most
+    ranges = (
+        ("block_threads", wanted.threads, most.threads, 1),
+        ("registers", wanted.registers, most.registers, 1),
+        ("shared_bytes", wanted.shared - known.driver, most.shared, 0),
     )
-    for name, value, limit, least in most:
+    for name, value, limit, least in ranges:
         if not least <= value <= limit:
             raise Abstention(f"`{name}={value}` can't be: it has to be `{least}` to `{limit}` here")
 
 
-def _most_shared(view: LaunchView, known: _Known) -> int:
-    return _whole(view, "device_shared_memory_per_block_optin") or known.largest_shared
-
-
-def _changed(view: LaunchView, known: _Known, wanted: Configuration, say: AnswerText) -> list[str]:
-    found = limits(known.roomy, wanted, known.barriers)
+def _changed(
+    view: LaunchView, known: OccupancyModel, wanted: Configuration, say: AnswerText
+) -> list[str]:
+    found = known.limits(wanted)
     name = (
         f"registers={wanted.registers} shared_bytes={wanted.shared - known.driver} "
         f"block_threads={wanted.threads}"
@@ -273,7 +97,7 @@ def _changed(view: LaunchView, known: _Known, wanted: Configuration, say: Answer
     ]
 
 
-def _assumed(view: LaunchView, known: _Known, wanted: Configuration) -> list[Evidence]:
+def _assumed(view: LaunchView, known: OccupancyModel, wanted: Configuration) -> list[Evidence]:
     """What was asked for, with an id: an answer may speak of it."""
     before = known.block
     changed = (
@@ -289,9 +113,9 @@ def _assumed(view: LaunchView, known: _Known, wanted: Configuration) -> list[Evi
 
 
 def _evidence(
-    view: LaunchView, known: _Known, found: Limits, wanted: Configuration, name: str
+    view: LaunchView, known: OccupancyModel, found: Limits, wanted: Configuration, name: str
 ) -> tuple[Evidence, Evidence]:
-    share = 100 * found.least * warps_of(known.machine, wanted.threads) / known.machine.warps
+    share = 100 * known.warps(wanted) / known.machine.warps
     occupancy = view.ledger.derived(
         f"occupancy_if {name}", Quantity(share, "%"), "theoretical occupancy if changed"
     )
@@ -302,19 +126,20 @@ def _evidence(
 
 
 def _carve_out(
-    view: LaunchView, known: _Known, wanted: Configuration, found: Limits, say: AnswerText
+    view: LaunchView, known: OccupancyModel, wanted: Configuration, found: Limits, say: AnswerText
 ) -> list[str]:
     """Shared memory and L1 share an SM's memory; the driver divides it at each launch."""
-    if limits(known.machine, wanted, known.barriers).least >= found.least:
+    given = known.machine._replace(shared=known.given)
+    if limits(given, wanted, known.barriers).least >= found.least:
         return []
     size = view.ledger.measured("shared_memory_config")
     now = f" (now {say(size)})" if size else ""
     return [f"That takes a larger share of the SM's memory for shared memory{now} and less L1."]
 
 
-def _next_steps(view: LaunchView, known: _Known, say: AnswerText) -> list[str]:
+def _next_steps(view: LaunchView, known: OccupancyModel, say: AnswerText) -> list[str]:
     """How little of each resource would let one more block onto the SM."""
-    found = limits(known.roomy, known.block, known.barriers)
+    found = known.limits(known.block)
     steps = [
         _step(
             view, known, say, "registers", "register/thread", lambda b, n: b._replace(registers=n)
@@ -327,17 +152,17 @@ def _next_steps(view: LaunchView, known: _Known, say: AnswerText) -> list[str]:
 
 def _step(  # noqa: PLR0913, PLR0917 - one row of the table above
     view: LaunchView,
-    known: _Known,
+    known: OccupancyModel,
     say: AnswerText,
     name: str,
     unit: str,
     change: Callable[[Configuration, int], Configuration],
 ) -> str:
-    now = limits(known.roomy, known.block, known.barriers)
+    now = known.limits(known.block)
     have = getattr(known.block, name)
     least = known.driver if name == "shared" else 1
     fitting = _largest(
-        lambda n: getattr(limits(known.roomy, change(known.block, n)), name) > now.least,
+        lambda n: getattr(known.limits(change(known.block, n)), name) > now.least,
         least,
         have,
     )
@@ -345,9 +170,9 @@ def _step(  # noqa: PLR0913, PLR0917 - one row of the table above
         return ""
     own = fitting - (known.driver if name == "shared" else 0)
     needed = view.ledger.derived(
-        f"{name}_for_one_more_block", Quantity(own, unit), f"{_WORDS[name]} for one more block"
+        f"{name}_for_one_more_block", Quantity(own, unit), f"{LIMIT_NAMES[name]} for one more block"
     )
-    return f"One more block an SM, as far as {_WORDS[name]} go, takes {say(needed)} at most."
+    return f"One more block an SM, as far as {LIMIT_NAMES[name]} go, takes {say(needed)} at most."
 
 
 def _largest(fits: Callable[[int], bool], low: int, high: int) -> int | None:

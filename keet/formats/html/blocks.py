@@ -31,6 +31,7 @@ FIGURES = {
     "HistoryFigure": "insights.draw_history",
     "ListingFigure": "listing.draw_listing",
     "MemoryFigure": "memory_chart.draw_memory",
+    "OccupancyFigure": "occupancy.draw_occupancy",
     "ReportsFigure": "insights.draw_reports",
     "RooflineFigure": "roofline.draw_roofline",
     "SidesFigure": "diff.draw_sides",

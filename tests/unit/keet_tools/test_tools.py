@@ -342,7 +342,7 @@ def test_a_block_that_can_not_be_launched(tool_input_of: Make) -> None:
 def test_what_if_abstains_if_the_model_disagrees_with_the_report(
     tool_input_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keet_tools.occupancy_what_if._REGISTER_UNIT", 2**16)
+    monkeypatch.setattr("keet.analysis.kernel.occupancy._REGISTER_UNIT", 2**16)
     answer = call_tool(tool_input_of("panel_product/slow"), "occupancy_what_if", {"registers": 64})
     assert answer.abstained
     assert "does not give the report's own block limits" in answer.text
