@@ -44,7 +44,7 @@ from keet.pages.blocks import (
 from keet.pages.capture import capture_part
 from keet.pages.device import captured_text, describe_device, workload_count
 from keet.pages.figures import RooflineFigure
-from keet.pages.launch import Detail, Shown, launch_blocks, launch_section
+from keet.pages.launch import Detail, Shown, first_change, launch_blocks, launch_section
 from keet.pages.listings import COPY_CONTEXT, Listings, PageRoom, launch_name, page_room
 from keet.pages.program import gain_text, linked_name, program_blocks, shown_launches
 from keet.profile.names import file_name
@@ -132,7 +132,7 @@ def explain_part(
     caution = caution_about(own.capture_hints.command)
     blocks = [*_head(explanation, reader)]
     if program and is_first:
-        blocks += program_blocks(program, reader)
+        blocks += program_blocks(program, reader, first=[*first_change(program, reader)])
     for each, detail in zip(shown, details, strict=True):
         blocks += launch_blocks(Shown(each, program, reader, detail))
     blocks += _not_checked(own, reader)
@@ -144,7 +144,8 @@ def _report(explanation: Explanation, reader: Reader, asked: Asked) -> list[Bloc
     shown = shown_launches(explanation, program, everything=asked.everything)
     head = list(_head(explanation, reader))
     if program:
-        head += [Gap(), *program_blocks(program, reader)]
+        first = [*first_change(program, reader)]
+        head += [Gap(), *program_blocks(program, reader, first=first)]
     told = any(each.model_explanation for each in shown)
     is_screen = told and reader.format == "terminal" and not verbose
 

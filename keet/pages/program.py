@@ -65,12 +65,16 @@ _NAME_BEFORE_FOLDING, _LEAST_FINDING = 30, 20
 
 
 def program_blocks(
-    program: ProgramExplanation, reader: Reader, links: Mapping[int, str] | None = None
+    program: ProgramExplanation,
+    reader: Reader,
+    links: Mapping[int, str] | None = None,
+    first: Sequence[Block] = (),
 ) -> Iterator[Block]:
-    """`links`: anchors of launches that have a place on the page."""
+    """`links`: anchors of launches that have a place on the page. `first`: what to change first,
+    printed after the first sentence."""
     run = program.run
     yield Heading("Program", 2, only=("html",))
-    yield from _sentences(program.all_texts, run)
+    yield from _sentences(program.all_texts, run, first)
     yield from (Gap(), _program_table(program, reader, links or {}))
     if reader.format == "html" and any(map(gain_text, program.rows)):
         yield Text(_GAIN_NOTE, "muted")
@@ -104,12 +108,16 @@ def run_blocks(run: WholeRun, most: int = ROWS) -> Iterator[Block]:
         yield from (Gap(), *map(Notice, notes))
 
 
-def _sentences(texts: Sequence[str], run: WholeRun | None) -> Iterator[Block]:
+def _sentences(
+    texts: Sequence[str], run: WholeRun | None, then: Sequence[Block] = ()
+) -> Iterator[Block]:
+    """`then`: printed after the first of them."""
     warnings = run.warnings if run else ()
     first, *others = texts
     yield Text(first, "strong lead")
+    yield from then
     if told := [text for text in others if text not in warnings]:
-        yield Text(joined(told, " "))
+        yield from (*([Gap()] if then else []), Text(joined(told, " ")))
     yield from map(Notice, warnings)
 
 
