@@ -111,8 +111,8 @@ def _clock_note(rooflines: Sequence[LaunchRoofline]) -> str:
         return ""
     return Sentence(
         "Peaks of arithmetic are those at {clocks}, as in Nsight Compute's chart: cycles of the "
-        "SMs over duration. The SM clock above is cycles of the GPCs over the same duration. The "
-        "two counts differ, most likely because they are of different replay passes.",
+        "SMs over duration. The SM clock on this page is cycles of the GPCs over the same "
+        "duration. The two counts differ, most likely because they are of different replay passes.",
         clocks=range_text(others),
     )
 

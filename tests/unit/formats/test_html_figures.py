@@ -29,7 +29,7 @@ from keet.formats.html.account import (
 from keet.formats.html.page import page
 from keet.formats.html.roofline import draw_roofline
 from keet.formats.svg.markup import text_width
-from keet.formats.svg.roofline_plot import NARROW, Plot
+from keet.formats.svg.roofline_plot import SMALL, Plot
 from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
 from keet.pages.figures import AccountFigure, AccountTree, RooflineFigure
@@ -202,9 +202,8 @@ def drawn(
 def test_every_mark_and_roof_says_what_it_is(profile_of: ProfileOf) -> None:
     launches = profile_of("tour_full.ncu-rep").launches
     figure = drawn(launches)
-    (wide,), (narrow,) = with_class(figure, "wide"), with_class(figure, "narrow")
+    (wide,) = with_class(figure, "wide")
     titles = [title.text or "" for title in wide.iter("title")]
-    assert titles == [title.text for title in narrow.iter("title")]
     (mark,) = (title for title in titles if title.startswith("#"))
     assert mark.startswith("#2 normalise\nFP32 3.46 of 67.1 TFLOP/s\n")
     assert "2.92 operations per DRAM byte" in mark
@@ -218,13 +217,13 @@ def test_every_mark_and_roof_says_what_it_is(profile_of: ProfileOf) -> None:
     assert all("reached by #" in roof for roof in roofs)
 
 
-def test_the_narrow_chart_stays_in_its_frame(profile_of: ProfileOf) -> None:
+def test_the_small_chart_stays_in_its_frame(profile_of: ProfileOf) -> None:
     rooflines = [find_roofline(launch) for launch in profile_of("zoo.ncu-repz").launches]
-    root = ET.fromstring(f"<svg>{Plot(rooflines, frame=NARROW).draw()}</svg>")
+    root = ET.fromstring(f"<svg>{Plot(rooflines, frame=SMALL).draw()}</svg>")
     for text in root.iter("text"):
         if (x := text.get("x")) is not None:
-            assert 0 <= float(x) <= NARROW.width
-            assert 0 <= float(text.get("y", "0")) <= NARROW.height
+            assert 0 <= float(x) <= SMALL.width
+            assert 0 <= float(text.get("y", "0")) <= SMALL.height
 
 
 def test_launches_of_the_roofline_are_linked(profile_of: ProfileOf) -> None:
@@ -249,10 +248,10 @@ def test_share_by_bytes_is_labelled() -> None:
     assert words(row["Nearest ceiling"]) == "23% L2 by bytes; the crossbar to L2 is 83% busy"
 
 
-def test_words_of_the_narrow_scale_are_beside_its_numbers() -> None:
+def test_words_of_the_small_scale_are_beside_its_numbers() -> None:
     """Letters are 12 pixels high; numbers such as `100 T` end 8 pixels before the area."""
     longest = max(text_width(words, 12) for words in ("100 T", "100 G", "100 M"))
-    assert NARROW.scale + 3 <= NARROW.area.left - 8 - longest
+    assert SMALL.scale + 3 <= SMALL.area.left - 8 - longest
 
 
 def test_the_page_has_one_sm_clock(profile_of: ProfileOf) -> None:
