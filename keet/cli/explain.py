@@ -83,6 +83,11 @@ def configure(parser: ArgumentParser) -> None:
         help="also print what changed since the report BEFORE",
     )
     add_output(parser, "terminal", "markdown", "json", "html")
+    parser.add_argument(
+        "--editor",
+        choices=["vscode"],
+        help="with --format html: places link to the source files on this machine, in VS Code",
+    )
     add_no_sass(parser)
     add_model(parser)
     parser.add_argument(
@@ -101,6 +106,8 @@ def run(args: Namespace) -> int:
     check_files(args)
     if not args.show_prompt:
         check_page(args, sys.stdout)
+    if args.editor and args.format != "html":
+        raise UsageError("--editor makes links of an HTML page; add: --format html -o page.html")
     if args.no_model:
         _check_no_model(args)
     chosen = None if args.no_model else model_options(args)

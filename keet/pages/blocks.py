@@ -24,8 +24,8 @@ class Span(NamedTuple):
     text: str
     look: Look = ""
     to: str = ""
-    """Anchor on the page that it leads to, in HTML; in Markdown only a name is a link, and only
-    to a file (`x.md`)."""
+    """Anchor on the page that it leads to, in HTML, or a link of `Anchors.in_editor`; in Markdown
+    only a name is a link, and only to a file (`x.md`)."""
     tip: str = ""
     """What HTML shows when it is pointed at: the full name of a kernel."""
 

@@ -54,6 +54,7 @@ from keet.version import __version__
 
 if TYPE_CHECKING:
     from keet.comparison.result import Difference
+    from keet.pages.editor import EditorLinks
 
 MOST_LINES = 72
 """Lines of a page that leaves launches out, at most."""
@@ -85,6 +86,8 @@ class Asked(NamedTuple):
     """Whether several reports were asked for: an HTML page begins with an index."""
     unread: Sequence[str] = ()
     """Why other files could not be read, for that index."""
+    editor: EditorLinks | None = None
+    """Makes links of source lines, in HTML."""
 
 
 def explain_page(
@@ -488,7 +491,9 @@ def _launch_list(reports: Sequence[_Report]) -> Iterator[Block]:
 def _html_page(explanations: Sequence[Explanation], reader: Reader, asked: Asked) -> Page:
     several = asked.several
     reports = [
-        _Report(each, Anchors(f"r{n}" if several else ""), everything=asked.everything)
+        _Report(
+            each, Anchors(f"r{n}" if several else "", asked.editor), everything=asked.everything
+        )
         for n, each in enumerate(explanations, 1)
     ]
     launches = sum(len(each.launches) for each in explanations)

@@ -613,7 +613,10 @@ def place_blocks(shown: Shown, finding: Finding, most: int | None = None) -> Ite
 
 
 def _place_words(shown: Shown, place: Place) -> Words:
-    to = shown.anchors.line(shown.listed_by, place.file, place.line) if shown.is_html else ""
+    to = ""
+    if shown.is_html:
+        line = shown.anchors.line(shown.listed_by, place.file, place.line)
+        to = shown.anchors.in_editor(*place.at) or line
     where = Span(place.where, "place", to)
     if shown.reader.format == "markdown":
         return where

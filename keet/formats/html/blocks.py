@@ -13,10 +13,19 @@ from functools import partial
 from importlib import import_module
 from itertools import count, groupby
 
-from keet.formats.html.markup import Content, Html, element, fragment, meter, prose, scrolling
+from keet.formats.html.markup import (
+    Content,
+    Html,
+    element,
+    fragment,
+    meter,
+    prose,
+    scrolling,
+)
 from keet.formats.html.page import bar, page
 from keet.formatting import capitalized
 from keet.pages import blocks
+from keet.pages.anchors import EDITOR
 from keet.pages.blocks import Block, Cell, Look, Page, Reader, Span, Words, plain, spans
 from keet.pages.short_diff import HUNK
 from keet.safe_text import one_line
@@ -120,7 +129,8 @@ def _span(span: Span) -> Html:
     tip = one_line(span.tip) or None
     if span.to:
         inner = element(tag, html) if tag else html
-        return element("a", inner, href=f"#{span.to}", class_=classes, title=tip)
+        href = span.to if span.to.startswith(EDITOR) else f"#{span.to}"
+        return element("a", inner, href=href, class_=classes, title=tip)
     tag = tag or ("span" if classes or tip else "")
     return element(tag, html, class_=classes, title=tip) if tag else html
 
