@@ -25,6 +25,7 @@ COMMANDS = {
     "metrics": ("metrics",),
     "hotspots": ("hotspots", "--no-sass"),
     "roofline": ("roofline",),
+    "chart": ("chart",),
     "amounts": ("amounts",),
 }
 

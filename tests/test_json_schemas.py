@@ -22,6 +22,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "metrics": ("metrics", SLOW),
     "hotspots": ("hotspots", SLOW, "--no-sass"),
     "roofline": ("roofline", SLOW),
+    "chart": ("chart", SLOW),
     "amounts": ("amounts", SLOW),
     "top": ("top", "STORE"),
     "query": ("query", "STORE", "SELECT kernel FROM launches"),

@@ -49,6 +49,7 @@ COMMANDS: list[tuple[str, ...]] = [
     ("metrics", REPORT),
     ("hotspots", REPORT),
     ("roofline", REPORT),
+    ("chart", REPORT),
     ("amounts", REPORT),
     ("roofline", REPORT, "--format", "svg"),
     ("hotspots", REPORT, "--by", "instruction", "--launch", "0"),

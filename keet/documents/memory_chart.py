@@ -85,8 +85,8 @@ class MemoryChart(Document):
     duration: JsonQuantity | None
     nodes: tuple[MemoryNode, ...]
     links: tuple[MemoryLink, ...]
-    limit: JsonSentence
-    """Which unit limits the launch, in words."""
+    headline: JsonSentence
+    """What limits the launch, as `keet explain` says it."""
     notes: tuple[JsonSentence, ...]
     evidence: dict[str, JsonNumber]
     """Numbers by id, as in `keet explain --format json`."""
@@ -95,6 +95,10 @@ class MemoryChart(Document):
     def is_empty(self) -> bool:
         """Whether the report does not tell how much moved on any link."""
         return all(link.amount is None for link in self.links)
+
+    @property
+    def has_limit(self) -> bool:
+        return any(each.is_limit for each in (*self.nodes, *self.links))
 
     def node(self, node_id: NodeId) -> MemoryNode:
         return next(each for each in self.nodes if each.id == node_id)

@@ -12,13 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from keet.analysis.facts.global_memory import LOAD, STORE, addresses_of
-from keet.analysis.hardware.ceilings import HOST_LINK, Ceiling, spoken_unit
+from keet.analysis.hardware.ceilings import HOST_LINK, Ceiling
 from keet.analysis.hardware.rates import SECTOR, positive
 from keet.analysis.hardware.stages import measured_stages
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, NEGLIGIBLE
-from keet.analysis.memory_work import local_cause
-from keet.analysis.roofline.memory import dram_ceiling
+from keet.analysis.memory_work import local_cause, shared_addresses
+from keet.analysis.roofline.memory import dram_ceiling, memory_ceilings
+from keet.analysis.time_model import LEADS
 from keet.documents.memory_chart import MemoryChart, MemoryLink, MemoryNode, NodeId
 from keet.evidence import Evidence, Sentence
 from keet.explanation.explanation_types import LaunchExplanation
@@ -122,7 +123,6 @@ _SHARES = {"dram_reads": "dram_read_pct", "dram_writes": "dram_write_pct"}
 _CONFLICTS = {
     "shared_loads": "bank_conflicts_load",
     "shared_stores": "bank_conflicts_store",
-    "shared_atomics": "bank_conflicts_atomic",
 }
 _LABELS: Mapping[NodeId, str] = {
     "sm": "SMs",
@@ -174,11 +174,10 @@ def memory_chart(each: LaunchExplanation) -> MemoryChart:
     nodes = tuple(_node(view, node, is_limit=node in marked) for node in _LABELS)
     shown = tuple(_with(link, is_limit=link.id in marked) for link in links.values())
     notes = tuple(_notes(view))
-    limit = _limit(limits, each)
     numbers = [
         *(number for link in shown for number in link.numbers),
         *(n for node in nodes for n in (node.hit_rate, node.load_hit_rate, node.busy) if n),
-        *(number for text in (limit, *notes) for number in text.evidence.values()),
+        *(number for text in (each.verdict.headline, *notes) for number in text.evidence.values()),
     ]
     return MemoryChart(
         id=each.launch.id,
@@ -186,7 +185,7 @@ def memory_chart(each: LaunchExplanation) -> MemoryChart:
         duration=each.launch.get("duration"),
         nodes=nodes,
         links=shown,
-        limit=limit,
+        headline=each.verdict.headline,
         notes=notes,
         evidence=_with_sources(view, numbers),
     )
@@ -283,7 +282,7 @@ def _both(view: LaunchView, node: NodeId, metric: str) -> MemoryLink | None:
     sectors = view.get(metric)
     if sectors is None:
         return None
-    label = "reads and writes"
+    label = "reads, writes"
     stages = view.ceilings.stages(HOST_LINK) if node == "host" else ()
     return MemoryLink(
         id=f"{node}_traffic",
@@ -301,7 +300,7 @@ def _dram_rate(view: LaunchView) -> MemoryLink | None:
     rate, duration = view.get("dram_bytes_per_second"), view.get("duration")
     if rate is None or duration is None:
         return None
-    amount, label = Quantity(rate.value * duration.value * 1e-9, "byte"), "reads and writes"
+    amount, label = Quantity(rate.value * duration.value * 1e-9, "byte"), "reads, writes"
     moved = view.ledger.derived("chart.dram_traffic.bytes", amount, label, rate, duration)
     return MemoryLink(
         id="dram_traffic",
@@ -322,25 +321,24 @@ def _wastes(
 ) -> Iterator[tuple[str, Mapping[str, object]]]:
     view = each.view
     for link_id, metric in _CONFLICTS.items():
-        conflicts, link = view.get(metric), links.get(link_id)
-        if link and conflicts is not None and link.wavefronts is not None:
+        conflicts, link = _conflicts(view, link_id, metric), links[link_id]
+        if conflicts is not None and link.wavefronts is not None:
             yield from _waste(view, link, link.wavefronts, conflicts, "bank conflicts")
-    scattered = {}
-    for link_id, operation in (("global_loads", LOAD), ("global_stores", STORE)):
-        excess = scattered[link_id] = _scattered(view, link_id, operation)
-        if excess is not None and (whole := links[link_id].bytes):
-            yield from _waste(view, links[link_id], whole, excess, _SCATTERED)
+    for link_id, operation in _OPERATIONS.items():
+        if found := _scattered(view, link_id, operation):
+            yield from _waste(view, links[link_id], *found, _SCATTERED)
     local = _LOCAL[local_cause(view)]
     if _is_notable_local(links):
         for link_id in ("local_loads", "local_stores"):
             if whole := links[link_id].bytes:
                 yield from _waste(view, links[link_id], whole, whole, local)
         yield from _local_reads(view, links["l2_reads"], local)
-    yield from _through_writes(view, links, scattered["global_stores"], local)
+    yield from _through_writes(view, links, local)
     yield from _again(each, links)
 
 
 _SCATTERED = "scattered"
+_OPERATIONS = {"global_loads": LOAD, "global_stores": STORE}
 
 
 def _waste(
@@ -351,19 +349,35 @@ def _waste(
         yield link.id, {"waste": waste, "waste_share": share, "waste_reason": reason}
 
 
-def _scattered(view: LaunchView, link_id: str, operation: int) -> Evidence | None:
-    """Bytes of sectors beyond the fewest that the accesses could touch. Reports without numbers of
-    single instructions do not tell loads from stores."""
-    own = addresses_of(view, operation)
-    label = f"sectors that {link_id.replace('_', ' ')} touch"
-    touched = view.sum_over(f"chart.{link_id}.touched", "src_l2_sectors_global", own, label)
-    label = f"fewest sectors that {link_id.replace('_', ' ')} could touch"
-    ideal = view.sum_over(f"chart.{link_id}.ideal", "src_l2_sectors_global_ideal", own, label)
+def _conflicts(view: LaunchView, link_id: str, metric: str) -> Evidence | None:
+    """By the addresses of single instructions: the counter of the hardware takes in waits for other
+    traffic."""
+    kinds = view.by_address("memory_access_type")
+    operation = LOAD if link_id == "shared_loads" else STORE
+    own = [each for each in shared_addresses(view) if kinds[each] == operation]
+    name, label = f"chart.{link_id}.conflicts", f"{link_id.replace('_', ' ')}: bank conflicts"
+    return view.sum_over(name, "src_shared_wavefronts_excess", own, label) or view.get(metric)
+
+
+def _scattered(view: LaunchView, link_id: str, operation: int) -> tuple[Evidence, Evidence] | None:
+    """Bytes of the sectors that the accesses touch, and those beyond the fewest that they could
+    touch. Reports without numbers of single instructions do not tell loads from stores."""
+    own, label = addresses_of(view, operation), link_id.replace("_", " ")
+    touched, ideal = (
+        view.sum_over(f"chart.{link_id}.{name}", f"src_l2_sectors_global{suffix}", own, text)
+        for name, suffix, text in (
+            ("touched", "", f"sectors that {label} touch"),
+            ("ideal", "_ideal", f"fewest sectors that {label} could touch"),
+        )
+    )
     if touched is None or ideal is None:
         return None
     excess = Quantity(max(0, touched.value - ideal.value) * SECTOR, "byte")
-    label = f"{link_id.replace('_', ' ')}, bytes of sectors that are not needed"
-    return view.ledger.derived(f"chart.{link_id}.excess", excess, label, touched, ideal)
+    label = f"{label}, bytes of sectors that are not needed"
+    return (
+        _bytes(view, f"{link_id}.touched", label, touched),
+        view.ledger.derived(f"chart.{link_id}.excess", excess, label, touched, ideal),
+    )
 
 
 def _is_notable_local(links: Mapping[str, MemoryLink]) -> bool:
@@ -389,7 +403,7 @@ def _local_reads(
 
 
 def _through_writes(
-    view: LaunchView, links: Mapping[str, MemoryLink], scattered: Evidence | None, local: str
+    view: LaunchView, links: Mapping[str, MemoryLink], local: str
 ) -> Iterator[tuple[str, Mapping[str, object]]]:
     """L1 writes through: sectors of stores that are not needed reach L2, too. What is left are the
     sectors that global stores need."""
@@ -399,12 +413,13 @@ def _through_writes(
         return
     if abs(stores.value + spilled.value - whole.value) > _AGREE * whole.value:
         return  # atomics, or stores that L1 joins
-    needed = stores.value - (scattered.value if scattered else 0)
+    ideal = view.ledger.entry_named("chart.global_stores.ideal")
+    needed = SECTOR * ideal.value if ideal else stores.value
     amount = Quantity(max(0, whole.value - needed), "byte")
-    sources = [number for number in (whole, stores, scattered) if number is not None]
     label = "bytes written to L2 that are not needed"
-    waste = view.ledger.derived("chart.l2_writes.excess", amount, label, *sources)
-    reasons = [_SCATTERED] * bool(scattered and scattered.value) + [local] * bool(spilled.value)
+    waste = view.ledger.derived("chart.l2_writes.excess", amount, label, whole, ideal or stores)
+    is_scattered = needed < (1 - NEGLIGIBLE) * stores.value
+    reasons = [_SCATTERED] * is_scattered + [local] * bool(spilled.value)
     yield from _waste(view, link, whole, waste, ", ".join(reasons)) if reasons else ()
 
 
@@ -445,13 +460,20 @@ def _node(view: LaunchView, node: NodeId, *, is_limit: bool) -> MemoryNode:
 
 def _busiest(view: LaunchView, node: NodeId) -> tuple[str, Evidence] | None:
     if node == "shared":
-        share = view.get("shared_wavefronts_pct")
+        share = _shared_busy(view)
         return ("wavefronts", share) if share is not None else None
     for ceiling in view.ceilings.ranked:
         if _UNITS.get(ceiling.name, "sm") == node:
             name = ceiling.stage.label if ceiling.stage and node != "sm" else ceiling.name
             return name, ceiling.reached
     return None
+
+
+def _shared_busy(view: LaunchView) -> Evidence | None:
+    """Of the data stage of L1, which can do a wavefront per cycle."""
+    rooflines, _ = memory_ceilings(view.ledger, view.ceilings)
+    counted = (each.reached for each in rooflines if each.id == "shared")
+    return view.get("shared_wavefronts_pct") or next(counted, None)
 
 
 def _load_hits(view: LaunchView) -> Evidence | None:
@@ -467,14 +489,14 @@ def _limiting(
     view: LaunchView, limits: Sequence[Ceiling], links: Mapping[str, MemoryLink]
 ) -> set[str]:
     """Ids of the nodes and links that limit the launch."""
-    found = set()
+    found, shared = set(), _shared_busy(view)
     for ceiling in limits:
         node = _UNITS.get(ceiling.name, "sm")
         stage = ceiling.stage.id if ceiling.stage else ""
-        shared = view.value("shared_wavefronts_pct") or 0.0
-        if _STAGE_LINKS.get(stage) in links:
+        is_full = ceiling.kind == "link" or ceiling.share >= LEADS
+        if is_full and _STAGE_LINKS.get(stage) in links:
             found.add(_STAGE_LINKS[stage])
-        elif node == "l1" and shared > MAJORITY * ceiling.reached.value:
+        elif node == "l1" and shared and shared.value > MAJORITY * ceiling.reached.value:
             found.add("shared")
         else:
             found.add(node)
@@ -482,27 +504,6 @@ def _limiting(
         if node == "dram":  # one bus for both directions
             found.add(max(own, key=lambda link: link.bytes.value if link.bytes else 0).id)
     return found
-
-
-def _limit(limits: Sequence[Ceiling], each: LaunchExplanation) -> Sentence:
-    if not limits:
-        if each.verdict.limiter != "latency":
-            return Sentence("The report does not tell which unit limits the launch.")
-        return Sentence("No unit is near its peak: the launch is limited by latency.")
-    words = [
-        Sentence("{unit}{part}", unit=spoken_unit(each.name), part=_part(each)) for each in limits
-    ]
-    reached = Sentence(", ").join(
-        Sentence("{unit} at {reached:.0f}", unit=unit, reached=ceiling.reached)
-        for unit, ceiling in zip(words, limits)
-    )
-    return Sentence("Limit: {reached} of the peak.", reached=reached)
-
-
-def _part(ceiling: Ceiling) -> str:
-    """The part of a memory unit that is so busy."""
-    stage = ceiling.stage if ceiling.name in ("L2", "L1") else None
-    return f" ({stage.label.partition(' (')[0]})" if stage else ""
 
 
 def _notes(view: LaunchView) -> Iterator[Sentence]:

@@ -231,7 +231,7 @@ def memory_blocks(shown: Shown) -> Iterator[Block]:
 
     chart = memory_chart(shown.each)
     if not chart.is_empty:
-        drawn = [Heading("Memory chart", 3), Text(chart.limit), memory_figure(chart)]
+        drawn = [Heading("Memory chart", 3), memory_figure(chart)]
         yield Part(drawn, "card memory", shown.anchor("memory"), tag="section")
 
 

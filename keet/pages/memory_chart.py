@@ -11,17 +11,18 @@ from keet.pages.figures import MemoryFigure
 
 NOT_KNOWN = "not in the report"
 LEGEND = (
-    "Width of an arrow: bytes, of shared memory 128 per wavefront. Hatched: waste, which is not "
-    "needed. Dashed: not in the report."
+    "Width of an arrow: bytes; 128 per wavefront of shared memory. Hatched: waste, bytes that are "
+    "not needed.",
+    "Dashed: not in the report. Busy and of peak: in % of the peak, over the elapsed cycles.",
 )
 
 
 def space_of(link: MemoryLink) -> str:
-    """What the traffic is about: `local memory: `; beyond the SMs, the operation or nothing."""
+    """What the traffic is about: `local memory`; beyond the SMs, the operation or nothing."""
     ends = {link.source, link.target}
     if "sm" in ends:
-        return f"{link.label.split()[0].rstrip(',')} memory: "
-    return f"{link.label}: " if "l1" in ends else ""
+        return f"{link.label.split()[0].rstrip(',')} memory"
+    return link.label if "l1" in ends else ""
 
 
 def number_texts(link: MemoryLink) -> list[str]:
@@ -46,7 +47,7 @@ def chart_text(chart: MemoryChart) -> str:
         for link in chart.links
         if not link.is_idle
     )
-    return f"#{chart.id} {chart.kernel}. {chart.limit} {'; '.join(links)}"
+    return f"#{chart.id} {chart.kernel}. {chart.headline} {'; '.join(links)}"
 
 
 _ORDER: Mapping[NodeId, str] = {
@@ -81,7 +82,7 @@ def chart_page(charts: Sequence[MemoryChart], *, are_compared: bool = False) -> 
     for chart in charts:
         took = f", {chart.duration}" if chart.duration else ""
         blocks.append(Heading((f"#{chart.id} ", Span(chart.kernel, "name"), took), 2))
-        blocks += [Text(chart.limit, "strong"), memory_figure(chart)]
+        blocks += [Text(chart.headline, "strong"), memory_figure(chart)]
     return Page(blocks, "Memory chart")
 
 
@@ -97,8 +98,8 @@ def compared_blocks(before: MemoryChart, after: MemoryChart) -> Iterator[Block]:
     names = []
     for side, chart in zip(SIDES, (before, after)):
         took = f", {chart.duration}" if chart.duration else ""
-        names.append(f"{side}: #{chart.id} {chart.kernel}{took}. {chart.limit}")
-        yield Text(names[-1], only=("terminal", "markdown"))
+        names.append(f"{side}: #{chart.id} {chart.kernel}{took}")
+        yield Text(f"{names[-1]}. {chart.headline}", only=("terminal", "markdown"))
     columns = [
         Column("Link", look="label", is_unbroken=True),
         Column("Traffic", is_unbroken=True),
@@ -192,7 +193,7 @@ def _facts(node: MemoryNode) -> Iterator[str]:
     if node.hit_rate is not None:
         yield f"hit rate {node.hit_rate:.0f}"
     if node.load_hit_rate is not None:
-        yield f"of loads {node.load_hit_rate:.0f}"
+        yield f"of global loads {node.load_hit_rate:.0f}"
     if node.busy is not None:
         part = f" ({node.busiest})" if node.busiest != node.label else ""
         yield f"{node.busy:.0f} busy{part}{', limit' if node.is_limit else ''}"

@@ -27,7 +27,7 @@ def draw_memory(block: MemoryFigure) -> Html:
         )
         drawings.append(element("div", element("p", name) if name else None, scrolled))
     table = html_part([Fold("As a table", block.short)])
-    legend = element("p", element("small", LEGEND), class_="muted")
+    legend = element("p", element("small", " ".join(LEGEND)), class_="muted")
     return element(
         "figure", element("div", drawings, class_="charts"), legend, table, class_="memory-chart"
     )

@@ -8,6 +8,7 @@ has its own style; pages have the same classes in `charts.css`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 from typing import NamedTuple
 
 from keet.documents.memory_chart import MemoryChart, MemoryLink, MemoryNode, NodeId
@@ -17,13 +18,13 @@ from keet.pages.memory_chart import LEGEND, NOT_KNOWN, chart_text, number_texts,
 
 WIDTH = 760
 _COLUMNS: dict[NodeId, tuple[int, int]] = {
-    "sm": (0, 80),
-    "l1": (250, 366),
-    "shared": (250, 366),
-    "l2": (476, 572),
-    "dram": (664, WIDTH),
-    "host": (664, WIDTH),
-    "peer": (664, WIDTH),
+    "sm": (0, 72),
+    "l1": (238, 352),
+    "shared": (238, 352),
+    "l2": (460, 552),
+    "dram": (660, WIDTH),
+    "host": (660, WIDTH),
+    "peer": (660, WIDTH),
 }
 """Left and right edges of the boxes."""
 _WIDEST, _THINNEST = 16.0, 1.5
@@ -35,6 +36,8 @@ _BETWEEN = 12.0
 _LEAST_BOX = {"l1": 104.0, "l2": 96.0, "sm": 60.0, "shared": 52.0}
 _ROOM = _COLUMNS["l1"][0] - _COLUMNS["sm"][1] - 10
 """Between the SMs and L1."""
+_UNKNOWN = ("not in the", "report")
+"""`NOT_KNOWN`, where there is less room."""
 _LINE_BYTES = 128
 """Bytes of a wavefront, at most: for the width of an arrow only."""
 
@@ -83,20 +86,15 @@ text { font: 12px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue"
 
 
 class _Lane(NamedTuple):
-    """A link, or a space that is not used, and the lines of text below its arrow."""
+    """A link, or loads and stores of a space that has nothing to tell, with the text below."""
 
-    links: Sequence[MemoryLink]
+    link: MemoryLink
+    label: str
     lines: Sequence[str]
 
     @property
     def height(self) -> float:
-        if self.is_idle:
-            return 2 * _LINE
-        return _LINE + _WIDEST + _LINE * len(self.lines) + 8
-
-    @property
-    def is_idle(self) -> bool:
-        return all(link.is_idle for link in self.links)
+        return _LINE + (_WIDEST if self.lines else _LINE) + _LINE * len(self.lines) + 10
 
 
 def widest(charts: Sequence[MemoryChart]) -> float:
@@ -132,51 +130,45 @@ class MemoryDrawing:
         Returns the height."""
         top = 0.0
         for node in nodes:
-            sides = {other: self._lanes(node, other) for other in others}
+            sides = {other: [*self._lanes(node, other)] for other in others}
             heights = {other: sum(lane.height for lane in own) for other, own in sides.items()}
             tall = max(*heights.values(), _LEAST_BOX.get(node, 0.0))
             for other, lanes in sides.items():
                 y = top + (tall - heights[other]) / 2
+                one, two = sorted((_COLUMNS[node], _COLUMNS[other]))
                 for lane in lanes:
-                    self._lane(lane, node, other, y)
+                    self._lane(lane, one[1] + 5.0, two[0] - 5.0, y)
                     y += lane.height
             self._box(self._chart.node(node), top, tall)
             top += tall + _BETWEEN
         return top - _BETWEEN
 
-    def _lanes(self, one: NodeId, other: NodeId) -> list[_Lane]:
-        """Loads and stores of a space that is not used are one lane."""
+    def _lanes(self, one: NodeId, other: NodeId) -> Iterator[_Lane]:
+        """Loads and stores of a space that is not used, or not known, are one lane."""
         links = self._chart.between(one, other)
-        spaces = list(dict.fromkeys(map(space_of, links)))
-        lanes = []
-        for space in spaces:
+        for space in dict.fromkeys(map(space_of, links)):
             own = [link for link in links if space_of(link) == space]
             if all(link.is_idle for link in own):
-                lanes.append(_Lane(own, ()))
+                yield _Lane(own[0], f"{space}: none".removeprefix(": "), ())
+            elif not any(number for link in own for number in link.numbers):
+                yield _Lane(own[0], space, [NOT_KNOWN] if space else _UNKNOWN)
             else:
-                lanes += [_Lane([link], _lines(link)) for link in own]
-        return lanes
+                for link in own:
+                    yield _Lane(link, link.label, _lines(link))
 
-    def _lane(self, lane: _Lane, node: NodeId, other: NodeId, y: float) -> None:
-        one, two = sorted((_COLUMNS[node], _COLUMNS[other]))
-        left, right = one[1] + 5.0, two[0] - 5.0
-        link = lane.links[0]
-        label = f"{space_of(link)}none" if lane.is_idle else link.label
-        words = [tag("text", text_of(label), x=left, y=y + 11, class_="muted")]
+    def _lane(self, lane: _Lane, left: float, right: float, y: float) -> None:
+        link = lane.link
+        words = [tag("text", text_of(lane.label), x=left, y=y + 11, class_="muted")]
         if link.is_limit:
             words.append(tag("text", "limit", x=right, y=y + 11, class_="limit-words right"))
-        middle = y + _LINE + (_LINE if lane.is_idle else _WIDEST) / 2 + 1
-        middle -= 4 if lane.is_idle else 0
+        middle = y + _LINE + _WIDEST / 2 + 1 if lane.lines else y + _LINE + 4
         arrow = _arrow(link, (left, right), middle, self._width(link))
         for number, line in enumerate(lane.lines, 1):
-            look = (
-                "waste-words" if line.endswith("waste") else "muted" if line == NOT_KNOWN else None
-            )
-            at = y + _LINE + _WIDEST + _LINE * number - 2
-            words.append(
-                tag("text", text_of(cut(line, right - left + 12, 12)), x=left, y=at, class_=look)
-            )
-        title = tag("title", text_of(_title(lane)))
+            at = y + _LINE + _WIDEST + _LINE * number + 1
+            look = "waste-words" if line.endswith("waste") else None
+            look = "muted" if link.amount is None else look
+            words.append(tag("text", text_of(line), x=left, y=at, class_=look))
+        title = tag("title", text_of(_title(link)))
         self._drawn.append(tag("g", title + "".join([*arrow, *words])))
 
     def _width(self, link: MemoryLink) -> float:
@@ -215,7 +207,11 @@ def _meters(node: MemoryNode) -> Iterator[tuple[str, float | None, str]]:
     if node.hit_rate is not None:
         yield f"hit rate {node.hit_rate:.0f}", float(node.hit_rate.value) / 100, "hits"
     if node.load_hit_rate is not None:
-        yield f"of loads {node.load_hit_rate:.0f}", float(node.load_hit_rate.value) / 100, "hits"
+        yield (
+            f"global loads {node.load_hit_rate:.0f}",
+            float(node.load_hit_rate.value) / 100,
+            "hits",
+        )
     if node.busy is not None:
         name = f"{node.busiest} " if node.id == "sm" else "busy "
         yield f"{name}{node.busy:.0f}", float(node.busy.value) / 100, "busy"
@@ -255,12 +251,9 @@ def _arrow(link: MemoryLink, ends: tuple[float, float], y: float, width: float) 
         yield tag("line", x1=start, x2=end, y1=at, y2=at, stroke_width=part, class_="hatch")
 
 
-def _title(lane: _Lane) -> str:
+def _title(link: MemoryLink) -> str:
     """All digits, with the metrics."""
-    return "; ".join(
-        f"{link.label}: " + (", ".join(map(_sourced, link.numbers)) or NOT_KNOWN)
-        for link in lane.links
-    )
+    return f"{link.label}: " + (", ".join(map(_sourced, link.numbers)) or NOT_KNOWN)
 
 
 def _node_title(node: MemoryNode) -> str:
@@ -274,7 +267,9 @@ def _sourced(number: Evidence) -> str:
 
 # --- the file
 
-_TOP, _MARGIN = 76, 24
+_TOP, _MARGIN = 92, 24
+_LETTERS = 105
+"""Of the headline, per line."""
 
 
 def memory_svg(charts: Sequence[MemoryChart], titles: Sequence[str] = ()) -> str:
@@ -283,19 +278,23 @@ def memory_svg(charts: Sequence[MemoryChart], titles: Sequence[str] = ()) -> str
     drawings = [MemoryDrawing(chart, most) for chart in charts]
     step = WIDTH + 2 * _MARGIN
     notes = max(len(chart.notes) for chart in charts)
-    height = _TOP + max(each.height for each in drawings) + 18 * (notes + 2) + _MARGIN
+    height = _TOP + max(each.height for each in drawings) + 18 * (notes + len(LEGEND) + 1) + _MARGIN
     parts = []
     for place, (chart, drawing) in enumerate(zip(charts, drawings)):
         title = titles[place] if titles else "Memory chart"
-        name = cut(f"{title}: #{chart.id} {chart.kernel}", WIDTH, 17)
+        name = cut(f"{title}: #{chart.id} {chart.kernel}", WIDTH - 120, 19)
         took = f" ({chart.duration})" if chart.duration else ""
+        look = "limit-words" if chart.has_limit else "unit-name"
         drawn = [
             tag("text", text_of(f"{name}{took}"), x=0, y=34, class_="title"),
-            tag("text", text_of(cut(chart.limit, WIDTH, 12)), x=0, y=56, class_="limit-words"),
             tag("g", drawing.draw(), transform=f"translate(0 {_TOP})"),
         ]
+        told = wrap(chart.headline, _LETTERS, max_lines=2, placeholder=" …")
+        for number, line in enumerate(told):
+            at = 56 + 16 * number
+            drawn.append(tag("text", text_of(line), x=0, y=at, class_=look))
         y = _TOP + drawing.height + 26
-        for line in (LEGEND, *chart.notes):
+        for line in (*LEGEND, *chart.notes):
             drawn.append(tag("text", text_of(line), x=0, y=y, class_="muted"))
             y += 18
         inner = "\n".join(drawn)

@@ -1,0 +1,168 @@
+"""The memory chart: its numbers are those of the report, and its limit is that of the headline."""
+
+import xml.etree.ElementTree as ET
+from functools import cache
+
+import pytest
+
+from keet.documents.memory_chart import MemoryChart
+from keet.explanation.analyst import explain
+from keet.explanation.memory_chart import memory_chart
+from keet.formats.svg.memory_chart import memory_svg
+from keet.ingest import read_profile
+from keet.profile import Launch
+from tests.conftest import REPORTS, corpus_files, needs_corpus
+
+FLIP = "kernels_samples/matrix_flip/slow.ncu-rep"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@cache
+def charted(path: str, launch: int = 0) -> tuple[MemoryChart, Launch]:
+    profile = read_profile(path)
+    chosen = profile.launches[launch]
+    (explained,) = explain(profile, [chosen], 5).launches
+    return memory_chart(explained), chosen
+
+
+def value(chart: MemoryChart, link: str, name: str) -> float | None:
+    number = getattr(chart.link(link), name)
+    return None if number is None else float(number.value)
+
+
+def raw(launch: Launch, metric: str) -> float:
+    found = launch.metric(metric)
+    assert found is not None
+    assert found.number is not None
+    return float(found.number)
+
+
+def test_numbers_are_those_of_the_report() -> None:
+    chart, launch = charted(FLIP)
+    stores = raw(launch, "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum")
+    assert value(chart, "global_stores", "bytes") == 32 * stores
+    requests = raw(launch, "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum")
+    assert value(chart, "global_stores", "requests") == requests
+    written = raw(launch, "lts__t_sectors_srcunit_tex_op_write.sum")
+    assert value(chart, "l2_writes", "bytes") == 32 * written
+    assert value(chart, "dram_reads", "bytes") == raw(launch, "dram__bytes_read.sum")
+    assert value(chart, "dram_writes", "bytes") == raw(launch, "dram__bytes_write.sum")
+    assert value(chart, "host_traffic", "bytes") == 0
+    assert value(chart, "shared_loads", "instructions") is None  # not in the report
+    rate = chart.node("l1").hit_rate
+    assert rate is not None
+    assert rate.value == raw(launch, "l1tex__t_sector_hit_rate.pct")
+    cited = [number for link in chart.links for number in link.numbers]
+    known = {*chart.evidence}
+    assert {number.id for number in cited} <= known
+    assert {
+        source for number in chart.evidence.values() for source in number.derived_from or ()
+    } <= known
+
+
+def test_scattered_stores_are_waste_up_to_l2() -> None:
+    chart, launch = charted(FLIP)
+    ideal = raw(launch, "lts__t_sectors_srcunit_tex_op_read.sum")  # as many are stored as loaded
+    written = raw(launch, "lts__t_sectors_srcunit_tex_op_write.sum")
+    assert value(chart, "l2_writes", "waste") == 32 * (written - ideal)
+    assert value(chart, "global_stores", "waste_share") == 87.5
+    assert value(chart, "global_loads", "waste_share") is None
+    limits = [link.id for link in chart.links if link.is_limit]
+    assert limits == ["l2_writes"]
+
+
+def test_local_memory_is_waste() -> None:
+    chart, _ = charted("kernels_samples/column_physics/slow.ncu-rep")
+    assert value(chart, "local_loads", "waste_share") == 100
+    assert value(chart, "l2_writes", "waste_share") == pytest.approx(98.8, abs=0.1)
+    link = chart.link("l2_writes")
+    assert link is not None
+    assert link.waste_reason == "local arrays"
+
+
+def test_bank_conflicts() -> None:
+    chart, launch = charted(str(REPORTS / "zoo.ncu-repz"), 6)
+    excess = raw(launch, "derived__memory_l1_wavefronts_shared_excessive")
+    assert value(chart, "shared_loads", "waste") == excess
+    assert chart.node("shared").is_limit
+    assert not chart.node("l1").is_limit
+
+
+def test_dram_shares_without_their_metric_are_the_same() -> None:
+    from keet.explanation import memory_chart as module
+
+    chart, launch = charted(str(REPORTS / "tour_full.ncu-rep"), 1)
+    assert value(chart, "dram_reads", "share") == raw(
+        launch, "dram__bytes_read.sum.pct_of_peak_sustained_elapsed"
+    )
+    (explained,) = explain(read_profile(REPORTS / "tour_full.ncu-rep"), [launch], 5).launches
+    link = chart.link("dram_reads")
+    assert link is not None
+    computed = module._dram_share(explained.view, "dram_reads", link.bytes)
+    assert computed is not None
+    assert computed.value == pytest.approx(value(chart, "dram_reads", "share"), rel=1e-3)
+
+
+def test_host_traffic_of_both_directions() -> None:
+    chart, _ = charted("tests/data/runs/waits_range.ncu-repz")
+    link = chart.link("host_traffic")
+    assert link is not None
+    assert link.is_both
+    assert value(chart, "host_traffic", "bytes") == 32 * 1833
+
+
+def test_a_basic_report_is_not_all_zero() -> None:
+    chart, _ = charted(str(REPORTS / "tour_basic.ncu-rep"))
+    assert not any(link.is_idle for link in chart.links)
+    assert value(chart, "global_loads", "bytes") is None
+    assert "not in the report" in memory_svg([chart])
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_the_limit_is_that_of_the_headline(number: int) -> None:
+    profile = read_profile(REPORTS / "zoo.ncu-repz")
+    (explained,) = explain(profile, [profile.launches[number]], 5).launches
+    named = explained.verdict.limiter not in ("latency", "unknown")
+    assert memory_chart(explained).has_limit == named
+
+
+def test_drawing() -> None:
+    chart, _ = charted(FLIP)
+    root = ET.fromstring(memory_svg([chart]))
+    texts = [each.text for each in root.iter(f"{SVG}text")]
+    assert texts.count("limit") == 1
+    assert texts.count("88% waste") == 2
+    flows = [each for each in root.iter(f"{SVG}rect") if each.get("class") == "flow limit"]
+    assert len(flows) == 1
+
+
+def test_two_drawings_have_one_scale() -> None:
+    before, _ = charted(FLIP)
+    after, _ = charted(FLIP.replace("slow", "fast"))
+
+    def widest(svg: str) -> list[float]:
+        groups = ET.fromstring(svg).findall(f"{SVG}g")
+        flows = [
+            [
+                float(r.get("height", 0))
+                for r in g.iter(f"{SVG}rect")
+                if "flow" in r.get("class", "")
+            ]
+            for g in groups
+        ]
+        return [max(heights) for heights in flows]
+
+    one, other = widest(memory_svg([before, after], ("Before", "After")))
+    assert one > 7 * other
+    assert widest(memory_svg([after])) == [one]
+
+
+@needs_corpus
+@pytest.mark.slow
+def test_all_reports() -> None:
+    for path in corpus_files():
+        if path.suffix not in (".ncu-rep", ".nsight-cuprof-report"):
+            continue
+        chart, _ = charted(str(path))
+        ET.fromstring(memory_svg([chart]))
+        assert all(float(number.value) >= 0 for link in chart.links for number in link.numbers)
