@@ -25,4 +25,4 @@ class Anchors:
     def line(self, launch: int, file: str, line: int) -> str:
         """A source line in the listing of a launch; `file` as the report has it."""
         number = self._files.setdefault(file, len(self._files))
-        return self.launch(launch, f"file-{number}-line-{line}")
+        return self.launch(launch, f"file-{number}-L{line}")
