@@ -60,7 +60,7 @@ def test_the_answer_comes_first(keet: Keet) -> None:
     rows = [answer.index(name) for name in ("Limit", "Where", "Why", "Do ", "Gain")]
     assert rows == sorted(rows)
     assert "out[x * n + y] = in[y * n + x];" in answer
-    place = next(key for key in page.ids if key.endswith("-line-7"))
+    place = next(key for key in page.ids if key.endswith("-L7"))
     assert page.targets.count(place) >= 2  # in the answer and in the finding
     assert page.text.startswith("slow.ncu-rep: L2 is at 83% of peak; main cause: ")  # the title
 

@@ -34,7 +34,7 @@ class Anchors:
     def line(self, launch: int, file: str, line: int) -> str:
         """A source line in the listing of a launch; `file` as the report has it."""
         number = self._files.setdefault(file, len(self._files))
-        return self.launch(launch, f"file-{number}-line-{line}")
+        return self.launch(launch, f"file-{number}-L{line}")
 
     def in_editor(self, file: str, line: int) -> str:
         """A link that opens the line in an editor; empty if none was asked for, or if the file is
