@@ -13,6 +13,11 @@ from keet.safe_text import visible
 STDIN = Path("<stdin>")
 """Stands for standard input as a report. Compare with `is`: a file may have this name."""
 
+BINARY_SUFFIXES = (".ncu-rep", ".ncu-repz", ".nsight-cuprof-report", ".keet.json.zst")
+"""The third is the suffix of Nsight Compute in 2019, the last one a packed snapshot."""
+REPORT_SUFFIXES = (*BINARY_SUFFIXES, ".keet.json")
+"""Names that only reports and snapshots have."""
+
 _PERMISSIONS = 0o777
 """The mode bits that are copied: not setuid and setgid."""
 

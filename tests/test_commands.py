@@ -188,7 +188,7 @@ def test_snapshot_and_back(keet: Keet, tmp_path: Path, monkeypatch: pytest.Monke
     report = REPORTS / "nvtx.ncu-repz"
     monkeypatch.chdir(tmp_path)
     result = keet("snapshot", report)
-    assert (result.code, result.out, result.err) == (0, "", "keet: wrote nvtx.keet.json\n")
+    assert (result.code, result.out, result.err) == (0, "", "keet: wrote nvtx.keet.json (224 kB)\n")
     shown = keet("show", "nvtx.keet.json").out
     assert "snapshot of" in shown
     direct = keet("show", report).out

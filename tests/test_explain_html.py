@@ -60,7 +60,7 @@ def test_the_answer_comes_first(keet: Keet) -> None:
     rows = [answer.index(name) for name in ("Limit", "Where", "Why", "Do ", "Gain")]
     assert rows == sorted(rows)
     assert "out[x * n + y] = in[y * n + x];" in answer
-    place = next(key for key in page.ids if key.endswith("-line-7"))
+    place = next(key for key in page.ids if key.endswith("-L7"))
     assert page.targets.count(place) >= 2  # in the answer and in the finding
     assert page.text.startswith("slow.ncu-rep: L2 is at 83% of peak; main cause: ")  # the title
 
@@ -140,3 +140,19 @@ def test_hostile_names_are_escaped(keet: Keet, tmp_path: Path) -> None:
     assert any("<img src=x onerror=alert(2)>" in name for name in names)
     assert "<b>x.ncu-rep" in page.text
     assert not any(key.startswith("on") for _, found in page.elements for key in found)
+
+
+def test_places_open_in_an_editor_on_request(keet: Keet, tmp_path: Path) -> None:
+    """Only where the file is on this machine."""
+
+    def links(*arguments: object) -> list[str]:
+        page = PageParts(keet("explain", FLIP, *arguments, "--format", "html").out)
+        return [href for a in page.attributes("a") if (href := a["href"] or "")[0] != "#"]
+
+    source = FLIP.parent.resolve() / "slow.cu"
+    opened = links("--editor", "vscode", "--source", FLIP.parent)
+    assert opened
+    assert all(link.startswith(f"vscode://file{source.as_posix()}:") for link in opened)
+    assert links("--editor", "vscode", "--source", tmp_path) == []
+    assert links("--source", FLIP.parent) == []
+    assert keet("explain", FLIP, "--editor", "vscode").code == 2

@@ -168,7 +168,7 @@ _WITH_FEW_LANES = ("mio_throttle", "short_scoreboard", "tex_throttle")
 """Warp states in which warps also wait for the FP64 pipe on GPUs with few FP64 lanes: there it is
 fed by the queues of memory instructions."""
 _DOUBLE = ("double", "latency of double-precision instructions")
-_SHORT_OPERATIONS = "latency of short operations (shared memory, constants, special functions)"
+_SHORT_OPERATIONS = "latency of shared memory, constants, special functions"
 _LATENCIES = {
     "long_scoreboard": ("memory", "latency of global or local memory"),
     "lg_throttle": ("memory", "latency of global or local memory"),

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, NoReturn
 from keet import progress
 from keet.cli.stderr import quiet_stderr
 from keet.errors import ExitCode, KeetError, UsageError, one_line
-from keet.files import STDIN
+from keet.files import REPORT_SUFFIXES, STDIN
 from keet.safe_text import visible_output
 from keet.version import __version__
 
@@ -216,6 +216,8 @@ def dispatch(arguments: list[str]) -> int:
         sys.stdout.write(f"keet {__version__}\n")
         return 0
     name, *rest = arguments
+    if name not in COMMANDS and _names_report(name):
+        name, rest = "explain", arguments
     command = COMMANDS.get(name)
     if command is None:
         raise UsageError(_unknown_command(name))
@@ -242,6 +244,10 @@ def run_command(module: ModuleType, prog: str, rest: list[str]) -> int:
         return 0
     parsed.program = after_dashes if takes_program else []
     _check_stdin(parsed)
+    if getattr(parsed, "open", False):
+        from keet.cli.browser import choose_file
+
+        choose_file(parsed)
     with quiet_stderr() if parsed.quiet else nullcontext():
         result: int | None = module.run(parsed)
     return result or 0
@@ -328,6 +334,14 @@ def help_text(*, is_complete: bool = False) -> str:
         if command.group or is_complete:
             groups.setdefault(command.group or "Older names", {})[name] = command.summary
     return help_texts.help_text(groups, is_complete=is_complete)
+
+
+def _names_report(argument: str) -> bool:
+    """Whether `keet ARGUMENT` means `keet explain ARGUMENT`."""
+    if argument.startswith("-"):
+        return argument == "-"
+    is_path = "/" in argument or argument.lower().endswith(REPORT_SUFFIXES)
+    return is_path or os.path.exists(argument)  # noqa: PTH110 - Path's raise for long names
 
 
 def _unknown_command(name: str) -> str:

@@ -6,12 +6,13 @@ import io
 import os
 import os.path
 import re
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
+from keet.cli.stderr import print_progress
 from keet.errors import UsageError
 from keet.files import STDIN, replacing_text
 from keet.profile import Launch, Profile
@@ -93,22 +94,71 @@ def view_top(args: Namespace) -> int:
     return int(args.default_top if args.top is None else args.top)
 
 
+_FORMAT_BY_ENDING = {
+    ".html": "html",
+    ".md": "markdown",
+    ".json": "json",
+    ".svg": "svg",
+    ".csv": "csv",
+    ".parquet": "parquet",
+}
+
+
+class _Default(str):
+    """A format that nobody asked for."""
+
+    __slots__ = ()
+
+
+class _OutputFile(Action):
+    """The ending of the name decides the format, unless `--format` is given."""
+
+    def __call__(self, _: Any, args: Namespace, value: Any, __: str | None = None) -> None:
+        args.output = value
+        form = _FORMAT_BY_ENDING.get(value.suffix.lower())
+        if form in args.formats and isinstance(args.format, _Default):
+            args.format = form
+
+
+class _Open(Action):
+    def __call__(self, _: Any, args: Namespace, __: Any, ___: str | None = None) -> None:
+        args.open = True
+        if isinstance(args.format, _Default) and args.output is None:
+            args.format = _Default("html" if "html" in args.formats else "svg")
+
+
 def add_output(parser: ArgumentParser, *formats: str) -> None:
+    """`--format` and `-o`; `--open` for commands that make pages or charts."""
     parser.add_argument(
         "--format",
         choices=formats,
-        default=formats[0],
-        help=f"output format (default: {formats[0]})",
+        default=_Default(formats[0]),
+        help=f"output format (default: by the ending of FILE, else {formats[0]})",
     )
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="write the output to FILE"
+        "-o",
+        "--output",
+        type=Path,
+        action=_OutputFile,
+        metavar="FILE",
+        help="write the output to FILE",
     )
+    parser.set_defaults(formats=formats)
+    if {"html", "svg"} & {*formats}:
+        kind = "HTML page" if "html" in formats else "chart"
+        parser.add_argument(
+            "--open",
+            action=_Open,
+            nargs=0,
+            default=False,
+            help=f"open the {kind} in a browser; without -o, it is a temporary file",
+        )
 
 
 def check_page(args: Namespace, stdout: TextIO) -> None:
     """Refuse to print a page on a terminal, before the report is analysed."""
     if args.format == "html" and args.output is None and stdout.isatty():
-        raise UsageError("--format html makes a page for a browser; name a file: -o page.html")
+        raise UsageError("--format html makes a page for a browser: use --open, or -o page.html")
 
 
 def add_source(parser: ArgumentParser) -> None:
@@ -211,11 +261,23 @@ def output_errors(path: Path) -> Iterator[None]:
         raise UsageError(f"{path}: it can't be written ({reason}); name another with -o") from None
 
 
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Around the writing of a result: says on stderr what was written, or raises why it was not."""
+    with output_errors(path):
+        yield
+        size = path.stat().st_size if path.is_file() else None
+    if size is not None:
+        text = f"{size / 1000:,.0f} kB" if size >= 1000 else f"{size} bytes"
+        print_progress(f"wrote {path} ({text})")
+
+
 class Destination:
     """Where a result goes: stdout, or a file that is replaced only when the result is complete."""
 
     def __init__(self, args: Namespace, stdout: TextIO) -> None:
         self._path: Path | None = args.output
+        self._is_opened: bool = getattr(args, "open", False)
         self._stdout = stdout
         if self._path is not None:
             check_output(self._path, *named_reports(args))
@@ -229,9 +291,13 @@ class Destination:
         if self._path is None:
             self._stdout.writelines(pieces)
             return
-        with output_errors(self._path), replacing_text(self._path) as write:
+        with writing(self._path), replacing_text(self._path) as write:
             for piece in pieces:
                 write(piece)
+        if self._is_opened:
+            from keet.cli.browser import open_page
+
+            open_page(self._path)
 
     def show_page(self, make: Callable[[Reader], Page], form: Format = "terminal") -> None:
         """Print a page. For the terminal it is made for its width."""

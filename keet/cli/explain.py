@@ -78,6 +78,11 @@ def configure(parser: ArgumentParser) -> None:
     add_output(parser, "terminal", "markdown", "json", "html")
     add_source(parser)
     add_run_table(parser)
+    parser.add_argument(
+        "--editor",
+        choices=["vscode"],
+        help="with --format html: places link to the source files on this machine, in VS Code",
+    )
     add_no_sass(parser)
     model = add_model(parser)
     add_edits(model)
@@ -93,6 +98,8 @@ def run(args: Namespace) -> int:
     check_files(args)
     if not args.show_prompt:
         check_page(args, sys.stdout)
+    if args.editor and args.format != "html":
+        raise UsageError("--editor makes links of an HTML page; add: --format html -o page.html")
     if args.no_model:
         _check_no_model(args)
     chosen = None if args.no_model else model_options(args)

@@ -81,7 +81,12 @@ def _asked(args: Namespace) -> Asked:
     from keet.pages.explain import Asked
 
     everything = getattr(args, "all", False) or getattr(args, "launch", None) is not None
-    return Asked(everything, getattr(args, "verbose", False))
+    asked = Asked(everything, getattr(args, "verbose", False))
+    if getattr(args, "editor", None):
+        from keet.pages.editor import EditorLinks
+
+        asked = asked._replace(editor=EditorLinks(args.source))
+    return asked
 
 
 def _json(explanations: Sequence[Explanation], *, lines: bool) -> Iterator[str]:

@@ -16,9 +16,9 @@ from keet.cli.arguments import (
     add_output,
     add_report,
     add_selection,
-    output_errors,
     pattern,
     selected_launches,
+    writing,
 )
 from keet.errors import UsageError
 from keet.profile import Launch
@@ -121,5 +121,5 @@ def _write_parquet(tables: Iterable[MetricsLaunch], args: Namespace) -> None:
 
     if args.output is None:
         raise UsageError("--format parquet is a binary file; name it with: -o FILE")
-    with output_errors(args.output):
+    with writing(args.output):
         write_parquet(args.output, HEADER, long_rows(tables))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from keet.cli.arguments import Destination, add_output, check_output, output_errors, positive
+from keet.cli.arguments import Destination, add_output, check_output, positive, writing
 from keet.cli.top import add_store, note_older, open_filled
 from keet.errors import UsageError
 from keet.files import replacing
@@ -116,7 +116,7 @@ def _write_parquet(store: Store, args: Namespace) -> None:
         raise UsageError("--format parquet writes a binary file; name it with: -o FILE")
     if args.sql is None:
         raise UsageError('--format parquet needs SQL: keet query OUT "FROM launches" ...')
-    with output_errors(args.output), replacing(args.output) as file:
+    with writing(args.output), replacing(args.output) as file:
         store.write_parquet(args.sql, file, args.limit)
 
 

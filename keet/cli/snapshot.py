@@ -12,9 +12,8 @@ from keet.cli.arguments import (
     add_run_table,
     add_source,
     check_output,
-    output_errors,
+    writing,
 )
-from keet.errors import one_line
 from keet.files import STDIN
 
 EXAMPLES = """\
@@ -51,9 +50,8 @@ def run(args: Namespace) -> None:
         return
     path = Path(args.output or _stem(args.report) + SUFFIX)
     check_output(path, args.report)
-    with output_errors(path):
+    with writing(path):
         write_snapshot(profile, path)
-    sys.stderr.write(one_line(f"keet: wrote {path}") + "\n")
 
 
 def _stem(report: Path) -> str:

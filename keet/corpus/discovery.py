@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keet.errors import UsageError
+from keet.files import BINARY_SUFFIXES, REPORT_SUFFIXES
+from keet.ingest.input.files import nearest_paths
 from keet.ingest.run_table import MARK, SUFFIX, table_path
 
 _MOST = 1_000_000
@@ -55,9 +57,6 @@ def parse_shard(text: str) -> Shard:
     return Shard(number, total)
 
 
-_BINARY_SUFFIXES = (".ncu-rep", ".ncu-repz", ".nsight-cuprof-report", ".keet.json.zst")
-"""The third is the suffix of Nsight Compute in 2019, the last one a packed snapshot."""
-_SUFFIXES = (*_BINARY_SUFFIXES, ".keet.json")
 _AMBIGUOUS_SUFFIXES = (".csv", ".json")
 """Suffixes that other programs use too: the content decides."""
 _HEAD = 64 << 10
@@ -109,7 +108,7 @@ def find_reports(places: Sequence[Path], out: Path, shard: Shard = WHOLE) -> Sea
     search = _Search(out, shard)
     for place in places:
         if not os.path.lexists(place):
-            raise UsageError(f"{place}: there is no such file or folder; check the path")
+            raise UsageError(f"{place}: there is no such file or folder; {nearest_paths(place)}")
         search.look_at(place)
     search.follow_links()
     return search.survey()
@@ -197,12 +196,12 @@ class _Search:
 
     def _add_folder_named_like_a_report(self, entry: _Entry) -> None:
         """A folder named like a report is reported as a failed file, and searched as well."""
-        if entry.path.lower().endswith(_BINARY_SUFFIXES):
+        if entry.path.lower().endswith(BINARY_SUFFIXES):
             self._add(entry)
 
     def _add(self, entry: _Entry, *, named: bool = False) -> None:
         name = entry.path.lower()
-        sure = named or name.endswith(_SUFFIXES)
+        sure = named or name.endswith(REPORT_SUFFIXES)
         if not sure and not name.endswith(_AMBIGUOUS_SUFFIXES):
             return
         if not self._is_new(entry.path):
@@ -210,7 +209,7 @@ class _Search:
         if not self._shard.has(entry.relative):
             self._in_other_shards += 1
             return
-        head = b"" if name.endswith(_BINARY_SUFFIXES) else _head(entry.path)
+        head = b"" if name.endswith(BINARY_SUFFIXES) else _head(entry.path)
         if _RUN_TABLE.match(head):  # not a report, also if `*` of a shell named it
             return
         if sure or _is_text_report(head):
@@ -283,7 +282,7 @@ def _head(path: str) -> bytes:
 
 
 def is_report_name(name: str) -> bool:
-    return name.lower().endswith(_SUFFIXES)
+    return name.lower().endswith(REPORT_SUFFIXES)
 
 
 def looks_like_report(path: Path) -> bool:

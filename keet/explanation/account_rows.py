@@ -1,28 +1,24 @@
-"""The account of a launch in a few rows: large parts with what is largest within them.
+"""The account of a launch in a few rows, the largest first: what its time is spent on.
 
-The outermost rows add up to the launch's time, and so do the rows within a part, but for what is
-too small to be printed. Small parts are summed.
+The rows are flat and add up to the launch's time. Small parts are summed in the last row. The tree
+of the account is in JSON, in HTML and with `--verbose`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from keet.analysis.account import UNKNOWN, Account, TimePart
+from keet.analysis.account import Account, TimePart
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import NAMED_PART, NEARLY_ALL, NOTABLE_PART
-from keet.analysis.parameters import Parameter
+from keet.analysis.limits import NAMED_PART, NEARLY_ALL
 from keet.evidence import Evidence
 from keet.units import Quantity
 
-MOST_ROWS = 8
+MOST_ROWS = 10
 _PRINTED = 0.5
 """Per cent of the time: less would be printed as 0 %."""
-JOINED_ROW = Parameter(0.98, "share of a part: the child's label joins the part's", "judgement")
-_LONGEST = 60
-"""Longest label made of two parts' labels, in characters."""
-_OTHERS = {"waiting": "other waits", "issuing": "other instructions"}
+ISSUING = "issuing instructions"
 _OTHER = "other"
 
 
@@ -33,10 +29,8 @@ class AccountRow(NamedTuple):
     share: Evidence
     us: Evidence | None
     """None where the report has no duration."""
-    depth: int = 0
-    """0: an outermost part. 1: a child of the row above."""
     parts: tuple[TimePart, ...] = ()
-    """The innermost part that the label names, or all parts that are summed in this row."""
+    """The part that the label names, or all parts that are summed in this row."""
 
     @property
     def time(self) -> str:
@@ -52,36 +46,19 @@ def time_text(us: Evidence | None) -> str:
 def account_rows(
     view: LaunchView, account: Account, most: int = MOST_ROWS
 ) -> tuple[AccountRow, ...]:
-    """Outermost parts, and as many of their children as fit into `most` rows, the largest first.
-
-    Waiting and idle time is split before the issued instructions: it is what a change can remove,
-    and a note tells what the instructions are for.
-    """
-    parts = sorted(account.parts, key=_size)
-    large = [part for part in parts if part.share.value >= NAMED_PART] or parts[:1]
-    small = parts[len(large) :]
-    within = sorted(
-        (
-            child
-            for part in large
-            if part.share.value >= 100 * NOTABLE_PART and not _joined(part)
-            for child in part.children
-            if child.share.value >= NAMED_PART
-        ),
-        key=lambda child: (child.id.startswith("issuing."), _size(child)),
-    )
-    shown = frozenset(child.id for child in within)
-    for count in range(len(within), -1, -1):
-        shown = frozenset(child.id for child in within[:count])
-        rows = sum(1 + len(_groups(part, shown)) for part in large) + bool(_printed(small))
-        if rows <= most:
-            break
-    return tuple(_rows(view, large, small, shown))
+    """At most so many rows; the last one sums up the parts that are small, or that do not fit."""
+    rows = sorted(_rows(account), key=lambda row: -float(row.share.value))
+    large = [row for row in rows if row.share.value >= NAMED_PART] or rows[:1]
+    shown = large if len(rows) <= most else large[: most - 1]
+    rest = [part for row in rows[len(shown) :] for part in row.parts]
+    if sum(float(part.share.value) for part in rest) >= _PRINTED:
+        shown = [*shown, _other(view, rest)]
+    return tuple(shown)
 
 
 def rows_of_any_size(view: LaunchView, account: Account) -> Iterator[AccountRow]:
     """The rows of tables of every length up to `MOST_ROWS`: each sums up other parts."""
-    for most in range(1, MOST_ROWS + 1):
+    for most in range(2, MOST_ROWS + 1):
         yield from account_rows(view, account, most)
 
 
@@ -92,82 +69,29 @@ def leading_text(view: LaunchView, account: Account, most: int = 3) -> str:
     """
     if account.unknown >= 100 * NEARLY_ALL:
         return ""
-    labels = {part.children[0].id: part.label for part in account.parts if _tells_nothing(part)}
-    leading = account.leading(most)
-    told = [f"{part.share:.0f} {labels.get(part.id, part.label)}" for part in leading]
-    if leading and (rest := rest_of(view, leading)) is not None:
-        told.append(f"{rest:.0f} {_OTHER}")
-    return "; ".join(told)
+    return "; ".join(
+        f"{row.share:.0f} {row.label}" for row in account_rows(view, account, most + 1)
+    )
 
 
-def rest_of(view: LaunchView, leading: Sequence[TimePart]) -> Evidence | None:
-    """Percentage of the time that is not in these parts; None: too small to print."""
-    shares = [part.share for part in leading]
-    left = 100 - sum(float(share.value) for share in shares)
-    if left < _PRINTED:
-        return None
-    label = f"{_OTHER}, share of the time"
-    return view.ledger.derived("account.rest", Quantity(left, "%"), label, *shares)
+def _rows(account: Account) -> Iterator[AccountRow]:
+    """A row per part without children. The issued instructions are one row: a note tells what they
+    are for."""
+    for part in account.parts:
+        if part.id == "issuing":
+            yield AccountRow(ISSUING, part.share, part.us, (part,))
+            continue
+        before = "SMs idle: " if part.id == "idle" and part.children else ""
+        for leaf in part.children or (part,):
+            yield AccountRow(f"{before}{leaf.label}", leaf.share, leaf.us, (leaf,))
 
 
-def _tells_nothing(part: TimePart) -> bool:
-    """Whether the only known parts of the issued instructions are inactive lanes."""
-    return any(child.id == "issuing.instructions" for child in part.children[:1])
-
-
-def _size(part: TimePart) -> float:
-    return -float(part.share.value)
-
-
-def _rows(
-    view: LaunchView, large: Sequence[TimePart], small: Sequence[TimePart], shown: Collection[str]
-) -> Iterator[AccountRow]:
-    for part in large:
-        joined = _joined(part)
-        named = part.children[0] if joined else part
-        yield AccountRow(joined or part.label, part.share, part.us, parts=(named,))
-        for group in _groups(part, shown):
-            yield _row(view, group, f"{part.id}.", _OTHERS.get(part.id, _OTHER), 1)
-    if _printed(small):
-        yield _row(view, small, "", _OTHER, 0)
-
-
-def _joined(part: TimePart) -> str:
-    """The label with that of the only part within it; empty where there are several, or none."""
-    first = next(iter(part.children), None)
-    if first is None or first.share.value < JOINED_ROW * part.share.value:
-        return ""
-    label = f"{part.label}: {first.label}"
-    is_unknown = first.id.rpartition(".")[2] == UNKNOWN
-    return label if len(label) <= _LONGEST or is_unknown else ""
-
-
-def _groups(part: TimePart, shown: Collection[str]) -> list[Sequence[TimePart]]:
-    """Rows of the children of a part: one per child that is shown, and one for all others."""
-    if _joined(part) or not any(child.id in shown for child in part.children):
-        return []
-    if _tells_nothing(part) and len(part.children) == 1:
-        return []
-    single = [[child] for child in part.children if child.id in shown]
-    rest = [child for child in part.children if child.id not in shown]
-    is_worth = sum(float(child.share.value) for child in rest) >= NAMED_PART
-    return [*single, rest] if is_worth else [*single]
-
-
-def _printed(parts: Sequence[TimePart]) -> bool:
-    return sum(float(part.share.value) for part in parts) >= _PRINTED
-
-
-def _row(
-    view: LaunchView, parts: Sequence[TimePart], within: str, other: str, depth: int
-) -> AccountRow:
-    if len(parts) == 1:
-        return AccountRow(parts[0].label, parts[0].share, parts[0].us, depth, tuple(parts))
-    name = f"account.{within}rest_{len(parts)}"
-    share = _sum(view, name, [part.share for part in parts], f"{other}, share of the time")
+def _other(view: LaunchView, parts: Sequence[TimePart]) -> AccountRow:
+    name = f"account.rest_{len(parts)}"
+    share = _sum(view, name, [part.share for part in parts], f"{_OTHER}, share of the time")
     times = [part.us for part in parts if part.us]
-    us = _sum(view, f"{name}.us", times, other) if times else None
-    return AccountRow(other, share, us, depth, tuple(parts))
+    us = _sum(view, f"{name}.us", times, _OTHER) if times else None
+    return AccountRow(_OTHER, share, us, tuple(parts))
 
 
 def _sum(view: LaunchView, name: str, pieces: Sequence[Evidence], label: str) -> Evidence:

@@ -43,6 +43,11 @@ from keet.units import Quantity, format_number
 
 HEADING = "How much work"
 _SHORT_LOOPS = 2
+_ANSWERS = 5
+"""Excesses at the beginning of the page of several launches."""
+_NO_EXCESS = Text(
+    "No change to the amount of work was found that saves a twentieth of the time.", indent=2
+)
 _ACCESSES = 12
 """Loads and stores in a terminal."""
 _OF_PROGRAM = 2
@@ -81,14 +86,35 @@ def _lines(items: Sequence[Item], reader: Reader) -> int:
 
 
 def amounts_page(document: AmountsDocument, reader: Reader) -> Page:
+    """What is done more than needed comes first; then the launches together, and each of them, the
+    longest first."""
     path, device = document.report.path, describe_device(document.device)
     blocks: list[Block] = [Heading(f"{path} on {device}", look="")]
     if document.program:
-        blocks += [Gap(), *program_blocks(document.program)]
-    for launch in document.launches:
+        blocks += [*_answer(document.launches), Gap(), *program_blocks(document.program)]
+    for launch in sorted(document.launches, key=lambda launch: -(launch.duration_us or 0)):
         blocks += [Gap(), *_launch(launch, reader)]
     blocks += [Gap(), Text((Span("Next: ", "strong"), *_next(document)))]
     return Page(blocks, HEADING)
+
+
+def _answer(launches: Sequence[AmountsLaunch]) -> Iterator[Block]:
+    """The largest excesses of all launches, by the time that they cost."""
+    rows = [(launch, each) for launch in launches for each in launch.amounts.excesses]
+    rows.sort(key=lambda row: -(row[1].us or 0))
+    items = [
+        Item((f"#{launch.id} ", Span(launch.kernel, "name"), ": ", each.text), each.label)
+        for launch, each in rows[:_ANSWERS]
+    ]
+    yield from (Gap(), Heading(capitalized(PARTS["excesses"]), 2))
+    if items:
+        yield Items(items, indent=2)
+    elif not any(launch.amounts.unknown for launch in launches):
+        yield _NO_EXCESS
+    else:
+        yield Text("Not known of every launch: see below.", indent=2)
+    if len(rows) > len(items):
+        yield Text(f"{len(rows) - len(items)} more: see the launches", "muted", indent=2)
 
 
 def _next(document: AmountsDocument) -> Iterator[Words]:
@@ -111,7 +137,6 @@ def program_blocks(program: ProgramAmounts, most: int | None = None) -> Iterator
     """`most`: rows of each kind."""
     yield Heading("The launches together", 2)
     yield from (Text(text) for text in program.texts)
-    yield from _list("Launches", [Item(row.text, row.kernel) for row in program.groups[:most]])
     states = [Sentence(". ").join((row.text, row.detail)) for row in program.states]
     parts = {
         "Arrays that are read again, by the size that another launch writes": program.rereads,
@@ -121,6 +146,7 @@ def program_blocks(program: ProgramAmounts, most: int | None = None) -> Iterator
     yield from _list("State that launches move again", [Item(text) for text in states[:most]])
     for name, rows in parts.items():
         yield from _list(name, [Item(row.text) for row in rows[:most]])
+    yield from _list("Launches", [Item(row.text, row.kernel) for row in program.groups[:most]])
 
 
 def _list(name: str, items: Sequence[Item]) -> Iterator[Block]:
@@ -137,15 +163,9 @@ def _launch(launch: AmountsLaunch, reader: Reader) -> Iterator[Block]:
     if launch.duration_us is not None:
         facts.append(str(Quantity(launch.duration_us * 1e3, "ns")))
     yield Heading((f"#{launch.id} ", Span(launch.kernel, "name"), f": {', '.join(facts)}"), 2, "")
-    if launch.figures:
-        yield Text(Sentence(", ").join(each.text for each in launch.figures), "muted", indent=2)
-    if amounts.resources:
-        yield Text(amounts.resources.text, "muted", indent=2)
     rows = [*amount_rows(amounts)]
     if not (amounts.excesses or amounts.unknown):
-        yield from (Gap(), Text(capitalized(PARTS["excesses"]), "strong"))
-        words = "No change to the amount of work was found that saves a twentieth of the time."
-        yield Text(words, indent=2)
+        yield from (Gap(), Text(capitalized(PARTS["excesses"]), "strong"), _NO_EXCESS)
     for part, name in PARTS.items():
         items = [Item(row.text, row.label) for row in rows if row.part == part]
         if items and part != "resources":
@@ -154,8 +174,18 @@ def _launch(launch: AmountsLaunch, reader: Reader) -> Iterator[Block]:
                 yield from _TABLES[part](amounts, reader)
             if part not in ("per_item", "accesses"):
                 yield Items(items, indent=2)
+        if part == "bounds":
+            yield from _figures(launch)
     for skipped in amounts.unknown:
         yield from (Gap(), Notice(f"{capitalized(skipped.reason)}: {skipped.remedy}"))
+
+
+def _figures(launch: AmountsLaunch) -> Iterator[Block]:
+    figures = Sentence(", ").join(each.text for each in launch.figures)
+    resources = launch.amounts.resources
+    texts = [*([figures] if launch.figures else []), *([resources.text] if resources else [])]
+    if texts:
+        yield from (Gap(), *(Text(text, "muted", indent=2) for text in texts))
 
 
 def _number(value: float | None, unit: str = "") -> str:

@@ -24,8 +24,8 @@ class Span(NamedTuple):
     text: str
     look: Look = ""
     to: str = ""
-    """Anchor on the page that it leads to, in HTML; in Markdown only a name is a link, and only
-    to a file (`x.md`)."""
+    """Anchor on the page that it leads to, in HTML, or a link of `Anchors.in_editor`; in Markdown
+    only a name is a link, and only to a file (`x.md`)."""
     tip: str = ""
     """What HTML shows when it is pointed at: the full name of a kernel."""
 
@@ -284,6 +284,8 @@ class Page(Block):
     """Anchors and words of the bar."""
     copies: tuple[str, str] | None = None
     """An anchor whose text a button in the bar copies, and the words of the button."""
+    beside: Sequence[Block] = ()
+    """A list of what is on the page, in HTML: on wide screens it stays in sight."""
 
 
 class Reader(NamedTuple):

@@ -242,10 +242,7 @@ def _account(each: LaunchExplanation) -> Iterator[TextPiece]:
         return
     rows = account_rows(each.view, each.account, _ROWS)
     needs = _WHY if each.replay else ""
-    lines = [
-        f"{'  ' * row.depth}- {row.share:.0f}{f' ({row.time})' if row.us else ''}: {row.label}"
-        for row in rows
-    ]
+    lines = [f"- {row.share:.0f}{f' ({row.time})' if row.us else ''}: {row.label}" for row in rows]
     if lines:
         yield TextPiece(_TIME, "\n".join(lines), group="time 0", needs=needs)
     for note in each.notes:

@@ -44,9 +44,9 @@ from keet.pages.blocks import (
 from keet.pages.capture import capture_part
 from keet.pages.device import captured_text, describe_device, workload_count
 from keet.pages.figures import RooflineFigure
-from keet.pages.launch import Detail, Shown, launch_blocks, launch_section
+from keet.pages.launch import Detail, Shown, first_change, launch_blocks, launch_section
 from keet.pages.listings import COPY_CONTEXT, Listings, PageRoom, launch_name, page_room
-from keet.pages.program import program_blocks, shown_launches
+from keet.pages.program import gain_text, linked_name, program_blocks, shown_launches
 from keet.profile.names import file_name
 from keet.safe_text import one_line, shortened
 from keet.units import Quantity
@@ -54,6 +54,7 @@ from keet.version import __version__
 
 if TYPE_CHECKING:
     from keet.comparison.result import Difference
+    from keet.pages.editor import EditorLinks
 
 MOST_LINES = 72
 """Lines of a page that leaves launches out, at most."""
@@ -85,6 +86,8 @@ class Asked(NamedTuple):
     """Whether several reports were asked for: an HTML page begins with an index."""
     unread: Sequence[str] = ()
     """Why other files could not be read, for that index."""
+    editor: EditorLinks | None = None
+    """Makes links of source lines, in HTML."""
 
 
 def explain_page(
@@ -132,7 +135,7 @@ def explain_part(
     caution = caution_about(own.capture_hints.command)
     blocks = [*_head(explanation, reader)]
     if program and is_first:
-        blocks += program_blocks(program, reader)
+        blocks += program_blocks(program, reader, first=[*first_change(program, reader)])
     for each, detail in zip(shown, details, strict=True):
         blocks += launch_blocks(Shown(each, program, reader, detail))
     blocks += _not_checked(own, reader)
@@ -144,7 +147,8 @@ def _report(explanation: Explanation, reader: Reader, asked: Asked) -> list[Bloc
     shown = shown_launches(explanation, program, everything=asked.everything)
     head = list(_head(explanation, reader))
     if program:
-        head += [Gap(), *program_blocks(program, reader)]
+        first = [*first_change(program, reader)]
+        head += [Gap(), *program_blocks(program, reader, first=first)]
     told = any(each.model_explanation for each in shown)
     is_screen = told and reader.format == "terminal" and not verbose
 
@@ -328,6 +332,8 @@ class _Report:
         in_full = {each.launch.id for each in self.shown}
         self.others = [g for g in groups if not in_full & {each.launch.id for each in g.members}]
         """Groups of launches of which none is shown in full, those with most time first."""
+        self.placed = in_full | {group.first.launch.id for group in self.others[:_OTHERS]}
+        """Launches that have a place on the page."""
         ranked = self.program.shown_launches if self.program else ()
         leading = (each for each in ranked if each.launch.id in in_full)
         self.first = next(leading, self.shown[0])
@@ -343,8 +349,7 @@ class _Report:
     def part(self, reader: Reader, listings: Listings, asked: Asked, level: int) -> Part:
         explanation, anchors = self.explanation, self.anchors
         firsts = [group.first for group in self.others]
-        placed = {each.launch.id for each in (*self.shown, *firsts[:_OTHERS])}
-        links = {number: anchors.launch(number) for number in placed}
+        links = {number: anchors.launch(number) for number in self.placed}
         blocks = [*self._head(level), *map(Notice, report_cautions(self.profile))]
         if (author := explanation.author) and author.problem:  # the answer is then the analyst's
             from keet.pages.model_words import problem_text
@@ -368,15 +373,11 @@ class _Report:
         if asked.compared:
             blocks += _changes(asked.compared, reader, asked.changed_kernels, anchors)
         marks = [each.launch for each in (*self.shown, *firsts)]
-        lacking = [
-            *_not_checked(explanation, reader),
-            *_without_code(explanation, self.shown),
-        ]
-        figure = RooflineFigure(marks, anchors, placed)
-        blocks += [
-            Part([Heading("Roofline", 2), figure], anchor=anchors.top("roofline")),
-            capture_part(explanation, self.shown, anchors, lacking),
-        ]
+        if len(marks) > 1:  # one launch has its own above
+            figure = RooflineFigure(marks, anchors, self.placed)
+            blocks.append(Part([Heading("Roofline", 2), figure], anchor=anchors.top("roofline")))
+        lacking = [*_not_checked(explanation, reader), *_without_code(explanation, self.shown)]
+        blocks.append(capture_part(explanation, self.shown, anchors, lacking))
         return Part(blocks, "report", anchors.top("report"), tag="div")
 
     def _head(self, level: int) -> Iterator[Block]:
@@ -392,8 +393,8 @@ class _Report:
         stem, dot, ending = name.rpartition(".")
         words = (stem or ending, Span(f"{dot}{ending}" if stem else "", "ending"))
         beside = Span(f" in {folder}" if folder else "", "muted path")
-        yield Heading((*words, beside), level, "break")
-        yield Text(joined(facts, " · "), "muted")
+        heading = Heading((*words, beside), level, "break")
+        yield Part([heading, Text(joined(facts, " · "), "muted")], "head", tag="div")
 
     def _less(self, reader: Reader) -> Iterator[Block]:
         """Launches that matter less, one entry per kernel and shape."""
@@ -414,22 +415,85 @@ class _Report:
 
     def links(self, *, is_compared: bool) -> Iterator[tuple[str, str]]:
         """Parts of the page, and what the bar calls them."""
-        parts = {
-            "program": ("Program", self.program is not None),
-            "diff": ("What changed", is_compared),
-            "roofline": ("Roofline", True),
-            "capture": ("Capture", True),
-            "others": ("Others", bool(self.others)),
-        }
-        yield from ((self.anchors.top(part), name) for part, (name, has) in parts.items() if has)
-        for each in self.shown[:_NAMED]:  # last: there may be too many for the bar
-            yield self.anchors.launch(each.launch.id), one_line(launch_name(each))
+        anchors, is_single = self.anchors, len(self.shown) == 1
+        if self.program:
+            yield anchors.top("program"), "Program"
+        if is_compared:
+            yield anchors.top("diff"), "What changed"
+        if is_single:
+            (each,) = self.shown
+            parts = {"findings": "Findings", "source": "Source"}
+            if each.main_amounts:
+                parts["amounts"] = "How much work"
+            yield from ((anchors.launch(each.launch.id, key), name) for key, name in parts.items())
+        if not is_single or self.others:
+            yield anchors.top("roofline"), "Roofline"
+        if self.others:
+            yield anchors.top("others"), "Others"
+        yield anchors.top("capture"), "Capture"
+
+    def entries(self) -> Iterator[_Entry]:
+        """One per kernel and shape, those first whose fix saves most time."""
+        first = self.first.launch
+        if self.program is None:
+            gain, name = _gain(self), Span(first.kernel, "name", self.anchors.launch(first.id))
+            saved = first.rank_time * (1 - 1 / gain) if gain else 0.0
+            yield _Entry(name, self.name, first.rank_time, saved, times_text(gain) if gain else "")
+            return
+        links = {number: self.anchors.launch(number) for number in self.placed}
+        for row in self.program.rows[:_OTHERS]:
+            name = linked_name(row, one_line(row.kernel), links)
+            time = float(row.evidence[2].value)
+            yield _Entry(name, self.name, time, row.saved_ns, gain_text(row))
+
+
+class _Entry(NamedTuple):
+    """A row of the list beside the page. Times in nanoseconds; 0: not measured."""
+
+    name: Span
+    report: str
+    time: float
+    saved: float
+    """If the first finding were fixed."""
+    gain: str
+    """Empty: too small to print."""
+
+
+def _launch_list(reports: Sequence[_Report]) -> Iterator[Block]:
+    """Launches by the time that a fix saves; nothing if there is one."""
+    entries = [entry for report in reports for entry in report.entries()]
+    if len(entries) < 2:
+        return
+    entries.sort(key=lambda entry: -entry.saved if entry.gain else 0.0)
+    total = sum(entry.time for entry in entries) or 1.0
+    rows: list[list[Words | Cell]] = []
+    for entry in entries:
+        time = str(Quantity(entry.time, "ns")) if entry.time else "-"
+        saved: Words = (str(Quantity(entry.saved, "ns")), Span(f" ({entry.gain})", "muted"))
+        known = bool(entry.gain)
+        rows.append([
+            Cell(entry.name, entry.report if len(reports) > 1 else "", entry.name.text),
+            Cell(time, value=entry.time or ""),
+            Cell(
+                saved if known else "-",
+                value=entry.saved if known else "",
+                share=entry.saved / total if known else 0.0,
+            ),
+        ])  # fmt: skip
+    columns = [
+        Column("Kernel", look="name"),
+        *(Column(name, is_number=True) for name in ("Time", "Saves")),
+    ]
+    table = Table(columns, rows, name="Launches by the time that a fix saves")
+    yield Fold(f"{count_noun(len(entries), 'kernel')} by time saved", [table], is_open=True)
 
 
 def _html_page(explanations: Sequence[Explanation], reader: Reader, asked: Asked) -> Page:
     several = asked.several
     reports = [
-        _Report(each, Anchors(f"r{n}" if several else ""), everything=asked.everything)
+        _Report(
+            each, Anchors(f"r{n}" if several else "", asked.editor), everything=asked.everything
+        )
         for n, each in enumerate(explanations, 1)
     ]
     launches = sum(len(each.launches) for each in explanations)
@@ -446,13 +510,14 @@ def _html_page(explanations: Sequence[Explanation], reader: Reader, asked: Asked
         links = [("reports", "Reports")]
         links += [(each.anchors.top("report"), each.name) for each in reports[:_NAMED]]
         index = _index(count, reports, asked.unread)
-        return Page([index, *parts, *feet], f"{count} explained by keet", count, links)
+        title, beside = f"{count} explained by keet", [*_launch_list(reports)]
+        return Page([index, *parts, *feet], title, count, links, beside=beside)
     (report,) = reports
     # So that the history of a browser tells what was found.
     title = shortened(f"{report.name}: {report.first.verdict.headline}", _LONGEST_TITLE)
     links = [*report.links(is_compared=asked.compared is not None)]
     copies = (listings[0].context_anchor, COPY_CONTEXT)
-    return Page([*parts, *feet], title, report.name, links, copies)
+    return Page([*parts, *feet], title, report.name, links, copies, [*_launch_list(reports)])
 
 
 def _index(count: str, reports: Sequence[_Report], unread: Sequence[str]) -> Part:

@@ -14,6 +14,7 @@ from keet.pages.blocks import Figure
 if TYPE_CHECKING:
     from keet.comparison.causes.account_changes import PartChange
     from keet.comparison.causes.aligned_files import FilePair
+    from keet.documents.explain import Note
     from keet.documents.insights import ChangeDocument, SweepDocument
     from keet.documents.memory_chart import MemoryChart
     from keet.documents.occupancy import OccupancyDocument
@@ -27,6 +28,7 @@ class AccountFigure(Figure):
     """Where the time of a launch goes: a bar that adds up, its table, the busiest units."""
 
     each: LaunchExplanation
+    notes: Sequence[Note] = ()
 
 
 class AccountTree(Figure):
@@ -60,6 +62,8 @@ class RooflineFigure(Figure):
     anchors: Anchors
     linked: Collection[int] = ()
     """Launches that have a place of their own on the page."""
+    is_small: bool = False
+    """Whether it is a picture beside others: without the table."""
 
 
 class MemoryFigure(Figure):

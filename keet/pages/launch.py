@@ -55,10 +55,13 @@ from keet.pages.figures import (
     AccountFigure,
     AccountTree,
     EvidenceFigure,
+    RooflineFigure,
 )
 from keet.pages.program import (
+    figures,
     finding_text,
     full_name,
+    kernel_parts,
     members_blocks,
     replay_blocks,
     stands_for_text,
@@ -77,11 +80,11 @@ PLACES: dict[Detail, int] = {"full": 3, "middle": 2, "brief": 1}
 _NAMED = 3
 """Number of findings that are printed by name only."""
 HEADING = "Where the time goes"
+_FIRST = "To change first:"
 INDENT = 3
 """Of what belongs to a finding."""
-_ACCOUNT_ROWS, _ROWS_WITH_NOTES = 7, 6
-"""Rows of the account in a terminal, without and with notes: the first finding must fit on a screen
-of 24 lines."""
+_ACCOUNT_ROWS = 7
+"""Rows of the account in a terminal."""
 _NARROW_BAR, _WIDE_BAR, _UNIT_BAR = 12, 24, 10
 """Length of a bar in characters, on a terminal of 80 columns and on a wide one."""
 _LEAST_SHARE = 0.05
@@ -138,21 +141,25 @@ class Shown:
 
 
 def launch_blocks(shown: Shown) -> Iterator[Block]:
-    """A launch that no model explains."""
+    """A launch that no model explains: what limits it and what to change first, then what was
+    measured, then further findings."""
     each, detail = shown.each, shown.detail
     yield from head_blocks(shown)
     yield Text(each.verdict.headline, "strong", indent=2)
-    yield from account_line(each) if detail == "brief" else account_blocks(shown)
     if precedes_findings(each.second_opinion) and detail != "brief":
         yield from (Gap(), Text(each.second_opinion or ""))
-    told = [] if detail == "brief" else [*amounts_blocks(shown)]
-    for number, finding in enumerate(each.findings[: FINDINGS[detail]], 1):
-        yield from finding_blocks(shown, number, finding)
-        yield from told if number == 1 else ()  # the first finding is on the first screen
-    yield from () if each.findings else told
-    if detail == "brief" and shown.is_html:
+    findings = [
+        finding_blocks(shown, number, finding)
+        for number, finding in enumerate(each.findings[: FINDINGS[detail]], 1)
+    ]
+    yield from (block for blocks in findings[:1] for block in blocks)
+    yield from account_blocks(shown)
+    if detail != "brief":
+        yield from amounts_blocks(shown)
+    elif shown.is_html:
         yield from members_blocks(each, shown.program)
         return
+    yield from (block for blocks in findings[1:] for block in blocks)
     yield from last_findings(shown)
     if detail == "full":
         yield from rest_blocks(each)
@@ -162,43 +169,59 @@ def launch_blocks(shown: Shown) -> Iterator[Block]:
 def launch_section(
     shown: Shown, source: Iterable[Block] = (), model: Iterable[Block] = ()
 ) -> Iterator[Block]:
-    """Everything about a launch in HTML: the answer first. `model`: what a model wrote."""
+    """Everything about a launch in HTML: the answer and the pictures first. `model`: what a model
+    wrote."""
     each = shown.each
     yield from head_blocks(shown)
-    yield Items([*_answer(shown)], kind="answer panel")
+    yield Part([*_overview(shown)], "overview", tag="div")
     yield from model
     findings = [
         block
         for number, finding in enumerate(each.findings, 1)
         for block in finding_blocks(shown, number, finding)
     ]
-    columns: list[Block] = [
-        Part([*account_blocks(shown)], anchor=shown.anchor("account"), tag="section"),
+    columns = [
         Part(
             [
-                Part([*amounts_blocks(shown)], "amounts", shown.anchor("amounts"), tag="div"),
-                Part(
-                    [
-                        Heading("Findings", 3),
-                        *(findings or [Text(_nothing_found(each))]),
-                        *last_findings(shown),
-                        *_smaller(each),
-                    ],
-                    "findings",
-                ),
+                Heading("Findings", 3),
+                *(findings or [Text(_nothing_found(each))]),
+                *last_findings(shown),
+                *_smaller(each),
+                *rest_blocks(each, has_opinion=False),
+                *rules_blocks(each, shown.anchors),
             ],
-            tag="div",
+            "findings",
+            shown.anchor("findings"),
         ),
-        Part([*rest_blocks(each, has_opinion=False), *facts_blocks(each.launch)]),
+        Part([*_about(shown)], "cards", tag="div"),
     ]
-    if each.verdict.not_judged:
-        del columns[0]
     yield Part(columns, "columns", tag="div")
-    yield from occupancy_part(shown)
-    yield from memory_blocks(shown)
-    yield from (AccountTree(each), *rules_blocks(each, shown.anchors))
+    if occupancy := [*occupancy_part(shown)]:
+        yield Part(occupancy, "card", tag="div")
     yield from members_blocks(each, shown.program)
     yield from source
+
+
+def _about(shown: Shown) -> Iterator[Block]:
+    """Beside the findings: what the launch does, and how it was configured."""
+    if amounts := [*amounts_blocks(shown)]:
+        yield Part(amounts, "card", shown.anchor("amounts"), tag="section")
+    if facts := [*facts_blocks(shown.each.launch)]:
+        yield Part(facts, "card", tag="div")
+
+
+def _overview(shown: Shown) -> Iterator[Block]:
+    """What is seen first, in two columns: the answer, where the time goes, the charts."""
+    each = shown.each
+    figure = RooflineFigure([each.launch], shown.anchors, is_small=True)
+    roofline = Part([Heading("Roofline", 3), figure], "card last", shown.anchor("roofline"))
+    answer = Items([*_answer(shown)], kind="answer card")
+    pictures = [*memory_blocks(shown)]
+    if not each.verdict.not_judged:
+        account = [*account_blocks(shown), AccountTree(each)]
+        pictures.insert(0, Part(account, "card", shown.anchor("account"), tag="section"))
+    columns = ([answer, roofline], pictures) if pictures else ([answer], [roofline])
+    yield from (Part(column, tag="div") for column in columns)
 
 
 def memory_blocks(shown: Shown) -> Iterator[Block]:
@@ -209,29 +232,26 @@ def memory_blocks(shown: Shown) -> Iterator[Block]:
     chart = memory_chart(shown.each)
     if not chart.is_empty:
         drawn = [Heading("Memory chart", 3), memory_figure(chart)]
-        yield Part(drawn, "memory", shown.anchor("memory"), tag="section")
+        yield Part(drawn, "card memory", shown.anchor("memory"), tag="section")
 
 
 def head_blocks(shown: Shown) -> Iterator[Block]:
     each, program = shown.each, shown.program
     launch = each.launch
     duration = launch.get("duration")
-    facts = [*shape_parts(grid=launch.grid, block=launch.block)]
-    facts.append(str(duration) if duration else "duration not measured")
+    shape = [*shape_parts(grid=launch.grid, block=launch.block)]
+    shape.append(str(duration) if duration else "duration not measured")
     stands = stands_for_text(program, each)
-    about = f"{', '.join(facts)}{f'; {stands}' if stands else ''}"
-    figures = figures_text(each.view)
+    about = f"{', '.join(shape)}{f'; {stands}' if stands else ''}"
     tip = full_name(launch)
     name = (Span(f"#{launch.id} ", "muted"), Span(launch.kernel, "name", tip=tip))
     if shown.is_html:
-        yield Heading(name, 2 if shown.detail == "full" else 3, "")
-        yield from (Text(text, "muted facts-line") for text in (about, figures) if text)
-        yield from replay_blocks(each)
-        return
-    yield Heading((*name, f": {about}"), 2, "")
+        heading = Heading(name, 2 if shown.detail == "full" else 3, "")
+        facts = [Text(text, "muted") for text in (about, figures_text(each.view)) if text]
+        yield Part([heading, *facts], "head", tag="div")
+    else:
+        yield Heading((*name, f": {about}"), 2, "")
     yield from replay_blocks(each)
-    if figures:
-        yield Text(figures, "muted", indent=2)
 
 
 def _answer(shown: Shown) -> Iterator[Item]:
@@ -338,16 +358,28 @@ def rest_blocks(each: LaunchExplanation, *, has_opinion: bool = True) -> Iterato
 
 
 def account_blocks(shown: Shown) -> Iterator[Block]:
-    """The account, the busiest units, and notes on both."""
-    each, reader, verbose = shown.each, shown.reader, shown.verbose
-    if each.verdict.not_judged:
+    """Rates and resources in a line, which HTML has in the head; the account, the busiest units,
+    and notes on both. In brief only the largest parts."""
+    each = shown.each
+    if shown.is_html and shown.detail != "brief":
+        if not each.verdict.not_judged:
+            yield from (Heading(HEADING, 3), AccountFigure(each, [*shown_notes(each)]))
         return
-    notes = [Text(note.text, indent=2) for note in shown_notes(each, everything=verbose)]
-    if shown.is_html:
-        yield from (Heading(HEADING, 3), AccountFigure(each), *notes)
-        return
-    blocks: list[Block] = []
-    if each.account.parts and verbose:
+    notes = [Text(note.text, indent=2) for note in shown_notes(each, everything=shown.verbose)]
+    is_short = each.verdict.not_judged or shown.detail == "brief"
+    blocks = [*account_line(shown)] if is_short else [*_figures(shown), *_account(shown), *notes]
+    yield from ([Gap(), *blocks] if blocks else [])
+
+
+def _figures(shown: Shown) -> Iterator[Block]:
+    figures = figures_text(shown.each.view)
+    if figures and not shown.is_html:
+        yield Text(figures, "muted", indent=2)
+
+
+def _account(shown: Shown) -> Iterator[Block]:
+    each, reader = shown.each, shown.reader
+    if each.account.parts and shown.verbose:
         parts = [
             Item(
                 (part.label, Span(f" [{evidence_text(part)}]", "code muted")),
@@ -356,23 +388,18 @@ def account_blocks(shown: Shown) -> Iterator[Block]:
             )
             for part, depth in with_depth(each.account.parts)
         ]
-        blocks += [
-            Text((Span(HEADING, "strong"), " (with evidence ids, as in --format json)"), indent=2),
-            Items(parts, is_right=True, indent=2),
-        ]
+        yield Text((Span(HEADING, "strong"), " (with evidence ids, as in --format json)"), indent=2)
+        yield Items(parts, is_right=True, indent=2)
     elif each.account.parts:
-        most = _ROWS_WITH_NOTES if notes else _ACCOUNT_ROWS
-        most = most if reader.format == "terminal" else MOST_ROWS
+        most = _ACCOUNT_ROWS if reader.format == "terminal" else MOST_ROWS
         bars = [
-            Bar(float(row.share.value) / 100, f"{row.share:.0f}", row.label, row.time, row.depth)
+            Bar(float(row.share.value) / 100, f"{row.share:.0f}", row.label, row.time)
             for row in account_rows(each.view, each.account, most)
         ]
         length = _WIDE_BAR if reader.width >= 110 else _NARROW_BAR
-        blocks += [Text(HEADING, "strong", indent=2), Bars(bars, length, HEADING, indent=2)]
+        yield from (Text(HEADING, "strong", indent=2), Bars(bars, length, HEADING, indent=2))
     if units := units_words(each, reader):
-        blocks.append(Text(units, indent=2))
-    blocks += notes
-    yield from ([Gap(), *blocks] if blocks else [])
+        yield Text(units, indent=2)
 
 
 def amounts_blocks(shown: Shown) -> Iterator[Block]:
@@ -389,8 +416,10 @@ def occupancy_part(shown: Shown) -> Iterator[Block]:
     yield from occupancy_blocks(shown.each, shown.anchor("occupancy"))
 
 
-def account_line(each: LaunchExplanation) -> Iterator[Block]:
-    """The largest parts in one line."""
+def account_line(shown: Shown) -> Iterator[Block]:
+    """Rates and resources, and the largest parts in one line."""
+    each = shown.each
+    yield from _figures(shown)
     text = leading_text(each.view, each.account)
     if text and not each.verdict.not_judged:
         yield Text((Span("Time: ", "muted"), text), indent=2)
@@ -452,6 +481,22 @@ def busiest_units(each: LaunchExplanation) -> list[Ceiling]:
 # --- findings
 
 
+def first_change(program: ProgramExplanation, reader: Reader) -> Iterator[Block]:
+    """What to change first in the program and where: the first finding of the kernel that could
+    save most time. Nothing if no kernel has a finding."""
+    rows = [row for row in program.rows if row.first and row.finding]
+    for row in sorted(rows, key=lambda row: -row.saved_ns)[:1]:
+        assert row.first is not None
+        assert row.finding is not None
+        shown = Shown(row.first, program, reader, "brief")
+        share, *_ = figures(row)
+        part = f", {share} of the time" if program.us_total else ""
+        name, behind = kernel_parts(row, reader.width - len(_FIRST) - len(part) - 1)
+        yield from (Gap(), Text((Span(_FIRST, "strong"), " ", Span(name, "name"), behind, part)))
+        yield from (Text(line, indent=INDENT) for line in title_lines(shown, 0, row.finding))
+        yield from (*place_blocks(shown, row.finding, 1), advice(row.finding))
+
+
 def finding_blocks(shown: Shown, number: int, finding: Finding) -> Iterator[Block]:
     anchor = shown.anchors.finding(shown.each.launch.id, number)
     yield from (Gap(), Part([*_finding(shown, number, finding)], "finding", anchor, tag="article"))
@@ -460,11 +505,16 @@ def finding_blocks(shown: Shown, number: int, finding: Finding) -> Iterator[Bloc
 def _finding(shown: Shown, number: int, finding: Finding) -> Iterator[Block]:
     each, reader, detail = shown.each, shown.reader, shown.detail
     yield from title_blocks(shown, number, finding)
-    # HTML has it always in full, because links lead here and skip the program.
-    text = finding.text if shown.is_html else finding_text(finding, shown.program)
-    yield Text(text, indent=INDENT)
+    is_answer = shown.is_html and number == 1 and detail == "full"
+    if is_answer:  # the box has its text and advice
+        above = Span("the answer above", "", shown.anchor())
+        yield Text(("Cause and advice: ", above, "."), "muted")
+    else:
+        # HTML has it always in full, because links lead here and skip the program.
+        text = finding.text if shown.is_html else finding_text(finding, shown.program)
+        yield Text(text, indent=INDENT)
     yield from place_blocks(shown, finding)
-    if not _is_replaced(each, finding):
+    if not is_answer and not _is_replaced(each, finding):
         yield advice(finding)
     if detail == "brief":
         if reason := why_only_possible(finding, each.view, each.account):
@@ -505,27 +555,37 @@ def gain_words(finding: Finding, each: LaunchExplanation) -> Words:
 
 
 def name_words(shown: Shown, number: int, finding: Finding) -> tuple[Words, Words]:
-    """Its title with the gain, and the certainty of the cause."""
+    """Its title with the gain, and the certainty of the cause. `number`: 0 for none."""
     each = shown.each
     objection = Span(" (the model objects)" if is_disputed(finding, each) else "", "warn")
     title = Span(finding.title, _CERTAINTY[finding.cause_certainty])
     # In a terminal it stands apart, so that `keet verify` does not read it as a part of a sentence.
     between = "  " if shown.reader.format == "terminal" else ", "
     cause = Span(f"{between}cause: {certainty_of(each, finding)}", "muted")
-    return (f"{number}. ", title, ": ", forecast_of(each, finding), objection), cause
+    return (
+        f"{number}. " if number else "",
+        title,
+        ": ",
+        forecast_of(each, finding),
+        objection,
+    ), cause
+
+
+def title_lines(shown: Shown, number: int, finding: Finding) -> tuple[Words, ...]:
+    """What does not fit beside the title is below it."""
+    name, cause = name_words(shown, number, finding)
+    room = shown.reader.width - (0 if number else INDENT)
+    fits = len(plain((name, cause))) <= room or shown.reader.format != "terminal"
+    return ((name, cause),) if fits else (name, cause)
 
 
 def title_blocks(shown: Shown, number: int, finding: Finding) -> Iterator[Block]:
-    """What does not fit beside the title is below it."""
     if shown.is_html:
         yield Heading((Span(str(number), "rank"), " ", finding.title), 4, "")
         yield Text(gain_words(finding, shown.each), "gain")
         return
-    name, cause = name_words(shown, number, finding)
-    if len(plain((name, cause))) <= shown.reader.width or shown.reader.format != "terminal":
-        yield Heading((name, cause), 3, "")
-    else:
-        yield from (Heading(name, 3, ""), Text(cause, indent=INDENT - 2))
+    title, *below = title_lines(shown, number, finding)
+    yield from (Heading(title, 3, ""), *(Text(words, indent=INDENT - 2) for words in below))
 
 
 def advice(finding: Finding) -> Text:
@@ -553,7 +613,10 @@ def place_blocks(shown: Shown, finding: Finding, most: int | None = None) -> Ite
 
 
 def _place_words(shown: Shown, place: Place) -> Words:
-    to = shown.anchors.line(shown.listed_by, place.file, place.line) if shown.is_html else ""
+    to = ""
+    if shown.is_html:
+        line = shown.anchors.line(shown.listed_by, place.file, place.line)
+        to = shown.anchors.in_editor(*place.at) or line
     where = Span(place.where, "place", to)
     if shown.reader.format == "markdown":
         return where

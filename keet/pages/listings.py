@@ -12,10 +12,12 @@ from keet.pages.anchors import Anchors
 from keet.pages.blocks import Block, Code, Fold, Heading, Part, Span, Text
 from keet.pages.figures import ListingFigure
 
-_SMALL_PAGE, _LARGE_PAGE = 1_500_000, 6_000_000
-"""Bytes of a page with up to five launches, source text not counted, and of one with 150: what the
-project promises (the row `HTML page` of its targets)."""
+_ONE_LAUNCH, _SMALL_PAGE, _LARGE_PAGE = 400_000, 1_500_000, 6_000_000
+"""Bytes of a page with one launch, with up to five (source text not counted), and of one with 150:
+what the project promises (the row `HTML page` of its targets)."""
 _FEW = 5
+_OF_PAGE = 100_000
+"""Bytes of what all pages have: style, script, index, capture; 70 to 90 kB in pages of samples."""
 _OF_LAUNCH = 30_000
 """Bytes of a launch in full without its listing: 14 and 28 kB on average in pages of 150 launches,
 made of two reports (zoo.ncu-repz of the tests, and one of the corpus)."""
@@ -45,8 +47,9 @@ def page_room(launches: int, in_full: int, reports: int = 1) -> PageRoom:
     """For the listings of each of `reports`, on a page with so many launches, some of them in
     full."""
     is_large = launches > _FEW
-    page = _LARGE_PAGE if is_large else _SMALL_PAGE
-    size = round(max(_LEAST * page, _MOST * page - in_full * _OF_LAUNCH))
+    page = _LARGE_PAGE if is_large else min(launches * _ONE_LAUNCH, _SMALL_PAGE)
+    rest = max(_OF_PAGE, (1 - _MOST) * page) + in_full * _OF_LAUNCH
+    size = round(max(_LEAST * page, page - rest))
     return PageRoom(size // reports, is_large)
 
 

@@ -217,18 +217,21 @@ class _Statement:
 
 
 def model_blocks(shown: Shown) -> Iterator[Block]:
-    """The first cause and how to fix it, then everything else."""
+    """The first cause and how to fix it, then why, then everything else."""
     each = shown.each
     if each.model_explanation is None:
         return
     statement = _Statement(shown, each.model_explanation)
     yield from head_blocks(shown)
     yield headline(each)
+    for finding in each.findings[:1]:
+        yield from finding_blocks(shown, 1, finding)
+    yield from (*statement.edits(), Gap())
     if summary := each.model_explanation.summary:
         yield Text((Span("Model: ", "model"), statement.words(summary)), indent=2)
     for finding in each.findings[:1]:
-        yield from (*finding_blocks(shown, 1, finding), *statement.why(finding.id))
-    yield from (*statement.edits(), *account_blocks(shown))
+        yield from statement.why(finding.id)
+    yield from account_blocks(shown)
     for number, finding in enumerate(each.findings[1:], 2):
         yield from (*finding_blocks(shown, number, finding), *statement.why(finding.id))
     yield from last_findings(shown)
@@ -405,14 +408,16 @@ class _Screen:
         """Computations that are printed already."""
 
     def blocks(self) -> Iterator[Block]:
+        """What to change comes first: the headline already names the cause."""
         each, room = self._each, self._room
-        yield headline(each)
+        yield from (headline(each), Gap(), *self._leading())
+        for edit in ranked_edits(each)[:1]:
+            yield from self._edit(edit)
+        yield Gap()
         if each.model_explanation and (summary := each.model_explanation.summary):
             yield from self._text(Span("Model: ", "model"), summary, room.summary, 2)
-        yield from (Gap(), *self._leading())
-        for edit in ranked_edits(each)[:1]:
-            yield from (Gap(), *self._edit(edit))
-        account = account_line(each) if room.account else ()
+        yield from self._why()
+        account = account_line(self._shown) if room.account else ()
         if others := [*account, *self._others()]:
             yield from (Gap(), *others)
 
@@ -430,14 +435,18 @@ class _Screen:
 
     def _leading(self) -> Iterator[Block]:
         each, room = self._each, self._room
-        first = each.findings[:1]
-        for finding in first:
+        for finding in each.findings[:1]:
             yield from title_blocks(self._shown, 1, finding)
             if room.measured:
                 limiter = next_limiter_text(each) if room.limiter else ""
                 text = f"{finding_text(finding, self._shown.program)} {limiter}".rstrip()
                 yield Text(text, indent=INDENT)
             yield from place_blocks(self._shown, finding, 1)
+            if room.advice and not edit_replaces_advice(each, finding.id):
+                yield advice(finding)
+
+    def _why(self) -> Iterator[Block]:
+        each, room = self._each, self._room
         for cause in leading_causes(each) if room.cause else ():
             # A cause that is not a finding has its own title.
             same = [finding for finding in each.findings if finding.id == cause.finding]
@@ -445,14 +454,11 @@ class _Screen:
             named = [place.where for finding in same for place in finding.places[:1]]
             at = f" at {flat(cause.where)}" if cause.where and cause.where not in named else ""
             head = (Span(name, "model"), Span(at, "place"), Span(": ", "model"))
-            yield from self._text(head, cause.text, room.cause, INDENT, standing(cause, each))
+            yield from self._text(head, cause.text, room.cause, 2, standing(cause, each))
         for objection in leading_objections(each)[: room.objection]:
             yield from self._text(
-                Span("The model objects: ", "model"), objection.text, room.objection, INDENT
+                Span("The model objects: ", "model"), objection.text, room.objection, 2
             )
-        for finding in first:
-            if room.advice and not edit_replaces_advice(each, finding.id):
-                yield advice(finding)
 
     def _edit(self, edit: EditDocument) -> Iterator[Block]:
         room = self._room

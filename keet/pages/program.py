@@ -24,6 +24,7 @@ from keet.pages.blocks import (
     Heading,
     Item,
     Items,
+    Look,
     Notice,
     Reader,
     Span,
@@ -64,12 +65,16 @@ _NAME_BEFORE_FOLDING, _LEAST_FINDING = 30, 20
 
 
 def program_blocks(
-    program: ProgramExplanation, reader: Reader, links: Mapping[int, str] | None = None
+    program: ProgramExplanation,
+    reader: Reader,
+    links: Mapping[int, str] | None = None,
+    first: Sequence[Block] = (),
 ) -> Iterator[Block]:
-    """`links`: anchors of launches that have a place on the page."""
+    """`links`: anchors of launches that have a place on the page. `first`: what to change first,
+    printed after the first sentence."""
     run = program.run
     yield Heading("Program", 2, only=("html",))
-    yield from _sentences(program.all_texts, run)
+    yield from _sentences(program.all_texts, run, first)
     yield from (Gap(), _program_table(program, reader, links or {}))
     if reader.format == "html" and any(map(gain_text, program.rows)):
         yield Text(_GAIN_NOTE, "muted")
@@ -103,12 +108,16 @@ def run_blocks(run: WholeRun, most: int = ROWS) -> Iterator[Block]:
         yield from (Gap(), *map(Notice, notes))
 
 
-def _sentences(texts: Sequence[str], run: WholeRun | None) -> Iterator[Block]:
+def _sentences(
+    texts: Sequence[str], run: WholeRun | None, then: Sequence[Block] = ()
+) -> Iterator[Block]:
+    """`then`: printed after the first of them."""
     warnings = run.warnings if run else ()
     first, *others = texts
     yield Text(first, "strong lead")
+    yield from then
     if told := [text for text in others if text not in warnings]:
-        yield Text(joined(told, " "))
+        yield from (*([Gap()] if then else []), Text(joined(told, " ")))
     yield from map(Notice, warnings)
 
 
@@ -146,12 +155,8 @@ def _program_table(program: ProgramExplanation, reader: Reader, links: Mapping[i
     for row, answer, (share, launches, time, gain) in zip(rows, answers, numbers):
         look = "" if is_profiled(row) or row.members else "warn"
         name, behind = kernel_parts(row, room)
-        members = (row.first, *(each for group in row.groups for each in group.members))
-        to = next(
-            (links[each.launch.id] for each in members if each and each.launch.id in links), ""
-        )
-        tip = full_name(row.first.launch) if row.first else ""
-        kernel = (Span(name, "plain" if row.members else "name", to, tip), Span(behind, "plain"))
+        look_of_name = "plain" if row.members else "name"
+        kernel = (linked_name(row, name, links, look_of_name), Span(behind, "plain"))
         part, count, took, *_ = (float(each.value) for each in row.evidence)
         is_timed = bool(program.us_total)
         cells.append([
@@ -163,6 +168,13 @@ def _program_table(program: ProgramExplanation, reader: Reader, links: Mapping[i
             Cell(launches, value=count),
         ])  # fmt: skip
     return Table(columns, cells, name="Kernels by time")
+
+
+def linked_name(row: ProgramRow, name: str, links: Mapping[int, str], look: Look = "name") -> Span:
+    """The name of a row, with a link to the first of its launches that has a place on the page."""
+    members = (row.first, *(each for group in row.groups for each in group.members))
+    to = (links[each.launch.id] for each in members if each and each.launch.id in links)
+    return Span(name, look, next(to, ""), full_name(row.first.launch) if row.first else "")
 
 
 def members_blocks(each: LaunchExplanation, program: ProgramExplanation | None) -> Iterator[Block]:

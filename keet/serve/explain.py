@@ -153,7 +153,7 @@ def _time(each: LaunchExplanation) -> Iterator[TimeRow]:
 
     for row in account_rows(each.view, each.account):
         us = float(row.us.value) if row.us else None
-        yield TimeRow(part=row.label, share=row.share.value / 100, us=us, depth=row.depth)
+        yield TimeRow(part=row.label, share=row.share.value / 100, us=us, depth=0)
 
 
 def _code(each: LaunchExplanation) -> Iterator[CodeLine]:

@@ -14,7 +14,7 @@ from keet.catalog import stalls
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
-from keet.explanation.account_rows import rest_of, rows_of_any_size
+from keet.explanation.account_rows import rows_of_any_size
 from keet.explanation.finding_notes import nearest_case, precedents_of
 from keet.profile import Absent, Launch, Location, Profile
 from keet.profile.names import file_name
@@ -114,7 +114,6 @@ class LaunchValues:
             yield from _window(part.label, [part.share, part.us])
         for row in rows_of_any_size(each.view, each.account):
             yield from _window(row.label, [row.share, row.us])
-        yield from _window("other", [rest_of(each.view, each.account.leading(3))])
         yield from values_in_texts(texts_of(each), each.evidence)
         yield from values_of_evidence(each.evidence)
         yield from _group_values(self._groups.get(launch))

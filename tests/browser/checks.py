@@ -138,7 +138,7 @@ def shown_texts(opened: Opened) -> list[str]:
 
 
 def _missing(wanted: Iterable[str], there: Iterable[str], what: str) -> list[str]:
-    known = set(there)
+    known = " ".join(there)  # a script may split a text into several
     missing = [text for text in dict.fromkeys(wanted) if text not in known]
     return [f'"{text[:60]}" {what}' for text in missing]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser.checks import all_faults, faults_at
-from tests.browser.driver import Browser
+from tests.browser.driver import Browser, Opened
 from tests.browser.sample_pages import KINDS, SAMPLES, written
 from tests.page_parts import PageParts
 
@@ -70,3 +70,85 @@ def test_the_size_of_a_large_kernel(tmp_path: Path) -> None:
     """6,679 instructions, the most of any sample, with all of their machine code."""
     page = written(tmp_path, "explain", "--no-model", SAMPLES / "mechanism_rates" / "slow.ncu-repz")
     assert page.stat().st_size <= LARGEST
+
+
+# --- the page of explain
+
+
+SEEN_FIRST = (".answer", "#launch-0-account svg", "#launch-0-memory svg", "#launch-0-roofline svg")
+KERNELS = ".beside tbody tr:not([hidden]) th a"
+
+
+@pytest.mark.slow
+def test_the_answer_and_the_pictures_are_above_the_fold(browser: Browser, tmp_path: Path) -> None:
+    page = written(tmp_path, "explain", "--no-model", SAMPLES / "column_physics" / "slow.ncu-rep")
+
+    def bottoms(opened: Opened) -> dict[str, float]:
+        opened.page.set_viewport_size({"width": 1400, "height": 1000})
+        boxes = {part: opened.page.locator(part).first.bounding_box() for part in SEEN_FIRST}
+        return {part: box["y"] + box["height"] for part, box in boxes.items() if box}
+
+    found = browser.visit(page, bottoms)
+    assert set(found) == set(SEEN_FIRST)
+    assert max(found.values()) <= 1000, found
+
+
+@pytest.mark.slow
+def test_the_list_of_launches(browser: Browser, made: Callable[[str], Path]) -> None:
+    """It is sorted by time saved, sorts and filters on request, and marks the launch in sight."""
+
+    def used(opened: Opened) -> None:
+        page = opened.page
+        names = page.locator(KERNELS)
+        first = names.all_inner_texts()
+        saved = page.eval_on_selector_all(
+            ".beside tbody td:last-child",
+            "(cells) => cells.map((each) => Number(each.dataset.value))",
+        )
+        assert saved == sorted(saved, reverse=True)
+        page.click(".beside th:has-text('Kernel') button")
+        assert names.all_inner_texts() == sorted(first, key=str.lower)
+        page.keyboard.press("/")
+        page.keyboard.type(first[0])
+        assert page.evaluate("document.activeElement.value") == first[0]
+        assert names.all_inner_texts() == [first[0]]
+        names.first.click()
+        page.wait_for_selector(".beside a[aria-current]")
+        assert page.inner_text(".beside a[aria-current]") == first[0]
+        assert page.url.endswith(names.first.get_attribute("href") or "none")
+
+    browser.visit(made("many launches"), used, width=1400)
+
+
+@pytest.mark.slow
+def test_keys(browser: Browser, made: Callable[[str], Path]) -> None:
+    def pressed(opened: Opened) -> None:
+        page = opened.page
+        starts = []
+        for key in "jjk":
+            page.keyboard.press(key)
+            starts.append(page.evaluate("scrollY"))
+        assert 0 < starts[0] < starts[1]
+        assert starts[2] == starts[0]
+        page.keyboard.press("?")
+        assert page.is_visible("dialog")
+        page.keyboard.press("Escape")
+        assert not page.is_visible("dialog")
+        page.focus("input[type=search]")
+        page.keyboard.type("jk?")
+        assert page.evaluate("document.activeElement.value") == "jk?"
+        assert not page.is_visible("dialog")
+
+    browser.visit(made("many launches"), pressed, width=1400)
+
+
+@pytest.mark.slow
+def test_the_list_is_folded_on_a_phone(browser: Browser, made: Callable[[str], Path]) -> None:
+    page = made("many launches")
+
+    def state(opened: Opened) -> tuple[bool, bool]:
+        is_sideways = opened.page.evaluate("document.documentElement.scrollWidth > innerWidth")
+        return opened.page.is_visible(".beside table"), is_sideways
+
+    assert browser.visit(page, state, width=420) == (False, False)
+    assert browser.visit(page, state, width=420, javascript=False) == (True, False)

@@ -158,19 +158,12 @@ def _place(each: LaunchExplanation, place: Place, say: AnswerText) -> str:
 
 
 def account_lines(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
-    """Where the time goes: outermost parts, and in brackets what is within each."""
+    """Where the time goes, the largest parts first."""
     if each.verdict.not_judged:
         return
-    groups: list[tuple[str, list[str]]] = []
-    for row in account_rows(each.view, each.account, _ROWS):
-        text = f"{row.label} {say(row.share)}"
-        if row.depth:
-            groups[-1][1].append(text)
-        else:
-            groups.append((text, []))
-    parts = [f"{text} ({', '.join(inner)})" if inner else text for text, inner in groups]
-    if parts:
-        yield f"- {ACCOUNT}: {'; '.join(parts)}"
+    rows = account_rows(each.view, each.account, _ROWS)
+    if parts := "; ".join(f"{row.label} {say(row.share)}" for row in rows):
+        yield f"- {ACCOUNT}: {parts}"
     yield from (f"- {say.with_names(note.text, note.evidence)}" for note in each.notes)
 
 

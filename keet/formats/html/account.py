@@ -12,18 +12,15 @@ from typing import NamedTuple
 
 from keet.analysis.account import UNKNOWN
 from keet.analysis.hardware.ceilings import NEAR_PEAK, Ceiling
-from keet.evidence import Evidence
 from keet.explanation.account_rows import AccountRow, account_rows, time_text
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formats.html.markup import NOTHING, Html, element, fragment, scrolling
+from keet.formats.html.markup import NOTHING, Html, element, fragment, prose, scrolling
 from keet.formats.svg.markup import text_width
 from keet.formatting import capitalized, percent_text
 from keet.pages.device import workload_noun
 from keet.pages.figures import AccountFigure, AccountTree
 from keet.pages.launch import busiest_units, evidence_text, with_depth
 
-_MOST_ROWS = 16
-"""Rows of the table. A judgement: all parts of 3 % and more of the launches looked at fit."""
 _ROW = 34
 """Least height in pixels: large enough to be touched."""
 _FONT, _PADDING = 12, 14
@@ -86,8 +83,6 @@ applies."""
 OTHER = "rest"
 """The kind of several small parts together, and of parts that are not in the table."""
 _SMALLER = "smaller parts"
-_PRINTED = 0.5
-"""Percent of the time. Less would be printed as 0 %."""
 
 
 @lru_cache(maxsize=256)
@@ -173,15 +168,16 @@ def draw_account(block: AccountFigure) -> Html:
     each = block.each
     if each.verdict.not_judged:
         return NOTHING
-    rows = account_rows(each.view, each.account, _MOST_ROWS)
+    rows = account_rows(each.view, each.account)
     noun = workload_noun(each.launch)
     name = f"Time of the {noun} by what it is spent on; the table below has the same numbers"
-    units = None
+    units: list[Html] = []
     if busiest := busiest_units(each):
         title = element("p", "Units, share of peak", class_="units-title")
-        units = element("div", title, element("div", map(_unit, busiest), class_="units"))
+        units = [title, element("div", map(_unit, busiest), class_="units")]
+    units += [element("p", prose(note.text)) for note in block.notes]
     table = _table(each, rows, noun) if rows else None
-    beside = element("div", table, units, class_="account-columns")
+    beside = element("div", table, element("div", units), class_="account-columns")
     return element(
         "div",
         account_bar(segments_of(rows), name=name) if rows else None,
@@ -191,34 +187,20 @@ def draw_account(block: AccountFigure) -> Html:
 
 
 def segments_of(rows: Sequence[AccountRow]) -> list[Segment]:
-    """Rows inside others become their second row. The last entry of each sums up what is too small
-    for a row, so that everything adds up."""
-    found: list[tuple[AccountRow, list[Segment]]] = []
+    """One per row, and a last one without a label for what is too small for a row, so that
+    everything adds up."""
+    segments = []
     for row in rows:
-        if row.depth:
-            found[-1][1].append(_segment(row))
-        else:
-            found.append((row, []))
-    outer = [_segment(row, _closed(within, float(row.share.value))) for row, within in found]
-    return _closed(outer, 100.0)
-
-
-def _segment(row: AccountRow, within: Sequence[Segment] = ()) -> Segment:
-    time, share = row.time, float(row.share.value)
-    took = f", {time}" if time else ""
-    tooltip = f"{row.label}\n{row.share:.1f} of the time{took}"
-    return Segment(row.label, share, time, row_kind(row), tooltip, tuple(within))
+        took = f", {row.time}" if row.us else ""
+        tooltip = f"{row.label}\n{row.share:.1f} of the time{took}"
+        share = float(row.share.value)
+        segments.append(Segment(row.label, share, row.time, row_kind(row), tooltip))
+    left = 100.0 - sum(segment.share for segment in segments)
+    return [*segments, Segment("", left, "", OTHER, _SMALLER)] if left >= _LEAST else segments
 
 
 def row_kind(row: AccountRow) -> str:
     return kind_of(row.parts[0].id) if len(row.parts) == 1 else OTHER
-
-
-def _closed(segments: list[Segment], whole: float) -> list[Segment]:
-    left = whole - sum(segment.share for segment in segments)
-    if not segments or left < _LEAST:
-        return segments
-    return [*segments, Segment("", left, "", OTHER, _SMALLER)]
 
 
 def swatch(kind: str) -> Html:
@@ -226,49 +208,16 @@ def swatch(kind: str) -> Html:
     return element("span", class_=f"swatch k-{kind}", aria_hidden="true")
 
 
-class _TableRow(NamedTuple):
-    label: str
-    share: Evidence
-    time: str
-    kind: str
-    is_within: bool
-
-
-def _table_rows(rows: Sequence[AccountRow]) -> Iterator[_TableRow]:
-    """Includes a row for what is too small, so that the rows inside a part add up to it."""
-    for place, row in enumerate(rows):
-        yield _TableRow(row.label, row.share, row.time, row_kind(row), bool(row.depth))
-        is_last = place + 1 == len(rows) or not rows[place + 1].depth
-        if row.depth and is_last:
-            outer = max(n for n in range(place) if not rows[n].depth)
-            yield from _rest_of(rows[outer], rows[outer + 1 : place + 1])
-
-
-def _rest_of(outer: AccountRow, within: Sequence[AccountRow]) -> Iterator[_TableRow]:
-    whole = float(outer.share.value)
-    left = whole - sum(float(row.share.value) for row in within)
-    if left < _PRINTED:
-        return
-    us = outer.us._replace(value=float(outer.us.value) * left / whole) if outer.us else None
-    share = outer.share._replace(value=left)
-    yield _TableRow(_SMALLER, share, time_text(us), OTHER, is_within=True)
-
-
 def _table(each: LaunchExplanation, rows: Sequence[AccountRow], noun: str) -> Html:
     duration = each.launch.get("duration")
     whole = (f"Whole {noun}", "100%", str(duration) if duration else "")
-    table = element(
+    return element(
         "table",
         element("thead", element("tr", _heads())),
-        element("tbody", [_row(row) for row in _table_rows(rows)]),
+        element("tbody", map(_row, rows)),
         element("tfoot", _cells(element("th", whole[0], scope="row"), *whole[1:])),
-        class_="account-table",
+        class_="account-table flat",
     )
-    said = (
-        f"Bold rows add up to the whole {noun}; rows below one are what it consists of. Shares are "
-        "rounded."
-    )
-    return element("div", table, element("p", element("small", said, class_="muted")))
 
 
 def _heads() -> Iterator[Html]:
@@ -276,15 +225,14 @@ def _heads() -> Iterator[Html]:
     yield from (element("th", name, scope="col", class_="number") for name in ("Share", "Time"))
 
 
-def _row(row: _TableRow) -> Html:
-    look = "within" if row.is_within else None
-    name = element("th", swatch(row.kind), row.label, scope="row", class_=look)
-    return _cells(name, f"{row.share:.0f}", row.time, class_=look)
+def _row(row: AccountRow) -> Html:
+    return _cells(
+        element("th", swatch(row_kind(row)), row.label, scope="row"), f"{row.share:.0f}", row.time
+    )
 
 
-def _cells(name: Html, *numbers: str, class_: str | None = None) -> Html:
-    cells = [element("td", number, class_="number") for number in numbers]
-    return element("tr", name, cells, class_=class_)
+def _cells(name: Html, *numbers: str) -> Html:
+    return element("tr", name, [element("td", number, class_="number") for number in numbers])
 
 
 def draw_tree(block: AccountTree) -> Html | None:

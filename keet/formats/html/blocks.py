@@ -13,10 +13,19 @@ from functools import partial
 from importlib import import_module
 from itertools import count, groupby
 
-from keet.formats.html.markup import Content, Html, element, fragment, meter, prose, scrolling
+from keet.formats.html.markup import (
+    Content,
+    Html,
+    element,
+    fragment,
+    meter,
+    prose,
+    scrolling,
+)
 from keet.formats.html.page import bar, page
 from keet.formatting import capitalized
 from keet.pages import blocks
+from keet.pages.anchors import EDITOR
 from keet.pages.blocks import Block, Cell, Look, Page, Reader, Span, Words, plain, spans
 from keet.pages.short_diff import HUNK
 from keet.safe_text import one_line
@@ -30,8 +39,8 @@ FIGURES = {
     "EvidenceFigure": "evidence.draw_evidence",
     "HistoryFigure": "insights.draw_history",
     "ListingFigure": "listing.draw_listing",
-    "OccupancyFigure": "occupancy.draw_occupancy",
     "MemoryFigure": "memory_chart.draw_memory",
+    "OccupancyFigure": "occupancy.draw_occupancy",
     "ReportsFigure": "insights.draw_reports",
     "RooflineFigure": "roofline.draw_roofline",
     "SidesFigure": "diff.draw_sides",
@@ -61,9 +70,12 @@ def html_page(shown: Page) -> str:
     feet = [block for block in shown.blocks if isinstance(block, blocks.Foot)]
     body = [block for block in shown.blocks if not isinstance(block, blocks.Foot)]
     tools = [_copier(*shown.copies)] if shown.copies else []
+    top = [bar(one_line(shown.name), [(to, one_line(text)) for to, text in shown.links], *tools)]
+    if beside := write.all(shown.beside):
+        top.append(element("nav", beside, class_="beside", aria_label="What is on the page"))
     return page(
         shown.title,
-        bar(one_line(shown.name), [(to, one_line(text)) for to, text in shown.links], *tools),
+        top,
         _with_targets(write.all(body)),
         footer=[element("p", html_words(foot.words)) for foot in feet if _is_shown(foot)],
     )
@@ -117,7 +129,8 @@ def _span(span: Span) -> Html:
     tip = one_line(span.tip) or None
     if span.to:
         inner = element(tag, html) if tag else html
-        return element("a", inner, href=f"#{span.to}", class_=classes, title=tip)
+        href = span.to if span.to.startswith(EDITOR) else f"#{span.to}"
+        return element("a", inner, href=href, class_=classes, title=tip)
     tag = tag or ("span" if classes or tip else "")
     return element(tag, html, class_=classes, title=tip) if tag else html
 

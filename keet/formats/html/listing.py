@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -12,7 +11,7 @@ from keet.analysis.examined import first_wait
 from keet.analysis.source_lines import Hotspots, Spot, find_hotspots, source_line
 from keet.evidence import Sentence, counted
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formats.html.markup import Content, Html, element, fragment, joined
+from keet.formats.html.markup import STEPS, Content, Html, element, fragment, joined
 from keet.formats.html.source_lines import line_panel, reasons_of_all
 from keet.formats.html.source_rows import (
     OF_ID,
@@ -36,107 +35,6 @@ from keet.pages.source_text import around, indentation, runs
 from keet.profile import Absent, Location
 from keet.profile.names import file_name
 from keet.safe_text import one_line
-
-# --- comments, in a lighter ink
-
-# Each alternative takes what it begins with, closed or not, so that a line is gone through once.
-_STRING = r'"(?:\\.|[^"\\])*"?' + r"|'(?:\\.|[^'\\])*'?"
-_C = re.compile(rf"{_STRING}|(//.*)|(/\*)")
-_PYTHON = re.compile(rf'("""|\'\'\')|{_STRING}|(\#.*)')
-_FORTRAN = re.compile(rf"{_STRING}|(!(?!\$).*)")
-"""`!$acc` is no comment."""
-_HASH = ("py", "jl", "mojo")
-_FORTRANS = ("f", "f90", "f95", "f03", "f08", "cuf")
-
-Span = tuple[int, int]
-
-
-class _Language(NamedTuple):
-    pattern: re.Pattern[str]
-    openings: tuple[str, ...]
-    """The marks that open a comment of several lines."""
-
-
-_LANGUAGES = {
-    **dict.fromkeys(_HASH, _Language(_PYTHON, ('"""', "'''"))),
-    **dict.fromkeys(_FORTRANS, _Language(_FORTRAN, ())),
-}
-_LIKE_C = _Language(_C, ("/*",))
-
-
-def marked(
-    lines: Sequence[str], path: str, numbers: Collection[int], indent: int = 0
-) -> dict[int, Content]:
-    """Some lines of a file, by number, as content of elements: without tabs and common
-    indentation, with comments in `<i>`."""
-    language = _LANGUAGES.get(path.rsplit(".", 1)[-1].lower(), _LIKE_C)
-    found: dict[int, Content] = {}
-    for number, open_mark in _open_marks(lines, language, numbers):
-        line = lines[number - 1].expandtabs(TAB)[indent:].rstrip()
-        found[number] = _content(line, _spans(line, language, open_mark)[0])
-    return found
-
-
-def _open_marks(
-    lines: Sequence[str], language: _Language, numbers: Collection[int]
-) -> Iterator[tuple[int, str | None]]:
-    """The lines that are asked for, and what a comment that is open where one begins ends with.
-
-    All lines are gone through, but only those in which a comment may begin or end are looked at.
-    """
-    open_mark: str | None = None
-    for number, line in enumerate(lines, 1):
-        if number in numbers:
-            yield number, open_mark
-        marks = (open_mark,) if open_mark else language.openings
-        if any(mark in line for mark in marks):
-            open_mark = _spans(line, language, open_mark)[1]
-
-
-def _spans(line: str, language: _Language, open_mark: str | None) -> tuple[list[Span], str | None]:
-    """Where comments are, and the mark that ends a comment which continues in the next line."""
-    at, spans = 0, list[Span]()
-    while at < len(line):
-        if open_mark:
-            end = line.find(open_mark, at)
-            if end < 0:
-                return [*spans, (at, len(line))], open_mark
-            spans.append((at, end + len(open_mark)))
-            at, open_mark = spans[-1][1], None
-            continue
-        next_one = language.pattern.search(line, at)
-        if next_one is None:
-            break
-        at = next_one.end()
-        begun = next_one[0]
-        if begun in ("/*", '"""', "'''"):
-            open_mark = "*/" if begun == "/*" else begun
-            spans.append((next_one.start(), at))
-        elif next_one.lastindex:
-            spans.append(next_one.span())
-    return spans, open_mark
-
-
-def _content(line: str, spans: Sequence[Span]) -> Content:
-    if not spans:
-        return line
-    pieces: list[Content] = []
-    at = 0
-    for start, end in _joined(spans):
-        pieces += [line[at:start], element("i", line[start:end])]
-        at = end
-    return [*pieces, line[at:]]
-
-
-def _joined(spans: Sequence[Span]) -> list[Span]:
-    found: list[Span] = []
-    for start, end in spans:
-        if found and found[-1][1] == start:
-            found[-1] = (found[-1][0], end)
-        else:
-            found.append((start, end))
-    return found
-
 
 # --- a file: rows for what was executed, text for the rest, cold text folded
 
@@ -165,6 +63,8 @@ class SourceFile:
         self._code = self._texts(extent.numbers)
         self._cells: dict[int, Html] = {}
         self._rows: dict[int, Html | None] = {}
+        self.open_line: int | None = None
+        """The line whose panel is open at first."""
 
     def shows(self, number: int) -> bool:
         return number in self._shown
@@ -173,10 +73,8 @@ class SourceFile:
         """Of the row of an executed line."""
         if number not in self._cells:
             spot = self._spots[number]
-            code, has_text = self._marked_code(number, spot), number in self._code
-            self._cells[number] = fragment(
-                cells(self._data, spot, str(number), code, has_text=has_text)
-            )
+            code = self._marked_code(number, spot)
+            self._cells[number] = fragment(cells(self._data, spot, str(number), code))
         return self._cells[number]
 
     def add_row(self, number: int, panel: Html | None = None) -> None:
@@ -198,6 +96,7 @@ class SourceFile:
                 aria_label=label,
             ),
             class_="file",
+            data_lines=self._data.line_anchor(self._file, 0)[:-1] if self._length else None,
         )
 
     def _heading(self) -> Html:
@@ -243,10 +142,11 @@ class SourceFile:
             return None
         return element("p", f"lines {before + 1:,} to {number - 1:,} left out", class_="gap")
 
-    def _texts(self, numbers: Sequence[int]) -> Mapping[int, Content]:
+    def _texts(self, numbers: Sequence[int]) -> Mapping[int, str]:
         """The text of the lines, without their common indentation."""
-        indent = indentation(self._lines[n - 1] for n in numbers if n <= self._length)
-        return marked(self._lines, self._file, self._shown, indent)
+        texts = {n: self._lines[n - 1].expandtabs(TAB) for n in numbers if n <= self._length}
+        indent = indentation(texts.values())
+        return {number: text[indent:].rstrip() for number, text in texts.items()}
 
     def _stretch(self, stretch: LineRun) -> Content:
         body = list(self._parts(stretch.numbers))
@@ -273,13 +173,14 @@ class SourceFile:
             before = run[-1]
 
     def _row(self, number: int) -> Html:
-        key = self._data.line_anchor(self._file, number)
-        return opening_row(self.cells(number), self._rows[number], key)
+        key, panel = self._data.line_anchor(self._file, number), self._rows[number]
+        values = self._data.values(self._spots[number])
+        return opening_row(self.cells(number), panel, key, values, is_open=number == self.open_line)
 
     def _marked_code(self, number: int, spot: Spot | None = None) -> Content:
         """The code, before links to the findings that name the line."""
         mentions = self._data.mentions.get((self._file, number), ())
-        code = self._code.get(number)
+        code: Content = self._code.get(number)
         if code is None and spot is not None:
             code = element("span", mix_text(self._data.row(spot).purposes), class_="muted")
         return [code, [[" ", badge] for badge in badges(self._data, mentions)]]
@@ -300,6 +201,11 @@ _SMALLEST = 300
 """Least bytes of a panel: with less room, none is made."""
 _ROWS = 0.5
 """Share of the room that closed rows may take. A judgement."""
+_OF_FACTS = 1_000
+"""Bytes of a panel without machine code: 800 to 1,300 in samples of keet."""
+_SASS = 0.5
+"""Least share of the room of panels that machine code may take, however many lines there are. A
+judgement."""
 _FEWEST = 20
 """Rows that every listing has, however little room there is."""
 
@@ -330,14 +236,15 @@ class _Filling:
     def __init__(self, data: SourceData, files: Mapping[str, SourceFile], room: int) -> None:
         self._data, self._files, self._room = data, files, room
         self._rows: set[Location] = set()
+        self._for_sass = 0.0
         self.opened = self.without_sass = 0
         self.unplaced: Html | None = None
 
     def add_rows(self) -> int:
-        """Gives rows to lines with samples, and returns how many of these got none."""
-        hot = [spot.location for spot in self._data.found.rows if spot.location and spot.share]
+        """Gives rows to executed lines, the hottest first; returns how many lines with samples got
+        none."""
         least = self._room * (1 - _ROWS)
-        for number, line in enumerate(hot):
+        for number, line in enumerate(self._data.spots):
             file = self._file_of(line)
             if file is None:
                 continue
@@ -345,10 +252,14 @@ class _Filling:
             if number >= _FEWEST and self._room - size < least:
                 break
             self._add(file, line, None, size)
-        return len(hot) - len(self._rows)
+        return sum(
+            bool(spot.share) and line not in self._rows for line, spot in self._data.spots.items()
+        )
 
     def add_panels(self) -> None:
         """First those that findings lead to, then the hottest."""
+        facts = _OF_FACTS * sum(bool(spot.share) for spot in self._data.found.rows)
+        self._for_sass = max(self._room - facts, _SASS * self._room)
         mentions = self._data.mentions
         first = {place for place, own in mentions.items() if any(m.is_first for m in own)}
         for spot in sorted(self._data.found.rows, key=lambda spot: spot.location not in first):
@@ -367,6 +278,8 @@ class _Filling:
             return False
         if file and line:
             self._add(file, line, panel, row + _size(panel))
+            if not self.opened:
+                file.open_line = line.line
         else:
             self.unplaced = panel
             self._room -= _size(panel)
@@ -379,7 +292,8 @@ class _Filling:
         mentions = self._data.mentions.get(spot.location or ("", 0), ())
         facts, sass = line_panel(self._data, spot, mentions)
         whole = element("div", facts, sass, class_="inside")
-        if _size(whole) <= room:
+        if _size(whole) <= room and _size(sass) <= self._for_sass:
+            self._for_sass -= _size(sass)
             return whole, True
         brief = element("div", facts, _command(self._data, spot.location), class_="inside")
         return (brief if _size(brief) <= room else None), False
@@ -502,9 +416,11 @@ def _listing(data: SourceData, blocks: Sequence[Content], note: str) -> Html:
         [element("p", text, class_="note") for text in _missing(data)],
         legend(reasons_of_all(data.found.rows)),
         _touched(data.found),
-        blocks,
+        element("div", element("div", blocks), class_="files"),
         element("p", note, class_="muted") if note else None,
         class_="listing" if data.most else "listing unsampled",
+        data_columns="|".join(f"{name}:{total}" for name, total in data.columns.items()),
+        data_steps=" ".join(map(str, STEPS)),
     )
 
 
@@ -541,8 +457,8 @@ def _touched(found: Hotspots) -> Content:
     if not any(spot.sectors_global or spot.sectors_local for spot in found.rows):
         return None
     text = (
-        "Memory touched: bytes of the sectors (32 bytes each) that accesses touch, before hits in "
-        "L1; not the traffic of L2 or DRAM."
+        "Sectors (32 bytes each) are those that accesses touch, before hits in L1; not the traffic "
+        "of L2 or DRAM. Excess: beyond those that contiguous addresses would need."
     )
     return element("p", element("small", text), class_="muted")
 
@@ -606,6 +522,6 @@ def _unplaced(data: SourceData, panel: Html | None) -> Content:
     return element(
         "section",
         element("h4", f"No source line: {spot_share(spot)} of {data.shares_of}"),
-        element("div", opening_row(row, panel, None), class_="rows"),
+        element("div", opening_row(row, panel, None, data.values(spot)), class_="rows"),
         class_="file",
     )

@@ -18,6 +18,8 @@ from keet.version import __version__
 
 STYLES = ("base", "answer", "charts", "source", "diff", "insights", "print")
 """Files of style in the order in which they apply."""
+SCRIPTS = ("source", "page")
+"""In the order in which they run: ids that `source` adds to lines can be linked to by `page`."""
 _ASSETS = Path(__file__).with_name("assets")
 
 
@@ -78,7 +80,7 @@ def _style() -> str:
 
 @cache
 def _script() -> str:
-    return "\n" + _asset("page.js")
+    return "\n" + "".join(_asset(f"{name}.js") for name in SCRIPTS)
 
 
 def _asset(name: str) -> str:

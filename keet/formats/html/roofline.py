@@ -9,12 +9,12 @@ from keet.analysis.roofline.launch_roofline import LaunchRoofline, find_roofline
 from keet.documents.roofline import CeilingDocument, RooflineLaunch
 from keet.evidence import Sentence, constant
 from keet.formats.html.account import share_bar
-from keet.formats.html.markup import Content, Html, element, from_svg
+from keet.formats.html.markup import Content, Html, element, from_svg, scrolling
 from keet.formats.svg.roofline import EMPTY, by_device, longest
 from keet.formats.svg.roofline_plot import (
     LEVEL_NAMES,
-    NARROW,
     SHAPES,
+    SMALL,
     LaunchMarks,
     Plot,
     Roof,
@@ -33,6 +33,8 @@ from keet.units import format_number
 
 def draw_roofline(block: RooflineFigure) -> Html:
     """One chart per GPU, and what the report lacks."""
+    if block.is_small:
+        return _small(find_roofline(block.launches[0]))
     links = {launch: f"#{block.anchors.launch(launch)}" for launch in block.linked}
     groups = by_device(block.launches)
     shown = {device: list(map(find_roofline, longest(own))) for device, own in groups.items()}
@@ -42,6 +44,22 @@ def draw_roofline(block: RooflineFigure) -> Html:
     told = [_clock_note(rooflines), *(f"{text}." for text in missing)]
     notes = [element("p", element("small", text), class_="muted") for text in told if text]
     return element("div", charts, notes, class_="roofline")
+
+
+def _small(roofline: LaunchRoofline) -> Html:
+    """The chart of one launch and its reading; the table and notes are behind a summary."""
+    one = [roofline]
+    plot = Plot(one, _PageTitles(one), SMALL)
+    chart: Content = None
+    if plot.rows and not plot.is_empty:
+        words = roofline.launch.kernel
+        chart = [element("p", _legend(plot), class_="muted marks"), _drawing(plot, "small", words)]
+    told = [*(f"Note: {note}." for note in roofline.notes), _clock_note(one)]
+    told += [f"{capitalized(text)}." for text in absences(one)]
+    notes = [element("p", element("small", text), class_="muted") for text in told if text]
+    summary = element("summary", "Roofline as a table")
+    fold = element("details", summary, _table(one, {}), notes, class_="fold", data_print=True)
+    return element("div", chart, element("p", roofline.reading), fold, class_="roofline")
 
 
 def _chart(
@@ -58,8 +76,9 @@ def _chart(
         cut = element("p", words, class_="muted") if len(shown) < len(launches) else None
         figure: Content = [element("p", text, class_="note"), cut]
     else:
-        figure = list(_drawings(plot, words))
-    return element("figure", figure, _readings(shown), _table(shown, links))
+        legend = element("p", words, _legend(plot), class_="muted marks")
+        figure = [legend, scrolling("Roofline", _drawing(plot, "wide", words))]
+    return element("figure", figure, _table(shown, links))
 
 
 _NO_MARKS = (
@@ -92,22 +111,18 @@ def _clock_note(rooflines: Sequence[LaunchRoofline]) -> str:
         return ""
     return Sentence(
         "Peaks of arithmetic are those at {clocks}, as in Nsight Compute's chart: cycles of the "
-        "SMs over duration. The SM clock above is cycles of the GPCs over the same duration. The "
-        "two counts differ, most likely because they are of different replay passes.",
+        "SMs over duration. The SM clock on this page is cycles of the GPCs over the same "
+        "duration. The two counts differ, most likely because they are of different replay passes.",
         clocks=range_text(others),
     )
 
 
-def _drawings(plot: Plot, words: str) -> Iterator[Html]:
-    """One for wide screens and one for phones; the style sheet shows the one that fits."""
-    yield element("p", words, _legend(plot), class_="muted marks")
-    narrow = Plot(plot.rooflines, plot.titles, NARROW)
-    for name, each in (("wide", plot), ("narrow", narrow)):
-        width, height = each.frame.width, each.frame.height
-        yield element(
-            "svg", from_svg(each.draw()), class_=name, viewBox=f"0 0 {width} {height}", role="img",
-            aria_label=f"Roofline: {words}. The table below has the same numbers.",
-        )  # fmt: skip
+def _drawing(plot: Plot, kind: str, words: str) -> Html:
+    return element(
+        "svg", from_svg(plot.draw()), class_=kind, role="img",
+        viewBox=f"0 0 {plot.frame.width} {plot.frame.height}",
+        aria_label=f"Roofline: {words}. The table below has the same numbers.",
+    )  # fmt: skip
 
 
 def _legend(plot: Plot) -> Content:
@@ -124,16 +139,6 @@ def _key(level: str, label: str) -> Html:
         "svg", from_svg(SHAPES[level](7.0, 7.0, 5.0)), width=14, height=14, aria_hidden="true"
     )
     return element("span", mark, label, class_="mark-key")
-
-
-def _readings(rooflines: Sequence[RooflineLaunch]) -> Content:
-    """For a single launch, in words: they say more than the table."""
-    if len(rooflines) > 1:
-        return None
-    return [
-        [element("p", each.reading), [element("p", f"Note: {note}.") for note in each.notes]]
-        for each in rooflines
-    ]
 
 
 # --- what marks say
@@ -202,14 +207,7 @@ def _table(rooflines: Sequence[RooflineLaunch], links: Mapping[int, str]) -> Htm
         element("tbody", [_row(roofline, links) for roofline in rooflines]),
         data_sortable=len(rooflines) > 1,
     )
-    return element(
-        "div",
-        table,
-        class_="scroll",
-        tabindex="0",
-        role="region",
-        aria_label="Roofline as a table",
-    )
+    return scrolling("Roofline as a table", table)
 
 
 def _row(roofline: RooflineLaunch, links: Mapping[int, str]) -> Html:

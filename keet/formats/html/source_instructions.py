@@ -136,7 +136,8 @@ class _Instructions:
             "span", text, class_=f"deep-{depth}" if (depth := self._depth(address)) else None
         )
         row = cells(data, spot, data.offset(address), code)
-        return opening_row(row, panel, key)
+        is_open = address == next(iter(self._panels), None)
+        return opening_row(row, panel, key, data.values(spot), is_open=is_open)
 
     # --- loops
 

@@ -43,7 +43,7 @@ class SassRow(NamedTuple):
     executed: int | None
     samples: int | None
     text: str
-    wait: str
+    wait: Content
 
 
 def analysed_rows(data: SourceData, facts: Iterable[InstructionFacts]) -> list[SassRow]:
@@ -80,17 +80,17 @@ def plain_rows(data: SourceData, addresses: Iterable[int]) -> list[SassRow]:
     ]
 
 
-def _wait(data: SourceData, each: InstructionFacts) -> str:
-    """`Long Scoreboard for the load at 0x0ab0 (slow.cu:19)`"""
+def _wait(data: SourceData, each: InstructionFacts) -> Content:
+    """`Long Scoreboard for the load at 0x0ab0 (slow.cu:19)`, with a link to another line."""
     code, wait = data.code, each.waits[0]
     label = stalls()[wait.reason].label
     if wait.producer_address is None or code is None:
         return label
     held = "registers of " if wait.link == "register reuse" else ""
     is_other = wait.producer not in (None, code.location(each.position))
-    named = f" ({line_text(wait.producer)})" if is_other else ""
     what = noun(code.program.code[wait.producers[0]])
-    return one_line(f"{label} for {held}the {what} at {data.offset(wait.producer_address)}{named}")
+    text = f"{label} for {held}the {what} at {data.offset(wait.producer_address)}"
+    return [text, " (", data.line_link(wait.producer), ")"] if is_other else text
 
 
 def _largest_reason(table: InstructionTable, address: int) -> str:
@@ -110,32 +110,40 @@ def sass_block(rows: Sequence[SassRow], samples: int, label: str) -> Html:
     `samples`: of the whole launch, so that heat means the same as that of lines.
     """
     most = max((row.samples or 0 for row in rows), default=0)
-    written = [_fields(row) for row in rows]
-    heads = ("", "offset", "executed", "samples", "instruction", "waits for")
-    widths = [max(len(each[n]) for each in [heads, *written]) for n in range(len(heads))]
-    widths[4] = min(widths[4], _WIDEST)
-    lines: list[Content] = [element("b", _line(heads, widths)), "\n"]
-    for row, fields in zip(rows, written, strict=True):
-        is_hottest = bool(most) and row.samples == most
-        text = _line((">" if is_hottest else "", *fields[1:]), widths)
+    columns = _columns(rows)
+    heads = _line("", columns, 0) + ("waits for" if any(row.wait for row in rows) else "")
+    lines: list[Content] = [element("b", heads.rstrip()), "\n"]
+    for number, row in enumerate(rows, 1):
+        text = _line(">" if most and row.samples == most else "", columns, number)
+        whole = [text, row.wait] if row.wait else text.rstrip()
         heat = heat_class(row.samples / samples) if row.samples and samples else None
-        lines += [element("mark", text, class_=heat) if heat else text, "\n"]
+        lines += [element("mark", whole, class_=heat) if heat else whole, "\n"]
     return element(
         "pre", lines, class_="sass scroll", tabindex="0", role="region", aria_label=label
     )
 
 
-def _fields(row: SassRow) -> tuple[str, ...]:
-    executed = "" if row.executed is None else f"{row.executed:,}"
-    return ("", row.offset, executed, f"{row.samples:,}" if row.samples else "", row.text, row.wait)
+def _columns(rows: Sequence[SassRow]) -> list[list[str]]:
+    """Heads and cells, all of a column as wide. Columns that were not collected are left out; a count
+    that all rows have stands in the head."""
+    executed = ["" if row.executed is None else f"{row.executed:,}" for row in rows]
+    samples = [f"{row.samples:,}" if row.samples else "" for row in rows]
+    numbers, head = {"executed": executed, "samples": samples}, "instruction"
+    if len(rows) > 1 and executed[0] and len({*executed}) == 1:
+        del numbers["executed"]
+        head += f" (each executed {executed[0]} {'time' if executed[0] == '1' else 'times'})"
+    known = [[name, *cells] for name, cells in numbers.items() if any(cells)]
+    widths = [max(map(len, cells)) for cells in known]
+    aligned = [[cell.rjust(width) for cell in cells] for cells, width in zip(known, widths)]
+    widest = min(_WIDEST, max((len(row.text) for row in rows), default=0))
+    texts = [cell.ljust(widest) for cell in (head, *(row.text for row in rows))]
+    return [["offset", *(row.offset for row in rows)], *aligned, texts]
 
 
-def _line(fields: Sequence[str], widths: Sequence[int]) -> str:
-    mark, offset, executed, samples, text, wait = fields
-    return (
-        f"{mark:1} {offset:{widths[1]}}  {executed:>{widths[2]}}  {samples:>{widths[3]}}  "
-        f"{text:{widths[4]}}  {wait}"
-    ).rstrip()
+def _line(mark: str, columns: Sequence[Sequence[str]], number: int) -> str:
+    return "  ".join(
+        [f"{mark:1} {columns[0][number]}", *(each[number] for each in columns[1:]), ""]
+    )
 
 
 # --- a line

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.account import KINDS
 from keet.analysis.code_names import function_start, line_text, sass_text
 from keet.analysis.examined import NO_CODE, RowCode, code_by_row, first_wait, row_key
-from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.source_lines import Hotspots, InstructionTable, RowWait, Spot, source_lines
 from keet.catalog import stalls
 from keet.diagnosis.finding import Finding
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formats.html.markup import Content, Html, element, escaped, heat_class
-from keet.formatting import percent_text, share_cell, share_text
+from keet.formatting import share_cell, share_text
 from keet.pages.anchors import Anchors
-from keet.pages.hotspots import purposes_text, size_text, stall_reasons, waits_for
+from keet.pages.hotspots import stall_reasons, waits_for
 from keet.pages.launch import place_shares
 from keet.pages.source_text import around
 from keet.profile import Absent, Location
@@ -264,6 +263,30 @@ class Mention(NamedTuple):
     """Whether the line is the first place of the finding."""
 
 
+def _stalled(spot: Spot) -> int | None:
+    known = stalls()
+    return spot.samples and sum(
+        stall.samples for stall in spot.stalls if known[stall.reason].counts_as_stall
+    )
+
+
+def _sectors(spot: Spot) -> int | None:
+    measured = [each for each in (spot.sectors_global, spot.sectors_local) if each is not None]
+    return sum(measured) if measured else None
+
+
+COLUMNS: Mapping[str, Callable[[Spot], int | None]] = {
+    "samples": lambda spot: spot.samples,
+    "waits": _stalled,
+    "instructions": lambda spot: spot.executed,
+    "sectors": _sectors,
+    "excess sectors": lambda spot: spot.sectors_global_excess,
+    "shared wavefronts": lambda spot: spot.wavefronts_shared,
+    "excess wavefronts": lambda spot: spot.wavefronts_shared_excess,
+}
+"""What rows can be coloured by."""
+
+
 class SourceData:
     """The code of one launch: costs, text, machine code and findings, by line."""
 
@@ -306,6 +329,22 @@ class SourceData:
                 mention = Mention(number, finding, share, at == 0)
                 found.setdefault((place.file, place.line), []).append(mention)
         return found
+
+    # --- columns
+
+    @cached_property
+    def columns(self) -> Mapping[str, int]:
+        """What rows can be coloured by, with the sum over the launch; the default comes first."""
+        found = {}
+        for name, value in COLUMNS.items():
+            if total := sum(value(spot) or 0 for spot in self.found.rows):
+                found[name] = total
+        return found
+
+    def values(self, spot: Spot) -> str:
+        """Of all columns. An empty value was not measured."""
+        values = [COLUMNS[name](spot) for name in self.columns]
+        return ",".join(["" if value is None else str(value) for value in values])
 
     # --- files
 
@@ -458,9 +497,6 @@ def total_share(spots: Mapping[int, Spot]) -> float:
 
 # --- rows
 
-LEAST_EXCESS = 0.1
-"""Share of the sectors or wavefronts of a row below which excess is not shown."""
-
 
 def spot_share(spot: Spot | None) -> str:
     """Empty if there are no samples, as on most lines."""
@@ -469,45 +505,36 @@ def spot_share(spot: Spot | None) -> str:
     return share_cell(spot.share)
 
 
-def cells(
-    data: SourceData, spot: Spot, number: Content, code: Content, *, has_text: bool = True
-) -> list[Content]:
-    """All cells of a row with costs. The columns are those of `.listing .row` in source.css.
-
-    `has_text`: whether `code` is code, and not what the instructions are for.
-    """
-    share = spot_share(spot)
-    mix = purposes_text(data.row(spot).purposes) if has_text else None
+def cells(data: SourceData, spot: Spot, number: str, code: Content) -> list[Content]:
+    """All cells of a row with costs. The columns are those of `.listing .row` in source.css."""
+    why = waiting(data, spot)
     return [
         element("span", number, class_="n"),
-        element("span", share, class_=f"share {heat_class(spot.share) or ''}".rstrip()),
+        element("span", spot_share(spot), class_=f"share {heat_class(spot.share) or ''}".rstrip()),
         element("span", stall_bar(spot, data.most), class_="bar-of"),
-        element("code", code),
-        element("span", waiting(data, spot), class_="why"),
-        element("span", traffic(spot), class_="traffic"),
-        element("span", mix, class_="mix"),
+        element("code", code, element("span", why, class_="why") if why else None),
     ]
 
 
-def opening_row(row: Sequence[Content], panel: Html | None, key: str | None) -> Html:
-    """A row, and what it shows when it is opened."""
+def opening_row(
+    row: Sequence[Content],
+    panel: Html | None,
+    key: str | None,
+    values: str,
+    *,
+    is_open: bool = False,
+) -> Html:
+    """A row, and what it shows when it is opened. `values`: see `SourceData.values`."""
     if panel is None:
-        return element("div", row, class_="line row", id=key)
-    return element("details", element("summary", row, class_="row"), panel, class_="line", id=key)
+        return element("div", row, class_="line row", id=key, data_v=values)
+    summary = element("summary", row, class_="row")
+    return element("details", summary, panel, class_="line", id=key, data_v=values, open=is_open)
 
 
 def heads(number: str, costs: str, code: str) -> Html:
     """The names of the columns."""
-    names = {
-        "n": number,
-        "share": costs,
-        "bar-of": "waits",
-        "code-head": code,
-        "why": "waits for",
-        "traffic": "memory touched",
-        "mix": "instructions for",
-    }
-    spans = [element("span", name, class_=each) for each, name in names.items()]
+    names = {"n": number, "share": costs, "code-head": code}
+    spans = [element("span", name, class_=column) for column, name in names.items()]
     return element("div", spans, class_="row heads")
 
 
@@ -518,41 +545,6 @@ def waiting(data: SourceData, spot: Spot) -> str:
         return ""
     awaited = data.awaits(first_wait(data.row(spot).waits, largest), spot)
     return f"{reason_text(spot, largest)}{awaited}"
-
-
-def traffic(spot: Spot) -> Content:
-    """Bytes of touched sectors of global and local memory, wavefronts of shared memory."""
-    parts: list[Content] = []
-    if spot.sectors_global:
-        size = size_text(spot.sectors_global * SECTOR)
-        parts.append([f"{size} global", _excess(spot.sectors_global_excess, spot.sectors_global)])
-    if spot.sectors_local:
-        parts.append(element("b", f"{size_text(spot.sectors_local * SECTOR)} local"))
-    if spot.wavefronts_shared:
-        excess = _excess(spot.wavefronts_shared_excess, spot.wavefronts_shared)
-        parts.append([f"{compact(spot.wavefronts_shared)} wavefronts shared", excess])
-    return [[", " if n else None, part] for n, part in enumerate(parts)]
-
-
-def _excess(excess: int | None, whole: int) -> Content:
-    share = (excess or 0) / whole
-    return (
-        [" ", element("b", f"{percent_text(100 * share)} excess")]
-        if share >= LEAST_EXCESS
-        else None
-    )
-
-
-_SCALES = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
-
-
-def compact(count: int) -> str:
-    """`8.39M`: three digits, for a narrow column; panels have the whole number."""
-    for scale, letter in _SCALES:
-        if count >= scale:
-            value = count / scale
-            return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}{letter}"
-    return str(count)
 
 
 def badges(data: SourceData, mentions: Sequence[Mention]) -> list[Html]:

@@ -27,8 +27,8 @@ class PlotFrame(NamedTuple):
 
 
 WIDE = PlotFrame(960, 520, Box(84, 6, 790, 440))
-NARROW = PlotFrame(380, 396, Box(62, 6, 374, 340), margin=False, scale=12.0)
-"""For a phone, where the wide one would have letters that are too small to read."""
+SMALL = PlotFrame(460, 288, Box(60, 6, 454, 240), margin=False, scale=12.0)
+"""For one launch, beside other charts and on a phone."""
 WIDTH, HEIGHT = WIDE.width, WIDE.height
 _SAME = 1.02
 """Roofs within 2 % are one line."""

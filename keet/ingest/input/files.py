@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import BinaryIO, NamedTuple
 
 from keet.errors import UnreadableFile, UsageError
-from keet.files import STDIN
+from keet.files import REPORT_SUFFIXES, STDIN
 from keet.ingest.input.report_bytes import WholeReport, spooled
 
 HEAD = 4096
@@ -37,6 +37,11 @@ _SPECIAL_FILES = (
     (stat.S_ISBLK, "a device", "name a report file"),
     (stat.S_ISSOCK, "a socket", "name a report file"),
 )
+_OTHER_SUFFIXES = (".csv", ".txt", ".json")
+"""Names that reports may have, too."""
+_MOST_SUGGESTED = 3
+_MOST_NAMES = 2000
+"""Names of a folder that are compared with one that does not exist."""
 
 
 Guard = Callable[[Path, int], None]
@@ -81,7 +86,8 @@ def open_input(path: Path) -> InputFile:
     try:
         status = path.stat()
     except FileNotFoundError:
-        raise UnreadableFile(path, "there is no such file", "check the path") from None
+        remedy = "check the path" if _guard.get() else nearest_paths(path)
+        raise UnreadableFile(path, "there is no such file", remedy) from None
     except (OSError, ValueError) as problem:
         raise UnreadableFile(path, _reason(problem), "check the path") from None
     _refuse_special(path, status.st_mode)
@@ -123,6 +129,30 @@ def _reason(problem: OSError | ValueError) -> str:
     if isinstance(problem, OSError) and problem.strerror:
         return f"it can't be opened ({problem.strerror.lower()})"
     return f"it can't be opened ({problem})"
+
+
+def nearest_paths(path: Path) -> str:
+    """What the user may have meant: similar names in the folder of a path that does not exist, else
+    the reports there."""
+    import difflib
+
+    try:
+        with os.scandir(path.parent) as entries:
+            files = [entry for entry in islice(entries, _MOST_NAMES) if entry.name != path.name]
+            names = sorted(entry.name for entry in files if _may_be_meant(entry))
+    except (OSError, ValueError):
+        return "check the path"
+    near = [name for name in names if name.startswith(f"{path.name}.")]
+    near = near or difflib.get_close_matches(path.name, names, _MOST_SUGGESTED)
+    reports = [name for name in names if name.lower().endswith(REPORT_SUFFIXES)]
+    if not (near or reports):
+        return "check the path"
+    paths = ", ".join(str(path.with_name(name)) for name in (near or reports)[:_MOST_SUGGESTED])
+    return f"did you mean: {paths}" if near else f"reports in this folder: {paths}"
+
+
+def _may_be_meant(entry: os.DirEntry[str]) -> bool:
+    return entry.name.lower().endswith((*REPORT_SUFFIXES, *_OTHER_SUFFIXES)) or entry.is_dir()
 
 
 def printable_path(path: Path) -> str:
@@ -232,12 +262,16 @@ class SourceFolder:
         return found
 
     def text_of(self, recorded: str) -> str | None:
+        path = self.path_of(recorded)
+        return _source_text(path) if path else None
+
+    def path_of(self, recorded: str) -> Path | None:
         parts = _recorded_parts(recorded)
         candidates = self._files.get(parts[-1], []) if parts else []
         scored = sorted(((_shared_tail(parts, path), path) for path in candidates), reverse=True)
         if not scored or (len(scored) > 1 and scored[0][0] == scored[1][0]):
             return None
-        return _source_text(scored[0][1])
+        return scored[0][1]
 
 
 def _recorded_parts(recorded: str) -> tuple[str, ...]:

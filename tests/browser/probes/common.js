@@ -85,8 +85,9 @@ const shownTexts = () => {
   const texts = [];
   while (walk.nextNode()) {
     const text = walk.currentNode.data.replace(/\s+/g, " ").trim(), parent = walk.currentNode.parentElement;
-    const control = parent.closest("button, nav, input, script, style, noscript, title, [role=tooltip], [role=status]");
-    if (text && (!control || control.closest("th")) && isShown(parent)) texts.push(text);
+    const control = parent.closest("button, input, script, style, noscript, title, [role=tooltip], [role=status], [role=toolbar]");
+    if (!text || parent.closest("nav") || !isShown(parent)) continue;
+    if (!control || control.closest("th")) texts.push(text);
   }
   return texts;
 };

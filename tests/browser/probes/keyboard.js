@@ -32,6 +32,7 @@ const startTabbing = () => {
 };
 const unreachable = () => all("a[href], button, summary, input, select, textarea")
   .filter((each) => !each.disabled && each.tabIndex < 0 && isShown(each))
+  .filter((each) => !each.closest("[data-arrows]")) // reached by arrow keys from the one that Tab reaches
   .map((each) => `${named(each)} cannot be reached by Tab`);
 const scrollers = () => all("body *")
   .filter((each) => isShown(each) && scrollsInside(each) && each.tabIndex !== 0)

@@ -29,7 +29,7 @@ from keet.formats.html.account import (
 from keet.formats.html.page import page
 from keet.formats.html.roofline import draw_roofline
 from keet.formats.svg.markup import text_width
-from keet.formats.svg.roofline_plot import NARROW, Plot
+from keet.formats.svg.roofline_plot import SMALL, Plot
 from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
 from keet.pages.figures import AccountFigure, AccountTree, RooflineFigure
@@ -71,54 +71,32 @@ def bar_of(name: str) -> ET.Element:
 
 
 def rows_of(name: str) -> Sequence[AccountRow]:
-    return account_rows(sample(name).view, sample(name).account, 16)
+    return account_rows(sample(name).view, sample(name).account)
 
 
-def table_of(name: str) -> list[tuple[str, list[str]]]:
-    """Classes and cells of each row below the heading."""
+def table_of(name: str) -> list[list[str]]:
+    """The cells of each row below the heading."""
     (table,) = with_class(page_tree(draw_account(AccountFigure(sample(name)))), "account-table")
     _, *rows = table.iter("tr")
-    return [(row.get("class", ""), [*map(words, row)]) for row in rows]
+    return [[*map(words, row)] for row in rows]
 
 
 @each_row("name", EVERY, few=6)
 def test_the_bar_adds_up(name: str) -> None:
-    """Outermost parts add up to the whole time, and the children of a part to the part. In each
-    row of the bar, a part begins where the previous one ends."""
+    """A part begins where the previous one ends."""
     segments = segments_of(rows_of(name))
     assert sum(segment.share for segment in segments) == pytest.approx(100, abs=0.06)
-    for segment in segments:
-        if segment.within:
-            within = sum(inner.share for inner in segment.within)
-            assert within == pytest.approx(segment.share, abs=0.06)
-    bar = bar_of(name)
-    for row in ("0", "34"):
-        marks = [mark for mark in with_class(bar, "part") if mark.get("y") == row]
-        ends = [(percent(m.get("x")), percent(m.get("width"))) for m in marks]
-        for (start, width), (following, _) in pairwise(ends):
-            assert following >= start + width - 0.01
-        assert all(start + width <= 100.01 for start, width in ends)
+    marks = with_class(bar_of(name), "part")
+    ends = [(percent(m.get("x")), percent(m.get("width"))) for m in marks]
+    for (start, width), (following, _) in pairwise(ends):
+        assert following == pytest.approx(start + width, abs=0.01)
 
 
 @each_row("name", EVERY, few=6)
 def test_the_table_has_the_numbers_of_the_terminal(name: str) -> None:
-    """Rows within a part add up to it, within the rounding error of half a per cent per row."""
     *rows, whole = table_of(name)
-    own = [cells for _, cells in rows if cells[0] != "smaller parts"]
-    assert own == [[str(r.label), f"{r.share:.0f}", str(r.time)] for r in rows_of(name)]
-    assert whole[1] == ["Whole launch", "100%", str(sample(name).launch.get("duration"))]
-    outer, within = 0.0, [0.0]
-    for classes, cells in (*rows, ("", ["", "0%"])):
-        if "within" in classes:
-            within.append(percent(cells[1]))
-            continue
-        if within:
-            assert sum(within) == pytest.approx(outer, abs=0.5 * (len(within) + 2))
-        outer, within = percent(cells[1]), []
-
-
-def test_small_parts_are_summed_in_one_row() -> None:
-    assert ["smaller parts", "1%", "11.88 us"] in [cells for _, cells in table_of("matrix_flip")]
+    assert rows == [[str(r.label), f"{r.share:.0f}", str(r.time)] for r in rows_of(name)]
+    assert whole == ["Whole launch", "100%", str(sample(name).launch.get("duration"))]
 
 
 def test_every_part_has_its_evidence() -> None:
@@ -224,9 +202,8 @@ def drawn(
 def test_every_mark_and_roof_says_what_it_is(profile_of: ProfileOf) -> None:
     launches = profile_of("tour_full.ncu-rep").launches
     figure = drawn(launches)
-    (wide,), (narrow,) = with_class(figure, "wide"), with_class(figure, "narrow")
+    (wide,) = with_class(figure, "wide")
     titles = [title.text or "" for title in wide.iter("title")]
-    assert titles == [title.text for title in narrow.iter("title")]
     (mark,) = (title for title in titles if title.startswith("#"))
     assert mark.startswith("#2 normalise\nFP32 3.46 of 67.1 TFLOP/s\n")
     assert "2.92 operations per DRAM byte" in mark
@@ -240,13 +217,13 @@ def test_every_mark_and_roof_says_what_it_is(profile_of: ProfileOf) -> None:
     assert all("reached by #" in roof for roof in roofs)
 
 
-def test_the_narrow_chart_stays_in_its_frame(profile_of: ProfileOf) -> None:
+def test_the_small_chart_stays_in_its_frame(profile_of: ProfileOf) -> None:
     rooflines = [find_roofline(launch) for launch in profile_of("zoo.ncu-repz").launches]
-    root = ET.fromstring(f"<svg>{Plot(rooflines, frame=NARROW).draw()}</svg>")
+    root = ET.fromstring(f"<svg>{Plot(rooflines, frame=SMALL).draw()}</svg>")
     for text in root.iter("text"):
         if (x := text.get("x")) is not None:
-            assert 0 <= float(x) <= NARROW.width
-            assert 0 <= float(text.get("y", "0")) <= NARROW.height
+            assert 0 <= float(x) <= SMALL.width
+            assert 0 <= float(text.get("y", "0")) <= SMALL.height
 
 
 def test_launches_of_the_roofline_are_linked(profile_of: ProfileOf) -> None:
@@ -271,10 +248,10 @@ def test_share_by_bytes_is_labelled() -> None:
     assert words(row["Nearest ceiling"]) == "23% L2 by bytes; the crossbar to L2 is 83% busy"
 
 
-def test_words_of_the_narrow_scale_are_beside_its_numbers() -> None:
+def test_words_of_the_small_scale_are_beside_its_numbers() -> None:
     """Letters are 12 pixels high; numbers such as `100 T` end 8 pixels before the area."""
     longest = max(text_width(words, 12) for words in ("100 T", "100 G", "100 M"))
-    assert NARROW.scale + 3 <= NARROW.area.left - 8 - longest
+    assert SMALL.scale + 3 <= SMALL.area.left - 8 - longest
 
 
 def test_the_page_has_one_sm_clock(profile_of: ProfileOf) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -12,13 +11,12 @@ from keet.analysis.source_lines import source_lines
 from keet.catalog import stalls
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formats.html.listing import Listing, marked, source_listing
-from keet.formats.html.markup import STEPS, Content, fragment, heat_step
-from keet.formats.html.source_rows import LABELS, compact, group_of, parts, stall_bar
+from keet.formats.html.listing import Listing, source_listing
+from keet.formats.html.markup import STEPS, heat_step
+from keet.formats.html.source_rows import COLUMNS, LABELS, group_of, parts, stall_bar
 from keet.ingest import read_profile
 from keet.pages.anchors import Anchors
 from keet.profile import Absent
-from keet.safe_text import code_lines
 from tests.page_blocks import ROOM, first_launch, hotspots_of, listing_of
 from tests.page_parts import links_in, page_tree, with_id, words
 from tests.rows import each_row
@@ -55,7 +53,7 @@ def ids_of(root: ET.Element) -> set[str]:
 
 def line_id(path: Path, file: str, line: int) -> str:
     """Files are numbered in the order of the listing."""
-    return Anchors().launch(0, f"file-{_file_numbers(path)[file]}-line-{line}")
+    return Anchors().launch(0, f"file-{_file_numbers(path)[file]}-L{line}")
 
 
 @cache
@@ -79,6 +77,19 @@ def test_every_executed_line_has_a_row_with_its_own_numbers(path: Path) -> None:
 
 
 @each_row("path", SHOWN)
+def test_rows_have_the_value_of_every_column_for_the_script(path: Path) -> None:
+    """Sums over the rows, with those that have no line, are the totals that the script divides by."""
+    found, (_, root) = hotspots_of(path), listed(path)
+    (listing,) = having(root, "div", "listing")
+    columns = dict(each.split(":") for each in listing.get("data-columns", "").split("|"))
+    assert {*columns} <= {*COLUMNS}
+    assert columns["samples"] == str(found.total)
+    values = [v.split(",") for node in root.iter() if (v := node.get("data-v"))]
+    sums = [sum(int(own[n] or 0) for own in values) for n, _ in enumerate(columns)]
+    assert dict(zip(columns, map(str, sums), strict=True)) == columns
+
+
+@each_row("path", SHOWN)
 def test_the_whole_text_is_there(path: Path) -> None:
     """Every line is there, folded or not."""
     (_, root), launch = listed(path), first_launch(path).launch
@@ -86,8 +97,7 @@ def test_the_whole_text_is_there(path: Path) -> None:
     sections = having(root, "section", "file")
     assert sections
     for section in sections:
-        lines = ["".join(cell.itertext()) for cell in _code_in(section)]
-        assert [re.sub(r"( finding \d+)+$", "", line).strip() for line in lines] in texts
+        assert [(cell.text or "").strip() for cell in _code_in(section)] in texts
 
 
 def _code_in(root: ET.Element) -> list[ET.Element]:
@@ -108,7 +118,7 @@ def test_links_lead_to_rows_and_findings(path: Path) -> None:
     findings = {Anchors().finding(0, n) for n, _ in enumerate(each.findings, 1)}
     assert {*links_in(root)} <= ids_of(root) | findings
     named = {line_id(path, *line) for line in listing.lines}
-    assert named == {key for key in ids_of(root) if "-line-" in key}
+    assert named == {key for key in ids_of(root) if "-L" in key}
     folded = {key for cold in having(root, "details", "cold") for key in ids_of(cold)}
     for number, finding in enumerate(each.findings, 1):
         for place in finding.places:
@@ -166,7 +176,7 @@ class TestRoom:
     def test_lines_keep_their_anchors_without_room(self) -> None:
         listing, root = listed(PHYSICS, 0)
         assert listing.lines == listed(PHYSICS)[0].lines
-        assert len([key for key in ids_of(root) if "-line-" in key]) == len(listing.lines)
+        assert len([key for key in ids_of(root) if "-L" in key]) == len(listing.lines)
 
 
 def test_without_lines_instructions_are_listed_in_the_order_of_the_code() -> None:
@@ -262,37 +272,3 @@ def _percent(rect: ET.Element, name: str) -> float:
 def test_heat_grows_with_the_share() -> None:
     assert [heat_step(share) for share in STEPS] == list(range(1, 9))
     assert [heat_step(share) for share in (None, 0.0, 0.001, 1.0)] == [0, 0, 0, 8]
-
-
-def test_counts_are_short() -> None:
-    counts = {0: "0", 999: "999", 1000: "1.00k", 8_388_608: "8.39M", 12_345_678: "12.3M"}
-    assert {count: compact(count) for count in counts} == counts
-
-
-COMMENTS = [
-    ("a.cu", ["x = 1; // why"], ["x = 1; <i>// why</i>"]),
-    ("a.cu", ['s = "// no";'], ["s = &quot;// no&quot;;"]),
-    ("a.cu", ["a /* b", "c */ d"], ["a <i>/* b</i>", "<i>c */</i> d"]),
-    ("a.cu", ["a /* b */ c // d"], ["a <i>/* b */</i> c <i>// d</i>"]),
-    ("a.py", ["x = 1  # why"], ["x = 1  <i># why</i>"]),
-    ("a.py", ['"""One', 'two"""', "x"], ["<i>&quot;&quot;&quot;One</i>", "<i>two&quot;&quot;&quot;</i>", "x"]),
-    ("a.F90", ["!$acc loop", "x = 1 ! why"], ["!$acc loop", "x = 1 <i>! why</i>"]),
-    ("a.cu", ['"open', "// next"], ["&quot;open", "<i>// next</i>"]),
-]  # fmt: skip
-
-
-def _all_marked(lines: Sequence[str], path: str) -> list[Content]:
-    return [*marked(lines, path, range(1, len(lines) + 1)).values()]
-
-
-@each_row(("path", "lines", "wanted"), COMMENTS)
-def test_comments_are_marked(path: str, lines: Sequence[str], wanted: Sequence[str]) -> None:
-    assert [str(fragment(line)) for line in _all_marked(lines, path)] == wanted
-
-
-def test_marking_keeps_the_text() -> None:
-    text = (SAMPLES / "column_physics/slow.cu").read_text(encoding="utf-8")
-    marks = _all_marked(code_lines(text), "slow.cu")
-    root = page_tree("".join(str(fragment(line, "\n")) for line in marks))
-    assert [*root.iter("i")]
-    assert "".join(root.itertext()) == text

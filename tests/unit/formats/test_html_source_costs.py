@@ -42,7 +42,7 @@ def by_line(path: Path) -> CodeByLine:
 
 def panel(path: Path, line: int) -> str:
     """The row of a line of the only file, and its opened panel."""
-    (key,) = [key for key in page_of(path).ids if key.endswith(f"-line-{line}")]
+    (key,) = [key for key in page_of(path).ids if key.endswith(f"-L{line}")]
     return page_of(path).raw_text_of(key)
 
 

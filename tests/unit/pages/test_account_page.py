@@ -7,16 +7,23 @@ from pathlib import Path
 
 import pytest
 
+from evals.public_reports import MANUALLY_READ
+from keet.corpus.discovery import reports_in
 from keet.explanation.analyst import explain
 from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation
+from keet.explanation.launch_figures import figures_text
+from keet.explanation.program import program_of
 from keet.ingest import read_profile
-from keet.pages.blocks import Bars, Items, plain
+from keet.pages.blocks import Bars, Format, Items, plain
 from keet.pages.context import context_text
+from keet.pages.launch import HEADING
+from keet.profile.launch_sequences import MAX_DECODED
 from keet.verification.launch_values import LaunchValues
 from keet.verification.named_values import ComputedValues
 from keet.verification.verify import verify_text
-from tests.explain_pages import explain_blocks, explain_markdown, explain_terminal
+from tests.conftest import CORPUS, needs_corpus
+from tests.explain_pages import explain_blocks, explain_markdown, explain_terminal, texts_of
 from tests.kept_reports import sample_report
 from tests.page_blocks import explain_texts
 from tests.rows import each_row
@@ -32,22 +39,64 @@ def explained(sample: str, *, sass: bool = False) -> Explanation:
     return explain(profile, profile.launches, 5, sass=sass)
 
 
+def first_screen(explanation: Explanation) -> str:
+    return "\n".join(explain_terminal(explanation).splitlines()[:SCREEN])
+
+
+def told(text: str, screen: str) -> bool:
+    """Whether all of it is there, however its lines are wrapped."""
+    return " ".join(text.split()) in " ".join(screen.split())
+
+
+def assert_advice_on_first_screen(explanation: Explanation) -> None:
+    """The advice of the first finding of a launch or, in a program, of the kernel that could save
+    most time. Where nothing was found, the headline says so and how much could be left."""
+    program = program_of(explanation)
+    screen = first_screen(explanation)
+    if program is None:
+        (each,) = explanation.launches
+        assert told(each.verdict.headline, screen)
+        advice = [finding.action for finding in each.findings[:1]]
+    else:
+        rows = [row for row in program.rows if row.finding]
+        row = max(rows, key=lambda row: row.saved_ns, default=None)
+        advice = [row.finding.action] if row and row.finding else []
+        if row is None:
+            assert told(program.shown_launches[0].verdict.headline, screen)
+    assert [text for text in advice if not told(text, screen)] == []
+
+
 @each_row("sample", EVERY, few=5)
-def test_the_first_finding_is_on_the_first_screen(sample: str) -> None:
-    """Headline, account and first finding with its text, on 80 columns. A report of several
-    launches begins with a table, which has the first finding of each."""
-    lines = explain_terminal(explained(sample)).splitlines()
-    screen = "\n".join(lines[:SCREEN])
-    if len(explained(sample).launches) > 1:
-        assert " First finding " in screen
-        return
-    assert "\n  Where the time goes\n" in screen
-    assert "\n  Units, share of peak:" in screen
-    finding = next(iter(explained(sample).launches[0].findings), None)
-    if finding is not None:
-        assert f"\n1. {finding.title}" in screen
-        assert finding.text.split()[0] in screen.partition("\n1. ")[2]
-    assert max(map(len, lines)) <= 80
+def test_the_advice_is_on_the_first_screen(sample: str) -> None:
+    assert_advice_on_first_screen(explained(sample))
+
+
+@needs_corpus
+@pytest.mark.slow
+def test_the_advice_of_public_reports_is_on_the_first_screen() -> None:
+    paths = [path for folder in (CORPUS, MANUALLY_READ) for path in reports_in(folder)]
+    for path in paths:
+        profile = read_profile(path)
+        explanation = explain(profile, profile.launches, 5, sass=False, most=MAX_DECODED)
+        assert_advice_on_first_screen(explanation)
+
+
+@each_row("form", ["terminal", "markdown"])
+def test_what_to_change_comes_before_what_was_measured(form: Format) -> None:
+    explanation = explained("matrix_flip", sass=True)
+    (each,) = explanation.launches
+    texts = texts_of(explain_blocks(explanation, form=form))
+    order = (
+        each.launch.kernel,
+        each.verdict.headline,
+        each.findings[0].title,
+        each.findings[0].action,
+        figures_text(each.view),
+        HEADING,
+        "How much work",
+    )
+    places = [next(n for n, text in enumerate(texts) if words in text) for words in order]
+    assert places == sorted(places)
 
 
 @each_row("width", [40, 80, 120, 200])

@@ -1,4 +1,4 @@
-// keet's pages are readable without this script. It adds sorting, filtering, copying, tooltips,
+// keet's pages are readable without this script. It adds sorting, filtering, copying, tooltips, keys,
 // opening what a link points to, and a switch between light and dark.
 "use strict";
 (() => {
@@ -30,7 +30,9 @@
     button.title = "Switch between light and dark";
     button.addEventListener("click", () => { setTheme(isDark() ? "light" : "dark"); label(); });
     label();
-    (document.querySelector("[data-toolbar]") || document.body).append(button);
+    const keys = make("button", { type: "button", className: "quiet", textContent: "?", title: "Keys" });
+    keys.addEventListener("click", () => help.showModal());
+    (document.querySelector("[data-toolbar]") || document.body).append(button, keys);
   };
 
   // --- a link's target may be inside closed parts
@@ -96,10 +98,10 @@
 
   const FILTERED_FROM = 12; // rows; fewer are seen at a glance
   const makeFilter = (table) => {
-    const rows = all("tbody tr", table);
-    if (rows.length < FILTERED_FROM) return;
-    const input = make("input", { type: "search", placeholder: "Filter rows" });
-    input.setAttribute("aria-label", "Filter rows of the table");
+    const rows = all("tbody tr", table), isBeside = table.closest(".beside");
+    if (rows.length < FILTERED_FROM && !isBeside) return;
+    const what = isBeside ? "Filter kernels" : "Filter rows";
+    const input = make("input", { type: "search", placeholder: what, ariaLabel: what });
     const count = make("span", { className: "muted", role: "status" });
     input.addEventListener("input", () => {
       const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -178,6 +180,60 @@
     }
   };
 
+  // --- the list beside the page: folded on small screens; the entry of what is in sight is marked
+
+  const showIn = (box, entry) => { // without scrolling the page
+    const at = entry.getBoundingClientRect(), own = box.getBoundingClientRect();
+    if (at.top < own.top || at.bottom > own.bottom) box.scrollTop += at.top - own.top - own.height / 2;
+  };
+  const followSections = (list) => {
+    if (matchMedia("(max-width: 1199px)").matches) list.querySelector("details").open = false;
+    const links = new Map(all("a[href^='#']", list).map((link) => [decoded(link.hash.slice(1)), link]));
+    const seen = new IntersectionObserver((entries) => {
+      for (const { isIntersecting, target } of entries) {
+        const link = links.get(target.id);
+        if (isIntersecting) link.setAttribute("aria-current", "true");
+        else link.removeAttribute("aria-current");
+        if (isIntersecting) showIn(list.querySelector(".scroll"), link);
+      }
+    }, { rootMargin: "-30% 0px -70% 0px" }); // a line through the window
+    for (const id of links.keys()) {
+      const section = document.getElementById(id);
+      if (section) seen.observe(section);
+    }
+  };
+
+  // --- keys: j and k, /, ?
+
+  const step = (sign) => {
+    const edge = parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop) || 0;
+    const stops = all(".launch, .finding, .pair, .insight").filter((each) => each.checkVisibility());
+    const tops = stops.map((each) => each.getBoundingClientRect().top - edge);
+    const next = sign > 0 ? tops.findIndex((top) => top > 2) : tops.findLastIndex((top) => top < -2);
+    stops[next]?.scrollIntoView({ block: "start" });
+  };
+  const search = () => {
+    const field = all("input[type=search]").find((each) => each.checkVisibility()) ||
+      document.querySelector(".beside input");
+    field?.closest("details")?.setAttribute("open", "");
+    field?.focus();
+  };
+  const KEYS = {
+    j: ["next launch or finding", () => step(1)],
+    k: ["previous launch or finding", () => step(-1)],
+    "/": ["filter or search", search],
+    "?": ["these keys", () => (help.open ? help.close() : help.showModal())],
+  };
+  const help = make("dialog", { ariaLabel: "Keys" }, make("h2", { textContent: "Keys" }),
+    ...Object.entries(KEYS).map(([key, [what]]) => make("p", {}, make("kbd", { textContent: key }), ` ${what}`)));
+  addEventListener("keydown", (event) => {
+    if (event.key === "Escape") tip.hidden = true;
+    const typing = event.target.closest?.("input, textarea, select, [contenteditable]");
+    if (typing || event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(KEYS, event.key)) return;
+    event.preventDefault();
+    KEYS[event.key][1]();
+  });
+
   // --- paper: evidence is printed, machine code is not
 
   const opened = [];
@@ -195,9 +251,9 @@
   all("table[data-sortable]").forEach(makeSortable);
   all("table[data-filter]").forEach(makeFilter);
   all("button[data-copy]").forEach(makeCopier);
-  document.body.append(tip);
+  document.body.append(tip, help);
+  all(".beside").forEach(followSections);
   all("svg title").forEach(makeTip);
-  addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
   addEventListener("scroll", () => { tip.hidden = true; }, { passive: true });
   revealHash();
 })();
