@@ -289,7 +289,7 @@ def test_a_report_without_counters_is_not_found_well(tmp_path: Path, keet: Keet)
     write_part(tmp_path, [record(path, rows.sha256)], [rows])
     out = keet("top", tmp_path).out
     assert "not checked: no metric" in out
-    assert "no saving known" not in out
+    assert "none known" not in out
 
 
 def test_what_was_judged_is_said_to_be(analysed: dict[str, FileRows]) -> None:

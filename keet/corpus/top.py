@@ -164,6 +164,8 @@ class GroupMember(NamedTuple):
     longest_us: float | None
     path: str
     launch: int
+    file: str | None
+    line: int | None
 
 
 Members = dict[tuple[Any, ...], list[GroupMember]]
@@ -171,28 +173,36 @@ Members = dict[tuple[Any, ...], list[GroupMember]]
 _MEMBERS = """
 SELECT {keys}, top_finding, variant, count(*) FILTER (starts_with(headline, '{debug}')),
     kernel, limiter, sum(spent_us), max(spent_us),
-    unnest(arg_max(struct_pack(path := path, launch := launch_id), coalesce(spent_us, -1)))
+    unnest(arg_max(
+        struct_pack(path := path, launch := launch_id, file := file, line := line),
+        coalesce(spent_us, -1)
+    ))
 FROM {source} LEFT JOIN (
-    SELECT report_sha256, launch_id, variant FROM findings WHERE rank = 1
+    SELECT report_sha256, launch_id, variant, file, line FROM findings WHERE rank = 1
 ) USING (report_sha256, launch_id)
 WHERE named AND coalesce({first}, '') IN (SELECT unnest($firsts))
 GROUP BY {keys}, top_finding, variant, kernel, limiter
 """
 
+_REPORTS_OF_GROUPS = """
+SELECT {keys}, count(DISTINCT report_sha256) FROM {source}
+WHERE named AND coalesce({first}, '') IN (SELECT unnest($firsts)) GROUP BY {keys}
+"""
+
 
 def find_members(
     store: Store, by: By, chosen: LaunchFilter, leaders: Sequence[TopGroup]
-) -> Members:
-    """The launches of the leading groups, by key."""
+) -> tuple[Members, dict[tuple[Any, ...], int]]:
+    """The launches of the leading groups, and the number of their reports, by key."""
     keys = _keys(by)
-    sql = _MEMBERS.format(
-        keys=", ".join(keys), first=keys[0], source=chosen.source, debug=DEBUG_BUILD_STARTS
-    )
-    firsts = list({leader.key[0] or "" for leader in leaders})
+    names = {"keys": ", ".join(keys), "first": keys[0], "source": chosen.source}
+    parameters = {**chosen.parameters, "firsts": list({each.key[0] or "" for each in leaders})}
     members: Members = defaultdict(list)
-    for row in store.query(sql, {**chosen.parameters, "firsts": firsts}).rows:
+    sql = _MEMBERS.format(**names, debug=DEBUG_BUILD_STARTS)
+    for row in store.query(sql, parameters).rows:
         members[row[: len(keys)]].append(GroupMember(*row[len(keys) :]))
-    return members
+    counts = store.query(_REPORTS_OF_GROUPS.format(**names), parameters).rows
+    return members, {row[:-1]: row[-1] for row in counts}
 
 
 DEFAULT_LIMIT = 10
@@ -213,7 +223,7 @@ def find_top(store: Store, selection: Selection) -> TopDocument:
     if not any(gpu.basis == "run" for gpu in gpus.values()):
         chosen = chosen._replace(has_runs=False)
     groups, leaders = find_leaders(store, selection.by, selection.limit, chosen)
-    members = find_members(store, selection.by, chosen, leaders)
+    members, report_counts = find_members(store, selection.by, chosen, leaders)
     reports, runs, known_runs = _report_counts(store, chosen)
     failed = store.query("SELECT count(*) FROM files WHERE status = 'failed'").rows[0][0]
     return TopDocument(
@@ -229,7 +239,7 @@ def find_top(store: Store, selection: Selection) -> TopDocument:
         gpus=list(gpus.values()),
         groups=groups,
         opportunities=[
-            _opportunity(rank, each, members[each.key], gpus[each.pool])
+            _opportunity(rank, each, members[each.key], gpus[each.pool], report_counts[each.key])
             for rank, each in enumerate(leaders, 1)
         ],
         runs=runs,
@@ -307,7 +317,11 @@ def _report_counts(store: Store, chosen: LaunchFilter) -> tuple[int, int, int]:
 
 
 def _opportunity(
-    rank: int, leader: TopGroup, members: Sequence[GroupMember], gpu: GpuDocument
+    rank: int,
+    leader: TopGroup,
+    members: Sequence[GroupMember],
+    gpu: GpuDocument,
+    reports: int,
 ) -> OpportunityDocument:
     affected = [member for member in members if member.finding == leader.finding]
     longest = max(affected, key=lambda member: member.longest_us or -1)
@@ -345,6 +359,9 @@ def _opportunity(
         unlike_us=_rounded(leader.unlike_us),
         variant=lead.variant if len({member.variant for member in affected}) == 1 else None,
         debug_builds=sum(member.debug_builds for member in members),
+        reports=reports,
+        file=longest.file,
+        line=longest.line,
     )
 
 

@@ -80,6 +80,12 @@ class OpportunityDocument(Document):
     """Which of several causes of the finding; null if it has one, or launches differ."""
     debug_builds: int
     """Launches of debug code (-G), which has no findings: keet estimates no gains of it."""
+    reports: int
+    """Number of reports with these launches; identical files count once."""
+    file: str | None
+    """Source file of the finding in the launch at `path`, as the compiler recorded it; null if not
+    known."""
+    line: int | None
 
 
 class GapExampleDocument(Document):

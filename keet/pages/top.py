@@ -6,6 +6,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from pathlib import PurePath
 
 from keet.analysis.replay_gap import REPLAY_DIFFERS
 from keet.documents.top import GpuDocument, OpportunityDocument, TopDocument
@@ -13,12 +14,26 @@ from keet.errors import one_line
 from keet.evidence import Evidence
 from keet.explanation.gain_texts import range_text
 from keet.findings import findings
-from keet.formatting import capitalized, count_noun, shape_text, share_cell
-from keet.pages.blocks import Block, Gap, Heading, Item, Items, Page, Span, Text, Words
+from keet.formatting import capitalized, count_noun, shape_text, share_cell, times_text
+from keet.pages.blocks import (
+    Block,
+    Column,
+    Gap,
+    Heading,
+    Item,
+    Items,
+    Page,
+    Span,
+    Table,
+    Text,
+    Words,
+)
 from keet.units import Quantity
 
 _GPU_LINES = 5
 """GPUs with a line above the list, at most."""
+_WIDE = 100
+"""Columns of a terminal from which on the number of reports is shown."""
 _LEAST_UNLIKE = 0.01
 """Share of a group's time in launches of other lengths; less is not mentioned."""
 _TITLES = {
@@ -41,14 +56,22 @@ def _blocks(top: TopDocument) -> Iterator[Block]:
         if (left := len(lines) - _GPU_LINES) > 0:
             lines[_GPU_LINES:] = [f"and {left:,} more"]
         yield Items([Item(line) for line in lines], mark="", indent=2)
+    is_mixed = len({gpu.basis for gpu in top.gpus}) > 1  # only some reports have a run table
+    lists = {
+        basis: [*group] for basis, group in groupby(top.opportunities, lambda each: each.basis)
+    }
+    for basis, some in lists.items():
+        yield Gap()
+        if is_mixed:
+            yield Heading(_TITLES[basis], 2)
+        yield _table(top, some)
+    yield Gap()
     about = _about_runs(top) if top.runs else _about_no_runs(top)
     yield from (Text(line, "muted") for line in about)
     yield Gap()
-    is_mixed = len({gpu.basis for gpu in top.gpus}) > 1  # only some reports have a run table
-    for basis, group in groupby(top.opportunities, lambda each: each.basis):
+    for basis, some in lists.items():
         if is_mixed:
-            yield from (Heading(_TITLES[basis], 2), Gap())
-        some = [*group]
+            yield from (Heading(_TITLES[basis].partition(",")[0], 2), Gap())
         for each, device in zip(some, device_names(some, top.gpus)):
             yield from _opportunity(top, each, device)
     yield from (Text(note, "muted") for note in _notes(top))
@@ -56,11 +79,39 @@ def _blocks(top: TopDocument) -> Iterator[Block]:
     yield Text(_next_step(top), is_unbroken=True)
 
 
-# --- one group of launches
+# --- groups of launches
+
+
+def _table(top: TopDocument, some: Sequence[OpportunityDocument]) -> Table:
+    """One row per group."""
+    others = ("time", "could save", "gain")
+    titles = ["file" if top.by == "file" else "kernel", "finding"]
+    if top.by == "finding":
+        titles.reverse()
+    columns = [Column("#", is_number=True), Column(titles[0])]
+    columns += [Column(title, is_number=True) for title in others]
+    columns += [Column(titles[1]), Column("where")]
+    columns.append(Column("reports", is_number=True, wide=_WIDE))
+    rows: list[Sequence[Words]] = []
+    for each in some:
+        name = "/".join(PurePath(each.path).parts[-2:]) if top.by == "file" else each.kernel
+        label = _finding_label(each) if each.finding else group_finding(each)
+        names = [Span(one_line(name), "name"), label]
+        if top.by == "finding":
+            names.reverse()
+        saved = Span(duration(each.saved_us), "strong good") if each.saved_us else _no_saving(each)
+        gain = times_text(each.forecast.likely) if each.forecast else ""
+        place: Words = "not known" if each.finding else ""
+        if each.file:
+            file = PurePath(each.file.replace("\\", "/")).name
+            place = Span(one_line(f"{file}:{each.line}"), "place")
+        numbers = (duration(each.time_us), saved, gain)
+        rows.append([str(each.rank), names[0], *numbers, names[1], place, f"{each.reports:,}"])
+    return Table(columns, rows)
 
 
 def _opportunity(top: TopDocument, each: OpportunityDocument, device: str) -> Iterator[Block]:
-    saves = f"could save {_saving(top, each)}" if each.saved_us else _no_saving(each)
+    saves = f"could save {_saving(top, each)}" if each.saved_us else f"saving {_no_saving(each)}"
     look = "strong good" if each.saved_us else ""
     yield Text((Span(saves, look), f"; {_time_taken(top, each)}"), mark=f"{each.rank:>2}. ")
     forecast = f": {forecast_text(each)}{_forecast_launches(each)}" if each.forecast else ""
@@ -101,8 +152,8 @@ def _no_saving(each: OpportunityDocument) -> str:
     unclear = each.replay_gaps or _is_unlike(each)
     if each.finding is not None or unclear:
         known = each.saved_us is not None and not unclear
-        return "no saving known" if known else "saving not known"
-    return "no saving known" if each.not_judged < each.launches else "not checked"
+        return "none known" if known else "not known"
+    return "none known" if each.not_judged < each.launches else "not checked"
 
 
 def _time_taken(top: TopDocument, each: OpportunityDocument) -> str:
@@ -127,10 +178,7 @@ def group_finding(each: OpportunityDocument) -> str:
     code, which is different from having no finding."""
     launches = f"{each.launches:,} launches"
     if each.finding is not None:
-        spec = findings().get(each.finding)
-        label = one_line(each.finding)  # a store that was not written by keet
-        if spec:
-            label = spec.labels.get(each.variant or "", spec.label)
+        label = _finding_label(each)
         is_partial = each.finding_launches != each.launches
         return f"{label} (in {each.finding_launches:,} of {launches})" if is_partial else label
     if each.debug_builds == each.launches:
@@ -143,6 +191,13 @@ def group_finding(each: OpportunityDocument) -> str:
     if each.not_judged == each.launches:
         return f"not checked: {lacks}"
     return f"no finding ({each.not_judged:,} of {launches} not checked: {lacks})"
+
+
+def _finding_label(each: OpportunityDocument) -> str:
+    spec = findings().get(each.finding or "")
+    if spec is None:
+        return one_line(each.finding or "")  # a store that was not written by keet
+    return spec.labels.get(each.variant or "", spec.label)
 
 
 def forecast_text(each: OpportunityDocument) -> str:

@@ -52,6 +52,7 @@ def test_a_group(tmp_path: Path) -> None:
             forecast=Forecast(low=1.0, likely=2.6667, high=4.0), saved_us=250.0, saved_share=0.625, not_judged=0,
             path="p", launch=1, gone=True, basis="reports", run_launches=None, replay_gaps=0,
             saved_of_us=400.0, unknown_us=None, unlike_us=None, variant=None, debug_builds=0,
+            reports=1, file=None, line=None,
         ),
     ]  # fmt: skip
 
