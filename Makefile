@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-STAMP  := $(VENV)/.installed
+CORE   := $(VENV)/.core
+DEV    := $(VENV)/.dev
 # All but `collect`: nsight-python needs ncu and a GPU, and no test uses it.
 EXTRAS := model,batch,mcp,dask
 SAMPLE := kernels_samples/column_physics
@@ -13,13 +14,22 @@ SAMPLE := kernels_samples/column_physics
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(STAMP): pyproject.toml
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+$(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]' --group dev
+
+$(CORE): pyproject.toml | $(BIN)/python
+	$(PIP) --editable .
 	@touch $@
 
-demo: $(STAMP)  ## explain a shipped report: no key, no GPU, no network
+# `--group` needs a newer pip than the one of Python 3.11.
+$(DEV): pyproject.toml | $(BIN)/python
+	$(PIP) --upgrade "pip>=25.1"
+	$(PIP) --editable '.[$(EXTRAS)]' --group dev
+	@touch $@ $(CORE)
+
+demo: $(CORE)  ## explain a shipped report: no key, no GPU, no network; installs the core alone
 	@$(BIN)/keet explain $(SAMPLE)/slow.ncu-rep
 	@echo
 	@sed -n 's/^speedup = \(.*\)/That is what fast.cu does. It was measured to be \1 times faster./p' $(SAMPLE)/sample.toml
@@ -32,7 +42,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 # mypy runs beside the tests, because neither alone keeps two cores busy. Its result is printed last.
-test: $(STAMP)  ## the test suite without slow tests, types and style included: two minutes
+test: $(DEV)  ## the test suite without slow tests, types and style included: two minutes
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	@told=$$(mktemp); $(BIN)/mypy > $$told 2>&1 & types=$$!; \
@@ -42,7 +52,7 @@ test: $(STAMP)  ## the test suite without slow tests, types and style included: 
 test-all: test  ## the same, and then the slow tests
 	$(PYTEST) -m slow
 
-check: $(STAMP)  ## types and style alone
+check: $(DEV)  ## types and style alone
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -50,25 +60,25 @@ check: $(STAMP)  ## types and style alone
 install-size:  ## packages and megabytes of keet with each extra; installs into temporary folders
 	$(PYTHON) tools/install_size.py
 
-bench: $(STAMP)  ## speed, as ratios to yardsticks of the same run
+bench: $(DEV)  ## speed, as ratios to yardsticks of the same run
 	$(BIN)/python -m tests.benchmarks
 
 fuzz: SECONDS = 300
-fuzz: $(STAMP)  ## damaged reports through every command, for SECONDS=N; see tests/fuzz
+fuzz: $(DEV)  ## damaged reports through every command, for SECONDS=N; see tests/fuzz
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --workers 2 --seed $(or $(SEED),1) --keep fuzz_faults
 
-docs: $(STAMP)  ## write what is generated again: the compiled catalog, tables of the docs
+docs: $(DEV)  ## write what is generated again: the compiled catalog, tables of the docs
 	$(BIN)/python -m keet.catalog.compiling
 	$(BIN)/python -m keet.catalog.metrics_page docs
 	$(BIN)/python -m docs_site.findings_page docs
-	$(BIN)/python -m docs_site.commands_page > docs/commands.md.new && mv docs/commands.md.new docs/commands.md
+	$(BIN)/python -m docs_site.commands_page docs
 	$(BIN)/python -m evals.analyst.parameter_page > docs/parameters.md.new && mv docs/parameters.md.new docs/parameters.md
 	$(BIN)/python -m docs_site.modules_page
 	$(BIN)/python -m docs_site.terminal_picture > docs/pictures/terminal_explain.svg.new && mv docs/pictures/terminal_explain.svg.new docs/pictures/terminal_explain.svg
 	$(BIN)/python -m kernels_samples.table
 
-site: $(STAMP)  ## the documentation as a site, in site/: open site/index.html
-	$(BIN)/python -m docs_site
+site: $(DEV)  ## the documentation as a site, in site/: open site/index.html
+	$(BIN)/python -m sphinx -q -W --keep-going -j 2 -d .doctrees -c docs . site
 
 # The Python that has torch and triton is the machine's own, so keet is taken from this folder.
 samples:  ## profile and measure the samples again: needs a GPU, nvcc and ncu
@@ -81,10 +91,10 @@ SECONDS ?= 1800
 casebook:  ## measure and profile the casebook: needs a GPU, nvcc and ncu (RUN=DIR, FAMILIES=..., SECONDS=N)
 	PYTHONPATH=. $(PYTHON) -m kernels_samples.casebook.runner $(RUN) $(FAMILIES) --seconds $(SECONDS)
 
-casebook-import: $(STAMP)  ## take what `make casebook` measured into the repository (RUN=DIR)
+casebook-import: $(DEV)  ## take what `make casebook` measured into the repository (RUN=DIR)
 	$(BIN)/python -m kernels_samples.casebook.import_run $(RUN)
 	$(BIN)/python -m kernels_samples.casebook.index
 	$(BIN)/python -m kernels_samples.casebook.counts
 
 clean:  ## remove the environment and everything that was built
-	rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist site .doctrees .mypy_cache .pytest_cache .ruff_cache

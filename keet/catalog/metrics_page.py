@@ -19,11 +19,12 @@ from keet.catalog.loading import (
 )
 from keet.catalog.lookups import CHIPS, chips_with
 
-_MADE = "Made by `make docs` from `keet/catalog/*.toml`; edit those, not this page."
+_MADE = "<!-- Made by `make docs` from keet/catalog/*.toml: edit those. -->"
 _INTRO = f"""\
+{_MADE}
 # Metrics
 
-What keet knows about Nsight Compute's metrics. {_MADE}
+What keet knows about Nsight Compute's metrics.
 
 There is one page per section of ncu, and pages about stall reasons, hardware units, sections and
 GPUs. `keet metrics REPORT PATTERN` searches the metrics of a report by name and meaning.
@@ -50,7 +51,7 @@ def pages() -> dict[str, str]:
     by_path = {_path(section): _section_page(section, specs) for section, specs in groups.items()}
     tables = {f"metrics/{name}.md": page for name, page in _tables().items()}
     texts = {
-        path: f"# {title}\n\nPart of [Metrics](../metrics.md). {_MADE}\n" + "\n".join(lines) + "\n"
+        path: f"{_MADE}\n# {title}\n\nPart of [Metrics](../metrics.md).\n" + "\n".join(lines) + "\n"
         for path, (title, lines) in (by_path | tables).items()
     }
     return {"metrics.md": "\n".join(_index(groups, tables)) + "\n", **texts}

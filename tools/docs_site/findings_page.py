@@ -17,13 +17,14 @@ from keet.formats import page_text
 from keet.pages.blocks import Page, Reader
 from keet.pages.finding import finding_page, findings_page
 
-_INTRO = """\
+_MADE = "<!-- Made by `make docs` from the modules in keet/findings: edit those. -->"
+_INTRO = f"""\
+{_MADE}
 # Findings
 
 The findings that keet can report for a launch. Each page says how keet recognises the finding, what
 it advises, and what the fix gained in measured cases; `keet finding ID` prints the same. The ids
-are stable, so that other programs can rely on them. `make docs` generates these pages from the
-modules in `keet/findings`; edit those.
+are stable, so that other programs can rely on them.
 
 """
 
@@ -40,8 +41,7 @@ def _page(finding: str) -> str:
     page = _markdown(lambda _: finding_page(finding_reference(finding), "{}.md"))
     # The title of a file has one mark less than that of a text among others.
     title, _, rest = re.sub(r"^#(?=#)", "", page, flags=re.MULTILINE).partition("\n")
-    source = f"Part of [Findings](../findings.md), generated from `keet/findings/{finding}.py`."
-    return f"{title}\n\n{source}\n{rest}"
+    return f"{_MADE}\n{title}\n\nPart of [Findings](../findings.md).\n{rest}"
 
 
 def _markdown(make: Callable[[Reader], Page]) -> str:

@@ -1,6 +1,6 @@
-"""docs/modules.md and the tree in docs/architecture.md, made from docstrings.
+"""docs/modules.md, docs/modules/ and the tree in docs/architecture.md, made from docstrings.
 
-`make docs` writes both: python -m docs_site.modules_page
+`make docs` writes them: python -m docs_site.modules_page
 """
 
 from __future__ import annotations
@@ -8,18 +8,23 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
+
+from keet.catalog.metrics_page import write
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("keet", "tools/keet_tools", "tools/docs_site", "evals", "kernels_samples")
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
-PAGE = ROOT / "docs" / "modules.md"
 BEGIN, END = "<!-- tree: made by make docs -->", "<!-- end of the tree -->"
 _INTRO = """\
 # Modules
 
-Made by `make docs` from the docstrings of folders and modules; edit those, not this page.
+One page per package, made by `make docs` from the docstrings of folders and modules; edit those.
 [Architecture](architecture.md) shows how the parts work together.
+
+| package | what it is for |
+|---|---|
 """
 
 
@@ -49,8 +54,28 @@ def _branch(folder: Path, text: str) -> str:
     return f"{'  ' * depth + name:<24} {text}".rstrip()
 
 
-def page(root: Path = ROOT) -> str:
-    return "\n".join([_INTRO, *(_section(root, folder) for folder in folders(root))])
+def pages(root: Path = ROOT) -> dict[str, str]:
+    """Texts by path in docs/: packages of keet have pages of their own, other packages one each."""
+    groups = groupby(folders(root), _package)
+    sections = {name: [_section(root, folder) for folder in parts] for name, parts in groups}
+    index = "".join(
+        f"| [{name}]({_path(name)}) | {_cell(summary(root / name / '__init__.py'))} |\n"
+        for name in sections
+    )
+    texts = {
+        _path(name): f"# Modules of {name}\n\n" + "\n".join(parts)
+        for name, parts in sections.items()
+    }
+    return {"modules.md": _INTRO + index, **texts}
+
+
+def _package(folder: Path) -> str:
+    depth = 2 if folder.parts[0] in ("keet", "tools", "evals") else 1
+    return "/".join(folder.parts[:depth])
+
+
+def _path(package: str) -> str:
+    return f"modules/{package.replace('/', '_')}.md"
 
 
 def _section(root: Path, folder: Path) -> str:
@@ -76,7 +101,7 @@ def with_tree(text: str, root: Path = ROOT) -> str:
 
 
 def main() -> None:
-    PAGE.write_text(page(), encoding="utf-8")
+    write(ROOT / "docs", "modules", pages())
     ARCHITECTURE.write_text(with_tree(ARCHITECTURE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
