@@ -357,13 +357,23 @@
         if (!next) return;
         move(next);
         next.focus();
+        if (shown && next.matches(".line > summary")) next.parentElement.open = true;
       };
       if (!keys[event.key]) return;
       event.preventDefault();
       keys[event.key]();
     });
     panel.addEventListener("keydown", (event) => {
-      if (["Escape", "ArrowLeft"].includes(event.key) && event.target === panel) current?.focus();
+      if (["Escape", "ArrowLeft"].includes(event.key)) current?.focus();
+    });
+    files.addEventListener("keydown", (event) => { // within machine code
+      const sass = event.target.closest(".sass"), by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (!sass || event.target !== sass) return;
+      const own = rowsOf(sass).slice(1), at = own.findIndex((row) => row.classList.contains("at"));
+      if (by) point(sass, offsetOf(own[Math.min(Math.max(at + by, 0), own.length - 1)]));
+      else if (event.key === "Enter") own[at]?.querySelector("a")?.click();
+      else return;
+      event.preventDefault();
     });
 
     const arrange = () => {
