@@ -1,4 +1,4 @@
-"""Dataclasses that are made when they are first used.
+"""Dataclasses that are made when they are first used, and share one constructor.
 
 Making the constructors of a hundred classes took a fifth of the time of `keet explain`, which uses
 a third of them.
@@ -7,8 +7,9 @@ a third of them.
 from __future__ import annotations
 
 from _thread import RLock  # threading takes a millisecond to import
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass
+from typing import Any, NamedTuple, Self
 
 _FIELDS = "__dataclass_fields__"
 _WAITING: dict[type, bool] = {}
@@ -17,18 +18,41 @@ _LOCK = RLock()
 """Of several threads, one makes a class; the others wait. A class needs its bases."""
 
 
+class _Layout(NamedTuple):
+    names: tuple[str, ...]
+    by_position: tuple[str, ...]
+    defaults: dict[str, Any]
+    factories: dict[str, Callable[[], Any]]
+
+
+_LAYOUTS: dict[type, _Layout] = {}
+
+
 class LazyDataclass:
     """A base whose subclasses call `make_on_use`."""
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
         if cls in _WAITING:
-            _make(cls)  # before Python looks for the constructor
+            _make(cls)
         return super().__new__(cls)
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        """Does what the constructor of a dataclass does. `vars` has the order of the fields."""
+        names, by_position, defaults, factories = _LAYOUTS[type(self)]
+        given = {**defaults, **dict(zip(by_position, values)), **named}
+        given |= {name: make() for name, make in factories.items() if name not in given}
+        if len(values) > len(by_position) or given.keys() != {*names}:
+            wrong = sorted(given.keys() ^ {*names}) or "too many values"
+            raise TypeError(f"{type(self).__name__}: wrong fields: {wrong}")
+        vars(self).update((name, given[name]) for name in names)
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        """For classes that compute some of their fields."""
 
 
 def make_on_use(cls: type, *, kw_only: bool = False) -> None:
-    """Its first instance, or the first look at its fields, makes the class a dataclass with a
-    constructor and nothing else."""
+    """Its first instance, or the first look at its fields, makes the class a dataclass."""
     _WAITING[cls] = kw_only
     setattr(cls, _FIELDS, _FieldsOnUse(cls))
 
@@ -46,6 +70,21 @@ class _FieldsOnUse:
 
 def _make(cls: type) -> None:
     with _LOCK:
-        if cls in _WAITING:
-            dataclass(kw_only=_WAITING[cls], eq=False, repr=False)(cls)
-            del _WAITING[cls]
+        if cls not in _WAITING:
+            return
+        text = cls.__doc__
+        cls.__doc__ = text or cls.__name__  # without one, dataclass takes long to write one
+        dataclass(init=False, kw_only=_WAITING[cls], eq=False, repr=False)(cls)
+        cls.__doc__ = text
+        own = cls.__dict__[_FIELDS].values()
+        _LAYOUTS[cls] = _Layout(
+            tuple(each.name for each in own),
+            tuple(each.name for each in own if not each.kw_only),
+            {each.name: each.default for each in own if each.default is not MISSING},
+            {
+                each.name: each.default_factory
+                for each in own
+                if each.default_factory is not MISSING
+            },
+        )
+        del _WAITING[cls]

@@ -138,8 +138,9 @@ _NEGLIGIBLE = 1e-4
 """Numbers up to this may be written as 0."""
 
 
-_MAY_BE_NUMBER = re.compile(r"[\d&]|[^\x00-\x7f]")
-"""Digits, and characters that may stand for them."""
+_MAY_BE_NUMBER = re.compile(r"(?<!\bL)\d|&|[^\x00-\x7f]")
+"""Digits, and characters that may stand for them. Those of `L1` and `L2` are in many sentences, and
+the module that knows such names takes long to import."""
 
 
 class Reference(NamedTuple):

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from keet.analysis.facts.global_memory import LOAD, STORE, addresses_of
-from keet.analysis.hardware.ceilings import HOST_LINK, Ceiling
+from keet.analysis.hardware.ceilings import HOST_LINK, TIE, Ceiling
 from keet.analysis.hardware.rates import SECTOR, positive
 from keet.analysis.hardware.stages import measured_stages
 from keet.analysis.launch_view import LaunchView
@@ -28,8 +28,8 @@ from keet.units import Quantity
 
 
 class _Traffic(NamedTuple):
-    """A link, and the metrics of its numbers: the first must be in the report, the others are added
-    where they are."""
+    """A link, and the metrics of its numbers: the first must be in the report, unless the link is
+    rare; the others are added where they are."""
 
     source: NodeId
     target: NodeId
@@ -146,10 +146,6 @@ _STAGE_LINKS = {
     "l2_to_sm": "l2_reads",
     "l1_to_l2": "l2_writes",
     "sm_to_l2": "l2_writes",
-    "host_reads": "host_reads",
-    "host_writes": "host_writes",
-    "nvlink_received": "peer_reads",
-    "nvlink_sent": "peer_writes",
 }
 _LOCAL = {
     "spill": "spills",
@@ -173,7 +169,7 @@ def memory_chart(each: LaunchExplanation) -> MemoryChart:
     marked = _limiting(view, limits, links)
     nodes = tuple(_node(view, node, is_limit=node in marked) for node in _LABELS)
     shown = tuple(_with(link, is_limit=link.id in marked) for link in links.values())
-    notes = tuple(_notes(view))
+    notes = tuple(_notes(view, shown))
     numbers = [
         *(number for link in shown for number in link.numbers),
         *(n for node in nodes for n in (node.hit_rate, node.load_hit_rate, node.busy) if n),
@@ -226,6 +222,8 @@ def _links(view: LaunchView) -> Iterator[MemoryLink]:
             name, label = f"chart.{node}_writes.bytes", "writes, bytes"
             rest = view.ledger.derived(name, amount, label, together.bytes, reads.bytes)
             links[f"{node}_writes"] = _with(writes, bytes=rest)
+    if view.value("ldgsts_inst"):  # L1 counts their requests as loads
+        links["global_loads"] = _with(links["global_loads"], label="global loads, copies")
     for name, link in links.items():
         if not _LINKS[name].is_rare or (link.amount is not None and not link.is_idle):
             yield link
@@ -233,7 +231,7 @@ def _links(view: LaunchView) -> Iterator[MemoryLink]:
 
 def _link(view: LaunchView, link_id: str, traffic: _Traffic) -> MemoryLink:
     def total(kind: str, metrics: tuple[str, ...]) -> Evidence | None:
-        if not metrics or view.get(metrics[0]) is None:
+        if not metrics or (view.get(metrics[0]) is None and not traffic.is_rare):
             return None
         if len(metrics) == 1:
             return view.get(metrics[0])
@@ -485,6 +483,12 @@ def _load_hits(view: LaunchView) -> Evidence | None:
     return view.ledger.derived("chart.load_hits", share, "hit rate of global loads", every, missed)
 
 
+_COLLECT = (
+    "To collect what is missing: ncu --section MemoryWorkloadAnalysis_Chart --section "
+    "MemoryWorkloadAnalysis_Tables"
+)
+
+
 def _limiting(
     view: LaunchView, limits: Sequence[Ceiling], links: Mapping[str, MemoryLink]
 ) -> set[str]:
@@ -493,24 +497,30 @@ def _limiting(
     for ceiling in limits:
         node = _UNITS.get(ceiling.name, "sm")
         stage = ceiling.stage.id if ceiling.stage else ""
-        is_full = ceiling.kind == "link" or ceiling.share >= LEADS
-        if is_full and _STAGE_LINKS.get(stage) in links:
+        if ceiling.share >= LEADS and _STAGE_LINKS.get(stage) in links:
             found.add(_STAGE_LINKS[stage])
         elif node == "l1" and shared and shared.value > MAJORITY * ceiling.reached.value:
             found.add("shared")
         else:
             found.add(node)
         own = [link for link in links.values() if node in (link.source, link.target)]
+        if ceiling.kind == "link":  # each direction has its own peak
+            least = ceiling.reached.value - TIE
+            found |= {link.id for link in own if link.share and link.share.value >= least}
         if node == "dram":  # one bus for both directions
             found.add(max(own, key=lambda link: link.bytes.value if link.bytes else 0).id)
     return found
 
 
-def _notes(view: LaunchView) -> Iterator[Sentence]:
+def _notes(view: LaunchView, links: Sequence[MemoryLink]) -> Iterator[Sentence]:
+    if any(link.amount is None for link in links):
+        yield Sentence(_COLLECT)
     remote, through = view.get("dsmem_read_bytes"), view.get("l1_read_bytes")
     if remote is not None and remote.value and through is not None:
         text = "{bytes} of the reads of L1 come from the shared memory of other SMs, not from L2."
         yield Sentence(text, bytes=remote)
+    if any(link.id == "copies_in" and link.bytes for link in links) and through is not None:
+        yield Sentence("The copies to shared memory are part of the reads of L1.")
     fabric = view.get("l2_fabric_sectors")
     if fabric is not None and fabric.value:
         share = view.get("l2_fabric_pct")

@@ -6,6 +6,7 @@ follow, in as much detail as fits into a few lines.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -46,7 +47,7 @@ from keet.pages.device import captured_text, describe_device, workload_count
 from keet.pages.figures import RooflineFigure
 from keet.pages.launch import Detail, Shown, first_change, launch_blocks, launch_section
 from keet.pages.listings import COPY_CONTEXT, Listings, PageRoom, launch_name, page_room
-from keet.pages.program import gain_text, linked_name, program_blocks, shown_launches
+from keet.pages.program import detail_text, gain_text, linked_name, program_blocks, shown_launches
 from keet.profile.names import file_name
 from keet.safe_text import one_line, shortened
 from keet.units import Quantity
@@ -432,26 +433,28 @@ class _Report:
             yield anchors.top("others"), "Others"
         yield anchors.top("capture"), "Capture"
 
-    def entries(self) -> Iterator[_Entry]:
-        """One per kernel and shape, those first whose fix saves most time."""
-        first = self.first.launch
+    def entries(self, where: str = "") -> Iterator[_Entry]:
+        """One per kernel and shape. `where`: the report, on a page with several."""
         if self.program is None:
-            gain, name = _gain(self), Span(first.kernel, "name", self.anchors.launch(first.id))
+            first, gain = self.first.launch, _gain(self)
+            name = Span(first.kernel, "name", self.anchors.launch(first.id))
             saved = first.rank_time * (1 - 1 / gain) if gain else 0.0
-            yield _Entry(name, self.name, first.rank_time, saved, times_text(gain) if gain else "")
+            yield _Entry(name, where, first.rank_time, saved, times_text(gain) if gain else "")
             return
         links = {number: self.anchors.launch(number) for number in self.placed}
+        repeated = Counter(row.kernel for row in self.program.rows)
         for row in self.program.rows[:_OTHERS]:
             name = linked_name(row, one_line(row.kernel), links)
+            below = ", ".join(filter(None, (detail_text(row, repeated), where)))
             time = float(row.evidence[2].value)
-            yield _Entry(name, self.name, time, row.saved_ns, gain_text(row))
+            yield _Entry(name, below, time, row.saved_ns, gain_text(row))
 
 
 class _Entry(NamedTuple):
     """A row of the list beside the page. Times in nanoseconds; 0: not measured."""
 
     name: Span
-    report: str
+    below: str
     time: float
     saved: float
     """If the first finding were fixed."""
@@ -461,7 +464,10 @@ class _Entry(NamedTuple):
 
 def _launch_list(reports: Sequence[_Report]) -> Iterator[Block]:
     """Launches by the time that a fix saves; nothing if there is one."""
-    entries = [entry for report in reports for entry in report.entries()]
+    entries: list[_Entry] = []
+    for report in reports:  # many reports have the same name, in different folders
+        path = one_line(report.profile.provenance.path)
+        entries += report.entries("/".join(path.split("/")[-2:]) if len(reports) > 1 else "")
     if len(entries) < 2:
         return
     entries.sort(key=lambda entry: -entry.saved if entry.gain else 0.0)
@@ -472,7 +478,7 @@ def _launch_list(reports: Sequence[_Report]) -> Iterator[Block]:
         saved: Words = (str(Quantity(entry.saved, "ns")), Span(f" ({entry.gain})", "muted"))
         known = bool(entry.gain)
         rows.append([
-            Cell(entry.name, entry.report if len(reports) > 1 else "", entry.name.text),
+            Cell(entry.name, entry.below, entry.name.text),
             Cell(time, value=entry.time or ""),
             Cell(
                 saved if known else "-",

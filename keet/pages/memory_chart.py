@@ -158,23 +158,32 @@ def table_blocks(chart: MemoryChart) -> Iterator[Block]:
         Column("Of peak", is_number=True),
         Column("Waste"),
     ]
-    shown = [link for link in chart.links if not link.is_idle]
-    yield Table(columns, [_row(link) for link in shown], name="Memory traffic")
+    known = [link for link in chart.links if any(link.numbers)]
+    rows = [_row(link) for link in known if not link.is_idle]
+    yield Table(columns, rows, name="Memory traffic")
     units = [
         f"{node.label} {', '.join(facts)}" for node in chart.nodes if (facts := [*_facts(node)])
     ]
     if units:
         yield Text((Span("Units: ", "strong"), "; ".join(units)))
-    idle = dict.fromkeys(_idle(link) for link in chart.links if link.is_idle)
-    if idle:
-        yield Text(f"No traffic: {', '.join(idle)}.", "muted")
+    for words, links in (
+        ("No traffic", [link for link in known if link.is_idle]),
+        ("Not in the report", [link for link in chart.links if link not in known]),
+    ):
+        if names := dict.fromkeys(map(_name, links)):
+            yield Text(f"{words}: {', '.join(names)}.", "muted")
     yield from (Text(note, "muted") for note in chart.notes)
 
 
-def _idle(link: MemoryLink) -> str:
+def _name(link: MemoryLink) -> str:
     if "sm" in (link.source, link.target):
         return link.label
-    return _ends(link) if link.is_both else f"{_ends(link)} {link.label}"
+    return f"{_ends(link)} {link.label}" if "l1" in (link.source, link.target) else _outer(link)
+
+
+def _outer(link: MemoryLink) -> str:
+    """Both directions of a memory are listed as one."""
+    return f"L2 ↔ {_ORDER[link.target if link.source == 'l2' else link.source]}"
 
 
 def _row(link: MemoryLink) -> list[Words | Cell]:

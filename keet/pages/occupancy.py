@@ -105,24 +105,25 @@ def _steps(
         return view.ledger.derived(name, Quantity(number, ""), f"{_NAMES[curve.of]} if changed")
 
     now, what = _warps(view, document.warps), _NAMES[curve.of]
-    steps = curve.better(document.warps)
-    words = "{warps:d} warps would fit with at most {value:,d} {what} (now {now:d})"
-    if curve.of == "block_size":  # neither fewer nor more are always better
-        steps = sorted(steps, key=lambda step: -step.warps)[:1]
-        words = words.replace("at most ", "")
-    for step in steps[:_STEPS]:
+    better, is_size = curve.better(document.warps), curve.of == "block_size"
+    # Neither smaller nor larger blocks are always better.
+    steps = sorted(better, key=lambda step: -step.warps)[:1] if is_size else better[:_STEPS]
+    for step in steps:
         least = value(step.most)
         yield Sentence(
-            words, value=least, what=what, warps=_warps(view, step.warps, least), now=now
+            "{warps:d} warps would fit with {most}{value:,d} {what} (now {now:d})",
+            warps=_warps(view, step.warps, least),
+            most="" if is_size else "at most ",
+            value=least,
+            what=what,
+            now=now,
         )
-    if steps:
-        return
-    if curve.of == "block_size":
+    if is_size and not steps:
         yield Sentence("no other block size would let more warps in")
-        return
-    last = next(step.most for step in curve.steps if step.most >= curve.now)
-    words = "as many warps as now would fit with up to {value:,d} {what}"
-    yield Sentence(words, value=value(last), what=what)
+    elif not steps:
+        last = next(step.most for step in curve.steps if step.most >= curve.now)
+        text = "as many warps as now would fit with up to {value:,d} {what}"
+        yield Sentence(text, value=value(last), what=what)
 
 
 def _use(each: LaunchExplanation) -> Sentence:

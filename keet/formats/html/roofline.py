@@ -58,7 +58,7 @@ def _small(roofline: LaunchRoofline) -> Html:
     told += [f"{capitalized(text)}." for text in absences(one)]
     notes = [element("p", element("small", text), class_="muted") for text in told if text]
     summary = element("summary", "Roofline as a table")
-    fold = element("details", summary, _table(one, {}), notes, class_="fold", data_print=True)
+    fold = element("details", summary, _table(one, {}), notes, class_="fold")
     return element("div", chart, element("p", roofline.reading), fold, class_="roofline")
 
 

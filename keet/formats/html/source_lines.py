@@ -111,8 +111,7 @@ def sass_block(rows: Sequence[SassRow], samples: int, label: str) -> Html:
     """
     most = max((row.samples or 0 for row in rows), default=0)
     columns = _columns(rows)
-    heads = _line("", columns, 0) + ("waits for" if any(row.wait for row in rows) else "")
-    lines: list[Content] = [element("b", heads.rstrip()), "\n"]
+    lines: list[Content] = [element("b", _line("", columns, 0).rstrip()), "\n"]
     for number, row in enumerate(rows, 1):
         text = _line(">" if most and row.samples == most else "", columns, number)
         whole = [text, row.wait] if row.wait else text.rstrip()
@@ -124,8 +123,8 @@ def sass_block(rows: Sequence[SassRow], samples: int, label: str) -> Html:
 
 
 def _columns(rows: Sequence[SassRow]) -> list[list[str]]:
-    """Heads and cells, all of a column as wide. Columns that were not collected are left out; a count
-    that all rows have stands in the head."""
+    """Heads and cells, all of a column as wide. Columns that were not collected are left out; a
+    count that all rows have stands in the head."""
     executed = ["" if row.executed is None else f"{row.executed:,}" for row in rows]
     samples = [f"{row.samples:,}" if row.samples else "" for row in rows]
     numbers, head = {"executed": executed, "samples": samples}, "instruction"

@@ -63,7 +63,7 @@ text { font: 12px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue"
 .unknown { stroke: #94a3b8; stroke-width: 1.25; stroke-dasharray: 4 4 }
 .hatch { stroke: #ffffff; stroke-dasharray: 3 3 }
 .waste-words { fill: #9a3412; font-weight: 600 }
-.limit-words { fill: #c2410c; font-weight: 700 }
+.limit-words { fill: #9a3412; font-weight: 700 }
 @media (prefers-color-scheme: dark) {
   text { fill: #e2e8f0 }
   .page { fill: #0b1120 }

@@ -52,8 +52,20 @@
     if (words.has(word) || /^__\w+__$/.test(word)) return "keyword";
     return types.has(word) || /^u?int\d+_t$|^(float|double|u?int)[234]$/.test(word) ? "type" : "";
   };
+  // What belongs to lines of a closed fold is done when it opens: most long files are mostly folded.
+  const later = new Map();
+  const foldOf = (line) => line.closest("details.cold:not([open])");
+  const whenSeen = (fold, act) => {
+    if (!fold) act(); else if (later.has(fold)) later.get(fold).push(act); else later.set(fold, [act]);
+  };
+  const seen = (fold) => {
+    for (const act of later.get(fold) || []) act();
+    later.delete(fold);
+  };
+
   // `texts`: text nodes of lines that follow each other.
   const colour = (texts, tongue) => {
+    const folds = texts.map((text) => foldOf(text.parentElement));
     const whole = texts.map((text) => text.data).join("\n");
     // Lines before may be left out, and with them the start of a comment.
     const open = tongue === C && /^(?:(?!\/\*)[^])*?\*\//.exec(whole);
@@ -61,7 +73,10 @@
     const add = (kind, from, to) => {
       for (;;) {
         const end = start + texts[line].length;
-        if (from < end) highlight(kind).add(range(texts[line], Math.max(from, start) - start, Math.min(to, end) - start));
+        if (from < end) {
+          const own = [texts[line], Math.max(from, start) - start, Math.min(to, end) - start];
+          whenSeen(folds[line], () => highlight(kind).add(range(...own)));
+        }
         if (to <= end || line + 1 === texts.length) return;
         start = end + 1;
         line += 1;
@@ -109,6 +124,17 @@
       if (focus) { move(stop); stop.focus({ preventScroll: true }); }
     };
 
+    const linkNumber = (line, number) => {
+      const link = make("a", { className: "n", href: `#${line.id}`, tabIndex: -1 });
+      if (line.localName === "li") { // the number is a counter of the style
+        link.setAttribute("aria-label", String(number));
+        line.prepend(link);
+      } else {
+        link.append(line.querySelector(".n").textContent);
+        line.querySelector(".n").replaceWith(link);
+      }
+    };
+
     // Text, number and address of each line.
     const code = new Map();
     for (const section of all("section.file", files)) {
@@ -119,24 +145,17 @@
         const isText = line.localName === "li";
         const cell = isText ? line : stopOf(line).querySelector("code");
         const text = cell.firstChild?.nodeType === Node.TEXT_NODE ? cell.firstChild : null;
-        const number = isText ? line.parentElement.start + [...line.parentElement.children].indexOf(line) : Number(line.querySelector(".n").textContent);
+        const number = !isText ? Number(line.querySelector(".n").textContent)
+          : line.previousElementSibling ? last + 1 : line.parentElement.start;
         if (section.dataset.lines) {
           if (!line.id) line.id = `${section.dataset.lines}${number}`;
+          line.classList.add("line");
           if (number !== last + 1) finish();
           if (text) run.push(text);
-          last = number;
         }
+        last = number;
         code.set(line, { cell, text, number });
-        if (!line.id) continue;
-        const link = make("a", { className: "n", href: `#${line.id}`, tabIndex: -1 });
-        if (isText) { // the number is a counter of the style
-          link.setAttribute("aria-label", String(number));
-          line.prepend(link);
-          line.classList.add("line");
-        } else {
-          link.append(line.querySelector(".n").textContent);
-          line.querySelector(".n").replaceWith(link);
-        }
+        if (line.id) whenSeen(foldOf(line), () => linkNumber(line, number));
       }
       finish();
     }
@@ -314,6 +333,7 @@
     };
     files.addEventListener("toggle", (event) => {
       const line = event.target;
+      if (line.matches(".cold")) seen(line);
       if (!line.matches("details.line")) return;
       if (line.open) opened(line); else if (line === shown) putBack();
     }, true);
@@ -357,13 +377,23 @@
         if (!next) return;
         move(next);
         next.focus();
+        if (shown && next.matches(".line > summary")) next.parentElement.open = true;
       };
       if (!keys[event.key]) return;
       event.preventDefault();
       keys[event.key]();
     });
     panel.addEventListener("keydown", (event) => {
-      if (["Escape", "ArrowLeft"].includes(event.key) && event.target === panel) current?.focus();
+      if (["Escape", "ArrowLeft"].includes(event.key)) current?.focus();
+    });
+    files.addEventListener("keydown", (event) => { // within machine code
+      const sass = event.target.closest(".sass"), by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (!sass || event.target !== sass) return;
+      const own = rowsOf(sass).slice(1), at = own.findIndex((row) => row.classList.contains("at"));
+      if (by) point(sass, offsetOf(own[Math.min(Math.max(at + by, 0), own.length - 1)]));
+      else if (event.key === "Enter") own[at]?.querySelector("a")?.click();
+      else return;
+      event.preventDefault();
     });
 
     const arrange = () => {
