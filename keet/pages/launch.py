@@ -65,7 +65,7 @@ from keet.pages.program import (
     replay_blocks,
     stands_for_text,
 )
-from keet.pages.source_text import around, indentation, language, runs
+from keet.pages.source_text import around, file_link, indentation, language, runs
 from keet.profile import Absent, Workload
 from keet.safe_text import flat, line_at, shortened
 
@@ -571,7 +571,9 @@ def place_blocks(shown: Shown, finding: Finding, most: int | None = None) -> Ite
 
 
 def _place_words(shown: Shown, place: Place) -> Words:
-    to = shown.anchors.line(shown.listed_by, place.file, place.line) if shown.is_html else ""
+    to = file_link(shown.each.launch, place.file, shown.reader)
+    if shown.is_html:
+        to = shown.anchors.line(shown.listed_by, place.file, place.line)
     where = Span(place.where, "place", to)
     if shown.reader.format == "markdown":
         return where
