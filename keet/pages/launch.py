@@ -84,7 +84,7 @@ INDENT = 3
 """Of what belongs to a finding."""
 _ACCOUNT_ROWS = 7
 """Rows of the account in a terminal."""
-_NARROW_BAR, _WIDE_BAR, _UNIT_BAR = 12, 24, 10
+_NARROW_BAR, _WIDE_BAR, _UNIT_BAR = 10, 24, 10
 """Length of a bar in characters, on a terminal of 80 columns and on a wide one."""
 _LEAST_SHARE = 0.05
 """Units below this share of their peak are not printed, nor shares without a source line."""
