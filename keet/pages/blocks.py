@@ -25,7 +25,7 @@ class Span(NamedTuple):
     look: Look = ""
     to: str = ""
     """Anchor on the page that it leads to, in HTML, or a link of `Anchors.in_editor`; in Markdown
-    only a name is a link, and only to a file (`x.md`)."""
+    only a name is a link, and only to a file (`x.md`); in a terminal the URL of a file."""
     tip: str = ""
     """What HTML shows when it is pointed at: the full name of a kernel."""
 
@@ -296,6 +296,8 @@ class Reader(NamedTuple):
     """Columns of the terminal; large for HTML."""
     rows: int | None = 400
     """Rows of a table at most; None: all."""
+    has_links: bool = False
+    """Whether a terminal opens the URLs of files."""
     lines: Callable[[Sequence[Block]], int] = len
     """How many lines blocks take in this format."""
 

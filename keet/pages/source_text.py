@@ -6,10 +6,18 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from keet.pages.blocks import Reader
+from keet.profile import Launch
 from keet.safe_text import one_line
 
 _BACKTICKS = re.compile(r"`+")
 _LANGUAGES = {"py": "python", "cu": "cuda", "cuh": "cuda"}
+
+
+def file_link(launch: Launch, file: str, reader: Reader) -> str:
+    """The URL of a source file that is on this machine, for a terminal that opens it."""
+    path = launch.local_file(file) if reader.has_links else None
+    return path.as_uri() if path else ""
 
 
 def around(numbers: Iterable[int], radius: int, length: int) -> list[int]:
