@@ -44,7 +44,7 @@ def folders(root: Path = ROOT) -> Iterator[Path]:
 
 def tree(root: Path = ROOT) -> str:
     lines = [_branch(folder, summary(root / folder / "__init__.py")) for folder in folders(root)]
-    return "```\n" + "\n".join(lines) + "\n```"
+    return "```text\n" + "\n".join(lines) + "\n```"
 
 
 def _branch(folder: Path, text: str) -> str:
