@@ -64,13 +64,13 @@ def parsed(command: str) -> Namespace:
         patch.setattr(action, "run", given.append)
         dispatch([name, *rest])
     if hasattr(module, "TAKES_PROGRAM"):
-        assert given[0].program, f"{command}: no program after --"
+        assert given[0].program or given[0].function, f"{command}: no program after --"
     return given[0]
 
 
 NAMES = {
-    "gemm": "turn",
-    "backproject": "turn",
+    "--kernel gemm": "--kernel turn",
+    "--kernel backproject": "--kernel turn",
     "kernel.cu:29": "pipeline.cu:8",
     "^dot$": "turn",
     "--http 8765": "--http 0",
@@ -106,7 +106,8 @@ def make_workspace(folder: Path) -> None:
         (folder / name).write_text("The kernel turn is slow.\n")
     (folder / "gemm.cu").write_text("__global__ void turn() {}\n")
     (folder / "query.sql").write_text("SELECT count(*) FROM launches\n")
-    (folder / "src").mkdir()
+    for name in ("src", ".zfunc", ".config/fish/completions"):
+        (folder / name).mkdir(parents=True)
     for name in ("kernels_samples", "tests"):
         (folder / name).symlink_to(ROOT / name)
     for name, script in PROGRAMS.items():
@@ -120,7 +121,7 @@ def make_workspace(folder: Path) -> None:
             ["batch", "runs/main", "-o", "store"],
             ["baseline", "save", "main", "before.ncu-rep"],
             ["snapshot", "report.ncu-rep"],
-            ["diff", "before.ncu-rep", "after.ncu-rep", "--format", "json", "-o", "diff.json"],
+            "diff baseline:main after.ncu-rep --gate 10 --format json -o diff.json".split(),
         ):
             assert main(arguments) == 0
     shutil.copytree(folder / "store", folder / "OUT")
