@@ -121,7 +121,15 @@ def make_workspace(folder: Path) -> None:
             ["batch", "runs/main", "-o", "store"],
             ["baseline", "save", "main", "before.ncu-rep"],
             ["snapshot", "report.ncu-rep"],
-            "diff baseline:main after.ncu-rep --gate 10 --format json -o diff.json".split(),
+            [
+                "diff",
+                "baseline:main",
+                "after.ncu-rep",
+                "--gate=10",
+                "--format=json",
+                "-o",
+                "diff.json",
+            ],
         ):
             assert main(arguments) == 0
     shutil.copytree(folder / "store", folder / "OUT")
