@@ -66,9 +66,13 @@ SECTIONS = {
 CHILDREN = {
     "docs/commands": ["commands/*"],
     "docs/findings": ["findings/*"],
+    "docs/agent": ["agent_safety", "agent_results"],
+    "docs/diff": ["diff_times"],
+    "docs/profiling": ["profiling_examples"],
+    "docs/results": ["results_models", "results_checks"],
     "docs/metrics": ["metrics/*"],
     "docs/modules": ["modules/*"],
-    "docs/evals": ["/evals/results/*", "/evals/skill_trial/README"],
+    "docs/evals": ["evals_optimize", "/evals/results/*", "/evals/skill_trial/README"],
     "docs/decisions/README": ["*"],
     "kernels_samples/README": ["casebook/README", "casebook/AUTHORS"],
 }

@@ -9,7 +9,6 @@ from docs_site import commands_page, findings_page, modules_page
 
 from keet.catalog import gpus, hardware_units, metrics, metrics_page, stalls
 from keet.version import __version__
-from tests.typed_commands import parsed
 
 ROOT = Path(__file__).parent.parent
 
@@ -56,24 +55,11 @@ def test_pages_of_sections_that_are_gone_are_removed(tmp_path: Path) -> None:
 
 
 def test_the_readme_begins_with_the_two_commands() -> None:
-    first = README.split("```")[1]
+    first = README.split("```bash\n")[1].split("```")[0]
     assert [line.split("#")[0].strip() for line in first.strip().splitlines()] == [
         "make demo",
         "make test",
     ]
-
-
-def test_commands_of_the_readme_can_be_typed() -> None:
-    code = "\n".join(README.split("```")[1::2])
-    commands = re.findall(r"^keet .*", code, re.MULTILINE)
-    assert len(commands) > 10
-    for command in commands:
-        parsed(command)
-
-
-def test_the_tree_is_that_of_the_docstrings() -> None:
-    architecture = page_text("docs/architecture.md")
-    assert architecture == modules_page.with_tree(architecture)
 
 
 def test_every_folder_and_module_says_what_it_is_for() -> None:
@@ -108,3 +94,16 @@ def test_the_readme_python_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     code = README.split("```python")[1].split("```")[0]
     report = str(ROOT / "tests" / "data" / "reports" / "tour_full.ncu-rep")
     exec(compile(code.replace("report.ncu-rep", report), "README.md", "exec"), {})
+
+
+LONG = {"docs/parameters.md"}
+"""One generated table, for maintainers."""
+
+
+def test_no_page_is_long() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    counts = {
+        page.relative_to(ROOT).as_posix(): len(re.findall(r"\S*\w\S*", page.read_text("utf-8")))
+        for page in pages
+    }
+    assert [name for name, count in counts.items() if count > 3000 and name not in LONG] == []

@@ -27,7 +27,7 @@ def test_the_page_of_a_command_has_every_option_and_example() -> None:
         options = re.findall(r"^  .*?(--[a-z-]+)", make_parser(module, "keet").format_help(), re.M)
         shown = {each for each in options if each not in ("--help", "--quiet")}
         assert [each for each in sorted(shown) if each not in page] == []
-        assert module.EXAMPLES.splitlines()[1].strip() in page
+        assert re.split("  +", module.EXAMPLES.splitlines()[1].strip())[0] in page
 
 
 def test_getting_started_shows_what_keet_prints(
@@ -42,7 +42,7 @@ def test_getting_started_shows_what_keet_prints(
     shown = text.split(f"$ keet explain {report}\n")[1].split("\n```")[0]
     assert shown == printed
     excerpt = (ROOT / "docs" / "index.md").read_text(encoding="utf-8").split("```")[1]
-    for line in excerpt.strip().splitlines()[1:]:
+    for line in excerpt.strip().splitlines()[2:]:
         assert line.removesuffix(" ...") in printed
 
 

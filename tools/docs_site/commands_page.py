@@ -6,6 +6,7 @@ the parsers.
 
 from __future__ import annotations
 
+import re
 import sys
 from argparse import SUPPRESS, Action, ArgumentParser
 from collections.abc import Iterator
@@ -57,6 +58,12 @@ _GUIDES = {
     "completion": "install",
 }
 """Pages that explain what a command prints."""
+_MARKS = {
+    r"^keet profile (?!--dry)": "needs a GPU",
+    r"^keet (explain|insights) .*(--model|--base-url)": "needs a model",
+    r"^keet ask (?!.*--show-prompt)": "needs a model",
+    r"--dask": "needs a Dask scheduler",
+}
 _COMMON = """\
 ## Common options
 
@@ -90,7 +97,7 @@ memory, with the same limits as files, and shown as `<stdin>`. Standard input mu
 terminal, and `-` can be used once per command. `keet batch` takes only files and folders, because a
 store identifies reports by their paths. Run tables (`--run-table`) must be files, too.
 
-```
+```bash
 ssh gpu-host cat report.ncu-rep | keet explain -
 ncu --csv --page raw --import report.ncu-rep | keet show -
 cat old.ncu-rep | keet baseline save main -
@@ -154,10 +161,12 @@ def _title(page: str) -> str:
 def _section(module: ModuleType, prog: str, heading: str) -> Iterator[str]:
     parser = make_parser(module, prog)
     yield f"{heading} {prog}\n\n{_prose(module.__doc__ or '')}\n"
-    yield f"```\n{_usage(parser, takes_program=hasattr(module, 'TAKES_PROGRAM'))}\n```\n"
+    yield f"```text\n{_usage(parser, takes_program=hasattr(module, 'TAKES_PROGRAM'))}\n```\n"
     yield from _options(parser)
     examples, _, notes = module.EXAMPLES.partition("\n\n")
-    yield "Examples:\n\n```bash\n" + _dedented(examples.removeprefix("examples:\n")) + "\n```\n"
+    shown = "\n".join(_examples(examples.removeprefix("examples:\n")))
+    marked = "# takes minutes; some steps need a model or a GPU\n" if " eval " in prog else ""
+    yield f"Examples:\n\n```bash\n{marked}{shown}\n```\n"
     if notes.strip():
         yield _prose(notes) + "\n"
     if meanings := getattr(module, "EXIT_CODES", None):
@@ -251,8 +260,19 @@ def _prose(text: str) -> str:
     return "\n".join(lines).replace("*", "\\*").replace("_", "\\_").replace("<", "&lt;")
 
 
-def _dedented(text: str) -> str:
-    return "\n".join(line.removeprefix("  ") for line in text.rstrip().splitlines())
+def _examples(text: str) -> Iterator[str]:
+    """Explanations become comments, and commands that need more than keet get a mark."""
+    quotes = 0
+    for line in text.rstrip().splitlines():
+        parts = re.split(r"(  +)(?=\S)", line.removeprefix("  "), maxsplit=1)
+        words, blanks, comment = (*parts, "", "")[:3]
+        if quotes % 2:  # SQL on several lines
+            yield line.removeprefix("  ")
+        else:
+            marks = [mark for pattern, mark in _MARKS.items() if re.search(pattern, words)]
+            comments = "; ".join([*filter(None, [comment]), *marks])
+            yield f"{words}{blanks or '  '}# {comments}" if comments else words
+        quotes += line.count('"')
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""docs/modules.md, docs/modules/ and the tree in docs/architecture.md, made from docstrings.
+"""docs/modules.md and docs/modules/: what each module is for, from the docstrings.
 
 `make docs` writes them: python -m docs_site.modules_page
 """
@@ -15,8 +15,6 @@ from keet.catalog.metrics_page import write
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("keet", "tools/keet_tools", "tools/docs_site", "evals", "kernels_samples")
-ARCHITECTURE = ROOT / "docs" / "architecture.md"
-BEGIN, END = "<!-- tree: made by make docs -->", "<!-- end of the tree -->"
 _INTRO = """\
 # Modules
 
@@ -40,18 +38,6 @@ def folders(root: Path = ROOT) -> Iterator[Path]:
     for package in PACKAGES:
         found = sorted(path.parent for path in (root / package).rglob("__init__.py"))
         yield from (path.relative_to(root) for path in found)
-
-
-def tree(root: Path = ROOT) -> str:
-    lines = [_branch(folder, summary(root / folder / "__init__.py")) for folder in folders(root)]
-    return "```\n" + "\n".join(lines) + "\n```"
-
-
-def _branch(folder: Path, text: str) -> str:
-    top = next(package for package in PACKAGES if folder.is_relative_to(package))
-    depth = len(folder.relative_to(top).parts)
-    name = f"{folder.name}/" if depth else f"{folder.as_posix()}/"
-    return f"{'  ' * depth + name:<24} {text}".rstrip()
 
 
 def pages(root: Path = ROOT) -> dict[str, str]:
@@ -93,17 +79,5 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;")
 
 
-def with_tree(text: str, root: Path = ROOT) -> str:
-    """The text of docs/architecture.md with the present tree."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{tree(root)}\n{END}{after}"
-
-
-def main() -> None:
-    write(ROOT / "docs", "modules", pages())
-    ARCHITECTURE.write_text(with_tree(ARCHITECTURE.read_text(encoding="utf-8")), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    write(ROOT / "docs", "modules", pages())

@@ -1,0 +1,109 @@
+"""Every command line of the README, the documentation and the help runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from keet.cli import main
+from tests.typed_commands import NAMES, ROOT, Typed, make_workspace, parsed, typed_commands
+from tests.unit.corpus.pool_in_process import PoolInProcess
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+ALL = {typed.command: typed for page in reversed(PAGES) for typed in typed_commands(page)}
+"""By command line: each is run once, even if several pages have it."""
+RUN = [typed for typed in ALL.values() if typed.runs]
+QUICK = [pytest.param(each, id=each.command) for each in RUN if each.page == "README.md"]
+SLOW = [pytest.param(each, id=each.command) for each in RUN if each.page != "README.md"]
+
+
+@pytest.fixture(scope="session")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("typed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("keet.corpus.batch.worker_pool.Pool", PoolInProcess)
+        make_workspace(folder)
+    return folder
+
+
+def check(typed: Typed, workspace: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process, unless the line needs a shell or another program."""
+    shutil.copytree(workspace, folder, symlinks=True, copy_function=os.link)
+    command = typed.command
+    for name, here in NAMES.items():
+        command = re.sub(rf"(?<![\w/]){re.escape(name)}(?![.\w])", here, command)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("BROWSER", "true")
+    monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "1")
+    monkeypatch.setenv(
+        "PATH", f"{folder / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    )
+    monkeypatch.setattr("keet.corpus.batch.worker_pool.Pool", PoolInProcess)
+    program, *rest = shlex.split(command)
+    if program == "make":
+        done = ["make", "--dry-run", "-C", str(ROOT), *rest]
+        assert subprocess.run(done, check=False, capture_output=True).returncode == 0
+    elif program == "pip":  # tests/test_install.py installs it
+        extras = re.findall(r"\[(.*)\]", command)
+        assert all(
+            f"\n{extra} = [" in (ROOT / "pyproject.toml").read_text()
+            for each in extras
+            for extra in each.split(",")
+        )
+    elif program == "keet" and rest[:1] != ["mcp"] and not set("|<>$&") & set(command):
+        assert main(rest) in ((0, 1) if "--gate" in rest else (0,))
+    elif "--http" in rest:  # a server runs until it is stopped
+        with pytest.raises(subprocess.TimeoutExpired):
+            subprocess.run([program, *rest], check=False, capture_output=True, timeout=5)
+    else:
+        ran = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", command],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            stdin=subprocess.DEVNULL,
+        )
+        assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("typed", QUICK)
+def test_commands_of_the_readme(
+    typed: Typed, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check(typed, workspace, tmp_path / "here", monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("typed", SLOW)
+def test_commands_of_the_docs(
+    typed: Typed, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check(typed, workspace, tmp_path / "here", monkeypatch)
+
+
+def test_commands_that_need_more_can_be_typed() -> None:
+    marked = [typed.command for typed in ALL.values() if not typed.runs]
+    assert len(marked) > 20
+    for command in marked:
+        if command.startswith("keet ") and "|" not in command:
+            parsed(command)
+
+
+def test_no_command_is_in_a_block_without_commands() -> None:
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert not re.search(
+            r"^```\n", re.sub(r"^```\w+\n.*?^```\n", "", text, flags=re.M | re.S), re.M
+        ), page
+        for body in re.findall(r"^```text\n(.*?)^```", text, re.M | re.S):
+            if page.parent.name != "commands":  # usage lines
+                assert not re.search(r"^(\$ )?keet [a-z]", body, re.M), page
