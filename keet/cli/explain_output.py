@@ -81,12 +81,8 @@ def _asked(args: Namespace) -> Asked:
     from keet.pages.explain import Asked
 
     everything = getattr(args, "all", False) or getattr(args, "launch", None) is not None
-    asked = Asked(everything, getattr(args, "verbose", False))
-    if getattr(args, "editor", None):
-        from keet.pages.editor import EditorLinks
-
-        asked = asked._replace(editor=EditorLinks(args.source))
-    return asked
+    verbose, editor = getattr(args, "verbose", False), getattr(args, "editor", None)
+    return Asked(everything, verbose, in_editor=editor is not None)
 
 
 def _json(explanations: Sequence[Explanation], *, lines: bool) -> Iterator[str]:

@@ -13,6 +13,8 @@ from typing import Literal, NamedTuple, TypeAlias, dataclass_transform
 from keet.lazy_dataclass import LazyDataclass, make_on_use
 
 Format = Literal["terminal", "markdown", "html"]
+EDITOR, LOCAL_FILE = "vscode://file", "file://"
+"""How links begin that open a file of this machine, in VS Code and as the system does."""
 Look: TypeAlias = str
 """How a text stands out, as words separated by blanks: `strong`, `muted`, `italic`, `underline`,
 `good`, `bad`, `warn`, `verdict` (Markdown has a coloured dot before it), `label` (the name of a
@@ -24,7 +26,7 @@ class Span(NamedTuple):
     text: str
     look: Look = ""
     to: str = ""
-    """Anchor on the page that it leads to, in HTML, or a link of `Anchors.in_editor`; in Markdown
+    """Anchor on the page that it leads to, in HTML, or a link that begins with EDITOR; in Markdown
     only a name is a link, and only to a file (`x.md`); in a terminal the URL of a file."""
     tip: str = ""
     """What HTML shows when it is pointed at: the full name of a kernel."""
@@ -296,8 +298,8 @@ class Reader(NamedTuple):
     """Columns of the terminal; large for HTML."""
     rows: int | None = 400
     """Rows of a table at most; None: all."""
-    has_links: bool = False
-    """Whether a terminal opens the URLs of files."""
+    links: str = ""
+    """How URLs of source files begin, for a terminal that opens them or a page beside the files."""
     lines: Callable[[Sequence[Block]], int] = len
     """How many lines blocks take in this format."""
 

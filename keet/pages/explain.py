@@ -21,6 +21,7 @@ from keet.explanation.program import program_of
 from keet.formatting import count_noun, times_text
 from keet.pages.anchors import Anchors
 from keet.pages.blocks import (
+    EDITOR,
     Block,
     Cell,
     Column,
@@ -55,7 +56,6 @@ from keet.version import __version__
 
 if TYPE_CHECKING:
     from keet.comparison.result import Difference
-    from keet.pages.editor import EditorLinks
 
 MOST_LINES = 72
 """Lines of a page that leaves launches out, at most."""
@@ -87,8 +87,8 @@ class Asked(NamedTuple):
     """Whether several reports were asked for: an HTML page begins with an index."""
     unread: Sequence[str] = ()
     """Why other files could not be read, for that index."""
-    editor: EditorLinks | None = None
-    """Makes links of source lines, in HTML."""
+    in_editor: bool = False
+    """Whether places of an HTML page open in VS Code, where the files are on this machine."""
 
 
 def explain_page(
@@ -497,15 +497,15 @@ def _launch_list(reports: Sequence[_Report]) -> Iterator[Block]:
 def _html_page(explanations: Sequence[Explanation], reader: Reader, asked: Asked) -> Page:
     several = asked.several
     reports = [
-        _Report(
-            each, Anchors(f"r{n}" if several else "", asked.editor), everything=asked.everything
-        )
+        _Report(each, Anchors(f"r{n}" if several else ""), everything=asked.everything)
         for n, each in enumerate(explanations, 1)
     ]
     launches = sum(len(each.launches) for each in explanations)
     room = page_room(launches, sum(len(report.shown) for report in reports), len(reports))
     listings = [report.listings(room) for report in reports]
     level = 2 if several else 1
+    if asked.in_editor:
+        reader = reader._replace(links=EDITOR)
     parts: list[Block] = [
         report.part(reader, own, asked, level) for report, own in zip(reports, listings)
     ]

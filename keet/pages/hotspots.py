@@ -212,7 +212,8 @@ def _spot_cell(spot: Spot, found: Examined, room: int, reader: Reader, *, is_lea
         left -= len(words.text)
         below += [words] if words.text else []
     waiting = _waiting(spot, found, producers=_STALLS_SHOWN if reader.width >= _WIDE else 1)
-    link = file_link(found.launch, spot.location.file, reader) if spot.location else ""
+    where = spot.location
+    link = file_link(found.launch, where.file, where.line, reader) if where else ""
     place = Span(_place(spot, found.launch), "place", link)
     return Cell(joined((place, waiting), "  "), below)
 

@@ -613,10 +613,9 @@ def place_blocks(shown: Shown, finding: Finding, most: int | None = None) -> Ite
 
 
 def _place_words(shown: Shown, place: Place) -> Words:
-    to = file_link(shown.each.launch, place.file, shown.reader)
+    to = file_link(shown.each.launch, *place.at, shown.reader)
     if shown.is_html:
-        line = shown.anchors.line(shown.listed_by, place.file, place.line)
-        to = shown.anchors.in_editor(*place.at) or line
+        to = to or shown.anchors.line(shown.listed_by, *place.at)
     where = Span(place.where, "place", to)
     if shown.reader.format == "markdown":
         return where

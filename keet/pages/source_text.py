@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from keet.pages.blocks import Reader
+from keet.pages.blocks import EDITOR, LOCAL_FILE, Reader
 from keet.profile import Launch
 from keet.safe_text import one_line
 
@@ -14,10 +14,13 @@ _BACKTICKS = re.compile(r"`+")
 _LANGUAGES = {"py": "python", "cu": "cuda", "cuh": "cuda"}
 
 
-def file_link(launch: Launch, file: str, reader: Reader) -> str:
-    """The URL of a source file that is on this machine, for a terminal that opens it."""
-    path = launch.local_file(file) if reader.has_links else None
-    return path.as_uri() if path else ""
+def file_link(launch: Launch, file: str, line: int, reader: Reader) -> str:
+    """The URL of a source file that is on this machine, for a reader who can open it."""
+    path = launch.local_file(file) if reader.links else None
+    if path is None:
+        return ""
+    url = path.as_uri().replace(LOCAL_FILE, reader.links, 1)
+    return f"{url}:{line}" if reader.links == EDITOR else url
 
 
 def around(numbers: Iterable[int], radius: int, length: int) -> list[int]:

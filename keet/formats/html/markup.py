@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TypeAlias, final
 
-from keet.pages.anchors import EDITOR
+from keet.pages.blocks import EDITOR
 from keet.safe_text import one_line
 
 _TEXT_ELEMENTS = """a abbr article aside b br button code dd del details div dl dt em figcaption
