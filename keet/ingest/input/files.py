@@ -133,9 +133,13 @@ def _reason(problem: OSError | ValueError) -> str:
 
 def nearest_paths(path: Path) -> str:
     """What the user may have meant: similar names in the folder of a path that does not exist, else
-    the reports there."""
+    the reports there. Where the folder does not exist, the first one of the path that does not."""
     import difflib
 
+    if not path.parent.exists() and path.parent != path:
+        missing = next(folder for folder in path.parents if folder.parent.exists())
+        nearest = nearest_paths(missing)
+        return nearest if nearest.startswith("did you mean") else f"there is no folder {missing}"
     try:
         with os.scandir(path.parent) as entries:
             files = [entry for entry in islice(entries, _MOST_NAMES) if entry.name != path.name]
