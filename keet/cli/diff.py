@@ -43,8 +43,8 @@ examples:
   keet diff baseline:main after.ncu-rep --gate 10           exit 1 if slower by more than 10 %
                                                             and by more than the noise
   keet diff baseline:main after.ncu-rep --gate 0 --metric launch__registers_per_thread
-  keet diff before.ncu-rep after.ncu-rep --format markdown -o comment.md
-  keet diff before.ncu-rep after.ncu-rep --format html -o page.html
+  keet diff before.ncu-rep after.ncu-rep -o comment.md
+  keet diff before.ncu-rep after.ncu-rep -o page.html --open
                                                             both sources side by side
   keet diff before.ncu-rep after.ncu-rep --times 300:1      300 launches became one
   ssh gpu-host cat new.ncu-rep | keet diff baseline:main -

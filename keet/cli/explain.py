@@ -38,8 +38,8 @@ examples:
   keet explain report.ncu-rep --launch 3 --verbose
   keet explain report.ncu-rep --kernel gemm --top 3
   keet explain report.ncu-rep --source ./src
-  keet explain report.ncu-rep --format markdown -o comment.md
-  keet explain report.ncu-rep --format html -o page.html
+  keet explain report.ncu-rep -o comment.md
+  keet explain report.ncu-rep --open
   keet explain report.ncu-rep --format json | jq '.launches[].verdict'
   keet explain report.ncu-rep --model openai:gpt-5
   keet explain report.ncu-rep --model openai:gpt-5 --patch fix.patch

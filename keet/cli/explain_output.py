@@ -81,12 +81,8 @@ def _asked(args: Namespace) -> Asked:
     from keet.pages.explain import Asked
 
     everything = getattr(args, "all", False) or getattr(args, "launch", None) is not None
-    asked = Asked(everything, getattr(args, "verbose", False))
-    if getattr(args, "editor", None):
-        from keet.pages.editor import EditorLinks
-
-        asked = asked._replace(editor=EditorLinks(args.source))
-    return asked
+    editor = getattr(args, "editor", None) is not None
+    return Asked(everything, getattr(args, "verbose", False), editor=editor)
 
 
 def _json(explanations: Sequence[Explanation], *, lines: bool) -> Iterator[str]:

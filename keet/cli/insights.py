@@ -34,9 +34,9 @@ EXAMPLES = """\
 examples:
   keet insights store
   keet insights store --kernel gemm
-  keet insights store --format markdown -o insights.md
-  keet insights store --format html -o insights.html
-  keet insights store --format svg --kernel '^dot$' -o sweeps.svg
+  keet insights store -o insights.md
+  keet insights store -o insights.html --open
+  keet insights store --kernel '^dot$' -o sweeps.svg
   keet insights store --format json | jq '.insights[].title'
   keet insights store --model openai:gpt-5 --price 1.25/10
 """

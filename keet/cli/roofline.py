@@ -21,7 +21,7 @@ from keet.cli.arguments import (
 EXAMPLES = """\
 examples:
   keet roofline report.ncu-rep
-  keet roofline report.ncu-rep --launch 0 --format svg -o roofline.svg
+  keet roofline report.ncu-rep --launch 0 -o roofline.svg --open
   keet roofline report.ncu-rep --format json | jq '.launches[].nearest'
 """
 

@@ -71,6 +71,13 @@ def is_terminal(file: TextIO) -> bool:
     return file.isatty() if forced is None else forced != ""
 
 
+def _has_links(file: TextIO) -> bool:
+    """Whether to print links (OSC 8): most terminals open them or ignore them. That of Linux itself
+    prints them as text."""
+    is_plain = os.environ.get("TERM", "dumb").lower() in ("dumb", "unknown", "linux")
+    return file.isatty() and not is_plain and "NO_COLOR" not in os.environ
+
+
 def _has_rich() -> bool:
     try:
         import rich.console  # noqa: F401
@@ -93,7 +100,7 @@ def print_page(make: Callable[[Reader], Page], file: TextIO) -> None:
     stream = terminal_stream(file)
     is_dumb = os.environ.get("TERM", "").lower() in ("dumb", "unknown")
     width = 80 if is_dumb else terminal_width(stream)
-    page = make(reader(width))
+    page = make(reader(width)._replace(has_links=_has_links(stream)))
     if not _has_rich():
         stream.writelines(plain_lines(page.blocks, width))
         return
@@ -235,7 +242,8 @@ def _text(words: Words, look: Look = "", *, is_unbroken: bool = False) -> Text:
     if is_unbroken:
         text.no_wrap, text.overflow = True, "ignore"
     for span in spans(words):
-        text.append(_harmless(span.text), _style(span.look))
+        link = f" link {span.to}" if span.to.startswith("file:") else ""
+        text.append(_harmless(span.text), f"{_style(span.look)}{link}".strip())
     return text
 
 

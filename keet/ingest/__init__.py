@@ -87,7 +87,7 @@ def read_profile(
 
         folder = SourceFolder(Path(source))
         for launch in profile.launches:
-            launch.find_source = folder.text_of
+            launch.find_source, launch.find_file = folder.text_of, folder.path_of
     return profile
 
 

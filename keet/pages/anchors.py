@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from keet.pages.editor import EditorLinks
-
-EDITOR = "vscode://file"
-"""How links to an editor begin."""
-
 
 class Anchors:
     """Ids for one report, or one side of a diff. `prefix` keeps several on a page apart."""
 
-    def __init__(self, prefix: str = "", editor: EditorLinks | None = None) -> None:
-        self._editor = editor
+    def __init__(self, prefix: str = "") -> None:
         self._prefix = f"{prefix}-" if prefix else ""
         self._files: dict[str, int] = {}
 
@@ -35,8 +26,3 @@ class Anchors:
         """A source line in the listing of a launch; `file` as the report has it."""
         number = self._files.setdefault(file, len(self._files))
         return self.launch(launch, f"file-{number}-L{line}")
-
-    def in_editor(self, file: str, line: int) -> str:
-        """A link that opens the line in an editor; empty if none was asked for, or if the file is
-        not on this machine."""
-        return self._editor.link(file, line) if self._editor else ""

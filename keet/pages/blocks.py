@@ -20,12 +20,16 @@ row), `name` (of a kernel or file), `place` (in the source), `code`, `model` (wh
 `badge` (in a box), `plain` (not as the text around it). Other words are classes in HTML."""
 
 
+EDITOR = "vscode://file/"
+"""How links of HTML pages to source files begin."""
+
+
 class Span(NamedTuple):
     text: str
     look: Look = ""
     to: str = ""
-    """Anchor on the page that it leads to, in HTML, or a link of `Anchors.in_editor`; in Markdown
-    only a name is a link, and only to a file (`x.md`)."""
+    """Anchor on the page that it leads to, in HTML, or a link that begins with `EDITOR`; in
+    Markdown only a name is a link, and only to a file (`x.md`); in a terminal the URL of a file."""
     tip: str = ""
     """What HTML shows when it is pointed at: the full name of a kernel."""
 
@@ -61,7 +65,7 @@ def plain(words: Words) -> str:
 
 
 @dataclass_transform(field_specifiers=(field,))
-@dataclass(init=False, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Block(LazyDataclass):
     """A part of a page: each kind is a dataclass."""
 
@@ -296,6 +300,8 @@ class Reader(NamedTuple):
     """Columns of the terminal; large for HTML."""
     rows: int | None = 400
     """Rows of a table at most; None: all."""
+    has_links: bool = False
+    """Whether URLs of source files can be opened: by a terminal, or by an editor from HTML."""
     lines: Callable[[Sequence[Block]], int] = len
     """How many lines blocks take in this format."""
 

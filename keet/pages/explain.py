@@ -55,7 +55,6 @@ from keet.version import __version__
 
 if TYPE_CHECKING:
     from keet.comparison.result import Difference
-    from keet.pages.editor import EditorLinks
 
 MOST_LINES = 72
 """Lines of a page that leaves launches out, at most."""
@@ -87,8 +86,8 @@ class Asked(NamedTuple):
     """Whether several reports were asked for: an HTML page begins with an index."""
     unread: Sequence[str] = ()
     """Why other files could not be read, for that index."""
-    editor: EditorLinks | None = None
-    """Makes links of source lines, in HTML."""
+    editor: bool = False
+    """Whether source lines of an HTML page are links to an editor."""
 
 
 def explain_page(
@@ -96,7 +95,7 @@ def explain_page(
 ) -> Page:
     asked = asked or Asked()
     if reader.format == "html":
-        return _html_page(explanations, reader, asked)
+        return _html_page(explanations, reader._replace(has_links=asked.editor), asked)
     blocks: list[Block] = []
     for explanation in explanations:
         blocks += [Gap(), Gap()] if blocks else []
@@ -497,9 +496,7 @@ def _launch_list(reports: Sequence[_Report]) -> Iterator[Block]:
 def _html_page(explanations: Sequence[Explanation], reader: Reader, asked: Asked) -> Page:
     several = asked.several
     reports = [
-        _Report(
-            each, Anchors(f"r{n}" if several else "", asked.editor), everything=asked.everything
-        )
+        _Report(each, Anchors(f"r{n}" if several else ""), everything=asked.everything)
         for n, each in enumerate(explanations, 1)
     ]
     launches = sum(len(each.launches) for each in explanations)

@@ -38,6 +38,7 @@ from keet.pages.blocks import (
     Words,
     joined,
 )
+from keet.pages.source_text import file_link
 from keet.profile import Launch, Location
 from keet.profile.names import file_name
 from keet.units import format_number
@@ -174,7 +175,7 @@ def _table(found: Examined, spots: Sequence[Spot], reader: Reader) -> Table:
     rows: list[list[Words | Cell]] = [
         [
             *(column[at] for column in numbers.values()),
-            _spot_cell(spot, found, room, is_wide=reader.width >= _WIDE, is_leading=at < _LEADING),
+            _spot_cell(spot, found, room, reader, is_leading=at < _LEADING),
             *(column[at] for column in traffic.values()),
         ]
         for at, spot in enumerate(spots)
@@ -186,7 +187,7 @@ def _width_of(columns: Mapping[str, Sequence[str]]) -> int:
     return sum(_GAP + max(map(len, (name, *cells))) for name, cells in columns.items())
 
 
-def _spot_cell(spot: Spot, found: Examined, room: int, *, is_wide: bool, is_leading: bool) -> Cell:
+def _spot_cell(spot: Spot, found: Examined, room: int, reader: Reader, *, is_leading: bool) -> Cell:
     """Place and stall reasons; below: code, purpose and excess traffic."""
     text = spot.source
     if spot.address is not None:
@@ -210,8 +211,10 @@ def _spot_cell(spot: Spot, found: Examined, room: int, *, is_wide: bool, is_lead
             left = left - len(_APART) if fits else room
         left -= len(words.text)
         below += [words] if words.text else []
-    waiting = _waiting(spot, found, producers=_STALLS_SHOWN if is_wide else 1)
-    return Cell(joined((Span(_place(spot, found.launch), "place"), waiting), "  "), below)
+    waiting = _waiting(spot, found, producers=_STALLS_SHOWN if reader.width >= _WIDE else 1)
+    link = file_link(found.launch, spot.location.file, reader) if spot.location else ""
+    place = Span(_place(spot, found.launch), "place", link)
+    return Cell(joined((place, waiting), "  "), below)
 
 
 def _place(spot: Spot, launch: Launch) -> str:

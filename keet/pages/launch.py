@@ -66,7 +66,7 @@ from keet.pages.program import (
     replay_blocks,
     stands_for_text,
 )
-from keet.pages.source_text import around, indentation, language, runs
+from keet.pages.source_text import around, file_link, indentation, language, runs
 from keet.profile import Absent, Workload
 from keet.safe_text import flat, line_at, shortened
 
@@ -85,7 +85,7 @@ INDENT = 3
 """Of what belongs to a finding."""
 _ACCOUNT_ROWS = 7
 """Rows of the account in a terminal."""
-_NARROW_BAR, _WIDE_BAR, _UNIT_BAR = 12, 24, 10
+_NARROW_BAR, _WIDE_BAR, _UNIT_BAR = 10, 24, 10
 """Length of a bar in characters, on a terminal of 80 columns and on a wide one."""
 _LEAST_SHARE = 0.05
 """Units below this share of their peak are not printed, nor shares without a source line."""
@@ -613,10 +613,9 @@ def place_blocks(shown: Shown, finding: Finding, most: int | None = None) -> Ite
 
 
 def _place_words(shown: Shown, place: Place) -> Words:
-    to = ""
+    to = file_link(shown.each.launch, place.file, shown.reader, place.line)
     if shown.is_html:
-        line = shown.anchors.line(shown.listed_by, place.file, place.line)
-        to = shown.anchors.in_editor(*place.at) or line
+        to = to or shown.anchors.line(shown.listed_by, place.file, place.line)
     where = Span(place.where, "place", to)
     if shown.reader.format == "markdown":
         return where

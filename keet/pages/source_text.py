@@ -5,11 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from urllib.parse import quote
 
+from keet.pages.blocks import EDITOR, Reader
+from keet.profile import Launch
 from keet.safe_text import one_line
 
 _BACKTICKS = re.compile(r"`+")
 _LANGUAGES = {"py": "python", "cu": "cuda", "cuh": "cuda"}
+
+
+def file_link(launch: Launch, file: str, reader: Reader, line: int = 1) -> str:
+    """The URL of a source file that is on this machine: for a terminal that opens it, and in HTML
+    for an editor."""
+    path = launch.local_file(file) if reader.has_links else None
+    if path and reader.format == "html":
+        return f"{EDITOR}{quote(path.as_posix().lstrip('/'), safe='/:')}:{line}"
+    return path.as_uri() if path else ""
 
 
 def around(numbers: Iterable[int], radius: int, length: int) -> list[int]:

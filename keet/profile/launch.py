@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from keet.catalog import metric_named, metric_with_id, unit_of
@@ -160,6 +162,8 @@ class Launch:
         self._found: dict[str, tuple[Metric | None, Number | None]] = {}
         self.find_source: Callable[[str], str | None] | None = None
         """Looks up the text of a source file that the report names but does not embed."""
+        self.find_file: Callable[[str], Path | None] | None = None
+        """Looks up that file itself."""
 
     def __repr__(self) -> str:
         """One line. Never raises: for a damaged launch the duration is left out."""
@@ -330,6 +334,13 @@ class Launch:
         """The text of one source file of the kernel, if it is embedded or was found."""
         text = self.data.source_text(path)
         return self.find_source(path) if text is None and self.find_source else text
+
+    def local_file(self, path: str) -> Path | None:
+        """A source file of the kernel on this machine: below `--source`, else where the compiler
+        read it."""
+        own = self.find_file(path) if self.find_file else None
+        is_there = own is None and os.path.isabs(path) and os.path.isfile(path)  # noqa: PTH113, PTH117
+        return Path(path) if is_there else own
 
     @property
     def has_source_text(self) -> bool:

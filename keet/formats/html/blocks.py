@@ -25,8 +25,7 @@ from keet.formats.html.markup import (
 from keet.formats.html.page import bar, page
 from keet.formatting import capitalized
 from keet.pages import blocks
-from keet.pages.anchors import EDITOR
-from keet.pages.blocks import Block, Cell, Look, Page, Reader, Span, Words, plain, spans
+from keet.pages.blocks import EDITOR, Block, Cell, Look, Page, Reader, Span, Words, plain, spans
 from keet.pages.short_diff import HUNK
 from keet.safe_text import one_line
 

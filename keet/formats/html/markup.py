@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TypeAlias, final
 
-from keet.pages.anchors import EDITOR
+from keet.pages.blocks import EDITOR
 from keet.safe_text import one_line
 
 _TEXT_ELEMENTS = """a abbr article aside b br button code dd del details div dl dt em figcaption
@@ -125,7 +125,7 @@ def _attribute(key: str, value: object) -> str:
 def _written(key: str, text: str) -> str:
     """Kept: most attributes of a page are one of a few classes."""
     name = _attribute_name(key)
-    if name == "href" and not text.startswith(("#", f"{EDITOR}/")):
+    if name == "href" and not text.startswith(("#", EDITOR)):
         raise ValueError("links of a page stay on the page, or open a file in an editor")
     return f' {name}="{escaped(text)}"'
 

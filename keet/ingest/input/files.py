@@ -266,12 +266,13 @@ class SourceFolder:
         return _source_text(path) if path else None
 
     def path_of(self, recorded: str) -> Path | None:
+        """Absolute."""
         parts = _recorded_parts(recorded)
         candidates = self._files.get(parts[-1], []) if parts else []
         scored = sorted(((_shared_tail(parts, path), path) for path in candidates), reverse=True)
         if not scored or (len(scored) > 1 and scored[0][0] == scored[1][0]):
             return None
-        return scored[0][1]
+        return scored[0][1].absolute()
 
 
 def _recorded_parts(recorded: str) -> tuple[str, ...]:

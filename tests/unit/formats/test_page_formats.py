@@ -7,12 +7,15 @@ import io
 import re
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from keet.formats import markdown, terminal
+from keet.explanation.analyst import explain
+from keet.formats import markdown, page_text, terminal
 from keet.formats.html.blocks import FIGURES, html_blocks, html_page
+from keet.ingest import read_profile
 from keet.pages.blocks import (
     LINE_BREAK,
     Bar,
@@ -39,6 +42,8 @@ from keet.pages.blocks import (
     plain,
     spans,
 )
+from keet.pages.explain import explain_page
+from tests.kept_reports import sample_report
 
 HOSTILE = "a|b `c` **d** <script>\x1b[31m\u202ee\nf"
 TABLE = Table(
@@ -425,3 +430,25 @@ def test_words_may_have_a_line_break() -> None:
     assert text(table).splitlines()[2:] == ["code", "one", "two"]
     assert "| code (one two) |" in markdown.markdown([table])
     assert "one<br>two" in str(html_blocks([table]))
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_linked"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({"TERM": "linux"}, False)],
+)
+def test_a_terminal_gets_links_to_files_that_are_there(
+    changed: dict[str, str], is_linked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in {"TERM": "xterm-256color", "COLUMNS": "80", **changed}.items():
+        monkeypatch.setenv(name, value)
+    source = tmp_path / "two words" / "slow.cu"
+    source.parent.mkdir()
+    source.write_text("", "utf-8")
+    profile = read_profile(sample_report("matrix_flip"), source=tmp_path)
+    explanation = explain(profile, profile.launches, 1, sass=False)
+    screen = Stream()
+    terminal.print_page(lambda reader: explain_page([explanation], reader), screen)
+    assert (f";{source.as_uri()}\x1b\\" in screen.getvalue()) is is_linked
+    assert ("\x1b]8;" in screen.getvalue()) is is_linked
+    assert "\x1b" not in page_text(lambda reader: explain_page([explanation], reader), "terminal")
