@@ -65,7 +65,7 @@ def plain(words: Words) -> str:
 
 
 @dataclass_transform(field_specifiers=(field,))
-@dataclass(eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class Block(LazyDataclass):
     """A part of a page: each kind is a dataclass."""
 
