@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from urllib.parse import quote
 
 from keet.pages.blocks import EDITOR, Reader
 from keet.profile import Launch
@@ -20,6 +19,8 @@ def file_link(launch: Launch, file: str, reader: Reader, line: int = 1) -> str:
     for an editor."""
     path = launch.local_file(file) if reader.has_links else None
     if path and reader.format == "html":
+        from urllib.parse import quote  # most pages do without it
+
         return f"{EDITOR}{quote(path.as_posix().lstrip('/'), safe='/:')}:{line}"
     return path.as_uri() if path else ""
 
