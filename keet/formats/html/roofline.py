@@ -32,7 +32,7 @@ from keet.safe_text import one_line
 from keet.units import format_number
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def _roofline(launch: Launch) -> LaunchRoofline:
     """Kept for launches in full, which are on their own chart and on that of all launches."""
     return find_roofline(launch)
