@@ -266,6 +266,8 @@ def _dram_share(view: LaunchView, link_id: str, moved: Evidence | None) -> Evide
     dram, took = dram_ceiling(view.ledger, view.ceilings), positive(view.get("duration"))
     if isinstance(dram, Absent) or dram.peak is None or moved is None or took is None:
         return None
+    if not dram.source.startswith("report"):
+        return None  # the data sheet's clock need not be that of the launch
     share = Quantity(100 * moved.value / (took.value * 1e-9) / dram.peak.value, "%")
     label = f"DRAM {_LINKS[link_id].label}, share of peak"
     return view.ledger.derived(f"chart.{link_id}.share", share, label, moved, took, dram.peak)

@@ -12,6 +12,7 @@ from keet.formats.svg.memory_chart import memory_svg
 from keet.ingest import read_profile
 from keet.profile import Launch
 from tests.conftest import REPORTS, corpus_files, needs_corpus
+from tests.unit.analysis.real_launches import changed
 
 FLIP = "kernels_samples/matrix_flip/slow.ncu-rep"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -109,6 +110,16 @@ def test_host_traffic_of_both_directions() -> None:
     assert link is not None
     assert link.is_both
     assert value(chart, "host_traffic", "bytes") == 32 * 1833
+
+
+def test_traffic_to_another_gpu() -> None:
+    profile = read_profile(REPORTS / "tour_full.ncu-rep")
+    peer = "lts__t_sectors_srcunit_tex_aperture_peer"
+    metrics = {f"{peer}_op_read_lookup_miss.sum": 1000, f"{peer}_op_write.sum": 500}
+    launch = changed(profile.launches[0], metrics.get)
+    chart = memory_chart(explain(profile, [launch], 5).launches[0])
+    assert value(chart, "peer_reads", "bytes") == 32_000
+    assert value(chart, "peer_writes", "bytes") == 16_000
 
 
 def test_a_basic_report_is_not_all_zero() -> None:
