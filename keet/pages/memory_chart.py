@@ -42,11 +42,13 @@ def number_texts(link: MemoryLink) -> list[str]:
 
 def chart_text(chart: MemoryChart) -> str:
     """The chart in words, for those who do not see it."""
-    links = (
-        f"{_ends(link)}, {link.label}: {', '.join(number_texts(link))}{_waste(link)}"
-        for link in chart.links
-        if not link.is_idle
-    )
+    links = []
+    for link in chart.links:
+        numbers = number_texts(link)
+        if link.waste_share is not None:
+            numbers.append(f"{link.waste_share:.0f} waste ({link.waste_reason})")
+        if not link.is_idle:
+            links.append(f"{_ends(link)}, {link.label}: {', '.join(numbers)}")
     return f"#{chart.id} {chart.kernel}. {chart.headline} {'; '.join(links)}"
 
 
@@ -67,12 +69,6 @@ def _ends(link: MemoryLink, *, is_both: bool = False) -> str:
     inner, outer = (each for each in _ORDER if each in (link.source, link.target))
     sign = "↔" if is_both or link.is_both else "→" if link.source == inner else "←"
     return f"{_ORDER[inner]} {sign} {_ORDER[outer]}"
-
-
-def _waste(link: MemoryLink) -> str:
-    return (
-        "" if link.waste_share is None else f", {link.waste_share:.0f} waste ({link.waste_reason})"
-    )
 
 
 def chart_page(charts: Sequence[MemoryChart], of: int = 0, *, are_compared: bool = False) -> Page:
@@ -122,10 +118,14 @@ def compared_blocks(before: MemoryChart, after: MemoryChart) -> Iterator[Block]:
             _both(sides, "waste_share"),
         ]
         for sides in links.values()
-        if (known := next((link for link in sides if link and not link.is_idle), None))
+        if (known := next((each for each in sides if each and _has_traffic(each)), None))
     ]
     table = Table(columns, rows, name="Memory traffic before and after")
     yield MemoryFigure([before, after], names, short=[table])
+
+
+def _has_traffic(link: MemoryLink) -> bool:
+    return any(link.numbers) and not link.is_idle
 
 
 def _moved(link: MemoryLink | None) -> str:
@@ -163,7 +163,7 @@ def table_blocks(chart: MemoryChart) -> Iterator[Block]:
         Column("Waste"),
     ]
     known = [link for link in chart.links if any(link.numbers)]
-    rows = [_row(link) for link in known if not link.is_idle]
+    rows = [_row(link) for link in chart.links if _has_traffic(link)]
     if rows:
         yield Table(columns, rows, name="Memory traffic")
     units = [

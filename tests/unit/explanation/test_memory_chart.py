@@ -61,7 +61,7 @@ def test_numbers_are_those_of_the_report() -> None:
     } <= known
 
 
-def test_scattered_stores_are_waste_up_to_l2() -> None:
+def test_uncoalesced_stores_are_waste_up_to_l2() -> None:
     chart, launch = charted(FLIP)
     ideal = raw(launch, "lts__t_sectors_srcunit_tex_op_read.sum")  # as many are stored as loaded
     written = raw(launch, "lts__t_sectors_srcunit_tex_op_write.sum")
