@@ -326,6 +326,8 @@ def _wastes(
             yield from _waste(view, link, link.wavefronts, conflicts, "bank conflicts")
     for link_id, operation in _OPERATIONS.items():
         if found := _uncoalesced(view, link_id, operation):
+            if links[link_id].bytes is None:  # the same sectors, by code patching
+                yield link_id, {"bytes": found[0]}
             yield from _waste(view, links[link_id], *found, _UNCOALESCED)
     local = _LOCAL[local_cause(view)]
     if _is_notable_local(links):

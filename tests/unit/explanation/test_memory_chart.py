@@ -72,6 +72,18 @@ def test_uncoalesced_stores_are_waste_up_to_l2() -> None:
     assert limits == ["l2_writes"]
 
 
+def test_bytes_of_a_report_without_tables() -> None:
+    """Sectors of global accesses are those that the source counters count."""
+    with_tables, _ = charted(str(REPORTS / "tour_full.ncu-rep"))
+    chart, launch = charted(str(REPORTS / "tour_lines.ncu-repz"))
+    assert launch.get("global_store_sectors") is None
+    for link in ("global_loads", "global_stores", "l2_writes"):
+        assert value(chart, link, "bytes") == pytest.approx(
+            value(with_tables, link, "bytes"), rel=0.005
+        )
+        assert value(chart, link, "waste_share") == value(with_tables, link, "waste_share")
+
+
 def test_local_memory_is_waste() -> None:
     chart, _ = charted("kernels_samples/column_physics/slow.ncu-rep")
     assert value(chart, "local_loads", "waste_share") == 100
