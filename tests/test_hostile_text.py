@@ -27,6 +27,7 @@ FORMATS = {
     "explain": ("terminal", "markdown", "json"),
     "hotspots": ("terminal", "json", "csv"),
     "roofline": ("terminal", "json", "svg"),
+    "chart": ("terminal", "json", "svg", "markdown", "html"),
     "amounts": ("terminal", "markdown", "json"),
     "metrics": ("terminal", "json", "csv"),
     "diff": ("terminal", "markdown", "json", "github"),
@@ -64,7 +65,10 @@ def store(hostile: Path) -> Path:
 def runs(report: Path, text: Path, store: Path | None) -> Iterator[list[str]]:
     """Every command in every format that reads such a report."""
     operands = {
-        **{key: [str(report)] for key in ("show", "explain", "hotspots", "roofline", "amounts")},
+        **{
+            key: [str(report)]
+            for key in ("show", "explain", "hotspots", "roofline", "chart", "amounts")
+        },
         "metrics": [str(report), "--all"],
         "diff": [str(report), str(report.with_name("long.ncu-rep"))],
         "verify": [str(text), "--report", str(report)],

@@ -84,7 +84,8 @@ def dashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.parametrize(
-    "command", ["show", "metrics", "roofline", "hotspots", "context", "explain", "snapshot"]
+    "command",
+    ["show", "metrics", "roofline", "chart", "hotspots", "context", "explain", "snapshot"],
 )
 def test_two_dashes_end_the_options(command: str, dashed: str, keet: Keet) -> None:
     result = keet(command, "-q", "--", dashed)

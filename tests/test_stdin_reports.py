@@ -44,7 +44,7 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize(
-    "command", ["show", "metrics", "roofline", "hotspots", "context", "explain"]
+    "command", ["show", "metrics", "roofline", "chart", "hotspots", "context", "explain"]
 )
 def test_a_report_from_stdin_gives_the_same_output_as_the_file(
     command: str, keet: Keet, pipe: Any

@@ -80,21 +80,17 @@ def run(args: Namespace) -> None:
     else:
         from keet.pages.memory_chart import chart_page
 
-        out.show_page(lambda _: chart_page(charts, are_compared=is_pair), args.format)
+        of = 0 if args.launch else len(selected_launches(profiles[0], args))
+        page = chart_page(charts, of, are_compared=is_pair)
+        out.show_page(lambda _: page, args.format)
 
 
 def _charts(profile: Profile, args: Namespace) -> list[MemoryChart]:
     """Of the launches that are named; else of the one that takes most time."""
-    from keet.cli.stderr import print_progress
     from keet.explanation.analyst import explain
     from keet.explanation.memory_chart import memory_chart
     from keet.profile.launch_sequences import longest_first
 
-    chosen = selected_launches(profile, args)
-    if args.launch is None and len(chosen) > 1:
-        first = longest_first(chosen)[0]
-        print_progress(
-            f"launch {first.id} takes most time of {len(chosen)} launches; --launch N draws another"
-        )
-        chosen = (first,)
-    return [memory_chart(each) for each in explain(profile, chosen, top=5).launches]
+    chosen = longest_first(selected_launches(profile, args))
+    shown = chosen[:1] if args.launch is None else sorted(chosen, key=lambda each: each.id)
+    return [memory_chart(each) for each in explain(profile, shown, top=5).launches]

@@ -81,8 +81,8 @@ def _asked(args: Namespace) -> Asked:
     from keet.pages.explain import Asked
 
     everything = getattr(args, "all", False) or getattr(args, "launch", None) is not None
-    verbose, editor = getattr(args, "verbose", False), getattr(args, "editor", None)
-    return Asked(everything, verbose, in_editor=editor is not None)
+    editor = getattr(args, "editor", None) is not None
+    return Asked(everything, getattr(args, "verbose", False), editor=editor)
 
 
 def _json(explanations: Sequence[Explanation], *, lines: bool) -> Iterator[str]:

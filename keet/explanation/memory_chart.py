@@ -2,7 +2,7 @@
 
 Bytes are those that Nsight Compute's chart has, or sectors times 32. A metric that the report lacks
 makes a number unknown, never zero. The limit is the one that the headline names. Waste is what
-findings call waste: sectors of scattered accesses, bank conflicts, local memory, and bytes that
+findings call waste: sectors of uncoalesced accesses, bank conflicts, local memory, and bytes that
 DRAM delivers again.
 """
 
@@ -266,6 +266,8 @@ def _dram_share(view: LaunchView, link_id: str, moved: Evidence | None) -> Evide
     dram, took = dram_ceiling(view.ledger, view.ceilings), positive(view.get("duration"))
     if isinstance(dram, Absent) or dram.peak is None or moved is None or took is None:
         return None
+    if not dram.source.startswith("report"):
+        return None  # the data sheet's clock need not be that of the launch
     share = Quantity(100 * moved.value / (took.value * 1e-9) / dram.peak.value, "%")
     label = f"DRAM {_LINKS[link_id].label}, share of peak"
     return view.ledger.derived(f"chart.{link_id}.share", share, label, moved, took, dram.peak)
@@ -323,8 +325,10 @@ def _wastes(
         if conflicts is not None and link.wavefronts is not None:
             yield from _waste(view, link, link.wavefronts, conflicts, "bank conflicts")
     for link_id, operation in _OPERATIONS.items():
-        if found := _scattered(view, link_id, operation):
-            yield from _waste(view, links[link_id], *found, _SCATTERED)
+        if found := _uncoalesced(view, link_id, operation):
+            if links[link_id].bytes is None:  # the same sectors, by code patching
+                yield link_id, {"bytes": found[0]}
+            yield from _waste(view, links[link_id], *found, _UNCOALESCED)
     local = _LOCAL[local_cause(view)]
     if _is_notable_local(links):
         for link_id in ("local_loads", "local_stores"):
@@ -335,7 +339,7 @@ def _wastes(
     yield from _again(each, links)
 
 
-_SCATTERED = "scattered"
+_UNCOALESCED = "uncoalesced"
 _OPERATIONS = {"global_loads": LOAD, "global_stores": STORE}
 
 
@@ -357,7 +361,9 @@ def _conflicts(view: LaunchView, link_id: str, metric: str) -> Evidence | None:
     return view.sum_over(name, "src_shared_wavefronts_excess", own, label) or view.get(metric)
 
 
-def _scattered(view: LaunchView, link_id: str, operation: int) -> tuple[Evidence, Evidence] | None:
+def _uncoalesced(
+    view: LaunchView, link_id: str, operation: int
+) -> tuple[Evidence, Evidence] | None:
     """Bytes of the sectors that the accesses touch, and those beyond the fewest that they could
     touch. Reports without numbers of single instructions do not tell loads from stores."""
     own, label = addresses_of(view, operation), link_id.replace("_", " ")
@@ -406,18 +412,19 @@ def _through_writes(
     """L1 writes through: sectors of stores that are not needed reach L2, too. What is left are the
     sectors that global stores need."""
     link, stores = links["l2_writes"], links["global_stores"].bytes
-    spilled, whole = links["local_stores"].bytes, link.bytes
-    if stores is None or spilled is None or whole is None:
+    whole, own = link.bytes, links["local_stores"].bytes
+    if stores is None or whole is None:
         return
-    if abs(stores.value + spilled.value - whole.value) > _AGREE * whole.value:
+    spilled = own.value if own else 0
+    if abs(stores.value + spilled - whole.value) > _AGREE * whole.value:
         return  # atomics, or stores that L1 joins
     ideal = view.ledger.entry_named("chart.global_stores.ideal")
     needed = SECTOR * ideal.value if ideal else stores.value
     amount = Quantity(max(0, whole.value - needed), "byte")
     label = "bytes written to L2 that are not needed"
     waste = view.ledger.derived("chart.l2_writes.excess", amount, label, whole, ideal or stores)
-    is_scattered = needed < (1 - NEGLIGIBLE) * stores.value
-    reasons = [_SCATTERED] * is_scattered + [local] * bool(spilled.value)
+    is_uncoalesced = needed < (1 - NEGLIGIBLE) * stores.value
+    reasons = [_UNCOALESCED] * is_uncoalesced + [local] * bool(spilled)
     yield from _waste(view, link, whole, waste, ", ".join(reasons)) if reasons else ()
 
 
@@ -496,9 +503,10 @@ def _limiting(
     found, shared = set(), _shared_busy(view)
     for ceiling in limits:
         node = _UNITS.get(ceiling.name, "sm")
-        stage = ceiling.stage.id if ceiling.stage else ""
-        if ceiling.share >= LEADS and _STAGE_LINKS.get(stage) in links:
-            found.add(_STAGE_LINKS[stage])
+        stage = ceiling.stage
+        port = _STAGE_LINKS.get(stage.id, "") if stage and not stage.inferred else ""
+        if ceiling.share >= LEADS and port in links:
+            found.add(port)
         elif node == "l1" and shared and shared.value > MAJORITY * ceiling.reached.value:
             found.add("shared")
         else:

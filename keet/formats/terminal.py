@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from keet.pages import blocks
-from keet.pages.blocks import LOCAL_FILE, Block, Cell, Look, Page, Reader, Span, Words, spans
+from keet.pages.blocks import Block, Cell, Look, Page, Reader, Span, Words, spans
 from keet.safe_text import one_line, terminal_stream
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def print_page(make: Callable[[Reader], Page], file: TextIO) -> None:
     stream = terminal_stream(file)
     is_dumb = os.environ.get("TERM", "").lower() in ("dumb", "unknown")
     width = 80 if is_dumb else terminal_width(stream)
-    page = make(reader(width)._replace(links=LOCAL_FILE if _has_links(stream) else ""))
+    page = make(reader(width)._replace(has_links=_has_links(stream)))
     if not _has_rich():
         stream.writelines(plain_lines(page.blocks, width))
         return

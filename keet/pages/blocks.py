@@ -13,8 +13,6 @@ from typing import Literal, NamedTuple, TypeAlias, dataclass_transform
 from keet.lazy_dataclass import LazyDataclass, make_on_use
 
 Format = Literal["terminal", "markdown", "html"]
-EDITOR, LOCAL_FILE = "vscode://file", "file://"
-"""How links begin that open a file of this machine, in VS Code and as the system does."""
 Look: TypeAlias = str
 """How a text stands out, as words separated by blanks: `strong`, `muted`, `italic`, `underline`,
 `good`, `bad`, `warn`, `verdict` (Markdown has a coloured dot before it), `label` (the name of a
@@ -22,12 +20,16 @@ row), `name` (of a kernel or file), `place` (in the source), `code`, `model` (wh
 `badge` (in a box), `plain` (not as the text around it). Other words are classes in HTML."""
 
 
+EDITOR = "vscode://file/"
+"""How links of HTML pages to source files begin."""
+
+
 class Span(NamedTuple):
     text: str
     look: Look = ""
     to: str = ""
-    """Anchor on the page that it leads to, in HTML, or a link that begins with EDITOR; in Markdown
-    only a name is a link, and only to a file (`x.md`); in a terminal the URL of a file."""
+    """Anchor on the page that it leads to, in HTML, or a link that begins with `EDITOR`; in
+    Markdown only a name is a link, and only to a file (`x.md`); in a terminal the URL of a file."""
     tip: str = ""
     """What HTML shows when it is pointed at: the full name of a kernel."""
 
@@ -298,8 +300,8 @@ class Reader(NamedTuple):
     """Columns of the terminal; large for HTML."""
     rows: int | None = 400
     """Rows of a table at most; None: all."""
-    links: str = ""
-    """How URLs of source files begin, for a terminal that opens them or a page beside the files."""
+    has_links: bool = False
+    """Whether URLs of source files can be opened: by a terminal, or by an editor from HTML."""
     lines: Callable[[Sequence[Block]], int] = len
     """How many lines blocks take in this format."""
 

@@ -21,7 +21,6 @@ from keet.explanation.program import program_of
 from keet.formatting import count_noun, times_text
 from keet.pages.anchors import Anchors
 from keet.pages.blocks import (
-    EDITOR,
     Block,
     Cell,
     Column,
@@ -87,8 +86,8 @@ class Asked(NamedTuple):
     """Whether several reports were asked for: an HTML page begins with an index."""
     unread: Sequence[str] = ()
     """Why other files could not be read, for that index."""
-    in_editor: bool = False
-    """Whether places of an HTML page open in VS Code, where the files are on this machine."""
+    editor: bool = False
+    """Whether source lines of an HTML page are links to an editor."""
 
 
 def explain_page(
@@ -96,7 +95,7 @@ def explain_page(
 ) -> Page:
     asked = asked or Asked()
     if reader.format == "html":
-        return _html_page(explanations, reader, asked)
+        return _html_page(explanations, reader._replace(has_links=asked.editor), asked)
     blocks: list[Block] = []
     for explanation in explanations:
         blocks += [Gap(), Gap()] if blocks else []
@@ -504,8 +503,6 @@ def _html_page(explanations: Sequence[Explanation], reader: Reader, asked: Asked
     room = page_room(launches, sum(len(report.shown) for report in reports), len(reports))
     listings = [report.listings(room) for report in reports]
     level = 2 if several else 1
-    if asked.in_editor:
-        reader = reader._replace(links=EDITOR)
     parts: list[Block] = [
         report.part(reader, own, asked, level) for report, own in zip(reports, listings)
     ]

@@ -213,7 +213,7 @@ def _spot_cell(spot: Spot, found: Examined, room: int, reader: Reader, *, is_lea
         below += [words] if words.text else []
     waiting = _waiting(spot, found, producers=_STALLS_SHOWN if reader.width >= _WIDE else 1)
     where = spot.location
-    link = file_link(found.launch, where.file, where.line, reader) if where else ""
+    link = file_link(found.launch, where.file, reader) if where else ""
     place = Span(_place(spot, found.launch), "place", link)
     return Cell(joined((place, waiting), "  "), below)
 

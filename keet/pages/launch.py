@@ -9,6 +9,7 @@ from typing import Literal
 
 from keet.analysis.account import TimePart
 from keet.analysis.hardware.ceilings import Ceiling
+from keet.analysis.limits import SAVED_PART
 from keet.analysis.source_lines import find_hotspots, source_lines
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
@@ -60,10 +61,12 @@ from keet.pages.figures import (
 from keet.pages.program import (
     figures,
     finding_text,
+    first_row,
     full_name,
     kernel_parts,
     members_blocks,
     replay_blocks,
+    saved_part,
     stands_for_text,
 )
 from keet.pages.source_text import around, file_link, indentation, language, runs
@@ -80,7 +83,6 @@ PLACES: dict[Detail, int] = {"full": 3, "middle": 2, "brief": 1}
 _NAMED = 3
 """Number of findings that are printed by name only."""
 HEADING = "Where the time goes"
-_FIRST = "To change first:"
 INDENT = 3
 """Of what belongs to a finding."""
 _ACCOUNT_ROWS = 7
@@ -483,18 +485,19 @@ def busiest_units(each: LaunchExplanation) -> list[Ceiling]:
 
 def first_change(program: ProgramExplanation, reader: Reader) -> Iterator[Block]:
     """What to change first in the program and where: the first finding of the kernel that could
-    save most time. Nothing if no kernel has a finding."""
-    rows = [row for row in program.rows if row.first and row.finding]
-    for row in sorted(rows, key=lambda row: -row.saved_ns)[:1]:
-        assert row.first is not None
-        assert row.finding is not None
-        shown = Shown(row.first, program, reader, "brief")
-        share, *_ = figures(row)
-        part = f", {share} of the time" if program.us_total else ""
-        name, behind = kernel_parts(row, reader.width - len(_FIRST) - len(part) - 1)
-        yield from (Gap(), Text((Span(_FIRST, "strong"), " ", Span(name, "name"), behind, part)))
-        yield from (Text(line, indent=INDENT) for line in title_lines(shown, 0, row.finding))
-        yield from (*place_blocks(shown, row.finding, 1), advice(row.finding))
+    save most time. Nothing if no kernel has a finding that holds for the run."""
+    row = first_row(program)
+    if row is None or row.first is None or row.finding is None:
+        return
+    shown = Shown(row.first, program, reader, "brief")
+    share, *_ = figures(row)
+    part = f", {share} of the time" if program.us_total else ""
+    is_small = bool(program.us_total) and saved_part(row) < SAVED_PART
+    head = "Largest saving, a small one:" if is_small else "To change first:"
+    name, behind = kernel_parts(row, reader.width - len(head) - len(part) - 1)
+    yield from (Gap(), Text((Span(head, "strong"), " ", Span(name, "name"), behind, part)))
+    yield from (Text(line, indent=INDENT) for line in title_lines(shown, 0, row.finding))
+    yield from (*place_blocks(shown, row.finding, 1), advice(row.finding))
 
 
 def finding_blocks(shown: Shown, number: int, finding: Finding) -> Iterator[Block]:
@@ -613,9 +616,9 @@ def place_blocks(shown: Shown, finding: Finding, most: int | None = None) -> Ite
 
 
 def _place_words(shown: Shown, place: Place) -> Words:
-    to = file_link(shown.each.launch, *place.at, shown.reader)
+    to = file_link(shown.each.launch, place.file, shown.reader, place.line)
     if shown.is_html:
-        to = to or shown.anchors.line(shown.listed_by, *place.at)
+        to = to or shown.anchors.line(shown.listed_by, place.file, place.line)
     where = Span(place.where, "place", to)
     if shown.reader.format == "markdown":
         return where

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from keet.documents.memory_chart import MemoryChart, MemoryLink, MemoryNode, NodeId
 from keet.evidence import Evidence
@@ -42,11 +42,13 @@ def number_texts(link: MemoryLink) -> list[str]:
 
 def chart_text(chart: MemoryChart) -> str:
     """The chart in words, for those who do not see it."""
-    links = (
-        f"{_ends(link)}, {link.label}: {', '.join(number_texts(link))}{_waste(link)}"
-        for link in chart.links
-        if not link.is_idle
-    )
+    links = []
+    for link in chart.links:
+        numbers = number_texts(link)
+        if link.waste_share is not None:
+            numbers.append(f"{link.waste_share:.0f} waste ({link.waste_reason})")
+        if not link.is_idle:
+            links.append(f"{_ends(link)}, {link.label}: {', '.join(numbers)}")
     return f"#{chart.id} {chart.kernel}. {chart.headline} {'; '.join(links)}"
 
 
@@ -62,20 +64,15 @@ _ORDER: Mapping[NodeId, str] = {
 """From the SMs outwards."""
 
 
-def _ends(link: MemoryLink) -> str:
+def _ends(link: MemoryLink, *, is_both: bool = False) -> str:
     """`SM ← L1`: the unit that is nearer to the SMs first."""
     inner, outer = (each for each in _ORDER if each in (link.source, link.target))
-    sign = "↔" if link.is_both else "→" if link.source == inner else "←"
+    sign = "↔" if is_both or link.is_both else "→" if link.source == inner else "←"
     return f"{_ORDER[inner]} {sign} {_ORDER[outer]}"
 
 
-def _waste(link: MemoryLink) -> str:
-    return (
-        "" if link.waste_share is None else f", {link.waste_share:.0f} waste ({link.waste_reason})"
-    )
-
-
-def chart_page(charts: Sequence[MemoryChart], *, are_compared: bool = False) -> Page:
+def chart_page(charts: Sequence[MemoryChart], of: int = 0, *, are_compared: bool = False) -> Page:
+    """`of`: how many launches the longest one was chosen of."""
     if are_compared:
         return Page([*compared_blocks(charts[0], charts[1])], "Memory charts")
     blocks: list[Block] = []
@@ -83,6 +80,9 @@ def chart_page(charts: Sequence[MemoryChart], *, are_compared: bool = False) -> 
         took = f", {chart.duration}" if chart.duration else ""
         blocks.append(Heading((f"#{chart.id} ", Span(chart.kernel, "name"), took), 2))
         blocks += [Text(chart.headline, "strong"), memory_figure(chart)]
+    if of > 1:
+        told = f"This launch takes most time of {of:,} launches; --launch N draws another."
+        blocks.append(Text(told, "muted"))
     return Page(blocks, "Memory chart")
 
 
@@ -118,10 +118,14 @@ def compared_blocks(before: MemoryChart, after: MemoryChart) -> Iterator[Block]:
             _both(sides, "waste_share"),
         ]
         for sides in links.values()
-        if (known := next((link for link in sides if link and not link.is_idle), None))
+        if (known := next((each for each in sides if each and _has_traffic(each)), None))
     ]
     table = Table(columns, rows, name="Memory traffic before and after")
     yield MemoryFigure([before, after], names, short=[table])
+
+
+def _has_traffic(link: MemoryLink) -> bool:
+    return any(link.numbers) and not link.is_idle
 
 
 def _moved(link: MemoryLink | None) -> str:
@@ -159,31 +163,34 @@ def table_blocks(chart: MemoryChart) -> Iterator[Block]:
         Column("Waste"),
     ]
     known = [link for link in chart.links if any(link.numbers)]
-    rows = [_row(link) for link in known if not link.is_idle]
-    yield Table(columns, rows, name="Memory traffic")
+    rows = [_row(link) for link in chart.links if _has_traffic(link)]
+    if rows:
+        yield Table(columns, rows, name="Memory traffic")
     units = [
         f"{node.label} {', '.join(facts)}" for node in chart.nodes if (facts := [*_facts(node)])
     ]
     if units:
         yield Text((Span("Units: ", "strong"), "; ".join(units)))
-    for words, links in (
-        ("No traffic", [link for link in known if link.is_idle]),
-        ("Not in the report", [link for link in chart.links if link not in known]),
-    ):
-        if names := dict.fromkeys(map(_name, links)):
-            yield Text(f"{words}: {', '.join(names)}.", "muted")
+    idle = [link for link in known if link.is_idle]
+    unknown = [link for link in chart.links if link not in known]
+    for words, links in (("No traffic", idle), ("Not in the report", unknown)):
+        if links:
+            yield Text(f"{words}: {', '.join(_names(links))}.", "muted")
     yield from (Text(note, "muted") for note in chart.notes)
 
 
-def _name(link: MemoryLink) -> str:
-    if "sm" in (link.source, link.target):
-        return link.label
-    return f"{_ends(link)} {link.label}" if "l1" in (link.source, link.target) else _outer(link)
-
-
-def _outer(link: MemoryLink) -> str:
-    """Both directions of a memory are listed as one."""
-    return f"L2 ↔ {_ORDER[link.target if link.source == 'l2' else link.source]}"
+def _names(links: Sequence[MemoryLink]) -> Iterable[str]:
+    """Both directions beyond L1 are one name: `L2 ↔ DRAM`."""
+    found: dict[str, None] = {}
+    for link in links:
+        turned = any((each.source, each.target) == (link.target, link.source) for each in links)
+        if "sm" in (link.source, link.target):
+            found[link.label] = None
+        elif turned or link.is_both:
+            found[_ends(link, is_both=True)] = None
+        else:
+            found[f"{_ends(link)} {link.label}"] = None
+    return found
 
 
 def _row(link: MemoryLink) -> list[Words | Cell]:

@@ -223,6 +223,19 @@ def listed_rows(program: ProgramExplanation, most: int = ROWS) -> list[ProgramRo
     return [*single, program.combined_row(rest)] if len(rest) > 1 else [*single, *rest]
 
 
+def first_row(program: ProgramExplanation) -> ProgramRow | None:
+    """The kernel whose first finding would save most time, as far as times are known; none whose
+    finding is only of ncu's replay."""
+    rows = [row for row in program.rows if row.finding and row.first and not row.first.replay]
+    rows = [row for row in rows if gain_text(row) or not program.us_total]
+    return max(rows, key=saved_part, default=None)
+
+
+def saved_part(row: ProgramRow) -> float:
+    """Share of the program's time, 0 to 1; 0: not known."""
+    return row.share * (1 - 1 / row.gain.likely) if row.gain else 0.0
+
+
 def run_rows(run: WholeRun, most: int) -> list[KernelRow]:
     """The same for the kernels of a run."""
     large = sum(row.share_pct >= _SMALL_PCT for row in run.kernels)

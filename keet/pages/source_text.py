@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from keet.pages.blocks import EDITOR, LOCAL_FILE, Reader
+from keet.pages.blocks import EDITOR, Reader
 from keet.profile import Launch
 from keet.safe_text import one_line
 
@@ -14,13 +14,15 @@ _BACKTICKS = re.compile(r"`+")
 _LANGUAGES = {"py": "python", "cu": "cuda", "cuh": "cuda"}
 
 
-def file_link(launch: Launch, file: str, line: int, reader: Reader) -> str:
-    """The URL of a source file that is on this machine, for a reader who can open it."""
-    path = launch.local_file(file) if reader.links else None
-    if path is None:
-        return ""
-    url = path.as_uri().replace(LOCAL_FILE, reader.links, 1)
-    return f"{url}:{line}" if reader.links == EDITOR else url
+def file_link(launch: Launch, file: str, reader: Reader, line: int = 1) -> str:
+    """The URL of a source file that is on this machine: for a terminal that opens it, and in HTML
+    for an editor."""
+    path = launch.local_file(file) if reader.has_links else None
+    if path and reader.format == "html":
+        from urllib.parse import quote  # most pages do without it
+
+        return f"{EDITOR}{quote(path.as_posix().lstrip('/'), safe='/:')}:{line}"
+    return path.as_uri() if path else ""
 
 
 def around(numbers: Iterable[int], radius: int, length: int) -> list[int]:

@@ -116,10 +116,15 @@ def test_a_link_to_any_line_opens_its_fold_and_marks_it(visit: Visit, made: Path
             opened.page.goto("about:blank")
             opened.page.goto(f"{made.as_uri()}#{LINE}{line}")
             seen.append(is_in_window(opened, f"#{LINE}{line}:target"))
+            stop = f"li#{LINE}{line}, #{LINE}{line} > summary"
+            seen.append(
+                opened.page.eval_on_selector(stop, "(e) => getComputedStyle(e).backgroundColor")
+            )
         opened.page.click(f"#{LINE}56 .n")
         return [*seen, opened.page.evaluate("location.hash"), opened.page.locator(f"#{LINE}56:target").count()]  # fmt: skip
 
-    assert visit(opening) == [True, True, f"#{LINE}56", 1]
+    yellow = "rgb(255, 244, 184)"
+    assert visit(opening) == [True, yellow, True, yellow, f"#{LINE}56", 1]
 
 
 def test_a_line_opens_beside_the_code_and_its_wait_leads_to_the_other_end(visit: Visit) -> None:

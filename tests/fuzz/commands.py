@@ -60,6 +60,8 @@ IN_TURN = (
     _command("roofline {report}"),
     _command("roofline {report} --format json", "json"),
     _command("roofline {report} --format svg", "svg"),
+    _command("chart {report} --format json", "json"),
+    _command("chart {report} --format svg", "svg"),
     _command("context {report} --no-sass"),
     _command("context {report} --no-sass --max-tokens 300"),
     _IN_BATCH,

@@ -44,13 +44,6 @@ _FOLDED_FROM = 6
 """Consecutive cold lines that are folded; fewer are shown."""
 
 
-class LineRun(NamedTuple):
-    """Consecutive lines that are all visible, or all folded."""
-
-    numbers: list[int]
-    is_folded: bool
-
-
 class SourceFile:
     """Rows are made first, then get panels as long as there is room; then the file is written."""
 
@@ -112,29 +105,21 @@ class SourceFile:
             element("span", f" {path}", class_="path muted") if is_ambiguous else None,
         )
 
-    # --- which lines
-
-    def _stretches(self, numbers: Sequence[int]) -> list[LineRun]:
+    def _body(self) -> Iterator[Content]:
+        """Rows and text; more than a few consecutive lines without samples are folded."""
         hot = {n for n, spot in self._spots.items() if spot.share} | self._named
         seen = {*hot, *around(hot, _CONTEXT, self._length)}
-        parts = [(is_seen, list(own)) for is_seen, own in groupby(numbers, seen.__contains__)]
-        found: list[LineRun] = []
-        for is_seen, own in parts:
-            is_folded = not is_seen and len(own) > _FOLDED_FROM
-            if found and not is_folded and not found[-1].is_folded:
-                found[-1].numbers.extend(own)
-            else:
-                found.append(LineRun(own, is_folded))
-        return found
-
-    # --- how they look
-
-    def _body(self) -> Iterator[Content]:
         before = None
-        for stretch in self._stretches(self._extent.numbers):
-            yield self._gap(before, stretch.numbers[0])
-            yield self._stretch(stretch)
-            before = stretch.numbers[-1]
+        for is_seen, own in groupby(self._extent.numbers, seen.__contains__):
+            numbers = list(own)
+            yield self._gap(before, numbers[0])
+            body = list(self._parts(numbers))
+            if is_seen or len(numbers) <= _FOLDED_FROM:
+                yield body
+            else:
+                summary = element("summary", self._folded_text(numbers))
+                yield element("details", summary, body, class_="cold")
+            before = numbers[-1]
 
     def _gap(self, before: int | None, number: int) -> Content:
         """The note before a line if lines before it were left out."""
@@ -147,13 +132,6 @@ class SourceFile:
         texts = {n: self._lines[n - 1].expandtabs(TAB) for n in numbers if n <= self._length}
         indent = indentation(texts.values())
         return {number: text[indent:].rstrip() for number, text in texts.items()}
-
-    def _stretch(self, stretch: LineRun) -> Content:
-        body = list(self._parts(stretch.numbers))
-        if not stretch.is_folded:
-            return body
-        summary = element("summary", self._folded_text(stretch.numbers))
-        return element("details", summary, body, class_="cold")
 
     def _folded_text(self, numbers: Sequence[int]) -> str:
         ran = sum(n in self._spots for n in numbers)
@@ -210,39 +188,22 @@ _FEWEST = 20
 """Rows that every listing has, however little room there is."""
 
 
-class Filled(NamedTuple):
-    """What was left out because of the size of the page."""
-
-    unplaced: Html | None
-    """Whether the details of instructions without a line were left out."""
-    without_sass: int
-    """Lines whose machine code was left out."""
-    without_panel: int
-    """Lines that have nothing to open."""
-    without_row: int
-    """Lines with samples that are shown as text, or not at all."""
-
-
-def fill_rows(data: SourceData, files: Mapping[str, SourceFile], room: int) -> Filled:
-    """Adds rows, and what they show, to the files of a listing."""
-    filling = _Filling(data, files, room)
-    without_row = filling.add_rows()
-    filling.add_panels()
-    without_panel = len(data.found.rows) - filling.opened
-    return Filled(filling.unplaced, filling.without_sass, without_panel, without_row)
-
-
 class _Filling:
+    """Adds rows, and what they show, to the files of a listing."""
+
     def __init__(self, data: SourceData, files: Mapping[str, SourceFile], room: int) -> None:
         self._data, self._files, self._room = data, files, room
         self._rows: set[Location] = set()
-        self._for_sass = 0.0
-        self.opened = self.without_sass = 0
+        self._opened = self._without_sass = 0
         self.unplaced: Html | None = None
+        """The panel of instructions without a line."""
+        self._add_rows()
+        facts = _OF_FACTS * sum(bool(spot.share) for spot in data.found.rows)
+        self._for_sass = max(self._room - facts, _SASS * self._room)
+        self._add_panels()
 
-    def add_rows(self) -> int:
-        """Gives rows to executed lines, the hottest first; returns how many lines with samples got
-        none."""
+    def _add_rows(self) -> None:
+        """Of executed lines, the hottest first."""
         least = self._room * (1 - _ROWS)
         for number, line in enumerate(self._data.spots):
             file = self._file_of(line)
@@ -252,14 +213,9 @@ class _Filling:
             if number >= _FEWEST and self._room - size < least:
                 break
             self._add(file, line, None, size)
-        return sum(
-            bool(spot.share) and line not in self._rows for line, spot in self._data.spots.items()
-        )
 
-    def add_panels(self) -> None:
+    def _add_panels(self) -> None:
         """First those that findings lead to, then the hottest."""
-        facts = _OF_FACTS * sum(bool(spot.share) for spot in self._data.found.rows)
-        self._for_sass = max(self._room - facts, _SASS * self._room)
         mentions = self._data.mentions
         first = {place for place, own in mentions.items() if any(m.is_first for m in own)}
         for spot in sorted(self._data.found.rows, key=lambda spot: spot.location not in first):
@@ -278,13 +234,13 @@ class _Filling:
             return False
         if file and line:
             self._add(file, line, panel, row + _size(panel))
-            if not self.opened:
+            if not self._opened:
                 file.open_line = line.line
         else:
             self.unplaced = panel
             self._room -= _size(panel)
-        self.opened += 1
-        self.without_sass += not has_sass
+        self._opened += 1
+        self._without_sass += not has_sass
         return True
 
     def _panel(self, spot: Spot, room: int) -> tuple[Html | None, bool]:
@@ -307,6 +263,28 @@ class _Filling:
         self._rows.add(line)
         self._room -= size
 
+    def left_out(self) -> str:
+        """Empty where nothing was."""
+        spots = self._data.spots.items()
+        counts = {
+            "the SASS of": self._without_sass,
+            "all details of": len(self._data.found.rows) - self._opened,
+            f"the {self._data.shares_of} of": sum(
+                bool(spot.share) and line not in self._rows for line, spot in spots
+            ),
+        }
+        parts = [f"{what} {count_noun(count, 'line')}" for what, count in counts.items() if count]
+        if files := len(self._data.files) - len(self._data.extents):
+            parts.append(count_noun(files, "file"))
+        if not parts:
+            return ""
+        command = f"keet hotspots REPORT --launch {self._data.launch.id} --line FILE:LINE"
+        left = " and ".join((", ".join(parts[:-1]), parts[-1])) if len(parts) > 1 else parts[0]
+        return (
+            f"Left out for the size of the page: {left}; the hottest lines come first. "
+            f"To see them: {command}"
+        )
+
 
 def _size(html: Html) -> int:
     return len(html) if html.isascii() else len(html.encode("utf-8", "backslashreplace"))
@@ -316,31 +294,6 @@ def _command(data: SourceData, line: Location | None) -> Html:
     what = f"--line {one_line(line_text(line))}" if line else "--by instruction"
     command = f"keet hotspots REPORT --launch {data.launch.id} {what}"
     return element("p", "SASS left out for the size of the page: ", element("code", command))
-
-
-def left_out(data: SourceData, filled: Filled) -> str:
-    """Empty where nothing was."""
-    parts = []
-    if filled.without_sass:
-        parts.append(f"the SASS of {_lines(filled.without_sass)}")
-    if filled.without_panel:
-        parts.append(f"all details of {_lines(filled.without_panel)}")
-    if filled.without_row:
-        parts.append(f"the {data.shares_of} of {_lines(filled.without_row)}")
-    if files := len(data.files) - len(data.extents):
-        parts.append("1 file" if files == 1 else f"{files:,} files")
-    if not parts:
-        return ""
-    command = f"keet hotspots REPORT --launch {data.launch.id} --line FILE:LINE"
-    left = " and ".join((", ".join(parts[:-1]), parts[-1])) if len(parts) > 1 else parts[0]
-    return (
-        f"Left out for the size of the page: {left}; the hottest lines come first. "
-        f"To see them: {command}"
-    )
-
-
-def _lines(count: int) -> str:
-    return count_noun(count, "line")
 
 
 # --- the listing
@@ -401,9 +354,9 @@ def source_listing(
     else:
         room -= OF_ID * len(data.anchored)
     files = {path: SourceFile(data, path, extent) for path, extent in data.extents.items()}
-    filled = fill_rows(data, files, room)
+    filled = _Filling(data, files, room)
     blocks = [file.block() for file in files.values()]
-    note = left_out(data, filled)
+    note = filled.left_out()
     whole = _listing(data, [blocks, _unplaced(data, filled.unplaced)], note)
     return Listing(whole, data.anchored, note)
 

@@ -125,7 +125,7 @@ def _attribute(key: str, value: object) -> str:
 def _written(key: str, text: str) -> str:
     """Kept: most attributes of a page are one of a few classes."""
     name = _attribute_name(key)
-    if name == "href" and not text.startswith(("#", f"{EDITOR}/")):
+    if name == "href" and not text.startswith(("#", EDITOR)):
         raise ValueError("links of a page stay on the page, or open a file in an editor")
     return f' {name}="{escaped(text)}"'
 

@@ -4,6 +4,7 @@ mark and roof, and the same as a table."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from keet.analysis.roofline.launch_roofline import LaunchRoofline, find_roofline
 from keet.documents.roofline import CeilingDocument, RooflineLaunch
@@ -31,13 +32,19 @@ from keet.safe_text import one_line
 from keet.units import format_number
 
 
+@lru_cache(maxsize=64)
+def _roofline(launch: Launch) -> LaunchRoofline:
+    """Kept for launches in full, which are on their own chart and on that of all launches."""
+    return find_roofline(launch)
+
+
 def draw_roofline(block: RooflineFigure) -> Html:
     """One chart per GPU, and what the report lacks."""
     if block.is_small:
-        return _small(find_roofline(block.launches[0]))
+        return _small(_roofline(block.launches[0]))
     links = {launch: f"#{block.anchors.launch(launch)}" for launch in block.linked}
     groups = by_device(block.launches)
-    shown = {device: list(map(find_roofline, longest(own))) for device, own in groups.items()}
+    shown = {device: list(map(_roofline, longest(own))) for device, own in groups.items()}
     charts = [_chart(device, own, shown[device], links) for device, own in groups.items()]
     rooflines = [roofline for own in shown.values() for roofline in own]
     missing = [*map(capitalized, absences(rooflines))]

@@ -19,9 +19,9 @@ from keet.formats.html.source_rows import (
     SourceData,
     group_of,
     reason_text,
-    share_of_all,
     swatch,
 )
+from keet.formatting import share_text
 from keet.pages.hotspots import mix_text, size_text
 from keet.profile import Absent
 from keet.safe_text import one_line
@@ -224,7 +224,7 @@ def _reasons(data: SourceData, spot: Spot) -> Iterator[Html]:
     rest = [*counts.values()][_REASONS:]
     if rest and spot.samples:
         count = sum(rest)
-        share = Sentence("{share}", share=share_of_all(count / spot.samples))
+        share = Sentence("{share}", share=share_text(count / spot.samples))
         text = Sentence(
             "{share} for {reasons}",
             share=share if is_shared else counted(count, "sample"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -98,11 +98,6 @@ class FileLines(NamedTuple):
         return len(text.encode("utf-8", "backslashreplace")) + _OF_LINE * len(numbers)
 
 
-def extents_of(files: Mapping[str, FileLines]) -> dict[str, ShownLines]:
-    """Where text is not counted."""
-    return {path: next(file.extents()) for path, file in files.items()}
-
-
 def extents_within(files: Mapping[str, FileLines], room: int) -> tuple[dict[str, ShownLines], int]:
     """What fits, starting with the first file, and how many bytes it takes. A file for which not
     even one line fits is left out."""
@@ -146,24 +141,19 @@ _KINDS = {
 _GROUP_OF = {kind: group for group, own in _KINDS.items() for kind in own.split()}
 
 
-class ReasonGroup(NamedTuple):
-    group: str
-    samples: int
-
-
 def group_of(reason: str) -> str:
     if not stalls()[reason].counts_as_stall:
         return "issue"
     return _GROUP_OF.get(KINDS.get(reason, ""), "other")
 
 
-def parts(counts: Iterable[tuple[str, int]]) -> list[ReasonGroup]:
+def parts(counts: Mapping[str, int]) -> dict[str, int]:
     """Samples by group, in the order of the legend."""
     sums: dict[str, int] = {}
-    for reason, samples in counts:
+    for reason, samples in counts.items():
         group = group_of(reason)
         sums[group] = sums.get(group, 0) + samples
-    return [ReasonGroup(group, sums[group]) for group in LABELS if sums.get(group)]
+    return {group: sums[group] for group in LABELS if sums.get(group)}
 
 
 def stall_bar(spot: Spot, most: int) -> Html | None:
@@ -171,17 +161,17 @@ def stall_bar(spot: Spot, most: int) -> Html | None:
 
     It repeats what the text says, so screen readers skip it.
     """
-    split = parts(spot.samples_by_reason.items())
+    split = parts(spot.samples_by_reason)
     if not split or not most:
         return None
     marks, at = [], 0.0
-    for part in split:
-        width = 100 * part.samples / most
+    for group, samples in split.items():
+        width = 100 * samples / most
         if width >= _THINNEST:
-            marks.append(_mark(part.group, at, width))
+            marks.append(_mark(group, at, width))
         at += width
     if not marks:  # what is there can be seen
-        marks = [_mark(max(split, key=lambda part: part.samples).group, 0.0, _THINNEST)]
+        marks = [_mark(max(split, key=lambda group: split[group]), 0.0, _THINNEST)]
     title = element("title", _told(spot))
     return element("svg", title, marks, class_="stalls", aria_hidden="true")
 
@@ -222,22 +212,16 @@ def swatch(group: str) -> Html:
 
 def legend(by_reason: Mapping[str, int]) -> Html | None:
     """The groups that occur, with the share of all samples that each has."""
-    split = parts(by_reason.items())
-    whole = sum(part.samples for part in split)
+    split = parts(by_reason)
+    whole = sum(split.values())
     if not whole:
         return None
     items = [
-        element(
-            "li", swatch(part.group), f" {LABELS[part.group]} {share_of_all(part.samples / whole)}"
-        )
-        for part in split
+        element("li", swatch(group), f" {LABELS[group]} {share_text(samples / whole)}")
+        for group, samples in split.items()
     ]
     said = element("p", "Warps wait for (of all samples; a bar is as long as its row has samples):")
     return element("div", said, element("ul", items), class_="stall-legend")
-
-
-def share_of_all(share: float) -> str:
-    return share_text(share)
 
 
 # --- what is known of the code
@@ -371,7 +355,7 @@ class SourceData:
     @cached_property
     def extents(self) -> Mapping[str, ShownLines]:
         """The lines that are shown of each file; reduced if there is not enough room for all."""
-        return extents_of(self.files)
+        return {path: next(file.extents()) for path, file in self.files.items()}
 
     # --- machine code
 

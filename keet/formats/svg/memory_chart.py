@@ -12,7 +12,7 @@ from textwrap import wrap
 from typing import NamedTuple
 
 from keet.documents.memory_chart import MemoryChart, MemoryLink, MemoryNode, NodeId
-from keet.evidence import Evidence
+from keet.evidence import Evidence, finite
 from keet.formats.svg.markup import cut, tag, text_of, text_width
 from keet.pages.memory_chart import LEGEND, NOT_KNOWN, chart_text, number_texts, space_of
 
@@ -103,9 +103,7 @@ def widest(charts: Sequence[MemoryChart]) -> float:
 
 
 def _moved(link: MemoryLink) -> float:
-    if link.bytes is not None:
-        return float(link.bytes.value)
-    return float(link.wavefronts.value) * _LINE_BYTES if link.wavefronts else 0.0
+    return finite(link.bytes) or _LINE_BYTES * (finite(link.wavefronts) or 0.0)
 
 
 class MemoryDrawing:
@@ -196,25 +194,22 @@ class MemoryDrawing:
                 full = right - left - 22.0
                 bar = {"x": left + 11.0, "y": y - 1, "height": 4, "rx": 2}
                 drawn.append(tag("rect", **bar, width=full, class_="track"))
-                part = full * min(max(share, 0.0), 1.0)
+                part = full * min(max(share, 0.0), 100.0) / 100
                 drawn.append(tag("rect", **bar, width=part, class_=look + limit * (look == "busy")))
         title = tag("title", text_of(_node_title(node)))
         self._drawn.append(tag("g", title + "".join(drawn)))
 
 
 def _meters(node: MemoryNode) -> Iterator[tuple[str, float | None, str]]:
-    """Words, a share from 0 to 1, and the class of its bar."""
-    if node.hit_rate is not None:
-        yield f"hit rate {node.hit_rate:.0f}", float(node.hit_rate.value) / 100, "hits"
-    if node.load_hit_rate is not None:
-        yield (
-            f"global loads {node.load_hit_rate:.0f}",
-            float(node.load_hit_rate.value) / 100,
-            "hits",
-        )
-    if node.busy is not None:
-        name = f"{node.busiest} " if node.id == "sm" else "busy "
-        yield f"{name}{node.busy:.0f}", float(node.busy.value) / 100, "busy"
+    """Words, the percentage if it can be drawn, and the class of its bar."""
+    busiest = node.busiest if node.id == "sm" else "busy"
+    for words, number, look in (
+        ("hit rate", node.hit_rate, "hits"),
+        ("global loads", node.load_hit_rate, "hits"),
+        (busiest, node.busy, "busy"),
+    ):
+        if number is not None:
+            yield f"{words} {number:.0f}", finite(number), look
 
 
 def _lines(link: MemoryLink) -> list[str]:
@@ -245,8 +240,8 @@ def _arrow(link: MemoryLink, ends: tuple[float, float], y: float, width: float) 
         if base != point and not link.is_idle:
             corners = f"{base:.1f},{y - half:.1f} {point:.1f},{y:.1f} {base:.1f},{y + half:.1f}"
             yield tag("polygon", points=corners, class_=look)
-    if link.waste_share is not None:
-        part = width * min(float(link.waste_share.value) / 100, 1.0)
+    if waste := finite(link.waste_share):
+        part = width * min(waste, 100.0) / 100
         at = y + width / 2 - part / 2
         yield tag("line", x1=start, x2=end, y1=at, y2=at, stroke_width=part, class_="hatch")
 

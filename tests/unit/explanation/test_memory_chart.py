@@ -12,6 +12,7 @@ from keet.formats.svg.memory_chart import memory_svg
 from keet.ingest import read_profile
 from keet.profile import Launch
 from tests.conftest import REPORTS, corpus_files, needs_corpus
+from tests.unit.analysis.real_launches import changed
 
 FLIP = "kernels_samples/matrix_flip/slow.ncu-rep"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -60,7 +61,7 @@ def test_numbers_are_those_of_the_report() -> None:
     } <= known
 
 
-def test_scattered_stores_are_waste_up_to_l2() -> None:
+def test_uncoalesced_stores_are_waste_up_to_l2() -> None:
     chart, launch = charted(FLIP)
     ideal = raw(launch, "lts__t_sectors_srcunit_tex_op_read.sum")  # as many are stored as loaded
     written = raw(launch, "lts__t_sectors_srcunit_tex_op_write.sum")
@@ -69,6 +70,18 @@ def test_scattered_stores_are_waste_up_to_l2() -> None:
     assert value(chart, "global_loads", "waste_share") is None
     limits = [link.id for link in chart.links if link.is_limit]
     assert limits == ["l2_writes"]
+
+
+def test_bytes_of_a_report_without_tables() -> None:
+    """Sectors of global accesses are those that the source counters count."""
+    with_tables, _ = charted(str(REPORTS / "tour_full.ncu-rep"))
+    chart, launch = charted(str(REPORTS / "tour_lines.ncu-repz"))
+    assert launch.get("global_store_sectors") is None
+    for link in ("global_loads", "global_stores", "l2_writes"):
+        assert value(chart, link, "bytes") == pytest.approx(
+            value(with_tables, link, "bytes"), rel=0.005
+        )
+        assert value(chart, link, "waste_share") == value(with_tables, link, "waste_share")
 
 
 def test_local_memory_is_waste() -> None:
@@ -109,6 +122,16 @@ def test_host_traffic_of_both_directions() -> None:
     assert link is not None
     assert link.is_both
     assert value(chart, "host_traffic", "bytes") == 32 * 1833
+
+
+def test_traffic_to_another_gpu() -> None:
+    profile = read_profile(REPORTS / "tour_full.ncu-rep")
+    peer = "lts__t_sectors_srcunit_tex_aperture_peer"
+    metrics = {f"{peer}_op_read_lookup_miss.sum": 1000, f"{peer}_op_write.sum": 500}
+    launch = changed(profile.launches[0], metrics.get)
+    chart = memory_chart(explain(profile, [launch], 5).launches[0])
+    assert value(chart, "peer_reads", "bytes") == 32_000
+    assert value(chart, "peer_writes", "bytes") == 16_000
 
 
 def test_a_basic_report_is_not_all_zero() -> None:

@@ -258,7 +258,7 @@ def test_a_bar_is_as_long_as_its_samples() -> None:
     found = hotspots_of(FLIP)
     most = max(spot.samples or 0 for spot in found.rows)
     for spot in found.rows:
-        assert sum(part.samples for part in parts(spot.samples_by_reason.items())) == spot.samples
+        assert sum(parts(spot.samples_by_reason).values()) == spot.samples
         rects = [*page_tree(stall_bar(spot, most) or "").iter("rect")]
         ends = [_percent(r, "x") + _percent(r, "width") for r in rects]
         assert ends[-1] <= 100 * (spot.samples or 0) / most + 1

@@ -84,7 +84,7 @@ def test_findings_say_where_the_time_goes(tool_input_of: Make) -> None:
     """Equal percentages have the ids of what they are about, not of the first that fits."""
     tool_input = tool_input_of("stencil_march/slow")
     text = "\n".join(all_pages(tool_input, "analyst_findings"))
-    assert "- where the time goes: schedulers issue instructions 66.7% {" in text
+    assert "- where the time goes: issuing instructions 66.7% {" in text
     pieces = {piece.id: piece for piece in tool_input.evidence()}
     mix = next(line for line in text.splitlines() if line.startswith("- Executed instructions"))
     told = re.findall(r"(\d+)% \{(\S+)\} (?!at )([a-z][a-z ,]+?)(?: \(|;|\.)", mix)

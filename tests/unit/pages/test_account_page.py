@@ -18,6 +18,7 @@ from keet.ingest import read_profile
 from keet.pages.blocks import Bars, Format, Items, plain
 from keet.pages.context import context_text
 from keet.pages.launch import HEADING
+from keet.pages.program import first_row
 from keet.profile.launch_sequences import MAX_DECODED
 from keet.verification.launch_values import LaunchValues
 from keet.verification.named_values import ComputedValues
@@ -58,10 +59,9 @@ def assert_advice_on_first_screen(explanation: Explanation) -> None:
         assert told(each.verdict.headline, screen)
         advice = [finding.action for finding in each.findings[:1]]
     else:
-        rows = [row for row in program.rows if row.finding]
-        row = max(rows, key=lambda row: row.saved_ns, default=None)
+        row = first_row(program)
         advice = [row.finding.action] if row and row.finding else []
-        if row is None:
+        if not any(row.finding for row in program.rows):
             assert told(program.shown_launches[0].verdict.headline, screen)
     assert [text for text in advice if not told(text, screen)] == []
 

@@ -229,7 +229,8 @@
   addEventListener("keydown", (event) => {
     if (event.key === "Escape") tip.hidden = true;
     const typing = event.target.closest?.("input, textarea, select, [contenteditable]");
-    if (typing || event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(KEYS, event.key)) return;
+    if (typing || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (!Object.hasOwn(KEYS, event.key)) return;
     event.preventDefault();
     KEYS[event.key][1]();
   });

@@ -24,31 +24,32 @@
   const NUMBER = String.raw`\b(?:0x[\da-f']+|\d[\d']*\.?\d*(?:e[+-]?\d+)?)[a-z]*|\.\d+(?:e[+-]?\d+)?f?\b`;
   const WORD = String.raw`[a-z_]\w*`;
   const QUOTED = String.raw`"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?`;
-  const language = (comment, string, directive, words, types) => ({
+  const grammarWith = (comment, string, directive, words, types) => ({
     pattern: new RegExp(
       `(?<comment>${comment})|(?<string>${string})|(?<directive>${directive})|(?<number>${NUMBER})|(?<word>${WORD})`, "gim"),
     words: set(words), types: set(types),
   });
-  const C = language(
+  const C = grammarWith(
     String.raw`//.*|/\*[^]*?(?:\*/|(?![^]))`, String.raw`R"(?<raw>[^\s(]*)\([^]*?\)\k<raw>"|${QUOTED}`,
     String.raw`^[ \t]*#[ \t]*\w+`,
     "alignas alignof asm auto break case catch class concept const consteval constexpr constinit continue default delete do else enum explicit extern false final for friend goto if inline mutable namespace new noexcept nullptr operator override private protected public register requires restrict return sizeof static static_assert static_cast const_cast reinterpret_cast dynamic_cast struct switch template this throw true try typedef typename union using virtual volatile while",
     "bool char double float half half2 int long short signed unsigned void wchar_t dim3 nv_bfloat16 threadIdx blockIdx blockDim gridDim warpSize",
   );
-  const PYTHON = language(
+  const PYTHON = grammarWith(
     "#.*", String.raw`[rbuf]{0,2}(?:"""[^]*?(?:"""|(?![^]))|'''[^]*?(?:'''|(?![^]))|${QUOTED})`, String.raw`^[ \t]*@[\w.]+`,
     "and as assert async await break class continue def del elif else except False finally for from global if import in is lambda match None nonlocal not or pass raise return True try while with yield",
     "bool bytes dict float int list range self set str tuple constexpr tl",
   );
-  const FORTRAN = language(
+  const FORTRAN = grammarWith(
     String.raw`!(?!\$).*`, QUOTED, String.raw`^[ \t]*!\$\w+`,
     "allocate associate attributes block call case contains continue cycle deallocate do else elseif end enddo endif exit function if implicit in inout intent interface module none only out parallel parameter pointer procedure program pure result return save select shared subroutine then to use value where while concurrent",
     "character complex dimension device double integer logical precision real type",
   );
-  const languageOf = (path) =>
+  const grammarOf = (path) =>
     /\.(py|jl|mojo)$/i.test(path) ? PYTHON : /\.(f|f\d\d|cuf)$/i.test(path) ? FORTRAN : C;
-  const kindOf = ({ words, types }, { word, ...others }) => {
-    if (word === undefined) return Object.keys(others).find((kind) => others[kind] !== undefined && kind !== "raw");
+  const kindOf = (grammar, { word: written, ...others }) => {
+    if (written === undefined) return Object.keys(others).find((kind) => others[kind] !== undefined && kind !== "raw");
+    const { words, types } = grammar, word = grammar === FORTRAN ? written.toLowerCase() : written;
     if (words.has(word) || /^__\w+__$/.test(word)) return "keyword";
     return types.has(word) || /^u?int\d+_t$|^(float|double|u?int)[234]$/.test(word) ? "type" : "";
   };
@@ -63,12 +64,12 @@
     later.delete(fold);
   };
 
-  // `texts`: text nodes of lines that follow each other.
-  const colour = (texts, tongue) => {
+  // `texts`: text nodes of lines that follow each other, from line `first` on.
+  const colour = (texts, first, grammar) => {
     const folds = texts.map((text) => foldOf(text.parentElement));
     const whole = texts.map((text) => text.data).join("\n");
-    // Lines before may be left out, and with them the start of a comment.
-    const open = tongue === C && /^(?:(?!\/\*)[^])*?\*\//.exec(whole);
+    // Lines before the first may be left out, and with them the start of a comment.
+    const open = first > 1 && grammar === C && /^(?:(?!\/\*)[^])*?\*\//.exec(whole);
     let line = 0, start = 0;
     const add = (kind, from, to) => {
       for (;;) {
@@ -83,9 +84,9 @@
       }
     };
     if (open) add("comment", 0, open[0].length);
-    tongue.pattern.lastIndex = open ? open[0].length : 0;
-    for (let token; (token = tongue.pattern.exec(whole));) {
-      const kind = kindOf(tongue, token.groups);
+    grammar.pattern.lastIndex = open ? open[0].length : 0;
+    for (let token; (token = grammar.pattern.exec(whole));) {
+      const kind = kindOf(grammar, token.groups);
       if (kind) add(kind, token.index, token.index + token[0].length);
     }
   };
@@ -138,9 +139,12 @@
     // Text, number and address of each line.
     const code = new Map();
     for (const section of all("section.file", files)) {
-      const tongue = languageOf(section.querySelector("h4 .mono")?.textContent || "");
-      let run = [], last = null;
-      const finish = () => { if (run.length && globalThis.Highlight) colour(run, tongue); run = []; };
+      const grammar = grammarOf(section.querySelector("h4 .mono")?.textContent || "");
+      let run = [], first = 1, last = 0;
+      const finish = (next) => {
+        if (run.length && globalThis.Highlight) colour(run, first, grammar);
+        [run, first] = [[], next];
+      };
       for (const line of all(".line, .text > li", section)) {
         const isText = line.localName === "li";
         const cell = isText ? line : stopOf(line).querySelector("code");
@@ -150,7 +154,7 @@
         if (section.dataset.lines) {
           if (!line.id) line.id = `${section.dataset.lines}${number}`;
           line.classList.add("line");
-          if (number !== last + 1) finish();
+          if (number !== last + 1) finish(number);
           if (text) run.push(text);
         }
         last = number;
