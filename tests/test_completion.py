@@ -53,7 +53,7 @@ LINES: list[tuple[list[str], set[str]]] = [
     (["verify", "notes.txt", "--report", "rep"], {"report.ncu-rep"}),
     (["finding", "tail"], {"tail_effect"}),
     (["cases", "--finding", "uncoal"], {"uncoalesced_global"}),
-    (["baseline", ""], {"save", "list", "show", "remove"}),
+    (["baseline", ""], {"save", "list", "show", "name", "remove"}),
     (["baseline", "save", "main", "rep"], {"report.ncu-rep"}),
     (["eval", "gro"], {"grounding"}),
     (["eval", "diagnosis", "--lo"], {"--locked"}),

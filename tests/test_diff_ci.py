@@ -1,25 +1,20 @@
-"""The gate as a CI job runs it: the steps of docs/ci.md, annotations, comments, and what goes wrong."""
+"""The gate in CI: annotations, comments, baselines, and what goes wrong. `test_action.py` runs the action."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-import yaml  # type: ignore[import-untyped]
 from markdown_it import MarkdownIt
 
 from keet.ingest.snapshot import write_snapshot
 from tests.conftest import REPORTS, TESTS, Keet
 
-PAGE = (TESTS.parent / "docs" / "ci.md").read_text(encoding="utf-8")
 BEFORE, AFTER, AGAIN, DOUBLE, WARM = (
     REPORTS / f"pipeline_{name}.ncu-repz" for name in ("before", "after", "again", "double", "warm")
 )
@@ -33,127 +28,6 @@ def without_sass(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where NVIDIA's reader is not installed: nothing here is said of SASS, and each report that
     is kept takes it two seconds. (What runs in processes of its own has the reader.)"""
     monkeypatch.setattr("keet.ingest.sass.nvidia_reader.find_spec", lambda name: None)
-
-
-# --- the page
-
-
-def pages() -> list[dict[str, Any]]:
-    return [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
-
-
-def step(name: str) -> str:
-    """The shell of a step of the workflow."""
-    jobs = pages()[0]["jobs"].values()
-    (found,) = [each for job in jobs for each in job["steps"] if each.get("name") == name]
-    return str(found["run"])
-
-
-def test_the_workflows_parse_and_ask_for_few_rights() -> None:
-    github, gitlab = pages()
-    jobs = github["jobs"]
-    assert github["permissions"] == {"contents": "read"}
-    assert "permissions" not in jobs["profile"]  # it runs what the pull request brings
-    assert jobs["gate"]["permissions"] == {"contents": "read", "pull-requests": "write"}
-    assert "secrets." not in PAGE
-    assert set(gitlab) == {"profile", "gate"}
-    assert "allow_failure" not in gitlab["gate"]  # exit 6: nothing was checked
-
-
-class Step(NamedTuple):
-    code: int
-    out: str
-    summary: str
-
-
-class Job:
-    """A checkout in which steps run as GitHub runs them."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        (folder / "bin").mkdir()
-        program = folder / "bin" / "keet"
-        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m keet "$@"\n')
-        program.chmod(0o755)
-
-    def runs(self, *reports: Path) -> None:
-        shutil.rmtree(self.folder / "runs", ignore_errors=True)
-        (self.folder / "runs").mkdir()
-        for number, report in enumerate(reports, 1):
-            shutil.copy(report, self.folder / "runs" / f"run{number}.ncu-rep")
-
-    def __call__(self, name: str) -> Step:
-        summary = self.folder / "summary.md"
-        summary.write_text("")
-        told: dict[str, object] = {
-            "GITHUB_STEP_SUMMARY": summary,
-            "GITHUB_WORKSPACE": self.folder,
-            "GITHUB_OUTPUT": self.folder / "output",
-            "BASELINE": "main-NVIDIA-H200",
-        }
-        path = f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
-        done = subprocess.run(
-            ["bash", "-e", "-c", step(name)],
-            cwd=self.folder,
-            env={**os.environ, **{key: str(value) for key, value in told.items()}, "PATH": path},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return Step(done.returncode, done.stdout, summary.read_text(encoding="utf-8"))
-
-
-@pytest.fixture
-def job(tmp_path: Path) -> Job:
-    return Job(tmp_path)
-
-
-@pytest.mark.slow
-def test_a_push_saves_what_a_pull_request_is_compared_with(job: Job) -> None:
-    job.runs(AFTER)
-    assert "there is no baseline main-NVIDIA-H200 yet" in job("Compare").summary
-    assert job("Save the baseline").code == 0
-    job.runs(BEFORE)
-    worse = job("Compare")
-    assert worse.code == 1
-    assert worse.out.startswith("::error ")
-    assert "gate of 10% failed" in worse.summary
-    assert (job.folder / "comment.md").read_text(encoding="utf-8") == worse.summary
-    job.runs(AFTER)
-    same = job("Compare")
-    assert (same.code, "::" in same.out) == (0, False)
-
-
-@pytest.mark.skipif(not shutil.which("jq"), reason="the step uses jq")
-@pytest.mark.slow
-def test_a_baseline_is_named_by_the_gpu(job: Job) -> None:
-    job.runs(AFTER)
-    assert job("Name the baseline by GPU").code == 0
-    assert (job.folder / "output").read_text() == "baseline=main-NVIDIA-H200\n"
-
-
-@pytest.mark.parametrize(
-    ("report", "code", "complaint"),
-    [(DOUBLE, 6, "different problem size"), (None, 4, "cut short")],
-)
-@pytest.mark.slow
-def test_incomparable_runs_are_reported(
-    report: Path | None,
-    code: int,
-    complaint: str,
-    job: Job,
-    keet: Keet,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(job.folder)
-    assert keet("baseline", "save", "main-NVIDIA-H200", BEFORE).code == 0
-    job.runs(report or BEFORE, *([] if report else [BEFORE]))
-    if report is None:
-        (job.folder / "runs" / "run2.ncu-rep").write_bytes(BEFORE.read_bytes()[:20_000])
-    told = job("Compare")
-    assert told.code == code
-    assert told.out.startswith("::error title=keet::")
-    assert complaint in told.summary
 
 
 # --- annotations
@@ -384,6 +258,12 @@ def test_a_damaged_baseline_is_named(keet: Keet, project: Path) -> None:
     kept_run.write_text("{}")
     result = keet("diff", "baseline:main", AFTER, "--gate", 5)
     assert (result.code, "run_01.keet.json" in result.err) == (4, True)
+
+
+def test_a_baseline_is_named_by_the_gpu(keet: Keet, project: Path) -> None:
+    assert keet("baseline", "name", "main-{gpu}", BEFORE).out == "main-NVIDIA-H200\n"
+    assert keet("baseline", "save", "main-{gpu}", BEFORE).code == 0
+    assert keet("diff", "baseline:main-NVIDIA-H200", BEFORE, "--gate", 5).code == 0
 
 
 def test_an_unwritable_folder_is_reported(

@@ -181,5 +181,7 @@ def test_the_notebook_has_no_outputs() -> None:
 def test_the_list_is_complete() -> None:
     listed = re.findall(r"^\| \[(.+?)\]", (EXAMPLES / "README.md").read_text("utf-8"), re.MULTILINE)
     assert sorted(listed) == sorted(
-        path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".ipynb")
+        str(path.relative_to(EXAMPLES))
+        for path in EXAMPLES.rglob("*")
+        if path.suffix in (".py", ".ipynb", ".yml")
     )

@@ -15,6 +15,8 @@ EXAMPLES = """\
 examples:
   keet baseline save main report.ncu-rep
   keet baseline save main runs/                  several runs: measures their noise
+  keet baseline save 'main-{gpu}' runs/          one baseline per GPU: main-NVIDIA-H200
+  keet baseline name 'main-{gpu}' runs/          print that name
   keet baseline list
   keet baseline show main
   keet baseline remove main
@@ -23,14 +25,19 @@ examples:
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("action", choices=("save", "list", "show", "remove"))
-    parser.add_argument("name", nargs="?", metavar="NAME", help="name of the baseline")
+    parser.add_argument("action", choices=("save", "list", "show", "name", "remove"))
+    parser.add_argument(
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="name of the baseline; with save and name, {gpu} stands for the GPU of the reports",
+    )
     parser.add_argument(
         "reports",
         nargs="*",
         type=report_path,
         metavar="REPORT",
-        help="reports to save (one per run), or a folder of them; - reads standard input",
+        help="reports (one per run), or a folder of them; - reads standard input",
     )
     parser.add_argument(
         "--source", type=Path, metavar="DIR", help="where the sources are, if not in the report"
@@ -40,29 +47,41 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int | None:
     if args.action != "list" and args.name is None:
         raise UsageError(f"keet baseline {args.action} needs a NAME; see: keet baseline --help")
-    if args.reports and args.action != "save":
+    if args.reports and args.action not in ("save", "name"):
         raise UsageError(f"keet baseline {args.action} takes no report; see: keet baseline --help")
-    return {"save": _save, "list": _list, "show": _show, "remove": _remove}[args.action](args)
+    actions = {"save": _save, "list": _list, "show": _show, "name": _name, "remove": _remove}
+    return actions[args.action](args)
 
 
 def _save(args: Namespace) -> None:
     from keet.ingest import read_profile
-    from keet.ingest.baselines import save_baseline
+    from keet.ingest.baselines import name_for, save_baseline
 
-    named = [report for path in args.reports for report in _expanded(path)]
-    if not named:
-        raise UsageError("name the reports to save: keet baseline save NAME REPORT...")
-    saved = save_baseline(args.name, [read_profile(path, source=args.source) for path in named])
+    profiles = [read_profile(path, source=args.source) for path in _reports(args)]
+    name = name_for(args.name, profiles[0])
+    saved = save_baseline(name, profiles)
     runs = count_noun(len(saved.runs), "run")
     line = (
-        f"keet: saved {args.name} ({runs}) in {saved.runs[0].parent}; "
-        f"compare with: keet diff baseline:{args.name} REPORT"
+        f"keet: saved {name} ({runs}) in {saved.runs[0].parent}; "
+        f"compare with: keet diff baseline:{name} REPORT"
     )
     sys.stderr.write(one_line(line) + "\n")
 
 
-def _expanded(path: Path) -> list[Path]:
-    return reports_in(path) if path.is_dir() else [path]
+def _name(args: Namespace) -> None:
+    from keet.ingest import read_profile
+    from keet.ingest.baselines import name_for
+
+    sys.stdout.write(f"{name_for(args.name, read_profile(_reports(args)[0]))}\n")
+
+
+def _reports(args: Namespace) -> list[Path]:
+    named = [
+        each for path in args.reports for each in (reports_in(path) if path.is_dir() else [path])
+    ]
+    if not named:
+        raise UsageError(f"name the reports: keet baseline {args.action} NAME REPORT...")
+    return named
 
 
 def _list(args: Namespace) -> None:

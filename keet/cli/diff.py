@@ -10,6 +10,7 @@ import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,7 +89,7 @@ def _add_sides(parser: ArgumentParser) -> None:
             action="append",
             default=[],
             metavar="REPORT",
-            help=f"another report of {side.upper()}, to measure the noise (repeatable)",
+            help=f"another report or folder of {side.upper()}, to measure the noise (repeatable)",
         )
 
 
@@ -186,8 +187,8 @@ def _sides(args: Namespace) -> tuple[Side, Side]:
         raise UsageError("name two reports, or two launches of one report: --launch A:B")
     first = _paths(args.before)
     second = _paths(args.after) if args.after is not None else first
-    before = [*first, *map(report_path, args.before_run)]
-    after = [*second, *map(report_path, args.after_run)]
+    before = [*first, *chain.from_iterable(map(_paths, args.before_run))]
+    after = [*second, *chain.from_iterable(map(_paths, args.after_run))]
     args.read = [*before, *after]  # -o must not take the place of one
     return _side(args, before, 0), _side(args, after, 1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from html import escape
 
 from keet.formatting import capitalized
 from keet.pages import blocks
@@ -187,7 +188,16 @@ def _command(block: blocks.Command) -> Iterator[str]:
 def _fold(block: blocks.Fold) -> Iterator[str]:
     inner = "\n\n".join(_parts(block.blocks))
     if inner:
-        yield f"<details><summary>{_words(block.summary)}</summary>\n\n{inner}\n\n</details>"
+        yield f"<details><summary>{_summary(block.summary)}</summary>\n\n{inner}\n\n</details>"
+
+
+def _summary(words: Words) -> str:
+    """In HTML, where Markdown has no meaning."""
+    shown = []
+    for span in spans(words):
+        text = escape(_LAUNCH.sub("launch ", span.text))
+        shown.append(f"<code>{text}</code>" if {*span.look.split()} & _CODE_LOOKS else text)
+    return one_line("".join(shown))
 
 
 def _nested(block: blocks.Part) -> Iterator[str]:

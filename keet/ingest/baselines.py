@@ -59,6 +59,12 @@ def _folder() -> Path:
     return found / "baselines"
 
 
+def name_for(name: str, profile: Profile) -> str:
+    """With the GPU of a report for `{gpu}`: times of two GPUs can't be compared."""
+    gpu = re.sub("[^A-Za-z0-9]+", "-", profile.launches[0].device.name or "unknown").strip("-")
+    return name.replace("{gpu}", gpu)
+
+
 def save_baseline(name: str, profiles: Sequence[Profile]) -> Baseline:
     """Save a baseline. One of the same name is replaced atomically."""
     if not _NAME.fullmatch(name):

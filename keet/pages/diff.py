@@ -133,6 +133,8 @@ class _Writer:
         self.is_html = reader.format == "html"
         """A long page has its answer at the top, and room for more of it; of a terminal, one sees
         the last lines."""
+        self.is_markdown = reader.format == "markdown"
+        """A comment on a pull request: the answer, the table, and the rest folded."""
         self.most = reader.rows if self.is_html else ROWS
         self.numbers = {id(pair): number for number, pair in enumerate(difference.pairs)}
         self.lines: dict[int, tuple[Anchors, Anchors]] = {}
@@ -157,7 +159,7 @@ class _Writer:
         if difference.rows > 1:
             yield from (Gap(), Part([*self._kernels()], anchor=self.anchors.top("kernels")))
         for pair in self.in_full:
-            yield from (Gap(), Part([*self._pair(pair)], "pair", self._anchor(pair)))
+            yield from (Gap(), self._pair(pair))
         if self.is_html:
             reports = [*_reports(difference, self.in_full, self.parts)]
             yield Part(reports, anchor=self.anchors.top("sides"))
@@ -190,6 +192,9 @@ class _Writer:
         yield from self._caveats()
         if self.is_html:
             yield Items([*self._why(), *self._next(), *self._sound()])
+        elif self.is_markdown:
+            items = (*self._why(), *self._next())
+            yield Items([each._replace(label=Span(f"{each.label}:", "strong")) for each in items])
 
     def _caveats(self) -> Iterator[Block]:
         """The most serious ones first; if there are many, the others are folded."""
@@ -234,6 +239,8 @@ class _Writer:
     def _closing(self) -> Iterator[Block]:
         if share := unprofiled_text(self.difference):
             yield Text(f"{share}.")
+        if self.is_markdown:
+            return
         step, *action = self._next()
         yield Text((Span("Next: ", "strong"), step.words))
         yield from (Text((Span("→ ", "strong"), each.words), indent=2) for each in action)
@@ -296,12 +303,17 @@ class _Writer:
 
     # --- a pair
 
-    def _pair(self, pair: PairDifference) -> Iterator[Block]:
+    def _pair(self, pair: PairDifference) -> Block:
         """If there is only one kernel, its times are already in the heading."""
-        anchor, level = self._anchor(pair), self.parts + 1
         summary = limits(pair) if is_alone(self.difference) else pair.verdict.headline
         words = (Span(pair.kernel, "name"), f": {summary}" if summary else "")
-        yield Heading(words, self.parts, "")
+        if self.is_markdown:
+            return Fold(words, [*self._details(pair)])
+        heading = Heading(words, self.parts, "")
+        return Part([heading, *self._details(pair)], "pair", self._anchor(pair))
+
+    def _details(self, pair: PairDifference) -> Iterator[Block]:
+        anchor, level = self._anchor(pair), self.parts + 1
         if how := how_paired(pair):
             yield Text(how, "muted", indent=2)
         columns = [
