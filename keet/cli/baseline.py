@@ -15,10 +15,10 @@ EXAMPLES = """\
 examples:
   keet baseline save main report.ncu-rep
   keet baseline save main runs/                  several runs: measures their noise
+  keet diff baseline:main after.ncu-rep --gate 5
   keet baseline list
   keet baseline show main
   keet baseline remove main
-  keet diff baseline:main after.ncu-rep --gate 5
 """
 
 
