@@ -29,7 +29,7 @@ def test_show_says_what_is_missing_and_how_to_capture_it(page: Path, keet: Keet)
     assert shown.code == 0
     assert "rounded to two decimals" in " ".join(shown.out.split())
     assert "Missing" in shown.out
-    assert "ncu --set full" in shown.out
+    assert "ncu --section SpeedOfLight" in shown.out
     document = json.loads(keet("show", page, "--format", "json").out)
     assert document["report"]["format"] == ("ncu-csv" if page.suffix == ".csv" else "ncu-text")
 

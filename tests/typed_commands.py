@@ -53,6 +53,16 @@ def typed_commands(page: Path) -> Iterator[Typed]:
                 command = ""
 
 
+NEEDS = {
+    "a GPU": r"keet profile(?!.*--dry-run)",
+    "a model": r"--model|--base-url|keet ask(?!.*--show-prompt)|keet eval ask",
+    "a client": r"keet mcp",
+    "a cluster": r"--dask",
+    "minutes": r"keet eval",
+}
+"""Commands that tests only parse, and what it takes to run them."""
+
+
 def parsed(command: str) -> Namespace:
     """What the command gets of keet's own parser: an unknown option or missing argument raises."""
     keet, name, *rest = shlex.split(command, comments=True)
@@ -138,3 +148,20 @@ def make_workspace(folder: Path) -> None:
 def _copy(report: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(report, target)
+
+
+def examples_of(text: str) -> Iterator[str]:
+    """The keet commands of a help text, without comments and without what is around them in a
+    pipe or a redirection."""
+    examples = text.partition("examples:\n")[2].partition("\n\n")[0]
+    whole = re.sub(r'"[^"]*"', lambda quoted: " ".join(quoted[0].split()), examples)
+    for line in whole.splitlines():
+        example = line.strip().partition("   ")[0]
+        for part in re.split(r" \| | && | < | > |<\(|\)$", example):
+            if match := re.match(r"(?:.* -- (?=keet))?(?:\w+=\S+ )?(keet .*)", part):
+                yield match[1]
+
+
+def needs(command: str) -> str | None:
+    """What it takes to run the command; None: nothing."""
+    return next((what for what, pattern in NEEDS.items() if re.search(pattern, command)), None)

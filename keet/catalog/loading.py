@@ -112,6 +112,9 @@ class Collection(NamedTuple):
     metrics: tuple[str, ...]
     passes: int
     """Approximate passes per launch: it depends on the GPU."""
+    recipe_sections: tuple[str, ...]
+    """Of the short command for machines without keet, which people copy."""
+    recipe_metrics: tuple[str, ...]
 
 
 class Synonym(NamedTuple):
@@ -257,7 +260,14 @@ def capabilities() -> Mapping[str, Capability]:
 def collection() -> Collection:
     table = _table("collection")
     metrics = [name for group in table["metrics"].values() for name in group]
-    return Collection(tuple(table["sections"]), tuple(metrics), table["passes"])
+    sections, recipe = tuple(table["sections"]), table["recipe"]
+    return Collection(
+        sections,
+        tuple(metrics),
+        table["passes"],
+        (*sections, *recipe["more_sections"]),
+        tuple(recipe["metrics"]),
+    )
 
 
 @cache

@@ -17,10 +17,10 @@ examples:
   keet baseline save main runs/                  several runs: measures their noise
   keet baseline save 'main-{gpu}' runs/          one baseline per GPU: main-NVIDIA-H200
   keet baseline name 'main-{gpu}' runs/          print that name
+  keet diff baseline:main after.ncu-rep --gate 5
   keet baseline list
   keet baseline show main
   keet baseline remove main
-  keet diff baseline:main after.ncu-rep --gate 5
 """
 
 

@@ -68,7 +68,8 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--verbose",
         action="store_true",
-        help="print every part of each launch's time, evidence ids, and everything the model said",
+        help="print every part of each launch's time, evidence ids, the complete ncu command for "
+        "what the report lacks, and everything the model said",
     )
     parser.add_argument(
         "--against",

@@ -81,7 +81,16 @@ def configure(parser: ArgumentParser) -> None:
         metavar="TEXT",
         help="further options for ncu",
     )
-    parser.add_argument("--dry-run", action="store_true", help="print the command and run nothing")
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print an ncu command to copy, with the sections and metrics that decide; run nothing",
+    )
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="with --dry-run: the complete command, with every metric that keet can use",
+    )
     parser.add_argument(
         "--format",
         choices=("terminal", "json", "path"),
@@ -253,7 +262,7 @@ def _command(args: Namespace, report: Path) -> list[str]:
         from keet.collect.python_function import child_command
 
         return child_command(args.function, report, args.clock_control)
-    from keet.collect.ncu_command import ncu_command
+    from keet.collect.ncu_command import ncu_command, short_command
 
     request = _request(args)
     if request.launch_skip is None and request.launch_count is None and not request.as_range:
@@ -261,7 +270,8 @@ def _command(args: Namespace, report: Path) -> list[str]:
             "this command profiles the first launch of each kernel; to select launches by time, "
             "run keet profile without --dry-run"
         )
-    return ncu_command(args.ncu or "ncu", request, report)
+    make = ncu_command if args.verbose or args.light else short_command
+    return make(args.ncu or "ncu", request, report)
 
 
 def _request(args: Namespace) -> ProfileRequest:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from keet.analysis.capture.recapture import OF_CODE, PER_INSTRUCTION, recipe_options
 from keet.catalog import collection
 from keet.errors import NotAvailable, UsageError
 
@@ -104,6 +105,19 @@ class ProfileRequest(NamedTuple):
     """More options for ncu, before the program."""
 
 
+def short_command(ncu: str, request: ProfileRequest, report: Path) -> list[str]:
+    """For people to copy: what decides most findings."""
+    return [
+        ncu,
+        *recipe_options(has_code=not request.as_range).split(),
+        *("--clock-control", request.clock_control, "--target-processes", "all"),
+        *_launches(request),
+        *request.ncu_options,
+        *("-f", "-o", str(report)),
+        *request.program,
+    ]
+
+
 def ncu_command(
     ncu: str, request: ProfileRequest, report: Path, log: Path | None = None
 ) -> list[str]:
@@ -124,18 +138,14 @@ def ncu_command(
 
 
 def _sections(request: ProfileRequest) -> list[str]:
-    left_out = {"SourceCounters"} if request.light or request.as_range else set()
+    left_out = {OF_CODE} if request.light or request.as_range else set()
     names = [name for name in collection().sections if name not in left_out]
     return [word for name in names for word in ("--section", name)]
 
 
-_PER_INSTRUCTION = "smsp__sass_"
-"""Begins the names of metrics that ncu collects by patching the code, which ranges do not allow."""
-
-
 def _metrics(request: ProfileRequest) -> list[str]:
     every = collection().metrics
-    return [name for name in every if not (request.as_range and name.startswith(_PER_INSTRUCTION))]
+    return [name for name in every if not (request.as_range and name.startswith(PER_INSTRUCTION))]
 
 
 def _launches(request: ProfileRequest) -> list[str]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from keet.analysis.capture.recapture import recipe_options
 from keet.documents.shared_types import Skipped
 from keet.evidence import Sentence, report_number, slug_of
 from keet.masking import MARK
@@ -15,8 +16,7 @@ DEBUG_BUILD = "optimised code"
 """The check that a debug build prevents: the headline says it."""
 WHOLE_LAUNCH = "samples of the whole launch"
 _PROFILE_AGAIN = "profile again with: ncu "
-_ANY_COMMAND = "ncu --set full --import-source yes -o report ./your_program"
-_IN_FULL_SET = re.compile(r"(--section \S+|--import-source yes)\s*")
+_IN_RECIPE = re.compile(r"(--section \S+|--import-source yes)\s*")
 
 
 _YOUR_PROGRAM = "./your_program"
@@ -132,7 +132,9 @@ def capture_hints(
         first |= dict.fromkeys(lacking, "")
         lacking = {}
     elif options:
-        command = _with_options(command or _ANY_COMMAND, options)
+        command = _with_options(
+            command or f"ncu {recipe_options()} -o report {_YOUR_PROGRAM}", options
+        )
     sentences = [_sentence(remedy, checks) for remedy, checks in others.items()]
     sentences += [_about_refused(refused)] if refused else []
     sampled = tuple(lacking.get(WHOLE_LAUNCH, ()))
@@ -171,9 +173,9 @@ def _sentence(remedy: str, reasons: Mapping[str, str]) -> Sentence:
 
 
 def _with_options(command: str, options: Iterable[str]) -> str:
-    """Adds options that the command lacks; `keet profile` and the full set collect all sections
+    """Adds options that the command lacks; `keet profile` and the recipe collect all sections
     anyway."""
-    more = " ".join(filter(None, (_IN_FULL_SET.sub("", each).strip() for each in options)))
+    more = " ".join(filter(None, (_IN_RECIPE.sub("", each).strip() for each in options)))
     if not more:
         return command
     if command.startswith("keet profile"):

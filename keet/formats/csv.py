@@ -49,8 +49,10 @@ def top_csv(top: TopDocument) -> str:
     those before them stay where they were."""
     from keet.documents.top import OpportunityDocument
 
-    added = ("basis", "run_launches", "replay_gaps", "saved_of_us", "unknown_us", "unlike_us")
-    added += ("reports", "file", "line")
+    added = (
+        *("basis", "run_launches", "replay_gaps", "saved_of_us", "unknown_us", "unlike_us"),
+        *("reports", "file", "line"),
+    )
     names = [name for name in OpportunityDocument.names() if name not in ("forecast", *added)]
     rows: list[list[object]] = [
         [*names, "forecast_low", "forecast_likely", "forecast_high", *added]

@@ -13,6 +13,7 @@ from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
+from keet.analysis.capture.recapture import in_full
 from keet.analysis.capture.report_document import report_cautions
 from keet.analysis.time_model import WORTH
 from keet.explanation.capture_hints import caution_about
@@ -157,7 +158,7 @@ def _report(explanation: Explanation, reader: Reader, asked: Asked) -> list[Bloc
         return [
             Gap(),
             *([Text(hidden_text(hidden))] if hidden else []),
-            *_not_checked(explanation, reader),
+            *_not_checked(explanation, reader, verbose=verbose),
             *_without_code(explanation, shown[:count]),
             *_foot(explanation, launches, is_screen=is_screen),
         ]
@@ -228,7 +229,9 @@ def _head(explanation: Explanation, reader: Reader) -> Iterator[Block]:
     yield from map(Notice, report_cautions(profile))
 
 
-def _not_checked(explanation: Explanation, reader: Reader) -> Iterator[Block]:
+def _not_checked(
+    explanation: Explanation, reader: Reader, *, verbose: bool = False
+) -> Iterator[Block]:
     hints = explanation.capture_hints
     if hints.lacking:
         yield Notice(hints.lacking_text)
@@ -245,7 +248,7 @@ def _not_checked(explanation: Explanation, reader: Reader) -> Iterator[Block]:
             yield Fold("What was not checked, and why", [Items(rows)])
     if hints.command:
         yield Text(hints.introduction)
-        yield Command(hints.command)
+        yield Command(in_full(hints.command) if verbose else hints.command)
     yield from map(Notice, hints.sentences)
 
 

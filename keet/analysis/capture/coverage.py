@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from keet.analysis.capture.recapture import ncu_arguments, recapture_command
+from keet.analysis.capture.recapture import OF_CODE, ncu_arguments, recapture_command
 from keet.analysis.kernel.archetype import Language, language_of
 from keet.catalog import Capability, capabilities, exists_on, metric_with_id
 from keet.documents.document import live
@@ -30,8 +30,6 @@ class Coverage(NamedTuple):
     """Why there is no such command although something is missing."""
 
 
-_OF_CODE = "SourceCounters"
-"""The section with counters per instruction, which ncu can't collect for ranges and graphs."""
 _TOO_OLD = Sentence(
     "Nsight Compute profiles GPUs from compute capability {oldest} on since {release}",
     oldest="7.0",
@@ -57,14 +55,10 @@ def find_coverage(profile: Profile, launches: Sequence[Launch] | None = None) ->
     return Coverage(
         present=(*present, *source_present),
         gaps=tuple(gaps),
-        command=_command(profile, gaps) if possible else None,
+        command=recapture_command(profile) if possible else None,
         build_hint=next((gap.compile_flag for gap in gaps if gap.compile_flag), None),
         obstacle=_TOO_OLD if too_old and gaps else None,
     )
-
-
-def _command(profile: Profile, gaps: Iterable[GapDocument]) -> str:
-    return recapture_command(profile, [gap.ncu_flag for gap in gaps if gap.ncu_flag])
 
 
 _LINE_FLAGS: Mapping[Language, str] = {
@@ -147,7 +141,7 @@ class _Seen:
         return (
             named is not None
             or self._is_collected[capability.id]
-            or (capability.section == _OF_CODE and not any(map(_is_kernel, lacking)))
+            or (capability.section == OF_CODE and not any(map(_is_kernel, lacking)))
             or all(_has_no_counter(launch, capability.metrics) for launch in lacking)
         )
 

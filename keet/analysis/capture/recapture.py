@@ -4,11 +4,10 @@ report lacks."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from keet.analysis.kernel.library import fills_or_draws
-from keet.catalog import capabilities
+from keet.catalog import capabilities, collection
 from keet.profile import Profile, Workload
 
 _BOOST_SINCE = (2026, 1)
@@ -82,39 +81,63 @@ _SWITCHES = frozenset(
 _NCU = r'(?s)^\s*(?:"[^"]*[\\/]ncu(?:\.exe)?"|\S*ncu(?:\.exe)?)\s+(?P<rest>.+)$'
 
 
-def recapture_command(profile: Profile, extra_flags: Iterable[str]) -> str:
-    """An ncu command that captures everything keet uses, based on the recorded command if any.
+OF_CODE = "SourceCounters"
+"""The section with counters per instruction, which ncu can't collect for ranges and graphs."""
+PER_INSTRUCTION = "smsp__sass_"
+"""Begins the names of metrics that ncu collects by patching the code, which ranges do not allow."""
 
-    `--set full` has every section that keet needs, so it replaces the recorded sets, metrics and
-    sections of keet; custom sections stay. `extra_flags`: other flags of ncu to add.
+
+def recipe_options(*, is_complete: bool = False, has_code: bool = True) -> str:
+    """What to collect, as options of ncu: the one recipe that `keet explain`, `keet show`, `keet
+    profile --dry-run` and the docs print. It works where keet is not installed.
+
+    `is_complete`: everything that `keet profile` collects. `has_code`: False for ranges and graphs.
     """
+    known = collection()
+    sections = known.sections if is_complete else known.recipe_sections
+    metrics = known.metrics if is_complete else known.recipe_metrics
+    if not has_code:
+        sections = tuple(name for name in sections if name != OF_CODE)
+        metrics = tuple(name for name in metrics if not name.startswith(PER_INSTRUCTION))
+    source = " --import-source yes" if has_code else ""
+    names = " ".join(f"--section {name}" for name in sections)
+    return f"{names} --metrics {','.join(metrics)}{source}"
+
+
+def in_full(command: str) -> str:
+    """A command with the recipe, as one that collects everything that keet can use."""
+    for has_code in (True, False):
+        short = recipe_options(has_code=has_code)
+        if short in command:
+            return command.replace(short, recipe_options(is_complete=True, has_code=has_code))
+    return command
+
+
+def recapture_command(profile: Profile) -> str:
+    """An ncu command that captures what keet uses, based on the recorded command if any. The recipe
+    replaces the recorded sets, metrics and sections of keet; custom sections stay."""
     if (command := keet_command(profile)) is not None:
         return command
-    flags = ["--set full", *dict.fromkeys(extra_flags)]
     recorded = ncu_arguments(profile)
-    rest = None if recorded is None else _rest_of(recorded, replaced=flags)
+    rest = None if recorded is None else _rest_of(recorded)
     if rest is None:
-        rest = [f"-k {_kernel_filter(profile)} -o report {_ANY_PROGRAM}"]
-    return " ".join(["ncu", *flags, *(part for part in rest if part)])
+        kernels = f"-k {_kernel_filter(profile)}"
+        rest = ["--clock-control none --target-processes all", kernels, f"-o report {_ANY_PROGRAM}"]
+    has_code = any(launch.workload is Workload.KERNEL for launch in profile.launches)
+    return " ".join(["ncu", recipe_options(has_code=has_code), *(part for part in rest if part)])
 
 
-def kernel_command(profile: Profile) -> str:
-    """An ncu command for a kernel of the recorded program that the report does not have."""
-    program = keet_program(profile) or split_options(ncu_arguments(profile) or "")[1]
-    return f"ncu --set full -k {_ANY_KERNEL} -o report {_quoted(program) or _ANY_PROGRAM}"
-
-
-def _rest_of(recorded: str, replaced: Iterable[str]) -> list[str] | None:
+def _rest_of(recorded: str) -> list[str] | None:
     """The parts of the recorded command to keep, quoted for a shell; None if one is malformed."""
     options, program = split_options(recorded)
-    kept = [_quoted(_kept_option(option, replaced)) for option in options]
+    kept = [_quoted(_kept_option(option)) for option in options]
     words = [*kept, _quoted(program)]
     safe = [word for word in words if word is not None]
     return safe if len(safe) == len(words) else None
 
 
 _ANY_PROGRAM = "./your_program"
-_ANY_KERNEL = "regex:YOUR_KERNEL"
+ANY_KERNEL = "regex:YOUR_KERNEL"
 _WORD = r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|\\.|[^\s"'\\])+"""
 _SAFE_WORD = r"""(?:[\w@%+=:,./-]|\\(?=[\w.])|"(?:[^"$`!\\]|\\(?=[\w .]))*"|'[^']*')+"""
 """Words that need no quoting in a shell. Windows paths contain backslashes."""
@@ -137,12 +160,13 @@ def _quoted_word(word: str) -> str:
     return word if re.fullmatch(_SAFE_WORD, word) else shlex.join(shlex.split(word))
 
 
-def _kept_option(option: str, replaced: Iterable[str]) -> str:
-    """The option in the new command; empty if a new flag replaces it."""
+def _kept_option(option: str) -> str:
+    """The option in the new command; empty if the recipe replaces it."""
     name, _, value = re.sub(r"[\s=]+", " ", option, count=1).partition(" ")
-    if name == "--metrics" or any(flag.startswith(f"{name} ") for flag in replaced):
+    if name in ("--set", "--metrics", "--import-source"):
         return ""
-    if name == "--section" and value in {c.section for c in capabilities().values()}:
+    known = {*collection().recipe_sections, *(c.section for c in capabilities().values())}
+    if name == "--section" and value in known:
         return ""
     return re.sub(_OUTPUT, _under_another_name, option)
 
@@ -208,7 +232,7 @@ def _kernel_filter(profile: Profile) -> str:
     ]
     names = dict.fromkeys(name.function for name in kernels if not fills_or_draws(name.full))
     if kernels and not names:
-        return _ANY_KERNEL
+        return ANY_KERNEL
     if len(names) > 3:
         return "regex:."
     import shlex

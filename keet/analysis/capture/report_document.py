@@ -6,7 +6,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from keet.analysis.capture.recapture import kernel_command, ncu_arguments, setting_of, split_options
+from keet.analysis.capture.recapture import (
+    ANY_KERNEL,
+    ncu_arguments,
+    setting_of,
+    split_options,
+)
 from keet.analysis.kernel.library import fills_or_draws, library_of
 from keet.analysis.limits import LONGEST_START_NS, SIMILAR
 from keet.documents.document import LEFT_OUT
@@ -47,10 +52,11 @@ def _without_the_users_kernel(profile: Profile) -> Iterator[Sentence]:
     yield Sentence(
         "{every} of this report is a kernel of {libraries} that fills memory or draws random "
         "numbers: the kernel that was meant is probably not in it. Profile that kernel by its "
-        "name: {command} (or skip the launches before it: --launch-skip {count:.0f}).",
+        "name, with ncu's option {option} (or skip the launches before it: --launch-skip "
+        "{count:.0f}).",
         every="The only launch" if len(launches) == 1 else "Every launch",
         libraries=" or ".join(libraries),
-        command=kernel_command(profile),
+        option=f"-k {ANY_KERNEL}",
         count=report_number("launches", len(launches), "launches of the report"),
     )
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.analysis.capture.coverage import find_coverage
-from keet.analysis.capture.recapture import keet_command, recapture_command
+from keet.analysis.capture.recapture import keet_command, recapture_command, recipe_options
 from keet.ingest import read_profile
 from keet.profile import KernelName, Profile, Provenance
 from tests.conftest import CORPUS, REPORTS, needs_corpus
@@ -35,7 +35,7 @@ def test_a_basic_report_lacks_most(profile_of) -> None:
     assert set(coverage.present) == {"speed of light", "occupancy", "launch"}
     assert coverage.build_hint == "nvcc -lineinfo"
     assert coverage.command == (
-        "ncu --set full --import-source yes --clock-control none -f"
+        f"ncu {recipe_options()} --clock-control none -f"
         " -o /tmp/keet-out/tour_basic_more /tmp/keet-reports/tour_plain"
     )
 
@@ -44,7 +44,7 @@ def test_lines_without_text(profile_of) -> None:
     """zoo was built with -lineinfo and captured without --import-source."""
     assert gaps_of(profile_of("zoo.ncu-repz")) == {"source_text"}
     coverage = find_coverage(profile_of("zoo.ncu-repz"))
-    assert coverage.command.startswith("ncu --set full --import-source yes --clock-control none")
+    assert coverage.command.startswith(f"ncu {recipe_options()} --clock-control none")
     assert coverage.build_hint is None
 
 
@@ -58,6 +58,7 @@ def test_ranges_and_graphs_have_no_source_to_lack(name: str, profile_of) -> None
     """ncu refuses --import-source for them, so it must not be advised."""
     assert {"source_lines", "source_text"}.isdisjoint(gaps_of(profile_of(name)))
     assert "--import-source" not in find_coverage(profile_of(name)).command
+    assert "SourceCounters" not in find_coverage(profile_of(name)).command
 
 
 def with_command(profile: Profile, command: str | None) -> Profile:
@@ -72,7 +73,6 @@ def test_sections_that_ncu_could_not_collect_are_not_requested_again(profile_of)
     coverage = find_coverage(with_command(profile_of("tour_basic.ncu-rep"), recorded))
     unavailable = {gap.id for gap in coverage.gaps if gap.unavailable}
     assert unavailable == {"scheduler"}
-    assert "SchedulerStats" not in coverage.command
 
 
 @each_row(
@@ -100,7 +100,7 @@ def test_the_filter_is_the_function_as_the_next_run_names_it(function: str, patt
 def test_no_recorded_command(profile_of) -> None:
     profile = with_command(profile_of("metrics_only.ncu-repz"), None)
     command = find_coverage(profile).command
-    assert command.startswith("ncu --set full --import-source yes ")
+    assert command.startswith(f"ncu {recipe_options()} ")
     assert command.endswith(
         "-k 'regex:^(transpose_rows|transpose_tiles|normalise)$' -o report ./your_program"
     )
@@ -125,7 +125,7 @@ def test_the_recorded_command_with_all_that_keet_asks_for(
 ) -> None:
     """The report at hand is not written over, and the program keeps its own options."""
     command = find_coverage(with_command(profile_of("tour_basic.ncu-rep"), recorded)).command
-    assert command == f"ncu --set full --import-source yes {rest}"
+    assert command == f"ncu {recipe_options()} {rest}"
 
 
 @each_row(
@@ -147,7 +147,7 @@ def test_recorded_words_are_quoted_where_a_shell_needs_it(
 ) -> None:
     """A report may come from anybody: what it recorded must not become a second command."""
     command = find_coverage(with_command(profile_of("tour_basic.ncu-rep"), recorded)).command
-    assert command == f"ncu --set full --import-source yes {rest}"
+    assert command == f"ncu {recipe_options()} {rest}"
 
 
 def test_a_recorded_command_whose_quotes_do_not_close_is_not_used(profile_of) -> None:
@@ -168,7 +168,7 @@ shell_texts = st.lists(st.sampled_from([*"ab-;&|<>$`(){}*?~!#\\\"' \n", "-o ", "
 @given(shell_texts.map("".join))
 def test_recorded_text_is_never_shell_syntax(recorded: str) -> None:
     profile = with_command(METRICS_ONLY, f"ncu {recorded}")
-    outside = _UNQUOTED.sub("", recapture_command(profile, ()))
+    outside = _UNQUOTED.sub("", recapture_command(profile))
     assert not set(outside) & set(";&|<>$`(){}*?~!#\"'\n")
 
 

@@ -86,6 +86,31 @@ def test_dry_run(keet: Keet, golden) -> None:  # type: ignore[no-untyped-def]
     golden("profile_dry_run.txt", done.out)
 
 
+DRY = ("profile", "-q", "--dry-run", "--", "./app")
+
+
+def test_the_recipe_is_the_same_everywhere(keet: Keet) -> None:
+    """Short enough to copy, and made of names that all versions of ncu know."""
+    recipe = keet(*DRY).out
+    assert len(recipe) <= 900
+    assert Path("docs/profiling.md").read_text(encoding="utf-8").count(recipe) == 1
+    options = recipe.partition(" --clock-control")[0]
+    explained = keet("explain", REPORTS / "tour_basic.ncu-rep", "--format", "json").out
+    assert f'"{options} --clock-control none' in explained
+    known = collection()
+    assert {*known.recipe_metrics} <= {*known.metrics}
+    assert [name for name in known.recipe_sections if name not in sections()] == []
+    complete = keet(*DRY[:-2], "--verbose", *DRY[-2:]).out
+    assert complete == " ".join(command(program=("./app",), report="app.ncu-rep")) + "\n"
+
+
+@pytest.mark.parametrize("name", ["explain", "show"])
+def test_verbose_prints_the_complete_command(name: str, keet: Keet) -> None:
+    shown = keet(name, REPORTS / "tour_basic.ncu-rep", "--verbose", width=5000).out
+    assert recipe_options(is_complete=True) in shown
+    assert recipe_options() not in shown
+
+
 def test_ncu_is_found_where_installers_put_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
