@@ -32,7 +32,7 @@ $(DEV): pyproject.toml | $(BIN)/python
 demo: $(CORE)  ## explain a shipped report: no key, no GPU, no network; installs the core alone
 	@$(BIN)/keet explain $(SAMPLE)/slow.ncu-rep
 	@echo
-	@sed -n 's/^speedup = \([0-9]*\.[0-9]\).*/fast.cu does what finding 1 says: measured, it is \1 times faster. Next:/p' $(SAMPLE)/sample.toml
+	@awk '/^speedup =/ {printf "fast.cu does what finding 1 says. Measured: %.1f times faster. Next:\n", $$3}' $(SAMPLE)/sample.toml
 	@echo "  $(BIN)/keet diff $(SAMPLE)/slow.ncu-rep $(SAMPLE)/fast.ncu-rep"
 	@echo "  $(BIN)/keet explain $(SAMPLE)/slow.ncu-rep --format html -o page.html"
 

@@ -19,7 +19,7 @@ PICTURES = {
     "terminal_explain": f"explain {_FLIP}/slow.ncu-rep",
     "terminal_diff": f"diff {_FLIP}/slow.ncu-rep {_FLIP}/fast.ncu-rep",
     "terminal_hotspots": "hotspots kernels_samples/stencil_march/slow.ncu-repz --top 3",
-    "terminal_roofline": f"roofline {_FLIP}/slow.ncu-rep",
+    "terminal_roofline": "roofline kernels_samples/column_physics/fast.ncu-rep",
     "terminal_show": f"show {_FLIP}/slow.ncu-rep",
 }
 """Commands by the name of their picture."""
