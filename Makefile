@@ -6,10 +6,10 @@ CORE   := $(VENV)/.core
 DEV    := $(VENV)/.dev
 # All but `collect`: nsight-python needs ncu and a GPU, and no test uses it.
 EXTRAS := model,batch,mcp,dask
-SAMPLE := kernels_samples/column_physics
+SAMPLE := kernels_samples/matrix_flip
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check install-size bench fuzz docs site samples casebook casebook-import clean
+.PHONY: help demo test test-all check install-size bench fuzz docs pictures site samples casebook casebook-import clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,9 +32,9 @@ $(DEV): pyproject.toml | $(BIN)/python
 demo: $(CORE)  ## explain a shipped report: no key, no GPU, no network; installs the core alone
 	@$(BIN)/keet explain $(SAMPLE)/slow.ncu-rep
 	@echo
-	@sed -n 's/^speedup = \(.*\)/That is what fast.cu does. It was measured to be \1 times faster./p' $(SAMPLE)/sample.toml
-	@echo
-	@$(BIN)/keet explain $(SAMPLE)/fast.ncu-rep
+	@awk '/^speedup =/ {printf "fast.cu does what finding 1 says. Measured: %.1f times faster. Next:\n", $$3}' $(SAMPLE)/sample.toml
+	@echo "  $(BIN)/keet diff $(SAMPLE)/slow.ncu-rep $(SAMPLE)/fast.ncu-rep"
+	@echo "  $(BIN)/keet explain $(SAMPLE)/slow.ncu-rep --format html -o page.html"
 
 # pytest keeps the modules that it has rewritten, unless it is told not to: that is most of its start.
 export PYTHONDONTWRITEBYTECODE :=
@@ -74,8 +74,11 @@ docs: $(DEV)  ## write what is generated again: the compiled catalog, tables of 
 	$(BIN)/python -m docs_site.commands_page docs
 	$(BIN)/python -m evals.analyst.parameter_page > docs/parameters.md.new && mv docs/parameters.md.new docs/parameters.md
 	$(BIN)/python -m docs_site.modules_page
-	$(BIN)/python -m docs_site.terminal_picture > docs/pictures/terminal_explain.svg.new && mv docs/pictures/terminal_explain.svg.new docs/pictures/terminal_explain.svg
+	$(BIN)/python -m docs_site.terminal_picture
 	$(BIN)/python -m kernels_samples.table
+
+pictures: $(DEV)  ## the pictures of HTML pages in the docs again: needs Chromium
+	$(BIN)/python -m tests.browser.docs_pictures
 
 site: $(DEV)  ## the documentation as a site, in site/: open site/index.html
 	$(BIN)/python -m sphinx -q -W --keep-going -j 2 -d .doctrees -c docs . site

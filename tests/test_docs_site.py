@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from html import unescape
 from importlib import import_module
 from pathlib import Path
 
@@ -46,17 +45,12 @@ def test_getting_started_shows_what_keet_prints(
         assert line.removesuffix(" ...") in printed
 
 
-def test_the_picture_of_the_readme_shows_what_keet_prints() -> None:
-    picture = (ROOT / "docs/pictures/terminal_explain.svg").read_text(encoding="utf-8")
-    lines = [unescape(re.sub("<[^>]*>", "", line)) for line in picture.splitlines()[2:]]
-    printed = (ROOT / "tests/golden/explain.matrix_flip.80.txt").read_text(encoding="utf-8")
-    command = f"$ keet {' '.join(terminal_picture.COMMAND)}"
-    assert without_blanks(lines) == without_blanks([command, *printed.splitlines()])
-
-
-def without_blanks(lines: list[str]) -> list[str]:
-    """A picture has positions in place of blanks."""
-    return ["".join(line.split()) for line in lines if line.strip()]
+@pytest.mark.slow
+@pytest.mark.parametrize("name", terminal_picture.PICTURES)
+def test_pictures_are_up_to_date(name: str) -> None:
+    command = terminal_picture.PICTURES[name]
+    made = terminal_picture.picture(command, terminal_picture.printed(command))
+    assert (ROOT / "docs" / "pictures" / f"{name}.svg").read_text("utf-8") == made, "run: make docs"
 
 
 def test_runs_of_a_line_have_column_and_style() -> None:

@@ -110,6 +110,8 @@ def make_workspace(folder: Path) -> None:
                 folder / f"runs/{name}/{run}.ncu-rep",
             )
     _copy(before, folder / "report.ncu-repz")
+    for name in ("ncu.txt", "ncu.csv", "before.txt", "after.txt"):
+        _copy(REPORTS / "tour_basic.live.csv", folder / name)
     for name in ("a.csv", "b.csv", "kernels.csv"):
         (folder / name).write_text("kernel,launches,total_ms\nscale,10,0.2\nturn,10,0.4\n")
     for name in ("review.md", "answer.txt", "changes.md", "prompt.txt"):

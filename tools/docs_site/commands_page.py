@@ -162,6 +162,9 @@ def _section(module: ModuleType, prog: str, heading: str) -> Iterator[str]:
     parser = make_parser(module, prog)
     yield f"{heading} {prog}\n\n{_prose(module.__doc__ or '')}\n"
     yield f"```text\n{_usage(parser, takes_program=hasattr(module, 'TAKES_PROGRAM'))}\n```\n"
+    picture = f"pictures/terminal_{prog.removeprefix('keet ')}.svg"
+    if (DOCS / picture).exists():
+        yield f"![What {prog} prints on a terminal](../{picture})\n"
     yield from _options(parser)
     examples, _, notes = module.EXAMPLES.partition("\n\n")
     shown = "\n".join(_examples(examples.removeprefix("examples:\n")))

@@ -16,6 +16,7 @@ from keet.findings import findings
 from keet.formats import page_text
 from keet.pages.blocks import Page, Reader
 from keet.pages.finding import finding_page, findings_page
+from kernels_samples.samples import PLAIN, load_samples, report_of
 
 _MADE = "<!-- Made by `make docs` from the modules in keet/findings: edit those. -->"
 _INTRO = f"""\
@@ -41,7 +42,23 @@ def _page(finding: str) -> str:
     page = _markdown(lambda _: finding_page(finding_reference(finding), "{}.md"))
     # The title of a file has one mark less than that of a text among others.
     title, _, rest = re.sub(r"^#(?=#)", "", page, flags=re.MULTILINE).partition("\n")
-    return f"{_MADE}\n{title}\n\nPart of [Findings](../findings.md).\n{rest}"
+    start, mark, more = rest.partition("\n## ")
+    text = f"{start}\n{_try_it(finding)}{mark}{more}"
+    return f"{_MADE}\n{title}\n\nPart of [Findings](../findings.md).\n{text}"
+
+
+def _try_it(finding: str) -> str:
+    """The sample in which this finding is planted, uncompressed if there is one."""
+    planted = [sample for sample in load_samples() if sample.truth.dominant == finding]
+    if not planted:
+        return ""
+    sample = min(planted, key=lambda each: each.name not in PLAIN)
+    text = f"Try it on a [sample](../../kernels_samples/README.md): {sample.title}."
+    if sample.measured and sample.measured.speedup > 1.1:
+        text += f" The fix made it {sample.measured.speedup:.1f} times faster (H200)."
+    report = report_of(sample.name)
+    command = f"keet explain kernels_samples/{sample.name}/{report.name}"
+    return f"{text}\n\n```bash\n{command}\n```\n"
 
 
 def _markdown(make: Callable[[Reader], Page]) -> str:

@@ -1,6 +1,6 @@
-"""What a command prints on a terminal, as an SVG picture for the README.
+"""What commands print on a terminal, as SVG pictures for the README and the docs.
 
-python -m docs_site.terminal_picture > docs/pictures/terminal_explain.svg     or: make docs
+python -m docs_site.terminal_picture     or: make docs
 """
 
 from __future__ import annotations
@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = ("explain", "kernels_samples/matrix_flip/slow.ncu-rep")
+_FLIP = "kernels_samples/matrix_flip"
+PICTURES = {
+    "terminal_explain": f"explain {_FLIP}/slow.ncu-rep",
+    "terminal_diff": f"diff {_FLIP}/slow.ncu-rep {_FLIP}/fast.ncu-rep",
+    "terminal_hotspots": "hotspots kernels_samples/stencil_march/slow.ncu-repz --top 3",
+    "terminal_roofline": "roofline kernels_samples/column_physics/fast.ncu-rep",
+    "terminal_show": f"show {_FLIP}/slow.ncu-rep",
+}
+"""Commands by the name of their picture."""
 COLUMNS = 80
 
 CELL_WIDTH, LINE_HEIGHT, FONT_SIZE = 8.4, 19, 14  # pixels; a cell of a monospaced font at this size
@@ -42,10 +50,10 @@ class Run(NamedTuple):
     """Codes of the terminal: `1` is bold, `2` dim, `3` italic, `4` underlined, `36` cyan."""
 
 
-def printed(command: tuple[str, ...] = COMMAND) -> str:
+def printed(command: str) -> str:
     """The output of a keet command as a terminal of 80 columns gets it."""
     environment = {**os.environ, "FORCE_COLOR": "1", "COLUMNS": str(COLUMNS), "NO_COLOR": ""}
-    run = [sys.executable, "-m", "keet", *command]
+    run = [sys.executable, "-m", "keet", *command.split()]
     return subprocess.run(
         run, cwd=ROOT, env=environment, check=True, capture_output=True, text=True
     ).stdout
@@ -65,8 +73,8 @@ def runs_of(line: str) -> list[Run]:
     return runs
 
 
-def picture(command: tuple[str, ...], output: str) -> str:
-    lines = [[Run(0, f"$ keet {' '.join(command)}", frozenset("1"))]]
+def picture(command: str, output: str) -> str:
+    lines = [[Run(0, f"$ keet {command}", frozenset("1"))]]
     lines += [runs_of(line) for line in output.rstrip().splitlines()]
     width = 2 * MARGIN + COLUMNS * CELL_WIDTH
     height = TITLE_HEIGHT + 2 * MARGIN + LINE_HEIGHT * len(lines)
@@ -111,4 +119,6 @@ def _style(codes: frozenset[str]) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(picture(COMMAND, printed()))
+    for name, command in PICTURES.items():
+        path = ROOT / "docs" / "pictures" / f"{name}.svg"
+        path.write_text(picture(command, printed(command)), encoding="utf-8")
