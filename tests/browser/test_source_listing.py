@@ -166,6 +166,25 @@ def test_a_wait_within_a_line_points_at_its_producer(visit: Visit) -> None:
     assert visit(pointing) == [["0x14d0"], ["0x14c0"], ["0x14c0"], ["0x14d0"]]
 
 
+def test_all_machine_code_and_the_lines_are_selected_together(visit: Visit) -> None:
+    def selecting(opened: Opened) -> list[object]:
+        opened.page.click("text=All SASS")
+        offsets = [text.split()[0] for text in texts(opened, ".whole .i")[1:]]
+        own = [text.split()[0] for text in texts(opened, ".whole .i.own")]
+        waiting = opened.page.locator(".whole .i", has_text="(slow.cu:156)").first
+        waiting.locator("a").click()
+        opened.page.wait_for_selector(f"{SHOWN} >> text=slow.cu:156")
+        at = texts(opened, ".whole .i.at")
+        return [
+            offsets == sorted(offsets, key=lambda each: int(each, 16)) and len(offsets) > 900,
+            own[:2],
+            [text.split()[-3] for text in at],
+            len(texts(opened, ".whole .i.waiting")) > 0,
+        ]
+
+    assert visit(selecting) == [True, ["0x1470", "0x14c0"], ["LDG.E"], True]
+
+
 def test_on_a_phone_a_line_opens_below_itself(visit: Visit) -> None:
     def opening(opened: Opened) -> list[object]:
         opened.page.click(f"#{LINE}59 > summary code")

@@ -136,7 +136,9 @@ def _columns(rows: Sequence[SassRow]) -> list[list[str]]:
     aligned = [[cell.rjust(width) for cell in cells] for cells, width in zip(known, widths)]
     widest = min(_WIDEST, max((len(row.text) for row in rows), default=0))
     texts = [cell.ljust(widest) for cell in (head, *(row.text for row in rows))]
-    return [["offset", *(row.offset for row in rows)], *aligned, texts]
+    offset = max(map(len, ("offset", *(row.offset for row in rows))))
+    offsets = [cell.ljust(offset) for cell in ("offset", *(row.offset for row in rows))]
+    return [offsets, *aligned, texts]
 
 
 def _line(mark: str, columns: Sequence[Sequence[str]], number: int) -> str:

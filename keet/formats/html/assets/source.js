@@ -210,7 +210,7 @@
     search.setAttribute("aria-label", "Search code and SASS; Enter goes to the next match");
     const status = make("span", { className: "muted" });
     status.setAttribute("role", "status");
-    const sassOf = (line) => (line === shown ? panel : line).querySelector(".sass")?.textContent.toLowerCase() || "";
+    const sassOf = (line) => (line === shown ? panel : line).querySelector(".inside .sass")?.textContent.toLowerCase() || "";
     const seek = () => {
       const wanted = search.value.toLowerCase(), marks = highlight("search");
       const number = /^:(\d+)$/.exec(wanted)?.[1];
@@ -243,8 +243,11 @@
       if (event.key === "Escape") { search.value = ""; seek(); }
     });
 
+    const allSass = button("All SASS", "Executed instructions of all lines, in the order of the code", () => showWhole());
+    allSass.hidden = !files.querySelector(".sass");
+    allSass.ariaPressed = "false";
     const tools = make("div", { className: "tools" }, select,
-      button("\u2191", "Hotter line (key H)", () => hottest(-1)), button("Next hottest \u2193", "Next hottest line by the chosen column (key h)", () => hottest(1)), search, status);
+      button("\u2191", "Hotter line (key H)", () => hottest(-1)), button("Next hottest \u2193", "Next hottest line by the chosen column (key h)", () => hottest(1)), search, allSass, status);
     tools.setAttribute("role", "toolbar");
     tools.setAttribute("aria-label", "Source listing");
 
@@ -273,6 +276,7 @@
       where.append(make("b", {}, file && line.id ? `${file}:${number}` : line.querySelector(".n").textContent), " ", make("code", {}, (text || cell.firstChild).textContent.trim()));
       panel.append(line.lastElementChild);
       panel.scrollTop = 0;
+      follow();
     };
 
     // --- machine code: one element per instruction of an open line
@@ -323,9 +327,10 @@
         each.classList.toggle("waiting", each !== row && awaitedBy(each) === offset);
       }
       row.scrollIntoView({ block: "nearest" });
+      return row;
     };
     const prepare = (inside) => {
-      const sass = inside.querySelector(".sass");
+      const sass = inside.querySelector(".inside .sass");
       if (!sass) return;
       rowsOf(sass);
       if (wanted) point(sass, wanted);
@@ -341,9 +346,68 @@
       if (!line.matches("details.line")) return;
       if (line.open) opened(line); else if (line === shown) putBack();
     }, true);
+
+    // --- all machine code, made from that of the lines when it is asked for
+
+    let whole = null;
+    const lineOf = new Map(); // of a row
+    const copyOf = (row, head) => {
+      const text = row.firstChild.data, start = head.indexOf("instruction");
+      const numbers = text.slice(0, start).trimEnd();
+      const hasSamples = numbers.length === head.lastIndexOf("samples", start) + "samples".length;
+      const offset = offsetOf(row).padEnd(9), samples = hasSamples ? numbers.split(/\s/).at(-1) : "";
+      const heat = [...row.classList].find((name) => name.startsWith("heat")) || "i";
+      const copy = make("span", { className: `i ${heat}` }, `  ${offset}${samples.padStart(7)}  ${text.slice(start).trimEnd()}  `);
+      if (row.querySelector(".wait")) copy.append(row.querySelector(".wait").cloneNode(true));
+      return copy;
+    };
+    const showWhole = () => {
+      const isShown = !whole;
+      whole?.remove();
+      whole = null;
+      lineOf.clear();
+      if (isShown) makeWhole();
+      allSass.ariaPressed = String(!!whole);
+    };
+    const makeWhole = () => {
+      let missing = 0;
+      for (const line of rows) {
+        const sass = (line === shown ? panel : line).querySelector(".inside .sass");
+        if (!sass) { missing += 1; continue; }
+        const [head, ...own] = rowsOf(sass);
+        for (const row of own) lineOf.set(copyOf(row, head.textContent), line);
+      }
+      const copies = [...lineOf.keys()].sort((a, b) => parseInt(offsetOf(a), 16) - parseInt(offsetOf(b), 16));
+      if (new Set(copies.map(offsetOf)).size < copies.length) {
+        status.textContent = "Several functions: offsets repeat";
+        return;
+      }
+      const left = missing ? ` (without ${missing} ${missing === 1 ? "line" : "lines"}, left out for the size of the page)` : "";
+      const head = make("span", { className: "i" }, make("b", {}, `  offset   samples  instruction${left}`));
+      whole = make("pre", { className: "sass whole", tabIndex: 0 }, head, ...copies);
+      whole.dataset.split = "yes";
+      whole.style.setProperty("--instruction", "20ch");
+      whole.setAttribute("role", "region");
+      whole.setAttribute("aria-label", "SASS of all lines");
+      where.after(whole);
+      follow();
+    };
+    const follow = () => { // the rows of the selected line
+      if (!whole) return;
+      const own = all(".i", whole).filter((row) => row.classList.toggle("own", !!shown && lineOf.get(row) === shown));
+      const seen = own.some((row) => row.offsetTop >= whole.scrollTop && row.offsetTop < whole.scrollTop + whole.clientHeight);
+      if (own.length && !seen) whole.scrollTop = own[0].offsetTop - 60;
+    };
+
     files.addEventListener("click", (event) => {
       const row = event.target.closest(".i"), link = event.target.closest("a");
       if (!row) return;
+      if (whole?.contains(row)) {
+        event.preventDefault();
+        const line = lineOf.get(point(whole, link ? awaitedBy(row) : offsetOf(row)));
+        if (line) { line.open = true; reveal(line, false); }
+        return;
+      }
       const sass = row.closest(".sass"), line = panel.contains(row) ? shown : row.closest("details.line");
       if (link?.hash) { // to another line: its panel opens at the instruction
         wanted = awaitedBy(row);
