@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Keet
+from tests.conftest import REPORTS, Keet
 from tests.kept_reports import sample_report
 from tests.rows import each_row
 
@@ -110,3 +110,11 @@ def test_open_is_for_pages(options: tuple[str, ...], keet: Keet) -> None:
     told = keet("explain", "before.ncu-rep", "--open", *options)
     assert told.code == 2
     assert told.err.startswith("keet: --open ")
+
+
+def test_amounts_begin_with_what_is_done_more_than_needed(keet: Keet) -> None:
+    """The rest of the page says what was measured."""
+    shutil.copy(REPORTS / "tour_full.ncu-rep", "tour.ncu-rep")
+    told = keet("amounts", "tour.ncu-rep", width=120).out.splitlines()
+    assert told[2] == "Beyond what is needed"
+    assert told[3].split()[:3] == ["tour.cu:21", "#0", "transpose_rows:"]

@@ -51,6 +51,14 @@ def tokens(name: str) -> int:
     return sum(reply["spent"]["input_tokens"] for reply in replies(name))
 
 
+@pytest.mark.parametrize("name", mostly_slow(EXPLAINED, few=1))
+def test_the_edit_is_on_the_first_screen(name: str, keet: Keet) -> None:
+    """With where it goes and what it does; `pair_reduce` needs none."""
+    (report,) = reports_of(name)
+    told = keet("explain", report, "--replay", FOLDER / f"{name}.jsonl").out.splitlines()[:24]
+    assert any("Edit 1 (model) at" in line for line in told) == ("cause" in RUNS[name])
+
+
 def replayed(name: str, keet: Keet) -> Any:
     (report,) = reports_of(name)
     options = ("--model-launches", 1, "--format", "json")

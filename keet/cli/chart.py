@@ -3,7 +3,8 @@ host and other GPUs, with requests, bytes, hit rates and shares of the peak, wha
 and what is waste.
 
 Without --launch, the launch that takes most time. Of two reports, both charts are drawn side by
-side to the same scale. A number that the report does not have is unknown, never zero."""
+side to the same scale. A number that the report does not have is unknown, never zero. Without
+--format, the ending of the file (.svg, .html, .md, .json) chooses the format."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class MemoryChart(Document):
 
     @property
     def has_limit(self) -> bool:
-        return any(each.is_limit for each in (*self.nodes, *self.links))
+        return any(n.is_limit for n in self.nodes) or any(link.is_limit for link in self.links)
 
     def node(self, node_id: NodeId) -> MemoryNode:
         return next(each for each in self.nodes if each.id == node_id)

@@ -57,7 +57,7 @@ from keet.version import __version__
 if TYPE_CHECKING:
     from keet.comparison.result import Difference
 
-MOST_LINES = 72
+MOST_LINES = 80
 """Lines of a page that leaves launches out, at most."""
 _SCREEN, _SCREEN_OF_SEVERAL = 45, 32
 """Lines for a launch that a model explains in a terminal, if it is the only one, and if not."""

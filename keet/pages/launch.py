@@ -63,6 +63,7 @@ from keet.pages.program import (
     finding_text,
     first_row,
     full_name,
+    gain_text,
     kernel_parts,
     members_blocks,
     replay_blocks,
@@ -492,11 +493,14 @@ def first_change(program: ProgramExplanation, reader: Reader) -> Iterator[Block]
     shown = Shown(row.first, program, reader, "brief")
     share, *_ = figures(row)
     part = f", {share} of the time" if program.us_total else ""
-    is_small = bool(program.us_total) and saved_part(row) < SAVED_PART
-    head = "Largest saving, a small one:" if is_small else "To change first:"
+    is_small = bool(gain_text(row)) and saved_part(row) < SAVED_PART
+    is_open = row.finding.cause_certainty == "possible"
+    head = "To check first:" if is_open else "To change first:"
+    head = "Largest saving, a small one:" if is_small else head
     name, behind = kernel_parts(row, reader.width - len(head) - len(part) - 1)
     yield from (Gap(), Text((Span(head, "strong"), " ", Span(name, "name"), behind, part)))
-    yield from (Text(line, indent=INDENT) for line in title_lines(shown, 0, row.finding))
+    title, *below = title_lines(shown, 0, row.finding)
+    yield from (Text(title, indent=INDENT), *(Text(words, indent=INDENT - 2) for words in below))
     yield from (*place_blocks(shown, row.finding, 1), advice(row.finding))
 
 

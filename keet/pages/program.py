@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from keet.analysis.limits import SAVED_PART
 from keet.analysis.several_launches.cross_launch import CrossLaunch
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.finding import Finding
@@ -224,11 +225,13 @@ def listed_rows(program: ProgramExplanation, most: int = ROWS) -> list[ProgramRo
 
 
 def first_row(program: ProgramExplanation) -> ProgramRow | None:
-    """The kernel whose first finding would save most time, as far as times are known; none whose
-    finding is only of ncu's replay."""
+    """The kernel whose first finding would save most time; where none saves much, the kernel that
+    takes most time of those with a finding. Findings that are only of ncu's replay do not count."""
     rows = [row for row in program.rows if row.finding and row.first and not row.first.replay]
-    rows = [row for row in rows if gain_text(row) or not program.us_total]
-    return max(rows, key=saved_part, default=None)
+    best = max(rows, key=saved_part, default=None)
+    if best is None or saved_part(best) >= SAVED_PART:
+        return best
+    return max(rows, key=lambda row: row.share)
 
 
 def saved_part(row: ProgramRow) -> float:

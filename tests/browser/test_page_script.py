@@ -275,7 +275,7 @@ def theme(opened: Opened) -> tuple[str, str]:
     return str(colour), text_of(opened, ".theme")
 
 
-LIGHT, DARK = "rgb(255, 255, 255)", "rgb(15, 20, 25)"
+LIGHT, DARK = "rgb(247, 248, 250)", "rgb(15, 20, 25)"
 
 
 def test_the_theme_follows_the_system_and_then_the_reader(visit: Visit) -> None:

@@ -175,8 +175,9 @@ class MemoryDrawing:
     def _box(self, node: MemoryNode, top: float, height: float) -> None:
         left, right = _COLUMNS[node.id]
         limit = " limit" if node.is_limit else ""
-        box = {"x": left + 1.0, "y": top + 1, "width": right - left - 2.0, "height": height - 2}
-        drawn = [tag("rect", **box, rx=6, class_=f"unit-box{limit}")]
+        wide, high = right - left - 2.0, height - 2
+        box = f"unit-box{limit}"
+        drawn = [tag("rect", x=left + 1.0, y=top + 1, width=wide, height=high, rx=6, class_=box)]
         lines = list(_meters(node))
         tall = _LINE + sum(_LINE + (8 if share is not None else 0) for _, share, _ in lines)
         tall += _LINE if node.is_limit else 0
@@ -191,11 +192,14 @@ class MemoryDrawing:
             drawn.append(tag("text", text_of(words), x=x, y=y, class_="middle muted"))
             if share is not None:
                 y += 5
-                full = right - left - 22.0
-                bar = {"x": left + 11.0, "y": y - 1, "height": 4, "rx": 2}
-                drawn.append(tag("rect", **bar, width=full, class_="track"))
-                part = full * min(max(share, 0.0), 100.0) / 100
-                drawn.append(tag("rect", **bar, width=part, class_=look + limit * (look == "busy")))
+                part = min(max(share, 0.0), 100.0) / 100
+                marked = look + limit * (look == "busy")
+                for filled, kind in ((1.0, "track"), (part, marked)):
+                    long = (wide - 20.0) * filled
+                    bar = tag(
+                        "rect", x=left + 11.0, y=y - 1, width=long, height=4, rx=2, class_=kind
+                    )
+                    drawn.append(bar)
         title = tag("title", text_of(_node_title(node)))
         self._drawn.append(tag("g", title + "".join(drawn)))
 
@@ -233,8 +237,8 @@ def _arrow(link: MemoryLink, ends: tuple[float, float], y: float, width: float) 
     look = "flow limit" if link.is_limit else "flow none" if link.is_idle else "flow"
     start = left + (_HEAD if link.is_both or not to_right else 0)
     end = right - (_HEAD if link.is_both or to_right else 0)
-    bar = {"x": start, "width": end - start}
-    yield tag("rect", **bar, y=y - width / 2, height=width, class_=look)
+    top = y - width / 2
+    yield tag("rect", x=start, y=top, width=end - start, height=width, class_=look)
     half = width / 2 + 3
     for base, point in ((start, left), (end, right)):
         if base != point and not link.is_idle:
@@ -295,11 +299,11 @@ def memory_svg(charts: Sequence[MemoryChart], titles: Sequence[str] = ()) -> str
         inner = "\n".join(drawn)
         parts.append(tag("g", inner, transform=f"translate({_MARGIN + place * step} 0)"))
     width = step * len(charts)
-    told = "; ".join(map(chart_text, charts))
+    described = "; ".join(map(chart_text, charts))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:g}" '
         f'width="{width}" height="{height:g}" role="img">\n<title>Memory chart</title>\n'
-        f"<desc>{text_of(told)}</desc>\n<style>{_STYLE}</style>\n"
+        f"<desc>{text_of(described)}</desc>\n<style>{_STYLE}</style>\n"
         + tag("rect", width=width, height=height, class_="page")
         + "\n".join(["", *parts])
         + "\n</svg>\n"
