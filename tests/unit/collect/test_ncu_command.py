@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from keet.analysis.capture.recapture import recipe_options
 from keet.catalog import capabilities, collection, sections
 from keet.collect.ncu_command import ProfileRequest, _installed, find_ncu, ncu_command
 from keet.errors import NotAvailable, UsageError
-from tests.conftest import Keet
+from tests.conftest import REPORTS, Keet
 
 PROGRAM = ("./app", "-o", "its own", "--kernel", "x")
 
@@ -101,7 +102,8 @@ def test_the_recipe_is_the_same_everywhere(keet: Keet) -> None:
     assert {*known.recipe_metrics} <= {*known.metrics}
     assert [name for name in known.recipe_sections if name not in sections()] == []
     complete = keet(*DRY[:-2], "--verbose", *DRY[-2:]).out
-    assert complete == " ".join(command(program=("./app",), report="app.ncu-rep")) + "\n"
+    request = ProfileRequest(("./app",))
+    assert complete == shlex.join(ncu_command("ncu", request, Path("app.ncu-rep"))) + "\n"
 
 
 @pytest.mark.parametrize("name", ["explain", "show"])
