@@ -68,7 +68,8 @@ def test_output(command: str, rest: str, width: int, keet: Keet, golden) -> None
 @each_row("command", ["explain", "show", "metrics", "hotspots", "roofline", "chart", "amounts"])
 def test_nothing_is_cut_at_80_columns(command: str, name: str, keet: Keet) -> None:
     out = keet(command, (REPORTS / name).relative_to(TESTS.parent)).out
-    assert max(len(line) for line in out.splitlines()) <= 80, "but for paths, which stay whole"
+    breakable = [line for line in out.splitlines() if " " in line.strip().removesuffix(" \\")]
+    assert max(map(len, breakable)) <= 80, "but for words of commands, which stay whole"
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ _INTRO = f"""\
 {_GENERATED}
 # Commands
 
-`keet help COMMAND` prints the page of a command on a terminal.
+`keet COMMAND --help-all` prints the page of a command on a terminal.
 """
 _GUIDES = {
     "explain": "getting_started agent pages",
