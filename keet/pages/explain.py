@@ -360,7 +360,8 @@ class _Report:
             answered = any(each.model_explanation for each in explanation.launches)
             blocks.append(Notice(problem_text(author.problem, answered=answered)))
         if self.program:
-            rows = [*program_blocks(self.program, reader, links)]
+            first = first_change(self.program, reader, anchors, listings.owner)
+            rows = [*program_blocks(self.program, reader, links, [*first])]
             blocks.append(Part(rows, "program", anchors.top("program")))
         for each in self.shown:
             owner = listings.owner(each)

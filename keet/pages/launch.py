@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -258,16 +258,20 @@ def head_blocks(shown: Shown) -> Iterator[Block]:
 
 
 def _answer(shown: Shown) -> Iterator[Item]:
-    """What limits it; then where, why, what to do and the gain, of the first finding."""
+    """What limits it, and its first finding."""
     each = shown.each
     statement = each.model_explanation
     leads = bool(statement and statement.leads)
     yield Item((each.verdict.headline, Span(f" {BY_MODEL}" if leads else "", "badge")), "Limit")
     for finding in each.findings[:1]:
-        yield Item(_where(shown, finding), "Where")
-        yield Item(finding.text, "Why")
-        yield Item(_do(shown, finding), "Do")
-        yield Item(gain_words(finding, each), "Gain")
+        yield from _answer_of(shown, finding)
+
+
+def _answer_of(shown: Shown, finding: Finding) -> Iterator[Item]:
+    yield Item(_where(shown, finding), "Where")
+    yield Item(finding.text, "Why")
+    yield Item(_do(shown, finding), "Do")
+    yield Item(gain_words(finding, shown.each), "Gain")
 
 
 def _where(shown: Shown, finding: Finding) -> Words:
@@ -484,13 +488,19 @@ def busiest_units(each: LaunchExplanation) -> list[Ceiling]:
 # --- findings
 
 
-def first_change(program: ProgramExplanation, reader: Reader) -> Iterator[Block]:
+def first_change(
+    program: ProgramExplanation,
+    reader: Reader,
+    anchors: Anchors | None = None,
+    owner: Callable[[LaunchExplanation], int] | None = None,
+) -> Iterator[Block]:
     """What to change first in the program and where: the first finding of the kernel that could
-    save most time. Nothing if no kernel has a finding that holds for the run."""
+    save most time. Nothing if no kernel has a finding that holds for the run. `owner`: the launch
+    whose listing has the source lines of another, in HTML."""
     row = first_row(program)
     if row is None or row.first is None or row.finding is None:
         return
-    shown = Shown(row.first, program, reader, "brief")
+    shown = Shown(row.first, program, reader, "brief", anchors=anchors or Anchors())
     share, *_ = figures(row)
     part = f", {share} of the time" if program.us_total else ""
     is_small = bool(gain_text(row)) and saved_part(row) < SAVED_PART
@@ -498,6 +508,13 @@ def first_change(program: ProgramExplanation, reader: Reader) -> Iterator[Block]
     head = "To check first:" if is_open else "To change first:"
     head = "Largest saving, a small one:" if is_small else head
     name, behind = kernel_parts(row, reader.width - len(head) - len(part) - 1)
+    if shown.is_html:
+        shown.listed_by = owner(row.first) if owner else -1
+        kernel = (Span(name, "name", shown.anchor()), behind, part)
+        where, _, *todo = _answer_of(shown, row.finding)  # the launch itself says why
+        items = [Item(kernel, head.rstrip(":")), where, *todo]
+        yield Items(items, kind="answer panel")
+        return
     yield from (Gap(), Text((Span(head, "strong"), " ", Span(name, "name"), behind, part)))
     title, *below = title_lines(shown, 0, row.finding)
     yield from (Text(title, indent=INDENT), *(Text(words, indent=INDENT - 2) for words in below))
