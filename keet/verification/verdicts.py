@@ -38,7 +38,7 @@ class CheckedNumber(NumberCheck):
     ) -> None:
         value = report_value or ReportValue(None, None, None, None)  # type: ignore[arg-type]
         is_amount = number.shape is None and math.isfinite(number.value)
-        super().__init__(
+        super().__init__(  # type: ignore[call-arg]  # mypy: of the base; here: all fields
             text=number.text,
             start=number.start,
             end=number.end,
@@ -52,8 +52,9 @@ class CheckedNumber(NumberCheck):
             measured=value.quantity,
             launch=value.launch,
             line=value.line,
+            number=number,
+            report_value=report_value,
         )
-        self.__dict__.update(number=number, report_value=report_value)
 
     def moved(self, by: int) -> CheckedNumber:
         number = self.number._replace(start=self.start + by, end=self.end + by)
