@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.code_names import line_text, noun
@@ -27,7 +28,7 @@ from keet.profile import Absent
 from keet.safe_text import one_line
 
 if TYPE_CHECKING:
-    from keet.analysis.line_facts import InstructionFacts, LineFacts
+    from keet.analysis.line_facts import InstructionFacts, LineFacts, LineLoop
     from keet.pages.hotspots_line import Item
 
 
@@ -345,13 +346,26 @@ def _ideal(actual: int, excess: int | None, noun: str) -> Content:
 
 
 def _sentences(data: SourceData, facts: LineFacts | None) -> Iterator[Fact]:
-    """Addresses, reuse, loops: in the words of `keet hotspots --line`."""
+    """Addresses, reuse, loops: in the words of `keet hotspots --line`. A loop that begins at
+    another line is described there."""
     if facts is None or data.code is None:
         return
     from keet.pages.hotspots_line import line_items
 
+    here = (facts.file, facts.line)
+    places = [(loop, (loop.file, loop.line)) for loop in facts.loops]
+    elsewhere = [loop for loop, place in places if place != here and place in data.anchored]
+    if elsewhere:
+        facts = replace(facts, loops=[loop for loop in facts.loops if loop not in elsewhere])
+        yield "Within", joined([_loop(data, loop) for loop in elsewhere], element("br"))
     for _, heading, items in line_items(data.code, facts):
         yield heading, element("ul", [_item(each) for each in items], class_="plain")
+
+
+def _loop(data: SourceData, loop: LineLoop) -> Content:
+    trips = "unknown" if loop.trips is None else constant(round(loop.trips, 2), "", "iterations")
+    text = Sentence(": {trips} iterations per entry on average", trips=trips)
+    return [element("code", loop.name), " from ", data.line_link(loop.location), text]
 
 
 def _item(item: Item) -> Html:
