@@ -478,23 +478,18 @@ def _launch_list(reports: Sequence[_Report]) -> Iterator[Block]:
     rows: list[list[Words | Cell]] = []
     for entry in entries:
         time = str(Quantity(entry.time, "ns")) if entry.time else "-"
-        saved: Words = (str(Quantity(entry.saved, "ns")), Span(f" ({entry.gain})", "muted"))
-        known = bool(entry.gain)
-        rows.append([
-            Cell(entry.name, entry.below, entry.name.text),
-            Cell(time, value=entry.time or ""),
-            Cell(
-                saved if known else "-",
-                value=entry.saved if known else "",
-                share=entry.saved / total if known else 0.0,
-            ),
-        ])  # fmt: skip
+        saved = Cell("-", value="")
+        if entry.gain:
+            words = (str(Quantity(entry.saved, "ns")), Span(f" ({entry.gain})", "muted"))
+            saved = Cell(words, value=entry.saved, share=entry.saved / total)
+        name = Cell(entry.name, entry.below, entry.name.text)
+        rows.append([name, Cell(time, value=entry.time or ""), saved])
     columns = [
         Column("Kernel", look="name"),
         *(Column(name, is_number=True) for name in ("Time", "Saves")),
     ]
-    table = Table(columns, rows, name="Launches by the time that a fix saves")
-    yield Fold(f"{count_noun(len(entries), 'kernel')} by time saved", [table], is_open=True)
+    caption = "Saves: if the first finding of the kernel were fixed (an estimate)."
+    yield Fold("Kernels by time saved", [Table(columns, rows, caption, "Kernels")], is_open=True)
 
 
 def _html_page(explanations: Sequence[Explanation], reader: Reader, asked: Asked) -> Page:
