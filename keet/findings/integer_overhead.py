@@ -230,9 +230,9 @@ def _overhead_share(view: LaunchView) -> Evidence | None:
         label = "of the executed instructions compute addresses, conditions and conversions"
         return view.ledger.derived("overhead_share", Quantity(100 * part, "%"), label, executed)
     integers = view.get("thread_inst_integer")
-    floats = view.get("thread_inst_fp32"), view.get("thread_inst_fp64")
-    every = view.total("thread_insts", "arithmetic thread instructions", integers, *floats)
-    if integers is None or every is None:
+    parts = integers, view.get("thread_inst_fp32"), view.get("thread_inst_fp64")
+    every = view.total("thread_insts", "arithmetic thread instructions", *parts)
+    if integers is None or every is None or None in parts:  # a part that is missing is not zero
         return None
     return view.percent("integer_share", "of arithmetic is integer", integers, every)
 

@@ -98,3 +98,10 @@ def test_units_that_were_not_measured_are_not_called_idle() -> None:
     headline = str(verdict_of(found).headline)
     assert "no unit is above" not in headline.lower()
     assert "DRAM, L2 and L1 were not measured" in headline
+
+
+@each_row("name", ["orbit_forces", "series_eval", "panel_product"])
+def test_integers_are_not_all_arithmetic_where_nothing_counts_floats(name: str) -> None:
+    part = without(launch_of(name), r"op_fp32_pred_on\.sum$")
+    diagnosed = diagnose(part, reads_code=False)
+    assert "integer_overhead" not in {finding.id for finding in diagnosed.findings}
