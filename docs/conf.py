@@ -24,6 +24,7 @@ include_patterns = [
     "evals/skill_trial/README.md",
 ]
 exclude_patterns = [".*", "site", "keet", "tests"]  # not searched for pages
+smartquotes = False  # `--model` is an option, not a dash
 html_theme = "furo"
 html_extra_path = ["redirect"]  # index.html at the top of the site
 html_static_path = ["static"]

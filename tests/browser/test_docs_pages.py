@@ -91,3 +91,15 @@ def test_the_search_works_from_a_folder(browser: Browser, site: Path) -> None:
 
     found = browser.visit(site / "docs" / "metrics" / "occupancy.html", searched)
     assert "docs/findings/shared_bank_conflict.html" in found[:5]
+
+
+@pytest.mark.slow
+def test_code_has_colours_and_copy_buttons(browser: Browser, site: Path) -> None:
+    def counted(opened: Opened) -> tuple[int, int]:
+        code = opened.page.locator("div.highlight")
+        return code.count(), code.locator("button.copybtn").count()
+
+    blocks, buttons = browser.visit(site / "docs" / "getting_started.html", counted)
+    assert blocks == buttons > 4
+    page = (site / "docs" / "python.html").read_text(encoding="utf-8")
+    assert '<span class="kn">import</span>' in page
