@@ -42,11 +42,11 @@ FILES = {
     "entities": b"&lt;.cu",
 }
 """As long as the name that they replace."""
-MADE_BY_SCRIPT = {"input", "textarea"}
+MADE_BY_SCRIPT = {"input", "textarea", "select", "option"}
 OF_THE_PAGE = {"html", "head", "body", "meta", "link", "title", "style", "script"}
 HEAD = {"charset", "http-equiv", "content", "name", "rel"}
 SCRIPTS_OWN = {"placeholder", "style"}
-"""`style` of the tooltip, which the script places."""
+"""`style` of the tooltip, which the script places, and of machine code, which it indents."""
 
 
 def shown(attack: str) -> str:
@@ -89,7 +89,7 @@ INVENTORY = """() => {
     once: ["script", "style", "title", "link", "main", "html", "body"].map((name) =>
       [name, document.querySelectorAll(`${name}:not(svg *)`).length]).filter(([, count]) => count !== 1),
     hacked: [window.hacked, document.title === "hacked"],
-    styled: [...document.querySelectorAll("[style]")].filter((each) => !each.matches(".tip")).length,
+    styled: [...document.querySelectorAll("[style]")].filter((each) => !each.matches(".tip, .sass")).length,
     visible: document.querySelector("main").innerText.length,
   };
 }"""
