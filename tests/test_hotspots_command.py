@@ -1,6 +1,7 @@
 """`keet hotspots` with the machine-code analysis: what it shows, what it leaves out, and its JSON."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -243,7 +244,7 @@ def test_a_line_of_several_launches(keet: Keet) -> None:
 def test_the_examples_in_machine_code_md_equal_the_output(keet: Keet) -> None:
     """Every line of an example is printed, in that order; others may stand between."""
     page = (TESTS.parent / "docs" / "machine_code.md").read_text(encoding="utf-8")
-    examples = [part for part in page.split("```\n") if part.startswith("$ keet ")]
+    examples = re.findall(r"^```console\n(\$ keet .*?)^```$", page, re.M | re.S)
     assert len(examples) == 2
     for example in examples:
         command, *shown = example.strip().splitlines()

@@ -294,6 +294,7 @@ WITH_CORE = [
     ["explain", SAMPLE, "--format", "json"],
     ["explain", SAMPLE, "--format", "html", "-o", "page.html"],
     ["context", SAMPLE],
+    ["chart", SAMPLE],
     ["diff", REPORT, REPORT, "--format", "markdown"],
     ["diff", REPORT, REPORT, "--format", "html", "-o", "diff.html"],
     ["baseline", "save", "main", REPORT],

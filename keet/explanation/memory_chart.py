@@ -531,11 +531,10 @@ def _notes(view: LaunchView, links: Sequence[MemoryLink]) -> Iterator[Sentence]:
         yield Sentence("The copies to shared memory are part of the reads of L1.")
     fabric = view.get("l2_fabric_sectors")
     if fabric is not None and fabric.value:
-        share = view.get("l2_fabric_pct")
-        words = Sentence(" ({share:.0f} of its peak)", share=share) if share else ""
-        moved = _bytes(view, "l2_fabric", "L2 fabric", fabric)
-        text = "{bytes} pass between the two partitions of L2{share}."
-        yield Sentence(text, bytes=moved, share=words)
+        moved, share = _bytes(view, "l2_fabric", "L2 fabric", fabric), view.get("l2_fabric_pct")
+        peak = Sentence(" ({share:.0f} of its peak)", share=share) if share else ""
+        across = "{bytes} pass between the two partitions of L2{share}."
+        yield Sentence(across, bytes=moved, share=peak)
     packed = view.get("l2_compression_input_sectors")
     ratio = view.get("l2_compression_ratio")
     if packed is not None and packed.value and ratio is not None:

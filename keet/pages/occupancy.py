@@ -10,6 +10,7 @@ from keet.analysis.time_model import WORTH
 from keet.documents.occupancy import OccupancyCurve, OccupancyDocument
 from keet.evidence import Evidence, Sentence, constant
 from keet.explanation.explanation_types import LaunchExplanation
+from keet.findings.latency_bound import FINDING as LATENCY
 from keet.formatting import capitalized
 from keet.pages.blocks import Block, Gap, Heading, Item, Items, Part, Span, Text
 from keet.pages.figures import OccupancyFigure
@@ -134,7 +135,7 @@ def _use(each: LaunchExplanation) -> Sentence:
             return Sentence(
                 "More warps should help this launch: see finding {which:d}.", which=which
             )
-        if finding.id == "latency_bound":
+        if finding.id == LATENCY.id:
             words = "More warps are one way to hide the waits of finding {which:d}, but not always "
             return Sentence(words + "the fastest: see what keet advises there.", which=which)
     if each.verdict.not_judged:

@@ -177,7 +177,7 @@ def run_program(*arguments: object, **options: object) -> subprocess.CompletedPr
 def test_the_program_exits_with_the_documented_code() -> None:
     done = run_program("show", "/no/such.ncu-rep")
     assert (done.returncode, done.stdout) == (4, "")
-    assert done.stderr == "keet: /no/such.ncu-rep: there is no such file; check the path\n"
+    assert done.stderr == "keet: /no/such.ncu-rep: there is no such file; there is no folder /no\n"
 
 
 @pytest.mark.slow

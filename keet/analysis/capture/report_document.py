@@ -52,11 +52,11 @@ def _without_the_users_kernel(profile: Profile) -> Iterator[Sentence]:
     yield Sentence(
         "{every} of this report is a kernel of {libraries} that fills memory or draws random "
         "numbers: the kernel that was meant is probably not in it. Profile that kernel by its "
-        "name, with ncu's option {option} (or skip the launches before it: --launch-skip "
+        "name, with ncu's option -k {kernel} (or skip the launches before it: --launch-skip "
         "{count:.0f}).",
         every="The only launch" if len(launches) == 1 else "Every launch",
         libraries=" or ".join(libraries),
-        option=f"-k {ANY_KERNEL}",
+        kernel=ANY_KERNEL,
         count=report_number("launches", len(launches), "launches of the report"),
     )
 
