@@ -7,6 +7,7 @@ import re
 
 from docutils import nodes
 from docutils.nodes import document
+from pygments.lexers.shell import BashSessionLexer
 from sphinx.application import Sphinx
 
 project = "keet"
@@ -99,6 +100,13 @@ def add_html_anchors(app: Sphinx, doctree: document) -> None:
             slugs[anchor] = (0, anchor, anchor)
 
 
+class Session(BashSessionLexer):
+    """Only `$` is a prompt: keet's own output has lines that begin with `#0`."""
+
+    _ps1rgx = re.compile(r"^(\$ )(.*\n?)")
+
+
 def setup(app: Sphinx) -> None:
+    app.add_lexer("console", Session)
     app.connect("source-read", add_toctrees)
     app.connect("doctree-read", add_html_anchors)
