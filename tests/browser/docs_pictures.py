@@ -21,7 +21,6 @@ _FLIP = "kernels_samples/matrix_flip"
 PICTURES = {
     "page_answer": (f"explain {_FLIP}/slow.ncu-rep", "body"),
     "page_source": (f"explain {_FLIP}/slow.ncu-rep", "#launch-0-source"),
-    "page_roofline": ("explain kernels_samples/column_physics/fast.ncu-rep", "#roofline"),
     "page_diff": (f"diff {_FLIP}/slow.ncu-rep {_FLIP}/fast.ncu-rep", "body"),
     "page_insights": ("insights store", "body"),
 }

@@ -116,17 +116,12 @@ def pages() -> dict[str, str]:
     """Texts by path in docs/."""
     return {
         "commands.md": "\n".join([_INTRO, *_tables(), _COMMON, _exit_codes()]),
-        **{f"commands/{name}.md": "\n".join(_page(name)) for name in COMMANDS if _group(name)},
+        **{f"commands/{name}.md": "\n".join(_page(name)) for name in COMMANDS if COMMANDS[name].group},
     }
 
 
-def _group(name: str) -> str:
-    """The task under which `keet --help` lists it; empty for an older name of a command."""
-    return getattr(COMMANDS[name], "group", "All commands")
-
-
 def _tables() -> Iterator[str]:
-    for group, names in groupby(COMMANDS, _group):
+    for group, names in groupby(COMMANDS, lambda name: COMMANDS[name].group):
         yield f"## {group or 'Older names'}\n\n| command | does |\n|---|---|"
         for name in names:
             command = f"[`keet {name}`](commands/{name}.md)" if group else f"`keet {name}`"
