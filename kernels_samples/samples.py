@@ -192,8 +192,10 @@ class Sample(_Record):
 
 
 def report_of(name: str, variant: str = "slow") -> Path:
-    """Compressed with Zstandard, which makes reports eight times smaller, unless it is PLAIN."""
-    return HERE / name / f"{variant}.ncu-rep{'' if name in PLAIN else 'z'}"
+    """Compressed with Zstandard, which makes reports eight times smaller, unless it is PLAIN; a
+    report of those may be compressed, too."""
+    packed = HERE / name / f"{variant}.ncu-repz"
+    return packed.with_suffix(".ncu-rep") if name in PLAIN and not packed.exists() else packed
 
 
 def load_sample(folder: Path) -> Sample:
