@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -159,6 +162,16 @@ def gated(keet: Keet, before: Path, after: Path) -> tuple[int, str, list[str | N
     told = json.loads(result.out)
     slower = [each["kernel"] for each in told["gate"]["regressions"]]
     return result.code, told["verdict"]["word"], slower
+
+
+@pytest.mark.parametrize("form", ["terminal", "json"])
+def test_a_failed_gate_fails_also_if_nobody_reads_its_output(form: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "keet", "diff", AFTER, BEFORE, "--gate", "5", "--format", form]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, b"")
 
 
 def test_what_is_inconclusive_passes_and_says_so(keet: Keet) -> None:

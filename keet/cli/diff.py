@@ -21,6 +21,7 @@ from keet.cli.arguments import (
     add_run_table,
     add_top,
     check_page,
+    exiting_with,
     report_path,
     reports_in,
     selected_launches,
@@ -175,8 +176,11 @@ def _run(args: Namespace) -> int:
         check_comparable(difference, "--force")
     if args.gate is not None:
         difference = gate_difference(difference, args.gate, args.metric)
-    _print(args, difference)
-    return ExitCode.CHECK_FAILED if difference.gate and difference.gate.failed else 0
+    has_failed = difference.gate and difference.gate.failed
+    code = ExitCode.CHECK_FAILED if has_failed else ExitCode.DONE
+    with exiting_with(code):
+        _print(args, difference)
+    return code
 
 
 # --- what is compared
