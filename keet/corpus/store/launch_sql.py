@@ -103,7 +103,8 @@ def does_more_work() -> str:
     """Whether a row of `findings` gains more work in the same time: a launch alone saves none."""
     whole = [spec.id for spec in findings().values() if spec.of_launches]
     variants = [f"{spec.id} {each}" for spec in findings().values() for each in spec.more_work]
-    return f"(list_contains({whole}, id) OR list_contains({variants}, id || ' ' || variant))"
+    variant = "id || ' ' || coalesce(variant, '')"
+    return f"(list_contains({whole}, id) OR list_contains({variants}, {variant}))"
 
 
 Parameters = dict[str, list[str]]
