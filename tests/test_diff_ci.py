@@ -279,6 +279,16 @@ def test_a_baseline_is_named_by_the_gpu(keet: Keet, project: Path) -> None:
     assert keet("diff", "baseline:main-NVIDIA-H200", BEFORE, "--gate", 5).code == 0
 
 
+def test_a_comparison_names_the_baseline_of_the_gpu_and_not_its_file(
+    keet: Keet, project: Path
+) -> None:
+    keet("baseline", "save", "main-{gpu}", BEFORE)
+    result = keet("diff", "baseline:main-{gpu}", AFTER, "--format", "github")
+    assert result.code == 0
+    assert "baseline:main-NVIDIA-H200" in result.out
+    assert ".keet/baselines" not in result.out
+
+
 def test_an_unwritable_folder_is_reported(
     keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
