@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -161,6 +164,16 @@ def gated(keet: Keet, before: Path, after: Path) -> tuple[int, str, list[str | N
     return result.code, told["verdict"]["word"], slower
 
 
+@pytest.mark.parametrize("form", ["terminal", "json"])
+def test_a_failed_gate_fails_also_if_nobody_reads_its_output(form: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "keet", "diff", AFTER, BEFORE, "--gate", "5", "--format", form]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
 def test_what_is_inconclusive_passes_and_says_so(keet: Keet) -> None:
     assert gated(keet, WARM, BEFORE) == (0, "inconclusive", [])
     told = json.loads(keet("diff", WARM, BEFORE, "--gate", 5, "--format", "json").out)
@@ -264,6 +277,16 @@ def test_a_baseline_is_named_by_the_gpu(keet: Keet, project: Path) -> None:
     assert keet("baseline", "name", "main-{gpu}", BEFORE).out == "main-NVIDIA-H200\n"
     assert keet("baseline", "save", "main-{gpu}", BEFORE).code == 0
     assert keet("diff", "baseline:main-NVIDIA-H200", BEFORE, "--gate", 5).code == 0
+
+
+def test_a_comparison_names_the_baseline_of_the_gpu_and_not_its_file(
+    keet: Keet, project: Path
+) -> None:
+    keet("baseline", "save", "main-{gpu}", BEFORE)
+    result = keet("diff", "baseline:main-{gpu}", AFTER, "--format", "github")
+    assert result.code == 0
+    assert "baseline:main-NVIDIA-H200" in result.out
+    assert ".keet/baselines" not in result.out
 
 
 def test_an_unwritable_folder_is_reported(

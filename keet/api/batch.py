@@ -46,7 +46,7 @@ def batch(  # noqa: PLR0913 - the options of the command
         shard: analyse only part I of N of the files, I from 0: `"0/16"`.
         dask: address of an existing Dask cluster to run on.
         timeout: seconds per file of up to 256 MB; in proportion longer for larger files.
-        sass: analyse the machine code too: about a second per report.
+        sass: analyse the machine code too, as `explain` does: takes about twice as long.
         retry_failed: analyse files again that failed earlier.
         prune: remove files from the store that no longer exist.
 

@@ -187,14 +187,14 @@ def _main(arguments: list[str]) -> int:
     except KeetError as error:
         _complain(one_line(f"keet: {error}"))
         return error.exit_code
-    except BrokenPipeError:
+    except BrokenPipeError as error:
         _give_up_stdout()  # `keet metrics ... | head` is not a failure
-        return 0
+        return getattr(error, "exit_code", 0)
     except OSError as error:
         # Readers raise IngestError instead, so the result can't be written.
         _give_up_stdout()
         _complain(f"keet: the result can't be written ({error.strerror or error}); free disk space")
-        return ExitCode.NOT_AVAILABLE
+        return getattr(error, "exit_code", ExitCode.NOT_AVAILABLE)
     except KeyboardInterrupt:
         _complain("keet: interrupted")
         return ExitCode.INTERRUPTED

@@ -6,6 +6,7 @@ import io
 import os
 import os.path
 import re
+import sys
 from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -270,6 +271,19 @@ def writing(path: Path) -> Iterator[None]:
     if size is not None:
         text = f"{size / 1000:,.0f} kB" if size >= 1000 else f"{size} bytes"
         print_progress(f"wrote {path} ({text})")
+
+
+@contextmanager
+def exiting_with(code: int) -> Iterator[None]:
+    """Around the output of a check: the command exits with `code`, also if the reader of the pipe
+    leaves (`| head`) or the disk is full."""
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as problem:
+        if code:
+            problem.exit_code = code  # type: ignore[attr-defined]
+        raise
 
 
 class Destination:

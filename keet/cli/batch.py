@@ -73,7 +73,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--sass",
         action="store_true",
-        help="analyse the machine code too, as `keet explain` does: about a second per report",
+        help="analyse the machine code too, as `keet explain` does: takes about twice as long",
     )
     parser.add_argument(
         "--retry-failed", action="store_true", help="analyse files again that failed earlier"
@@ -149,6 +149,11 @@ def _conclude(outcome: BatchOutcome, options: BatchOptions) -> int:
     if progress.stopped:
         _print_stopped(options)
         return ExitCode.INTERRUPTED
+    if progress.done and not options.sass:
+        sys.stdout.write(
+            "the machine code was not analysed: `keet explain` may find other causes (its "
+            "answers: --sass and a new store, which takes about twice as long)\n"
+        )
     out = shlex.quote(str(options.output))
     sys.stdout.write(f"next: keet top {out}, keet insights {out}\n")
     return ExitCode.SOME_FAILED if outcome.failed else 0

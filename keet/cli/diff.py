@@ -21,6 +21,7 @@ from keet.cli.arguments import (
     add_run_table,
     add_top,
     check_page,
+    exiting_with,
     report_path,
     reports_in,
     selected_launches,
@@ -80,7 +81,8 @@ def _add_sides(parser: ArgumentParser) -> None:
     parser.add_argument(
         "before",
         metavar="BEFORE",
-        help="a report, a folder of runs, or baseline:NAME; - reads standard input",
+        help="a report, a folder of runs, or baseline:NAME ({gpu} in it: the GPU of AFTER); - "
+        "reads standard input",
     )
     parser.add_argument("after", metavar="AFTER", nargs="?", help="the same for the other side")
     for side in ("before", "after"):
@@ -175,8 +177,11 @@ def _run(args: Namespace) -> int:
         check_comparable(difference, "--force")
     if args.gate is not None:
         difference = gate_difference(difference, args.gate, args.metric)
-    _print(args, difference)
-    return ExitCode.CHECK_FAILED if difference.gate and difference.gate.failed else 0
+    has_failed = difference.gate and difference.gate.failed
+    code = ExitCode.CHECK_FAILED if has_failed else ExitCode.DONE
+    with exiting_with(code):
+        _print(args, difference)
+    return code
 
 
 # --- what is compared
@@ -185,17 +190,25 @@ def _run(args: Namespace) -> int:
 def _sides(args: Namespace) -> tuple[Side, Side]:
     if args.after is None and args.launch is None:
         raise UsageError("name two reports, or two launches of one report: --launch A:B")
-    first = _paths(args.before)
-    second = _paths(args.after) if args.after is not None else first
-    before = [*first, *chain.from_iterable(map(_paths, args.before_run))]
-    after = [*second, *chain.from_iterable(map(_paths, args.after_run))]
+    first, after_side = args.before, None
+    if first.startswith("baseline:") and "{gpu}" in first and args.after is not None:
+        from keet.ingest.baselines import name_for
+
+        after_side = _side(args, _all_paths(args.after, args.after_run), 1)
+        first = name_for(first, after_side.first.profile)
+    before = _all_paths(first, args.before_run)
+    after = _all_paths(first if args.after is None else args.after, args.after_run)
     args.read = [*before, *after]  # -o must not take the place of one
-    return _side(args, before, 0), _side(args, after, 1)
+    return _side(args, before, 0), after_side or _side(args, after, 1)
 
 
 def _check_times(before: Side, after: Side) -> None:
     if before.times is not None and before.has_tables and after.has_tables:
         raise UsageError("the run tables say how often each kernel is launched: leave out --times")
+
+
+def _all_paths(name: str, more: Sequence[str]) -> list[Path]:
+    return [*chain.from_iterable(map(_paths, (name, *more)))]
 
 
 def _paths(name: str) -> list[Path]:

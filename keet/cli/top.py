@@ -2,8 +2,8 @@
 best fix could save, and which launch to look at.
 
 Launches with the same kernel, shape and GPU are one group. "could save" is the time of the launches
-with the finding, minus their time after the fix by the likely forecast. Shares are of the time on
-the group's own GPU, and groups are ranked by the share that a fix could save.
+with the finding, minus their time after the fix by the likely forecast. Groups are ranked by
+it. Shares are of the time on the group's own GPU.
 
 If reports have a run table (`keet profile` records it), times and shares are of the whole run, and
 a saving is claimed for launches of similar length. Launches of other reports count once, as
@@ -47,6 +47,13 @@ def configure(parser: ArgumentParser) -> None:
         default="kernel",
         help="how to group launches on each GPU (default: kernel, with its shape)",
     )
+    parser.add_argument(
+        "--sort",
+        choices=("saved", "share"),
+        default="saved",
+        help="rank groups by the time that a fix could save (default), or by its share of the time "
+        "on the group's own GPU",
+    )
     add_top(parser, "groups of each list", default=10, data=("json", "csv"), also=("--limit",))
     parser.add_argument(
         "--device", type=pattern, metavar="REGEX", help="only launches on GPUs whose name matches"
@@ -60,7 +67,7 @@ def run(args: Namespace) -> None:
 
     out = Destination(args, sys.stdout)
     with open_filled(args.store) as store, store.explaining_damage():
-        top = find_top(store, Selection(args.by, top_of(args), args.device, args.kernel))
+        top = find_top(store, Selection(args.by, top_of(args), args.device, args.kernel, args.sort))
         if not top.launches:
             raise UsageError(
                 f"{args.store}: the store has no launches: no report could be read, or all are "

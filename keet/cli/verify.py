@@ -21,6 +21,7 @@ from keet.cli.arguments import (
     add_output,
     add_run_table,
     add_selection,
+    exiting_with,
     report_path,
     selected_launches,
 )
@@ -79,15 +80,17 @@ def run(args: Namespace) -> int:
     launches = [launch for profile in profiles for launch in selected_launches(profile, args)]
     verified = verify_against(profiles, text, launches, name=name)
     out = Destination(args, sys.stdout)
-    if args.format == "json":
-        from keet.documents.document import json_text
+    code = ExitCode.CHECK_FAILED if verified.is_wrong else ExitCode.DONE
+    with exiting_with(code):
+        if args.format == "json":
+            from keet.documents.document import json_text
 
-        out.write(json_text(verified))
-    else:
-        from keet.pages.verify import verify_page
+            out.write(json_text(verified))
+        else:
+            from keet.pages.verify import verify_page
 
-        out.show_page(lambda _: verify_page(verified))
-    return ExitCode.CHECK_FAILED if verified.is_wrong else ExitCode.DONE
+            out.show_page(lambda _: verify_page(verified))
+    return code
 
 
 def _in_order(args: Namespace) -> list[str]:

@@ -4,8 +4,11 @@ Launches with the same kernel, shape and GPU are one group. Each group shows the
 save the most time over the launches that have it as their first finding. Its forecast is that of
 those launches together, so long launches count for more.
 
-Times of two GPUs can't be compared: shares are of the time on the group's own GPU, and groups are
-ranked by the share that would be saved. On one GPU that is the order of the time saved.
+Groups are ranked by the time that would be saved. Shares are of the time on the group's own GPU: a
+large share of a GPU that was used for a moment may be little time.
+
+A finding whose fix does more work in the same time (launches too short, too few threads) saves time
+only where several launches of the report or its run can be merged: one of them remains.
 
 If a report has a run table, a launch counts for the time of all launches of the run that it stands
 for, and shares are of the whole run, including kernels that were not profiled. A saving is claimed
@@ -23,10 +26,17 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from keet.corpus.batch.stored_files import is_gone
-from keet.corpus.store.launch_sql import TIME_BASE, LaunchFilter, choose
+from keet.corpus.store.launch_sql import TIME_BASE, LaunchFilter, choose, does_more_work
 from keet.corpus.store.reader import Store
 from keet.documents.finding import Forecast
-from keet.documents.top import By, GapExampleDocument, GpuDocument, OpportunityDocument, TopDocument
+from keet.documents.top import (
+    By,
+    GapExampleDocument,
+    GpuDocument,
+    OpportunityDocument,
+    Sort,
+    TopDocument,
+)
 from keet.explanation.headline import DEBUG_BUILD_STARTS
 
 _KEYS: dict[By, tuple[str, ...]] = {
@@ -56,6 +66,8 @@ class TopGroup(NamedTuple):
     slowest_us: float | None
     likely_us: float | None
     fastest_us: float | None
+    saved_us: float | None
+    """Part of `forecast_of_us` that the likely forecast saves."""
 
     @property
     def pool(self) -> tuple[Any, ...]:
@@ -69,18 +81,26 @@ class TopGroup(NamedTuple):
 
 
 _LEADERS = """
-WITH causes AS (
+WITH merged AS (
+    SELECT report_sha256, launch_id, 1 - 1 / greatest(1, sum(coalesce(run_launches, 1)) OVER (
+        PARTITION BY report_sha256, kernel_full, grid, block
+    )) AS saved_part
+    FROM {source} SEMI JOIN (SELECT * FROM findings WHERE rank = 1 AND {does_more})
+        USING (report_sha256, launch_id)
+), causes AS (
     SELECT {keys}, top_finding AS cause, count(*) AS n, count(spent_us) AS timed,
         sum(spent_us) AS us, sum(alike_us) FILTER (holds) AS forecast_of,
         sum(alike_us / top_low) FILTER (holds) AS slowest,
         sum(alike_us / top_forecast) FILTER (holds) AS likely,
         sum(alike_us / top_high) FILTER (holds) AS fastest,
+        sum((alike_us - alike_us / top_forecast) * coalesce(saved_part, 1)) FILTER (holds) AS saved,
         count(*) FILTER (not_judged) AS unjudged,
         sum(run_launches) AS in_runs, count(*) FILTER (replay_gap) AS gaps,
         sum(CASE WHEN unclear THEN spent_us ELSE spent_us - alike_us END) FILTER (in_run)
             AS unknown,
         sum(spent_us - alike_us) FILTER (in_run AND NOT replay_gap) AS unlike
     FROM (SELECT *, {holds} AS holds, {unclear} AS unclear FROM {source})
+    LEFT JOIN merged USING (report_sha256, launch_id)
     WHERE named GROUP BY {keys}, top_finding
 ), whole AS (
     SELECT {keys}, sum(n)::BIGINT AS launches, sum(timed)::BIGINT AS timed, sum(us) AS all_us,
@@ -88,9 +108,8 @@ WITH causes AS (
         sum(unknown) AS unknown, sum(unlike) AS unlike,
         arg_max(
             struct_pack(cause := cause, n := n, forecast_of := forecast_of, slowest := slowest,
-                likely := likely, fastest := fastest),
-            CASE WHEN forecast_of > likely THEN forecast_of - likely
-                ELSE -1 / (1 + coalesce(us, 0)) END
+                likely := likely, fastest := fastest, saved := saved),
+            CASE WHEN saved > 0 THEN saved ELSE -1 / (1 + coalesce(us, 0)) END
         ) AS best
     FROM causes GROUP BY {keys}
 ), totals AS (
@@ -99,7 +118,8 @@ WITH causes AS (
     {run_totals}
 )
 SELECT count(*) OVER (), {keys}, launches, timed, all_us, unjudged, in_runs, gaps, unknown, unlike,
-    best.cause, best.n, best.forecast_of, best.slowest, best.likely, best.fastest
+    best.cause, best.n, best.forecast_of, best.slowest, best.likely, best.fastest,
+    best.saved
 FROM whole LEFT JOIN totals ON of_pool = {pool}
 {limit}
 ORDER BY in_run DESC, {order}
@@ -114,8 +134,8 @@ _UNCLEAR = """
 """
 """Whether the saving in the run is not known."""
 _ORDER = """
-    (greatest(best.forecast_of - best.likely, 0) + coalesce(unknown, 0)) / total DESC NULLS LAST,
-    all_us / total DESC NULLS LAST, {keys}
+    (greatest(best.saved, 0) + coalesce(unknown, 0)) / {whole} DESC NULLS LAST,
+    all_us / {whole} DESC NULLS LAST, {keys}
 """
 _LIMIT = "QUALIFY row_number() OVER (PARTITION BY in_run ORDER BY {order}) <= {limit}"
 """Per list: times of whole runs and of single launches can't be compared."""
@@ -127,11 +147,12 @@ UNION ALL SELECT {pool} AS of_pool, sum(run_total_us) FROM {runs} GROUP BY of_po
 
 
 def find_leaders(
-    store: Store, by: By, limit: int | None, chosen: LaunchFilter
+    store: Store, selection: Selection, chosen: LaunchFilter
 ) -> tuple[int, tuple[TopGroup, ...]]:
     """The number of all groups, and the leading ones: whole runs first, then single launches."""
-    keys = _keys(by)
-    order = _ORDER.format(keys=", ".join(keys))
+    keys, limit = _keys(selection.by), selection.limit
+    whole = "total" if selection.sort == "share" else "1"
+    order = _ORDER.format(keys=", ".join(keys), whole=whole)
     pool = f"hash({', '.join(TIME_BASE)})"  # NULL is equal to NULL in a hash
     sql = _LEADERS.format(
         keys=", ".join(keys),
@@ -142,6 +163,7 @@ def find_leaders(
         limit=_LIMIT.format(order=order, limit=limit) if limit else "",
         holds=_HOLDS,
         unclear=_UNCLEAR,
+        does_more=does_more_work(),
     )
     rows = store.query(sql, chosen.parameters).rows
     end = 1 + len(keys)
@@ -215,6 +237,7 @@ class Selection(NamedTuple):
     limit: int | None = DEFAULT_LIMIT
     device: re.Pattern[str] | None = None
     kernel: re.Pattern[str] | None = None
+    sort: Sort = "saved"
 
 
 def find_top(store: Store, selection: Selection) -> TopDocument:
@@ -222,9 +245,9 @@ def find_top(store: Store, selection: Selection) -> TopDocument:
     gpus = _gpus(store, chosen)
     if not any(gpu.basis == "run" for gpu in gpus.values()):
         chosen = chosen._replace(has_runs=False)
-    groups, leaders = find_leaders(store, selection.by, selection.limit, chosen)
+    groups, leaders = find_leaders(store, selection, chosen)
     members, report_counts = find_members(store, selection.by, chosen, leaders)
-    reports, runs, known_runs = _report_counts(store, chosen)
+    reports, runs, known_runs, without_code = _report_counts(store, chosen)
     failed = store.query("SELECT count(*) FROM files WHERE status = 'failed'").rows[0][0]
     return TopDocument(
         store=str(store.path),
@@ -244,6 +267,8 @@ def find_top(store: Store, selection: Selection) -> TopDocument:
         ],
         runs=runs,
         known_runs=known_runs,
+        sort=selection.sort,
+        without_code=without_code,
     )
 
 
@@ -301,19 +326,23 @@ def _gpu(row: tuple[Any, ...], of_run: tuple[Any, ...] | None) -> GpuDocument:
 
 
 _REPORTS = """
-SELECT count(*), count(*) FILTER (placed), count(*) FILTER (placed OR sha256 IS NOT NULL)
-FROM (SELECT report_sha256, bool_or(in_run) AS placed FROM {source} WHERE named GROUP BY ALL)
+SELECT count(*), count(*) FILTER (placed), count(*) FILTER (placed OR sha256 IS NOT NULL),
+    count(*) FILTER (without_code)
+FROM (
+    SELECT report_sha256, bool_or(in_run) AS placed, bool_and(machine_code = 'off') AS without_code
+    FROM {source} WHERE named GROUP BY ALL
+)
 LEFT JOIN (
     SELECT DISTINCT sha256 FROM files WHERE status = 'done' AND run_total_us IS NOT NULL
 ) ON sha256 = report_sha256
 """
 
 
-def _report_counts(store: Store, chosen: LaunchFilter) -> tuple[int, int, int]:
-    """All reports, those with times of launches in the run, and those with a run table."""
+def _report_counts(store: Store, chosen: LaunchFilter) -> tuple[int, ...]:
+    """All reports, those with times of launches in the run, those with a run table, and those whose
+    machine code was not analysed."""
     sql = _REPORTS.format(source=chosen.source)
-    reports, runs, known_runs = store.query(sql, chosen.parameters).rows[0]
-    return int(reports), int(runs), int(known_runs)
+    return tuple(map(int, store.query(sql, chosen.parameters).rows[0]))
 
 
 def _opportunity(
@@ -327,7 +356,7 @@ def _opportunity(
     longest = max(affected, key=lambda member: member.longest_us or -1)
     lead = max(affected, key=lambda member: member.time_us or -1)
     grid, block = leader.shape
-    saved_us = _saved(leader)
+    saved_us = None if leader.saved_us is None else _rounded(max(0.0, leader.saved_us))
     return OpportunityDocument(
         rank=rank,
         kernel=lead.kernel,
@@ -367,12 +396,6 @@ def _opportunity(
 
 def _share(part: float | None, whole: float | None) -> float | None:
     return part / whole if part is not None and whole else None
-
-
-def _saved(leader: TopGroup) -> float | None:
-    if leader.forecast_of_us is None or leader.likely_us is None:
-        return None
-    return _rounded(max(0.0, leader.forecast_of_us - leader.likely_us))
 
 
 def _gain(leader: TopGroup) -> Forecast | None:

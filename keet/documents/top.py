@@ -10,12 +10,13 @@ from keet.documents.shared_types import KEET, Producer
 
 Basis = Literal["run", "reports"]
 By = Literal["kernel", "finding", "file"]
+Sort = Literal["saved", "share"]
 
 
 class OpportunityDocument(Document):
     rank: int
-    """Starts at 1. Groups of basis `run` come first; then by `saved_us` plus `unknown_us`, as a
-    share of `total_us` of the group's GPU and basis."""
+    """Starts at 1. Groups of basis `run` come first; then by `saved_us` plus `unknown_us`; with
+    --sort share, as a share of `total_us` of the group's GPU and basis."""
     kernel: str
     """Short name; when grouped by finding or file, of the kernel with the longest time."""
     kernels: int
@@ -47,7 +48,8 @@ class OpportunityDocument(Document):
     """For the launches whose time is `saved_of_us`; null if not computed."""
     saved_us: float | None
     """Part of `saved_of_us` that would be saved according to the likely forecast; null if not
-    known."""
+    known. Of a finding whose fix does more work in the same time (`launch_bound`), what is saved by
+    merging the launches of a report or its run into one."""
     saved_share: float | None
     """`saved_us` as a share of the same total as `share`, 0 to 1."""
     not_judged: int
@@ -163,6 +165,10 @@ class TopDocument(Document):
     known_runs: int
     """Number of reports with a run table: `runs`, plus those whose table has no times of the
     profiled launches, such as a report of a range."""
+    sort: Sort
+    """Value of --sort."""
+    without_code: int
+    """Number of `reports` whose machine code was not analysed (`keet batch` without --sass)."""
 
 
 class QueryColumn(Document):

@@ -611,10 +611,15 @@ def _share(each: Attribution) -> float:
 
 def side_name(side: Side) -> str:
     """The report as the user named it; for several reports, their folder or baseline."""
-    provenance = side.first.profile.provenance
-    path = provenance.file
-    folder = PurePath(path).parent
-    name = f"baseline {folder.name}" if folder.parent.name == "baselines" else None
+    path = side.first.profile.provenance.file
+    # .keet/baselines/NAME/VERSION/run_01.keet.json; of an older keet without VERSION
+    folder, *above = PurePath(path).parents
+    baselines = (
+        f"baseline:{each.name}"
+        for each in (folder, *above[:1])
+        if each.parent.parts[-2:] == (".keet", "baselines")
+    )
+    name = next(baselines, None)
     if len(side.captures) == 1:
         return name or path
     return f"{name or folder} ({len(side.captures)} runs)"

@@ -56,6 +56,7 @@ NO_SWEEP = (
     "reports that differ in one value, best given in their names: `BLOCK_64.ncu-rep`, "
     "`BLOCK_128.ncu-rep`, `BLOCK_256.ncu-rep`. Put them into the store with `keet batch`."
 )
+_IN_ONE_FILE = "All of it is in one file, whose explanation shows it too."
 _KINDS = {
     "sweep": "Sweeps: one kernel, one parameter varies",
     "cluster": "Clusters: the same finding in several kernels",
@@ -66,8 +67,9 @@ _KINDS = {
 _ABOUT = {
     "sweep": "● best, ○ as fast within noise. Columns of units (DRAM, L2, L1, LSU, issue, …): "
     "share of peak over the elapsed cycles, as in `keet explain`.",
-    "cluster": "A launch may be in several clusters: do not add up the savings of different "
-    "clusters. Files are named by the end of their path.",
+    "cluster": "Sorted by the time that fixing all of a cluster could save. A launch may be in "
+    "several clusters: do not add up the savings of different clusters. Files are named by "
+    "the end of their path.",
 }
 _OPEN = 6
 """Insights of a kind that HTML shows open, and answers at its top. A judgement: as many as a reader
@@ -145,9 +147,9 @@ def summary_line(document: InsightsDocument) -> str:
 def _answers(insights: Sequence[InsightDocument]) -> Iterator[Block]:
     """What each insight adds over single profiles, at the top of a page in HTML."""
     items = [
-        Item((Span(each.title, "strong", each.id), " ", each.adds))
+        Item((Span(each.title, "strong", each.id), " ", each.adds or _IN_ONE_FILE))
         for each in insights
-        if each.adds
+        if each.adds or each.cluster
     ]
     blocks: list[Block] = [Heading(ADDS, 2), Items(items[:_OPEN], kind="answers")]
     if more := items[_OPEN:]:

@@ -100,7 +100,9 @@ def _table(top: TopDocument, some: Sequence[OpportunityDocument]) -> Table:
         if top.by == "finding":
             names.reverse()
         saved = Span(duration(each.saved_us), "strong good") if each.saved_us else _no_saving(each)
-        gain = times_text(each.forecast.likely) if each.forecast else ""
+        gain = ""  # more work in the same time is none
+        if each.saved_us and each.saved_of_us:
+            gain = times_text(each.saved_of_us / (each.saved_of_us - each.saved_us))
         place: Words = "not known" if each.finding else ""
         if each.file:
             file = PurePath(each.file.replace("\\", "/")).name
@@ -138,7 +140,7 @@ def _opportunity(top: TopDocument, each: OpportunityDocument, device: str) -> It
 
 
 def _saving(top: TopDocument, each: OpportunityDocument) -> str:
-    """The time saved. With several GPUs also its share, which is the ranking criterion."""
+    """The time saved. With several GPUs also its share."""
     basis_time, part = duration(each.saved_of_us), ""
     if each.basis != "reports" and basis_time != duration(each.time_us):
         part = f" of {basis_time}"  # the forecast is not for all of the group's time
@@ -352,10 +354,7 @@ def _about_runs(top: TopDocument) -> Iterator[str]:
                 f"{_known_runs(top)}. The launches of {others} count once, as profiled; do not "
                 "compare times of whole runs with times of single launches."
             )
-        yield (
-            "Shares are of the time in the group's own line above; groups are ranked by the share "
-            "that a fix could save."
-        )
+        yield f"Shares are of the time in the group's own line above; {_ranking(top)}"
     number, runs = sum(gpu.summed_runs for gpu in top.gpus), sum(gpu.runs for gpu in top.gpus)
     if number:  # run tables that only have durations
         table = "The run table does" if runs == 1 else "The run tables do"
@@ -392,10 +391,13 @@ def _about_no_runs(top: TopDocument) -> Iterator[str]:
             none = "This report has no run table"
         yield f"{none}: {once} (keet profile records run tables)."
     if len(top.gpus) > 1:
-        yield (
-            "Shares are of the time on the group's own GPU; groups are ranked by the share that a "
-            "fix could save."
-        )
+        yield f"Shares are of the time on the group's own GPU; {_ranking(top)}"
+
+
+def _ranking(top: TopDocument) -> str:
+    if top.sort == "share":
+        return "groups are ranked by the share that a fix could save."
+    return "groups are ranked by the time that a fix could save (--sort share: by its share)."
 
 
 def _known_runs(top: TopDocument) -> str:
@@ -417,10 +419,23 @@ def known_runs_text(runs: int, timed: int, of_all: str) -> str:
 # --- notes below the list
 
 
+def without_code_text(without: int, reports: int) -> str:
+    """What a store lacks that was made without --sass."""
+    number = "all" if without == reports else f"{without:,} of {reports:,}"
+    number = "this" if reports == 1 else number
+    return (
+        f"The machine code of {number} {'report' if reports == 1 else 'reports'} was not analysed: "
+        "`keet explain` may find other causes. For its answers make a new store, which takes about "
+        "twice as long: keet batch --sass DIR -o NEW"
+    )
+
+
 def _notes(top: TopDocument) -> Iterator[str]:
     if top.untimed:
         launches = count_noun(top.untimed, "launch has", "launches have")
         yield f"{launches} no measured duration, and no part in the times above."
+    if top.without_code:
+        yield without_code_text(top.without_code, top.reports)
     if top.kernel is not None:
         yield "Shares are of the time of all kernels on that GPU."
     if gone := sum(each.gone for each in top.opportunities):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from keet.corpus.insights.facts import FactBook, counted, joined
 from keet.corpus.insights.points import InsightSource, literals
-from keet.corpus.store.launch_sql import ALIKE, REPLAY_GAP
+from keet.corpus.store.launch_sql import ALIKE, REPLAY_GAP, does_more_work
 from keet.documents.insights import Basis, ClusterDocument, ClusterKernelDocument, InsightDocument
 from keet.evidence import Evidence, Sentence, constant
 from keet.findings import findings
@@ -74,9 +74,8 @@ class _CountedCluster(NamedTuple):
     def whole(self) -> str:
         """What shares are of."""
         if self.is_selection:
-            return "the GPU time of kernels that match"
-        runs = self.cluster.basis == "run"
-        return f"the GPU time {'of the whole runs' if runs else 'in the store'}"
+            return "the time of kernels that match"
+        return "the time of the whole runs" if self.cluster.basis == "run" else "the time"
 
 
 def _is_pattern(cluster: ClusterDocument) -> bool:
@@ -105,10 +104,12 @@ def _totals(
 
 
 def _rows(store: InsightSource, runs: RunTimeSql) -> list[_Row]:
-    """The saving is computed from the launch's own time, so it is never more than that."""
+    """The saving is computed from the launch's own time, so it is never more than that. A gain of
+    more work in the same time saves time only if the run has several launches."""
+    holds = f"{runs.holds} AND (l.run_launches > 1 OR NOT {does_more_work()})"
     saved = ", ".join(
         f"coalesce(sum(({runs.forecast_for}) * (1 - 1 / greatest(1, f.forecast_{bound}))) "
-        f"FILTER ({runs.holds}), 0) AS {bound}"
+        f"FILTER ({holds}), 0) AS {bound}"
         for bound in ("low", "likely", "high")
     )
     table = store.query(
@@ -194,7 +195,7 @@ def _insight(found: _CountedCluster) -> InsightDocument:
     kernels = book.computed("kernels", cluster.kernel_count, "")
     share = book.computed("share of the GPU's time", cluster.share_pct, "%")
     title = Sentence(
-        "{kernels:.0f} kernels, {share:.0f} of {whole}: {label} on {device}",
+        "{kernels:.0f} kernels, {share:.0f} of {whole} on {device}: {label}",
         kernels=kernels,
         share=share,
         whole=found.whole,
@@ -214,7 +215,7 @@ def _extent(found: _CountedCluster, book: FactBook, share: Evidence) -> Sentence
     total = book.computed("all time", cluster.total_us, "us")
     return Sentence(
         "{launches:,.0f} {profiled} in {files} on {device} have this finding. {who} {time}, "
-        "{share:.0f} of {whole} ({total} on this GPU).",
+        "{share:.0f} of {whole} on this GPU ({total}).",
         launches=launches,
         profiled="profiled launches" if cluster.basis == "run" else "launches",
         files=counted(files, "file"),

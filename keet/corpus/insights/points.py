@@ -227,6 +227,10 @@ class StoreExtent(NamedTuple):
     """Files without a date."""
     silent: int
     """Files without metrics of how busy the units were."""
+    untimed: int
+    """Launches without a measured duration, which are left out."""
+    without_code: int
+    """Files whose machine code was not analysed."""
 
 
 def kernel_batches(store: InsightSource, kernel: re.Pattern[str] | None) -> Iterator[list[str]]:
@@ -267,16 +271,19 @@ def _kernels(store: InsightSource, kernel: re.Pattern[str] | None) -> list[tuple
 
 
 def extent_of(store: InsightSource, kernel: re.Pattern[str] | None) -> StoreExtent:
-    where = "duration_us > 0"
+    where = "true"
     if kernel is not None:
         names = [full for full, _, _ in _kernels(store, kernel)]
-        where += f" AND kernel_full IN ({literals(names)})" if names else " AND false"
+        where = f"kernel_full IN ({literals(names)})" if names else "false"
     table = store.query(
-        "SELECT count(DISTINCT report_sha256), count(*), "
-        "list_sort(list(DISTINCT device)), "
-        "count(DISTINCT report_sha256) FILTER (created IS NULL), "
-        "count(DISTINCT report_sha256) FILTER (limiter IS NULL) "
-        f"FROM {store.launches} WHERE {where}"
+        "SELECT count(DISTINCT report_sha256) FILTER (timed), count(*) FILTER (timed), "
+        "list_sort(list(DISTINCT device) FILTER (timed)), "
+        "count(DISTINCT report_sha256) FILTER (timed AND created IS NULL), "
+        "count(DISTINCT report_sha256) FILTER (timed AND limiter IS NULL), "
+        "count(*) FILTER (NOT timed), count(DISTINCT report_sha256) FILTER (timed) "
+        "- count(DISTINCT report_sha256) FILTER (timed AND machine_code IS DISTINCT FROM 'off') "
+        f"FROM (SELECT *, coalesce(duration_us > 0, false) AS timed FROM {store.launches}) "
+        f"WHERE {where}"
     )
-    files, launches, devices, undated, silent = table.rows[0]
-    return StoreExtent(files, launches, tuple(devices or ()), undated, silent)
+    files, launches, devices, *counts = table.rows[0]
+    return StoreExtent(files, launches, tuple(devices or ()), *counts)

@@ -80,6 +80,16 @@ def find_insights(
 
 
 def _extent_notes(extent: StoreExtent) -> Iterator[Sentence]:
+    if extent.untimed:
+        launches = counted(extent.untimed, "launch")
+        yield Sentence("left out: {launches} without a measured duration", launches=launches)
+    if extent.without_code:
+        files = counted(extent.without_code, "file")
+        yield Sentence(
+            "the machine code of {files} was not analysed: `keet explain` may find other causes "
+            "(its answers: keet batch --sass DIR -o NEW, which takes about twice as long)",
+            files=files,
+        )
     if extent.undated:
         files = counted(extent.undated, "file has", "files have")
         yield Sentence("{files} no date and can't be in a history", files=files)

@@ -17,6 +17,7 @@ from keet.analysis.replay_gap import REPLAY_DIFFERS
 from keet.corpus.store.reader import Store
 from keet.corpus.store.views import quoted
 from keet.errors import UsageError
+from keet.findings import findings
 
 _MAKER = "NVIDIA "
 GPU_NAME = (
@@ -96,6 +97,15 @@ _COUNTED = (
     f"CASE WHEN run_time_us IS NULL THEN duration_us ELSE {ALIKE} END AS alike_us, "
     f"run_time_us IS NOT NULL AND {REPLAY_GAP} AS replay_gap"
 )
+
+
+def does_more_work() -> str:
+    """Whether a row of `findings` gains more work in the same time: a launch alone saves none."""
+    whole = [spec.id for spec in findings().values() if spec.of_launches]
+    variants = [f"{spec.id} {each}" for spec in findings().values() for each in spec.more_work]
+    variant = "id || ' ' || coalesce(variant, '')"
+    return f"(list_contains({whole}, id) OR list_contains({variants}, {variant}))"
+
 
 Parameters = dict[str, list[str]]
 """Parameters of a query, by name."""

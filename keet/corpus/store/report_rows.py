@@ -132,6 +132,7 @@ def _launch_row(provenance: Provenance, each: LaunchExplanation, in_run: Row) ->
         *_top_finding(each),
         *(len(each.findings), len(each.skipped), each.verdict.not_judged),
         *_top_part(each.account),
+        each.view.code_state,
     )
 
 

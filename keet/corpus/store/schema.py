@@ -143,6 +143,12 @@ LAUNCHES = (
     StoreColumn(
         "unknown_share", "DOUBLE", "share of that time that the report does not attribute, 0 to 1"
     ),
+    StoreColumn(
+        "machine_code",
+        "VARCHAR",
+        "analysed, not_needed (no check asked for it), absent, or off (keet batch without "
+        "--sass, or another launch of its kernel and shape was chosen); NULL: an older keet",
+    ),
     StoreColumn("explanation", "VARCHAR", "the launch in `keet explain --format json`, as JSON"),
     *(StoreColumn(spec.id, "DOUBLE", spec.label, spec.unit) for spec in METRICS),
 )

@@ -88,10 +88,10 @@ def test_clusters_count_the_time_of_the_runs(tmp_path: Path) -> None:
     assert (only.cluster.basis, only.cluster.total_us) == ("run", 8000.0)
     assert only.cluster.time_us == pytest.approx(5000.0)
     assert only.cluster.saved_likely_us == pytest.approx(2500.0)
-    assert only.title.startswith("2 kernels, 62% of the GPU time of the whole runs: ")
+    assert only.title.startswith("2 kernels, 62% of the time of the whole runs on NVIDIA H200: ")
     assert only.text[0] == (
         "2 profiled launches in 2 files on NVIDIA H200 have this finding. They take 5 ms, 62% of the "
-        "GPU time of the whole runs (8 ms on this GPU)."
+        "time of the whole runs on this GPU (8 ms)."
     )
     assert found.notes == []
 
@@ -177,6 +177,23 @@ def test_the_set_adds_nothing_to_kernels_of_one_file(tmp_path: Path) -> None:
     found = found_in(tmp_path, sick, [finding(each, "small_grid", 2.0) for each in sick])
     (insight,) = of_kind(found, "cluster")
     assert insight.adds == ""
+
+
+def test_what_is_left_out_and_what_was_not_analysed_is_counted(tmp_path: Path) -> None:
+    """As many launches as `keet top` counts."""
+    timed = [launch(f"{k}.ncu-rep", machine_code="off") for k in "ab"]
+    found = found_in(tmp_path, [*timed, launch("c.ncu-rep", duration_us=None)], [])
+    assert (found.launches, found.files) == (2, 2)
+    told = "; ".join(map(str, found.notes))
+    assert "left out: 1 launch without a measured duration" in told
+    assert "the machine code of 2 files was not analysed" in told
+
+
+def test_a_cluster_of_launches_that_are_too_short_saves_nothing_alone(tmp_path: Path) -> None:
+    """Their gain is more work in the same time."""
+    short = [launch(f"{k}.ncu-rep", kernel=k, kernel_full=f"{k}()") for k in ("one", "two")]
+    found = found_in(tmp_path, short, [finding(each, "launch_bound", 2.0) for each in short])
+    assert of_kind(found, "cluster") == []
 
 
 @pytest.mark.parametrize(("time", "rest"), [(4.0, 0.0), (100.0, 5e4)])

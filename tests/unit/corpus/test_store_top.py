@@ -17,7 +17,8 @@ from keet.documents.finding import Forecast
 from keet.documents.top import GpuDocument, OpportunityDocument, TopDocument
 from keet.errors import UsageError
 from keet.explanation.headline import DEBUG_BUILD_TEXT
-from keet.pages.top import forecast_text, group_finding
+from keet.formats import page_text
+from keet.pages.top import forecast_text, group_finding, top_page
 from tests.unit.corpus.store_rows import finding_row, launch_row, record
 
 PLAIN = {
@@ -178,17 +179,21 @@ def test_counts_are_of_the_selected_launches(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_each_gpu_has_a_time_of_its_own(tmp_path: Path) -> None:
-    """The slow GPU's times are larger, and what can be had there is less."""
+    """The slow GPU's times are larger, and so is what can be had there; its share is less."""
     slow = {"device": "old", "duration_us": 10_000.0, "top_forecast": 1.25}
     fast = [{"duration_us": 60.0}, {"kernel": "j", "duration_us": 40.0, "top_finding": None,
              "top_forecast": None}]  # fmt: skip
     top = top_of(tmp_path, slow, *fast)
     told = [(each.device, each.share, each.saved_share) for each in top.opportunities]
     assert told == [
-        ("GPU", pytest.approx(0.6), pytest.approx(0.3)),
         ("old", 1.0, pytest.approx(0.2)),
+        ("GPU", pytest.approx(0.6), pytest.approx(0.3)),
         ("GPU", pytest.approx(0.4), None),
     ]
+    with open_store(tmp_path) as store:
+        by_share = find_top(store, Selection(sort="share")).opportunities
+    assert [each.kernel for each in by_share] == ["k", "k", "j"]
+    assert [each.device for each in by_share] == ["GPU", "old", "GPU"]
     assert top.time_us is None
     assert [(gpu.device, gpu.launches, gpu.time_us) for gpu in top.gpus] == [
         ("GPU", 2, 100.0),
@@ -200,7 +205,7 @@ def test_each_gpu_has_a_time_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_gpu_is_the_same_with_and_without_its_maker(tmp_path: Path, asked: str) -> None:
     names = ({"device": "NVIDIA TITAN V"}, {"device": "TITAN V"}, {"device": "TITAN"})
-    (second, first) = top_of(tmp_path, *names).opportunities
+    (first, second) = top_of(tmp_path, *names).opportunities
     assert (first.device, first.launches, first.share) == ("NVIDIA TITAN V", 2, 1.0)
     assert (second.device, second.launches) == ("TITAN", 1)
     with open_store(tmp_path) as store:
@@ -284,3 +289,24 @@ def test_a_launch_of_a_few_threads_does_more_work_and_not_the_same_faster(tmp_pa
     with open_store(tmp_path) as store:
         top = find_top(store, Selection())
     assert shown(top) == [("too few threads", "2.0x the work in the same time (1.0x to 4.0x)")]
+    assert top.opportunities[0].saved_us == 0
+    text = page_text(lambda _: top_page(top), "markdown")
+    assert "could save 0" not in text
+    assert "saving none known" in text
+
+
+@pytest.mark.parametrize(
+    ("launches", "in_run", "saved"), [(1, None, 0), (4, None, 150), (1, 4, 300)]
+)
+def test_short_launches_save_what_merging_them_saves(
+    tmp_path: Path, launches: int, in_run: float | None, saved: float
+) -> None:
+    """100 us each, in the run 800 us together; two become one: all but one are merged."""
+    run = {"run_launches": in_run, "run_time_us": 800.0} if in_run else {}
+    keys = [{"report_sha256": "a" * 64, "launch_id": i} for i in range(launches)]
+    cells = {**PLAIN, **run, "path": "p", "top_finding": "launch_bound"}
+    rows = tuple(launch_row(**cells, **key) for key in keys)
+    causes = tuple(finding_row(**key, rank=1, id="launch_bound") for key in keys)
+    write_part(tmp_path, [record("p", "a" * 64)], [FileRows(rows, causes)])
+    with open_store(tmp_path) as store:
+        assert find_top(store, Selection()).opportunities[0].saved_us == saved

@@ -345,7 +345,7 @@ def test_page_of_runs_and_single_launches(tmp_path: Path, keet: Keet) -> None:
     add_report(tmp_path, "p", [{"top_forecast": 1.25}])
     add_report(tmp_path, "q", [{"kernel": "j", "top_forecast": None}])
     lines = page(tmp_path, keet, width=120).splitlines()
-    assert lines[1:11] == [
+    assert lines[1:12] == [
         "3 launches of 3 reports",
         "  GPU: 2 ms of GPU time in 1 whole run: 1.50 ms in 10 launches of kernels that were profiled "
         "(1 launch), 500 us (25.0%)",
@@ -354,8 +354,9 @@ def test_page_of_runs_and_single_launches(tmp_path: Path, keet: Keet) -> None:
         "1 of 3 reports has a run table. The launches of the other 2 reports count once, as profiled; "
         "do not compare times of",
         "whole runs with times of single launches.",
-        "Shares are of the time in the group's own line above; groups are ranked by the share that a "
-        "fix could save.",
+        "Shares are of the time in the group's own line above; groups are ranked by the time that a "
+        "fix could save (--sort share:",
+        "by its share).",
         "",
         "Whole runs",
         "",
@@ -443,8 +444,8 @@ def test_page_without_run_tables(tmp_path: Path, keet: Keet) -> None:
     told = f"None of these reports has a run table: {advice}"
     assert page(tmp_path, keet, width=200).splitlines()[4:6] == [
         told,
-        "Shares are of the time on the group's own GPU; groups are ranked by the share that a fix "
-        "could save.",
+        "Shares are of the time on the group's own GPU; groups are ranked by the time that a fix "
+        "could save (--sort share: by its share).",
     ]
 
 
