@@ -19,7 +19,7 @@ from keet.analysis.time_model import WORTH
 from keet.explanation.capture_hints import caution_about
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.program import program_of
-from keet.formatting import count_noun, times_text
+from keet.formatting import count_noun, first_sentence, times_text
 from keet.pages.anchors import Anchors
 from keet.pages.blocks import (
     Block,
@@ -516,7 +516,8 @@ def _html_page(explanations: Sequence[Explanation], reader: Reader, asked: Asked
         return Page([index, *parts, *feet], title, count, links, beside=beside)
     (report,) = reports
     # So that the history of a browser tells what was found.
-    title = shortened(f"{report.name}: {report.first.verdict.headline}", _LONGEST_TITLE)
+    limit, _ = first_sentence(report.first.verdict.headline)
+    title = shortened(f"{report.name}: {limit}", _LONGEST_TITLE)
     links = [*report.links(is_compared=asked.compared is not None)]
     copies = (listings[0].context_anchor, COPY_CONTEXT)
     return Page([*parts, *feet], title, report.name, links, copies, [*_launch_list(reports)])
@@ -541,7 +542,7 @@ def _index(count: str, reports: Sequence[_Report], unread: Sequence[str]) -> Par
             ", ".join(device.name or "not recorded" for device in report.profile.devices),
             Cell(str(Quantity(total, "ns")) if total else "-", value=total or ""),
             Span(launch_name(first), "", report.anchors.launch(first.launch.id)),
-            first.verdict.headline,
+            first_sentence(first.verdict.headline)[0],
             Cell(times_text(gain) if gain else "", value=gain or ""),
         ])  # fmt: skip
     blocks: list[Block] = [Heading(count), Table(columns, rows, name="Reports")]
