@@ -68,6 +68,8 @@ _NAMED = 3
 _OTHERS = 300
 """Launches that an HTML page has in brief."""
 _LONGEST_TITLE = 200
+_LONGEST_ENTRY = 80
+"""Characters of a kernel's name in the list beside the page."""
 _IDS = 10
 """Launches that are named as lacking a measurement."""
 
@@ -466,14 +468,16 @@ class _Entry(NamedTuple):
 
 
 def _launch_list(reports: Sequence[_Report]) -> Iterator[Block]:
-    """Launches by the time that a fix saves; nothing if there is one."""
+    """One report's as on the page, those of several by the time that a fix saves; nothing if there
+    is one."""
     entries: list[_Entry] = []
     for report in reports:  # many reports have the same name, in different folders
         path = one_line(report.profile.provenance.path)
         entries += report.entries("/".join(path.split("/")[-2:]) if len(reports) > 1 else "")
     if len(entries) < 2:
         return
-    entries.sort(key=lambda entry: -entry.saved if entry.gain else 0.0)
+    if len(reports) > 1:
+        entries.sort(key=lambda entry: -entry.saved if entry.gain else 0.0)
     total = sum(entry.time for entry in entries) or 1.0
     rows: list[list[Words | Cell]] = []
     for entry in entries:
@@ -482,14 +486,18 @@ def _launch_list(reports: Sequence[_Report]) -> Iterator[Block]:
         if entry.gain:
             words = (str(Quantity(entry.saved, "ns")), Span(f" ({entry.gain})", "muted"))
             saved = Cell(words, value=entry.saved, share=entry.saved / total)
-        name = Cell(entry.name, entry.below, entry.name.text)
-        rows.append([name, Cell(time, value=entry.time or ""), saved])
+        name, half = entry.name.text, _LONGEST_ENTRY // 2
+        # Ends of names distinguish templates.
+        text = name if len(name) <= _LONGEST_ENTRY else f"{name[:half]}…{name[-half:]}"
+        kernel = Cell(entry.name._replace(text=text), entry.below, name)
+        rows.append([kernel, Cell(time, value=entry.time or ""), saved])
     columns = [
         Column("Kernel", look="name"),
         *(Column(name, is_number=True) for name in ("Time", "Saves")),
     ]
     caption = "Saves: if the first finding of the kernel were fixed (an estimate)."
-    yield Fold("Kernels by time saved", [Table(columns, rows, caption, "Kernels")], is_open=True)
+    title = "Kernels by time saved" if len(reports) > 1 else "Kernels"
+    yield Fold(title, [Table(columns, rows, caption, "Kernels")], is_open=True)
 
 
 def _html_page(explanations: Sequence[Explanation], reader: Reader, asked: Asked) -> Page:
