@@ -108,6 +108,12 @@ def shape_parts(**shapes: Sequence[int] | None) -> Iterator[str]:
     return (f"{name} {shape_text(shape)}" for name, shape in shapes.items() if shape)
 
 
+def first_sentence(text: str) -> tuple[str, str]:
+    """The first sentence, which is printed as a headline, and the others."""
+    first, stop, others = text.partition(". ")
+    return f"{first}{stop.rstrip()}", others
+
+
 def capitalized(text: str) -> str:
     """With a capital first letter; the rest stays: `L2` is not `l2`."""
     return text[:1].upper() + text[1:]

@@ -21,7 +21,7 @@ from keet.api.result import WIDTH, ApiResult, Table, chosen_table, data_frame
 from keet.documents.document import live
 from keet.documents.explain import ExplainLaunch
 from keet.documents.finding import FindingDocument
-from keet.formatting import count_noun
+from keet.formatting import count_noun, first_sentence
 from keet.profile.names import file_name
 from keet.safe_text import visible
 
@@ -274,8 +274,7 @@ class ExplainedLaunch(ExplainLaunch):
     @property
     def short(self) -> str:
         """Its name and the first sentence of the headline, for one line."""
-        first, stop, _ = self.headline.partition(". ")
-        return f"{self.name}: {first}{stop.rstrip()}"
+        return f"{self.name}: {first_sentence(self.headline)[0]}"
 
     @property
     def launch(self) -> Launch:

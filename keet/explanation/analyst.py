@@ -25,7 +25,7 @@ from keet.documents.explain import HealthyNote
 from keet.documents.shared_types import Skipped
 from keet.documents.show import GapDocument
 from keet.evidence import Evidence, Sentence
-from keet.explanation.capture_hints import DEBUG_BUILD, NO_REMEDY, WHOLE_LAUNCH
+from keet.explanation.capture_hints import DEBUG_CODE, NO_REMEDY, WHOLE_LAUNCH
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.headline import verdict_of
 from keet.explanation.launch_figures import lone_figures
@@ -270,10 +270,7 @@ def _also_small(launch: Launch, good: SmallShare) -> bool:
 
 
 def _debug(view: LaunchView) -> list[Skipped]:
-    if not is_debug_build(view):
-        return []
-    reason = "this looks like a debug build (-G), which is slow for reasons of its own"
-    return [Skipped(DEBUG_BUILD, reason, "build without -G and profile again")]
+    return [DEBUG_CODE] if is_debug_build(view) else []
 
 
 def _partial(view: LaunchView) -> list[Skipped]:

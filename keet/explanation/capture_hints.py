@@ -14,6 +14,11 @@ from keet.masking import MARK
 NO_REMEDY = "nothing to do"
 DEBUG_BUILD = "optimised code"
 """The check that a debug build prevents: the headline says it."""
+DEBUG_CODE = Skipped(
+    DEBUG_BUILD,
+    "this looks like a debug build (-G), which is slow for reasons of its own",
+    "build without -G and profile again",
+)
 WHOLE_LAUNCH = "samples of the whole launch"
 _PROFILE_AGAIN = "profile again with: ncu "
 _IN_RECIPE = re.compile(r"(--section \S+|--import-source yes)\s*")

@@ -46,6 +46,8 @@ class Verdict(NamedTuple):
     other cause."""
     not_judged: bool = False
     """Nothing was measured that says where the time goes."""
+    is_open: bool = False
+    """The report does not show whether a change would gain: no finding is then no verdict."""
     by: By = "keet"
     """Whose cause the headline names."""
 
@@ -81,7 +83,14 @@ def verdict_of(diagnosis: Diagnosis, line_note: str = "") -> Verdict:
             where=(_busy(diagnosis, leading) or _not_near(diagnosis)).capitalized(),
         )
     blind = not diagnosis.findings and not model.is_measured
-    return Verdict(limiter, reached, headline, diagnosis.healthy, blind)
+    return Verdict(limiter, reached, headline, diagnosis.healthy, blind, _is_open(diagnosis))
+
+
+def _is_open(diagnosis: Diagnosis) -> bool:
+    if diagnosis.findings or diagnosis.healthy or _outside(diagnosis):
+        return False
+    is_issuing = _issue_limited(diagnosis, leading_units(diagnosis))
+    return not is_issuing and bool(_lacking(diagnosis.view))
 
 
 def _in_any_build(diagnosis: Diagnosis) -> Sentence:
@@ -565,7 +574,7 @@ def _at_dram(view: LaunchView, dram: Ceiling, nearest: Ceiling) -> Sentence:
             beyond="Beyond that, only" if more else "Only",
         )
     return Sentence(
-        "{at}: {left}{more} unless fewer bytes are moved; keet can't tell whether bytes are read "
+        "{at}: {left}{more} unless fewer bytes are moved. keet can't tell whether bytes are read "
         "twice: {why}.",
         at=at,
         left=left,

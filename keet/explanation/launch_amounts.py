@@ -16,6 +16,7 @@ from keet.analysis.amounts.resources import resources
 from keet.analysis.amounts.serial_loads import serial_loads
 from keet.analysis.amounts.unit_parts import unit_parts
 from keet.analysis.amounts.units import unit_uses
+from keet.analysis.kernel.archetype import is_debug_build
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.diagnosis.excesses import excesses
 from keet.documents.amounts import (
@@ -33,6 +34,7 @@ from keet.documents.amounts import (
 )
 from keet.documents.shared_types import Skipped
 from keet.evidence import Evidence, Sentence
+from keet.explanation.capture_hints import DEBUG_CODE
 from keet.profile import Absent
 from keet.profile.names import file_name
 
@@ -77,6 +79,8 @@ def launch_amounts(view: LaunchView) -> LaunchAmounts:
 
 
 def _unknown(view: LaunchView) -> Iterator[Skipped]:
+    if is_debug_build(view):
+        yield DEBUG_CODE
     if view.code is None:
         why = view.code_absent or _OFF
         reason = f"arrays, loops and the order of loads are not known: {why.reason}"

@@ -163,6 +163,8 @@ def _launch(launch: AmountsLaunch, reader: Reader) -> Iterator[Block]:
     if launch.duration_us is not None:
         facts.append(str(Quantity(launch.duration_us * 1e3, "ns")))
     yield Heading((f"#{launch.id} ", Span(launch.kernel, "name"), f": {', '.join(facts)}"), 2, "")
+    for skipped in amounts.unknown:
+        yield from (Gap(), Notice(f"{capitalized(skipped.reason)}: {skipped.remedy}."))
     rows = [*amount_rows(amounts)]
     if not (amounts.excesses or amounts.unknown):
         yield from (Gap(), Text(capitalized(PARTS["excesses"]), "strong"), _NO_EXCESS)
@@ -176,8 +178,6 @@ def _launch(launch: AmountsLaunch, reader: Reader) -> Iterator[Block]:
                 yield Items(items, indent=2)
         if part == "bounds":
             yield from _figures(launch)
-    for skipped in amounts.unknown:
-        yield from (Gap(), Notice(f"{capitalized(skipped.reason)}: {skipped.remedy}"))
 
 
 def _figures(launch: AmountsLaunch) -> Iterator[Block]:

@@ -63,8 +63,8 @@ from keet.version import __version__
 
 ROWS = 20
 """Kernels in the table of a terminal and of Markdown; the others are only counted."""
-_CAVEATS = 6
-"""Reasons about comparability that are not folded."""
+_CAVEATS, _CAVEATS_OF_HTML = 6, 2
+"""Reasons about comparability that are not folded. Those that forbid it never are in HTML."""
 _LONG, _LONGEST_WHY = 40, 200
 """Characters of a name in a bar, and of a reason in a table."""
 _WIDE = 200
@@ -201,9 +201,13 @@ class _Writer:
         ranks = [*_SEVERITY]
         ranked = sorted(self.difference.all_caveats, key=lambda each: ranks.index(each.severity))
         notices = [Notice(caveat_text(each), _SEVERITY[each.severity][1]) for each in ranked]
-        yield from notices[:_CAVEATS]
-        if rest := notices[_CAVEATS:]:
-            yield Fold(f"{len(rest)} more", rest, is_printed=True)
+        most = _CAVEATS
+        if self.is_html:
+            most = max(_CAVEATS_OF_HTML, sum(each.severity == "forbids" for each in ranked))
+        yield from notices[:most]
+        if rest := notices[most:]:
+            words = {_SEVERITY[each.severity][0].lower() for each in ranked[most:]}
+            yield Fold(f"{len(rest)} more ({', '.join(sorted(words))})", rest, is_printed=True)
 
     def _why(self) -> Iterator[Item]:
         """Of the pair that changed most."""

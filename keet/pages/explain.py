@@ -19,7 +19,7 @@ from keet.analysis.time_model import WORTH
 from keet.explanation.capture_hints import caution_about
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.program import program_of
-from keet.formatting import count_noun, times_text
+from keet.formatting import count_noun, first_sentence, times_text
 from keet.pages.anchors import Anchors
 from keet.pages.blocks import (
     Block,
@@ -68,6 +68,8 @@ _NAMED = 3
 _OTHERS = 300
 """Launches that an HTML page has in brief."""
 _LONGEST_TITLE = 200
+_LONGEST_ENTRY = 80
+"""Characters of a kernel's name in the list beside the page."""
 _IDS = 10
 """Launches that are named as lacking a measurement."""
 
@@ -466,14 +468,16 @@ class _Entry(NamedTuple):
 
 
 def _launch_list(reports: Sequence[_Report]) -> Iterator[Block]:
-    """Launches by the time that a fix saves; nothing if there is one."""
+    """One report's as on the page, those of several by the time that a fix saves; nothing if there
+    is one."""
     entries: list[_Entry] = []
     for report in reports:  # many reports have the same name, in different folders
         path = one_line(report.profile.provenance.path)
         entries += report.entries("/".join(path.split("/")[-2:]) if len(reports) > 1 else "")
     if len(entries) < 2:
         return
-    entries.sort(key=lambda entry: -entry.saved if entry.gain else 0.0)
+    if len(reports) > 1:
+        entries.sort(key=lambda entry: -entry.saved if entry.gain else 0.0)
     total = sum(entry.time for entry in entries) or 1.0
     rows: list[list[Words | Cell]] = []
     for entry in entries:
@@ -482,14 +486,18 @@ def _launch_list(reports: Sequence[_Report]) -> Iterator[Block]:
         if entry.gain:
             words = (str(Quantity(entry.saved, "ns")), Span(f" ({entry.gain})", "muted"))
             saved = Cell(words, value=entry.saved, share=entry.saved / total)
-        name = Cell(entry.name, entry.below, entry.name.text)
-        rows.append([name, Cell(time, value=entry.time or ""), saved])
+        name, half = entry.name.text, _LONGEST_ENTRY // 2
+        # Ends of names distinguish templates.
+        text = name if len(name) <= _LONGEST_ENTRY else f"{name[:half]}…{name[-half:]}"
+        kernel = Cell(entry.name._replace(text=text), entry.below, name)
+        rows.append([kernel, Cell(time, value=entry.time or ""), saved])
     columns = [
         Column("Kernel", look="name"),
         *(Column(name, is_number=True) for name in ("Time", "Saves")),
     ]
     caption = "Saves: if the first finding of the kernel were fixed (an estimate)."
-    yield Fold("Kernels by time saved", [Table(columns, rows, caption, "Kernels")], is_open=True)
+    title = "Kernels by time saved" if len(reports) > 1 else "Kernels"
+    yield Fold(title, [Table(columns, rows, caption, "Kernels")], is_open=True)
 
 
 def _html_page(explanations: Sequence[Explanation], reader: Reader, asked: Asked) -> Page:
@@ -516,7 +524,8 @@ def _html_page(explanations: Sequence[Explanation], reader: Reader, asked: Asked
         return Page([index, *parts, *feet], title, count, links, beside=beside)
     (report,) = reports
     # So that the history of a browser tells what was found.
-    title = shortened(f"{report.name}: {report.first.verdict.headline}", _LONGEST_TITLE)
+    limit, _ = first_sentence(report.first.verdict.headline)
+    title = shortened(f"{report.name}: {limit}", _LONGEST_TITLE)
     links = [*report.links(is_compared=asked.compared is not None)]
     copies = (listings[0].context_anchor, COPY_CONTEXT)
     return Page([*parts, *feet], title, report.name, links, copies, [*_launch_list(reports)])
@@ -541,7 +550,7 @@ def _index(count: str, reports: Sequence[_Report], unread: Sequence[str]) -> Par
             ", ".join(device.name or "not recorded" for device in report.profile.devices),
             Cell(str(Quantity(total, "ns")) if total else "-", value=total or ""),
             Span(launch_name(first), "", report.anchors.launch(first.launch.id)),
-            first.verdict.headline,
+            first_sentence(first.verdict.headline)[0],
             Cell(times_text(gain) if gain else "", value=gain or ""),
         ])  # fmt: skip
     blocks: list[Block] = [Heading(count), Table(columns, rows, name="Reports")]

@@ -9,6 +9,7 @@ from typing import Literal
 
 from keet.analysis.account import TimePart
 from keet.analysis.hardware.ceilings import Ceiling
+from keet.analysis.kernel.archetype import is_debug_build
 from keet.analysis.limits import SAVED_PART
 from keet.analysis.source_lines import find_hotspots, source_lines
 from keet.analysis.time_model import WORTH
@@ -30,7 +31,7 @@ from keet.explanation.gain_texts import forecast_evidence, forecast_text, range_
 from keet.explanation.launch_figures import figures_text
 from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.program import ProgramExplanation
-from keet.formatting import count_noun, shape_parts, share_text
+from keet.formatting import count_noun, first_sentence, shape_parts, share_text
 from keet.pages.anchors import Anchors
 from keet.pages.blocks import (
     Bar,
@@ -81,6 +82,8 @@ FINDINGS: dict[Detail, int] = {"full": sys.maxsize, "middle": 2, "brief": 1}
 """Number of findings that are printed with text, places and advice."""
 PLACES: dict[Detail, int] = {"full": 3, "middle": 2, "brief": 1}
 """Number of source lines per finding."""
+_FEW_FINDINGS = 2
+"""Up to as many, their column has room for more."""
 _NAMED = 3
 """Number of findings that are printed by name only."""
 HEADING = "Where the time goes"
@@ -148,7 +151,7 @@ def launch_blocks(shown: Shown) -> Iterator[Block]:
     measured, then further findings."""
     each, detail = shown.each, shown.detail
     yield from head_blocks(shown)
-    yield Text(each.verdict.headline, "strong", indent=2)
+    yield Text(headline_words(each), indent=2)
     if precedes_findings(each.second_opinion) and detail != "brief":
         yield from (Gap(), Text(each.second_opinion or ""))
     findings = [
@@ -176,28 +179,29 @@ def launch_section(
     wrote."""
     each = shown.each
     yield from head_blocks(shown)
-    yield Part([*_overview(shown)], "overview", tag="div")
-    yield from model
     findings = [
         block
         for number, finding in enumerate(each.findings, 1)
         for block in finding_blocks(shown, number, finding)
     ]
-    columns = [
-        Part(
-            [
-                Heading("Findings", 3),
-                *(findings or [Text(_nothing_found(each))]),
-                *last_findings(shown),
-                *_smaller(each),
-                *rest_blocks(each, has_opinion=False),
-                *rules_blocks(each, shown.anchors),
-            ],
-            "findings",
-            shown.anchor("findings"),
-        ),
-        Part([*_about(shown)], "cards", tag="div"),
+    found = [
+        Heading("Findings", 3),
+        *(findings or [Text(_nothing_found(each))]),
+        *last_findings(shown),
+        *_smaller(each),
+        *rest_blocks(each, has_opinion=False),
+        *rules_blocks(each, shown.anchors),
     ]
+    said = [*model]
+    words = [
+        Items([*_answer(shown)], kind="answer card"),
+        *said,
+        Part(found, "findings later", shown.anchor("findings")),
+    ]
+    pictures, about = [*_pictures(shown)], [*_about(shown)]
+    is_short = len(each.findings) <= _FEW_FINDINGS and not said
+    (words if is_short else pictures).extend(about)  # so that both columns are about as long
+    columns = [Part(words, tag="div"), Part(pictures, tag="div")]
     yield Part(columns, "columns", tag="div")
     if occupancy := [*occupancy_part(shown)]:
         yield Part(occupancy, "card", tag="div")
@@ -205,26 +209,23 @@ def launch_section(
     yield from source
 
 
-def _about(shown: Shown) -> Iterator[Block]:
-    """Beside the findings: what the launch does, and how it was configured."""
-    if amounts := [*amounts_blocks(shown)]:
-        yield Part(amounts, "card", shown.anchor("amounts"), tag="section")
-    if facts := [*facts_blocks(shown.each.launch)]:
-        yield Part(facts, "card", tag="div")
-
-
-def _overview(shown: Shown) -> Iterator[Block]:
-    """What is seen first, in two columns: the answer, where the time goes, the charts."""
+def _pictures(shown: Shown) -> Iterator[Block]:
+    """Where the time goes, and the charts."""
     each = shown.each
-    figure = RooflineFigure([each.launch], shown.anchors, is_small=True)
-    roofline = Part([Heading("Roofline", 3), figure], "card last", shown.anchor("roofline"))
-    answer = Items([*_answer(shown)], kind="answer card")
-    pictures = [*memory_blocks(shown)]
     if not each.verdict.not_judged:
         account = [*account_blocks(shown), AccountTree(each)]
-        pictures.insert(0, Part(account, "card", shown.anchor("account"), tag="section"))
-    columns = ([answer, roofline], pictures) if pictures else ([answer], [roofline])
-    yield from (Part(column, tag="div") for column in columns)
+        yield Part(account, "card", shown.anchor("account"), tag="section")
+    yield from memory_blocks(shown)
+    figure = RooflineFigure([each.launch], shown.anchors, is_small=True)
+    yield Part([Heading("Roofline", 3), figure], "card", shown.anchor("roofline"))
+
+
+def _about(shown: Shown) -> Iterator[Block]:
+    """What the launch does, and how it was configured."""
+    if amounts := [*amounts_blocks(shown)]:
+        yield Part(amounts, "card later", shown.anchor("amounts"), tag="section")
+    if facts := [*facts_blocks(shown.each.launch)]:
+        yield Part(facts, "card later", tag="div")
 
 
 def memory_blocks(shown: Shown) -> Iterator[Block]:
@@ -262,14 +263,27 @@ def _answer(shown: Shown) -> Iterator[Item]:
     each = shown.each
     statement = each.model_explanation
     leads = bool(statement and statement.leads)
-    yield Item((each.verdict.headline, Span(f" {BY_MODEL}" if leads else "", "badge")), "Limit")
+    limit, others = first_sentence(each.verdict.headline)
+    yield Item((limit, Span(f" {BY_MODEL}" if leads else "", "badge")), "Limit")
+    if others:
+        yield Item(others, "Also")
     for finding in each.findings[:1]:
         yield from _answer_of(shown, finding)
 
 
+def headline_words(each: LaunchExplanation, mark: Words = "") -> Words:
+    """Only the first sentence is printed as a headline."""
+    limit, others = first_sentence(each.verdict.headline)
+    return Span(limit, "strong"), mark, f" {others}" if others else ""
+
+
 def _answer_of(shown: Shown, finding: Finding) -> Iterator[Item]:
     yield Item(_where(shown, finding), "Where")
-    yield Item(finding.text, "Why")
+    why: Words = finding_text(finding, shown.program)
+    if why != finding.text:
+        program = Span("the program above.", "", shown.anchors.top("program"))
+        why = (plain(why).removesuffix("above."), program)
+    yield Item(why, "Why")
     yield Item(_do(shown, finding), "Do")
     yield Item(gain_words(finding, shown.each), "Gain")
 
@@ -327,6 +341,10 @@ def _nothing_found(each: LaunchExplanation) -> str:
             "judge the kernels, profile them one by one: "
             f"`ncu {_ONE_BY_ONE[each.launch.workload]}`."
         )
+    if is_debug_build(each.view):
+        return "None: keet judges no debug code. Build without -G and profile again."
+    if each.verdict.is_open:
+        return f"None: the report does not show whether a change would gain {_WORTH} or more."
     return f"None: keet sees nothing whose fix would gain {_WORTH} or more."
 
 
@@ -335,14 +353,19 @@ def _smaller(each: LaunchExplanation) -> Iterator[Block]:
     good = {note.id for note in each.healthy}
     named = "" if each.findings else each.verdict.headline
     effects = [
-        Item((Span(minor.title, "strong"), ": ", minor.text))
+        minor
         for minor in each.minor
         if minor.id not in good and (minor.forecast.likely >= _LEAST_GAIN or minor.label in named)
     ]
     if effects and each.launch.workload is Workload.KERNEL:
         title = count_noun(len(effects), "smaller effect")
         which = "it" if len(effects) == 1 else "one"
-        yield Fold(f"{title} (fixing {which} would gain less than {_WORTH})", [Items(effects)])
+        why = f"fixing {which} would gain less than {_WORTH}"
+        if any(minor.forecast.likely >= WORTH for minor in effects):
+            title = count_noun(len(effects), "effect")
+            why = f"gains of less than {_WORTH}, or causes that are more often not there"
+        items = [Item((Span(minor.title, "strong"), ": ", minor.text)) for minor in effects]
+        yield Fold(f"{title} ({why})", [Items(items)])
 
 
 def rest_blocks(each: LaunchExplanation, *, has_opinion: bool = True) -> Iterator[Block]:
@@ -546,9 +569,11 @@ def _finding(shown: Shown, number: int, finding: Finding) -> Iterator[Block]:
         return
     for text in new_remarks(finding, each, shown.printed):
         yield Text(text, "muted", indent=INDENT)
-    changes = nearest_changes(finding, each)
-    if changes and (shown.verbose or reader.format != "terminal"):
-        yield Code(changes, "diff", indent=INDENT)
+    # Edits of a model are of this code: readers must not take others for one.
+    case = None if each.model_explanation else nearest_case(finding, each)
+    if case and case.changes and (shown.verbose or reader.format != "terminal"):
+        text = f"What changed in {case.id}, another program:"
+        yield from (Text(text, "muted", indent=INDENT), Code(case.changes, "diff", indent=INDENT))
     if shown.is_html:
         anchor = shown.anchors.finding(each.launch.id, number)
         yield EvidenceFigure(finding.evidence, each.evidence, f"{anchor}-evidence")
@@ -719,13 +744,6 @@ def is_disputed(finding: Finding, each: LaunchExplanation) -> bool:
     if statement is None or any(cause.finding == finding.id for cause in statement.causes):
         return False
     return any(x.finding == finding.id and not x.problem for x in statement.objections)
-
-
-def nearest_changes(finding: Finding, each: LaunchExplanation) -> tuple[str, ...]:
-    """The lines that the fix of the nearest measured case changed. Empty where a model explains the
-    launch: its edits are of this code, and readers must not take these for one."""
-    case = None if each.model_explanation else nearest_case(finding, each)
-    return case.changes if case else ()
 
 
 def new_remarks(finding: Finding, each: LaunchExplanation, printed: set[str]) -> list[str]:

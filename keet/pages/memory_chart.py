@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from keet.documents.memory_chart import MemoryChart, MemoryLink, MemoryNode, NodeId
 from keet.evidence import Evidence
+from keet.formatting import first_sentence
 from keet.pages.blocks import Block, Cell, Column, Heading, Page, Span, Table, Text, Words
 from keet.pages.figures import MemoryFigure
 
 NOT_KNOWN = "not in the report"
 LEGEND = (
-    "Width of an arrow: bytes; 128 per wavefront of shared memory. Hatched: waste, bytes that are "
-    "not needed.",
+    "Width of an arrow: bytes; 128 per wavefront of shared memory.",
+    "Hatched: waste, bytes that are not needed, in % of the arrow's own.",
     "Dashed: not in the report. Busy and of peak: in % of the peak, over the elapsed cycles.",
 )
 
@@ -46,7 +47,7 @@ def chart_text(chart: MemoryChart) -> str:
     for link in chart.links:
         numbers = number_texts(link)
         if link.waste_share is not None:
-            numbers.append(f"{link.waste_share:.0f} waste ({link.waste_reason})")
+            numbers.append(f"{link.waste_share:.0f} of it waste ({link.waste_reason})")
         if not link.is_idle:
             links.append(f"{_ends(link)}, {link.label}: {', '.join(numbers)}")
     return f"#{chart.id} {chart.kernel}. {chart.headline} {'; '.join(links)}"
@@ -79,7 +80,9 @@ def chart_page(charts: Sequence[MemoryChart], of: int = 0, *, are_compared: bool
     for chart in charts:
         took = f", {chart.duration}" if chart.duration else ""
         blocks.append(Heading((f"#{chart.id} ", Span(chart.kernel, "name"), took), 2))
-        blocks += [Text(chart.headline, "strong"), memory_figure(chart)]
+        limit, others = first_sentence(chart.headline)
+        blocks.append(Text((Span(limit, "strong"), f" {others}" if others else "")))
+        blocks.append(memory_figure(chart))
     if of > 1:
         told = f"This launch takes most time of {of:,} launches; --launch N draws another."
         blocks.append(Text(told, "muted"))
@@ -160,7 +163,7 @@ def table_blocks(chart: MemoryChart) -> Iterator[Block]:
         Column("Requests", is_number=True),
         Column("Moved", is_number=True),
         Column("Of peak", is_number=True),
-        Column("Waste"),
+        Column("Waste, of the link"),
     ]
     known = [link for link in chart.links if any(link.numbers)]
     rows = [_row(link) for link in chart.links if _has_traffic(link)]
@@ -209,7 +212,7 @@ def _facts(node: MemoryNode) -> Iterator[str]:
     if node.hit_rate is not None:
         yield f"hit rate {node.hit_rate:.0f}"
     if node.load_hit_rate is not None:
-        yield f"of global loads {node.load_hit_rate:.0f}"
+        yield f"hit rate of global loads {node.load_hit_rate:.0f}"
     if node.busy is not None:
         part = f" ({node.busiest})" if node.busiest != node.label else ""
         yield f"{node.busy:.0f} busy{part}{', limit' if node.is_limit else ''}"

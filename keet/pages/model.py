@@ -51,6 +51,7 @@ from keet.pages.launch import (
     advice,
     finding_blocks,
     head_blocks,
+    headline_words,
     last_findings,
     name_words,
     place_blocks,
@@ -262,7 +263,7 @@ def model_section(shown: Shown) -> Iterator[Block]:
 def headline(each: LaunchExplanation) -> Text:
     leads = bool(each.model_explanation and each.model_explanation.leads)
     mark = Span(f" ({BY_MODEL})" if leads else "", "model")
-    return Text((Span(each.verdict.headline, "strong"), mark), indent=2)
+    return Text(headline_words(each, mark), indent=2)
 
 
 def edit_head(

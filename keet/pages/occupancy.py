@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.analysis.kernel.occupancy import OccupancyModel, limits, occupancy_curves, occupancy_model
+from keet.analysis.kernel.archetype import is_debug_build
+from keet.analysis.kernel.occupancy import (
+    LIMIT_NAMES,
+    OccupancyModel,
+    limits,
+    occupancy_curves,
+    occupancy_model,
+)
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import WORTH
 from keet.documents.occupancy import OccupancyCurve, OccupancyDocument
@@ -21,13 +28,6 @@ _NAMES = {
     "registers": "registers per thread",
     "shared_memory": "bytes of shared memory per block",
     "block_size": "threads per block",
-}
-_LIMITERS = {
-    "registers": "registers",
-    "shared": "shared memory",
-    "warps": "the size of a block",
-    "blocks": "the number of blocks that an SM can hold",
-    "barriers": "barriers",
 }
 _STEPS = 2
 """Values of registers or shared memory that are named."""
@@ -67,7 +67,7 @@ def _intro(view: LaunchView, document: OccupancyDocument) -> Sentence:
     can = constant(document.most_warps, "", "warps that an SM can hold")
     if document.warps == document.most_warps:
         return Sentence("All {can:d} warps that an SM can hold fit.", can=can)
-    by = " and ".join(_LIMITERS[name] for name in document.limited_by)
+    by = " and ".join(LIMIT_NAMES[name] for name in document.limited_by)
     words = "{fit:d} of {can:d} warps fit on an SM, limited by {by}."
     return Sentence(words, fit=_warps(view, document.warps), can=can, by=by)
 
@@ -112,7 +112,7 @@ def _steps(
     for step in steps:
         least = value(step.most)
         yield Sentence(
-            "{warps:d} warps would fit with {most}{value:,d} {what} (now {now:d})",
+            "{warps:d} warps per SM (now {now:d}) would fit with {most}{value:,d} {what}",
             warps=_warps(view, step.warps, least),
             most="" if is_size else "at most ",
             value=least,
@@ -138,11 +138,11 @@ def _use(each: LaunchExplanation) -> Sentence:
         if finding.id == LATENCY.id:
             words = "More warps are one way to hide the waits of finding {which:d}, but not always "
             return Sentence(words + "the fastest: see what keet advises there.", which=which)
-    if each.verdict.not_judged:
-        return Sentence(
-            "More warps are not always faster, and the report does not say where the time of this "
-            "launch goes."
-        )
+    is_debug = is_debug_build(each.view)
+    if is_debug or each.verdict.not_judged:
+        unknown = "the report does not say where the time of this launch goes"
+        why = "keet judges no debug code" if is_debug else unknown
+        return Sentence("More warps are not always faster, and {why}.", why=why)
     waves = each.view.get("waves_per_sm")
     if waves is not None and 0 < waves.value <= 1:
         return Sentence(

@@ -49,7 +49,7 @@ def resources(view: LaunchView) -> ResourcesDocument | None:
         blocks_that_fit=finite(known.fit),
         warps_per_sm=finite(known.warps),
         achieved_warps_per_sm=finite(known.achieved),
-        limited_by=known.limits,
+        limited_by=tuple("blocks" if each == "block slots" else each for each in known.limits),
         waves=finite(known.waves),
         barriers_per_block=finite(barriers),
     )

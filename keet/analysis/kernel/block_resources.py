@@ -12,14 +12,6 @@ from keet.evidence import Evidence, Sentence
 from keet.profile import Workload
 from keet.units import Quantity
 
-_LIMITS = {
-    "registers": "registers",
-    "shared memory": "shared memory",
-    "warps": "block size",
-    "block slots": "blocks",
-}
-"""Names of `BLOCK_LIMITS`, in the words of a document."""
-
 
 class BlockResources(NamedTuple):
     """`None`: the report does not say."""
@@ -66,7 +58,7 @@ def block_resources(view: LaunchView) -> BlockResources | None:
     warps, most = _warps(view, given or fit), view.get("device_warps_per_sm")
     limits: tuple[str, ...] = ()
     if resident is not None and warps is not None and (most is None or warps.value < most.value):
-        limits = ("grid",) if given else tuple(_LIMITS[each] for each in resident.limits)
+        limits = ("grid",) if given else resident.limits
     asked = _shared_memory(view)
     if len(limits) > 1 and asked is not None and not asked.value:
         # What the driver adds to each block is no limit of its own.
@@ -157,5 +149,5 @@ def warps_text(known: BlockResources) -> Sentence | None:
     if known.few:
         return text
     of = Sentence("of {most:number}", most=known.most_warps) if known.most_warps else None
-    by = Sentence("; ").join(filter(None, (of, ", ".join(known.limits))))
+    by = Sentence("; ").join(filter(None, (of, " and ".join(known.limits))))
     return Sentence("{text} ({by})", text=text, by=by) if by else text

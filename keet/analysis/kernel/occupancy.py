@@ -28,8 +28,8 @@ _WARPS_AT_A_TIME = 4
 LIMIT_NAMES = {
     "registers": "registers",
     "shared": "shared memory",
-    "warps": "warps",
-    "blocks": "blocks",
+    "warps": "block size",
+    "blocks": "block slots",
     "barriers": "barriers",
 }
 """Names of the fields of `Limits` in texts."""

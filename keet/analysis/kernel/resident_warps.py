@@ -404,22 +404,16 @@ def _no_result(view: LaunchView) -> float:
 BLOCK_LIMITS = {
     "registers": "block_limit_registers",
     "shared memory": "block_limit_shared_memory",
-    "warps": "block_limit_warps",
+    "block size": "block_limit_warps",
     "block slots": "block_limit_sm",
 }
 """What limits the blocks that an SM holds at a time: by name, the metric."""
-_WORDS = {
-    "registers": "the registers of a block",
-    "shared memory": "the shared memory of a block",
-    "warps": "the size of a block",
-    "block slots": "the number of blocks that an SM can hold",
-}
 
 Resource = Literal["sm", "registers", "shared_memory"]
 """What limits the blocks per SM: the metric `block_limit_sm` has the limit by the number of blocks
 that an SM can hold, and so on."""
 LIMIT_WORDS: dict[Resource, str] = {
-    "sm": "the blocks that an SM can hold",
+    "sm": "block slots",
     "registers": "registers",
     "shared_memory": "shared memory",
 }
@@ -508,7 +502,7 @@ def few_warps(view: LaunchView) -> tuple[Sentence, tuple[Evidence, ...]] | None:
             rest = "most of them end before others take their place"
         early = "An SM holds {held:.1f}s of the {given:.0f} that it could have: {rest}."
         return Sentence(early, held=held, given=given, rest=rest), (held, given)
-    by = " and ".join(_WORDS[each] for each in blocks.limits)
+    by = " and ".join(blocks.limits)
     by = by if blocks.given is None else "the number of blocks in the grid"
     more = ", and the grid has no more blocks" if blocks.are_all and not blocks.given else ""
     text = "An SM holds {held:.1f}s of the {can:.0f} that it can, limited by {by}{more}."

@@ -14,17 +14,18 @@ from typing import NamedTuple
 from keet.documents.memory_chart import MemoryChart, MemoryLink, MemoryNode, NodeId
 from keet.evidence import Evidence, finite
 from keet.formats.svg.markup import cut, tag, text_of, text_width
+from keet.formatting import first_sentence
 from keet.pages.memory_chart import LEGEND, NOT_KNOWN, chart_text, number_texts, space_of
 
-WIDTH = 760
+WIDTH = 684
 _COLUMNS: dict[NodeId, tuple[int, int]] = {
-    "sm": (0, 72),
-    "l1": (238, 352),
-    "shared": (238, 352),
-    "l2": (460, 552),
-    "dram": (660, WIDTH),
-    "host": (660, WIDTH),
-    "peer": (660, WIDTH),
+    "sm": (0, 66),
+    "l1": (206, 318),
+    "shared": (206, 318),
+    "l2": (412, 496),
+    "dram": (590, WIDTH),
+    "host": (590, WIDTH),
+    "peer": (590, WIDTH),
 }
 """Left and right edges of the boxes."""
 _WIDEST, _THINNEST = 16.0, 1.5
@@ -38,6 +39,8 @@ _ROOM = _COLUMNS["l1"][0] - _COLUMNS["sm"][1] - 10
 """Between the SMs and L1."""
 _UNKNOWN = ("not in the", "report")
 """`NOT_KNOWN`, where there is less room."""
+_OF_LOADS = "hit rate of\nglobal loads"
+"""On two lines: a box is narrow."""
 _LINE_BYTES = 128
 """Bytes of a wavefront, at most: for the width of an arrow only."""
 
@@ -209,11 +212,14 @@ def _meters(node: MemoryNode) -> Iterator[tuple[str, float | None, str]]:
     busiest = node.busiest if node.id == "sm" else "busy"
     for words, number, look in (
         ("hit rate", node.hit_rate, "hits"),
-        ("global loads", node.load_hit_rate, "hits"),
+        (_OF_LOADS, node.load_hit_rate, "hits"),
         (busiest, node.busy, "busy"),
     ):
         if number is not None:
-            yield f"{words} {number:.0f}", finite(number), look
+            *before, last = words.split("\n")
+            yield from ((line, None, "") for line in before)
+            share = "<0.1%" if 0 < number.value < 0.05 else f"{number:.0f}"  # 0.002% has no room
+            yield f"{last} {share}", finite(number), look
 
 
 def _lines(link: MemoryLink) -> list[str]:
@@ -222,7 +228,7 @@ def _lines(link: MemoryLink) -> list[str]:
     together = " · ".join(numbers)
     lines = [together] if is_inner and text_width(together, 13) < _ROOM else numbers
     if link.waste_share is not None:
-        lines.append(f"{link.waste_share:.0f} waste")
+        lines.append(f"{link.waste_share:.0f} {'of it ' if is_inner else ''}waste")
         lines += [f"({link.waste_reason})"] if is_inner else []
     return lines
 
@@ -267,7 +273,7 @@ def _sourced(number: Evidence) -> str:
 # --- the file
 
 _TOP, _MARGIN = 92, 24
-_LETTERS = 105
+_LETTERS = 94
 """Of the headline, per line."""
 
 
@@ -288,7 +294,7 @@ def memory_svg(charts: Sequence[MemoryChart], titles: Sequence[str] = ()) -> str
             tag("text", text_of(f"{name}{took}"), x=0, y=34, class_="title"),
             tag("g", drawing.draw(), transform=f"translate(0 {_TOP})"),
         ]
-        told = wrap(chart.headline, _LETTERS, max_lines=2, placeholder=" …")
+        told = wrap(first_sentence(chart.headline)[0], _LETTERS, max_lines=2, placeholder=" …")
         for number, line in enumerate(told):
             at = 56 + 16 * number
             drawn.append(tag("text", text_of(line), x=0, y=at, class_=look))

@@ -92,7 +92,7 @@ def test_blocks_that_the_grid_has_not_are_not_on_an_sm() -> None:
     ("grid", "said"),
     [
         (64.0, "limited by the number of blocks in the grid."),
-        (5000.0, "limited by the registers of a block and the shared memory of a block."),
+        (5000.0, "limited by registers and shared memory."),
     ],
 )
 def test_what_keeps_an_sm_from_holding_more_warps_is_said(grid: float, said: str) -> None:

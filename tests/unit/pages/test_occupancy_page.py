@@ -30,7 +30,7 @@ def test_steps_are_evidence_that_names_what_would_change() -> None:
     blocks = [*occupancy_blocks(each)]
     figure = part(blocks)
     registers = figure.steps[0][0]
-    assert [piece.value for piece in registers.evidence.values()] == [64, 32, 48]
+    assert [piece.value for piece in registers.evidence.values()] == [64, 48, 32]
     assert "More warps would gain less than 10%." in texts_of(blocks)
 
 

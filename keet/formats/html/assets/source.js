@@ -275,7 +275,7 @@
       const file = line.closest("section").querySelector("h4 .mono")?.textContent;
       where.append(make("b", {}, file && line.id ? `${file}:${number}` : line.querySelector(".n").textContent), " ", make("code", {}, (text || cell.firstChild).textContent.trim()));
       panel.append(line.lastElementChild);
-      panel.scrollTop = 0;
+      if (before) panel.scrollTop = 0; // at load it would only cost a layout of the page
       follow();
     };
 
