@@ -60,8 +60,10 @@ def test_a_wrong_word_gets_the_nearest_one(words: list[str], message: str, keet:
         (["explain", "-o", "page.json"], "{"),
         (["explain", "-o", "page.html", "--format", "json"], "{"),
         (["explain", "--format", "json", "-o", "page.html"], "{"),
-        (["explain", "-o", "page.svg"], "before.ncu-rep on"),  # it makes no SVG
+        (["explain", "-o", "page.txt"], "before.ncu-rep on"),
+        (["explain", "-o", "page.htm"], "<!DOCTYPE html>"),
         (["roofline", "-o", "page.svg"], "<svg "),
+        (["chart", "-o", "page.SVG"], "<svg "),
         (["metrics", "-o", "page.csv"], "launch,kernel,"),
     ],
     ids=str,
@@ -78,6 +80,23 @@ def test_the_ending_of_the_file_decides_the_format(
     assert written.lower().startswith(beginning.lower())
 
 
+@each_row(
+    ("command", "name", "possible"),
+    [
+        ("explain", "page.pdf", ".html, .md, .json or .txt"),
+        ("roofline", "chart.html", ".json, .svg or .txt"),
+        ("hotspots", "lines.md", ".json, .csv or .txt"),
+    ],
+)
+def test_an_ending_that_is_no_format_is_refused(
+    command: str, name: str, possible: str, keet: Keet, folder: Path
+) -> None:
+    told = keet(command, "before.ncu-rep", "-o", name)
+    assert (told.code, (folder / name).exists()) == (2, False)
+    assert f"use the ending {possible}, or name a --format" in told.err
+    assert keet(command, "before.ncu-rep", "-o", name, "--format", "json").code == 0
+
+
 def test_quiet_does_not_say_what_was_written(keet: Keet) -> None:
     assert keet("show", "before.ncu-rep", "-q", "-o", "page.txt").err == ""
     assert keet("show", "before.ncu-rep", "-o", "/dev/null").err == ""
@@ -92,7 +111,7 @@ def test_open_shows_the_page(keet: Keet, folder: Path, monkeypatch: pytest.Monke
     assert json.loads(log.read_text()) == [(folder / "page.html").as_uri()]
 
 
-@each_row(("command", "ending"), [("explain", "html"), ("roofline", "svg")])
+@each_row(("command", "ending"), [("explain", "html"), ("chart", "html"), ("roofline", "svg")])
 def test_without_a_browser_open_says_where_the_page_is(
     command: str, ending: str, keet: Keet
 ) -> None:

@@ -120,6 +120,7 @@ def test_a_file_that_looks_like_an_option(
 
 def test_unknown_options_are_reported(dashed: str, keet: Keet) -> None:
     assert "unrecognized arguments: --dsah" in keet("show", "r.ncu-rep", "--dsah").err
+    assert "did you mean --dry-run?" in keet("profile", "--dryrun", "./app").err
 
 
 def test_options_after_two_dashes_belong_to_the_program(keet: Keet) -> None:
@@ -135,6 +136,7 @@ def test_help(keet: Keet) -> None:
     assert keet("help", "eval", "diagnosis").out.startswith("usage: keet eval diagnosis")
     assert keet("help", "eval") == keet("eval", "--help")
     assert keet("help", "shwo").err == "keet: there is no command 'shwo'; did you mean: keet show\n"
+    assert keet("compare", "a", "b").err.endswith("did you mean: keet diff\n")
 
 
 # --- the hint how to add a model

@@ -97,6 +97,17 @@ COMMANDS = {
     "eval": _Command("eval", _MORE, "measure how accurate keet is (needs a clone of keet)"),
     "cases": _Command("cases", "", "measured cases of findings: now in keet finding"),
 }
+_OTHER_WORDS = {
+    **dict.fromkeys(("compare", "comparison", "regression"), "diff"),
+    **dict.fromkeys(("html", "report", "analyze", "analyse", "why", "page"), "explain"),
+    **dict.fromkeys(("collect", "capture", "record", "run"), "profile"),
+    **dict.fromkeys(("lines", "source"), "hotspots"),
+    **dict.fromkeys(("info", "list", "summary"), "show"),
+    **dict.fromkeys(("check", "validate"), "verify"),
+    **dict.fromkeys(("sql",), "query"),
+    **dict.fromkeys(("memory",), "chart"),
+}
+"""Words that people type for a command."""
 _HELP_ALL = "--help-all"
 
 
@@ -137,8 +148,21 @@ class _Parser(ArgumentParser):
                 f"the name of the file {name} begins with a dash, so it was read as an option; "
                 f"write: {fixed}"
             )
-        hint = "put the program after --, " if self.program_missing else ""
+        hint = self._near_option(message)
+        if self.program_missing and not hint:
+            hint = "put the program after --, "
         raise UsageError(f"{message}; {hint}see: {self.prog} --help")
+
+    def _near_option(self, message: str) -> str:
+        """A known option that is close to the first unknown one; empty if there is none."""
+        unknown = message.partition("unrecognized arguments: ")[2].split()[:1]
+        if not unknown or not unknown[0].startswith("--"):
+            return ""
+        import difflib
+
+        name = unknown[0].partition("=")[0]
+        close = difflib.get_close_matches(name, self._option_string_actions, n=1)
+        return f"did you mean {close[0]}? " if close else ""
 
 
 class _Operand(str):
@@ -244,6 +268,10 @@ def run_command(module: ModuleType, prog: str, rest: list[str]) -> int:
         return 0
     parsed.program = after_dashes if takes_program else []
     _check_stdin(parsed)
+    if hasattr(parsed, "formats"):
+        from keet.cli.arguments import check_ending
+
+        check_ending(parsed)
     if getattr(parsed, "open", False):
         from keet.cli.browser import choose_file
 
@@ -349,7 +377,8 @@ def _unknown_command(name: str) -> str:
         return f"{one_line(name)} must come after the command; see: keet --help"
     import difflib
 
-    close = difflib.get_close_matches(name, COMMANDS, n=1)
+    same = _OTHER_WORDS.get(name.casefold())
+    close = [same] if same else difflib.get_close_matches(name, COMMANDS, n=1)
     hint = f"did you mean: keet {close[0]}" if close else "see: keet --help"
     return f"there is no command {one_line(name)!r}; {hint}"
 

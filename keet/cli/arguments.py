@@ -97,12 +97,15 @@ def view_top(args: Namespace) -> int:
 
 _FORMAT_BY_ENDING = {
     ".html": "html",
+    ".htm": "html",
     ".md": "markdown",
     ".json": "json",
     ".svg": "svg",
     ".csv": "csv",
     ".parquet": "parquet",
 }
+_TEXT_ENDINGS = ("", ".txt", ".log", ".out")
+"""Files that get the text of the terminal."""
 
 
 class _Default(str):
@@ -133,6 +136,7 @@ def add_output(parser: ArgumentParser, *formats: str) -> None:
     parser.add_argument(
         "--format",
         choices=formats,
+        type=lambda name: name,  # keeps a `_Default`
         default=_Default(formats[0]),
         help=f"output format (default: by the ending of FILE, else {formats[0]})",
     )
@@ -154,6 +158,19 @@ def add_output(parser: ArgumentParser, *formats: str) -> None:
             default=False,
             help=f"open the {kind} in a browser; without -o, it is a temporary file",
         )
+
+
+def check_ending(args: Namespace) -> None:
+    """Refuse a file whose ending promises a format that the command does not have."""
+    is_text = args.output is None or args.output.suffix.lower() in _TEXT_ENDINGS
+    if is_text or not isinstance(args.format, _Default):
+        return
+    known = _FORMAT_BY_ENDING.items()
+    endings = [end for end, form in known if form in args.formats and end != ".htm"]
+    raise UsageError(
+        f"{args.output}: this command can't write {args.output.suffix} files; use the ending "
+        f"{', '.join(endings)} or .txt, or name a --format"
+    )
 
 
 def check_page(args: Namespace, stdout: TextIO) -> None:

@@ -3,8 +3,7 @@ host and other GPUs, with requests, bytes, hit rates and shares of the peak, wha
 and what is waste.
 
 Without --launch, the launch that takes most time. Of two reports, both charts are drawn side by
-side to the same scale. A number that the report does not have is unknown, never zero. Without
---format, the ending of the file (.svg, .html, .md, .json) chooses the format."""
+side to the same scale. A number that the report does not have is unknown, never zero."""
 
 from __future__ import annotations
 
@@ -33,7 +32,6 @@ examples:
   keet chart before.ncu-rep after.ncu-rep -o both.svg
   keet chart report.ncu-rep --format json | jq '.launches[0].links[].bytes'
 """
-_ENDINGS = {".svg": "svg", ".html": "html", ".md": "markdown", ".json": "json"}
 _MOST = 2
 
 
@@ -47,14 +45,11 @@ def configure(parser: ArgumentParser) -> None:
     )
     add_selection(parser)
     add_output(parser, "terminal", "svg", "markdown", "json", "html")
-    parser.set_defaults(format=None)
 
 
 def run(args: Namespace) -> None:
     from keet.ingest import read_profile
 
-    if args.format is None:  # by the name of the file
-        args.format = _ENDINGS.get(args.output.suffix, "terminal") if args.output else "terminal"
     check_page(args, sys.stdout)
     if len(args.reports) > _MOST:
         raise UsageError("keet chart takes one report, or two to compare")

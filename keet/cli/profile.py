@@ -267,10 +267,11 @@ def _command(args: Namespace, report: Path) -> list[str]:
     request = _request(args)
     if request.launch_skip is None and request.launch_count is None and not request.as_range:
         _note(
-            "this command profiles the first launch of each kernel; to select launches by time, "
-            "run keet profile without --dry-run"
+            "this command profiles the first launch of each kernel, before the program has warmed "
+            "up; --launch-skip N takes a later one. Without --dry-run, keet selects launches by "
+            "time" + ("; clocks are not locked" * (request.clock_control == "none"))
         )
-    make = ncu_command if args.verbose or args.light else short_command
+    make = ncu_command if args.verbose else short_command
     return make(args.ncu or "ncu", request, report)
 
 

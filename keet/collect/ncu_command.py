@@ -106,14 +106,18 @@ class ProfileRequest(NamedTuple):
 
 
 def short_command(ncu: str, request: ProfileRequest, report: Path) -> list[str]:
-    """For people to copy: what decides most findings."""
+    """For people to copy: what decides most findings. ncu refuses to replace a report."""
+    options = recipe_options(has_code=not request.as_range)
+    if request.light:
+        for part in (f"--section {OF_CODE} ", " --import-source yes"):
+            options = options.replace(part, "")
     return [
         ncu,
-        *recipe_options(has_code=not request.as_range).split(),
+        *options.split(),
         *("--clock-control", request.clock_control, "--target-processes", "all"),
         *_launches(request),
         *request.ncu_options,
-        *("-f", "-o", str(report)),
+        *("-o", str(report)),
         *request.program,
     ]
 
@@ -131,8 +135,8 @@ def ncu_command(
         *("--target-processes", "all"),
         *_launches(request),
         *request.ncu_options,
-        *(("--log-file", str(log)) if log else ()),
-        *("--force-overwrite", "--export", str(report)),
+        *(("--log-file", str(log), "--force-overwrite") if log else ()),
+        *("--export", str(report)),
         *request.program,
     ]
 

@@ -120,9 +120,11 @@ def capture_hints(
     others: dict[str, dict[str, str]] = {}
     options: dict[str, None] = {}
     command: str | None = None
+    without = ""
     for each in skipped:
         check, reason, remedy = each.check, each.reason, each.remedy
         if check == DEBUG_BUILD:
+            without = " without -G"
             continue
         if remedy.startswith(("ncu ", "keet ")):
             command = command or remedy
@@ -146,7 +148,7 @@ def capture_hints(
     return CaptureHints(
         tuple(lacking),
         command,
-        build if command else None,
+        f"{build or 'nvcc'}{without}" if command and (build or without) else None,
         tuple(sentences),
         whose,
         sampled[0] if len(sampled) == 1 and WHOLE_LAUNCH not in whose else None,

@@ -89,7 +89,7 @@ def amounts_page(document: AmountsDocument, reader: Reader) -> Page:
     """What is done more than needed comes first; then the launches together, and each of them, the
     longest first."""
     path, device = document.report.path, describe_device(document.device)
-    blocks: list[Block] = [Heading(f"{path} on {device}", look="")]
+    blocks: list[Block] = [Heading((Span(path, "place plain"), f" on {device}"), look="")]
     if document.program:
         blocks += [*_answer(document.launches), Gap(), *program_blocks(document.program)]
     for launch in sorted(document.launches, key=lambda launch: -(launch.duration_us or 0)):

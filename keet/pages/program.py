@@ -56,7 +56,10 @@ _HTML_ROWS, _MOST_MEMBERS = 300, 200
 many are not read but searched; and launches of one shape."""
 _LONGEST_TIP = 500
 """Characters of a demangled name, which can have 30,000."""
-_GAIN_NOTE = "Gain: times faster, if the first finding of the kernel were fixed (an estimate)."
+_GAIN_NOTE = (
+    "Gain: times faster, if the first finding of the kernel were fixed (an estimate); with “work”: "
+    "times the work in the same time."
+)
 _FOR_TIMES = 64
 """Columns of a terminal from which on the table has times and launches."""
 _LEAST_NAME = 16
@@ -131,7 +134,7 @@ def _program_table(program: ProgramExplanation, reader: Reader, links: Mapping[i
     rows = listed_rows(program, _HTML_ROWS if reader.format == "html" else ROWS)
     repeated = Counter(row.kernel for row in rows)
     answers = [answer_text(row) for row in rows]
-    numbers = [(*figures(row), gain_text(row)) for row in rows]
+    numbers = [(*figures(row), gain_text(row) or _more_work(row)) for row in rows]
     room = 1000
     if reader.format == "terminal":  # a row takes one line if possible: names are cut first
         widths = [
@@ -300,6 +303,14 @@ def figures(row: ProgramRow) -> tuple[str, str, str]:
 
 def gain_text(row: ProgramRow) -> str:
     return times_text(row.gain.likely) if row.gain and row.gain.likely >= WORTH else ""
+
+
+def _more_work(row: ProgramRow) -> str:
+    """`21x work`, where a fix does more work in the same time; else empty."""
+    finding = row.finding
+    if finding is None or row.members or not finding.does_more_work:
+        return ""
+    return f"{times_text(finding.forecast.likely)} work"
 
 
 def answer_text(row: ProgramRow) -> str:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from keet.analysis.capture.recapture import OF_CODE, ncu_arguments, recapture_command
 from keet.analysis.kernel.archetype import Language, language_of
+from keet.analysis.kernel.library import library_of_launch
 from keet.catalog import Capability, capabilities, exists_on, metric_with_id
 from keet.documents.document import live
 from keet.documents.show import GapDocument, ShowLaunch
@@ -70,7 +71,10 @@ _LINE_FLAGS: Mapping[Language, str] = {
 """What gives kernels source lines; `nvcc -lineinfo` if none of these languages."""
 
 
-def _line_flag(launches: Sequence[Launch]) -> str:
+def _line_flag(launches: Sequence[Launch]) -> str | None:
+    """None for kernels of libraries, which their users do not build."""
+    if all(library_of_launch(launch) for launch in launches):
+        return None
     languages = {language_of(launch) for launch in launches if _is_kernel(launch)}
     return _LINE_FLAGS.get(languages.pop(), _NVCC) if len(languages) == 1 else _NVCC
 

@@ -119,7 +119,8 @@ def recapture_command(profile: Profile) -> str:
     if (command := keet_command(profile)) is not None:
         return command
     recorded = ncu_arguments(profile)
-    rest = None if recorded is None else _rest_of(recorded)
+    lacks = lacks_users_kernel(profile)
+    rest = None if recorded is None else _rest_of(recorded, is_of_another_kernel=lacks)
     if rest is None:
         kernels = f"-k {_kernel_filter(profile)}"
         rest = ["--clock-control none --target-processes all", kernels, f"-o report {_ANY_PROGRAM}"]
@@ -127,16 +128,21 @@ def recapture_command(profile: Profile) -> str:
     return " ".join(["ncu", recipe_options(has_code=has_code), *(part for part in rest if part)])
 
 
-def _rest_of(recorded: str) -> list[str] | None:
-    """The parts of the recorded command to keep, quoted for a shell; None if one is malformed."""
+def _rest_of(recorded: str, *, is_of_another_kernel: bool) -> list[str] | None:
+    """The parts of the recorded command to keep, quoted for a shell; None if one is malformed.
+    `is_of_another_kernel`: it did not reach the kernel that was meant."""
     options, program = split_options(recorded)
-    kept = [_quoted(_kept_option(option)) for option in options]
-    words = [*kept, _quoted(program)]
+    words = [_quoted(_kept_option(option)) for option in options]
+    if is_of_another_kernel:
+        words = [word for word in words if not re.match(_WHICH_LAUNCHES, word or "")]
+        words.append(f"-k {ANY_KERNEL}")
+    words.append(_quoted(program))
     safe = [word for word in words if word is not None]
     return safe if len(safe) == len(words) else None
 
 
 _ANY_PROGRAM = "./your_program"
+_WHICH_LAUNCHES = r"(?:-k|--kernel-(?:name|id|regex)|-[sc]|--launch-(?:skip|count))\b(?!-)"
 ANY_KERNEL = "regex:YOUR_KERNEL"
 _WORD = r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|\\.|[^\s"'\\])+"""
 _SAFE_WORD = r"""(?:[\w@%+=:,./-]|\\(?=[\w.])|"(?:[^"$`!\\]|\\(?=[\w .]))*"|'[^']*')+"""
@@ -163,7 +169,7 @@ def _quoted_word(word: str) -> str:
 def _kept_option(option: str) -> str:
     """The option in the new command; empty if the recipe replaces it."""
     name, _, value = re.sub(r"[\s=]+", " ", option, count=1).partition(" ")
-    if name in ("--set", "--metrics", "--import-source"):
+    if name in ("--set", "--metrics", "--import-source", "-f", "--force-overwrite"):
         return ""
     known = {*collection().recipe_sections, *(c.section for c in capabilities().values())}
     if name == "--section" and value in known:
@@ -223,16 +229,23 @@ _RANGE_REPLAY = r"(?<!\S)--replay-mode[\s=]+(?:app-)?range(?!\S)"
 _BY_KEET = r"(?s)\s--export\s+\S*\.keet-profile-\w+/\S+\s+(?P<program>.+)$"
 
 
+def lacks_users_kernel(profile: Profile) -> bool:
+    """Whether every launch is a library's kernel that fills memory or draws random numbers."""
+    return bool(profile.launches) and all(
+        launch.workload is Workload.KERNEL and fills_or_draws(launch.name.full)
+        for launch in profile.launches
+    )
+
+
 def _kernel_filter(profile: Profile) -> str:
     """Without kernels that fill memory for a library: the next report should have the user's."""
-    kernels = [
-        launch.name
-        for launch in profile.launches
-        if launch.workload is Workload.KERNEL and launch.name.function
-    ]
-    names = dict.fromkeys(name.function for name in kernels if not fills_or_draws(name.full))
-    if kernels and not names:
+    if lacks_users_kernel(profile):
         return ANY_KERNEL
+    named = (launch for launch in profile.launches if launch.workload is Workload.KERNEL)
+    names = dict.fromkeys(
+        launch.name.function for launch in named if not fills_or_draws(launch.name.full)
+    )
+    names.pop("", None)
     if len(names) > 3:
         return "regex:."
     import shlex

@@ -8,16 +8,17 @@ from collections.abc import Iterator
 
 from keet.analysis.capture.recapture import (
     ANY_KERNEL,
+    lacks_users_kernel,
     ncu_arguments,
     setting_of,
     split_options,
 )
-from keet.analysis.kernel.library import fills_or_draws, library_of
+from keet.analysis.kernel.library import library_of
 from keet.analysis.limits import LONGEST_START_NS, SIMILAR
 from keet.documents.document import LEFT_OUT
 from keet.documents.shared_types import OriginDocument, ReportDocument
 from keet.evidence import Sentence, report_number
-from keet.profile import Launch, Profile, Workload
+from keet.profile import Launch, Profile
 
 
 def profile_notes(profile: Profile) -> list[str]:
@@ -43,10 +44,7 @@ def report_cautions(profile: Profile) -> list[Sentence]:
 def _without_the_users_kernel(profile: Profile) -> Iterator[Sentence]:
     """Programs that use a framework begin with such kernels, and ncu may have stopped there."""
     launches = profile.launches
-    if not launches or not all(
-        launch.workload is Workload.KERNEL and fills_or_draws(launch.name.full)
-        for launch in launches
-    ):
+    if not lacks_users_kernel(profile):
         return
     libraries = dict.fromkeys(library_of(launch.name.full) or "" for launch in launches)
     yield Sentence(

@@ -102,6 +102,8 @@ part occurs in the name: compiling all of them takes longer than reading a repor
 
 _CUTLASS_ARGUMENT = r"<\s*(?:cutlass_\d{2,3}_|cutlass3x_|cutlass::)"
 _CUBLAS_ARGUMENT = r"[<(,]\s*cublas\w*Params"
+_ATEN_ARGUMENT = r"\b(?:TensorIteratorBase|CUDAGeneratorImpl)\b"
+"""ncu prints names without namespaces."""
 _WRAPPERS = ("kernel", "kernel2", "device_kernel")
 """Entry points of CUTLASS: the algorithm is a template argument."""
 
@@ -169,6 +171,8 @@ def launched_by(name: str) -> str | None:
         return by_namespace
     if own in _WRAPPERS and "cutlass" in name and re.search(_CUTLASS_ARGUMENT, name):
         return "CUTLASS"
+    if re.search(_ATEN_ARGUMENT, name):
+        return "PyTorch ATen"
     if "cublas" in name and re.search(_CUBLAS_ARGUMENT, name):
         return "cuBLAS"
     fitting = (

@@ -35,7 +35,7 @@ def test_a_basic_report_lacks_most(profile_of) -> None:
     assert set(coverage.present) == {"speed of light", "occupancy", "launch"}
     assert coverage.build_hint == "nvcc -lineinfo"
     assert coverage.command == (
-        f"ncu {recipe_options()} --clock-control none -f"
+        f"ncu {recipe_options()} --clock-control none"
         " -o /tmp/keet-out/tour_basic_more /tmp/keet-reports/tour_plain"
     )
 
@@ -112,8 +112,8 @@ def test_no_recorded_command(profile_of) -> None:
         ("/opt/ncu ./app", "./app"),
         ('"C:\\Program Files\\NVIDIA\\ncu.exe" --metrics a,b app.exe', "app.exe"),
         ("ncu --section=LaunchStats --section Own ./app --set", "--section Own ./app --set"),
-        ("ncu -f --set basic --nvtx ./app --metrics x", "-f --nvtx ./app --metrics x"),
-        ("ncu --details-all -f -o x ./app", "--details-all -f -o x_more ./app"),
+        ("ncu -f --set basic --nvtx ./app --metrics x", "--nvtx ./app --metrics x"),
+        ("ncu --details-all -f -o x ./app", "--details-all -o x_more ./app"),
         ("ncu --set basic -o x ./app", "-o x_more ./app"),
         ("ncu --set basic --export=a/x.ncu-rep ./app", "--export=a/x_more.ncu-rep ./app"),
         ('ncu --set basic -o "C:/a b/x" app', '-o "C:/a b/x_more" app'),

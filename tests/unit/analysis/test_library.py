@@ -36,6 +36,7 @@ KNOWN = {
     "void at::native::(anonymous namespace)::cunn_SoftMaxForward<4, float>(float*)": "PyTorch ATen",
     "void at::native::<unnamed>::distribution_kernel<float, (int)4>(int)": "PyTorch ATen",
     "_ZN2at6native29vectorized_elementwise_kernelILi4EEEviT0_T1_": "PyTorch ATen",
+    "void vectorized_elementwise_kernel<4, silu_kernel(TensorIteratorBase &)>(int)": "PyTorch ATen",
     "void flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128>>(Flash_fwd_params)": "FlashAttention",
     "void cudf::detail::gather_kernel<int>(int)": "RAPIDS cuDF",
     "__pgi_uacc_cuda_fill": "NVIDIA's OpenACC runtime",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from keet.analysis.capture.coverage import find_coverage
 from keet.analysis.capture.recapture import recapture_command
 from keet.analysis.capture.report_document import report_cautions
 from keet.diagnosis.diagnosis import diagnose
@@ -57,6 +58,11 @@ def test_only_fills_and_random_numbers(names: list[str]) -> None:
     assert "the kernel that was meant is probably not in it" in said
     assert "ncu's option -k regex:YOUR_KERNEL (or skip" in said
     assert f"--launch-skip {len(names)})." in said
+    profile = edited(names)
+    origin = profile.provenance._replace(command_line="ncu -f -k fill -c 3 --nvtx -o x ./app")
+    command = recapture_command(replace(profile, provenance=origin))
+    assert command.endswith("--nvtx -o x_more -k regex:YOUR_KERNEL ./app")
+    assert find_coverage(profile).build_hint is None  # nobody builds these kernels
 
 
 @each_row(
