@@ -116,7 +116,11 @@ def pages() -> dict[str, str]:
     """Texts by path in docs/."""
     return {
         "commands.md": "\n".join([_INTRO, *_tables(), _COMMON, _exit_codes()]),
-        **{f"commands/{name}.md": "\n".join(_page(name)) for name in COMMANDS if COMMANDS[name].group},
+        **{
+            f"commands/{name}.md": "\n".join(_page(name))
+            for name in COMMANDS
+            if COMMANDS[name].group
+        },
     }
 
 
