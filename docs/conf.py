@@ -69,6 +69,7 @@ CHILDREN = {
     "docs/commands": ["commands/*"],
     "docs/findings": ["findings/*"],
     "docs/agent": ["agent_safety", "agent_results"],
+    "docs/ci": ["ci_noise"],
     "docs/diff": ["diff_times"],
     "docs/profiling": ["profiling_examples"],
     "docs/results": ["results_models", "results_checks"],

@@ -111,7 +111,7 @@ class BatchResult(ApiResult, BatchDocument):
         from keet.corpus.batch.summary import summary_text
 
         outcome = self.outcome
-        counts = summary_text(outcome.progress, outcome.unchanged, outcome.found.other_files)
+        counts = summary_text(outcome.progress, outcome.unchanged, outcome.found)
         failed = (f"failed: {each.path}: {each.reason}\n" for each in self.failures)
         return counts + "".join(failed)
 

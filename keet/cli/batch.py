@@ -139,8 +139,7 @@ def _conclude(outcome: BatchOutcome, options: BatchOptions) -> int:
     if progress.stopped and not progress.finished:
         _print_stopped(options)
         return ExitCode.INTERRUPTED
-    other_files = outcome.found.other_files
-    sys.stdout.write(summary_text(progress, outcome.unchanged, other_files))
+    sys.stdout.write(summary_text(progress, outcome.unchanged, outcome.found))
     _print_gone(options, outcome.gone)
     _print_repeats(options)
     if outcome.failed:

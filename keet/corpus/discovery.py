@@ -59,6 +59,8 @@ def parse_shard(text: str) -> Shard:
 
 _AMBIGUOUS_SUFFIXES = (".csv", ".json")
 """Suffixes that other programs use too: the content decides."""
+_LOG_SUFFIXES = (".txt", ".log")
+"""Suffixes of anything that a program prints: exports in a folder are counted, but not read."""
 _HEAD = 64 << 10
 """Bytes to read: a program may print a lot before ncu prints its table."""
 _TABLE_HEADER = re.compile(rb'^"?(?:ID|Process ID)"?,[^\r\n]*Kernel Name', re.MULTILINE)
@@ -96,6 +98,8 @@ class SearchResult(NamedTuple):
     reports: tuple[ReportFile, ...]
     other_files: int
     """CSV and JSON files that are not from ncu or keet."""
+    skipped_exports: int
+    """Files that begin like an export of ncu, but are named like a log."""
     unreadable_folders: tuple[str, ...]
     """Folders that can't be listed, with the reason: `PATH: permission denied`."""
     in_other_shards: int
@@ -128,13 +132,14 @@ class _Search:
         self._files: set[str] = set()
         self._links: deque[_Entry] = deque()
         self._reports: list[ReportFile] = []
-        self._other_files = self._in_other_shards = 0
+        self._other_files = self._skipped_exports = self._in_other_shards = 0
         self._unreadable_folders: list[str] = []
 
     def survey(self) -> SearchResult:
         return SearchResult(
             tuple(self._reports),
             self._other_files,
+            self._skipped_exports,
             tuple(self._unreadable_folders),
             self._in_other_shards,
         )
@@ -202,7 +207,8 @@ class _Search:
     def _add(self, entry: _Entry, *, named: bool = False) -> None:
         name = entry.path.lower()
         sure = named or name.endswith(REPORT_SUFFIXES)
-        if not sure and not name.endswith(_AMBIGUOUS_SUFFIXES):
+        is_log = not sure and name.endswith(_LOG_SUFFIXES)
+        if not sure and not is_log and not name.endswith(_AMBIGUOUS_SUFFIXES):
             return
         if not self._is_new(entry.path):
             return
@@ -212,7 +218,9 @@ class _Search:
         head = b"" if name.endswith(BINARY_SUFFIXES) else _head(entry.path)
         if _RUN_TABLE.match(head):  # not a report, also if `*` of a shell named it
             return
-        if sure or _is_text_report(head):
+        if is_log:
+            self._skipped_exports += _is_text_report(head)
+        elif sure or _is_text_report(head):
             self._reports.append(_found(entry))
         else:
             self._other_files += 1

@@ -154,7 +154,7 @@ def _no_saving(each: OpportunityDocument) -> str:
     unclear = each.replay_gaps or _is_unlike(each)
     if each.finding is not None or unclear:
         known = each.saved_us is not None and not unclear
-        return "none known" if known else "not known"
+        return "none" if known else "not known"  # none: more work in the same time
     return "none known" if each.not_judged < each.launches else "not checked"
 
 

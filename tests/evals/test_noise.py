@@ -32,7 +32,7 @@ def test_assumed_noise_matches_the_measured_noise() -> None:
 
 
 def test_the_page_has_the_table_and_diff_agrees() -> None:
-    page = Path("docs/ci.md").read_text(encoding="utf-8")
+    page = Path("docs/ci_noise.md").read_text(encoding="utf-8")
     assert "\n".join(noise.table()) in page
     told = Path("tests/golden/diff.matrix_flip.80.txt").read_text(encoding="utf-8")
     assert "noise 5.0%" in told  # one capture a side, long kernels: the first cell

@@ -146,6 +146,9 @@ def _check_found(options: BatchOptions, found: SearchResult, warn: Callable[[str
     where = ", ".join(map(str, options.places))
     files = count_noun(found.other_files, "CSV or JSON file is", "CSV or JSON files are")
     other_files = f" ({files} not from ncu or keet)" if found.other_files else ""
+    if found.skipped_exports:
+        files = count_noun(found.skipped_exports, ".txt or .log file", ".txt or .log files")
+        other_files += f" ({files} with output of ncu; name them to read them)"
     raise UsageError(
         f"no report found in {where}{other_files}; keet reads .ncu-rep, .ncu-repz, .keet.json and "
         "the output of ncu --csv"

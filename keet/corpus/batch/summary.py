@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.corpus.batch.coordinator import BatchProgress
+from keet.corpus.discovery import SearchResult
 from keet.formatting import count_noun
 from keet.pages.top import known_runs_text
 
@@ -26,7 +27,7 @@ def duration_text(seconds: float) -> str:
     return f"{hours} h {minutes:02} min" if hours < 48 else f"{hours / 24:.1f} days"
 
 
-def summary_text(counts: BatchProgress, unchanged: int, other_files: int) -> str:
+def summary_text(counts: BatchProgress, unchanged: int, found: SearchResult) -> str:
     """What a batch did. `unchanged`: files that an earlier batch had finished."""
     outcomes = [f"{counts.done:,} done"]
     outcomes += [count_noun(counts.duplicates, "duplicate")] if counts.duplicates else []
@@ -41,20 +42,23 @@ def summary_text(counts: BatchProgress, unchanged: int, other_files: int) -> str
     if counts.runs:
         files = count_noun(counts.done, "file")
         lines.append(known_runs_text(counts.runs, counts.timed_runs, files))
-    lines += _remarks(counts, other_files)
+    lines += _remarks(counts, found)
     return "\n".join(lines) + "\n"
 
 
-def _remarks(counts: BatchProgress, other_files: int) -> Iterator[str]:
+def _remarks(counts: BatchProgress, found: SearchResult) -> Iterator[str]:
     if counts.unused_tables:
         tables = count_noun(counts.unused_tables, "run table was", "run tables were")
         yield f"{tables} not used; the column `reason` of `files` says why"
     if counts.noted:
         files = count_noun(counts.noted, "file has a note", "files have notes")
         yield f"{files}, in the column `reason` of `files`"
-    if other_files:
+    if other_files := found.other_files:
         files = count_noun(other_files, "CSV or JSON file", "CSV and JSON files")
         yield f"skipped {files} that {'is' if other_files == 1 else 'are'} not from ncu or keet"
+    if found.skipped_exports:
+        files = count_noun(found.skipped_exports, ".txt or .log file", ".txt and .log files")
+        yield f"skipped {files} with output of ncu: name them on the command line to read them"
 
 
 def gpu_time_text(seconds: float) -> str:

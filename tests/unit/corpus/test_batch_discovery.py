@@ -48,15 +48,15 @@ def test_csv_and_json_files_are_recognised_by_content(tree: Path) -> None:
         (tree / export).write_bytes((REPORTS / export).read_bytes())
     (tree / "sales.csv").write_text("ID,Amount\n1,2\n")
     (tree / "details.csv").write_text('"ID","Kernel Name","Metric Name","Metric Value"\n')
-    (tree / "printed.csv").write_text(
-        "  k, Context 1, Stream 7\n    Section: S\n    ------- -- --\n"
-    )
+    for printed in ("printed.csv", "printed.txt", "printed.LOG"):
+        (tree / printed).write_text("  k, Context 1, Stream 7\n    Section: S\n    ------- -- --\n")
     (tree / "package.json").write_text('{"name": "keet_snapshot"}')
     (tree / "notes.txt").write_text("no report")
     survey = find_reports([tree], tree / "out")
     csv = [file.relative for file in survey.reports if file.relative.endswith(".csv")]
     assert csv == ["details.csv", "nvtx.live.csv", "printed.csv", "tour_lines.csv"]
-    assert survey.other_files == 2
+    assert (survey.other_files, survey.skipped_exports) == (2, 2)
+    assert names(tree / "printed.txt") == ["printed.txt"]
 
 
 def test_the_file_suffix_of_2019_is_found(tree: Path) -> None:
