@@ -52,7 +52,7 @@ def test_a_debug_build_has_no_gains() -> None:
 
 def test_no_findings_agree_with_the_headline() -> None:
     """Debug code is not judged, and what a report lacks is unknown: neither is nothing to gain."""
-    unknown = made_up({"dram": 60.0, "issue_slots": 40.0}, {}, OPTIMISED, duration=1e6)
+    unknown = made_up({"dram": 70.0, "issue_slots": 60.0}, {}, OPTIMISED, duration=1e6)
     unknown.id = 1
     judged = (latency_bound(DEBUG), unknown)
     profile = Profile(judged, Provenance("made", "ncu-rep", 0, "0", "a test"))
