@@ -192,17 +192,14 @@ def launch_section(
         *rest_blocks(each, has_opinion=False),
         *rules_blocks(each, shown.anchors),
     ]
-    said = [*model]
-    words = [
-        Items([*_answer(shown)], kind="answer card"),
-        *said,
-        Part(found, "findings later", shown.anchor("findings")),
-    ]
-    pictures, about = [*_pictures(shown)], [*_about(shown)]
-    is_short = len(each.findings) <= _FEW_FINDINGS and not said
-    (words if is_short else pictures).extend(about)  # so that both columns are about as long
-    columns = [Part(words, tag="div"), Part(pictures, tag="div")]
-    yield Part(columns, "columns", tag="div")
+    said, pictures = [*model], [*_pictures(shown)]
+    words: list[Block] = [Items([*_answer(shown)], kind="answer card")]
+    if shown.program is None:  # the answer and all pictures are on the first screen
+        words.append(pictures.pop())
+    words += [*said, Part(found, "findings later", shown.anchor("findings"))]
+    is_short = shown.program and len(each.findings) <= _FEW_FINDINGS and not said
+    (words if is_short else pictures).extend(_about(shown))  # so that both are about as long
+    yield Part([Part(words, tag="div"), Part(pictures, tag="div")], "columns", tag="div")
     if occupancy := [*occupancy_part(shown)]:
         yield Part(occupancy, "card", tag="div")
     yield from members_blocks(each, shown.program)
@@ -210,14 +207,14 @@ def launch_section(
 
 
 def _pictures(shown: Shown) -> Iterator[Block]:
-    """Where the time goes, and the charts."""
+    """Where the time goes, and the charts; the roofline is the last one."""
     each = shown.each
     if not each.verdict.not_judged:
         account = [*account_blocks(shown), AccountTree(each)]
         yield Part(account, "card", shown.anchor("account"), tag="section")
     yield from memory_blocks(shown)
     figure = RooflineFigure([each.launch], shown.anchors, is_small=True)
-    yield Part([Heading("Roofline", 3), figure], "card", shown.anchor("roofline"))
+    yield Part([Heading("Roofline", 3), figure], "card after", shown.anchor("roofline"))
 
 
 def _about(shown: Shown) -> Iterator[Block]:

@@ -533,4 +533,5 @@ def occupancy_limit(launch: Launch) -> str:
         return ""
     least = min(q.value for q in known.values())
     names = " and ".join(name for name, q in known.items() if q.value == least)
-    return f"{names} allow {least:.0f} block{'' if least == 1 else 's'} per SM"
+    allow = "allow" if names.endswith("s") or " and " in names else "allows"
+    return f"{names} {allow} {least:.0f} block{'' if least == 1 else 's'} per SM"

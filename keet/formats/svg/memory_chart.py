@@ -17,15 +17,15 @@ from keet.formats.svg.markup import cut, tag, text_of, text_width
 from keet.formatting import first_sentence
 from keet.pages.memory_chart import LEGEND, NOT_KNOWN, chart_text, number_texts, space_of
 
-WIDTH = 684
+WIDTH = 710
 _COLUMNS: dict[NodeId, tuple[int, int]] = {
     "sm": (0, 66),
-    "l1": (206, 318),
-    "shared": (206, 318),
-    "l2": (412, 496),
-    "dram": (590, WIDTH),
-    "host": (590, WIDTH),
-    "peer": (590, WIDTH),
+    "l1": (232, 344),
+    "shared": (232, 344),
+    "l2": (438, 522),
+    "dram": (616, WIDTH),
+    "host": (616, WIDTH),
+    "peer": (616, WIDTH),
 }
 """Left and right edges of the boxes."""
 _WIDEST, _THINNEST = 16.0, 1.5
@@ -273,7 +273,7 @@ def _sourced(number: Evidence) -> str:
 # --- the file
 
 _TOP, _MARGIN = 92, 24
-_LETTERS = 94
+_LETTERS = 98
 """Of the headline, per line."""
 
 

@@ -10,13 +10,18 @@ import pytest
 from keet.analysis.kernel.archetype import is_debug_build
 from keet.diagnosis.diagnosis import diagnose
 from keet.explanation.analyst import explain
+from keet.explanation.capture_hints import DEBUG_CODE
 from keet.explanation.explanation_types import LaunchExplanation
+from keet.explanation.launch_amounts import launch_amounts
 from keet.explanation.launch_groups import answer_label
 from keet.explanation.program import ProgramExplanation, program_of
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.ingest.printed.details_page import rule_result
+from keet.pages.blocks import Reader
+from keet.pages.launch import Shown, launch_section
 from keet.pages.program import answer_text, figures, gain_text
 from keet.profile import Launch, Profile, Provenance, SpeedupEstimate, SpeedupScope
+from tests.page_blocks import texts_of
 from tests.unit.analysis.made_up_launch import made_up
 
 OPTIMISED = {"FFMA": 500, "LDG": 200, "IMAD": 200, "BRA": 50, "MOV": 50}
@@ -42,6 +47,20 @@ def test_a_debug_build_has_no_gains() -> None:
     assert diagnose(latency_bound(OPTIMISED)).findings
     debug = diagnose(latency_bound(DEBUG))
     assert (debug.findings, debug.minor, debug.all_fixed, debug.healthy) == ((), (), None, None)
+    assert launch_amounts(debug.view).unknown[0] is DEBUG_CODE
+
+
+def test_no_findings_agree_with_the_headline() -> None:
+    """Debug code is not judged, and what a report lacks is unknown: neither is nothing to gain."""
+    unknown = made_up({"dram": 70.0, "issue_slots": 60.0}, {}, OPTIMISED, duration=1e6)
+    unknown.id = 1
+    judged = (latency_bound(DEBUG), unknown)
+    profile = Profile(judged, Provenance("made", "ncu-rep", 0, "0", "a test"))
+    for each, why in zip(explain(profile, judged, 5).launches, ("debug code", "does not show")):
+        page = [*launch_section(Shown(each, None, Reader("html")))]
+        (text,) = (text for text in texts_of(page) if text.startswith("None: "))
+        assert why in text
+        assert why in each.verdict.headline
 
 
 class _ForDebugging(InMemoryLaunch):
