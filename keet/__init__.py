@@ -7,8 +7,8 @@
 >>> explanation.findings[0].action[:60]
 'Let the threads of a warp store along the fastest axis of th'
 
-`read_profile`, `explain`, `hotspots`, `diff`, `amounts`, `roofline`, `batch`, `insights` and
-`open_store` are the functions; docs/python.md describes them and what they return.
+`read_profile`, `explain`, `hotspots`, `diff`, `amounts`, `roofline`, `verify`, `batch`, `insights`
+and `open_store` are the functions; docs/python.md describes them and what they return.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from keet.api.inputs import read_profile
     from keet.api.insights import InsightsResult, insights
     from keet.api.roofline import RooflineResult, roofline
+    from keet.api.verify import VerifyResult, verify
     from keet.corpus.store.reader import Store, open_store
     from keet.documents.explain import LaunchVerdict
     from keet.errors import IngestError, KeetError, NotAvailable, NotComparable, UsageError
@@ -64,6 +65,7 @@ __all__ = [
     "RooflineResult",
     "Store",
     "UsageError",
+    "VerifyResult",
     "__version__",
     "amounts",
     "batch",
@@ -74,6 +76,7 @@ __all__ = [
     "open_store",
     "read_profile",
     "roofline",
+    "verify",
 ]
 
 _MODULES = {
@@ -95,6 +98,7 @@ _MODULES = {
     "keet.api.insights": ("InsightsResult", "insights"),
     "keet.documents.explain": ("LaunchVerdict",),
     "keet.api.roofline": ("RooflineResult", "roofline"),
+    "keet.api.verify": ("VerifyResult", "verify"),
     "keet.corpus.store.reader": ("Store", "open_store"),
     "keet.errors": ("IngestError", "KeetError", "NotAvailable", "NotComparable", "UsageError"),
     "keet.profile": ("Launch", "Profile"),

@@ -65,7 +65,8 @@ def test_a_reference_shows_no_locked_case(finding: str) -> None:
 def test_every_id_and_label_is_found() -> None:
     for spec in findings().values():
         assert find_id(spec.id) == spec.id
-        assert find_id(spec.label.upper()) == spec.id
+        for label in (spec.label, *spec.labels.values()):
+            assert find_id(label.upper()) == spec.id
 
 
 @pytest.mark.parametrize(
@@ -74,6 +75,8 @@ def test_every_id_and_label_is_found() -> None:
         ("bank conflicts", "shared_bank_conflict"),
         ("Tail-Effect", "tail_effect"),
         ("barriers", "barrier_bound"),
+        ("lsu", "pipe_saturated"),
+        ("too few threads", "small_grid"),
     ],
 )
 def test_words_of_a_name_are_enough(name: str, expected: str) -> None:

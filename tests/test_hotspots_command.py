@@ -159,7 +159,7 @@ def test_code_is_fetched_ahead_for_launches_with_numbers(
     )
     keet("hotspots", REPORTS / "tour_full.ncu-rep", "--launch", "1-2")
     keet("hotspots", REPORTS / "metrics_only.ncu-repz")
-    assert asked == [[1, 2], []]
+    assert asked == [[2, 1], []]  # the longest first
 
 
 def test_line_json(keet: Keet) -> None:

@@ -49,7 +49,7 @@ def test_nothing_to_write(edits: list[EditDocument], keet: Keet, tmp_path: Path)
     edits.append(edit("", "not checked", "the old lines are not in slow.cu"))
     result = keet("explain", REPORT, *MODEL, "--patch", file)
     assert result.code == 3
-    assert f"--patch {file}: not written: no edit applies" in result.err
+    assert f"--patch {file}: not written: no model suggested an edit that applies" in result.err
     assert ": the old lines are not in slow.cu" in result.err
     assert "1. Local memory" in result.out
     assert not file.exists()
@@ -69,7 +69,7 @@ def test_compiling_is_switched_off(edits: list[EditDocument], keet: Keet) -> Non
         (("--patch", "P", "--show-prompt"), 2, "--patch and --show-prompt exclude each other"),
         (("--patch", "D", *MODEL), 2, "this is a folder"),
         (("--patch", "S", *MODEL), 2, "the file exists and is not a patch"),
-        (("--patch", "P", "-o", "P", *MODEL), 2, "-o is the same file"),
+        (("--patch", "P", "-o", "P", "--format", "json", *MODEL), 2, "-o is the same file"),
         (("--patch", "P", "--transcript", "P", *MODEL), 2, "--transcript is the same file"),
         (("R", "--patch", "P", *MODEL), 2, "--patch is for a single report"),
     ],

@@ -2,22 +2,52 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from keet.cli import main
-from tests.typed_commands import NAMES, ROOT, Typed, make_workspace, parsed, typed_commands
+from keet.cli import COMMANDS, help_text, main
+from keet.cli.eval import help_text as eval_help
+from tests.typed_commands import (
+    NAMES,
+    ROOT,
+    Typed,
+    examples_of,
+    make_workspace,
+    needs,
+    parsed,
+    typed_commands,
+)
 from tests.unit.corpus.pool_in_process import PoolInProcess
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-ALL = {typed.command: typed for page in reversed(PAGES) for typed in typed_commands(page)}
+
+
+def help_examples(command: str) -> list[Typed]:
+    module = import_module(f"keet.cli.{COMMANDS[command].module}")
+    text = eval_help() if command == "eval" else module.EXAMPLES
+    return _typed(f"keet {command} --help", text)
+
+
+def _typed(page: str, text: str) -> list[Typed]:
+    shown = (each for each in examples_of(text) if not {"ACTION", "COMMAND"} & {*each.split()})
+    return [Typed(page, each, needs(each) is None) for each in shown]
+
+
+HELP = [
+    *_typed("keet --help", help_text()),
+    *(row for name in COMMANDS for row in help_examples(name)),
+]
+IN_DOCS = [typed for page in reversed(PAGES) for typed in typed_commands(page)]
+ALL = {typed.command: typed for typed in (*HELP, *IN_DOCS)}
 """By command line: each is run once, even if several pages have it."""
 RUN = [typed for typed in ALL.values() if typed.runs]
 QUICK = [pytest.param(each, id=each.command) for each in RUN if each.page == "README.md"]
@@ -58,7 +88,9 @@ def check(typed: Typed, workspace: Path, folder: Path, monkeypatch: pytest.Monke
             for each in extras
             for extra in each.split(",")
         )
-    elif program == "keet" and rest[:1] != ["mcp"] and not set("|<>$&") & set(command):
+    elif program == "keet" and rest[:1] != ["mcp"] and not set("|<>$&~") & set(command):
+        if "-" in rest:
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(_standard_input(rest))))
         assert main(rest) in ((0, 1) if "--gate" in rest else (0,))
     elif "--http" in rest:  # a server runs until it is stopped
         with pytest.raises(subprocess.TimeoutExpired):
@@ -73,6 +105,11 @@ def check(typed: Typed, workspace: Path, folder: Path, monkeypatch: pytest.Monke
             stdin=subprocess.DEVNULL,
         )
         assert ran.returncode == 0, ran.stderr
+
+
+def _standard_input(rest: list[str]) -> bytes:
+    given = {"query": "query.sql", "verify": "review.md"}.get(rest[0], "report.ncu-rep")
+    return Path(given).read_bytes()
 
 
 @pytest.mark.parametrize("typed", QUICK)
@@ -90,12 +127,19 @@ def test_commands_of_the_docs(
     check(typed, workspace, tmp_path / "here", monkeypatch)
 
 
-def test_commands_that_need_more_can_be_typed() -> None:
-    marked = [typed.command for typed in ALL.values() if not typed.runs]
-    assert len(marked) > 20
-    for command in marked:
-        if command.startswith("keet ") and "|" not in command:
+def test_commands_can_be_typed() -> None:
+    """Also those that need more than a test has."""
+    assert sum(not typed.runs for typed in ALL.values()) > 20
+    for command in ALL:
+        keet, *rest = command.split()
+        is_plain = not set("|<>") & set(command) and "--help" not in command
+        if keet == "keet" and rest[0] in COMMANDS and is_plain:
             parsed(command)
+
+
+def test_each_command_has_examples_and_most_can_be_run() -> None:
+    assert [name for name in COMMANDS if not help_examples(name)] == []
+    assert sum(typed.runs for typed in HELP) > 70
 
 
 def test_no_command_is_in_a_block_without_commands() -> None:

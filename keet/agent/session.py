@@ -80,7 +80,7 @@ class ModelSession:
 
     def tell(self, doing: str) -> None:
         spent = self.usage.input_tokens + self.usage.output_tokens
-        self._progress(f"{self._about}: {doing} ({spent:,} tokens so far)")
+        self._progress(f"{self._about}: {doing}{f' ({spent:,} tokens so far)' * bool(spent)}")
 
     @property
     def tokens_left(self) -> int:

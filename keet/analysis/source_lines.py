@@ -85,8 +85,21 @@ def partial_sampling(launch: Launch, samples: int) -> PartialSampling | None:
         return None
     # The option's value n stands for 2 ** (5 + n) cycles.
     setting = round(math.log2(interval.value)) - 5 + math.ceil(math.log2(1 / share))
-    remedy = f"profile again with: ncu --warp-sampling-interval {min(setting, _MAX_INTERVAL)}"
-    return PartialSampling(share, remedy, launch.id)
+    option = _interval_option(launch.ncu_version)
+    remedy = f"profile again with: ncu {option} {min(setting, _MAX_INTERVAL)}"
+    return PartialSampling(share, remedy if option else _LONGER_INTERVAL, launch.id)
+
+
+_LONGER_INTERVAL = "profile again with a longer interval between warp samples (see: ncu --help)"
+
+
+def _interval_option(ncu_version: str | None) -> str | None:
+    """ncu renamed it after 2022.3 and before 2025.3; None where the name is not known."""
+    known = re.match(r"(\d+)\.(\d+)", ncu_version or "")
+    version = (int(known[1]), int(known[2])) if known else (2023, 0)
+    if version <= (2022, 3):
+        return "--sampling-interval"
+    return "--warp-sampling-interval" if version >= (2025, 3) else None
 
 
 ACCESS_BYTES: Mapping[float, int] = {2: 1, 4: 1, 8: 2, 16: 2, 32: 4, 64: 8, 128: 16}

@@ -44,7 +44,7 @@ def amounts(  # noqa: PLR0913 - options
 
     Args:
         report: a path, or a profile of `keet.read_profile`.
-        launches: only these, by number or as `Launch` objects: `0`, `[0, 2]`, `range(5)`.
+        launches: only these, by number or as `Launch` objects: `0`, `[0, 2]`, `"0,2-4"`.
         kernel: only launches whose kernel name matches this regular expression.
         per: what to count per, and how many of it a launch has: `("voxel", 4096)`.
         source: folder with the sources, if the report does not embed them.

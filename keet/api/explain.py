@@ -58,7 +58,7 @@ def explain(  # noqa: PLR0913 - the options of the command
 
     Args:
         report: a path, or a profile of `keet.read_profile`.
-        launches: only these, by number or as `Launch` objects: `0`, `[0, 2]`, `range(5)`.
+        launches: only these, by number or as `Launch` objects: `0`, `[0, 2]`, `"0,2-4"`.
         kernel: only launches whose kernel name matches this regular expression.
         top: at most this many findings per launch.
         source: folder with the sources, if the report does not embed them.

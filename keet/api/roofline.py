@@ -41,7 +41,7 @@ def roofline(
 
     Args:
         report: a path, or a profile of `keet.read_profile`.
-        launches: only these, by number or as `Launch` objects: `0`, `[0, 2]`, `range(5)`.
+        launches: only these, by number or as `Launch` objects: `0`, `[0, 2]`, `"0,2-4"`.
         kernel: only launches whose kernel name matches this regular expression.
     """
     profile = as_profile(report)

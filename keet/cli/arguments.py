@@ -165,6 +165,7 @@ def check_ending(args: Namespace) -> None:
     is_text = args.output is None or args.output.suffix.lower() in _TEXT_ENDINGS
     if is_text or not isinstance(args.format, _Default):
         return
+    check_output(args.output, *named_reports(args))
     known = _FORMAT_BY_ENDING.items()
     endings = [end for end, form in known if form in args.formats and end != ".htm"]
     raise UsageError(

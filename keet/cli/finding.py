@@ -99,30 +99,37 @@ def _reference(finding: str) -> FindingReferenceDocument:
 
 
 def find_id(name: str) -> str:
-    """By id or label, in any case, or by words of one; raises `UsageError` with close matches."""
-    names = _names()
+    """By id or by a label that keet prints, in any case, or by words of one; raises `UsageError`
+    with close matches."""
+    names, own = _names(), _names(with_variants=False)
     wanted = _words(name)
-    exact = [finding for finding, known in names.items() if wanted in known]
-    if len(exact) == 1:
-        return exact[0]
-    within = [
-        finding
-        for finding, known in names.items()
-        if wanted and any(set(wanted) <= set(each) for each in known)
-    ]
-    if len(within) == 1:
-        return within[0]
+    within: list[str] = []
+    for known in (own, names):  # the label of a variant may have words of another finding
+        exact = [finding for finding, every in known.items() if wanted in every]
+        within = within or [
+            finding
+            for finding, every in known.items()
+            if wanted and any(set(wanted) <= set(each) for each in every)
+        ]
+        if len(exact) == 1 or (not exact and len(within) == 1):
+            return (exact or within)[0]
     close = within or _close(name, names)
     hint = f"did you mean {' or '.join(close[:_CLOSE])}?" if close else "see: keet finding"
     problem = "is the name of several findings" if within else "is not a finding"
     raise UsageError(f"{one_line(name)[:80]!r} {problem}; {hint}")
 
 
-def _names() -> dict[str, list[tuple[str, ...]]]:
-    """The words of each finding's id and label."""
+def _names(*, with_variants: bool = True) -> dict[str, list[tuple[str, ...]]]:
+    """The words of each finding's id and labels."""
     from keet.findings import findings
 
-    return {spec.id: [_words(spec.id), _words(spec.label)] for spec in findings().values()}
+    return {
+        spec.id: [
+            *map(_words, (spec.id, spec.label)),
+            *(map(_words, spec.labels.values()) if with_variants else ()),
+        ]
+        for spec in findings().values()
+    }
 
 
 def _words(name: str) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """List the source lines of each launch that take the most time (instructions if the report has no
-source lines). They are ranked by warp samples, with stall reasons and memory traffic.
+source lines). They are ranked by warp samples, with stall reasons and memory traffic. The launch
+that takes most time comes first; JSON and CSV have them in the order of the report.
 
 Sectors are those of global memory, wavefronts those of shared memory. "Excess" is the part that
 coalesced addresses and conflict-free banks would save."""
@@ -66,6 +67,10 @@ def run(args: Namespace) -> None:
 
     profile = read_profile(args.report, source=args.source)
     launches: Sequence[Launch] = selected_launches(profile, args)
+    if args.format == "terminal":
+        from keet.profile.launch_sequences import longest_first
+
+        launches = longest_first(launches)
     place = None
     if args.line is not None:
         from keet.analysis.line_facts import place_of
@@ -95,7 +100,8 @@ def run(args: Namespace) -> None:
     else:
         from keet.pages.hotspots import hotspots_page
 
-        out.show_page(lambda reader: hotspots_page(found, reader, view_top(args)))
+        order = "Launches by time, the longest first."
+        out.show_page(lambda reader: hotspots_page(found, reader, view_top(args), order=order))
 
 
 def _line_page(

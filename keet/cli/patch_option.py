@@ -48,7 +48,7 @@ def write_patch(path: Path, explanation: Explanation) -> int:
 
     patch = patch_file(explanation)
     if not patch.diff:
-        print_problem(f"--patch {path}: not written: no edit applies")
+        print_problem(f"--patch {path}: not written: no model suggested an edit that applies")
     else:
         _write(path, patch)
         print_progress(_written(path, patch))

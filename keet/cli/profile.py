@@ -269,7 +269,8 @@ def _command(args: Namespace, report: Path) -> list[str]:
         _note(
             "this command profiles the first launch of each kernel, before the program has warmed "
             "up; --launch-skip N takes a later one. Without --dry-run, keet selects launches by "
-            "time" + ("; clocks are not locked" * (request.clock_control == "none"))
+            "time"
+            + ("; clocks are not locked (--clock-control base)" * (request.clock_control == "none"))
         )
     make = ncu_command if args.verbose else short_command
     return make(args.ncu or "ncu", request, report)

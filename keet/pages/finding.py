@@ -94,6 +94,8 @@ def finding_page(reference: FindingReferenceDocument, link: str = "") -> Page:
 def _finding(reference: FindingReferenceDocument, link: str) -> Iterator[Block]:
     yield Heading((capitalized(reference.label), " (", Span(reference.id, "place plain"), ")"))
     yield Text(reference.meaning)
+    if names := dict.fromkeys(findings()[reference.id].labels.values()):
+        yield Text(f"Also printed as: {'; '.join(names)}.", "muted")
     yield from (Gap(), Heading("How to fix it", 2))
     *special, general = reference.remedies
     yield Text(f"→ {general.text}", "good", indent=2)

@@ -78,9 +78,15 @@ _POINTER_LINES = 3
 
 
 def hotspots_page(
-    found: Iterable[HotspotsLaunch], reader: Reader, top: int, *, page_at: int | None = None
+    found: Iterable[HotspotsLaunch],
+    reader: Reader,
+    top: int,
+    *,
+    page_at: int | None = None,
+    order: str = "",
 ) -> Page:
-    """`page_at`: position of the first printed row, for a tool with pages."""
+    """`page_at`: position of the first printed row, for a tool with pages. `order`: of several
+    launches, in words."""
     blocks: list[Block] = []
     silent: dict[Skipped, list[HotspotsLaunch]] = {}
     opaque: dict[Skipped, list[Launch]] = {}  # only launches: rows would need memory
@@ -97,6 +103,8 @@ def hotspots_page(
         blocks += _launch(each, reader, rows, is_page=page_at is not None)
         shown = (stall_reasons(spot)[:_STALLS_SHOWN] for spot in each.rows[rows])
         reasons.update(dict.fromkeys(reason for own in shown for reason in own))
+    if order and Gap() in blocks:
+        blocks = [Text(order, "muted"), Gap(), *blocks]
     if reasons:
         blocks.append(Gap())
     for reason in reasons:
@@ -293,7 +301,7 @@ def _pointers(found: HotspotsLaunch) -> Iterator[Block]:
         Column("distinct"),
         Column("times read", is_number=True),
         *([Column("from L2", is_number=True, wide=_WIDE)] if has_l2 else []),
-        Column("at", look="place", is_unbroken=True, overflow="ellipsis"),
+        Column("at", look="place", overflow="ellipsis"),
     ]
     rows = [_pointer_row(row, has_l2=has_l2) for row in shown]
     yield from (Gap(), Table(columns, rows, name="Bytes read per pointer", is_ruled=False))

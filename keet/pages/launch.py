@@ -608,6 +608,8 @@ def name_words(shown: Shown, number: int, finding: Finding) -> tuple[Words, Word
     # In a terminal it stands apart, so that `keet verify` does not read it as a part of a sentence.
     between = "  " if shown.reader.format == "terminal" else ", "
     cause = Span(f"{between}cause: {certainty_of(each, finding)}", "muted")
+    if shown.verbose:
+        cause = Span(f"{cause.text}{between}{finding.id}", "muted")
     return (
         f"{number}. " if number else "",
         title,
@@ -627,7 +629,8 @@ def title_lines(shown: Shown, number: int, finding: Finding) -> tuple[Words, ...
 
 def title_blocks(shown: Shown, number: int, finding: Finding) -> Iterator[Block]:
     if shown.is_html:
-        yield Heading((Span(str(number), "rank"), " ", finding.title), 4, "")
+        tip = f"{finding.id}; see: keet finding {finding.id}"
+        yield Heading((Span(str(number), "rank"), " ", Span(finding.title, tip=tip)), 4, "")
         yield Text(gain_words(finding, shown.each), "gain")
         return
     title, *below = title_lines(shown, number, finding)

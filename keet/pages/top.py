@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import PurePath
+from typing import Literal
 
 from keet.analysis.replay_gap import REPLAY_DIFFERS
 from keet.documents.top import GpuDocument, OpportunityDocument, TopDocument
@@ -88,9 +89,10 @@ def _table(top: TopDocument, some: Sequence[OpportunityDocument]) -> Table:
     titles = ["file" if top.by == "file" else "kernel", "finding"]
     if top.by == "finding":
         titles.reverse()
-    columns = [Column("#", is_number=True), Column(titles[0])]
+    overflow: Literal["fold", "ellipsis"] = "fold" if top.by == "file" else "ellipsis"
+    columns = [Column("#", is_number=True), Column(titles[0], overflow=overflow)]
     columns += [Column(title, is_number=True) for title in others]
-    columns += [Column(titles[1]), Column("where")]
+    columns += [Column(title, overflow="ellipsis") for title in (titles[1], "where")]
     columns.append(Column("reports", is_number=True, wide=_WIDE))
     rows: list[Sequence[Words]] = []
     for each in some:

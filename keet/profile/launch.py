@@ -164,6 +164,8 @@ class Launch:
         """Looks up the text of a source file that the report names but does not embed."""
         self.find_file: Callable[[str], Path | None] | None = None
         """Looks up that file itself."""
+        self.ncu_version: str | None = None
+        """Set by the profile."""
 
     def __repr__(self) -> str:
         """One line. Never raises: for a damaged launch the duration is left out."""

@@ -95,8 +95,10 @@ class Profile:
         if line and (shown := masked(line)) != line:
             origin = self.provenance._replace(command_line=shown)
             object.__setattr__(self, "provenance", origin)
-        if any(launch.id != index for index, launch in enumerate(self.launches)):
-            raise ValueError("launches are numbered from 0 in the order of the report")
+        for index, launch in enumerate(self.launches):
+            if launch.id != index:
+                raise ValueError("launches are numbered from 0 in the order of the report")
+            launch.ncu_version = self.provenance.ncu_version
 
     def __repr__(self) -> str:
         """One short line, without ncu's command line."""

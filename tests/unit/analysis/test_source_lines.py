@@ -14,6 +14,7 @@ from keet.analysis.source_lines import (
     find_hotspots,
     is_gather,
     line_order,
+    partial_sampling,
 )
 from keet.errors import IngestError
 from keet.ingest import read_profile
@@ -163,14 +164,24 @@ def sampled(samples: int, *, interval: float = 1024, cycles: float = 1e6, sms: i
     ],
 )
 def test_samples_that_stop_early(samples: int, share: float | None, setting: int | None) -> None:
-    found = find_hotspots(sampled(samples))
+    launch = sampled(samples)
+    launch.ncu_version = "2025.3.1.0"
+    found = find_hotspots(launch)
     assert isinstance(found, Hotspots)
     if share is None:
         assert found.partial is None
     else:
         assert found.partial is not None
         assert found.partial.share == pytest.approx(share)
-        assert found.partial.remedy.endswith(f"--warp-sampling-interval {setting}")
+        assert found.partial.remedy.endswith(f"ncu --warp-sampling-interval {setting}")
+        launch.ncu_version = "2022.3.0.0"
+        older = partial_sampling(launch, samples)
+        assert older is not None
+        assert older.remedy.endswith(f"ncu --sampling-interval {setting}")
+        launch.ncu_version = None  # nobody knows what the option is called
+        unknown = partial_sampling(launch, samples)
+        assert unknown is not None
+        assert "-interval" not in unknown.remedy
 
 
 @needs_corpus

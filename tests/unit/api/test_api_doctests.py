@@ -83,5 +83,5 @@ def test_all_that_is_public_has_an_example() -> None:
 def test_the_page_names_all_that_is_public() -> None:
     page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     functions = [name for name in keet.__all__ if inspect.isfunction(getattr(keet, name))]
-    assert len(functions) == 9
+    assert len(functions) == 10
     assert [name for name in functions if f"`keet.{name}(" not in page] == []
