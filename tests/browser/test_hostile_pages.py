@@ -42,11 +42,12 @@ FILES = {
     "entities": b"&lt;.cu",
 }
 """As long as the name that they replace."""
-MADE_BY_SCRIPT = {"input", "textarea", "select", "option"}
+MADE_BY_SCRIPT = {"input", "textarea", "select", "option", "dialog", "kbd"}
 OF_THE_PAGE = {"html", "head", "body", "meta", "link", "title", "style", "script"}
 HEAD = {"charset", "http-equiv", "content", "name", "rel"}
-SCRIPTS_OWN = {"placeholder", "style"}
-"""`style` of the tooltip, which the script places, and of machine code, which it indents."""
+SCRIPTS_OWN = {"placeholder", "style", "stroke-width"}
+"""`style` of the tooltip, which the script places, and of machine code, which it indents;
+`stroke-width` of the hatching of memory charts."""
 
 
 def shown(attack: str) -> str:
