@@ -306,9 +306,10 @@ def gain_text(row: ProgramRow) -> str:
 
 
 def _more_work(row: ProgramRow) -> str:
-    """`21x work`, where a fix does more work in the same time; else empty."""
-    finding = row.finding
-    if finding is None or row.members or not finding.does_more_work:
+    """`21x work`, where a fix does more work in the same time; else empty. Nothing is said of a
+    launch that took another time in the run than under replay."""
+    finding, first = row.finding, row.first
+    if finding is None or row.members or not finding.does_more_work or (first and first.replay):
         return ""
     return f"{times_text(finding.forecast.likely)} work"
 
