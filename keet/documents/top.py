@@ -48,7 +48,7 @@ class OpportunityDocument(Document):
     """For the launches whose time is `saved_of_us`; null if not computed."""
     saved_us: float | None
     """Part of `saved_of_us` that would be saved according to the likely forecast; null if not
-    known. Of a finding whose fix does more work in the same time (`launch_bound`), what is saved by
+    known. Of a finding whose fix does more work in the same time, what is saved by
     merging the launches of a report or its run into one."""
     saved_share: float | None
     """`saved_us` as a share of the same total as `share`, 0 to 1."""

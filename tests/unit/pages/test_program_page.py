@@ -71,7 +71,8 @@ def test_many_launches_fit_on_sixty_lines(many: Explanation) -> None:
     for width in (80, 100, 160):
         text = explain_terminal(many, width)
         assert text.count("\n") <= MOST_LINES
-        assert max(map(len, text.splitlines())) <= width
+        breakable = [line for line in text.splitlines() if " " in line.strip().removesuffix(" \\")]
+        assert max(map(len, breakable)) <= width
         count = len(launches_in(explain_blocks(many, width)))
         assert 1 <= count <= 3
         assert hidden_text(MANY - count) in explain_texts(many, width)
