@@ -132,8 +132,11 @@ class HotspotsResult(PageResult, HotspotsDocument):
 
             return line_page(self.whole, self.place)
         from keet.pages.hotspots import hotspots_page
+        from keet.profile.launch_sequences import longest_first
 
-        return hotspots_page(self.whole, reader, self.top or _ROWS_SHOWN)
+        places = {launch.id: n for n, launch in enumerate(longest_first(self.profile.launches))}
+        ranked = sorted(self.whole, key=lambda each: places[each.id])
+        return hotspots_page(ranked, reader, self.top or _ROWS_SHOWN)
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per launch and source line (or instruction), most expensive first: the columns of

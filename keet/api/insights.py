@@ -36,7 +36,7 @@ def insights(
     >>> sample = "kernels_samples/"
     >>> made = keet.batch([sample + "matrix_flip", sample + "blend_frames"], "two_samples")
     >>> keet.insights(made.store).insights[0].title
-    '2 kernels, 86% of the GPU time in the store: uncoalesced global access on NVIDIA H200'
+    '2 kernels, 86% of the time on NVIDIA H200: uncoalesced global access'
 
     Args:
         store: the folder of a store, or a store of `keet.open_store`.

@@ -100,8 +100,7 @@ def run(args: Namespace) -> None:
     else:
         from keet.pages.hotspots import hotspots_page
 
-        order = "Launches by time, the longest first."
-        out.show_page(lambda reader: hotspots_page(found, reader, view_top(args), order=order))
+        out.show_page(lambda reader: hotspots_page(found, reader, view_top(args)))
 
 
 def _line_page(

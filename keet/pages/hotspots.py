@@ -83,10 +83,9 @@ def hotspots_page(
     top: int,
     *,
     page_at: int | None = None,
-    order: str = "",
 ) -> Page:
-    """`page_at`: position of the first printed row, for a tool with pages. `order`: of several
-    launches, in words."""
+    """`found`: the longest launch first. `page_at`: position of the first printed row, for a tool
+    with pages."""
     blocks: list[Block] = []
     silent: dict[Skipped, list[HotspotsLaunch]] = {}
     opaque: dict[Skipped, list[Launch]] = {}  # only launches: rows would need memory
@@ -103,8 +102,8 @@ def hotspots_page(
         blocks += _launch(each, reader, rows, is_page=page_at is not None)
         shown = (stall_reasons(spot)[:_STALLS_SHOWN] for spot in each.rows[rows])
         reasons.update(dict.fromkeys(reason for own in shown for reason in own))
-    if order and Gap() in blocks:
-        blocks = [Text(order, "muted"), Gap(), *blocks]
+    if Gap() in blocks:
+        blocks = [Text("Launches by time, the longest first.", "muted"), Gap(), *blocks]
     if reasons:
         blocks.append(Gap())
     for reason in reasons:

@@ -44,7 +44,12 @@ def main() -> None:
             if keet([*command.split(), "--format", "html", "-o", str(page)]) != 0:
                 sys.exit(1)
             data = browser.visit(page, lambda opened, at=element: window(opened, at))
-            picture = Image.open(BytesIO(data)).convert("RGB").resize((1120, 800)).quantize(96, Image.Quantize.MAXCOVERAGE)
+            picture = (
+                Image.open(BytesIO(data))
+                .convert("RGB")
+                .resize((1120, 800))
+                .quantize(96, Image.Quantize.MAXCOVERAGE)
+            )
             picture.save(ROOT / "docs" / "pictures" / f"{name}.png", optimize=True)
 
 
