@@ -150,7 +150,7 @@ def document_of(result: Result) -> Any:
 def test_no_option_overwrites_a_file_of_another(
     arguments: tuple[str, ...], keet: Keet, script: Script, tmp_path: Path
 ) -> None:
-    report, replayed = tmp_path / "r.ncu-rep", tmp_path / "x.jsonl"
+    report, replayed = tmp_path / "r.ncu-rep", tmp_path / "x.txt"
     report.write_bytes(TILES.read_bytes())
     report.chmod(0o644)
     model = script(READING, CONCLUSION)

@@ -67,6 +67,8 @@ _NAMED = 3
 """Launches that the bar of an HTML page links to."""
 _OTHERS = 300
 """Launches that an HTML page has in brief."""
+_WITH_CHARTS = 50
+"""Launches of an HTML page that have their own charts, which take about 20 kB each."""
 _LONGEST_TITLE = 200
 _LONGEST_ENTRY = 80
 """Characters of a kernel's name in the list beside the page."""
@@ -365,9 +367,10 @@ class _Report:
             first = first_change(self.program, reader, anchors, listings.owner)
             rows = [*program_blocks(self.program, reader, links, [*first])]
             blocks.append(Part(rows, "program", anchors.top("program")))
-        for each in self.shown:
+        for place, each in enumerate(self.shown):
             owner = listings.owner(each)
             one = Shown(each, self.program, reader, anchors=anchors, listed_by=owner)
+            one.has_charts = place < _WITH_CHARTS
             model: Iterable[Block] = ()
             if each.model_explanation:
                 from keet.pages.model import model_section

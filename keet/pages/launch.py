@@ -134,6 +134,8 @@ class Shown:
     printed: set[str] = field(default_factory=set)
     """Remarks printed for this launch so far; none is repeated."""
     anchors: Anchors = field(default_factory=Anchors)
+    has_charts: bool = True
+    """Whether HTML draws memory chart, roofline and occupancy of this launch."""
     listed_by: int = -1
     """The launch whose listing has the source lines, in HTML."""
 
@@ -200,7 +202,7 @@ def launch_section(
     is_short = shown.program and len(each.findings) <= _FEW_FINDINGS and not said
     (words if is_short else pictures).extend(_about(shown))  # so that both are about as long
     yield Part([Part(words, tag="div"), Part(pictures, tag="div")], "columns", tag="div")
-    if occupancy := [*occupancy_part(shown)]:
+    if shown.has_charts and (occupancy := [*occupancy_part(shown)]):
         yield Part(occupancy, "card", tag="div")
     yield from members_blocks(each, shown.program)
     yield from source
@@ -212,6 +214,10 @@ def _pictures(shown: Shown) -> Iterator[Block]:
     if not each.verdict.not_judged:
         account = [*account_blocks(shown), AccountTree(each)]
         yield Part(account, "card", shown.anchor("account"), tag="section")
+    if not shown.has_charts:
+        told = f"Charts are left out to keep the page small. To see them: --launch {each.launch.id}"
+        yield Part([Text(told, "muted")], "card after", tag="div")
+        return
     yield from memory_blocks(shown)
     figure = RooflineFigure([each.launch], shown.anchors, is_small=True)
     yield Part([Heading("Roofline", 3), figure], "card after", shown.anchor("roofline"))
