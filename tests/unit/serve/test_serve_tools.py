@@ -90,7 +90,7 @@ def test_commands_of_a_report_can_not_start_others(tmp_path: Path) -> None:
         assert any("check them before you run it" in note for note in result["notes"])
     context = called(cache, "context", report="r.ncu-rep", max_tokens=2_000)
     assert context["notes"] == []
-    assert "curl" not in context["_text"]  # there is no room for the command
+    assert "ncu --" not in context["_text"]  # there is no room for the command
 
 
 def test_explain_has_the_numbers_of_the_command(call: Call, keet: Keet, served: Path) -> None:
