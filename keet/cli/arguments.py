@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from keet.cli.stderr import print_progress
+from keet.cli.stderr import print_written
 from keet.errors import UsageError
 from keet.files import STDIN, replacing_text
 from keet.profile import Launch, Profile
@@ -287,8 +287,7 @@ def writing(path: Path) -> Iterator[None]:
         yield
         size = path.stat().st_size if path.is_file() else None
     if size is not None:
-        text = f"{size / 1000:,.0f} kB" if size >= 1000 else f"{size} bytes"
-        print_progress(f"wrote {path} ({text})")
+        print_written(path, size)
 
 
 @contextmanager

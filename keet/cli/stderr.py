@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TextIO, cast
 
 from keet.errors import one_line
@@ -54,6 +55,13 @@ def quiet_stderr() -> Iterator[None]:
 def print_progress(line: str) -> None:
     """On stderr: stdout has only the result. Not printed with --quiet."""
     _write(line, sys.stderr)
+
+
+def print_written(path: Path, size: int) -> None:
+    """A result is in a file whose name the user gave: there is no secret to look for."""
+    text = f"{size / 1000:,.0f} kB" if size >= 1000 else f"{size} bytes"
+    sys.stderr.write(f"keet: {one_line(f'wrote {path} ({text})')}\n")
+    sys.stderr.flush()
 
 
 def print_problem(line: str) -> None:
