@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from keet.agent import prompts
-from keet.agent.secrets import scrub
 from keet.errors import one_line
 from keet.explanation.explanation_types import Explanation
+from keet.masking.keys import scrub
 from keet.profile import Launch
 from keet.profile.names import file_name
 

@@ -23,8 +23,8 @@ from keet.agent.model.messages import (
     reply_from,
     request_document,
 )
-from keet.agent.secrets import scrub, scrub_document
 from keet.errors import one_line
+from keet.masking.keys import scrub, scrub_document
 
 _MOST_ENTRIES = 2000
 """Entries: about 10 MB of replies."""

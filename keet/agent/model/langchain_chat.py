@@ -11,11 +11,10 @@ import math
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from keet.agent.model.bounded_client import MOST_CALLS, is_count
 from keet.agent.model.faults import (
     PASSING,
     AskedModel,
@@ -24,6 +23,7 @@ from keet.agent.model.faults import (
     refuses_parameter,
     wait_of,
 )
+from keet.agent.model.http_limits import MOST_CALLS, is_count
 from keet.agent.model.messages import (
     CantCallTools,
     ChatMessage,
@@ -33,12 +33,11 @@ from keet.agent.model.messages import (
     ModelToolCall,
     TokenCount,
     ToolSpec,
-    reply_document,
     request_document,
 )
 from keet.agent.model.settings import LONGEST_WAIT_S, ModelSpec
-from keet.agent.secrets import key_in
 from keet.explanation.token_budget import guess_tokens
+from keet.masking.encoded_keys import key_in
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -124,11 +123,11 @@ class LangchainChat:
         """Retries after temporary faults. With a schema, a server error is not retried: some
         servers reject schemas that way, and the request without a schema is tried next."""
         passing = PASSING if request.schema is None else PASSING - {"server"}
-        asked = AskedModel(self._spec, bool(request.tools), request.schema is not None)
+        asked = AskedModel(self._spec, bool(request.tools))
         ends = time.monotonic() + self.seconds_left
         for attempt in range(self._spec.retries + 1):
             try:
-                return self._ask_once(request)
+                return accepted(self._sent_twice(request), request, asked)
             except Exception as error:  # noqa: BLE001 - clients raise any type
                 fault, wait = fault_of(error, asked), wait_of(error, attempt)
                 longest = min(LONGEST_WAIT_S, ends - time.monotonic())
@@ -139,14 +138,6 @@ class LangchainChat:
         # Raised outside of the handler: the client's error may quote a key and must not be
         # attached.
         raise fault
-
-    def _ask_once(self, request: ChatRequest) -> ChatReply:
-        """Raises ModelFault if the reply contains a key: everything that uses, records or prints
-        replies gets them from here."""
-        reply = self._sent_twice(request)
-        if whose := key_in(_texts(reply)):
-            raise key_in_reply(whose, AskedModel(self._spec))
-        return reply
 
     def _sent_twice(self, request: ChatRequest) -> ChatReply:
         """Once, unless the server rejects the name or size of the token limit."""
@@ -205,19 +196,22 @@ class LangchainChat:
         return {**arguments, "extra_body": body} if body else arguments
 
 
-def _texts(reply: ChatReply) -> str:
-    """All that the server sent, as one text: a key may be split over its parts. Not as JSON only:
-    escapes count as a level of encoding."""
-    document = reply_document(reply)
-    return "\n".join([reply.text, *map(_text, document["calls"])])
+def accepted(reply: ChatReply, request: ChatRequest, asked: AskedModel) -> ChatReply:
+    """The reply without thinking, and not longer than requested. Raises ModelFault if it contains
+    a key: everything that uses, records or prints replies gets them from here."""
+    text, most = _THINKING.sub("", reply.text), _LONGEST_TOKEN * request.max_output
+    reply = reply._replace(text=text[:most], cut=reply.cut or len(text) > most)
+    # As one text: a key may be split over its parts. Not as JSON: escapes count as an encoding.
+    said = [reply.text, *(_text(part) for call in reply.calls for part in call)]
+    if whose := key_in("\n".join(said)):
+        raise key_in_reply(whose, asked)
+    return reply
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return "\n".join(f"{name}\n{_text(part)}" for name, part in value.items())
-    if isinstance(value, list):
-        return "\n".join(map(_text, value))
-    return str(value)
+    return "\n".join(map(_text, value)) if isinstance(value, list) else str(value)
 
 
 def _response_format(schema: Any) -> dict[str, Any]:
@@ -287,14 +281,18 @@ def _with_schema_as_text(request: ChatRequest) -> ChatRequest:
 
 
 def _from_langchain(message: AIMessage, request: ChatRequest) -> ChatReply:
-    said, most = _THINKING.sub("", str(message.text)), _LONGEST_TOKEN * request.max_output
-    text = said[:most]
     calls = tuple(islice(_calls(message, len(request.messages)), MOST_CALLS))
-    spent = _usage(message) or _estimate(request, text, calls)
-    reasons = (message.response_metadata.get(name) for name in ("finish_reason", "stop_reason"))
-    cut = any(str(reason) in _CUT for reason in reasons) or _stopped_early(message)
-    cut = cut or len(said) > most
-    return ChatReply(text, calls, spent, cut)
+    facts = message.response_metadata
+    details = facts.get("incomplete_details")  # of OpenAI's Responses API
+    reasons = [facts.get("finish_reason"), facts.get("stop_reason")]
+    reasons += [details.get("reason")] if isinstance(details, Mapping) else []
+    cut = any(str(reason) in _CUT for reason in reasons)
+    reply = ChatReply(str(message.text), calls, TokenCount(0, 0), cut)
+    usage: Mapping[str, Any] = dict(message.usage_metadata or {})
+    spent = TokenCount(usage.get("input_tokens", 0), usage.get("output_tokens", 0))
+    if spent.input_tokens and all(map(is_count, spent[:2])):
+        return reply._replace(spent=spent)
+    return reply._replace(spent=estimated_tokens(request, reply))
 
 
 def _misshapen_call(error: Exception, request: ChatRequest) -> ChatReply | None:
@@ -312,7 +310,8 @@ def _misshapen_call(error: Exception, request: ChatRequest) -> ChatReply | None:
         _unreadable(f"call_{number}_{index}", "unreadable", value)
         for index, value in enumerate(bad[:MOST_CALLS])
     )
-    return ChatReply("", calls, _estimate(request, "", calls))
+    reply = ChatReply("", calls, TokenCount(0, 0))
+    return reply._replace(spent=estimated_tokens(request, reply))
 
 
 def _call(call: ModelToolCall) -> Any:
@@ -349,50 +348,23 @@ def _unreadable(id_: str, name: str, value: object) -> ModelToolCall:
 
 
 def _fits(arguments: object) -> bool:
-    """Whether size and depth are within the limits. Not recursive: arguments may be nested
-    deeply."""
-    size, level = 0, [arguments]
-    for _ in range(_DEEPEST_ARGUMENTS):
-        size += sum(_size(value) for value in level)
-        level = [part for value in level for part in _parts(value)]
-        if not level or size > _LONGEST_CALL:
-            break
-    return not level and size <= _LONGEST_CALL
+    """Whether size and depth are within the limits."""
+    try:
+        return (
+            _is_flat(arguments, _DEEPEST_ARGUMENTS) and len(json.dumps(arguments)) <= _LONGEST_CALL
+        )
+    except ValueError:  # a number of thousands of digits
+        return False
 
 
-def _parts(value: object) -> Iterable[object]:
-    if isinstance(value, Mapping):
-        return value.values()
-    return value if isinstance(value, list) else ()
+def _is_flat(value: object, levels: int) -> bool:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels > 0 and all(_is_flat(part, levels - 1) for part in parts)
 
 
-def _size(value: object) -> int:
-    """Approximate number of characters as JSON."""
-    if isinstance(value, Mapping):
-        return sum(len(str(name)) + 4 for name in value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value.bit_length() // 3 + 2
-    return len(value) + 2 if isinstance(value, str | list) else 5
-
-
-def _stopped_early(message: AIMessage) -> bool:
-    """As OpenAI's Responses API reports it."""
-    details = message.response_metadata.get("incomplete_details")
-    return isinstance(details, Mapping) and str(details.get("reason")) in _CUT
-
-
-def _usage(message: AIMessage) -> TokenCount | None:
-    """None if the server sent no counts, or impossible ones."""
-    usage = message.usage_metadata
-    if not usage or not usage.get("input_tokens"):
-        return None
-    counts = usage["input_tokens"], usage.get("output_tokens", 0)
-    return TokenCount(*counts) if all(map(is_count, counts)) else None
-
-
-def _estimate(request: ChatRequest, text: str, calls: Sequence[ModelToolCall]) -> TokenCount:
+def estimated_tokens(request: ChatRequest, reply: ChatReply) -> TokenCount:
     document = request_document(request)
     asked = guess_tokens(json.dumps([document["tools"], document["schema"]]))
     asked += sum(guess_tokens(message.text) + 4 for message in request.messages)
-    called = "".join(f"{call.name}{json.dumps(call.arguments)}" for call in calls)
-    return TokenCount(asked, guess_tokens(text + called), estimated=True)
+    called = "".join(f"{call.name}{json.dumps(call.arguments)}" for call in reply.calls)
+    return TokenCount(asked, guess_tokens(reply.text + called), estimated=True)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from keet.agent.secrets import remember_url, scrub
 from keet.errors import UsageError, one_line
 from keet.files import user_folder
+from keet.masking.keys import remember_url, scrub
 
 _HOSTED_TIMEOUT_S = 240.0
 _OWN_TIMEOUT_S = 600.0

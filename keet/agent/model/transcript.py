@@ -24,17 +24,15 @@ from keet.agent.model.messages import (
     ChatReply,
     ChatRequest,
     ModelToolCall,
-    message_document,
     reply_document,
     reply_from,
-    tool_document,
+    request_document,
 )
-from keet.agent.secrets import scrub, scrub_document
 from keet.errors import UsageError, one_line
+from keet.masking.keys import scrub, scrub_document
 
 _PRIVATE = 0o600
 """Prompts contain source code."""
-_SAME = "as before"
 
 
 class Transcript:
@@ -58,16 +56,12 @@ class Transcript:
         first = phase not in self._last
         self._last[phase] = request
         kept = _kept(before.messages, request.messages)
-        tools = [tool_document(tool) for tool in request.tools]
-        facts = {
-            "phase": phase,
-            "kept": kept,
-            "messages": [message_document(message) for message in request.messages[kept:]],
-            "tools": _unless_same(tools, first or before.tools != request.tools),
-            "schema": _unless_same(request.schema, first or before.schema != request.schema),
-            "max_output": request.max_output,
-        }
-        self._write("request", facts)
+        document = request_document(request)
+        document["messages"] = document["messages"][kept:]
+        for name in ("tools", "schema"):
+            if not first and getattr(before, name) == getattr(request, name):
+                document[name] = "as before"
+        self._write("request", {"phase": phase, "kept": kept, **document})
 
     def reply(self, reply: ChatReply, seconds: float) -> None:
         self._write("reply", {**reply_document(reply), "seconds": round(seconds, 3)})
@@ -207,10 +201,6 @@ def _kept(before: Sequence[ChatMessage], now: Sequence[ChatMessage]) -> int:
     pairs = enumerate(zip(before, now, strict=False))
     differ = (index for index, (old, new) in pairs if old != new)
     return next(differ, min(len(before), len(now)))
-
-
-def _unless_same(value: object, changed: bool) -> object:  # noqa: FBT001 - the only option
-    return value if changed else _SAME
 
 
 def _plain(value: Any) -> Any:
