@@ -214,8 +214,8 @@ def _checked_replay(
     if options.replay is None:
         return options
     shas = [told.profile.provenance.sha256 for told in explanations]
-    run = check_replay(options.replay, shas, question)
-    name = f"{run.model} (replayed)" if run.model else options.spec.name
+    model = check_replay(options.replay, shas, question)
+    name = f"{model} (replayed)" if model else options.spec.name
     return options._replace(spec=options.spec._replace(name=name))
 
 

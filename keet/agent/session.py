@@ -9,6 +9,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
 from keet_tools.answers import Answer, ToolInput
@@ -95,8 +96,7 @@ class ModelSession:
         tools: Sequence[ToolSpec] = (),
         schema: Mapping[str, Any] | None = None,
     ) -> ChatReply:
-        sent = [_with_text(message, self._redaction(message)) for message in messages]
-        request = ChatRequest(sent, tools, schema)
+        request = ChatRequest([self._redacted(message) for message in messages], tools, schema)
         self._stay_within(request)
         self.transcript.request(phase, request)
         began = time.monotonic()
@@ -105,11 +105,15 @@ class ModelSession:
         self.transcript.reply(reply, seconds)
         self._count(reply, seconds)
         self._calibrate(request, reply)
-        return _undone(reply, self.redactor.back)
+        back = self.redactor.back
+        return reply._replace(text=back(reply.text), calls=_changed_calls(reply.calls, back))
 
-    def _redaction(self, message: ChatMessage) -> Callable[[str], str]:
+    def _redacted(self, message: ChatMessage) -> ChatMessage:
         """A model's own words are not fenced data: names may be anywhere in them."""
-        return self.redactor.hide if message.role == "assistant" else self.redactor.out
+        is_models = message.role == "assistant"
+        change = self.redactor.hide if is_models else self.redactor.out
+        calls = _changed_calls(message.calls, change)
+        return replace(message, text=change(message.text), calls=calls)
 
     def _stay_within(self, request: ChatRequest) -> None:
         needed = self._tokens(request)
@@ -273,33 +277,21 @@ def _arguments(call: ModelToolCall) -> str:
     return ", ".join(f"{name}={value!r}"[:60] for name, value in given.items())
 
 
-def _with_text(message: ChatMessage, change: Callable[[str], str]) -> ChatMessage:
-    calls = tuple(
-        call._replace(arguments=_changed(call.arguments, change)) for call in message.calls
-    )
-    return ChatMessage(message.role, change(message.text), calls, message.answers)
+def _changed_calls(
+    calls: Sequence[ModelToolCall], change: Callable[[str], str]
+) -> tuple[ModelToolCall, ...]:
+    return tuple(call._replace(arguments=_changed(call.arguments, change)) for call in calls)
 
 
-def _undone(reply: ChatReply, change: Callable[[str], str]) -> ChatReply:
-    calls = tuple(call._replace(arguments=_changed(call.arguments, change)) for call in reply.calls)
-    return reply._replace(text=change(reply.text), calls=calls)
-
-
-def _changed(
-    arguments: Mapping[str, Any] | None, change: Callable[[str], str]
-) -> Mapping[str, Any] | None:
-    if arguments is None:
-        return None
-    return {name: _value_changed(value, change) for name, value in arguments.items()}
-
-
-def _value_changed(value: Any, change: Callable[[str], str]) -> Any:
+def _changed(value: Any, change: Callable[[str], str]) -> Any:
     """Also inside lists and objects: `compile_edit` takes a list of changes."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
-        return [_value_changed(part, change) for part in value]
-    return _changed(value, change) if isinstance(value, dict) else value
+        return [_changed(part, change) for part in value]
+    if isinstance(value, Mapping):
+        return {name: _changed(part, change) for name, part in value.items()}
+    return value
 
 
 _COMPILE = ToolSpec(

@@ -35,18 +35,22 @@ def scrub(text: str, known: Sequence[str] | None = None) -> str:
 
 
 def scrub_document(value: Any, known: Sequence[str] | None = None) -> Any:
-    """The same for each text in a JSON-like value. Before it is encoded: escapes would hide a
-    key."""
+    """The same for each text in a value, whose records of any kind become JSON types. Before it is
+    encoded: escapes would hide a key."""
     known = list(known_keys()) if known is None else known
-    if isinstance(value, str):
-        return scrub(value, known)
+    if value is None or isinstance(value, int | float | bool):
+        return value
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif hasattr(value, "__dataclass_fields__"):
+        value = {name: getattr(value, name) for name in value.__dataclass_fields__}
     if isinstance(value, Mapping):
         return {
             scrub(str(name), known): scrub_document(part, known) for name, part in value.items()
         }
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | set | frozenset):
         return [scrub_document(part, known) for part in value]
-    return value
+    return scrub(str(value), known)
 
 
 def remember_url(url: str | None) -> None:

@@ -16,8 +16,9 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from keet.agent.model.messages import (
     ChatMessage,
@@ -45,23 +46,25 @@ class Transcript:
         self.kept: Path | None = None
         """The path, once something was written."""
         self._began = time.monotonic()
-        self._last: dict[str, ChatRequest] = {}
+        self._last: dict[str, dict[str, Any]] = {}
         self._file = self._open(path) if path else None
 
     def start(self, **facts: object) -> None:
         self._write("start", facts)
 
     def request(self, phase: str, request: ChatRequest) -> None:
-        before = self._last.get(phase, ChatRequest(()))
-        first = phase not in self._last
-        self._last[phase] = request
-        kept = _kept(before.messages, request.messages)
-        document = request_document(request)
-        document["messages"] = document["messages"][kept:]
-        for name in ("tools", "schema"):
-            if not first and getattr(before, name) == getattr(request, name):
-                document[name] = "as before"
-        self._write("request", {"phase": phase, "kept": kept, **document})
+        before, document = self._last.get(phase), request_document(request)
+        self._last[phase] = document
+        known = before["messages"] if before else []
+        pairs = zip(known, document["messages"], strict=False)
+        kept = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
+        same = {
+            name: "as before"
+            for name in ("tools", "schema")
+            if before and before[name] == document[name]
+        }
+        new = {**document, **same, "messages": document["messages"][kept:]}
+        self._write("request", {"phase": phase, "kept": kept, **new})
 
     def reply(self, reply: ChatReply, seconds: float) -> None:
         self._write("reply", {**reply_document(reply), "seconds": round(seconds, 3)})
@@ -74,14 +77,8 @@ class Transcript:
         abstained: object,
         seconds: float,
     ) -> None:
-        facts = {
-            "call": dict(call._asdict()),
-            "answer": answer_text,
-            "evidence": list(evidence),
-            "abstained": abstained,
-            "seconds": round(seconds, 3),
-        }
-        self._write("tool", facts)
+        facts = {"call": call, "answer": answer_text, "evidence": list(evidence)}
+        self._write("tool", {**facts, "abstained": abstained, "seconds": round(seconds, 3)})
 
     def note(self, **facts: object) -> None:
         self._write("note", facts)
@@ -121,9 +118,11 @@ class Transcript:
             return
         when = datetime.now(UTC).isoformat(timespec="milliseconds")
         head = {"event": event, "at": when, "elapsed_s": round(time.monotonic() - self._began, 3)}
-        line = json.dumps(scrub_document({**head, **_plain(facts)}), ensure_ascii=False)
+        line = json.dumps(scrub_document({**head, **facts}), ensure_ascii=False)
         try:
-            _write_all(self._file, f"{line}\n".encode(errors="backslashreplace"))
+            data = f"{line}\n".encode(errors="backslashreplace")
+            while data:
+                data = data[os.write(self._file, data) :]
             self.kept = self.path
         except OSError as error:
             self._give_up(error)
@@ -197,30 +196,6 @@ def _event(line: str) -> dict[str, Any] | None:
     return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None
 
 
-def _kept(before: Sequence[ChatMessage], now: Sequence[ChatMessage]) -> int:
-    pairs = enumerate(zip(before, now, strict=False))
-    differ = (index for index, (old, new) in pairs if old != new)
-    return next(differ, min(len(before), len(now)))
-
-
-def _plain(value: Any) -> Any:
-    """Converts records of any kind to JSON types."""
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        value = value._asdict()
-    elif hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
-        value = {name: getattr(value, name) for name in value.__dataclass_fields__}
-    if isinstance(value, Mapping):
-        return {str(name): _plain(part) for name, part in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(part) for part in value]
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
-
-
-def _write_all(file: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(file, data) :]
-
-
 def _message_text(message: ChatMessage) -> str:
     of = f" (answers {message.answers})" if message.answers else ""
     calls = [f"calls {call.name} {_json(call.arguments)}" for call in message.calls]
@@ -231,40 +206,23 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-class RecordedRun(NamedTuple):
-    """What a transcript says about its run; empty fields if an older transcript lacks them."""
-
-    model: str
-    reports: tuple[str, ...]
-    question: str | None
-    asked: bool
-    """Whether it is a run of `keet ask`, not of `keet explain`."""
-
-
-def recorded_run(path: Path) -> RecordedRun:
-    """Raises UsageError."""
+def check_replay(path: Path, reports: Sequence[str], question: str | None) -> str:
+    """The name of the recorded model; empty if an older transcript lacks it. Raises UsageError
+    unless the run was about these reports (SHA-256) and this question."""
     events = read_transcript(path)
-    if not any(event["event"] == "reply" for event in events):
-        raise _refused(path, "has no replies: it is not a transcript of a run")
     start = next((event for event in events if event["event"] == "start"), {})
     phases = {event.get("phase") for event in events if event["event"] == "request"}
-    shas = start.get("reports") or []
-    question = start.get("question")
-    return RecordedRun(str(start.get("model", "")), tuple(shas), question, "ask" in phases)
-
-
-def check_replay(path: Path, reports: Sequence[str], question: str | None) -> RecordedRun:
-    """Raises UsageError unless the run was about these reports (SHA-256) and this question."""
-    run = recorded_run(path)
-    if run.asked != (question is not None):
-        command = "ask" if run.asked else "explain"
-        raise _refused(path, f"was recorded by keet {command}; replay it with that command")
-    if run.reports and tuple(reports) != run.reports:
-        raise _refused(path, "was recorded with another report; name that report")
-    if run.question and run.question != question:
-        raise _refused(path, f"was recorded with another question: {run.question[:200]}")
-    return run
-
-
-def _refused(path: Path, why: str) -> UsageError:
-    return UsageError(one_line(f"--replay {path}: it {why}"))
+    asked = start.get("question")
+    refused = None
+    if not any(event["event"] == "reply" for event in events):
+        refused = "has no replies: it is not a transcript of a run"
+    elif ("ask" in phases) != (question is not None):
+        command = "ask" if "ask" in phases else "explain"
+        refused = f"was recorded by keet {command}; replay it with that command"
+    elif start.get("reports") and list(reports) != start["reports"]:
+        refused = "was recorded with another report; name that report"
+    elif asked and asked != question:
+        refused = f"was recorded with another question: {asked[:200]}"
+    if refused:
+        raise UsageError(one_line(f"--replay {path}: it {refused}"))
+    return str(start.get("model", ""))
