@@ -11,7 +11,7 @@ import math
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -32,7 +32,6 @@ from keet.agent.model.messages import (
     ModelFault,
     ModelToolCall,
     TokenCount,
-    ToolSpec,
     request_document,
 )
 from keet.agent.model.settings import LONGEST_WAIT_S, ModelSpec
@@ -41,7 +40,7 @@ from keet.masking.encoded_keys import key_in
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
-    from langchain_core.messages import AIMessage, BaseMessage
+    from langchain_core.messages import AIMessage
     from langchain_core.runnables import Runnable
 
 _THINKING_TOKENS = 8000
@@ -166,7 +165,7 @@ class LangchainChat:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # langchain's warnings are for developers
             try:
-                message = self._bound(request).invoke(_to_langchain(request.messages))
+                message = self._bound(request).invoke([_message(each) for each in request.messages])
             except ValueError as error:
                 if (reply := _misshapen_call(error, request)) is None:
                     raise
@@ -179,7 +178,8 @@ class LangchainChat:
         """The model chooses whether to call tools: that is every server's default."""
         arguments = self._arguments(request)
         if request.tools:
-            return self._model.bind_tools(_to_tools(request.tools), **arguments)
+            tools = [{"type": "function", "function": tool._asdict()} for tool in request.tools]
+            return self._model.bind_tools(tools, **arguments)
         return self._model.bind(**arguments)
 
     def _arguments(self, request: ChatRequest) -> dict[str, Any]:
@@ -187,7 +187,8 @@ class LangchainChat:
         arguments: dict[str, Any] = {}
         if request.schema is not None:
             place = body if self._dialect.schema == "body" else arguments
-            place["response_format"] = _response_format(request.schema)
+            schema = {"name": "answer", "schema": dict(request.schema), "strict": True}
+            place["response_format"] = {"type": "json_schema", "json_schema": schema}
         limit = request.max_output + _THINKING_TOKENS * self._dialect.thinks
         if self._dialect.limit == "body":
             body[self._limit_name] = limit
@@ -214,11 +215,6 @@ def _text(value: Any) -> str:
     return "\n".join(map(_text, value)) if isinstance(value, list) else str(value)
 
 
-def _response_format(schema: Any) -> dict[str, Any]:
-    held = {"name": "answer", "schema": dict(schema), "strict": True}
-    return {"type": "json_schema", "json_schema": held}
-
-
 _THINKING = re.compile(r"\A\s*<think>.*?</think>\s*", re.DOTALL)
 """Some local servers leave the thinking in the answer."""
 _LONGEST_TOKEN = 16
@@ -234,34 +230,21 @@ _CUT = frozenset({"length", "max_tokens", "max_output_tokens", "MAX_TOKENS", "mo
 """Finish reasons of providers for an answer that was cut at the limit."""
 
 
-def _to_langchain(messages: Sequence[ChatMessage]) -> list[BaseMessage]:
-    from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-
-    def converted(message: ChatMessage) -> BaseMessage:
-        if message.role == "system":
-            return SystemMessage(message.text)
-        if message.role == "user":
-            return HumanMessage(message.text)
-        if message.role == "tool":
-            return ToolMessage(message.text, tool_call_id=message.answers or "")
-        return AIMessage(message.text, tool_calls=[_call(call) for call in message.calls])
-
-    return [converted(message) for message in messages]
+def _message(message: ChatMessage) -> dict[str, Any]:
+    """In OpenAI's form, which langchain accepts for every provider; tools, too."""
+    document: dict[str, Any] = {"role": message.role, "content": message.text}
+    if message.role == "tool":
+        document["tool_call_id"] = message.answers or ""
+    if message.calls:
+        document["tool_calls"] = [_sent_call(call) for call in message.calls]
+    return document
 
 
-def _to_tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
-    """In OpenAI's form, which langchain accepts for every provider."""
-    return [
-        {
-            "type": "function",
-            "function": {
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": dict(tool.parameters),
-            },
-        }
-        for tool in tools
-    ]
+def _sent_call(call: ModelToolCall) -> dict[str, Any]:
+    """Arguments that are not JSON are sent back as text inside JSON: servers parse them again."""
+    arguments = {"not_json": call.raw} if call.arguments is None else dict(call.arguments)
+    function = {"name": call.name, "arguments": json.dumps(arguments)}
+    return {"type": "function", "id": call.id, "function": function}
 
 
 def _with_schema_as_text(request: ChatRequest) -> ChatRequest:
@@ -272,12 +255,10 @@ def _with_schema_as_text(request: ChatRequest) -> ChatRequest:
         "Answer with one JSON object and nothing else: no Markdown, no words around it. "
         f"It has to match this JSON Schema:\n{json.dumps(request.schema)}"
     )
-    *before, last = request.messages
-    if last.role == "user":
-        said = [*before, ChatMessage("user", f"{last.text}\n\n{wish}")]
-    else:
-        said = [*request.messages, ChatMessage("user", wish)]
-    return request._replace(messages=tuple(said), schema=None)
+    messages = list(request.messages)
+    if messages[-1].role == "user":
+        wish = f"{messages.pop().text}\n\n{wish}"
+    return request._replace(messages=(*messages, ChatMessage("user", wish)), schema=None)
 
 
 def _from_langchain(message: AIMessage, request: ChatRequest) -> ChatReply:
@@ -305,46 +286,31 @@ def _misshapen_call(error: Exception, request: ChatRequest) -> ChatReply | None:
     bad = [problem.get("input") for problem in problems if problem.get("loc", ())[-1:] == ("args",)]
     if not bad:
         return None
-    number = len(request.messages)
-    calls = tuple(
-        _unreadable(f"call_{number}_{index}", "unreadable", value)
-        for index, value in enumerate(bad[:MOST_CALLS])
-    )
-    reply = ChatReply("", calls, TokenCount(0, 0))
+    calls = []
+    for index, value in enumerate(bad[:MOST_CALLS]):
+        try:
+            raw = json.dumps(value, default=str)[:_LONGEST_CALL]
+        except (RecursionError, ValueError):
+            raw = "nested too deeply"
+        id_ = f"call_{len(request.messages)}_{index}"
+        calls.append(ModelToolCall(id_, "unreadable", None, raw))
+    reply = ChatReply("", tuple(calls), TokenCount(0, 0))
     return reply._replace(spent=estimated_tokens(request, reply))
 
 
-def _call(call: ModelToolCall) -> Any:
-    """Arguments that are not JSON are sent back as text inside JSON: servers parse them again."""
-    arguments = {"not_json": call.raw} if call.arguments is None else dict(call.arguments)
-    return {"name": call.name, "args": arguments, "id": call.id}
-
-
 def _calls(message: AIMessage, number: int) -> Iterator[ModelToolCall]:
-    """Each with an id that is unique in the conversation."""
-    for index, call in enumerate(message.tool_calls):
-        id_, name, arguments = _id(call["id"], number, index), call["name"], call["args"]
-        if _fits(arguments):
-            yield ModelToolCall(id_, name[:_LONGEST_NAME], arguments)
+    """Each with an id that is unique in the conversation: the server's own, unless it is absurdly
+    long."""
+    for index, call in enumerate([*message.tool_calls, *message.invalid_tool_calls]):
+        given, arguments = call["id"], call["args"]
+        id_ = given if given and len(given) <= 256 else f"call_{number}_{index}"
+        name = (call["name"] or "unreadable")[:_LONGEST_NAME]
+        if isinstance(arguments, dict):
+            fits = _fits(arguments)
+            raw = "" if fits else "too long, or nested too deeply"
+            yield ModelToolCall(id_, name, arguments if fits else None, raw)
         else:
-            yield _unreadable(id_, name, "too long, or nested too deeply")
-    for index, bad in enumerate(message.invalid_tool_calls, len(message.tool_calls)):
-        name, raw = bad["name"] or "unreadable", bad["args"] or ""
-        id_ = _id(bad["id"], number, index)
-        yield ModelToolCall(id_, name[:_LONGEST_NAME], None, raw[:_LONGEST_CALL])
-
-
-def _id(given: str | None, number: int, index: int) -> str:
-    """The server's own id, unless it is absurdly long."""
-    return given if given and len(given) <= 256 else f"call_{number}_{index}"
-
-
-def _unreadable(id_: str, name: str, value: object) -> ModelToolCall:
-    try:
-        raw = json.dumps(value, default=str)
-    except (RecursionError, ValueError):
-        raw = "nested too deeply"
-    return ModelToolCall(id_, name[:_LONGEST_NAME], None, raw[:_LONGEST_CALL])
+            yield ModelToolCall(id_, name, None, (arguments or "")[:_LONGEST_CALL])
 
 
 def _fits(arguments: object) -> bool:
