@@ -5,6 +5,7 @@ Every pattern must take linear time: a server chooses the text that is searched.
 
 from __future__ import annotations
 
+import codecs
 import re
 import string
 import struct
@@ -12,8 +13,9 @@ import unicodedata
 import zlib
 from binascii import a2b_base64
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from keet.masking.escapes import unescaped
 from keet.masking.keys import known_keys, scrub
@@ -98,11 +100,7 @@ _BYTES = bytes(range(256))
 _LETTERS = (string.ascii_letters + string.digits).encode()
 _OTHERS = _BYTES.translate(None, _LETTERS)
 _LOWER = _BYTES.lower()
-_ROT13 = bytes.maketrans(
-    string.ascii_letters.encode(),
-    (string.ascii_lowercase[13:] + string.ascii_lowercase[:13]).encode()
-    + (string.ascii_uppercase[13:] + string.ascii_uppercase[:13]).encode(),
-)
+_ROT13 = codecs.encode(_BYTES.decode("latin-1"), "rot13").encode("latin-1")
 _READABLE = re.compile(r"[^\0-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd]{12,}+")
 """Text of at least `_SHORTEST_PART` characters. Random bytes contain few such runs."""
 
@@ -132,8 +130,9 @@ _LONG_NUMBER = re.compile(rb"[0-9]{36,}+")
 _THREE = re.compile(rb"[0-9]{3}")
 _MOST_DIGITS = 1000
 """Of a number that is read as a whole."""
-_PACKED = (b"\x1f\x8b\x08", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
-_MOST_STREAMS = 16
+_PACKED = re.compile(rb"\x1f\x8b\x08|\x78[\x01\x5e\x9c\xda]")
+"""How streams of gzip and zlib begin."""
+_MOST_STREAMS = 80
 _MOST_UNPACKED = 16 * 2**10
 
 
@@ -250,14 +249,7 @@ def _characters(codes: Iterable[bytes], base: int = 10) -> bytes:
 
 def _unpacked(raw: bytes) -> Iterator[bytes]:
     """The beginning of each stream of gzip or zlib in it."""
-    for mark in _PACKED:
-        at = raw.find(mark)
-        for _ in range(_MOST_STREAMS):
-            if at < 0:
-                break
-            try:
-                part = raw[at : at + _MOST_UNPACKED]
-                yield zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(part, _MOST_UNPACKED)
-            except zlib.error:
-                pass
-            at = raw.find(mark, at + 1)
+    for mark in islice(_PACKED.finditer(raw), _MOST_STREAMS):
+        part = raw[mark.start() : mark.start() + _MOST_UNPACKED]
+        with suppress(zlib.error):
+            yield zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(part, _MOST_UNPACKED)

@@ -70,38 +70,30 @@ _GARBAGE = re.compile(
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:API_)?(?:KEY|TOKEN)\b")
 _INSTALL = re.compile(r"pip install [`'\"]?([\w.\[\]-]+)")
 
-_LINES = {
+LINES = {
     "no_key": "no key for {x.who}: {x.variable} is not set; set it, or use your own server with "
     "--base-url",
     "wrong_key": "{x.who} refused the key ({x.status}); check {x.variable} and its permissions",
-    "unknown_model": "the provider has no model {x.who} ({x.quote}); check --model",
+    "unknown_model": "{x.who} was not found ({x.said}); check --model, and --base-url if you gave "
+    "one: it ends in /v1 on most servers",
     "unreachable": "can't reach {x.who}: {x.why_unreachable}",
-    "timeout": "{x.who} did not answer in {x.asked.spec.timeout_s:g} s; try again, or set a longer "
-    "timeout in keet's config.toml",
+    "timeout": "{x.who} did not answer {x.late}",
     "rate_limit": "the rate limit of {x.who} is reached ({x.quote}); try again later",
     "no_quota": "the account has no quota left for {x.who} ({x.quote}); check its billing",
     "too_long": "the prompt is too long for {x.who} ({x.quote}); ask about fewer launches, or name "
     "a model with a longer context",
     "too_large": "{x.who} sent a reply of {x.error}; check --base-url, or name another model",
     "redirect": "{x.who} redirects to another server, {x.quote}; nothing was sent there; {x.then}",
-    "server": "{x.who} failed ({x.status}: {x.quote}); try again later",
+    "server": "{x.who} failed ({x.said}); try again later",
     "not_installed": "{x.who} needs a package that is not installed; run: pip install {x.package}",
     "no_provider": "{x.who} does not name a known provider; write it as openai:NAME, "
     "anthropic:NAME ..., or give --base-url",
     "no_tools": "{x.who} does not support tools ({x.quote}); name a model that can call tools",
     "bad_reply": "{x.who} sent something that is not a model's reply ({x.quote}); check "
     "--base-url, which ends in /v1 on most servers",
-    "other": "{x.who} could not be asked ({x.quote}); try again, or another model",
+    "other": "{x.who} could not be asked ({x.said}); try again, or another model",
 }
-_LINES_IF_STATUS = {
-    "timeout": "{x.who} did not answer ({x.status}); try again, or ask a faster model",
-    "other": "{x.who} could not be asked ({x.status}: {x.quote}); try again, or another model",
-}
-_LINES_OF_OWN_SERVER = {
-    "unknown_model": "{x.who} was not found ({x.status}: {x.quote}); check --model, and "
-    "--base-url, which ends in /v1 on most servers",
-}
-KINDS = frozenset(_LINES) | {"client", "key_in_reply", "script", "time_limit"}
+KINDS = frozenset(LINES) | {"client", "key_in_reply", "script", "time_limit"}
 """Every kind of fault."""
 
 
@@ -138,6 +130,17 @@ class _Explained(NamedTuple):
     @property
     def quote(self) -> str:
         return _quote(self.error)
+
+    @property
+    def said(self) -> str:
+        return f"{self.status}: {self.quote}" if status_of(self.error) else self.quote
+
+    @property
+    def late(self) -> str:
+        if status_of(self.error):  # the server's own limit was hit, not keet's
+            return f"({self.status}); try again, or ask a faster model"
+        then = "try again, or set a longer timeout in keet's config.toml"
+        return f"in {self.asked.spec.timeout_s:g} s; {then}"
 
     @property
     def variable(self) -> str:
@@ -179,20 +182,20 @@ def fault_of(error: BaseException, asked: AskedModel) -> ModelFault:
     own = (MemoryError, RedirectRefused, ReplyTooLarge, UnusableReply)
     error = next((cause for cause in _chain(error) if isinstance(cause, own)), error)
     kind = kind_of(error, asked)
-    return asked.fault(kind, _line(kind, error, asked))
+    return named_fault(kind, asked, error)
 
 
-def _line(kind: str, error: BaseException, asked: AskedModel) -> str:
-    if kind == "not_installed" and (lacking := _lacking()):
-        return missing(lacking, "model")
+def named_fault(kind: str, asked: AskedModel, error: BaseException | None = None) -> ModelFault:
+    """A fault of a known kind; KeyError for others."""
     if isinstance(error, MemoryError):
         error = ReplyTooLarge("a size that takes more memory than keet allows")
-    explained, url = _Explained(error, asked), asked.spec.base_url
-    if kind == "wrong_key" and url and not os.environ.get("OPENAI_API_KEY"):
-        return f"{asked.label} requires a key ({explained.status}); set OPENAI_API_KEY"
-    line = url and _LINES_OF_OWN_SERVER.get(kind)
-    line = line or (status_of(error) and _LINES_IF_STATUS.get(kind)) or _LINES[kind]
-    return line.format(x=explained)
+    explained = _Explained(error or Exception(kind), asked)
+    line = LINES[kind].format(x=explained)
+    if kind == "not_installed" and (lacking := _lacking()):
+        line = missing(lacking, "model")
+    if kind == "wrong_key" and asked.spec.base_url and not os.environ.get("OPENAI_API_KEY"):
+        line = f"{asked.label} requires a key ({explained.status}); set OPENAI_API_KEY"
+    return asked.fault(kind, line)
 
 
 def time_limit_fault(asked: AskedModel, seconds: float) -> ModelFault:
@@ -206,10 +209,6 @@ def key_in_reply(whose: str, asked: AskedModel) -> ModelFault:
     what = f"a reply that contains {whose}, or a long part of it, plain or encoded"
     line = f"{asked.label} sent {what}; keet dropped the reply; use another model or server"
     return asked.fault("key_in_reply", line)
-
-
-def no_key_fault(asked: AskedModel) -> ModelFault:
-    return asked.fault("no_key", _LINES["no_key"].format(x=_Explained(Exception(), asked)))
 
 
 def kind_of(error: BaseException, asked: AskedModel) -> str:

@@ -6,7 +6,7 @@ import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from keet.agent.model.faults import AskedModel, fault_of, key_variable, no_key_fault
+from keet.agent.model.faults import AskedModel, fault_of, key_variable, named_fault
 from keet.agent.model.langchain_chat import (
     HOSTED,
     HOSTED_UNLIMITED,
@@ -112,7 +112,7 @@ def _hosted(spec: ModelSpec) -> LangchainChat:
     also = "GEMINI_API_KEY" if variable == "GOOGLE_API_KEY" else variable  # it has two names
     has_key = os.environ.get(variable) or os.environ.get(also) or _is_on("LANGSMITH_GATEWAY")
     if provider_of(spec.name) in _KEYED and not has_key:
-        raise no_key_fault(AskedModel(spec))
+        raise named_fault("no_key", AskedModel(spec))
     return LangchainChat(model, spec, _dialect_of(model))
 
 

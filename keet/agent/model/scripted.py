@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from keet.agent.model.faults import AskedModel, fault_of
+from keet.agent.model.faults import LINES, AskedModel, named_fault
 from keet.agent.model.langchain_chat import accepted, estimated_tokens
 from keet.agent.model.messages import ChatReply, ChatRequest, ModelFault, ModelToolCall, TokenCount
 from keet.agent.model.settings import ModelSpec
@@ -23,32 +23,8 @@ from keet.agent.model.transcript import read_lines, replies_of
 from keet.errors import UsageError, one_line
 
 _REMEDY = 'each line is {"content": ..., "tool_calls": ..., "usage": ..., "fault": ...}'
+_FAULTS = LINES.keys() | {"interrupt"}
 _TIMEOUT_S = 60.0
-
-
-class _StatusError(Exception):
-    """An error status, as a server would send it."""
-
-    def __init__(self, status_code: int, message: str) -> None:
-        self.status_code = status_code
-        super().__init__(message)
-
-
-_EXCEPTIONS: Mapping[str, BaseException] = {
-    "timeout": TimeoutError("timed out"),
-    "unreachable": ConnectionRefusedError("connection refused"),
-    "rate_limit": _StatusError(429, "rate limit reached"),
-    "no_quota": _StatusError(429, "insufficient_quota"),
-    "wrong_key": _StatusError(401, "incorrect key"),
-    "unknown_model": _StatusError(404, "no such model"),
-    "too_long": _StatusError(400, "maximum context length is 4096 tokens"),
-    "server": _StatusError(503, "overloaded"),
-    "no_tools": _StatusError(400, "this model does not support tools"),
-    "bad_reply": ValueError("no choices"),
-    "interrupt": KeyboardInterrupt(),
-    "other": RuntimeError("something else"),
-}
-"""What a client would raise for each fault of a script."""
 
 
 class ScriptedChat:
@@ -72,7 +48,7 @@ class ScriptedChat:
             if answer.spent.estimated:
                 answer = answer._replace(spent=estimated_tokens(request, answer))
             return accepted(answer, request, asked)
-        raise fault_of(answer, asked) if isinstance(answer, Exception) else answer
+        raise KeyboardInterrupt if answer == "interrupt" else named_fault(answer, asked)
 
 
 def open_script(path: Path | str) -> ScriptedChat:
@@ -100,13 +76,14 @@ def _read(path: Path) -> Sequence[Mapping[str, Any] | ChatReply]:
     return parsed
 
 
-def _answer(line: Mapping[str, Any] | ChatReply, number: int) -> ChatReply | BaseException:
+def _answer(line: Mapping[str, Any] | ChatReply, number: int) -> ChatReply | str:
+    """The reply, or the kind of a fault."""
     if isinstance(line, ChatReply):
         return line
     if fault := line.get("fault"):
-        if fault not in _EXCEPTIONS:
-            raise ValueError(f"unknown fault {fault!r}; known: {', '.join(_EXCEPTIONS)}")
-        return _EXCEPTIONS[fault]
+        if fault not in _FAULTS:
+            raise ValueError(f"unknown fault {fault!r}; known: {', '.join(sorted(_FAULTS))}")
+        return str(fault)
     text = line.get("content") or ""
     if isinstance(text, list):
         text = "".join(part["text"] for part in text)
