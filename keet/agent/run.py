@@ -26,13 +26,14 @@ from keet.agent.model.messages import (
     ChatRequest,
     ModelFault,
     TokenCount,
+    estimate,
 )
 from keet.agent.model.transcript import Transcript, check_replay, request_text
 from keet.agent.open_model import bug_fault, open_run_chat, open_transcript, with_cache
 from keet.agent.options import ModelOptions
 from keet.agent.prompts import prompt_version
 from keet.agent.redaction import Redactor
-from keet.agent.session import ModelSession, Progress, estimate
+from keet.agent.session import ModelSession, Progress
 from keet.documents.model_explanation import NO_USAGE, Authorship, ModelExplanation, UsageDocument
 from keet.errors import one_line
 from keet.evidence import Prose

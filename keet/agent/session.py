@@ -5,7 +5,6 @@ The tools that it may call are those of keet_tools, and `compile_edit`.
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +19,6 @@ from keet.agent import prompts
 from keet.agent.answer_schemas import NoAnswer, RawEdit, schema_of, understand
 from keet.agent.edits.edit_placer import EditPlacer
 from keet.agent.model.messages import (
-    CantCallTools,
     Chat,
     ChatMessage,
     ChatReply,
@@ -28,13 +26,13 @@ from keet.agent.model.messages import (
     ModelFault,
     ModelToolCall,
     ToolSpec,
+    estimate,
 )
 from keet.agent.model.transcript import Transcript
 from keet.agent.options import ModelLimits
 from keet.agent.redaction import Redactor
 from keet.documents.model_explanation import NO_USAGE, UsageDocument
 from keet.errors import one_line
-from keet.explanation.token_budget import guess_tokens
 
 Progress = Callable[[str], None]
 Shape = TypeVar("Shape", bound=BaseModel)
@@ -185,7 +183,9 @@ class ModelSession:
             try:
                 schema = schema_of(shape) if last else None
                 reply = self.ask(phase, messages, () if last else tools, schema)
-            except CantCallTools:
+            except ModelFault as fault:
+                if fault.kind != "no_tools":
+                    raise
                 self._takes_tools = False
                 self._progress(
                     f"{self._about}: {self.chat.name} does not support tools; continuing without"
@@ -262,14 +262,6 @@ def _calls_as_text(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
             role = "user" if message.role == "tool" else message.role
             told.append(ChatMessage(role, message.text))
     return told
-
-
-def estimate(request: ChatRequest) -> int:
-    """Estimated tokens of a request, including its tools."""
-    texts = [message.text for message in request.messages]
-    texts += [json.dumps(dict(call.arguments or {})) for m in request.messages for call in m.calls]
-    texts += [json.dumps(tool._asdict()) for tool in request.tools]
-    return guess_tokens("\n".join(texts))
 
 
 def _arguments(call: ModelToolCall) -> str:

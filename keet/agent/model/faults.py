@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from keet.agent.model.http_limits import RedirectRefused, ReplyTooLarge, UnusableReply
-from keet.agent.model.messages import CantCallTools, ModelFault
+from keet.agent.model.messages import ModelFault
 from keet.agent.model.settings import ModelSpec, provider_of
 from keet.errors import one_line
 from keet.masking.encoded_keys import quotable
@@ -109,8 +109,7 @@ class AskedModel(NamedTuple):
         return f"{self.spec.name or 'the model'} at {url}" if url else self.spec.name
 
     def fault(self, kind: str, line: str) -> ModelFault:
-        line = one_line(scrub(line))
-        return CantCallTools(line) if kind == "no_tools" else ModelFault(kind, line)
+        return ModelFault(kind, one_line(scrub(line)))
 
 
 class _Explained(NamedTuple):

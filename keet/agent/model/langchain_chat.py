@@ -25,14 +25,13 @@ from keet.agent.model.faults import (
 )
 from keet.agent.model.http_limits import MOST_CALLS, is_count
 from keet.agent.model.messages import (
-    CantCallTools,
     ChatMessage,
     ChatReply,
     ChatRequest,
     ModelFault,
     ModelToolCall,
     TokenCount,
-    request_document,
+    estimate,
 )
 from keet.agent.model.settings import LONGEST_WAIT_S, ModelSpec
 from keet.explanation.token_budget import guess_tokens
@@ -77,6 +76,7 @@ class LangchainChat:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._model = model
+        self.name = spec.name
         self._spec = spec
         self._dialect = dialect
         self._sleep = sleep
@@ -88,18 +88,14 @@ class LangchainChat:
         self.seconds_left = math.inf
         """For the next call. A retry whose wait would be longer is not started."""
 
-    @property
-    def name(self) -> str:
-        return self._spec.name
-
     def ask(self, request: ChatRequest) -> ChatReply:
         """Raises ModelFault."""
         if request.tools and self._no_tools:
-            raise CantCallTools(self._no_tools)
+            raise ModelFault("no_tools", self._no_tools)
         try:
             return self._ask_by_schema(request)
-        except CantCallTools as fault:
-            self._no_tools = str(fault)
+        except ModelFault as fault:
+            self._no_tools = str(fault) if fault.kind == "no_tools" else self._no_tools
             raise
 
     def _ask_by_schema(self, request: ChatRequest) -> ChatReply:
@@ -176,15 +172,8 @@ class LangchainChat:
 
     def _bound(self, request: ChatRequest) -> Runnable[Any, Any]:
         """The model chooses whether to call tools: that is every server's default."""
-        arguments = self._arguments(request)
-        if request.tools:
-            tools = [{"type": "function", "function": tool._asdict()} for tool in request.tools]
-            return self._model.bind_tools(tools, **arguments)
-        return self._model.bind(**arguments)
-
-    def _arguments(self, request: ChatRequest) -> dict[str, Any]:
         body: dict[str, Any] = {}
-        arguments: dict[str, Any] = {}
+        arguments: dict[str, Any] = {"extra_body": body}
         if request.schema is not None:
             place = body if self._dialect.schema == "body" else arguments
             schema = {"name": "answer", "schema": dict(request.schema), "strict": True}
@@ -194,7 +183,12 @@ class LangchainChat:
             body[self._limit_name] = limit
         elif self._dialect.limit == "argument":
             arguments["max_tokens"] = limit
-        return {**arguments, "extra_body": body} if body else arguments
+        if not body:
+            del arguments["extra_body"]
+        if not request.tools:
+            return self._model.bind(**arguments)
+        tools = [{"type": "function", "function": tool._asdict()} for tool in request.tools]
+        return self._model.bind_tools(tools, **arguments)
 
 
 def accepted(reply: ChatReply, request: ChatRequest, asked: AskedModel) -> ChatReply:
@@ -329,8 +323,5 @@ def _is_flat(value: object, levels: int) -> bool:
 
 
 def estimated_tokens(request: ChatRequest, reply: ChatReply) -> TokenCount:
-    document = request_document(request)
-    asked = guess_tokens(json.dumps([document["tools"], document["schema"]]))
-    asked += sum(guess_tokens(message.text) + 4 for message in request.messages)
     called = "".join(f"{call.name}{json.dumps(call.arguments)}" for call in reply.calls)
-    return TokenCount(asked, guess_tokens(reply.text + called), estimated=True)
+    return TokenCount(estimate(request), guess_tokens(reply.text + called), estimated=True)

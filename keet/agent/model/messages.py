@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
+
+from keet.explanation.token_budget import guess_tokens
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -65,18 +68,11 @@ NEXT_CAN_SUCCEED = frozenset({"budget", "calls", "answer"})
 
 class ModelFault(Exception):
     """The model can't be asked, or did not answer. The message is one line, ends with what to do
-    next, and never contains a key."""
+    next, and never contains a key. Kind "no_tools": ask again without them."""
 
     def __init__(self, kind: str, message: str) -> None:
         self.kind = kind
         super().__init__(message)
-
-
-class CantCallTools(ModelFault):
-    """The server or the model does not support tools: ask again without them."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__("no_tools", message)
 
 
 class Chat(Protocol):
@@ -86,6 +82,14 @@ class Chat(Protocol):
     def name(self) -> str: ...
 
     def ask(self, request: ChatRequest) -> ChatReply: ...
+
+
+def estimate(request: ChatRequest) -> int:
+    """Estimated tokens of a request, including its tools."""
+    texts = [message.text for message in request.messages]
+    texts += [json.dumps(dict(call.arguments or {})) for m in request.messages for call in m.calls]
+    texts += [json.dumps(tool._asdict()) for tool in request.tools]
+    return guess_tokens("\n".join(texts))
 
 
 def reply_document(reply: ChatReply) -> dict[str, Any]:

@@ -28,7 +28,6 @@ from typing import IO, TYPE_CHECKING, Any
 from keet.agent.model.faults import AskedModel, fault_of, time_limit_fault
 from keet.agent.model.http_limits import limit_http, reach_directly
 from keet.agent.model.messages import (
-    CantCallTools,
     ChatReply,
     ChatRequest,
     ModelFault,
@@ -100,8 +99,7 @@ class ModelProcess:
             self._end()
             raise
         if kind := answer.get("fault"):
-            line = str(answer["message"])
-            raise CantCallTools(line) if kind == "no_tools" else ModelFault(str(kind), line)
+            raise ModelFault(str(kind), str(answer["message"]))
         self.name = str(answer["name"])
         return answer
 

@@ -9,7 +9,6 @@ import pytest
 
 from keet.agent.model.faults import KINDS
 from keet.agent.model.messages import (
-    CantCallTools,
     ChatMessage,
     ChatReply,
     ChatRequest,
@@ -92,7 +91,7 @@ def test_faults(kind: str) -> None:
 
 def test_refusals_and_interrupts() -> None:
     chat = ScriptedChat([{"fault": "no_tools"}, {"fault": "interrupt"}], "m")
-    with pytest.raises(CantCallTools):
+    with pytest.raises(ModelFault, match="does not support tools"):
         chat.ask(ASK._replace(tools=TOOLS))
     with pytest.raises(KeyboardInterrupt):
         chat.ask(ASK)
