@@ -17,10 +17,11 @@ from typing import Any
 
 import pytest
 
-from keet.agent.model.messages import ChatReply, ChatRequest, ModelFault, TokenCount, estimate
+from keet.agent.model.messages import ChatReply, ChatRequest, ModelFault, TokenCount
 from keet.agent.model.settings import ModelSpec, TimeLimit
 from keet.agent.model.transcript import read_transcript, request_text
 from keet.agent.options import ModelOptions
+from keet.agent.session import estimate
 from keet.explanation.explain_document import BY_MODEL
 from tests.conftest import Keet, Result
 from tests.json_documents import check_document

@@ -13,19 +13,12 @@ from typing import NamedTuple
 
 from keet.agent import prompts
 from keet.agent.answer_schemas import TextAnswer
-from keet.agent.model.messages import (
-    NEXT_CAN_SUCCEED,
-    Chat,
-    ChatMessage,
-    ChatRequest,
-    ModelFault,
-    estimate,
-)
+from keet.agent.model.messages import NEXT_CAN_SUCCEED, Chat, ChatMessage, ChatRequest, ModelFault
 from keet.agent.model.transcript import Transcript, request_text
 from keet.agent.open_model import bug_fault, open_run_chat, open_transcript, with_cache
 from keet.agent.options import ModelOptions
 from keet.agent.redaction import Redactor
-from keet.agent.session import ModelSession, Progress
+from keet.agent.session import ModelSession, Progress, estimate
 from keet.documents.insights import InsightDocument
 from keet.documents.model_explanation import NO_USAGE, UsageDocument
 from keet.evidence import Evidence, Prose

@@ -44,8 +44,13 @@ def with_cache(chat: Chat, options: ModelOptions, about_sha256: str, prompt_vers
     is_recorded = options.replay is not None or options.spec.name.startswith("scripted:")
     if is_recorded or not options.cache:
         return chat
-    about = {"of": about_sha256, "prompt": prompt_version, "base_url": options.spec.base_url}
-    return CachedChat(chat, Cache(cache_folder() / "answers.sqlite"), about)
+    return CachedChat(
+        chat,
+        Cache(cache_folder() / "answers.sqlite"),
+        report_sha256=about_sha256,
+        prompt_version=prompt_version,
+        settings={"base_url": options.spec.base_url},
+    )
 
 
 def open_transcript(options: ModelOptions, name: str) -> Transcript:

@@ -26,14 +26,13 @@ from keet.agent.model.messages import (
     ChatRequest,
     ModelFault,
     TokenCount,
-    estimate,
 )
 from keet.agent.model.transcript import Transcript, check_replay, request_text
 from keet.agent.open_model import bug_fault, open_run_chat, open_transcript, with_cache
 from keet.agent.options import ModelOptions
 from keet.agent.prompts import prompt_version
 from keet.agent.redaction import Redactor
-from keet.agent.session import ModelSession, Progress
+from keet.agent.session import ModelSession, Progress, estimate
 from keet.documents.model_explanation import NO_USAGE, Authorship, ModelExplanation, UsageDocument
 from keet.errors import one_line
 from keet.evidence import Prose
@@ -215,8 +214,8 @@ def _checked_replay(
     if options.replay is None:
         return options
     shas = [told.profile.provenance.sha256 for told in explanations]
-    model = check_replay(options.replay, shas, question)
-    name = f"{model} (replayed)" if model else options.spec.name
+    run = check_replay(options.replay, shas, question)
+    name = f"{run.model} (replayed)" if run.model else options.spec.name
     return options._replace(spec=options.spec._replace(name=name))
 
 

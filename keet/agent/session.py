@@ -26,8 +26,8 @@ from keet.agent.model.messages import (
     ModelFault,
     ModelToolCall,
     ToolSpec,
-    estimate,
 )
+from keet.agent.model.messages import estimate as estimate  # noqa: PLC0414 - used with a session
 from keet.agent.model.transcript import Transcript
 from keet.agent.options import ModelLimits
 from keet.agent.redaction import Redactor

@@ -110,11 +110,18 @@ class Cache:
 class CachedChat:
     """A chat that answers from the cache if it can."""
 
-    def __init__(self, chat: Chat, cache: Cache, about: Mapping[str, Any]) -> None:
-        """`about`: what the request does not contain, but an answer depends on."""
+    def __init__(
+        self,
+        chat: Chat,
+        cache: Cache,
+        *,
+        report_sha256: str,
+        prompt_version: str,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
         self._chat = chat
         self._cache = cache
-        self._about = about
+        self._about = [report_sha256, prompt_version, settings or {}]
 
     @property
     def name(self) -> str:
@@ -126,7 +133,7 @@ class CachedChat:
 
     def ask(self, request: ChatRequest) -> ChatReply:
         """Replies that were cut off or are empty are not cached."""
-        parts = [self._about, self.name, request_document(request)]
+        parts = [*self._about, self.name, request_document(request)]
         text = json.dumps(parts, sort_keys=True, default=str)
         key = hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()
         if (known := self._cache.get(key)) is not None:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from keet.agent.model.messages import (
     ChatMessage,
@@ -206,9 +206,13 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def check_replay(path: Path, reports: Sequence[str], question: str | None) -> str:
-    """The name of the recorded model; empty if an older transcript lacks it. Raises UsageError
-    unless the run was about these reports (SHA-256) and this question."""
+class RecordedRun(NamedTuple):
+    model: str
+    """Empty if an older transcript lacks it."""
+
+
+def check_replay(path: Path, reports: Sequence[str], question: str | None) -> RecordedRun:
+    """Raises UsageError unless the run was about these reports (SHA-256) and this question."""
     events = read_transcript(path)
     start = next((event for event in events if event["event"] == "start"), {})
     phases = {event.get("phase") for event in events if event["event"] == "request"}
@@ -225,4 +229,4 @@ def check_replay(path: Path, reports: Sequence[str], question: str | None) -> st
         refused = f"was recorded with another question: {asked[:200]}"
     if refused:
         raise UsageError(one_line(f"--replay {path}: it {refused}"))
-    return str(start.get("model", ""))
+    return RecordedRun(str(start.get("model", "")))

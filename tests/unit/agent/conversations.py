@@ -11,18 +11,11 @@ from typing import Any, NamedTuple
 from keet_tools.answers import ToolInput, scope_of
 
 from keet.agent.answering import ModelLaunchResult, answer_question, explain_launch
-from keet.agent.model.messages import (
-    ChatReply,
-    ChatRequest,
-    ModelFault,
-    ModelToolCall,
-    TokenCount,
-    estimate,
-)
+from keet.agent.model.messages import ChatReply, ChatRequest, ModelFault, ModelToolCall, TokenCount
 from keet.agent.model.transcript import Transcript
 from keet.agent.options import ModelLimits
 from keet.agent.redaction import Redaction, Redactor
-from keet.agent.session import ModelSession
+from keet.agent.session import ModelSession, estimate
 from keet.documents.model_explanation import ModelExplanation
 from keet.evidence import Prose
 from keet.explanation.analyst import explain

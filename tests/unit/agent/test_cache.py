@@ -43,7 +43,7 @@ class Counting:
 
 
 def cached(chat: Counting, cache: Cache, prompt: str = "1") -> CachedChat:
-    return CachedChat(chat, cache, {"prompt": prompt})
+    return CachedChat(chat, cache, report_sha256="ab", prompt_version=prompt)
 
 
 def test_a_reply_comes_back_as_it_was(path: Path) -> None:

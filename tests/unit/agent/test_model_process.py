@@ -231,7 +231,7 @@ def test_an_interrupt_during_the_start_leaves_nothing(monkeypatch: pytest.Monkey
 def test_a_cached_answer_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_process, "_Worker", lambda: pytest.fail("it was started"))
     chat = ModelProcess(spec("http://127.0.0.1:9/v1"))
-    cached = CachedChat(chat, Cache(tmp_path / "c"), {})
+    cached = CachedChat(chat, Cache(tmp_path / "c"), report_sha256="r", prompt_version="p")
     known = ChatReply("hi", (), TokenCount(1, 2))
     monkeypatch.setattr(chat, "ask", lambda request: known)
     cached.ask(ASK)
