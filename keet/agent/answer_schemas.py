@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from itertools import islice
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -96,25 +96,6 @@ class _Lenient(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
-class RawHypothesis(_Lenient):
-    text: Text
-    finding: Text = ""
-
-
-class SourceReading(_Lenient):
-    """Answer of the read step: written before the model saw a number."""
-
-    purpose: Text
-    mapping: Text = ""
-    hypotheses: list[RawHypothesis] = Field(default_factory=list, max_length=8)
-
-
-class HypothesisVerdict(_Lenient):
-    hypothesis: Line = None
-    verdict: Literal["confirmed", "refuted", "inconclusive"] = "inconclusive"
-    reason: Text = ""
-
-
 class RawClaim(_Lenient):
     """An amount of work that is needed, or the share that can be removed."""
 
@@ -168,10 +149,10 @@ class RawEdit(_Lenient):
 
 
 class Conclusion(_Lenient):
-    """Answer of the inspect step."""
+    """What a model says about a launch."""
 
     summary: Text
-    judged: list[HypothesisVerdict] = Field(default_factory=list, max_length=12)
+    purpose: Text = ""
     causes: list[RawCause] = Field(default_factory=list, max_length=8)
     objections: list[RawCause] = Field(default_factory=list, max_length=8)
     edits: list[RawEdit] = Field(default_factory=list, max_length=8)
