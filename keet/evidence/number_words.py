@@ -12,8 +12,8 @@ _RUN = (
     r"warps?|schedulers?|SMs?|SMSPs?|GPUs?|blocks?|waves?|launches|registers?|cycles?|clocks?|bytes?|"
     r"[kMGT]i?B|sectors?|requests?|wavefronts?|transactions?|samples?|instructions?|conflicts?|"
     r"(?:micro|milli|nano)?seconds?|[mun]s|hits|misses|spills?|atomics|iterations?|entries|"
-    r"active|inactive|idle|eligible|resident|stalled|busy|more|fewer|less|faster|slower|times|"
-    r"percent|per cent|ways?|cache lines?|pipes?|units?|slices?|"
+    r"active|inactive|idle|eligible|resident|stalled|busy|more|fewer|less|faster|slower|"
+    r"ways?|cache lines?|pipes?|units?|slices?|"
     r"threads? (?:of|in|per) (?:an?|each|the) warp"
 )
 """What a report measures: a count of these is a number of the run, not of the code."""
@@ -22,7 +22,8 @@ COUNT = re.compile(
     rf"(?<!power of )(?<!powers of )\b(?:(?:{_TENS})\w*(?:-\w+)?|(?:{_TEENS})\b|"
     rf"(?:{_SMALL})(?:(?:[- ](?!per\b|and\b|in\b)\w+){{0,2}}[- ](?:{_RUN})\b|"
     rf"(?<!\bthe \w{{3}})(?<!\bthe \w{{4}})(?<!\bthe \w{{5}})(?=\s*(?:[.,;:!?)]|$)))|"
-    rf"(?:{_AMOUNT})(?: \w+){{1,2}} (?:{_SMALL})\b)",
+    rf"(?:{_AMOUNT})(?: \w+){{1,2}} (?:{_SMALL})\b)"
+    r"(?! (?:times|percent|per cent|thirds|fifths|tenths)\b)",
     re.IGNORECASE,
 )
 """`thirty-one`, `two warps`, `is four.`: allowed in proposals only. Counts of other things are of
