@@ -11,14 +11,7 @@ import re
 from itertools import islice
 from typing import Annotated, Any, TypeVar
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from keet.findings import findings
 
@@ -29,8 +22,6 @@ _LONGEST = 4000
 """Characters of one text; the rest is cut."""
 _LONGEST_CODE = 8000
 """Characters of one code block of an edit. keet asks for answers of about 10,000 in all."""
-
-
 MOST_CORRECTIONS = 40
 _BETWEEN = re.compile(r";|\}\s*+(?:,\s*+)?\{")
 
@@ -114,16 +105,8 @@ class RawCause(_Lenient):
     file: Text = ""
     line: Line = None
     claims: Annotated[list[RawClaim], BeforeValidator(_claims), Field(max_length=4)] = Field(
-        default_factory=list
+        default_factory=list, validation_alias=AliasChoices("claims", "claim")
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _one_claim(cls, said: Any) -> Any:
-        """Accepts `claim` for a single claim."""
-        if isinstance(said, dict) and "claim" in said and "claims" not in said:
-            return {**said, "claims": said["claim"]}
-        return said
 
 
 class RawChange(_Lenient):

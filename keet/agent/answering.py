@@ -152,10 +152,5 @@ def _names(tool_input: ToolInput, faults: Sequence[AnswerFault]) -> str:
 
 def _words(text: str) -> set[str]:
     """Lower-case words, without common ones."""
-    return set(re.findall(r"[a-z][a-z0-9]+", text.lower())) - _COMMON
-
-
-_COMMON = {
-    *("the", "is", "are", "of", "and", "at", "in", "on", "to", "for", "by", "it", "that"),
-    *("per", "pct"),
-}
+    common = "the is are of and at in on to for by it that per pct"
+    return set(re.findall(r"[a-z][a-z0-9]+", text.lower())).difference(common.split())

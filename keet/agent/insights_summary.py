@@ -78,17 +78,16 @@ def summarise_insights(
 
 
 def _summary(session: ModelSession, insight: InsightDocument, options: ModelOptions) -> Prose:
-    placeholders = _Placeholders(insight, options)
     session.begin(insight.id)
     session.tell("asking the model")
-    opening = _opening(placeholders, insight)
-    said = session.converse("insights", lambda _: opening, TextAnswer)
-    return read_summary(insight, placeholders.undo(said.answer))
+    said = session.converse("insights", lambda _: _opening(insight, options), TextAnswer)
+    names = {hidden: name for name, hidden in _placeholders(insight, options).items()}
+    return read_summary(insight, _replaced(said.answer, names))
 
 
 def shown_insight_prompts(insights: Sequence[InsightDocument], options: ModelOptions) -> str:
     """What would be sent, word for word."""
-    texts = [request_text(_request(_Placeholders(each, options), each)) for each in insights]
+    texts = [request_text(_request(each, options)) for each in insights]
     return "\n\n".join([_estimate_line(insights, options), *texts]) + "\n"
 
 
@@ -130,41 +129,30 @@ def _names(insight: InsightDocument) -> set[str]:
     return {name for name in kernels | paths if name}
 
 
-class _Placeholders:
-    """Replaces kernel names and paths under `--redact names`."""
-
-    def __init__(self, insight: InsightDocument, options: ModelOptions) -> None:
-        hide = options.redact in ("names", "all")
-        names = sorted(_names(insight), key=lambda name: (-len(name), name)) if hide else []
-        self._placeholders = {
-            name: f"name_{chr(97 + i // 26)}{chr(97 + i % 26)}" for i, name in enumerate(names)
-        }
-
-    def apply(self, text: str) -> str:
-        return _replaced(text, self._placeholders)
-
-    def undo(self, text: str) -> str:
-        return _replaced(text, {hidden: name for name, hidden in self._placeholders.items()})
+def _placeholders(insight: InsightDocument, options: ModelOptions) -> Mapping[str, str]:
+    """By kernel name and path, under `--redact names`; the longest first."""
+    hide = options.redact in ("names", "all")
+    names = sorted(_names(insight), key=lambda name: (-len(name), name)) if hide else []
+    return {name: f"name_{chr(97 + i // 26)}{chr(97 + i % 26)}" for i, name in enumerate(names)}
 
 
 def _replaced(text: str, names: Mapping[str, str]) -> str:
-    if not names:
-        return text
-    return re.sub("|".join(map(re.escape, names)), lambda match: names[match[0]], text)
+    pattern = "|".join(map(re.escape, names)) or "(?!)"
+    return re.sub(pattern, lambda match: names[match[0]], text)
 
 
-def _opening(placeholders: _Placeholders, insight: InsightDocument) -> str:
-    return prompts.insights(placeholders.apply(insight_text(insight)))
+def _opening(insight: InsightDocument, options: ModelOptions) -> str:
+    return prompts.insights(_replaced(insight_text(insight), _placeholders(insight, options)))
 
 
-def _request(placeholders: _Placeholders, insight: InsightDocument) -> ChatRequest:
-    opening = _opening(placeholders, insight)
-    return ChatRequest([ChatMessage("system", prompts.rules()), ChatMessage("user", opening)])
+def _request(insight: InsightDocument, options: ModelOptions) -> ChatRequest:
+    opening = ChatMessage("user", _opening(insight, options))
+    return ChatRequest([ChatMessage("system", prompts.rules()), opening])
 
 
 def _estimate_line(insights: Sequence[InsightDocument], options: ModelOptions) -> str:
     """Tokens and cost, printed before anything is sent."""
-    needed = sum(estimate(_request(_Placeholders(each, options), each)) for each in insights)
+    needed = sum(estimate(_request(each, options)) for each in insights)
     answers = _ANSWER_TOKENS * len(insights)
     calls = f"{count_noun(len(insights), 'insight')}, one call each"
     tokens = f"{calls}: about {needed:,} tokens in, {answers:,} out"

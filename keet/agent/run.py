@@ -28,7 +28,7 @@ from keet.agent.options import ModelOptions
 from keet.agent.prompts import prompt_version
 from keet.agent.redaction import Redactor
 from keet.agent.session import ModelSession, Progress
-from keet.documents.model_explanation import Authorship, ModelExplanation
+from keet.documents.model_explanation import Authorship
 from keet.errors import one_line
 from keet.evidence import Prose
 from keet.explanation.explain_document import AnsweredQuestion, answered_question
@@ -59,11 +59,12 @@ def explain_with_model(
             )
         first: ModelFault | None = None
         for position in positions:
-            tool_input = _tool_input(every, position, session.redactor)
+            tool_input = _tool_input(every, session.redactor, position)
             launches[position], fault = _launch_result(session, tool_input, options)
             if fault and first is None:  # later faults may be consequences of the first
+                name = f"#{launches[position].launch.id} {launches[position].launch.name.short}"
                 of_one = len(positions) > 1 and fault.kind not in UNSENT
-                first = _named(fault, launches[position]) if of_one else fault
+                first = ModelFault(fault.kind, one_line(f"{name}: {fault}")) if of_one else fault
             if fault and fault.kind not in NEXT_CAN_SUCCEED:
                 break  # the server will fail for the next kernel, too
         return first
@@ -83,17 +84,10 @@ def _launch_result(
     except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001 - the next launch may succeed
         return tool_input.launch(), fault_from(problem)
     fault = ModelFault("interrupted", "interrupted") if session.interrupted else None
-    if explained.model_explanation and _has_content(explained.model_explanation):
+    said = explained.model_explanation
+    if said and any((said.summary, said.purpose, said.causes, said.objections, said.edits)):
         return explained, fault
     return tool_input.launch(), fault or ModelFault("answer", EMPTY_ANSWER)
-
-
-def _has_content(said: ModelExplanation) -> bool:
-    return any((said.purpose, said.summary, said.causes, said.objections, said.edits))
-
-
-def _named(fault: ModelFault, each: LaunchExplanation) -> ModelFault:
-    return ModelFault(fault.kind, one_line(f"#{each.launch.id} {each.launch.name.short}: {fault}"))
 
 
 # --- ask
@@ -103,7 +97,7 @@ def ask(
     explanations: Sequence[Explanation], question: str, options: ModelOptions, progress: Progress
 ) -> AnsweredQuestion | Authorship:
     """The answer; without one, which model was asked and what went wrong."""
-    tool_input = _question_input(explanations, Redactor(explanations, options.redact))
+    tool_input = _tool_input(explanations, Redactor(explanations, options.redact))
     answer = Prose()
 
     def work(session: ModelSession) -> ModelFault | None:
@@ -162,14 +156,12 @@ def _ask_about(
 
 
 def _tool_input(
-    explanations: Sequence[Explanation], position: int, redactor: Redactor
+    explanations: Sequence[Explanation], redactor: Redactor, position: int | None = None
 ) -> ToolInput:
+    """`position`: of the launch in focus; None: the longest of the first report."""
+    if position is None:
+        (position,) = _longest_launches(explanations[0].launches, 1)
     return ToolInput(explanations, focus=position, show_source=not redactor.hides_source)
-
-
-def _question_input(explanations: Sequence[Explanation], redactor: Redactor) -> ToolInput:
-    """With the longest launch of the first report in focus."""
-    return _tool_input(explanations, _longest_launches(explanations[0].launches, 1)[0], redactor)
 
 
 def _longest_launches(launches: Sequence[LaunchExplanation], most: int) -> list[int]:
@@ -190,11 +182,11 @@ def shown_prompts(
     redactor = Redactor(explanations, options.redact)
     shown: list[str] = []
     if question is not None:
-        tool_input = _question_input(explanations, redactor)
+        tool_input = _tool_input(explanations, redactor)
         shown += _shown(options, redactor, lambda s: answer_question(s, tool_input, question))
     else:
         for position in _longest_launches(explanations[0].launches, options.launches):
-            launch = _tool_input(explanations, position, redactor)
+            launch = _tool_input(explanations, redactor, position)
             shown += _shown(options, redactor, lambda s: explain_launch(s, launch, compiles=False))  # noqa: B023
     return "\n\n".join(shown) + "\n"
 

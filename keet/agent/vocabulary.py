@@ -43,24 +43,32 @@ def vocabulary(tool_input: ToolInput, code: Iterable[str] = ()) -> Vocabulary:
     launches = _launches(tool_input)
     literals = set(HARDWARE)
     facts: dict[str, Evidence] = {}
+    quoted, known = list(code), set[str]()
+    literals |= _literals_of("\n".join(quoted))
     for launch in launches:
-        literals |= source_literals(launch) if tool_input.show_source else set()
         literals |= {float(n) for shape in (launch.grid, launch.block) for n in shape or ()}
-        facts |= _constants(launch) if tool_input.show_source else {}
-    suggested = "\n".join(code)
-    literals |= _literals_of(suggested)
+        name = launch.name
+        known.update(filter(None, (name.short, name.function, name.full, launch.device.name)))
+        if not tool_input.show_source:
+            continue
+        literals |= source_literals(launch)
+        quoted += (launch.source_files[path] or "" for path in kernel_files(launch))
+        # Assumed constants are marked: the build may define another value than the source.
+        for symbol, each in source_constants(launch).items():
+            label = f"`{symbol}`{' (default)' if each.assumed else ''}"
+            facts[symbol] = constant(float(each.value), "", label)
     names = Names(_named(tool_input), facts, frozenset(literals), tool_input.find)
-    known = frozenset(name for launch in launches for name in _with_digits(launch))
-    quoted = "\n".join([*_sources(tool_input, launches), suggested])
     lines = _lines(launches) if tool_input.show_source else None
-    return Vocabulary(names, Allowed(quoted, frozenset(literals), names=known, lines=lines))
+    with_digits = frozenset(name for name in known if re.search(r"\d", name))
+    text = "\n".join(quoted)
+    return Vocabulary(names, Allowed(text, frozenset(literals), names=with_digits, lines=lines))
 
 
 def _launches(tool_input: ToolInput) -> list[Launch]:
-    """A question may be about any launch; an explanation is about one."""
-    if len(tool_input.explanations) == 1 and len(tool_input.explanations[0].launches) == 1:
-        return [tool_input.launch().launch]
-    return [each.launch for told in tool_input.explanations for each in told.launches][:20]
+    """The one in focus, and others, which a question may be about."""
+    focus = tool_input.launch().launch
+    every = [each.launch for told in tool_input.explanations for each in told.launches]
+    return [focus, *(launch for launch in every[:20] if launch is not focus)]
 
 
 def _named(tool_input: ToolInput) -> Iterator[tuple[str, Evidence]]:
@@ -72,24 +80,10 @@ def _named(tool_input: ToolInput) -> Iterator[tuple[str, Evidence]]:
             yield piece.slug, piece
 
 
-def _constants(launch: Launch) -> Mapping[str, Evidence]:
-    """Assumed constants are marked: the build may define another value than the source."""
-    return {
-        name: constant(float(each.value), "", f"`{name}`{' (default)' if each.assumed else ''}")
-        for name, each in source_constants(launch).items()
-    }
-
-
 def _literals_of(code: str) -> set[float]:
     """Longer literals are skipped: no sentence names them."""
     found = re.findall(r"(?<![\w.])(?:0[xX][0-9a-fA-F]{1,16}|\d{1,18}(?:\.\d{1,9})?)(?!\w)", code)
     return {float(int(n, 16)) if n[:2].lower() == "0x" else float(n) for n in found}
-
-
-def _with_digits(launch: Launch) -> Iterator[str]:
-    name = launch.name
-    texts = (name.short, name.function, name.full, launch.device.name)
-    yield from (text for text in texts if text and any(c.isdigit() for c in text))
 
 
 def _lines(launches: Iterable[Launch]) -> Mapping[str, int] | None:
@@ -100,12 +94,6 @@ def _lines(launches: Iterable[Launch]) -> Mapping[str, int] | None:
             count = 10**6 if text is None else text.count("\n") + 1
             found[file_name(path)] = max(count, found.get(file_name(path), 0))
     return found or None
-
-
-def _sources(tool_input: ToolInput, launches: Iterable[Launch]) -> Iterator[str]:
-    if tool_input.show_source:
-        for launch in launches:
-            yield from (launch.source_files[path] or "" for path in kernel_files(launch))
 
 
 _LAUNCH = (
@@ -132,7 +120,7 @@ def evidence_summary(tool_input: ToolInput) -> str:
     """For the launch in focus: what it is, how busy units are, findings, hot lines, waits."""
     each, say = tool_input.launch(), AnswerText()
     rows = {
-        "launch": [*_shapes(each), *_metrics(each, say, _LAUNCH)],
+        "launch": _launch_facts(each, say),
         "device": _metrics(each, say, _DEVICE),
         "busy, of peak over the whole launch": _units(each, say),
         "traffic": _metrics(each, say, _BYTES),
@@ -193,8 +181,9 @@ def _one_to_one(pair: PairDifference) -> tuple[int, ...]:
     return (*pair.before, *pair.after) if len(pair.before) == len(pair.after) == 1 else ()
 
 
-def _shapes(each: LaunchExplanation) -> Iterator[str]:
-    return shape_parts(grid=each.launch.grid, block=each.launch.block)
+def _launch_facts(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
+    yield from shape_parts(grid=each.launch.grid, block=each.launch.block)
+    yield from _metrics(each, say, _LAUNCH)
 
 
 def _metrics(each: LaunchExplanation, say: AnswerText, ids: Sequence[str]) -> Iterator[str]:
@@ -210,19 +199,16 @@ def _units(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
 
 def overview(tool_input: ToolInput) -> str:
     """For a question: the launches of every report, and the findings of its longest launch."""
-    texts = (_report(tool_input, number) for number in range(len(tool_input.explanations)))
+    texts: list[str] = []
+    for number in range(len(tool_input.explanations)):
+        name = f"report {number}" if len(tool_input.explanations) > 1 else "the report"
+        each, say = tool_input.launch(None, number), AnswerText()
+        chosen = {"report": number, "launch": each.launch.id}
+        facts = ", ".join([*_launch_facts(each, say), *_metrics(each, say, _BYTES)])
+        texts.append(
+            f"{name}:\n{call_tool(tool_input, 'list_launches', {'report': number}).text}\n"
+            f"launch {each.launch.id} of {name}: {facts}\n"
+            f"busy, of peak: {', '.join(_units(each, say))}\n"
+            f"{call_tool(tool_input, 'analyst_findings', chosen).text}"
+        )
     return tool_input.with_short_names("\n\n".join(texts))
-
-
-def _report(tool_input: ToolInput, number: int) -> str:
-    name = f"report {number}" if len(tool_input.explanations) > 1 else "the report"
-    launches = call_tool(tool_input, "list_launches", {"report": number}).text
-    each, say = tool_input.launch(None, number), AnswerText()
-    chosen = {"report": number, "launch": each.launch.id}
-    findings = call_tool(tool_input, "analyst_findings", chosen).text
-    facts = ", ".join([*_shapes(each), *_metrics(each, say, (*_LAUNCH, *_BYTES))])
-    units = ", ".join(_units(each, say))
-    return (
-        f"{name}:\n{launches}\nlaunch {each.launch.id} of {name}: {facts}\n"
-        f"units, of peak: {units}\n{findings}"
-    )
