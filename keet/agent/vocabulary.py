@@ -10,12 +10,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from keet_tools.answers import Answer, AnswerText, ToolInput, shorten
+from keet_tools.answers import AnswerText, ToolInput, shorten
 from keet_tools.launch_overview import ACCOUNT, FINDINGS, account_lines
-from keet_tools.registry import call_tool, offered_tools
+from keet_tools.registry import call_tool
 
 from keet.agent.source.constants import source_constants, source_literals
 from keet.agent.source.source_listing import kernel_files
+from keet.catalog import stalls
 from keet.comparison.compare import PairDifference
 from keet.evidence import Evidence, Prose, constant
 from keet.evidence.free_numbers import Allowed
@@ -42,24 +43,32 @@ def vocabulary(tool_input: ToolInput, code: Iterable[str] = ()) -> Vocabulary:
     launches = _launches(tool_input)
     literals = set(HARDWARE)
     facts: dict[str, Evidence] = {}
+    quoted, known = list(code), set[str]()
+    literals |= _literals_of("\n".join(quoted))
     for launch in launches:
-        literals |= source_literals(launch) if tool_input.show_source else set()
         literals |= {float(n) for shape in (launch.grid, launch.block) for n in shape or ()}
-        facts |= _constants(launch) if tool_input.show_source else {}
-    suggested = "\n".join(code)
-    literals |= _literals_of(suggested)
+        name = launch.name
+        known.update(filter(None, (name.short, name.function, name.full, launch.device.name)))
+        if not tool_input.show_source:
+            continue
+        literals |= source_literals(launch)
+        quoted += (launch.source_files[path] or "" for path in kernel_files(launch))
+        # Assumed constants are marked: the build may define another value than the source.
+        for symbol, each in source_constants(launch).items():
+            label = f"`{symbol}`{' (default)' if each.assumed else ''}"
+            facts[symbol] = constant(float(each.value), "", label)
     names = Names(_named(tool_input), facts, frozenset(literals), tool_input.find)
-    known = frozenset(name for launch in launches for name in _with_digits(launch))
-    quoted = "\n".join([*_sources(tool_input, launches), suggested])
     lines = _lines(launches) if tool_input.show_source else None
-    return Vocabulary(names, Allowed(quoted, frozenset(literals), names=known, lines=lines))
+    with_digits = frozenset(name for name in known if re.search(r"\d", name))
+    text = "\n".join(quoted)
+    return Vocabulary(names, Allowed(text, frozenset(literals), names=with_digits, lines=lines))
 
 
 def _launches(tool_input: ToolInput) -> list[Launch]:
-    """A question may be about any launch; an explanation is about one."""
-    if len(tool_input.explanations) == 1 and len(tool_input.explanations[0].launches) == 1:
-        return [tool_input.launch().launch]
-    return [each.launch for told in tool_input.explanations for each in told.launches][:20]
+    """The one in focus, and others, which a question may be about."""
+    focus = tool_input.launch().launch
+    every = [each.launch for told in tool_input.explanations for each in told.launches]
+    return [focus, *(launch for launch in every[:20] if launch is not focus)]
 
 
 def _named(tool_input: ToolInput) -> Iterator[tuple[str, Evidence]]:
@@ -71,24 +80,10 @@ def _named(tool_input: ToolInput) -> Iterator[tuple[str, Evidence]]:
             yield piece.slug, piece
 
 
-def _constants(launch: Launch) -> Mapping[str, Evidence]:
-    """Assumed constants are marked: the build may define another value than the source."""
-    return {
-        name: constant(float(each.value), "", f"`{name}`{' (default)' if each.assumed else ''}")
-        for name, each in source_constants(launch).items()
-    }
-
-
 def _literals_of(code: str) -> set[float]:
     """Longer literals are skipped: no sentence names them."""
     found = re.findall(r"(?<![\w.])(?:0[xX][0-9a-fA-F]{1,16}|\d{1,18}(?:\.\d{1,9})?)(?!\w)", code)
     return {float(int(n, 16)) if n[:2].lower() == "0x" else float(n) for n in found}
-
-
-def _with_digits(launch: Launch) -> Iterator[str]:
-    name = launch.name
-    texts = (name.short, name.function, name.full, launch.device.name)
-    yield from (text for text in texts if text and any(c.isdigit() for c in text))
 
 
 def _lines(launches: Iterable[Launch]) -> Mapping[str, int] | None:
@@ -101,15 +96,6 @@ def _lines(launches: Iterable[Launch]) -> Mapping[str, int] | None:
     return found or None
 
 
-def _sources(tool_input: ToolInput, launches: Iterable[Launch]) -> Iterator[str]:
-    if tool_input.show_source:
-        for launch in launches:
-            yield from (launch.source_files[path] or "" for path in kernel_files(launch))
-
-
-_INCLUDED_TOOLS = ("analyst_findings", "source_hotspots", "stall_reasons", "address_forms")
-"""Tools whose answers are included; most kernels need no others. `address_forms` says how many
-bytes are distinct, which claims of redundant traffic need."""
 _LAUNCH = (
     "duration", "grid_size", "block_size", "registers_per_thread", "shared_memory_static",
     "shared_memory_dynamic", "waves_per_sm", "theoretical_occupancy_pct", "achieved_occupancy_pct",
@@ -122,38 +108,47 @@ _BYTES = (
     "global_load_requests", "global_store_sectors", "global_store_requests",
     "shared_load_wavefronts", "bank_conflicts_load",
 )  # fmt: skip
-_PAGE = re.compile(r"\n`page \d+ of \d+`[^\n]*$")
-_LEAST_BUSY = 3.0
-"""% of peak: units below this are left out."""
+_SCHEDULERS = ("no_eligible_pct", "eligible_warps_per_scheduler", "warp_cycles_per_issued_inst")
+_SHOWN_SHARE = 3.0
+"""%: units less busy and stall reasons with a smaller share are left out."""
+_PAGE = re.compile(r"\n`page \d+ of \d+`[^\n]*")
+_CODE_BESIDE = re.compile(r"(?m)^(\S+:\d+ [^`\n]*\}) `[^`\n]*`")
+_ADDRESS_ROW = re.compile(r"\n0x[0-9a-f]+ [^\n]*|\nOffsets from [^\n]*")
 
 
 def evidence_summary(tool_input: ToolInput) -> str:
-    """For the launch in focus."""
+    """For the launch in focus: what it is, how busy units are, findings, hot lines, waits."""
     each, say = tool_input.launch(), AnswerText()
-    told = [
-        f"launch: {', '.join(_shapes(each))}, {', '.join(_metrics(each, say, _LAUNCH))}",
-        f"device: {', '.join(_metrics(each, say, _DEVICE))}",
-        f"units, of peak over the whole launch: {', '.join(_units(each, say))}",
-        f"traffic: {', '.join(_metrics(each, say, _BYTES))}",
-    ]
-    answers = {name: call_tool(tool_input, name, {}) for name in _included_tools(tool_input)}
-    if not any(ACCOUNT in answer.text for answer in answers.values()):
-        told += ["\n".join(account_lines(each, say))]
-    told += [
-        f"{name}:\n{_whole(tool_input, name, a)}" for name, a in answers.items() if not a.abstained
-    ]
+    rows = {
+        "launch": _launch_facts(each, say),
+        "device": _metrics(each, say, _DEVICE),
+        "busy, of peak over the whole launch": _units(each, say),
+        "traffic": _metrics(each, say, _BYTES),
+        "warp time by state": [*_stalls(each, say), *_metrics(each, say, _SCHEDULERS)],
+    }
+    told = [f"{what}: {', '.join(values)}" for what, values in rows.items()]
+    findings = call_tool(tool_input, "analyst_findings", {}).text
+    told += [f"analyst_findings:\n{findings}"]
+    told += [] if ACCOUNT in findings else ["\n".join(account_lines(each, say))]
     told += ["\n".join(_other_findings(each, say))] * (len(each.findings) > FINDINGS)
-    told += [f"{name}: {a.text}" for name, a in answers.items() if a.abstained]
+    told += [f"source_hotspots:\n{_hot_lines(tool_input)}"]
+    has_source = any(each.launch.source_files.values()) and tool_input.show_source
+    if has_source:
+        forms = _ADDRESS_ROW.sub("", call_tool(tool_input, "address_forms", {}).text)
+        told.append(f"address_forms:\n{forms}")
+    else:
+        told.append(f"read_sass:\n{call_tool(tool_input, 'read_sass', {}).text}")
     if len(tool_input.explanations) > 1:
         told.append(f"diff_profiles, report 1 is before and 0 after:\n{_changes(tool_input)}")
-    return tool_input.with_short_names("\n\n".join(told))
+    return _PAGE.sub("", tool_input.with_short_names("\n\n".join(told)))
 
 
-def _whole(tool_input: ToolInput, name: str, answer: Answer) -> str:
-    """Without the hint at further pages if the tool is not offered."""
-    if name in {tool.name for tool in offered_tools(tool_input)}:
-        return answer.text
-    return _PAGE.sub("", answer.text)
+def _hot_lines(tool_input: ToolInput) -> str:
+    """Without code, which the source above has, and labels, which the names repeat."""
+    text = _CODE_BESIDE.sub(r"\1", call_tool(tool_input, "source_hotspots", {}).text)
+    for stall in stalls().values():
+        text = text.replace(f" {stall.label} ", " ")
+    return text
 
 
 def _other_findings(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
@@ -164,9 +159,11 @@ def _other_findings(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
         yield f"- {finding.id} ({finding.cause_certainty}): {text}"
 
 
-def _included_tools(tool_input: ToolInput) -> Sequence[str]:
-    has_source = any(tool_input.launch().launch.source_files.values()) and tool_input.show_source
-    return _INCLUDED_TOOLS if has_source else (*_INCLUDED_TOOLS[:-1], "read_sass")
+def _stalls(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
+    for reason in sorted(each.view.stalls, key=lambda reason: -each.view.stalls[reason]):
+        share = each.view.stall(reason)
+        if share is not None and share.value >= _SHOWN_SHARE:
+            yield say(share)
 
 
 def _changes(tool_input: ToolInput) -> str:
@@ -184,38 +181,34 @@ def _one_to_one(pair: PairDifference) -> tuple[int, ...]:
     return (*pair.before, *pair.after) if len(pair.before) == len(pair.after) == 1 else ()
 
 
-def _shapes(each: LaunchExplanation) -> Iterator[str]:
-    return shape_parts(grid=each.launch.grid, block=each.launch.block)
+def _launch_facts(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
+    yield from shape_parts(grid=each.launch.grid, block=each.launch.block)
+    yield from _metrics(each, say, _LAUNCH)
 
 
 def _metrics(each: LaunchExplanation, say: AnswerText, ids: Sequence[str]) -> Iterator[str]:
-    for metric in ids:
-        piece = each.view.get(metric)
-        if piece is not None:
-            yield f"{piece.label} {say(piece)}"
+    """Without labels: the names say what they are."""
+    return (say(piece) for metric in ids if (piece := each.view.get(metric)) is not None)
 
 
 def _units(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
     for ceiling in each.ceilings:
-        if ceiling.reached.value >= _LEAST_BUSY:
-            yield f"{ceiling.reached.label} {say(ceiling.reached)}"
+        if ceiling.reached.value >= _SHOWN_SHARE:
+            yield f"{ceiling.reached.label.removesuffix(' busy')} {say(ceiling.reached)}"
 
 
 def overview(tool_input: ToolInput) -> str:
     """For a question: the launches of every report, and the findings of its longest launch."""
-    texts = (_report(tool_input, number) for number in range(len(tool_input.explanations)))
+    texts: list[str] = []
+    for number in range(len(tool_input.explanations)):
+        name = f"report {number}" if len(tool_input.explanations) > 1 else "the report"
+        each, say = tool_input.launch(None, number), AnswerText()
+        chosen = {"report": number, "launch": each.launch.id}
+        facts = ", ".join([*_launch_facts(each, say), *_metrics(each, say, _BYTES)])
+        texts.append(
+            f"{name}:\n{call_tool(tool_input, 'list_launches', {'report': number}).text}\n"
+            f"launch {each.launch.id} of {name}: {facts}\n"
+            f"busy, of peak: {', '.join(_units(each, say))}\n"
+            f"{call_tool(tool_input, 'analyst_findings', chosen).text}"
+        )
     return tool_input.with_short_names("\n\n".join(texts))
-
-
-def _report(tool_input: ToolInput, number: int) -> str:
-    name = f"report {number}" if len(tool_input.explanations) > 1 else "the report"
-    launches = call_tool(tool_input, "list_launches", {"report": number}).text
-    each, say = tool_input.launch(None, number), AnswerText()
-    chosen = {"report": number, "launch": each.launch.id}
-    findings = call_tool(tool_input, "analyst_findings", chosen).text
-    facts = ", ".join([*_shapes(each), *_metrics(each, say, (*_LAUNCH, *_BYTES))])
-    units = ", ".join(_units(each, say))
-    return (
-        f"{name}:\n{launches}\nlaunch {each.launch.id} of {name}: {facts}\n"
-        f"units, of peak: {units}\n{findings}"
-    )

@@ -60,9 +60,9 @@ def _add_limits(group: _ArgumentGroup) -> None:
     group.add_argument(
         "--token-budget",
         type=positive,
-        default=16_000,
+        default=14_000,
         metavar="N",
-        help="limit of input tokens per kernel or question (default: 16000)",
+        help="limit of input tokens per kernel or question (default: 14000)",
     )
     group.add_argument(
         "--time-limit",

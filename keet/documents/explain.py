@@ -10,7 +10,6 @@ from keet.documents.amounts import LaunchAmounts, ProgramAmounts
 from keet.documents.document import LEFT_OUT, Document
 from keet.documents.finding import FindingDocument, Forecast, MinorDocument
 from keet.documents.model_explanation import (
-    HypothesisDocument,
     ModelDocument,
     UncheckedDocument,
     UsageDocument,
@@ -275,8 +274,8 @@ class ExplainLaunch(Document):
     evidence: dict[str, JsonNumber]
     """Numbers by id. An id consists of the metric, the source line if there is one, and the launch:
     `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run` means several launches."""
-    hypotheses: tuple[HypothesisDocument, ...] = LEFT_OUT
-    """A model's hypotheses from the source alone, before it saw any numbers."""
+    hypotheses: tuple[str, ...] = LEFT_OUT
+    """Always empty: models are no longer asked for hypotheses."""
     model: ModelDocument | None = LEFT_OUT
     """What a model adds; null if it says nothing about this launch."""
     in_run: InRunDocument | None = LEFT_OUT

@@ -17,22 +17,6 @@ from keet.evidence import Prose, ids_of
 from keet.safe_text import flat
 
 
-class HypothesisDocument(Document):
-    """Stated from the source before the model saw any numbers, then judged by the numbers."""
-
-    text: JsonProse
-    finding: str | None
-    """Id of the finding; null if it is not one of keet's findings."""
-    verdict: Literal["confirmed", "refuted", "inconclusive"]
-    reason: JsonProse
-    evidence: tuple[str, ...] = COMPUTED
-    """Ids of the numbers in the launch's `evidence` that the text refers to."""
-
-    def __post_init__(self) -> None:
-        if isinstance(self.text, Prose):  # and not read from JSON
-            self.__dict__["evidence"] = ids_of((self.text, self.reason))
-
-
 class ClaimDocument(Document):
     """What keet computed from the amount of work that, according to a model, is needed."""
 
@@ -109,7 +93,7 @@ class UncheckedDocument(Document):
     """A sentence whose numbers keet could not resolve. It is printed with a mark."""
 
     where: str
-    """Where the sentence is, in `model` or in the launch's `hypotheses`: `causes[0].text`."""
+    """Where the sentence is in `model`: `causes[0].text`."""
     text: str
     reason: str
 
@@ -136,10 +120,10 @@ class ModelDocument(Document):
     """What limits the kernel and why, in one or two sentences."""
     purpose: JsonProse
     """What the code does."""
-    mapping: JsonProse
-    """How the work is distributed over threads, warps and blocks."""
+    mapping: str = ""
+    """Always empty: models are no longer asked for it."""
     evidence: tuple[str, ...] = COMPUTED
-    """Ids of the numbers that `summary`, `purpose` and `mapping` refer to."""
+    """Ids of the numbers that `summary` and `purpose` refer to."""
     leads: bool
     """True if its cause is the headline, as computed by keet: see `verdict`."""
     causes: tuple[CauseDocument, ...]
@@ -158,7 +142,6 @@ class ModelDocument(Document):
 class ModelExplanation(ModelDocument):
     """With what JSON has elsewhere in the launch."""
 
-    hypotheses: tuple[HypothesisDocument, ...] = live(default=())
     analyst_headline: str = live(default="")
     """What the analyst alone says, where the model leads."""
 
@@ -166,7 +149,7 @@ class ModelExplanation(ModelDocument):
         texts, causes = list(self.texts), (*self.causes, *self.objections)
         facts = sum(each.numbers for cause in causes for each in cause.because)
         self.__dict__.update(
-            evidence=ids_of((self.summary, self.purpose, self.mapping)),
+            evidence=ids_of((self.summary, self.purpose)),
             unchecked=unchecked_in(texts),
             numbers=facts + sum(text.numbers for _, text in texts),
         )
@@ -182,11 +165,7 @@ class ModelExplanation(ModelDocument):
             yield f"edits[{i}].what", edit.what
             yield f"edits[{i}].risk", edit.risk
             yield f"edits[{i}].check", edit.check
-        for i, guess in enumerate(self.hypotheses):
-            yield f"hypotheses[{i}].text", guess.text
-            yield f"hypotheses[{i}].reason", guess.reason
         yield "purpose", self.purpose
-        yield "mapping", self.mapping
 
     @property
     def ids(self) -> tuple[str, ...]:

@@ -165,8 +165,7 @@ def _in_run(explanation: Explanation, each: LaunchExplanation) -> Fields:
 def _by_model(explanation: Explanation, each: LaunchExplanation) -> Fields:
     if explanation.author is None:
         return {}
-    said = each.model_explanation
-    return {"hypotheses": said.hypotheses if said else (), "model": said}
+    return {"hypotheses": (), "model": each.model_explanation}
 
 
 def _model_fields(explanation: Explanation, each: LaunchExplanation, finding: Finding) -> Fields:

@@ -41,7 +41,6 @@ from keet.pages.blocks import (
     Words,
     joined,
     plain,
-    spans,
 )
 from keet.pages.launch import (
     INDENT,
@@ -59,8 +58,6 @@ from keet.pages.launch import (
     title_blocks,
 )
 from keet.pages.model_words import (
-    EXPECTED,
-    MARKS,
     OWN_WORDS,
     aim_of,
     causes_beyond,
@@ -97,7 +94,6 @@ from keet.safe_text import flat
 from keet.version import __version__
 
 _EDIT_INDENT = 5
-_LOOKS = {"confirmed": "strong good", "refuted": "strong bad", "inconclusive": "strong warn"}
 _ALL = 99
 
 
@@ -185,34 +181,15 @@ class _Statement:
                 Part(blocks, "edit", self.shown.anchor(f"edit-{number}"), tag="article"),
             )
 
-    def expected(self) -> Iterator[Block]:
-        """How the model reads the code, and what it expected before it saw any number."""
-        said, blocks = self.said, list[Block]()
-        about = (("The code: ", said.purpose), ("Threads: ", said.mapping))
-        items = [Item((Span(name, "strong"), self.words(text))) for name, text in about if text]
-        if items:
-            blocks += [Gap(), Items(items, indent=2)]
-        guesses = [
-            Item((
-                Span(f"{MARKS[guess.verdict]} {guess.verdict}: ", _LOOKS[guess.verdict]),
-                _strong(self.words(guess.text)), " ", self.words(guess.reason),
-            ))
-            for guess in said.hypotheses
-        ]  # fmt: skip
-        if guesses:
-            blocks += [Gap(), Text(EXPECTED, "italic", indent=2), Items(guesses, indent=2)]
-        if blocks:
-            summary = "How the model reads the code, and what it expected"
-            yield Fold(summary, blocks, is_printed=True)
-
     def rest(self) -> Iterator[Block]:
         """What belongs to no finding and no edit."""
         said = self.said
         if said.leads and said.analyst_headline:
             text = f"Without the model, keet's headline is: {flat(said.analyst_headline)}"
             yield from (Gap(), Text(text, indent=2))
-        if self.shown.verbose or self.shown.is_html:
-            yield from self.expected()
+        if said.purpose and (self.shown.verbose or self.shown.is_html):
+            words = (Span("The code: ", "strong"), self.words(said.purpose))
+            yield from (Gap(), Text(words, indent=2))
         key = self.shown.anchor("model-number")
         yield from number_blocks(self.numbers, self.texts, self.shown.reader, anchor=key)
 
@@ -291,10 +268,6 @@ def _status(edit: EditDocument) -> Iterator[Block]:
     look = "good" if edit.diff and edit.build != "fails" else "warn"
     if edit.diff or edit.problem:
         yield Text(edit_status(edit), look, indent=_EDIT_INDENT)
-
-
-def _strong(words: Words) -> Words:
-    return [span if span.look else Span(span.text, "strong") for span in spans(words)]
 
 
 def number_blocks(

@@ -24,10 +24,7 @@ if TYPE_CHECKING:
         UsageDocument,
     )
 
-MARKS = {"confirmed": "✓", "refuted": "✗", "inconclusive": "?"}
-"""Always printed with the word, because a terminal without these characters shows `?` for each."""
 OWN_WORDS = "The numbers in the model's text come from the report; the words are the model's."
-EXPECTED = "Expected from the source alone, before the model saw any number:"
 _CHANGED = re.compile(r"(?:@@|[-+])")
 _OUTCOMES = {"compiles": "compiles", "fails": "does not compile", "not checked": "was not compiled"}
 _SAYS_OUTCOME = re.compile(r"^(?:compiles|does not compile|not compiled|is not valid)\b")
@@ -272,7 +269,7 @@ def edit_status(edit: EditDocument) -> str:
 def cited(each: LaunchExplanation, *, everything: bool = True) -> list[Evidence]:
     """Evidence that the model refers to, in the order of its texts.
 
-    Without `everything`, evidence of hypotheses, purpose and mapping is left out.
+    Without `everything`, evidence of the purpose is left out.
     """
     if each.model_explanation is None:
         return []
@@ -282,10 +279,8 @@ def cited(each: LaunchExplanation, *, everything: bool = True) -> list[Evidence]
 
 
 def without_guesses(model: ModelExplanation, *, everything: bool) -> ModelExplanation:
-    """Unless `everything`, without hypotheses, purpose and mapping."""
-    if everything:
-        return model
-    return replace(model, hypotheses=(), purpose=Prose(), mapping=Prose())
+    """Unless `everything`, without the purpose."""
+    return model if everything else replace(model, purpose=Prose())
 
 
 # --- the closing lines

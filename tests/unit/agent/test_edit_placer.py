@@ -12,7 +12,6 @@ from keet.agent.edits.edit_placer import without_figures
 from tests.unit.agent.conversations import (
     LINE,
     OTHER,
-    READING,
     Talk,
     change,
     conclusion,
@@ -26,7 +25,7 @@ NOT_COMPILED = "not compiled: --no-compile was given"
 
 
 def edited(*replies: Any, edits: Any, compiles: bool = False) -> Talk:
-    return talk(READING, conclusion(edits=edits), *replies, compiles=compiles)
+    return talk(conclusion(edits=edits), *replies, compiles=compiles)
 
 
 def test_an_edit_becomes_a_diff_that_applies() -> None:
@@ -41,7 +40,7 @@ def test_an_edit_becomes_a_diff_that_applies() -> None:
 
 def test_an_edit_that_does_not_fit_is_sent_back_once() -> None:
     done = edited(corrections([change()]), edits=[edit(MISFIT)])
-    prompt = done.chat.requests[2].messages[-1].text
+    prompt = done.chat.requests[1].messages[-1].text
     assert "1. edit 1: Spread the columns over the banks." in prompt
     (found,) = done.model_explanation.edits
     assert found.problem is None
@@ -51,7 +50,7 @@ def test_an_edit_that_does_not_fit_is_sent_back_once() -> None:
 
 def test_an_edit_that_fits_nowhere_is_a_sketch() -> None:
     done = edited(corrections([MISFIT]), edits=[edit(MISFIT)])
-    assert len(done.chat.requests) == 3
+    assert len(done.chat.requests) == 2
     (found,) = done.model_explanation.edits
     assert found.diff == ""
     assert found.problem
@@ -60,7 +59,7 @@ def test_an_edit_that_fits_nowhere_is_a_sketch() -> None:
 
 def test_advice_without_changes_is_not_sent_back() -> None:
     done = edited(edits=[edit()])
-    assert len(done.chat.requests) == 2
+    assert len(done.chat.requests) == 1
     (found,) = done.model_explanation.edits
     assert str(found.what) == "Spread the columns over the banks."
     assert (found.diff, found.sketch) == ("", "")
@@ -71,7 +70,7 @@ def test_only_the_faulty_edit_is_replaced() -> None:
     first, second = done.model_explanation.edits
     assert first.diff
     assert second.diff == first.diff
-    assert "edit 2:" in done.chat.requests[2].messages[-1].text
+    assert "edit 2:" in done.chat.requests[1].messages[-1].text
 
 
 # --- compiled
@@ -104,7 +103,7 @@ BAD = change(new="from_item[0] = bad;")
 
 def test_a_compile_error_is_sent_back_and_the_edit_replaced(compiler: Compiler) -> None:
     done = edited(corrections([change()]), edits=[edit(BAD)], compiles=True)
-    prompt = done.chat.requests[2].messages[-1].text
+    prompt = done.chat.requests[1].messages[-1].text
     assert "it does not compile: " in prompt
     assert 'identifier "bad" is undefined' in prompt
     (found,) = done.model_explanation.edits
@@ -170,7 +169,7 @@ def test_comments_of_the_source_are_kept() -> None:
 def test_neither_diff_nor_sketch_has_figures(old: str) -> None:
     boasting = change(old=old, new="from_item[0] = 1;  // 3x faster")
     said = conclusion(edits=[edit(boasting)])
-    (found,) = talk(READING, said, {"corrections": []}).model_explanation.edits
+    (found,) = talk(said, {"corrections": []}).model_explanation.edits
     assert "from_item[0] = 1;" in found.diff + found.sketch
     assert "faster" not in found.diff + found.sketch
 

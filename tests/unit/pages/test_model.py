@@ -52,7 +52,7 @@ from tests.explain_pages import (
 )
 from tests.json_documents import check_text
 from tests.kept_reports import sample_report
-from tests.model_parts import cause, edit, hypothesis, said, usage
+from tests.model_parts import cause, edit, said, usage
 from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")
@@ -104,22 +104,6 @@ def physics() -> ModelExplanation:
             "{l2_throughput_pct}, while arithmetic idles."
         ),
         purpose=prose("One step of cloud physics in each air column."),
-        mapping=prose("One thread walks one column from the top down."),
-        hypotheses=(
-            hypothesis(
-                prose("`drops` is indexed with values known only at run time."),
-                "local_memory_spill", "confirmed",
-                prose("{local_share}, nearly all of it at the lines that index `drops`."),
-            ),
-            hypothesis(
-                prose("The many `expf` and `powf` saturate the special-function pipe."),
-                "sfu_bound", "refuted", prose("{inst_pipe_xu_pct}."),
-            ),
-            hypothesis(
-                prose("Columns with little cloud end early."), "warp_divergence", "inconclusive",
-                prose("The report has the average of active threads only."),
-            ),
-        ),
         causes=(
             cause(
                 "local_memory_spill",
@@ -276,9 +260,8 @@ def long_statement(sample: str) -> ModelExplanation:
     others = ("latency_bound", "tail_effect", "sfu_bound")
     causes = [cause(finding, prose, (), "slow.cu:30") for finding in (first, *others)]
     objections = (cause(first, prose, ()), cause("warp_divergence", prose, ()))
-    guess = hypothesis(prose, first, "confirmed", prose)
     return said(
-        prose, purpose=prose, mapping=prose, hypotheses=(guess,) * 3, causes=tuple(causes),
+        prose, purpose=prose, causes=tuple(causes),
         objections=objections, edits=edits,
     )  # fmt: skip
 
@@ -317,12 +300,10 @@ def test_results_in_the_sentence_and_how_they_were_computed_below() -> None:
 def test_numbers_of_hidden_texts_are_hidden_too(
     form: Format, verbose: bool, is_listed: bool
 ) -> None:
-    """Those of hypotheses."""
-    guess = replace(physics().hypotheses[0], text=Prose((Sentence.of((computed(),)),)))
-    statement = replace(physics(), hypotheses=(guess, *physics().hypotheses[1:]))
+    """Those of the purpose."""
+    statement = replace(physics(), purpose=Prose((Sentence.of((computed(),)),)))
     rows = cells_of(blocks_of(statement, form=form, verbose=verbose))
     assert "l2_throughput_pct#0" in [row[-1] for row in rows]
-    assert ("inst_pipe_xu_pct#0" in [row[-1] for row in rows]) == is_listed
     assert (BYTES in [row[0] for row in rows]) == is_listed
 
 
@@ -515,7 +496,7 @@ def test_numbers_of_both_parts_are_counted() -> None:
     own = document(explained("column_physics"))["grounding"]
     both = document(column_physics())["grounding"]
     count = physics().numbers
-    assert count == 7
+    assert count == 5
     assert both["numbers"] == own["numbers"] + count
     assert both["verified"] == own["verified"] + count
 
@@ -658,8 +639,7 @@ def hostile_statement(text: str) -> ModelExplanation:
     reference = Reference(text, (text,), text)
     prose = Prose((Sentence.of((text, reference)), Sentence.of((text,), text)))
     return said(
-        prose, purpose=prose, mapping=prose,
-        hypotheses=(hypothesis(prose, text, "refuted", prose),),
+        prose, purpose=prose,
         causes=(cause("local_memory_spill", prose, (reference,), text, text), cause(text, prose, (), text)),
         objections=(cause("local_memory_spill", prose, ()), cause(text, prose, ())),
         edits=(edit(text, prose, "", (text,), text, text, "not checked", text, prose, prose),
