@@ -32,6 +32,7 @@ from keet.diagnosis.claim_evaluation import (
     evaluate_claim,
     evaluate_claims,
     rank_with_claims,
+    unused_document,
 )
 from keet.diagnosis.diagnosis import Diagnosis
 from keet.diagnosis.finding import Finding
@@ -41,7 +42,6 @@ from keet.documents.model_explanation import (
     EditDocument,
     HypothesisDocument,
     ModelExplanation,
-    UnusedClaimDocument,
 )
 from keet.evidence import Prose, Reference, Sentence, ids_of
 from keet.explanation.explanation_types import LaunchExplanation
@@ -343,6 +343,7 @@ class CauseJudge:
             rests_on = findings()[finding].rests_on
             claim = replace(claim, may_lead=bool(areas_of(facts.ids) & {*rests_on}))
         place = self._place(said)
+        unused = claim.unused if claim and said.claims else ()
         return CauseDocument(
             finding=finding,
             text=text,
@@ -350,7 +351,7 @@ class CauseJudge:
             where=place.where if place else None,
             problem=problem,
             claim=claim,
-            unused_claims=tuple(map(_unused, claim.unused if said.claims and claim else ())),
+            unused_claims=tuple(map(unused_document, unused)),
         )
 
     def objection(self, said: RawCause, text: Prose, facts: CheckedFacts) -> CauseDocument | None:
@@ -409,11 +410,6 @@ class CauseJudge:
                 known = (place for place in sampled if place.at == (path, line))
                 return next(known, Place(path, line, 0.0, "samples"))
         return None
-
-
-def _unused(claim: EvaluatedClaim) -> UnusedClaimDocument:
-    ids = tuple(piece.id for piece in claim.evidence)
-    return UnusedClaimDocument(claim=claim.claim.written, reason=claim.reason, evidence=ids)
 
 
 # --- ranking

@@ -43,7 +43,7 @@ from keet.diagnosis.work_claims import (
 )
 from keet.documents.document import live
 from keet.documents.finding import CauseCertainty, Forecast, Place
-from keet.documents.model_explanation import ClaimDocument
+from keet.documents.model_explanation import ClaimDocument, UnusedClaimDocument
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, findings
 from keet.units import Quantity
@@ -93,6 +93,11 @@ class EvaluatedClaim(ClaimDocument):
     def possible(self) -> float:
         """Times faster if the claim is true; 1.0 where nothing could be computed."""
         return self.gain or 1.0
+
+
+def unused_document(claim: EvaluatedClaim) -> UnusedClaimDocument:
+    ids = tuple(piece.id for piece in claim.evidence)
+    return UnusedClaimDocument(claim=claim.claim.written, reason=claim.reason, evidence=ids)
 
 
 def check_cause(finding: str, model: TimeModel) -> Absence | None:

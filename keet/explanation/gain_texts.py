@@ -19,7 +19,8 @@ def forecast_text(finding: Finding, ledger: Ledger) -> Sentence:
     """`2.1x faster (1.6x to 3.9x)`, `27x faster (21x or more)`. Where the amounts are a model's, it
     says so: `... with the model's amounts; keet alone: 1.2x`."""
     name = f"{finding.id}.claimed" if finding.origin == "model" else finding.id
-    gains = forecast_evidence(name, finding.forecast, finding.label, ledger)
+    whose = ", with the model's amounts" if finding.amounts_by == "model" else ""
+    gains = forecast_evidence(name, finding.forecast, f"{finding.label}{whose}", ledger)
     text = range_text(finding.id, *gains, variant=finding.variant)
     if finding.amounts_by == "keet":
         return text
