@@ -45,7 +45,7 @@ from keet.documents.document import live
 from keet.documents.finding import CauseCertainty, Forecast, Place
 from keet.documents.model_explanation import ClaimDocument, UnusedClaimDocument
 from keet.evidence import Evidence, Sentence
-from keet.findings import Absence, findings
+from keet.findings import Absence, ClaimKind, findings
 from keet.units import Quantity
 
 _BY_KIND: Mapping[str, Callable[[WorkClaim, TimeModel], ClaimEffect]] = {
@@ -190,9 +190,9 @@ def evaluate_claims(
         {name: max(effect.moved.get(name, 0.0) for effect in effects) for name in moved},
     )
     kinds = {claim.claim.kind for claim, *_ in usable}
-    kind = kinds.pop() if len(kinds) == 1 else ""
+    least = 0.0 if "parallelism" in kinds else least_time(model, together, kinds)
     combined = candidates[0]._replace(
-        effect=together._replace(least=least_time(model, together, kind)),
+        effect=together._replace(least=least),
         text=Sentence(" ").join(dict.fromkeys(candidate.text for candidate in candidates)),
         evidence=tuple(dict.fromkeys(e for candidate in candidates for e in candidate.evidence)),
         likelihood=min(candidate.likelihood for candidate in candidates),
@@ -234,7 +234,7 @@ class _ClaimCandidate(NamedTuple):
 def _from_amount(claim: WorkClaim, model: TimeModel) -> _ClaimCandidate:
     stated = _BY_KIND[claim.kind](claim, model)
     if isinstance(stated.effect, Effect) and claim.kind != "parallelism":
-        least = max(stated.effect.least, least_time(model, stated.effect, claim.kind))
+        least = max(stated.effect.least, least_time(model, stated.effect, {claim.kind}))
         stated = stated._replace(effect=stated.effect._replace(least=least))
     is_fp64 = claim.kind == "precision" and claim.of.strip().lower() == "fp32"
     variant = LOWER_PRECISION if LOWER_PRECISION in claim.spec.labels and not is_fp64 else ""
@@ -264,7 +264,7 @@ def _from_amount(claim: WorkClaim, model: TimeModel) -> _ClaimCandidate:
 _PER_INSTRUCTION = ("selected", "wait", "branch_resolving", "no_instruction")
 
 
-def least_time(model: TimeModel, effect: Effect, kind: str) -> float:
+def least_time(model: TimeModel, effect: Effect, kinds: set[ClaimKind]) -> float:
     """The least time after a fix, as a share of today's, that the warps in flight allow: what each
     of them takes from one instruction to the next in states that the fix does not shorten, and the
     code outside of loops once. Queues count as gone, so that it is a lower bound. 0 if the report
@@ -273,7 +273,7 @@ def least_time(model: TimeModel, effect: Effect, kind: str) -> float:
     relieved = min(effect.units.values(), default=1.0)
     for state, share in model.view.stalls.items():
         kept = effect.waits.get(state, 1.0)
-        if effect.units and state in QUEUES:
+        if effect.units and state in (*QUEUES, "drain"):
             continue
         if effect.units and state in effect.waits and state in (*MEMORY_WAITS, *MIO_WAITS):
             kept = min(kept, relieved)  # a busy unit makes its answers late
@@ -281,7 +281,7 @@ def least_time(model: TimeModel, effect: Effect, kind: str) -> float:
             kept = min(kept, issued)
         left += share * kept * (1.0 if state == ASLEEP else effect.every_wait)
     # Less waiting shortens that code too.
-    return left if kind == "waiting" else max(left, chain_share(model.view))
+    return left if kinds == {"waiting"} else max(left, chain_share(model.view))
 
 
 def _places(claim: WorkClaim, own: tuple[Place, ...]) -> tuple[Place, ...]:

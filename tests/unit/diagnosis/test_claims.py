@@ -22,6 +22,7 @@ from keet.diagnosis.claim_evaluation import (
     RankedCause,
     check_cause,
     evaluate_claims,
+    least_time,
     limiter_after,
     rank_with_claims,
 )
@@ -166,6 +167,29 @@ def test_the_next_limiter_is_what_stays() -> None:
     waits = limiter_after(model, Effect({"DRAM": 0.1, "FMA": 0.1}))
     assert waits == f"waiting for {stalls()['long_scoreboard'].waits_for}"
     assert limiter_after(model, 3.0) is None
+
+
+def test_a_gain_is_limited_by_what_the_warps_in_flight_allow() -> None:
+    """Nearly all bytes go, but each warp still has to issue its instructions one after the other,
+    and there are no more warps to hide that."""
+    report = "softmax_rows:slow"
+    result = evaluated(report, claim_of("local_memory_spill", "bytes", 0.95, "local"))
+    assert result.candidate is not None
+    effect, model = result.candidate.effect, diagnosis_of(report).model
+    assert isinstance(effect, Effect)
+    few = effect._replace(units=dict.fromkeys(model.loads, 0.05), least=0.0)
+    floor = least_time(model, few, {"bytes"})
+    assert model.gain(few) > model.gain(few._replace(least=floor)) == pytest.approx(1 / floor)
+    assert limiter_after(model, few._replace(least=floor)) == (
+        "the latency that its warps in flight do not hide"
+    )
+
+
+def test_no_more_work_is_redundant_than_there_is_beside_the_data() -> None:
+    """Each byte comes from DRAM once: what is computed on it may go, and the data stays."""
+    result = evaluated("pair_reduce:slow", claim_of("redundant_traffic", "redundant", 0.9))
+    assert not result.supported
+    assert result.possible < 1.1
 
 
 # --- wrong claims
