@@ -13,7 +13,7 @@ from keet_tools.answers import ToolInput
 from keet.agent.edits import edit_placer
 from keet.agent.edits.compiling import BuildComparison, find_nvcc
 from keet.agent.edits.edit_placer import EditPlacer
-from keet.agent.model.messages import ChatMessage
+from keet.agent.model.messages import ChatMessage, ModelFault
 from keet.agent.options import ModelLimits
 from keet.agent.redaction import Redaction
 from keet.agent.session import Toolbox, estimate
