@@ -93,7 +93,7 @@ class AnswerTexts:
                 continue
             for at in reversed(range(len(prose.sentences))):
                 sentence = prose.sentences[at]
-                if sentence.problem:
+                if sentence.problem and sentence.fault != "undecided":
                     yield AnswerFault(
                         sentence.written, sentence.problem, self._corrector(where, at)
                     )

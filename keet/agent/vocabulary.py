@@ -24,6 +24,7 @@ from keet.formatting import shape_parts
 from keet.profile import Launch
 from keet.profile.names import file_name
 from keet.prose.reading import HARDWARE, Names, read_prose
+from keet.verification.word_check import WordChecker
 
 
 class Vocabulary(NamedTuple):
@@ -31,10 +32,15 @@ class Vocabulary(NamedTuple):
 
     names: Names
     allowed: Allowed
+    checker: WordChecker | None = None
+    """Checks words against the facts of the launch; None for texts about several launches."""
 
     def read(self, text: str, *, is_proposal: bool = False) -> Prose:
         """`is_proposal`: text about an edit or an expectation, which may name sizes of its own."""
-        return read_prose(text, self.names, self.allowed._replace(is_proposal=is_proposal))
+        prose = read_prose(text, self.names, self.allowed._replace(is_proposal=is_proposal))
+        if is_proposal or self.checker is None:
+            return prose
+        return Prose(map(self.checker.marked, prose.sentences))
 
 
 def vocabulary(tool_input: ToolInput, code: Iterable[str] = ()) -> Vocabulary:
@@ -52,7 +58,9 @@ def vocabulary(tool_input: ToolInput, code: Iterable[str] = ()) -> Vocabulary:
     known = frozenset(name for launch in launches for name in _with_digits(launch))
     quoted = "\n".join([*_sources(tool_input, launches), suggested])
     lines = _lines(launches) if tool_input.show_source else None
-    return Vocabulary(names, Allowed(quoted, frozenset(literals), names=known, lines=lines))
+    allowed = Allowed(quoted, frozenset(literals), names=known, lines=lines)
+    checker = WordChecker(tool_input.launch()) if len(launches) == 1 else None
+    return Vocabulary(names, allowed, checker)
 
 
 def _launches(tool_input: ToolInput) -> list[Launch]:
