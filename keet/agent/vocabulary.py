@@ -7,7 +7,7 @@ reasons. Every number comes with its name in braces; the model's texts refer to 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from keet_tools.answers import Answer, AnswerText, ToolInput, shorten
@@ -20,6 +20,7 @@ from keet.comparison.compare import PairDifference
 from keet.evidence import Evidence, Prose, constant
 from keet.evidence.free_numbers import Allowed
 from keet.explanation.explanation_types import LaunchExplanation
+from keet.explanation.known_facts import brief_facts, known_facts
 from keet.formatting import shape_parts
 from keet.profile import Launch
 from keet.profile.names import file_name
@@ -138,11 +139,15 @@ _LEAST_BUSY = 3.0
 def evidence_summary(tool_input: ToolInput) -> str:
     """For the launch in focus."""
     each, say = tool_input.launch(), AnswerText()
+    facts = list(brief_facts(known_facts(each)))
+    known = {piece.metric for fact in facts for piece in fact.evidence.values()}
+    launch, traffic = (_metrics(each, say, ids, known) for ids in (_LAUNCH, _BYTES))
     told = [
-        f"launch: {', '.join(_shapes(each))}, {', '.join(_metrics(each, say, _LAUNCH))}",
+        f"launch: {', '.join(_shapes(each))}, {', '.join(launch)}",
         f"device: {', '.join(_metrics(each, say, _DEVICE))}",
         f"units, of peak over the whole launch: {', '.join(_units(each, say))}",
-        f"traffic: {', '.join(_metrics(each, say, _BYTES))}",
+        f"known facts, which sentences must not contradict: {'; '.join(map(say.sentence, facts))}",
+        f"traffic: {', '.join(traffic)}",
     ]
     answers = {name: call_tool(tool_input, name, {}) for name in _included_tools(tool_input)}
     if not any(ACCOUNT in answer.text for answer in answers.values()):
@@ -196,10 +201,13 @@ def _shapes(each: LaunchExplanation) -> Iterator[str]:
     return shape_parts(grid=each.launch.grid, block=each.launch.block)
 
 
-def _metrics(each: LaunchExplanation, say: AnswerText, ids: Sequence[str]) -> Iterator[str]:
+def _metrics(
+    each: LaunchExplanation, say: AnswerText, ids: Sequence[str], known: Container[str] = ()
+) -> Iterator[str]:
+    """`known`: metrics that are told already."""
     for metric in ids:
         piece = each.view.get(metric)
-        if piece is not None:
+        if piece is not None and piece.metric not in known:
             yield f"{piece.label} {say(piece)}"
 
 

@@ -59,6 +59,22 @@ def known_facts(each: LaunchExplanation) -> tuple[KnownFact, ...]:
     return tuple(_facts(each))
 
 
+_TOLD_ELSEWHERE = ("load.", "busiest_", "block_warps", "occupancy.theoretical", "wait.", "tail")
+"""Beginnings of topics whose numbers a prompt has anyway, or seldom needs."""
+
+
+def brief_facts(facts: Iterable[KnownFact]) -> Iterator[Sentence]:
+    """For a prompt: `hits.l2 high 92%`, one phrase per main topic."""
+    for fact in facts:
+        if fact.topic.startswith(_TOLD_ELSEWHERE) or (fact.topic == "coalescing"):
+            continue
+        numbers = [each for each in fact.text.references if each.ids][:2]
+        if fact.topic.startswith("uses.") or fact.topic == "limiter":
+            numbers = []
+        parts = [part for number in numbers for part in (" ", number)]
+        yield Sentence.of((f"{fact.topic.replace('uses.', '')} {fact.value}", *parts))
+
+
 def _facts(each: LaunchExplanation) -> Iterator[KnownFact]:
     view = each.view
     loads = _Loads(each)
@@ -187,14 +203,18 @@ class _Loads:
             is_false.add("barrier")
         if (self._view.value("achieved_occupancy_pct") or 0.0) >= 90:
             is_false.add("occupancy")
-        text = Sentence("{headline}", headline=self._each.verdict.headline)
+        text = self._each.verdict.headline
         if reached is not None and limiter == "latency":
-            words = "No unit limits the launch: the busiest is at {reached:.0f} of its peak."
-            text = Sentence(words, reached=reached)
+            text = Sentence(
+                "No unit limits the launch: the busiest is at {most:.0f} of its peak.", most=reached
+            )
         elif reached is not None and reached.value >= 40:  # else the headline has the reason
             named = [c.spoken for c in self._each.ceilings if c.name in self._limiters]
-            words = "What limits the launch: {by}, at {reached:.0f} of the peak."
-            text = Sentence(words, by=" and ".join(named) or limiter, reached=reached)
+            text = Sentence(
+                "What limits the launch: {by}, at {reached:.0f} of the peak.",
+                by=" and ".join(named) or limiter,
+                reached=reached,
+            )
         if is_true & {"L1", "LSU"}:
             is_false -= {"L1", "LSU"}
         yield KnownFact("limiter", limiter, text, frozenset(is_true), frozenset(is_false - is_true))
@@ -337,7 +357,7 @@ def _on_chip(each: LaunchExplanation) -> Iterator[KnownFact]:
 def _fact(topic: str, text: Sentence, true: str, false: str) -> KnownFact:
     """Of an amount: its value is the last word that is true of it."""
     words = true.split()
-    value = "none" if "none" in words else words[-1] if words else "little"
+    value = next((word for word in ("none", "many", "some", "few") if word in words), "little")
     return KnownFact(topic, value, text, frozenset(words), frozenset(false.split()))
 
 
@@ -533,6 +553,9 @@ def _grid(view: LaunchView) -> Iterator[KnownFact]:
             yield KnownFact("grid", "small", text, frozenset({"small"}), frozenset({"fills"}))
         elif waves >= 1.5:
             yield KnownFact("grid", "fills", text, frozenset({"fills"}), frozenset({"small"}))
+        else:
+            true = frozenset({"small"}) if 0 < waves < 0.5 else _NONE
+            yield KnownFact("grid", "small" if true else "middle", text, true)
     block = view.get("block_size")
     if block is not None:
         value = "whole" if not block.value % WARP else "partial"

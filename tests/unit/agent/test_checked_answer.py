@@ -96,7 +96,7 @@ def test_corrections_are_taken_by_number() -> None:
         "corrections": [
             {"number": 9, "text": "Nobody asked."},
             {"number": "2", "text": "L2 is at {l2_throughput_pct}."},
-            {"number": 1, "text": "FMA is idle. So is ALU."},
+            {"number": 1, "text": "FMA waits. So is ALU."},
             {"number": None, "text": "No number."},
         ]
     }
@@ -105,7 +105,7 @@ def test_corrections_are_taken_by_number() -> None:
         "DRAM is at 99 %.",
         "L2 is at 7.8% (L2 cache busy).",
         "L1 waits.",
-        "FMA is idle.",
+        "FMA waits.",
         "So is ALU.",
     ]
     assert [*done.model_explanation.summary.problems] == ["DRAM is at 99 %."]
