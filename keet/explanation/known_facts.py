@@ -167,12 +167,13 @@ class _Loads:
             (10, "low", "idle low", "high busy"),
             (25, "low", "low", "high busy"),
             (40, "low", "", "high"),
+            (50, "middle", "", "high idle"),
             (60, "middle", "", "idle"),
             (80, "busy", "busy", "idle low"),
             (_END, "high", "high busy", "idle low"),
         )
         if (
-            busy >= 40 or ceiling.name in self._limiters
+            busy >= 50 or ceiling.name in self._limiters
         ):  # busy while SMs are active, or a hot slice
             false -= {"high", "busy"}
         text = Sentence("{unit} {verb} at {share:.0f} of {whose} peak.",
@@ -195,7 +196,10 @@ class _Loads:
             if known and all(self._is_clearly_not(unit, top) for unit in known):
                 is_false.add(name)
         waits = self._view.stalls
-        if sum(waits.get(reason, 0.0) for reason in (*MEMORY_WAITS, *SHARED_WAITS)) > 0.25:
+        if (
+            sum(waits.get(reason, 0.0) for reason in (*MEMORY_WAITS, *SHARED_WAITS)) > 0.25
+            and top < 80
+        ):
             is_false.discard("memory")  # it may be limited by memory's latency
         if limiter != "latency" and top >= 80:
             is_false.add("latency")

@@ -21,7 +21,9 @@ score_tiles  + DRAM is far from saturated.
 score_tiles  - DRAM is saturated.
 score_tiles  + Neither DRAM nor L2 is saturated.
 score_tiles  - L2 is near its peak.
-score_tiles  ? The issue slots are saturated.
+score_tiles  - The issue slots are saturated.
+stencil_march ? The ALU pipe is saturated.
+stencil_march - The ALU pipe is idle.
 score_tiles  - The kernel is bound by FP64.
 score_tiles  - The kernel is memory-latency bound.
 score_tiles  + The kernel is not DRAM-bound.
