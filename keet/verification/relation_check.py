@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
@@ -102,10 +103,18 @@ class RelationChecker:
             return compared
         judged = [judge_words(text, facts_of(launch)) for launch in launches]
         words = [_of_words(text, each) for each in zip(*judged)]
-        decided = [each for each in words if each.verdict != "not_found"]
-        kept = [c for c in compared if c.verdict != "not_found" or not _overlap(c, decided)]
-        known = [each for each in kept if each.verdict != "not_found"]
-        return [*kept, *(each for each in words if not _overlap(each, known))]
+        kept = []
+        for relation in compared:
+            each = relation
+            same = [word for word in words if _overlap(each, word) and word.verdict != "not_found"]
+            if any({word.verdict, each.verdict} == {"confirmed", "contradicted"} for word in same):
+                words = [
+                    word for word in words if word not in same
+                ]  # they measure different things
+                same = []
+                each = replace(each, verdict="not_found", reason=_NOT_UNDERSTOOD)
+            kept += [] if same else [each]
+        return [*kept, *words]
 
     def _one(
         self, relation: Relation, text: str, claims: Sequence[Claim], spoken_of: Sequence[Launch]
@@ -234,8 +243,8 @@ def _of_words(text: str, judged: Sequence[Judgement]) -> RelationDocument:
 OPEN = "not checked: no known fact decides this"
 
 
-def _overlap(one: RelationDocument, others: Sequence[RelationDocument]) -> bool:
-    return any(one.start < other.end and other.start < one.end for other in others)
+def _overlap(one: RelationDocument, other: RelationDocument) -> bool:
+    return one.start < other.end and other.start < one.end
 
 
 def _is_operand(term: Term) -> bool:
