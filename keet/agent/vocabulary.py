@@ -7,7 +7,7 @@ reasons. Every number comes with its name in braces; the model's texts refer to 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from keet_tools.answers import AnswerText, ToolInput, shorten
@@ -21,10 +21,12 @@ from keet.comparison.compare import PairDifference
 from keet.evidence import Evidence, Prose, constant
 from keet.evidence.free_numbers import Allowed
 from keet.explanation.explanation_types import LaunchExplanation
+from keet.explanation.known_facts import brief_facts, known_facts
 from keet.formatting import shape_parts
 from keet.profile import Launch
 from keet.profile.names import file_name
 from keet.prose.reading import HARDWARE, Names, read_prose
+from keet.verification.word_check import WordChecker
 
 
 class Vocabulary(NamedTuple):
@@ -32,10 +34,15 @@ class Vocabulary(NamedTuple):
 
     names: Names
     allowed: Allowed
+    checker: WordChecker | None = None
+    """Checks words against the facts of the launch; None for texts about several launches."""
 
     def read(self, text: str, *, is_proposal: bool = False) -> Prose:
         """`is_proposal`: text about an edit or an expectation, which may name sizes of its own."""
-        return read_prose(text, self.names, self.allowed._replace(is_proposal=is_proposal))
+        prose = read_prose(text, self.names, self.allowed._replace(is_proposal=is_proposal))
+        if is_proposal or self.checker is None:
+            return prose
+        return Prose(map(self.checker.marked, prose.sentences))
 
 
 def vocabulary(tool_input: ToolInput, code: Iterable[str] = ()) -> Vocabulary:
@@ -61,7 +68,9 @@ def vocabulary(tool_input: ToolInput, code: Iterable[str] = ()) -> Vocabulary:
     lines = _lines(launches) if tool_input.show_source else None
     with_digits = frozenset(name for name in known if re.search(r"\d", name))
     text = "\n".join(quoted)
-    return Vocabulary(names, Allowed(text, frozenset(literals), names=with_digits, lines=lines))
+    allowed = Allowed(text, frozenset(literals), names=with_digits, lines=lines)
+    checker = WordChecker(tool_input.launch()) if len(launches) == 1 else None
+    return Vocabulary(names, allowed, checker)
 
 
 def _launches(tool_input: ToolInput) -> list[Launch]:
@@ -119,14 +128,18 @@ _ADDRESS_ROW = re.compile(r"\n0x[0-9a-f]+ [^\n]*|\nOffsets from [^\n]*")
 def evidence_summary(tool_input: ToolInput) -> str:
     """For the launch in focus: what it is, how busy units are, findings, hot lines, waits."""
     each, say = tool_input.launch(), AnswerText()
+    facts = list(brief_facts(known_facts(each)))
+    known = {piece.metric for fact in facts for piece in fact.evidence.values()}
     rows = {
-        "launch": _launch_facts(each, say),
+        "launch": _launch_facts(each, say, known),
         "device": _metrics(each, say, _DEVICE),
         "busy, of peak over the whole launch": _units(each, say),
-        "traffic": _metrics(each, say, _BYTES),
+        "traffic": _metrics(each, say, _BYTES, known),
         "warp time by state": [*_stalls(each, say), *_metrics(each, say, _SCHEDULERS)],
     }
     told = [f"{what}: {', '.join(values)}" for what, values in rows.items()]
+    stated = "; ".join(map(say.sentence, facts))
+    told += [f"known facts, which sentences must not contradict: {stated}"]
     findings = call_tool(tool_input, "analyst_findings", {}).text
     told += [f"analyst_findings:\n{findings}"]
     told += [] if ACCOUNT in findings else ["\n".join(account_lines(each, say))]
@@ -181,14 +194,19 @@ def _one_to_one(pair: PairDifference) -> tuple[int, ...]:
     return (*pair.before, *pair.after) if len(pair.before) == len(pair.after) == 1 else ()
 
 
-def _launch_facts(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
+def _launch_facts(
+    each: LaunchExplanation, say: AnswerText, known: Container[str] = ()
+) -> Iterator[str]:
     yield from shape_parts(grid=each.launch.grid, block=each.launch.block)
-    yield from _metrics(each, say, _LAUNCH)
+    yield from _metrics(each, say, _LAUNCH, known)
 
 
-def _metrics(each: LaunchExplanation, say: AnswerText, ids: Sequence[str]) -> Iterator[str]:
-    """Without labels: the names say what they are."""
-    return (say(piece) for metric in ids if (piece := each.view.get(metric)) is not None)
+def _metrics(
+    each: LaunchExplanation, say: AnswerText, ids: Sequence[str], known: Container[str] = ()
+) -> Iterator[str]:
+    """Without labels: the names say what they are. `known`: metrics that are told already."""
+    pieces = filter(None, map(each.view.get, ids))
+    return (say(piece) for piece in pieces if piece.metric not in known)
 
 
 def _units(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
