@@ -116,18 +116,14 @@ class ModelSession:
         return replace(message, text=change(message.text), calls=calls)
 
     def _stay_within(self, request: ChatRequest) -> None:
-        needed = self._tokens(request)
-        if self._calls_here >= self.limits.calls:
-            raise ModelFault(
-                "calls",
-                f"the limit of {self.limits.calls} calls is reached; ask about less at a time",
-            )
+        needed, most = self._tokens(request), self.limits
+        if self._calls_here >= most.calls:
+            line = f"the limit of {most.calls} calls is reached; ask about less at a time"
+            raise ModelFault("calls", line)
         if needed > self.tokens_left:
-            raise ModelFault(
-                "budget",
-                f"the next call needs {needed:,} tokens and {max(0, self.tokens_left):,} of "
-                f"{self.limits.input_tokens:,} are left; raise --token-budget",
-            )
+            left = f"{max(0, self.tokens_left):,} of {most.input_tokens:,} are left"
+            line = f"the next call needs {needed:,} tokens and {left}; raise --token-budget"
+            raise ModelFault("budget", line)
 
     def _count(self, reply: ChatReply, seconds: float) -> None:
         spent, before = reply.spent, self.usage
@@ -208,15 +204,12 @@ class ModelSession:
         return 2 * self._tokens(ChatRequest(messages, tools)) + _ROUND_TOKENS > self.tokens_left
 
     def _called(self, toolbox: Toolbox, reply: ChatReply) -> list[ChatMessage]:
-        answered = [ChatMessage("assistant", reply.text, reply.calls)]
-        for position, call in enumerate(reply.calls):
-            text = (
-                self._call(toolbox, call)
-                if position < prompts.AT_ONCE
-                else "not run: too many at once"
-            )
-            answered.append(ChatMessage("tool", text, answers=call.id))
-        return answered
+        run, left_out = reply.calls[: prompts.AT_ONCE], reply.calls[prompts.AT_ONCE :]
+        texts = [self._call(toolbox, call) for call in run]
+        texts += ["not run: too many at once"] * len(left_out)
+        answers = zip(texts, reply.calls, strict=True)
+        told = [ChatMessage("tool", text, answers=call.id) for text, call in answers]
+        return [ChatMessage("assistant", reply.text, reply.calls), *told]
 
     def _call(self, toolbox: Toolbox, call: ModelToolCall) -> str:
         self.tell(f"{call.name}({_arguments(call)})")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from html import unescape
 
 _PASSES = 4
@@ -33,19 +35,13 @@ def _character(match: re.Match[str]) -> str:
     escape = match[0]
     if escape[0] == "&":
         return unescape(escape)
-    if escape[0] in "%=":
-        return chr(int(escape[1:], 16))
-    kind = escape[1]
-    if kind in "uUx":
-        return _by_number(escape)
-    if kind.isdigit():
-        return chr(int(escape[1:], 8))
-    return " " if kind.isalpha() else kind
-
-
-def _by_number(escape: str) -> str:
     if len(escape) == 12:  # a surrogate pair
-        high, low = int(escape[2:6], 16) - 0xD800, int(escape[8:], 16) - 0xDC00
-        return chr(0x10000 + (high << 10) + low)
-    number = int(escape[2:].strip("{}"), 16)
-    return chr(number) if number <= 0x10FFFF else " "
+        return str(json.loads(f'"{escape}"'))
+    kind, digits, base = escape[0], escape[1:], 16
+    if kind == "\\":
+        kind = escape[1]
+        digits, base = (digits, 8) if kind.isdigit() else (digits[1:].strip("{}"), 16)
+        if kind not in "uUx01234567":
+            return " " if kind.isalpha() else kind
+    number = int(digits, base)
+    return chr(number) if number <= sys.maxunicode else " "

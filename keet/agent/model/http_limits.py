@@ -157,8 +157,11 @@ def reduced(body: bytes) -> bytes:
         return body
     _shorten(document, {"choices": 1, "data": 1, "output": _MOST_PARTS})
     for choice in document["choices"] if isinstance(document.get("choices"), list) else ():
-        if isinstance(choice, dict):
-            _shorten(choice.get("message"), {"tool_calls": MOST_CALLS, "content": _MOST_PARTS})
+        message = choice.get("message") if isinstance(choice, dict) else None
+        _shorten(message, {"tool_calls": MOST_CALLS, "content": _MOST_PARTS})
+        if isinstance(message, dict) and isinstance(message.get("tool_calls"), list):
+            for call in message["tool_calls"]:
+                _mark_arguments(call)
     if "usage" in document:
         document["usage"] = _counts(document["usage"])
     return json.dumps(document).encode()
@@ -169,6 +172,15 @@ def _shorten(document: object, lengths: Mapping[str, int]) -> None:
         for name, most in lengths.items():
             if isinstance(document.get(name), list):
                 document[name] = document[name][:most]
+
+
+def _mark_arguments(call: object) -> None:
+    """langchain rejects a whole reply if the arguments of a tool are a list or a word. As text that
+    is not JSON they are an invalid call, which the model can correct."""
+    function = call.get("function") if isinstance(call, dict) else None
+    given = str(function.get("arguments") or "").strip() if isinstance(function, dict) else ""
+    if isinstance(function, dict) and given and not given.startswith("{"):
+        function["arguments"] = f"not a JSON object: {given}"
 
 
 def _counts(usage: object) -> dict[str, int] | None:

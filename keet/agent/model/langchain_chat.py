@@ -65,6 +65,17 @@ HOSTED = Dialect("text", "argument", thinks=True)
 HOSTED_UNLIMITED = Dialect("text", "none")
 
 
+def dialect_of(model: BaseChatModel) -> Dialect:
+    """Of a hosted model."""
+    from langchain_openai.chat_models.base import BaseChatOpenAI
+
+    if not isinstance(model, BaseChatOpenAI):
+        return HOSTED if "max_tokens" in type(model).model_fields else HOSTED_UNLIMITED
+    # Which of OpenAI's two APIs is used may depend on the tools; langchain knows.
+    speaks_responses = getattr(model, "_use_responses_api", lambda _: False)({"tools": [{}]})
+    return OPENAI_RESPONSES if speaks_responses else OPENAI
+
+
 class LangchainChat:
     """A langchain model as a Chat."""
 
@@ -160,12 +171,7 @@ class LangchainChat:
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # langchain's warnings are for developers
-            try:
-                message = self._bound(request).invoke([_message(each) for each in request.messages])
-            except ValueError as error:
-                if (reply := _misshapen_call(error, request)) is None:
-                    raise
-                return reply
+            message = self._bound(request).invoke([_message(each) for each in request.messages])
         if not isinstance(message, AIMessage):
             raise TypeError(f"{type(message).__name__} is not an answer")
         return _from_langchain(message, request)
@@ -267,28 +273,6 @@ def _from_langchain(message: AIMessage, request: ChatRequest) -> ChatReply:
     spent = TokenCount(usage.get("input_tokens", 0), usage.get("output_tokens", 0))
     if spent.input_tokens and all(map(is_count, spent[:2])):
         return reply._replace(spent=spent)
-    return reply._replace(spent=estimated_tokens(request, reply))
-
-
-def _misshapen_call(error: Exception, request: ChatRequest) -> ChatReply | None:
-    """A reply that langchain rejected because the arguments of a tool are a list or a word.
-
-    It is a mistake of the model, which can correct it, so it is not a fault. langchain's error has
-    the arguments, but not the name of the tool.
-    """
-    problems = error.errors() if hasattr(error, "errors") else []
-    bad = [problem.get("input") for problem in problems if problem.get("loc", ())[-1:] == ("args",)]
-    if not bad:
-        return None
-    calls = []
-    for index, value in enumerate(bad[:MOST_CALLS]):
-        try:
-            raw = json.dumps(value, default=str)[:_LONGEST_CALL]
-        except (RecursionError, ValueError):
-            raw = "nested too deeply"
-        id_ = f"call_{len(request.messages)}_{index}"
-        calls.append(ModelToolCall(id_, "unreadable", None, raw))
-    reply = ChatReply("", tuple(calls), TokenCount(0, 0))
     return reply._replace(spent=estimated_tokens(request, reply))
 
 

@@ -7,15 +7,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from keet.agent.model.faults import AskedModel, fault_of, key_variable, named_fault
-from keet.agent.model.langchain_chat import (
-    HOSTED,
-    HOSTED_UNLIMITED,
-    OPENAI,
-    OPENAI_RESPONSES,
-    OWN_SERVER,
-    Dialect,
-    LangchainChat,
-)
+from keet.agent.model.langchain_chat import OWN_SERVER, LangchainChat, dialect_of
 from keet.agent.model.settings import ModelSpec, provider_of
 from keet.masking.encoded_keys import key_in
 from keet.masking.keys import scrub
@@ -113,14 +105,4 @@ def _hosted(spec: ModelSpec) -> LangchainChat:
     has_key = os.environ.get(variable) or os.environ.get(also) or _is_on("LANGSMITH_GATEWAY")
     if provider_of(spec.name) in _KEYED and not has_key:
         raise named_fault("no_key", AskedModel(spec))
-    return LangchainChat(model, spec, _dialect_of(model))
-
-
-def _dialect_of(model: BaseChatModel) -> Dialect:
-    from langchain_openai.chat_models.base import BaseChatOpenAI
-
-    if not isinstance(model, BaseChatOpenAI):
-        return HOSTED if "max_tokens" in type(model).model_fields else HOSTED_UNLIMITED
-    # Which of OpenAI's two APIs is used may depend on the tools; langchain knows.
-    speaks_responses = getattr(model, "_use_responses_api", lambda _: False)({"tools": [{}]})
-    return OPENAI_RESPONSES if speaks_responses else OPENAI
+    return LangchainChat(model, spec, dialect_of(model))

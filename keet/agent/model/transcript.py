@@ -151,8 +151,11 @@ def read_transcript(path: Path) -> list[dict[str, Any]]:
     events: list[dict[str, Any]] = []
     lines = read_lines(path)
     for number, line in enumerate(lines, 1):
-        event = _event(line)
-        if event is not None:
+        try:
+            event = json.loads(line)
+        except (ValueError, RecursionError):
+            event = None
+        if isinstance(event, dict) and isinstance(event.get("event"), str):
             events.append(event)
         elif number < len(lines) or not events:
             raise _broken(path, number, "is not an event of a transcript")
@@ -190,14 +193,6 @@ def read_lines(path: Path) -> list[str]:
 
 def _broken(path: Path, number: int, problem: str) -> UsageError:
     return UsageError(one_line(f"{path}: line {number} {problem}; name another file"))
-
-
-def _event(line: str) -> dict[str, Any] | None:
-    try:
-        event = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None
 
 
 def _message_text(message: ChatMessage) -> str:

@@ -21,6 +21,7 @@ import pytest
 import keet.agent.model
 from keet.agent.model import providers
 from keet.agent.model.faults import KINDS, AskedModel
+from keet.agent.model.http_limits import limit_http
 from keet.agent.model.messages import (
     Chat,
     ChatMessage,
@@ -140,6 +141,10 @@ def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    for name in ("httpx", "httpx2"):
+        client = pytest.importorskip(name).Client
+        monkeypatch.setattr(client, "send", client.send)  # restored afterwards
+    limit_http()
 
 
 def chat_with(url: str, timeout_s: float = 600.0, name: str = "qwen") -> tuple[Chat, list[float]]:
@@ -207,10 +212,13 @@ def test_a_conversation_with_tools(server: Server) -> None:
         ([call("f", "")], [ModelToolCall("c1", "f", {})]),
         (
             [call("f", "{}", None), call("g", "no", None)],
-            [ModelToolCall("call_2_0", "f", {}), ModelToolCall("call_2_1", "g", None, "no")],
+            [
+                ModelToolCall("call_2_0", "f", {}),
+                ModelToolCall("call_2_1", "g", None, "not a JSON object: no"),
+            ],
         ),
-        ([call("f", "[1]")], [ModelToolCall("call_2_0", "unreadable", None, "[1]")]),
-        ([call("f", '"word"')], [ModelToolCall("call_2_0", "unreadable", None, '"word"')]),
+        ([call("f", "[1]")], [ModelToolCall("c1", "f", None, "not a JSON object: [1]")]),
+        ([call("f", '"word"')], [ModelToolCall("c1", "f", None, 'not a JSON object: "word"')]),
     ],
 )
 def test_calls_of_all_shapes(
