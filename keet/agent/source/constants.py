@@ -36,7 +36,7 @@ from keet.agent.source.scanner import (
     fortran_values,
     is_fortran,
     is_python,
-    macro_of,
+    macro_value,
     names_of,
     split_commas,
     statements_of,
@@ -55,7 +55,6 @@ _CHANGED = re.compile(
     rf"|[(,)]\s*&\s*{_OWN_NAME}"
 )
 _ASSIGNED = re.compile(rf"{_OWN_NAME}\s*=(?!=)")
-_ALIAS = re.compile(r"\s*using\s+(\w+)\s*=\s*([^;{]*);|\s*typedef\s+([^;{]*?)\b(\w+)\s*;")
 _STATIC_MEMBER = re.compile(r"\bconstexpr\s+[^;{}()]*=[^;{}]*;")
 
 
@@ -102,7 +101,8 @@ def source_constants(launch: Launch) -> Mapping[str, Constant]:
     for name, found in list(pending.items()):
         if name in unbound or (name in changed and not all(each.fixed for each in found)):
             del pending[name]
-    return _solve(pending, _sizes(source.parts, arguments), _guarded(launch, files))
+    sizes = {name: size for name, text in arguments.items() if (size := type_size(text, {}))}
+    return _solve(pending, sizes, _guarded(launch, files))
 
 
 def source_literals(launch: Launch) -> set[float]:
@@ -115,20 +115,26 @@ def source_literals(launch: Launch) -> set[float]:
 def _solve(
     pending: dict[str, list[_ValueDefinition]], sizes: Mapping[str, int], guarded: set[str]
 ) -> dict[str, Constant]:
-    """Gives values to the names whose definitions can be computed and agree, until no more can."""
+    """Gives values to the names whose definitions can be computed and agree, until no more can.
+    What is built from an assumed value is assumed as well."""
     known: dict[str, Constant] = {}
     numbers: dict[str, Number] = {}
     for _ in range(_MOST_PASSES):
         before = len(pending)
-        for name in list(pending):
-            definitions = pending[name]
+        for name, definitions in list(pending.items()):
             values = {_value(each, numbers, sizes) for each in definitions}
             if None in values:
                 continue
             del pending[name]
             if len(values) == 1 and (value := values.pop()) is not None:
+                first = definitions[0]
                 numbers[name] = value
-                known[name] = _constant(definitions[0], value, known, guarded)
+                used = [known[other] for other in names_of(first.value) if other in known]
+                assumed = next((each.assumed for each in used if each.assumed), "")
+                if name in guarded:
+                    assumed = f"the build may define another {name}"
+                text = " ".join(first.value.split())[:_LONGEST_TEXT]
+                known[name] = Constant(value, text, first.place, assumed)
         if len(pending) == before:
             break
     return known
@@ -139,18 +145,6 @@ def _value(
 ) -> Number | None:
     value = evaluate(definition.value, numbers, sizes, python=definition.python)
     return converted(value, definition.type) if value is not None and definition.type else value
-
-
-def _constant(
-    definition: _ValueDefinition, value: Number, known: Mapping[str, Constant], guarded: set[str]
-) -> Constant:
-    """What is built from an assumed value is assumed as well."""
-    built_from = (known[name] for name in sorted(names_of(definition.value)) if name in known)
-    assumed = next((each.assumed for each in built_from if each.assumed), "")
-    if definition.name in guarded:
-        assumed = f"the build may define another {definition.name}"
-    text = " ".join(definition.value.split())[:_LONGEST_TEXT]
-    return Constant(value, text, definition.place, assumed)
 
 
 def _guarded(launch: Launch, files: Sequence[str]) -> set[str]:
@@ -164,8 +158,8 @@ def _guarded(launch: Launch, files: Sequence[str]) -> set[str]:
                 guards.append(words[1] if words[0] == "ifndef" and len(words) > 1 else "")
             elif words[0] == "endif":
                 guards[-1:] = []
-            elif (macro := macro_of(match[0])) and macro.name in guards and macro.body:
-                found.add(macro.name)
+            elif (macro := macro_value(match[0])) and macro[0] in guards:
+                found.add(macro[0])
     return found
 
 
@@ -188,9 +182,8 @@ def _scopes(source: KernelSource) -> list[CodePart]:
 
 def _of_part(part: CodePart) -> Iterator[_ValueDefinition]:
     if part.kind == "macro":
-        macro = macro_of(part.directives)
-        if macro and macro.parameters is None and macro.body:
-            yield _ValueDefinition(macro.name, macro.body, _place(part, part.first), fixed=True)
+        if macro := macro_value(part.directives):
+            yield _ValueDefinition(*macro, _place(part, part.first), fixed=True)
     elif part.kind == "value":
         yield from _of_text(part, part.text, part.first)
     elif part.kind == "type" and re.match(r"\s*(?:typedef\s+)?enum\b", part.text):
@@ -262,14 +255,22 @@ def _parameters(source: KernelSource) -> tuple[list[_ValueDefinition], set[str]]
     unbound: set[str] = set()
     functions = [source.kernel, *(site.caller for site in source.path)]
     for function in {id(part): part for part in functions if part and part.body}.values():
-        sites = _sites_of(function, source)
-        for index, parameter in enumerate(_parameters_of(function)):
+        sites = source.sites
+        if function is not source.kernel:
+            calls = [site for site in source.path if site not in sites]
+            sites = [s for s in calls if names_of(s.statement.text) & set(function.names)]
+        start = re.search(rf"(?<!\w){re.escape((*function.names, '')[0])}\s*\(", function.head)
+        inside = (
+            function.head[start.end() : closing_bracket(function.head, start.end() - 1)]
+            if start
+            else ""
+        )
+        for index, parameter in enumerate(split_commas(inside, angles=function.in_cpp)):
             name = _parameter_name(parameter)
             if not name or "*" in parameter or "&&" in parameter:
                 continue
             values = [_argument(site, index, name) for site in sites]
-            if not values or None in values:
-                unbound.add(name)
+            unbound |= {name} if not values or None in values else set()
             for value, site in zip(values, sites):
                 if value is not None and value != name:
                     place = _place(site.caller, site.statement.first)
@@ -278,37 +279,17 @@ def _parameters(source: KernelSource) -> tuple[list[_ValueDefinition], set[str]]
     return bound, unbound
 
 
-def _parameters_of(part: CodePart) -> list[str]:
-    name = part.names[0] if part.names else ""
-    found = list(re.finditer(rf"(?<!\w){re.escape(name)}\s*(?=\()", part.head))
-    if not name or not found:
-        return []
-    at = found[-1].end()
-    inside = part.head[at + 1 : closing_bracket(part.head, at)]
-    return split_commas(inside, angles=part.in_cpp)
-
-
 def _parameter_name(text: str) -> str:
-    names = NAME.findall(re.split(r"[=\[]|(?<!:):(?!:)", text)[0])
-    return names[-1] if names else ""
-
-
-def _sites_of(function: CodePart, source: KernelSource) -> list[LaunchSite]:
-    if function is source.kernel:
-        return list(source.sites)
-    calls = [site for site in source.path if site not in source.sites]
-    return [site for site in calls if names_of(site.statement.text) & set(function.names)]
+    return (NAME.findall(re.split(r"[=\[]|(?<!:):(?!:)", text)[0]) or [""])[-1]
 
 
 def _argument(site: LaunchSite, index: int, name: str) -> str | None:
-    keyword = re.compile(r"(\w+)\s*=(?!=)\s*")
-    plain: list[str] = []
-    for each in site.arguments or ():
-        match = keyword.match(each)
-        if match and match[1] == name:
-            return each[match.end() :]
-        plain += [] if match else [each]
-    return plain[index] if index < len(plain) else None
+    pairs = [
+        re.fullmatch(r"(\w+)\s*=(?!=)\s*(.*)", each, re.DOTALL) for each in site.arguments or ()
+    ]
+    named = [pair[2] for pair in pairs if pair and pair[1] == name]
+    plain = [each for each, pair in zip(site.arguments or (), pairs) if not pair]
+    return next(iter([*named, *plain[index : index + 1]]), None)
 
 
 def _template_arguments(source: KernelSource, launch: Launch) -> dict[str, str]:
@@ -317,26 +298,6 @@ def _template_arguments(source: KernelSource, launch: Launch) -> dict[str, str]:
     match = re.match(r"\s*template\s*(?=<)", head)
     if match is None:
         return {}
-    inside = head[match.end() + 1 : after_angles(head, match.end()) - 1]
-    names: list[str] = []
-    for each in split_commas(inside, angles=True):
-        if "..." in each:
-            break
-        names.append(_parameter_name(each))
+    inside = head[match.end() + 1 : after_angles(head, match.end()) - 1].partition("...")[0]
+    names = [_parameter_name(each) for each in split_commas(inside, angles=True)]
     return dict(zip(names, instance_arguments(launch.name)))
-
-
-def _sizes(parts: Sequence[CodePart], arguments: Mapping[str, str]) -> dict[str, int]:
-    """Bytes of aliases and of the kernel's type parameters; none where two definitions differ."""
-    found = {name: size for name, text in arguments.items() if (size := type_size(text, {}))}
-    differing: set[str] = set()
-    for part in parts:
-        alias = _ALIAS.match(part.text) if part.kind == "type" else None
-        if alias:
-            name, kind = alias[1] or alias[4], alias[2] or alias[3]
-            size = type_size(kind, found)
-            if size is None or found.get(name, size) != size:
-                differing.add(name)
-            else:
-                found[name] = size
-    return {name: size for name, size in found.items() if name not in differing}

@@ -115,39 +115,39 @@ def _kernel(name: KernelName, parts: Sequence[CodePart], compiled: _Compiled) ->
 def _used(kernel: CodePart, parts: Sequence[CodePart], compiled: _Compiled) -> list[CodePart]:
     """Parts whose names the kernel uses, directly or indirectly, and functions that it was compiled
     from, whatever their names."""
-    by_name = parts_by_name(
+    usable = [
         part
         for part in parts
         if part is not kernel
         and part.kind != "module"
         and not part.is_kernel
         and (part.kind != "function" or part.on_device or _instructions(part, compiled))
-    )
-    found: dict[int, CodePart] = {id(kernel): kernel}
-    queue = [kernel]
-    for part in queue:
-        for name in sorted(names_in(part)):
-            for each in by_name.get(name, ()):
-                if id(each) not in found and len(found) < _MOST_PARTS:
-                    found[id(each)] = each
-                    queue.append(each)
+    ]
+    found = reachable(names_in(kernel), usable)
     inlined = [part for part in parts if part.kind == "function" and _instructions(part, compiled)]
     # A class or program around the kernel contains all of its instructions, and much else.
-    inlined = [part for part in inlined if not encloses(part, kernel)]
-    found |= {id(part): part for part in inlined if id(part) not in found}
-    return list(found.values())[1:_MOST_PARTS]
+    inlined = [part for part in inlined if not _encloses(part, kernel) and part not in found]
+    return [*found, *inlined][:_MOST_PARTS]
 
 
-def encloses(part: CodePart, other: CodePart) -> bool:
+def _encloses(part: CodePart, other: CodePart) -> bool:
     return part.file == other.file and part.first <= other.first and other.last <= part.last
 
 
-def parts_by_name(parts: Iterable[CodePart]) -> dict[str, list[CodePart]]:
-    found: dict[str, list[CodePart]] = {}
+def reachable(names: Iterable[str], parts: Iterable[CodePart]) -> list[CodePart]:
+    """Parts that the names refer to, directly or indirectly; direct ones first."""
+    by_name: dict[str, list[CodePart]] = {}
     for part in parts:
         for name in part.names:
-            found.setdefault(name, []).append(part)
-    return found
+            by_name.setdefault(name, []).append(part)
+    found: dict[int, CodePart] = {}
+    queue = sorted(set(names))
+    for name in queue:
+        for part in by_name.pop(name, ()):
+            if id(part) not in found and len(found) < _MOST_PARTS:
+                found[id(part)] = part
+                queue += sorted(names_in(part) & by_name.keys())
+    return list(found.values())
 
 
 def names_in(part: CodePart) -> set[str]:
