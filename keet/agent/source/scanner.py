@@ -87,6 +87,8 @@ class SourceStatement(NamedTuple):
     text: str
     headers: tuple[int, ...] = ()
     """Indexes of the nearest `for (...)`, `if (...)` and lambda heads around it."""
+    indent: int = 0
+    """In Python."""
 
     @property
     def lines(self) -> range:
@@ -191,15 +193,6 @@ _BLOCK_BEFORE = re.compile(r"(?:[)\];{}:]|\b(?:else|do|try|mutable|noexcept|cons
 _LOOP_HEAD = re.compile(r"\s*(?:for|if|while|switch)\s*\(")
 
 
-class Declarator(NamedTuple):
-    """One variable of a declaration."""
-
-    name: str
-    type: str
-    value: str | None
-    """Text of the initializer; None without one, and for arrays."""
-
-
 def macro_value(directive: str) -> tuple[str, str] | None:
     """Name and text of a `#define` without parameters."""
     match = _DEFINE.match(directive)
@@ -240,7 +233,7 @@ def _cpp_parts(file: str, text: str) -> Iterator[CodePart]:
         elif _TYPE.match(without_template(declared)):
             yield part("type", _type_names(without_template(declared)), at, end)
         elif not _PROTOTYPE.match(declared):
-            yield part("value", [each.name for each in declarators(declared)], at, end)
+            yield part("value", [name for name, _, _ in declarators(declared)], at, end)
         at = end
 
 
@@ -287,29 +280,23 @@ def _type_names(text: str) -> list[str]:
     return names + [name for each in enumerators for name in NAME.findall(each)[:1]]
 
 
-def declarators(text: str) -> list[Declarator]:
-    """The variables that `const int a = 1, *b;` declares; empty if it is not a declaration."""
+def declarators(text: str) -> list[tuple[str, str, str | None]]:
+    """Name, type and initializer (None for arrays, and without one) of the variables that
+    `const int a = 1, *b;` declares; empty if it is not a declaration."""
     if loop := _LOOP_HEAD.match(text):
-        inside, semicolon, _ = text[loop.end() :].partition(";")
-        if not semicolon and not text.lstrip().startswith("for"):
-            return []
-        text = inside
+        text = text[loop.end() :].partition(";")[0]
     match = _DECLARED.match(text)
-    if match is None or names_of(match["type"]) & _NO_TYPES or match["name"] in _NO_TYPES:
+    if match is None or names_of(match["type"]) & _NO_TYPES:
         return []
-    found: list[Declarator] = []
+    found: list[tuple[str, str, str | None]] = []
     for each in split_commas(text[match.start("name") :].rstrip("; \n\t")):
-        name = _NEXT_DECLARED.match(each)
-        if name:
+        if name := _NEXT_DECLARED.match(each):
+            rest = each[name.end() :]
+            inside = rest[1 : closing_bracket(rest, 0)] if rest[:1] in ("(", "{") else None
+            value = rest[1:] if rest[:1] == "=" else inside
             kind = match["type"] + (name["pointer"] if found else "")
-            found.append(Declarator(name["name"], kind, _initializer(each[name.end() :])))
+            found.append((name["name"], kind, value.strip() if value is not None else None))
     return found
-
-
-def _initializer(text: str) -> str | None:
-    if text[:1] in ("(", "{"):
-        return text[1 : closing_bracket(text, 0)].strip()
-    return text[1:].strip() if text[:1] == "=" else None
 
 
 def _cpp_statements(part: CodePart) -> Iterator[SourceStatement]:
@@ -375,16 +362,7 @@ def assigned_values(line: str) -> list[tuple[str, str]]:
     return list(zip(names, values if len(values) == len(names) else [right] * len(names)))
 
 
-class _LogicalLine(NamedTuple):
-    """One statement, or the head of a block."""
-
-    indent: int
-    first: int
-    last: int
-    text: str
-
-
-def _logical_lines(code: str) -> Iterator[_LogicalLine]:
+def _logical_lines(code: str) -> Iterator[SourceStatement]:
     lines = code.split("\n")
     start, depth = -1, 0
     for number, line in enumerate(lines):
@@ -395,7 +373,7 @@ def _logical_lines(code: str) -> Iterator[_LogicalLine]:
         if (depth <= 0 and not line.endswith("\\")) or number == len(lines) - 1:
             text = "\n".join(lines[start : number + 1])
             indent = len(text) - len(text.lstrip())
-            yield _LogicalLine(indent, start + 1, number + 1, text.strip())
+            yield SourceStatement(start + 1, number + 1, text.strip(), (), indent)
             start, depth = -1, 0
 
 
@@ -435,7 +413,8 @@ def _line_statements(part: CodePart) -> Iterator[SourceStatement]:
         while heads and heads[-1][0] >= line.indent:
             heads.pop()
         around = tuple(head for _, head in heads[-_MOST_HEADERS:])
-        yield SourceStatement(before + line.first, before + line.last, line.text, around)
+        first, last = before + line.first, before + line.last
+        yield line._replace(first=first, last=last, headers=around)
         if line.text.endswith(":"):
             heads.append((line.indent, index))
 
