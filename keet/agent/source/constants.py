@@ -6,18 +6,12 @@ computed. A name with several values, or one that changes, has none.
 
 from __future__ import annotations
 
+import ast
+import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from keet.agent.source.constant_expressions import (
-    NUMBER,
-    Number,
-    converted,
-    evaluate,
-    number_of,
-    type_size,
-)
 from keet.agent.source.kernel_source import (
     KernelSource,
     LaunchSite,
@@ -34,9 +28,8 @@ from keet.agent.source.scanner import (
     closing_bracket,
     declarators,
     fortran_values,
-    is_fortran,
     is_python,
-    macro_of,
+    macro_value,
     names_of,
     split_commas,
     statements_of,
@@ -44,6 +37,8 @@ from keet.agent.source.scanner import (
 from keet.agent.source.source_listing import kernel_files
 from keet.profile import Launch
 from keet.profile.names import file_name
+
+Number = int | float
 
 _MOST_PASSES = 12
 """Names may depend on names that are defined later; longer chains stay unknown."""
@@ -55,7 +50,6 @@ _CHANGED = re.compile(
     rf"|[(,)]\s*&\s*{_OWN_NAME}"
 )
 _ASSIGNED = re.compile(rf"{_OWN_NAME}\s*=(?!=)")
-_ALIAS = re.compile(r"\s*using\s+(\w+)\s*=\s*([^;{]*);|\s*typedef\s+([^;{]*?)\b(\w+)\s*;")
 _STATIC_MEMBER = re.compile(r"\bconstexpr\s+[^;{}()]*=[^;{}]*;")
 
 
@@ -102,7 +96,8 @@ def source_constants(launch: Launch) -> Mapping[str, Constant]:
     for name, found in list(pending.items()):
         if name in unbound or (name in changed and not all(each.fixed for each in found)):
             del pending[name]
-    return _solve(pending, _sizes(source.parts, arguments), _guarded(launch, files))
+    sizes = {name: size for name, text in arguments.items() if (size := type_size(text, {}))}
+    return _solve(pending, sizes, _guarded(launch, files))
 
 
 def source_literals(launch: Launch) -> set[float]:
@@ -115,42 +110,36 @@ def source_literals(launch: Launch) -> set[float]:
 def _solve(
     pending: dict[str, list[_ValueDefinition]], sizes: Mapping[str, int], guarded: set[str]
 ) -> dict[str, Constant]:
-    """Gives values to the names whose definitions can be computed and agree, until no more can."""
+    """Gives values to the names whose definitions can be computed and agree, until no more can.
+    What is built from an assumed value is assumed as well."""
     known: dict[str, Constant] = {}
     numbers: dict[str, Number] = {}
     for _ in range(_MOST_PASSES):
         before = len(pending)
-        for name in list(pending):
-            definitions = pending[name]
-            values = {_value(each, numbers, sizes) for each in definitions}
+        for name, definitions in list(pending.items()):
+            values = {_defined_value(each, numbers, sizes) for each in definitions}
             if None in values:
                 continue
             del pending[name]
             if len(values) == 1 and (value := values.pop()) is not None:
+                first = definitions[0]
                 numbers[name] = value
-                known[name] = _constant(definitions[0], value, known, guarded)
+                used = [known[other] for other in names_of(first.value) if other in known]
+                assumed = next((each.assumed for each in used if each.assumed), "")
+                if name in guarded:
+                    assumed = f"the build may define another {name}"
+                text = " ".join(first.value.split())[:_LONGEST_TEXT]
+                known[name] = Constant(value, text, first.place, assumed)
         if len(pending) == before:
             break
     return known
 
 
-def _value(
+def _defined_value(
     definition: _ValueDefinition, numbers: Mapping[str, Number], sizes: Mapping[str, int]
 ) -> Number | None:
     value = evaluate(definition.value, numbers, sizes, python=definition.python)
     return converted(value, definition.type) if value is not None and definition.type else value
-
-
-def _constant(
-    definition: _ValueDefinition, value: Number, known: Mapping[str, Constant], guarded: set[str]
-) -> Constant:
-    """What is built from an assumed value is assumed as well."""
-    built_from = (known[name] for name in sorted(names_of(definition.value)) if name in known)
-    assumed = next((each.assumed for each in built_from if each.assumed), "")
-    if definition.name in guarded:
-        assumed = f"the build may define another {definition.name}"
-    text = " ".join(definition.value.split())[:_LONGEST_TEXT]
-    return Constant(value, text, definition.place, assumed)
 
 
 def _guarded(launch: Launch, files: Sequence[str]) -> set[str]:
@@ -164,8 +153,8 @@ def _guarded(launch: Launch, files: Sequence[str]) -> set[str]:
                 guards.append(words[1] if words[0] == "ifndef" and len(words) > 1 else "")
             elif words[0] == "endif":
                 guards[-1:] = []
-            elif (macro := macro_of(match[0])) and macro.name in guards and macro.body:
-                found.add(macro.name)
+            elif (macro := macro_value(match[0])) and macro[0] in guards:
+                found.add(macro[0])
     return found
 
 
@@ -188,9 +177,8 @@ def _scopes(source: KernelSource) -> list[CodePart]:
 
 def _of_part(part: CodePart) -> Iterator[_ValueDefinition]:
     if part.kind == "macro":
-        macro = macro_of(part.directives)
-        if macro and macro.parameters is None and macro.body:
-            yield _ValueDefinition(macro.name, macro.body, _place(part, part.first), fixed=True)
+        if macro := macro_value(part.directives):
+            yield _ValueDefinition(*macro, _place(part, part.first), fixed=True)
     elif part.kind == "value":
         yield from _of_text(part, part.text, part.first)
     elif part.kind == "type" and re.match(r"\s*(?:typedef\s+)?enum\b", part.text):
@@ -212,18 +200,14 @@ def _enumerators(part: CodePart) -> Iterator[_ValueDefinition]:
 
 
 def _of_text(part: CodePart, text: str, line: int) -> Iterator[_ValueDefinition]:
-    place = _place(part, line)
-    if is_python(part.file):
-        for name, value in assigned_values(text):
-            yield _ValueDefinition(name, value, place, python=True)
-    elif is_fortran(part.file):
-        for name, value in fortran_values(text):
-            yield _ValueDefinition(name, value, place, fixed=True)
-    else:
-        for each in declarators(text):
-            if each.value is not None and converted(0, each.type) is not None:
-                fixed = bool(names_of(each.type) & {"const", "constexpr", "constinit"})
-                yield _ValueDefinition(each.name, each.value, place, each.type, fixed)
+    place, python = _place(part, line), is_python(part.file)
+    for name, kind, value in declarators(text) if part.in_cpp else ():
+        if value is not None and converted(0, kind) is not None:
+            fixed = bool(names_of(kind) & {"const", "constexpr", "constinit"})
+            yield _ValueDefinition(name, value, place, kind, fixed)
+    if not part.in_cpp:
+        for name, expression in assigned_values(text) if python else fortran_values(text):
+            yield _ValueDefinition(name, expression, place, fixed=not python, python=python)
 
 
 def _of_body(part: CodePart) -> Iterator[_ValueDefinition]:
@@ -240,10 +224,8 @@ def _changed(part: CodePart) -> Iterator[str]:
     for each in statements_of(part):
         if part.in_cpp:
             plain = _PLAIN_ASSIGNMENT.match(each.text)
-            own = {plain[1]} if plain else {declared.name for declared in declarators(each.text)}
-            yield from (
-                name for match in _CHANGED.finditer(each.text) for name in match.groups() if name
-            )
+            own = {plain[1]} if plain else {name for name, _, _ in declarators(each.text)}
+            yield from (match[match.lastindex or 0] for match in _CHANGED.finditer(each.text))
             yield from set(_ASSIGNED.findall(each.text)) - own
             yield from names_of(each.text) if re.search(r"\bcin\b", each.text) else ()
         elif match := re.match(r"(\w+)\s*(?:[-+*/%&|^@]|//|\*\*|<<|>>)=", each.text):
@@ -262,14 +244,19 @@ def _parameters(source: KernelSource) -> tuple[list[_ValueDefinition], set[str]]
     unbound: set[str] = set()
     functions = [source.kernel, *(site.caller for site in source.path)]
     for function in {id(part): part for part in functions if part and part.body}.values():
-        sites = _sites_of(function, source)
-        for index, parameter in enumerate(_parameters_of(function)):
+        sites = source.sites
+        if function is not source.kernel:
+            calls = [site for site in source.path if site not in sites]
+            sites = [s for s in calls if names_of(s.statement.text) & set(function.names)]
+        start = re.search(rf"(?<!\w){re.escape((*function.names, '')[0])}\s*\(", function.head)
+        end = closing_bracket(function.head, start.end() - 1) if start else 0
+        inside = function.head[start.end() : end] if start else ""
+        for index, parameter in enumerate(split_commas(inside, angles=function.in_cpp)):
             name = _parameter_name(parameter)
             if not name or "*" in parameter or "&&" in parameter:
                 continue
             values = [_argument(site, index, name) for site in sites]
-            if not values or None in values:
-                unbound.add(name)
+            unbound |= {name} if not values or None in values else set()
             for value, site in zip(values, sites):
                 if value is not None and value != name:
                     place = _place(site.caller, site.statement.first)
@@ -278,36 +265,17 @@ def _parameters(source: KernelSource) -> tuple[list[_ValueDefinition], set[str]]
     return bound, unbound
 
 
-def _parameters_of(part: CodePart) -> list[str]:
-    name = part.names[0] if part.names else ""
-    found = list(re.finditer(rf"(?<!\w){re.escape(name)}\s*(?=\()", part.head))
-    if not name or not found:
-        return []
-    at = found[-1].end()
-    inside = part.head[at + 1 : closing_bracket(part.head, at)]
-    return split_commas(inside, angles=part.in_cpp)
-
-
 def _parameter_name(text: str) -> str:
-    names = NAME.findall(re.split(r"[=\[]|(?<!:):(?!:)", text)[0])
-    return names[-1] if names else ""
-
-
-def _sites_of(function: CodePart, source: KernelSource) -> list[LaunchSite]:
-    if function is source.kernel:
-        return list(source.sites)
-    calls = [site for site in source.path if site not in source.sites]
-    return [site for site in calls if names_of(site.statement.text) & set(function.names)]
+    return (NAME.findall(re.split(r"[=\[]|(?<!:):(?!:)", text)[0]) or [""])[-1]
 
 
 def _argument(site: LaunchSite, index: int, name: str) -> str | None:
-    keyword = re.compile(r"(\w+)\s*=(?!=)\s*")
     plain: list[str] = []
     for each in site.arguments or ():
-        match = keyword.match(each)
-        if match and match[1] == name:
-            return each[match.end() :]
-        plain += [] if match else [each]
+        keyword = re.match(r"(\w+)\s*=(?!=)\s*", each)
+        if keyword and keyword[1] == name:
+            return each[keyword.end() :]
+        plain += [] if keyword else [each]
     return plain[index] if index < len(plain) else None
 
 
@@ -318,25 +286,169 @@ def _template_arguments(source: KernelSource, launch: Launch) -> dict[str, str]:
     if match is None:
         return {}
     inside = head[match.end() + 1 : after_angles(head, match.end()) - 1]
-    names: list[str] = []
-    for each in split_commas(inside, angles=True):
-        if "..." in each:
-            break
-        names.append(_parameter_name(each))
+    inside = re.split(r",?[^,]*\.\.\.", inside)[0]
+    names = [_parameter_name(each) for each in split_commas(inside, angles=True)]
     return dict(zip(names, instance_arguments(launch.name)))
 
 
-def _sizes(parts: Sequence[CodePart], arguments: Mapping[str, str]) -> dict[str, int]:
-    """Bytes of aliases and of the kernel's type parameters; none where two definitions differ."""
-    found = {name: size for name, text in arguments.items() if (size := type_size(text, {}))}
-    differing: set[str] = set()
-    for part in parts:
-        alias = _ALIAS.match(part.text) if part.kind == "type" else None
-        if alias:
-            name, kind = alias[1] or alias[4], alias[2] or alias[3]
-            size = type_size(kind, found)
-            if size is None or found.get(name, size) != size:
-                differing.add(name)
-            else:
-                found[name] = size
-    return {name: size for name, size in found.items() if name not in differing}
+# --- expressions
+
+_LIMIT = 2**64
+_LONGEST = 400
+"""Characters of an expression."""
+NUMBER = re.compile(
+    r"(?<![\w.])(?:0[xX][0-9a-fA-F'_]+|0[bB][01'_]+|(?:\d[\d'_]*\.?\d*|\.\d+)(?:[eEdD][+-]?\d+)?)"
+    r"(?:[uUlLzZfF]{0,3}|_\w+)(?![\w.])"
+)
+_TYPES_BY_SIZE = {
+    1: "char bool int8_t uint8_t uchar __nv_fp8_e4m3",
+    2: "short int16_t uint16_t ushort half __half __nv_bfloat16 nv_bfloat16 char2 uchar2",
+    4: "int unsigned float int32_t uint32_t uint char4 uchar4 half2 __half2 __nv_bfloat162 short2",
+    8: "double size_t int64_t uint64_t ptrdiff_t uintptr_t float2 int2 uint2 short4 ushort4",
+    12: "float3 int3 uint3 dim3",
+    16: "float4 int4 uint4 double2 longlong2 ulonglong2",
+    32: "double4",
+}
+_SIZES = {name: size for size, names in _TYPES_BY_SIZE.items() for name in names.split()}
+_FLOATS = frozenset({"float", "double", "half", "__half", "__nv_bfloat16", "nv_bfloat16"})
+_SCALARS = frozenset(n for n in _SIZES if not re.search(r"[a-z0-9][234]$", n)) | {"long", "signed"}
+_QUALIFIER = re.compile(
+    r"\b(?:const(?:expr|init)?|static|inline|volatile|extern|struct|typename|std|__\w+__)\b|::"
+)
+_SCALAR = "|".join(sorted(_SCALARS))
+_SIZEOF = re.compile(r"\bsizeof\s*\(([^()]*)\)")
+_STATIC_CAST = re.compile(r"\bstatic_cast\s*<([^<>]*)>\s*(?=\()")
+_BRACED = re.compile(rf"\b({_SCALAR})\s*\{{([^{{}}]*)\}}")
+_C_CAST = re.compile(rf"\(\s*((?:(?:{_SCALAR})\s*)+)\)\s*(?:(?=\()|([\w.]+)(?!\s*[(<]))")
+_OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Number]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.BitOr: operator.or_,
+    ast.BitAnd: operator.and_,
+    ast.BitXor: operator.xor,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.Pow: operator.pow,
+    ast.USub: lambda _, a: -a,
+    ast.UAdd: lambda _, a: a,
+    ast.Invert: lambda _, a: ~a,
+}
+_CALLS: dict[str, Callable[..., Number]] = {
+    "min": min,
+    "max": max,
+    "cdiv": lambda a, b: -(-a // b),
+    "next_power_of_2": lambda n: 1 << max(int(n) - 1, 0).bit_length(),
+    **{name: float if name in _FLOATS else int for name in _SCALARS},
+}
+
+
+def number_of(text: str) -> Number | None:
+    """The value of a literal; None for one that keet does not read."""
+    plain = re.sub(r"(?<=[\d.])_[a-zA-Z]\w*$|['_]", "", text).lower()
+    try:
+        if plain.startswith(("0x", "0b")):
+            value: Number = int(plain.rstrip("ulz"), 0)
+        elif whole := re.fullmatch(r"(\d{1,20})[ulz]*", plain):
+            value = int(whole[1], 8 if whole[1].startswith("0") else 10)
+        else:
+            value = float(re.sub(r"[fl]$", "", plain.replace("d", "e")))
+    except ValueError:
+        return None
+    return value if value < _LIMIT else None
+
+
+def evaluate(
+    text: str, names: Mapping[str, Number], sizes: Mapping[str, int], *, python: bool = False
+) -> Number | None:
+    """None if the text alone does not determine the value. `sizes`: bytes of types by name, besides
+    those that are the same on every CUDA platform."""
+    if len(text) > _LONGEST or (not python and re.search(r"\*\s*\*|//", text)):
+        return None
+    try:
+        tree = ast.parse(text.strip() if python else _as_python(text, sizes), mode="eval")
+        value = _value(tree.body, names, python=python)
+    except (SyntaxError, ValueError, TypeError, LookupError, ArithmeticError):
+        return None
+    except (RecursionError, MemoryError):
+        return None
+    # Unsigned arithmetic of C++ wraps around; this one does not.
+    wraps = not python and value < 0 and re.search(r"\b\d[\w.']*[uU]|\bu\w*|\bsize", text)
+    return None if wraps else value
+
+
+def _as_python(text: str, sizes: Mapping[str, int]) -> str:
+    """An expression of C++ or Fortran, with sizes, casts and literals as Python writes them."""
+    text = _SIZEOF.sub(lambda match: str(type_size(match[1], sizes)), re.sub(r"\w+\s*::", "", text))
+    text = _BRACED.sub(r"\1(\2)", _STATIC_CAST.sub(lambda match: _cast(match[1]), text))
+    text = _C_CAST.sub(lambda m: _cast(m[1]) + (f"({m[2]})" if m[2] else ""), text)
+    text = text.replace("true", "1").replace("false", "0")
+    return NUMBER.sub(lambda match: str(number_of(match[0])), text)
+
+
+def _cast(kind: str) -> str:
+    words = set(_QUALIFIER.sub(" ", kind).split())
+    return "float" if words & _FLOATS else "int" if words <= _SCALARS else "unknown"
+
+
+def _value(node: ast.expr, names: Mapping[str, Number], *, python: bool) -> Number:
+    """Raises an error if it is not constant."""
+    result: Number
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            result = number + 0
+        case ast.Name(id=name):
+            result = names[name]
+        case ast.UnaryOp(op=sign, operand=operand):
+            result = _OPERATORS[type(sign)](0, _value(operand, names, python=python))
+        case ast.BinOp(left=left, op=sign, right=right):
+            a, b = (_value(each, names, python=python) for each in (left, right))
+            result = _binary(sign, a, b, python=python)
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=args, keywords=[]):
+            result = _CALLS[name](*(_value(each, names, python=python) for each in args))
+        case _:
+            raise ValueError
+    if not -_LIMIT < result < _LIMIT:
+        raise OverflowError
+    return result
+
+
+def _binary(sign: ast.operator, a: Number, b: Number, *, python: bool) -> Number:
+    if isinstance(sign, ast.LShift | ast.RShift | ast.Pow) and not 0 <= b <= 64:
+        raise OverflowError
+    if not isinstance(sign, ast.Div | ast.Mod):
+        return _OPERATORS[type(sign)](a, b)
+    if python or isinstance(a, float) or isinstance(b, float):
+        return a / b if isinstance(sign, ast.Div) else a % b
+    quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)  # C rounds towards zero
+    return quotient if isinstance(sign, ast.Div) else a - quotient * b
+
+
+def type_size(text: str, sizes: Mapping[str, int]) -> int | None:
+    """Bytes of a type; None if CUDA platforms differ (`long`) or it is not known."""
+    if "*" in text or "&" in text:
+        return 8 if text.rstrip().endswith("*") else None
+    words = _QUALIFIER.sub(" ", text).split()
+    if words.count("long") == 2 and set(words) <= {"long", "unsigned", "signed", "int"}:
+        return 8
+    if len(words) == 2 and words[0] in ("unsigned", "signed"):
+        words = words[1:]
+    return sizes.get(words[0]) or _SIZES.get(words[0]) if len(words) == 1 else None
+
+
+def converted(value: Number, kind: str) -> Number | None:
+    """The value in a variable of a type; None if it does not fit, or the type is not a number."""
+    words = _QUALIFIER.sub(" ", kind).split()
+    if words == ["auto"]:
+        return value
+    if not words or not _SCALARS.issuperset(words):
+        return None
+    if _FLOATS.intersection(words):
+        return float(value)
+    if words == ["bool"]:
+        return int(bool(value))
+    size = 8 if "long" in words else type_size(kind, {}) or 4
+    is_unsigned = any(word.startswith(("u", "size")) for word in words)
+    lowest = 0 if is_unsigned else -(2 ** (8 * size - 1))
+    return int(value) if lowest <= value < lowest + 2 ** (8 * size) else None

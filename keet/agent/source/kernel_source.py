@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from keet.agent.source.scanner import (
@@ -41,7 +42,7 @@ _ASSIGNS = re.compile(
     r"(?:[-+*/%&|^]|<<|>>)?=(?!=)"
 )
 _ADDRESS = re.compile(r"[(,)]\s*&\s*([^\W\d]\w*)")
-_PLAIN_TYPES = frozenset(("float", "double", "int", "half", "__half", "__nv_bfloat16"))
+_OPENED = re.compile(r"\s*\(")
 
 
 class LaunchSite(NamedTuple):
@@ -92,8 +93,14 @@ def _kernel_source(
     if kernel is None:
         return KernelSource(parts, None, (), (), ())
     used = _used(kernel, parts, compiled)
-    sites = _launch_sites(parts, kernel) if kernel.names else []
-    sites = [site for site in sites if not _is_other_instance(site, name)]
+    instance = [re.sub(r"^\(\w[\w ]*\)", "", each) for each in instance_arguments(name)]
+    mentions = [
+        (site, is_launch)
+        for site, is_launch in islice(_mentions(parts, (*kernel.names, "")[0]), _MOST_MENTIONS)
+        if not any(a != b and (a + b).isdigit() for a, b in zip(site.instance, instance))
+    ]
+    launches = [site for site, is_launch in mentions if is_launch]
+    sites = (launches or [site for site, _ in mentions])[:_MOST_SITES]
     return KernelSource(parts, kernel, used, sites, _launch_path(parts, sites))
 
 
@@ -115,39 +122,36 @@ def _kernel(name: KernelName, parts: Sequence[CodePart], compiled: _Compiled) ->
 def _used(kernel: CodePart, parts: Sequence[CodePart], compiled: _Compiled) -> list[CodePart]:
     """Parts whose names the kernel uses, directly or indirectly, and functions that it was compiled
     from, whatever their names."""
-    by_name = parts_by_name(
+    usable = [
         part
         for part in parts
         if part is not kernel
         and part.kind != "module"
         and not part.is_kernel
         and (part.kind != "function" or part.on_device or _instructions(part, compiled))
-    )
-    found: dict[int, CodePart] = {id(kernel): kernel}
-    queue = [kernel]
-    for part in queue:
-        for name in sorted(names_in(part)):
-            for each in by_name.get(name, ()):
-                if id(each) not in found and len(found) < _MOST_PARTS:
-                    found[id(each)] = each
-                    queue.append(each)
+    ]
+    found = reachable(names_in(kernel), usable)
     inlined = [part for part in parts if part.kind == "function" and _instructions(part, compiled)]
     # A class or program around the kernel contains all of its instructions, and much else.
-    inlined = [part for part in inlined if not encloses(part, kernel)]
-    found |= {id(part): part for part in inlined if id(part) not in found}
-    return list(found.values())[1:_MOST_PARTS]
+    around = [p for p in inlined if p.file == kernel.file and {*kernel.lines} <= {*p.lines}]
+    inlined = [part for part in inlined if part not in (*found, *around)]
+    return [*found, *inlined][:_MOST_PARTS]
 
 
-def encloses(part: CodePart, other: CodePart) -> bool:
-    return part.file == other.file and part.first <= other.first and other.last <= part.last
-
-
-def parts_by_name(parts: Iterable[CodePart]) -> dict[str, list[CodePart]]:
-    found: dict[str, list[CodePart]] = {}
+def reachable(names: Iterable[str], parts: Iterable[CodePart]) -> list[CodePart]:
+    """Parts that the names refer to, directly or indirectly; direct ones first."""
+    by_name: dict[str, list[CodePart]] = {}
     for part in parts:
         for name in part.names:
-            found.setdefault(name, []).append(part)
-    return found
+            by_name.setdefault(name, []).append(part)
+    found: dict[int, CodePart] = {}
+    queue = sorted(set(names))
+    for name in queue:
+        for part in by_name.pop(name, ()):
+            if id(part) not in found and len(found) < _MOST_PARTS:
+                found[id(part)] = part
+                queue += sorted(names_in(part) & by_name.keys())
+    return list(found.values())
 
 
 def names_in(part: CodePart) -> set[str]:
@@ -166,97 +170,43 @@ def instance_arguments(name: KernelName) -> list[str]:
     return split_commas(full[match.end() + 1 : end - 1], angles=True) if match and end else []
 
 
-def _is_other_instance(site: LaunchSite, name: KernelName) -> bool:
-    """Whether a launch has template arguments that differ from this instance. Only literals and
-    fundamental types can be compared, not names of constants."""
-    for ours, theirs in zip(site.instance, instance_arguments(name)):
-        given = re.sub(r"^\(\w[\w ]*\)", "", theirs)
-        if ours != given and (
-            (ours.isdigit() and given.isdigit()) or {ours, given} <= _PLAIN_TYPES
-        ):
-            return True
-    return False
+def _mentions(parts: Sequence[CodePart], name: str) -> Iterator[tuple[LaunchSite, bool]]:
+    """Host statements with the name of a function, and whether they launch it as a kernel."""
+    word = re.compile(rf"(?<![\w.>]){re.escape(name)}(?!\w)\s*")
+    host = (part for part in parts if part.kind in ("function", "module") and not part.is_kernel)
+    for part in host:
+        has_name = name not in part.names and word.search(part.text, part.body)
+        for index, statement in enumerate(statements_of(part) if has_name else ()):
+            text = statement.text
+            for match in word.finditer(text):
+                in_brackets = is_python(part.file) and text.startswith("[", match.end())
+                after = closing_bracket(text, match.end()) + 1 if in_brackets else match.end()
+                angles = after if text.startswith("<<<", after) else after_angles(text, after)
+                instance = split_commas(text[after + 1 : angles - 1], angles=True)
+                after = angles
+                configured = text.startswith("<<<", after)
+                after = text.find(">>>", after) + 3 if configured else after
+                opened = _OPENED.match(text, after)
+                is_launch = in_brackets or configured or _LAUNCHER.search(text, 0, after)
+                site = LaunchSite(part, index, _arguments(text, opened), instance)
+                yield site, bool(is_launch)
 
 
-def _host_parts(parts: Sequence[CodePart], name: str) -> list[CodePart]:
-    """Parts that run on the host and mention a name in their bodies."""
-    word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
-    host = (p for p in parts if p.kind in ("function", "module") and not p.is_kernel)
-    return [
-        part for part in host if part.names[:1] != (name,) and word.search(part.text, part.body)
-    ]
-
-
-def _launch_sites(parts: Sequence[CodePart], kernel: CodePart) -> list[LaunchSite]:
-    """Every launch of the kernel; without one, every other mention of it in host code."""
-    word = re.compile(rf"(?<!\w){re.escape(kernel.names[0])}(?!\w)")
-    launches: list[LaunchSite] = []
-    mentions: list[LaunchSite] = []
-    for part in _host_parts(parts, kernel.names[0]):
-        for index, statement in enumerate(statements_of(part)):
-            for match in word.finditer(statement.text):
-                site, is_launch = _launch(part, index, statement.text, match.end())
-                (launches if is_launch else mentions).append(site)
-                if len(launches) + len(mentions) >= _MOST_MENTIONS:
-                    return (launches or mentions)[:_MOST_SITES]
-    return (launches or mentions)[:_MOST_SITES]
-
-
-def _launch(part: CodePart, index: int, text: str, end: int) -> tuple[LaunchSite, bool]:
-    """The site of a kernel whose name ends at `end`, and whether it is a launch."""
-    at = len(text) - len(text[end:].lstrip())
-    if is_python(part.file):
-        opened = closing_bracket(text, at) + 1 if text[at : at + 1] == "[" else len(text)
-        launched = text[opened : opened + 1] == "("
-        return LaunchSite(part, index, _arguments(text, opened)), launched
-    has_instance = text[at : at + 1] == "<" and text[at : at + 3] != "<<<"
-    after = after_angles(text, at) if has_instance else at
-    instance = split_commas(text[at + 1 : after - 1], angles=True) if after > at else []
-    if text[after:].lstrip().startswith("<<<"):
-        behind = text.find(">>>", after) + 3
-        opened = len(text) - len(text[behind:].lstrip()) if behind > 2 else len(text)
-        return LaunchSite(part, index, _arguments(text, opened), instance), True
-    launcher = _LAUNCHER.search(text, 0, end)
-    arguments = None
-    if launcher and launcher[0] in ("cudaLaunchKernelEx", "hipLaunchKernelGGL"):
-        leading = 4 if launcher[0][0] == "h" else 0
-        opened = text.find("(", launcher.end())
-        after_kernel = text[after : closing_bracket(text, opened)].lstrip(" ,\n")
-        arguments = split_commas(after_kernel)[leading:]
-    return LaunchSite(part, index, arguments, instance), launcher is not None
-
-
-def _arguments(text: str, opened: int) -> list[str] | None:
-    if text[opened : opened + 1] != "(":
+def _arguments(text: str, opened: re.Match[str] | None) -> list[str] | None:
+    if opened is None:
         return None
-    return split_commas(text[opened + 1 : closing_bracket(text, opened)])
+    return split_commas(text[opened.end() : closing_bracket(text, opened.end() - 1)])
 
 
 def _launch_path(parts: Sequence[CodePart], sites: Sequence[LaunchSite]) -> list[LaunchSite]:
     """The launches, then the calls of the functions that contain them, up to `main`."""
     path, level = list(sites), list(sites)
-    seen = {(id(site.caller), site.at) for site in sites}
     for _ in range(_CALLER_LEVELS):
-        callers = {
-            s.caller.names[0] for s in level if s.caller.names and s.caller.names != ("main",)
-        }
-        above = [site for name in sorted(callers) for site in _calls(parts, name)]
-        level = [site for site in above if (id(site.caller), site.at) not in seen]
-        seen |= {(id(site.caller), site.at) for site in level}
+        callers = {name for site in level for name in site.caller.names} - {"main"}
+        above = [islice(_mentions(parts, name), _MOST_SITES) for name in sorted(callers)]
+        level = [site for each in above for site, _ in each if site not in path]
         path += level
     return path[: 2 * _MOST_SITES]
-
-
-def _calls(parts: Sequence[CodePart], name: str) -> list[LaunchSite]:
-    """Host statements that call a function by its name."""
-    word = re.compile(rf"(?<![\w.>]){re.escape(name)}(?!\w)\s*")
-    found: list[LaunchSite] = []
-    for part in _host_parts(parts, name):
-        for index, statement in enumerate(statements_of(part)):
-            if len(found) < _MOST_SITES and (match := word.search(statement.text)):
-                opened = max(after_angles(statement.text, match.end()), match.end())
-                found.append(LaunchSite(part, index, _arguments(statement.text, opened)))
-    return found
 
 
 def set_up(site: LaunchSite) -> list[SourceStatement]:
@@ -282,5 +232,5 @@ def _defined(statement: SourceStatement, part: CodePart) -> set[str]:
     if is_python(part.file):
         return set(left)
     copied = [name for copy in _COPY.finditer(text) for name in names_of(copy[1])]
-    declared = [each.name for each in declarators(text)]
+    declared = [name for name, _, _ in declarators(text)]
     return {*left[-1:], *declared, *_ADDRESS.findall(text), *copied}

@@ -76,6 +76,10 @@ class CodePart(NamedTuple):
     def lines(self) -> range:
         return range(self.first, self.last + 1)
 
+    @property
+    def head_lines(self) -> range:
+        return range(self.first, self.first + self.text.count("\n", 0, self.body) + bool(self.body))
+
 
 class SourceStatement(NamedTuple):
     first: int
@@ -83,6 +87,8 @@ class SourceStatement(NamedTuple):
     text: str
     headers: tuple[int, ...] = ()
     """Indexes of the nearest `for (...)`, `if (...)` and lambda heads around it."""
+    indent: int = 0
+    """In Python."""
 
     @property
     def lines(self) -> range:
@@ -161,7 +167,6 @@ def after_angles(text: str, at: int) -> int:
 
 DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]++|\\[\s\S]|\\\Z)*+", re.MULTILINE)
 _DEFINE = re.compile(r"\s*#\s*define[ \t]+(\w+)(\([^)\n]*\))?")
-_MATCHED = re.compile(r"[{}]|\b__global__\b|^[ \t]*#[ \t]*(?:if|el|endif)", re.MULTILINE)
 _SCOPE = re.compile(
     r'(?:inline\s+)?namespace\b[^;{}()=]{0,200}\{|extern\s*"[^"\n]*"\s*\{?|[;})\s]+'
 )
@@ -171,14 +176,9 @@ _NO_FUNCTIONS = frozenset(
     alignas decltype noexcept requires explicit sizeof asm throw""".split()  # noqa: SIM905
 )
 """Names before parentheses in the head of a declaration that are not the declared function."""
-_OPERATOR = re.compile(r"\boperator[^\w;()]*$")
-_WORD_BEFORE = re.compile(r"([^\W\d]\w*)\s*$")
-_IN_HEAD = re.compile(r"\boperator\b|\(|(?<!:):(?!:)")
-_TYPE = re.compile(
-    r"\s*(?:typedef\s+)?(?:(?:struct|class|union|enum(?:\s+(?:class|struct))?)\b"
-    r"(?:\s*(?:alignas|__align__|__attribute__)\s*\(+[^()]*\)+)*\s*(?P<tag>\w*)"
-    r"|using\s+(?!namespace)[\w:]*?(?P<alias>\w+)\s*[=;]|(?<=typedef\s))"
-)
+_OPERATOR = re.compile(r"\boperator\b")
+_CALLED = re.compile(r"([^\W\d]\w*)\s*\(")
+_TYPE = re.compile(r"\s*(?:typedef|using|struct|class|union|enum)\b")
 _PROTOTYPE = re.compile(r"[\w\s]*\b(?:void|__global__|__device__|inline)\b[^=;{(]*\([^=;{]*;")
 _DECLARED = re.compile(
     r"\s*(?P<type>(?:[\w:]++(?:\s*<[^;{}()]{0,160}>)?[\s*&]++)+)(?P<name>[^\W\d]\w*+)\s*"
@@ -193,40 +193,19 @@ _BLOCK_BEFORE = re.compile(r"(?:[)\];{}:]|\b(?:else|do|try|mutable|noexcept|cons
 _LOOP_HEAD = re.compile(r"\s*(?:for|if|while|switch)\s*\(")
 
 
-class MacroDefinition(NamedTuple):
-    """A `#define`."""
-
-    name: str
-    parameters: tuple[str, ...] | None
-    """None for a macro without a parameter list."""
-    body: str
-
-
-class Declarator(NamedTuple):
-    """One variable of a declaration."""
-
-    name: str
-    type: str
-    value: str | None
-    """Text of the initializer; None without one, and for arrays."""
-
-
-def macro_of(directive: str) -> MacroDefinition | None:
+def macro_value(directive: str) -> tuple[str, str] | None:
+    """Name and text of a `#define` without parameters."""
     match = _DEFINE.match(directive)
-    if match is None:
+    if match is None or match[2]:
         return None
-    names = tuple(part.strip() for part in match[2][1:-1].split(",")) if match[2] else None
-    return MacroDefinition(match[1], names, directive[match.end() :].replace("\\\n", " ").strip())
+    return match[1], directive[match.end() :].replace("\\\n", " ").strip()
 
 
 def _cpp_parts(file: str, text: str) -> Iterator[CodePart]:
-    """Braces that only balance under a preprocessor condition are matched per branch, and
-    `__global__` ends whatever was left open before it."""
-    starts = _line_starts(text)
+    starts = [0, *(match.end() for match in re.finditer(r"\n", text))]
     directives = [match for match in DIRECTIVE.finditer(text) if match[0].strip()]
     positions = [match.start() for match in directives]
     code = DIRECTIVE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
-    ends = _matching_braces(text, code)
 
     def part(kind: PartKind, names: Sequence[str], at: int, end: int, body: int = 0) -> CodePart:
         first, last = bisect_right(starts, at), bisect_right(starts, max(end - 1, at))
@@ -237,89 +216,50 @@ def _cpp_parts(file: str, text: str) -> Iterator[CodePart]:
         )
 
     for match in directives:
-        if macro := macro_of(match[0]):
-            yield part("macro", [macro.name], match.start(), match.end())
+        if macro := _DEFINE.match(match[0]):
+            yield part("macro", [macro[1]], match.start(), match.end())
     at = 0
     while at < len(code):
         if scope := _SCOPE.match(code, at):
             at = scope.end()
             continue
-        end, body = _declaration(code, at, ends)
+        end, body = _declaration(code, at)
         declared = code[at:end]
         if body:
-            name = _function_name(code[at:body])
-            yield part("function", [name] if name else [], at, end, body)
+            head = without_template(code[at:body])
+            called = [name for name in _CALLED.findall(head) if name not in _NO_FUNCTIONS]
+            names = ["operator"] if _OPERATOR.search(head) else called[:1]
+            yield part("function", names, at, end, body)
         elif _TYPE.match(without_template(declared)):
             yield part("type", _type_names(without_template(declared)), at, end)
-        elif not _PROTOTYPE.match(declared) and (
-            names := [each.name for each in declarators(declared)]
-        ):
-            yield part("value", names, at, end)
+        elif not _PROTOTYPE.match(declared):
+            yield part("value", [name for name, _, _ in declarators(declared)], at, end)
         at = end
 
 
-def _line_starts(text: str) -> list[int]:
-    return [0, *(match.end() for match in re.finditer(r"\n", text))]
-
-
-def _matching_braces(text: str, code: str) -> dict[int, int]:
-    """Position of each opening brace to that of the brace, or new start, that ends it."""
-    ends: dict[int, int] = {}
-    opened: list[int] = []
-    conditions: list[int] = []
-    for match in _MATCHED.finditer(text):
-        sign, at, keep = match[0].strip(), match.start(), len(opened)
-        if sign in ("{", "}", "__global__") and code[at].isspace():
-            continue  # in a directive
-        if sign == "{":
-            opened.append(at)
-        elif sign == "}" and opened:
-            ends[opened.pop()] = at
-        elif sign == "__global__":
-            keep = next((i for i, brace in enumerate(opened) if not _is_scope(code, brace)), keep)
-        elif sign.endswith("endif"):
-            conditions[-1:] = []
-        elif sign.endswith("if"):
-            conditions.append(keep)
-        elif sign.endswith("el") and conditions:
-            keep = conditions[-1]
-        while len(opened) > keep and sign != "{":
-            ends[opened.pop()] = at
-    return ends
-
-
-def _is_scope(code: str, brace: int) -> bool:
-    before = re.split(r"[;{}]", code[max(0, brace - 200) : brace])[-1]
-    return bool(re.match(r'\s*(?:(?:inline\s+)?namespace\b|extern\s*")', before))
-
-
-def _declaration(code: str, start: int, ends: dict[int, int]) -> tuple[int, int]:
-    """The end of the declaration at `start`, and the start of its body if it is a function."""
+def _declaration(code: str, start: int) -> tuple[int, int]:
+    """The end of the declaration at `start`, and the start of its body if it is a function. A
+    kernel ends what was left open before it."""
     at, called, assigned = start, False, False
     while match := _SIGN.search(code, at):
         sign, at = match[0], match.start()
-        if sign == "{":
-            end = ends.get(at, len(code))
-            if called and not assigned:
-                return end + (code[end : end + 1] == "}"), at
-            at = end + 1
-        elif sign == "(":
-            word = _WORD_BEFORE.search(code, max(start, at - 80), at)
-            called |= word is None or word[1] not in _NO_FUNCTIONS
+        if sign in "{(":
             end = closing_bracket(code, at)
-            if (kernel := code.find("__global__", at, end)) >= 0:
-                return kernel, 0
+            is_body = sign == "{" and called and not assigned
+            kernel = code.find("__global__", at, end)
+            if is_body or kernel >= 0:
+                return (kernel if kernel >= 0 else end + 1), (at if is_body else 0)
+            word = sign == "(" and re.search(r"(\w*)\s*$", code[max(start, at - 80) : at])
+            called |= bool(word) and word[1] not in _NO_FUNCTIONS
             at = end + 1
-        elif sign == ";":
-            return at + 1, 0
-        elif sign == "}" and at > start:
-            return at, 0
         elif sign[0] == "t":
             at = max(after_angles(code, match.end()), match.end())
+        elif sign == "}" and at > start:
+            return at, 0
         else:
-            assigned |= sign == "=" and not code[max(start, at - 12) : at].rstrip(
-                " =!<>+-*/%&|^"
-            ).endswith("operator")
+            if sign == ";":
+                return at + 1, 0
+            assigned |= sign == "=" and not _OPERATOR.search(code, max(start, at - 20), at)
             at += 1
     return len(code), 0
 
@@ -330,66 +270,37 @@ def without_template(text: str) -> str:
     return text
 
 
-def _function_name(head: str) -> str:
-    """The name before the last parameter list of the head, without initializers."""
-    head, name, at = without_template(head), "", 0
-    while match := _IN_HEAD.search(head, at):
-        at = match.end()
-        if match[0] == "operator":
-            return "operator"
-        if match[0] == ":" and name:
-            break
-        if match[0] == "(":
-            word = _WORD_BEFORE.search(head, max(0, match.start() - 80), match.start())
-            name = word[1] if word and word[1] not in _NO_FUNCTIONS else name
-            at = closing_bracket(head, match.start()) + 1
-    return name
-
-
 def _type_names(text: str) -> list[str]:
     """The type, its aliases, and the enumerators of an `enum`."""
-    match = _TYPE.match(text)
-    names = [name for name in (match["tag"], match["alias"]) if name] if match else []
-    opened = text.find("{")
-    end = closing_bracket(text, opened) if opened >= 0 else 0
-    if re.match(r"\s*(?:typedef\s+)?enum\b", text):
-        names += [
-            name[0] for each in split_commas(text[opened + 1 : end]) if (name := NAME.match(each))
-        ]
-    if match and not match["alias"]:
-        after = re.sub(r"[(\[][^()\[\]]*[)\]]", "", text[end:]) if end else text[match.end() :]
-        pointer = re.search(r"\(\s*\*\s*(\w+)", text[end:])
-        names += [pointer[1]] if pointer else NAME.findall(after)[-1:]
-    return list(dict.fromkeys(names))
+    head, brace, _ = text.partition("{")
+    end = closing_bracket(text, len(head)) if brace else len(text)
+    before = re.split(r"(?<!:)[:=](?!:)", re.sub(r"<.*>|\([^()]*\)", "", head))[0]
+    enumerators = split_commas(text[len(head) + 1 : end]) if re.search(r"\benum\b", head) else []
+    names = [*NAME.findall(before)[-1:], *NAME.findall(text[end:])]
+    return names + [name for each in enumerators for name in NAME.findall(each)[:1]]
 
 
-def declarators(text: str) -> list[Declarator]:
-    """The variables that `const int a = 1, *b;` declares; empty if it is not a declaration."""
+def declarators(text: str) -> list[tuple[str, str, str | None]]:
+    """Name, type and initializer (None for arrays, and without one) of the variables that
+    `const int a = 1, *b;` declares; empty if it is not a declaration."""
     if loop := _LOOP_HEAD.match(text):
-        inside, semicolon, _ = text[loop.end() :].partition(";")
-        if not semicolon and not text.lstrip().startswith("for"):
-            return []
-        text = inside
+        text = text[loop.end() :].partition(";")[0]
     match = _DECLARED.match(text)
-    if match is None or names_of(match["type"]) & _NO_TYPES or match["name"] in _NO_TYPES:
+    if match is None or names_of(match["type"]) & _NO_TYPES:
         return []
-    found: list[Declarator] = []
+    found: list[tuple[str, str, str | None]] = []
     for each in split_commas(text[match.start("name") :].rstrip("; \n\t")):
-        name = _NEXT_DECLARED.match(each)
-        if name:
+        if name := _NEXT_DECLARED.match(each):
+            rest = each[name.end() :]
+            inside = rest[1 : closing_bracket(rest, 0)] if rest[:1] in ("(", "{") else None
+            value = rest[1:] if rest[:1] == "=" else inside
             kind = match["type"] + (name["pointer"] if found else "")
-            found.append(Declarator(name["name"], kind, _initializer(each[name.end() :])))
+            found.append((name["name"], kind, value.strip() if value is not None else None))
     return found
 
 
-def _initializer(text: str) -> str | None:
-    if text[:1] in ("(", "{"):
-        return text[1 : closing_bracket(text, 0)].strip()
-    return text[1:].strip() if text[:1] == "=" else None
-
-
 def _cpp_statements(part: CodePart) -> Iterator[SourceStatement]:
-    text, starts = part.text, _line_starts(part.text)
+    text, starts = part.text, [0, *(match.end() for match in re.finditer(r"\n", part.text))]
     outer: list[tuple[int, int]] = []
     """Of each open block: the index of its header, and the open parentheses around it."""
     count, depth, start = 0, 0, part.body + 1
@@ -451,16 +362,7 @@ def assigned_values(line: str) -> list[tuple[str, str]]:
     return list(zip(names, values if len(values) == len(names) else [right] * len(names)))
 
 
-class _LogicalLine(NamedTuple):
-    """One statement, or the head of a block."""
-
-    indent: int
-    first: int
-    last: int
-    text: str
-
-
-def _logical_lines(code: str) -> Iterator[_LogicalLine]:
+def _logical_lines(code: str) -> Iterator[SourceStatement]:
     lines = code.split("\n")
     start, depth = -1, 0
     for number, line in enumerate(lines):
@@ -471,7 +373,7 @@ def _logical_lines(code: str) -> Iterator[_LogicalLine]:
         if (depth <= 0 and not line.endswith("\\")) or number == len(lines) - 1:
             text = "\n".join(lines[start : number + 1])
             indent = len(text) - len(text.lstrip())
-            yield _LogicalLine(indent, start + 1, number + 1, text.strip())
+            yield SourceStatement(start + 1, number + 1, text.strip(), (), indent)
             start, depth = -1, 0
 
 
@@ -511,7 +413,8 @@ def _line_statements(part: CodePart) -> Iterator[SourceStatement]:
         while heads and heads[-1][0] >= line.indent:
             heads.pop()
         around = tuple(head for _, head in heads[-_MOST_HEADERS:])
-        yield SourceStatement(before + line.first, before + line.last, line.text, around)
+        first, last = before + line.first, before + line.last
+        yield line._replace(first=first, last=last, headers=around)
         if line.text.endswith(":"):
             heads.append((line.indent, index))
 

@@ -150,17 +150,6 @@ def test_template_arguments_of_the_launched_instance() -> None:
     assert found["kBytes"].value == 256
 
 
-def test_sizes_of_aliases() -> None:
-    text = (
-        "using real = double;\ntypedef float4 Quad;\n"
-        "#ifdef A\nusing word = int;\n#else\nusing word = char;\n#endif\n"
-        "const int total = sizeof(real) + sizeof(Quad);\nconst int no = sizeof(word);\n"
-    ) + KERNEL
-    found = values(text)
-    assert found["total"] == 24
-    assert "no" not in found
-
-
 def test_a_default_that_the_build_may_override_is_assumed() -> None:
     text = f"#ifndef TILE\n#define TILE 16\n#endif\nconst int kArea = TILE * TILE;\nconst int kSure = 4;\n{KERNEL}"
     found = source_constants(launch_of(text, "k"))
