@@ -210,8 +210,8 @@ def _metrics(
 
 
 def _units(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
-    for ceiling in each.ceilings:
-        if ceiling.reached.value >= _SHOWN_SHARE:
+    for place, ceiling in enumerate(each.ceilings):
+        if ceiling.reached.value >= _SHOWN_SHARE or place == 0:
             yield f"{ceiling.reached.label.removesuffix(' busy')} {say(ceiling.reached)}"
 
 

@@ -50,7 +50,7 @@ RATIO = re.compile(
     r"every (?:second|third|fourth|fifth|tenth)|one (?:in|out of) (?:every|an?)|"
     r"one (?:\w+ )?(?:warp|block|instruction|sector|request) per (?:scheduler|SM|cycle|request)|"
     r"orders? of magnitude|\d+x)\b|"
-    r"[%‰‱]",
+    r"(?:\d[\d.,]{0,12}\s?)?[%‰‱]",
     re.IGNORECASE,
 )
 """Numbers that are never list numbers."""
