@@ -172,7 +172,7 @@ def leading() -> tuple[Explanation, ModelExplanation]:
     forecast = Forecast(1.4, 1.8, 2.2)
     claimed = replace(
         first, id="redundant_traffic", origin="model", forecast=forecast, cause_certainty="likely",
-        text=Sentence("The columns need 126 MB from DRAM; it reads 208.3 MB."), advice=None, places=(),
+        text=Sentence.of(["The columns need 126 MB from DRAM; it reads 208.3 MB."]), advice=None, places=(),
         amounts_by="model", keet_alone=Forecast(1.0, 1.2, 1.4),
     )  # fmt: skip
     floor = next(piece for piece in each.evidence if piece.slug == "duration")
@@ -193,7 +193,7 @@ def leading() -> tuple[Explanation, ModelExplanation]:
         analyst_headline=each.verdict.headline,
     )  # fmt: skip
     verdict = each.verdict._replace(
-        headline=Sentence("DRAM traffic: redundant traffic at slow.cu:140.")
+        headline=Sentence.of(["DRAM traffic: redundant traffic at slow.cu:140."])
     )
     statement = statement.beside(["redundant_traffic", first.id])
     each = each._replace(verdict=verdict, findings=(claimed, first), model_explanation=statement)
