@@ -354,7 +354,8 @@ def _on_chip(each: LaunchExplanation) -> Iterator[KnownFact]:
         yield _fact("spills", text, "any some" + (many if cause == "spill" else ""), "none")
     elif amount is not None and (not amount.value or (spilled is not None and cause == "array")):
         text = Sentence("No registers are spilled ({zero}).", zero=spilled or amount)
-        yield _fact("spills", text, "none few", "any some many")
+        # Arrays in local memory are often called spills.
+        yield _fact("spills", text, "none few", "" if amount.value else "any some many")
     yield from _conflicts(view)
 
 
