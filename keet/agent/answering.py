@@ -29,6 +29,7 @@ from keet.agent.checked_answer import (
     rank_with_causes,
 )
 from keet.agent.edits.edit_placer import EditPlacer
+from keet.agent.edits.patches import with_patch
 from keet.agent.model.messages import ChatMessage, ModelFault
 from keet.agent.session import ModelSession, Toolbox
 from keet.agent.source.source_listing import build_facts, kernel_files, shown_source
@@ -136,6 +137,7 @@ def _explained(
     explained = answer.model_explanation(sent_back)
     ranked = rank_with_causes(each, explained.causes, explained.objections)
     explained = explained.beside(finding.id for finding in ranked.each.findings)
+    explained = with_patch(explained, (finding.id for finding in (*each.findings, *each.minor)))
     if ranked.leads:
         explained = replace(explained, leads=True, analyst_headline=each.verdict.headline)
     _adopt_evidence(tool_input, each, explained.ids)

@@ -21,6 +21,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -29,11 +30,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from keet.agent.edits.code_blocks import CUDA_SUFFIXES
 from keet.ingest.input.files import is_source
 
 Kind = Literal["namespaces", "library"]
 
+CUDA_SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".hh", ".hxx", ".inl", ".cpp", ".cc", ".cxx", ".c")
+_MOST_OUTPUT = 4_000_000
 _HERE = Path(__file__).parent
 _SYSTEM = (
     *("/bin", "/lib", "/lib32", "/lib64", "/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64"),
@@ -136,51 +138,71 @@ def is_plain(path: str) -> bool:
     return _PLAIN.fullmatch(path) is not None
 
 
+class Headers(NamedTuple):
+    """What the compiler may see besides the sources."""
+
+    folders: tuple[str, ...] = ()
+    """Searched for headers. Only `files` are seen in them."""
+    files: tuple[str, ...] = ()
+
+
 class ConfinedJob(NamedTuple):
     command: Sequence[str]
     folder: Path
     """A temporary folder. The program sees `tree` and may write to `tmp` below it."""
-    headers: Sequence[str] = ()
-    """Files to see at their own place."""
-    include: Sequence[str] = ()
-    """Folders that are to exist, with nothing in them but `headers`."""
+    headers: Headers = Headers()
     seconds: float = 60
-    """Of processor time, for each program."""
 
 
-def prepare(folder: Path) -> None:
-    for name in ("tree", "tmp", "root"):
-        (folder / name).mkdir()
-
-
-def confined_command(job: ConfinedJob, kind: Kind, nvcc: str) -> list[str]:
-    """The command that runs `job.command` confined. Writes what it needs into the folder."""
-    tree, tmp = str(job.folder / "tree"), str(job.folder / "tmp")
+def run_confined(job: ConfinedJob, kind: Kind, nvcc: str) -> tuple[int | None, str]:
+    """The exit code, None if the time limit passed, and what the command printed."""
+    folder, headers = job.folder, job.headers
+    tree, tmp, root = (folder / name for name in ("tree", "tmp", "root"))
+    for place in (tree, tmp, root):
+        place.mkdir(exist_ok=True)
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
-        "HOME": tmp,
-        "TMPDIR": tmp,
+        "HOME": str(tmp),
+        "TMPDIR": str(tmp),
         "LC_ALL": "C",
         "TZ": "UTC0",  # __TIME__ would tell the zone
     }
-    read = [*toolkit(nvcc).visible, *job.headers, tree]
+    read = [*toolkit(nvcc).visible, *headers.files, str(tree)]
     if kind == "library":
-        environment |= _library(job.folder, [*read, tmp], job.include)
+        environment |= _library(folder, [*read, str(tmp)], headers.folders)
     description = {
         "namespaces": kind == "namespaces",
-        "root": str(job.folder / "root"),
+        "root": str(root),
         "read": read,
-        "write": [tmp],
-        "folders": list(job.include),
-        "folder": tree,
+        "write": [str(tmp)],
+        "folders": list(headers.folders),
+        "folder": str(tree),
         "limits": _LIMITS | {"RLIMIT_CPU": int(job.seconds) + 1},
         "parent": os.getpid(),
         "environment": environment,
         "command": list(job.command),
     }
-    file = job.folder / "job.json"
-    file.write_text(json.dumps(description), encoding="utf-8")
-    return [sys.executable, "-I", "-S", str(_HERE / "confined_process.py"), str(file)]
+    (folder / "job.json").write_text(json.dumps(description), encoding="utf-8")
+    script = [sys.executable, "-I", "-S", str(_HERE / "confined_process.py"), f"{folder}/job.json"]
+    with (folder / "messages").open("w+b") as messages:
+        process = subprocess.Popen(
+            script,
+            stdin=subprocess.DEVNULL,
+            stdout=messages,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        code = None
+        try:
+            with suppress(subprocess.TimeoutExpired):
+                code = process.wait(job.seconds)
+        finally:
+            if process.returncode is None:  # with all programs that it started
+                with suppress(OSError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        messages.seek(0)
+        return code, messages.read(_MOST_OUTPUT).decode("utf-8", "replace")
 
 
 def _library(folder: Path, visible: Sequence[str], empty: Sequence[str]) -> dict[str, str]:
@@ -213,15 +235,14 @@ def _works(kind: Kind, nvcc: str) -> bool:
     loaded by all programs that matter."""
     with tempfile.TemporaryDirectory(prefix="keet-compile-") as name:
         folder = Path(name).resolve()
-        prepare(folder)
+        (folder / "tree").mkdir()
         (folder / "hidden.h").touch()
         source = folder / "tree" / "probe.cu"
         source.write_text(_PROBE.format(hidden=folder / "hidden.h"), encoding="utf-8")
         command = [toolkit(nvcc).nvcc, "-cubin", "-o", f"{folder}/tmp/out", str(source)]
         with suppress(OSError, subprocess.SubprocessError):
-            run = confined_command(ConfinedJob(command, folder), kind, nvcc)
-            done = subprocess.run(run, capture_output=True, timeout=60, check=False)
+            code, _ = run_confined(ConfinedJob(command, folder), kind, nvcc)
             loaded = (folder / "loaded").read_text().split() if kind == "library" else _READERS
             plain = is_plain(str(folder)) and " " not in str(folder)  # LD_PRELOAD is a list
-            return done.returncode == 0 and plain and {*loaded} >= _READERS
+            return code == 0 and plain and {*loaded} >= _READERS
     return False

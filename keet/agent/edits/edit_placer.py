@@ -17,15 +17,9 @@ from keet.agent.edits.compiling import (
     compile_edit,
     find_nvcc,
 )
-from keet.agent.edits.confinement import kind_of_confinement
-from keet.agent.edits.patch_making import (
-    LineReplacement,
-    Misfit,
-    Patch,
-    git_apply_check,
-    parse_diff,
-    place_changes,
-)
+from keet.agent.edits.confinement import CUDA_SUFFIXES, kind_of_confinement
+from keet.agent.edits.line_matching import LineReplacement, Misfit, place_changes, replacements
+from keet.agent.edits.patches import Patch
 from keet.agent.source.source_listing import build_facts, kernel_files
 from keet.evidence.free_numbers import Allowed, free_number
 from keet.ingest.input.files import is_source
@@ -72,28 +66,21 @@ class EditPlacer:
 
     @property
     def can_compile(self) -> bool:
-        is_cuda = any(path.endswith((".cu", ".cuh", ".cpp", ".h")) for path in self._files)
+        if not self._compiles or not any(path.endswith(CUDA_SUFFIXES) for path in self._files):
+            return False
         nvcc = find_nvcc()
-        return (
-            self._compiles
-            and is_cuda
-            and nvcc is not None
-            and kind_of_confinement(nvcc) is not None
-        )
+        return nvcc is not None and kind_of_confinement(nvcc) is not None
 
     def place(self, changes: Sequence[RawChange]) -> PlacedEdit:
         unchecked = BuildComparison("not checked", "")
         if not self._files:
             return PlacedEdit(None, "the report has no source to change", unchecked)
-        wanted = [self._cleaned(change) for said in changes for change in _changes(said)]
+        wanted = [self._cleaned(change) for said in changes for change in replacements(said)]
         if not wanted:
             return PlacedEdit(None, "it has no changes with old and new lines", unchecked)
         patch = place_changes(self._files, wanted)
         if isinstance(patch, Misfit):
             return PlacedEdit(None, patch.message, unchecked)
-        problem = git_apply_check(patch, self._files)
-        if problem:
-            return PlacedEdit(None, f"it does not apply: {problem}", unchecked)
         return PlacedEdit(patch, None, self._compiled(patch))
 
     def _cleaned(self, change: LineReplacement) -> LineReplacement:
@@ -115,14 +102,6 @@ class EditPlacer:
 def compile_flags(launch: Launch) -> tuple[str, ...]:
     """Compiler flags that the report proves and that change the code."""
     return tuple(flag for fact in build_facts(launch) for flag in _PROVED_FLAG.findall(fact))
-
-
-def _changes(said: RawChange) -> list[LineReplacement]:
-    if said.diff.strip():
-        return parse_diff(said.diff, said.file, said.line)
-    if not said.old.strip() and not said.new.strip():
-        return []
-    return [LineReplacement(said.file, said.old, said.new, said.line)]
 
 
 def sketch_of(said: RawEdit) -> str:
