@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from keet.agent.source.kernel_source import SourceExcerpt, excerpts_of, kernel_source, source_lines
+from keet.agent.source.program_roles import Role, program_roles
 from keet.documents.finding import Place
 from keet.errors import one_line
 from keet.explanation.token_budget import count_tokens
@@ -83,6 +84,14 @@ def shown_source(launch: Launch, budget: int = 3000, places: Iterable[Place] = (
     compiled = {file: _compiled(launch, file) for file in files}
     near = {file: lines for file in files if (lines := hot.get(file, []))}
     return _widest(launch, near or compiled, (40, 20, 12, 6, 3, 1, 0), budget)
+
+
+def generator_or_check(launch: Launch, file: str, line: int) -> Role | None:
+    """Whether a line belongs to code that makes the input data ("data generator"), or to a check of
+    the results ("check": comparisons, reference implementations); None for all other lines."""
+    roles = program_roles(launch, kernel_files(launch))
+    inside = (each for each in roles if each.file == file and each.first <= line <= each.last)
+    return next((each.role for each in inside), None)
 
 
 def _hot_lines(places: Iterable[Place]) -> dict[str, list[int]]:

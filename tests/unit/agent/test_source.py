@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 
 from keet.agent.source.constants import read_constants, source_literals
 from keet.agent.source.kernel_source import kernel_source
-from keet.agent.source.source_listing import build_facts, kernel_files, shown_source
+from keet.agent.source.source_listing import (
+    build_facts,
+    generator_or_check,
+    kernel_files,
+    shown_source,
+)
 from keet.agent.source.source_listing import module_facts as told
 from keet.documents.finding import Place
 from keet.explanation.token_budget import count_tokens
@@ -388,3 +393,40 @@ def test_damaged_machine_code_does_not_raise(damage: bytes, at: int) -> None:
     whole = cubin(_nv_debug_ptx_txt=b"mul.f32", **{"_note.nv.tkinfo": note("ptxas", "-O1")})
     build_info(whole[:at] + damage + whole[at + len(damage) :])
     build_info(damage)
+
+
+DATA_AND_CHECKS = """\
+#include <random>
+__device__ float step(float x) { return x * 0x9e3779b9; }
+__global__ void scale(float* x, int n) { x[threadIdx.x] = step(x[threadIdx.x]); }
+__global__ void init_field(float* x) { x[threadIdx.x] = threadIdx.x % 7; }
+static unsigned next_state(unsigned s) { return s * 1664525u + 1013904223u; }
+void build_rows(int* start, int n) {
+    for (int i = 0; i < n; ++i) start[i] = i * 3;
+}
+float cpu_scale(float x) { return x * 2; }
+void run(float* x, int n) { scale<<<n / 256, 256>>>(x, n); }
+int main() {
+    const int n = 1 << 20;
+    float* x;
+    float* h = new float[n];
+    for (int i = 0; i < n; ++i) {
+        h[i] = i % 5;
+    }
+    cudaMalloc(&x, n * sizeof(float));
+    run(x, n);
+    int wrong = 0;
+    for (int i = 0; i < n; ++i)
+        wrong += fabs(h[i] - cpu_scale(i)) > 1e-3;
+    return wrong;
+}
+"""
+
+
+def test_data_generators_and_checks_are_told_from_the_rest() -> None:
+    launch = launch_of(DATA_AND_CHECKS, "scale", compiled=[2, 3])
+    roles = [generator_or_check(launch, "/src/k.cu", line) for line in range(1, 25)]
+    generators = {n for n, role in enumerate(roles, 1) if role == "data generator"}
+    checks = {n for n, role in enumerate(roles, 1) if role == "check"}
+    assert generators == {4, 5, 6, 7, 8, 15, 16}
+    assert {9, 22} <= checks <= {9, 20, 21, 22, 23}
