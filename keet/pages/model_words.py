@@ -206,8 +206,8 @@ def next_limiter_text(each: LaunchExplanation) -> str:
 
 
 def ranked_edits(each: LaunchExplanation) -> list[EditDocument]:
-    """Edits whose cause is confirmed, then the others. Of the first, the one that is printed in full
-    comes first: preferably one for the first finding that applies and compiles."""
+    """Edits whose cause is confirmed, then the others. The one that is printed in full comes first:
+    preferably one for the first finding that applies and compiles."""
     edits = list(each.model_explanation.edits if each.model_explanation else ())
     first = each.findings[0].id if each.findings else None
 

@@ -34,10 +34,10 @@ def short_diff(diff: str, most: int) -> list[DiffLine]:
     if not hunks:
         return [DiffLine("", line) for line in lines]
     shown = _shown(hunks, is_needed=_is_near)
-    for step in (lambda: _shown(hunks, is_needed=_says_where), lambda: list(_folded(shown))):
-        if len(shown) > most:
-            shown = step()
-    return shown
+    if len(shown) > most:
+        shown = _shown(hunks, is_needed=_says_where)
+    is_new = any(row.text.startswith("+") for row in shown)
+    return list(_folded(shown)) if len(shown) > most and is_new else shown
 
 
 def _folded(rows: Sequence[DiffLine]) -> Iterator[DiffLine]:

@@ -20,7 +20,7 @@ from keet.agent.edits.compiling import (
 from keet.agent.edits.confinement import CUDA_SUFFIXES, kind_of_confinement
 from keet.agent.edits.line_matching import LineReplacement, Misfit, place_changes, replacements
 from keet.agent.edits.patches import Patch
-from keet.agent.source.source_listing import build_facts, kernel_files
+from keet.agent.source.source_listing import build_facts, generator_or_check, kernel_files
 from keet.evidence.free_numbers import Allowed, free_number
 from keet.ingest.input.files import is_source
 from keet.profile import Launch
@@ -81,7 +81,23 @@ class EditPlacer:
         patch = place_changes(self._files, wanted)
         if isinstance(patch, Misfit):
             return PlacedEdit(None, patch.message, unchecked)
+        if problem := self._forbidden(patch):
+            return PlacedEdit(None, problem, unchecked)
         return PlacedEdit(patch, None, self._compiled(patch))
+
+    def _forbidden(self, patch: Patch) -> str | None:
+        """Why the edit may not change these lines: other data or weaker checks are no speed-up."""
+        for path, spans in patch.spans.items():
+            for span in spans:
+                lines = range(span.start + 1, span.end + 1) or range(span.start, span.start + 2)
+                roles = {line: generator_or_check(self._launch, path, line) for line in lines}
+                changed = [(line, role) for line, role in roles.items() if role]
+                if changed and (span.end > span.start or len(changed) == len(lines)):
+                    line, role = changed[0]
+                    does = "makes input data" if role == "data generator" else "checks the results"
+                    where = f"line {line} of {file_name(path)}"
+                    return f"it changes {where}, which {does} of the program: leave that as it is"
+        return None
 
     def _cleaned(self, change: LineReplacement) -> LineReplacement:
         return change._replace(new=without_figures(change.new, "\n".join(self._files.values())))

@@ -66,8 +66,8 @@ def replacements(said: RawChange) -> list[LineReplacement]:
     """Without fences and line numbers of the listing; a diff becomes one change per place."""
     old, new, diff = map(_unfenced, (said.old, said.new, said.diff))
     texts = [text for text in (old, new) if text.strip()]
-    if not diff.strip() and _is_diff("\n".join(texts)):
-        diff = max(texts, key=len) if any(map(_is_diff, texts)) else "\n".join(texts)
+    if not diff.strip() and _is_diff("".join(texts)):
+        diff = max(texts, key=len) if any(map(_is_diff, texts)) else "".join(texts)
     if diff.strip():
         return parse_diff(diff, said.file, said.line)
     return [_unnumbered(LineReplacement(said.file, old, new, said.line))] if texts else []

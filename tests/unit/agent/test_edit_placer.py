@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from keet.agent.edits import edit_placer
-from keet.agent.edits.compiling import BuildComparison, CompileError
+from keet.agent.edits.compiler_output import CompilerMessage
+from keet.agent.edits.compiling import BuildComparison
 from keet.agent.edits.edit_placer import without_figures
 from tests.unit.agent.conversations import (
     LINE,
@@ -86,7 +87,7 @@ class Compiler:
     def __call__(self, files: Any, patch: Any, *_: Any, **__: Any) -> BuildComparison:
         self.seen.append(patch.diff)
         if "bad" in patch.diff:
-            error = CompileError("slow.cu", 43, 'identifier "bad" is undefined')
+            error = CompilerMessage("slow.cu", 43, 'identifier "bad" is undefined')
             return BuildComparison("fails", str(error), errors=(error,))
         return BuildComparison("compiles", "registers 128 → 96")
 
