@@ -5,10 +5,11 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from keet.errors import one_line
+from keet.profile.names import KernelName
 
 LONGEST_MESSAGE = 200
 MOST_ERRORS, MOST_WARNINGS = 5, 3
@@ -32,18 +33,15 @@ _ASKED = (
     ("extended __device__ lambda", "--extended-lambda"),
     ("Unresolved extern", "-rdc=true"),
 )
-_INTERNAL = re.compile(
-    r"(?:\d+)?_(?:GLOBAL__N__|INTERNAL_)[0-9a-f]{8}_\d+_\w+?(?=\d+[A-Za-z_]\w*E|$)"
-)
+_HASH = re.compile(r"\d+_(?:GLOBAL__N__|INTERNAL_)[0-9a-f]{8}_\d+_\w+?(?=\d+[A-Za-z_]\w*E|$)")
+"""Of an unnamed namespace."""
 
 
 class KernelResources(NamedTuple):
     """What ptxas reports for one kernel."""
 
-    mangled: str
     registers: int
-    spill_stores: int  # bytes
-    spill_loads: int  # bytes
+    spilled: int  # bytes stored and loaded
     stack: int  # bytes per thread
     shared: int  # bytes per block, static
 
@@ -72,10 +70,10 @@ def kernels_in(output: str) -> dict[str, KernelResources]:
         elif found := _STACK.search(line):
             stacks[function] = list(map(int, found.groups()))
         elif entry and (found := _USED.search(line)):
-            stack, stores, loads = stacks.get(entry, (0, 0, 0))
+            stack, *spilled = stacks.get(entry, (0, 0))
             shared = _SHARED.search(line)
             size = sum(int(part) for part in shared.groups(default="0")) if shared else 0
-            result[entry] = KernelResources(entry, int(found[1]), stores, loads, stack, size)
+            result[entry] = KernelResources(int(found[1]), sum(spilled), stack, size)
             entry = ""
     return result
 
@@ -136,31 +134,20 @@ def needs_own_arch(output: str) -> bool:
     return bool(re.search(r"not supported on \.target|requires \.target|\bsm_\d+a\b", output))
 
 
-def kernel_named(kernels: Mapping[str, KernelResources], mangled: str) -> KernelResources | None:
-    """Finds the kernel of a report: by mangled name, then without the hash of unnamed namespaces,
-    then by plain name if only one kernel has it (an edit may change parameters)."""
-    if mangled in kernels:
-        return kernels[mangled]
-    plain = _INTERNAL.sub("", mangled)
-    same = [kernel for name, kernel in kernels.items() if _INTERNAL.sub("", name) == plain]
-    if len(same) != 1:
-        wanted = plain_name(mangled)
-        same = [kernel for name, kernel in kernels.items() if plain_name(name) == wanted]
-    return same[0] if len(same) == 1 else None
-
-
-def plain_name(mangled: str) -> str:
-    """`hid` of `_ZN33_GLOBAL__N__e00141c6_4_a_cu__Z1ff3hidEPf`; the name itself if it is not
-    mangled (`extern "C"`)."""
-    if not mangled.startswith("_Z"):
-        return mangled
-    rest = mangled[2:].lstrip("L")
-    nested = rest.startswith("N")
-    rest = rest.lstrip("NKL")
-    name = ""
-    while found := re.match(r"L?(\d+)", rest):
-        length = int(found[1])
-        name, rest = rest[found.end() :][:length], rest[found.end() + length :]
-        if not nested:
-            break
-    return name
+def kernel_named(
+    kernels: Mapping[str, KernelResources], name: KernelName
+) -> KernelResources | None:
+    """The kernel of a report: by mangled name, then without the hash of unnamed namespaces, then by
+    plain name if only one kernel has it (an edit may change parameters)."""
+    wanted = _HASH.sub("", name.mangled)
+    part = f"{len(name.function)}{name.function}"
+    ways: tuple[Callable[[str], bool], ...] = (
+        lambda mangled: mangled == name.mangled,
+        lambda mangled: _HASH.sub("", mangled) == wanted,
+        lambda mangled: mangled == name.function or part in mangled,
+    )
+    for fits in ways:
+        fitting = [kernel for mangled, kernel in kernels.items() if fits(mangled)]
+        if len(fitting) == 1:
+            return fitting[0]
+    return None

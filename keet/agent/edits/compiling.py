@@ -28,13 +28,11 @@ from keet.agent.edits.compiler_output import (
     messages_in,
     needs_own_arch,
     new_warnings,
-    plain_name,
 )
 from keet.agent.edits.confinement import (
     CUDA_SUFFIXES,
     ConfinedJob,
     Headers,
-    Kind,
     headers_below,
     is_plain,
     kind_of_confinement,
@@ -45,6 +43,7 @@ from keet.agent.edits.confinement import (
 from keet.agent.edits.patches import Patch, diff_names, encoded, plain_path
 from keet.errors import one_line
 from keet.formatting import count_noun
+from keet.profile.names import KernelName
 
 _MOST_TEXT = 20_000_000
 _MOST_UNITS, _MOST_FOLDERS, _MOST_RETRIES = 3, 40, 4
@@ -74,13 +73,11 @@ class BuildOptions(NamedTuple):
 class Settings(NamedTuple):
     """How the original compiled; its edits are compiled in the same way."""
 
-    nvcc: str
     arch: str
     flags: tuple[str, ...]
     """The given ones, and those that nvcc asked for."""
     headers: Headers
     timeout: float
-    confinement: Kind
 
 
 class Compiled(NamedTuple):
@@ -95,6 +92,7 @@ class CompileProblem(NamedTuple):
     """One short line."""
     errors: tuple[CompilerMessage, ...] = ()
     """Empty if the code was not compiled."""
+    output: str = ""
 
 
 class BuildComparison(NamedTuple):
@@ -104,9 +102,6 @@ class BuildComparison(NamedTuple):
     """One line to print: resources before and after, the first error, or why it is not checked."""
     errors: tuple[CompilerMessage, ...] = ()
     """At most 5, of the edited source, for one repair request; only for "fails"."""
-    before: KernelResources | None = None
-    after: KernelResources | None = None
-    """None if the kernel was not compiled (a template without a launch)."""
     warnings: tuple[str, ...] = ()
     """At most 3 that the original does not have."""
 
@@ -117,17 +112,16 @@ Builds = MutableMapping[object, Compiled | CompileProblem]
 
 def find_nvcc() -> str | None:
     """Path of nvcc: on PATH, in $CUDA_HOME or $CUDA_PATH, or in /usr/local/cuda."""
-    if found := shutil.which("nvcc"):
-        return found
     homes = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
-    places = [Path(home) / "bin" / "nvcc" for home in homes if home]
-    return next((str(place) for place in places if os.access(place, os.X_OK)), None)
+    places = [f"{home}/bin/nvcc" for home in homes if home]
+    runs = (place for place in places if os.access(place, os.X_OK))
+    return shutil.which("nvcc") or next(runs, None)
 
 
 def compile_edit(
     files: Mapping[str, str],
     patch: Patch,
-    kernel_mangled: str,
+    kernel: KernelName,
     options: BuildOptions = BuildOptions(),  # noqa: B008 - cannot change
     builds: Builds | None = None,
 ) -> BuildComparison:
@@ -146,35 +140,33 @@ def compile_edit(
         if isinstance(before, CompileProblem):
             return BuildComparison("not checked", f"not compiled: {_obstacle(before)}")
         key = (unit, before.settings, *edited.items())
-        after = known[key] = known.get(key) or _compiled(edited, unit, before.settings)[0]
-        return _comparison(before, after, kernel_mangled)
+        after = known[key] = known.get(key) or _compiled(edited, unit, before.settings)
+        return _comparison(before, after, kernel)
 
+    nothing = "not compiled: the edit changes no CUDA or Python source"
     return min(
-        map(compared, _units(files, patch, kernel_mangled)),
-        key=lambda result: (result.outcome != "fails", result.after is None),
-        default=BuildComparison(
-            "not checked", "not compiled: the edit changes no CUDA or Python source"
-        ),
+        map(compared, _units(files, patch, kernel.function)),
+        key=lambda result: ("fails", "compiles", "not checked").index(result.outcome),
+        default=BuildComparison("not checked", nothing),
     )
 
 
-def _units(files: Mapping[str, str], patch: Patch, mangled: str) -> list[str]:
+def _units(files: Mapping[str, str], patch: Patch, function: str) -> list[str]:
     """Files to compile: the .cu with the kernel's name, any .cu, a header with the name or a
     changed file; and other changed files that are not headers."""
     own = own_files(files) or files
-    name = re.compile(rf"\b{re.escape(plain_name(mangled))}\b")
+    name = re.compile(rf"\b{re.escape(function)}\b")
     units = [path for path in own if path.lower().endswith(".cu")]
     named = [path for path in own if is_cuda(path) and name.search(files[path])]
     changed = [path for path in patch.spans if path.lower().endswith((".cu", ".cpp", ".cc", ".py"))]
-    mains = (
-        *(path for path in units if path in named),
-        *(path for path in units if path in changed),
-        *(*units, *named, *patch.spans),
-    )
+    ranked = sorted(units, key=lambda path: (path not in named, path not in changed))
+    mains = [*ranked, *named, *patch.spans]
     return list(dict.fromkeys([*mains[:1], *changed]))[:_MOST_UNITS]
 
 
-def _comparison(before: Compiled, after: Compiled | CompileProblem, kernel: str) -> BuildComparison:
+def _comparison(
+    before: Compiled, after: Compiled | CompileProblem, kernel: KernelName
+) -> BuildComparison:
     arch = before.settings.arch
     if isinstance(after, CompileProblem):
         if not after.errors:
@@ -185,16 +177,15 @@ def _comparison(before: Compiled, after: Compiled | CompileProblem, kernel: str)
     warnings = new_warnings(before.warnings, after.warnings)
     said = f", {count_noun(len(warnings), 'new warning')}" if warnings else ""
     message = f"compiles for {arch}: {_change(old, new)}{said}"
-    return BuildComparison("compiles", message, (), old, new, warnings)
+    return BuildComparison("compiles", message, (), warnings)
 
 
 def _obstacle(before: CompileProblem) -> str:
     """Why the original code was not compiled."""
     if missing := _MISSING_HEADER.search(before.message):
         return f"the report does not contain {missing[1]}"
-    if before.errors:
-        return f"the original code does not compile here: {before.message}"
-    return before.message
+    why = "the original code does not compile here: " if before.errors else ""
+    return why + before.message
 
 
 def _parsed(unit: str, text: str) -> BuildComparison:
@@ -216,10 +207,9 @@ def _parsed(unit: str, text: str) -> BuildComparison:
 def _change(old: KernelResources | None, new: KernelResources | None) -> str:
     if old is None or new is None:
         return "the kernel is not in the object file, so its resources are not known"
-    spilled = [kernel.spill_stores + kernel.spill_loads for kernel in (old, new)]
     parts = (
         (old.registers, new.registers, "registers per thread", True),
-        (*spilled, "bytes spilled and reloaded", any(spilled)),
+        (old.spilled, new.spilled, "bytes spilled and reloaded", old.spilled or new.spilled),
         (old.shared, new.shared, "bytes of static shared memory", old.shared or new.shared),
         (old.stack, new.stack, "bytes of stack", old.stack != new.stack),
     )
@@ -244,22 +234,18 @@ def compile_source(
     arch = architecture(nvcc, options.compute_capability)
     if arch is None:
         return CompileProblem("nvcc does not run on this machine")
-    confinement = kind_of_confinement(nvcc)
-    if confinement is None:
-        return CompileProblem("this system cannot confine a compiler")
-    headers = headers_for(files, main, options.include)
     flags = tuple(flag for flag in options.flags if _FLAG.fullmatch(flag))
-    settings = Settings(nvcc, arch, flags, headers, options.timeout, confinement)
-    result, output = _compiled(files, main, settings)
+    headers = headers_for(files, main, options.include)
+    settings = Settings(arch, flags, headers, options.timeout)
+    told = result = _compiled(files, main, settings)
     for _ in range(_MOST_RETRIES):
-        better = _improved(settings, output)
-        if isinstance(result, Compiled) or better == settings:
+        if isinstance(result, Compiled) or settings == _improved(settings, result.output):
             break
-        settings = better
-        again, output = _compiled(files, main, settings)
-        if isinstance(again, Compiled) or _NEWER not in settings.flags:
-            result = again  # otherwise the errors of the usual C++ say more
-    return result
+        settings = _improved(settings, result.output)
+        result = _compiled(files, main, settings)
+        if isinstance(result, Compiled) or _NEWER not in settings.flags:
+            told = result  # otherwise the errors of the usual C++ say more
+    return told
 
 
 def _improved(settings: Settings, output: str) -> Settings:
@@ -271,33 +257,36 @@ def _improved(settings: Settings, output: str) -> Settings:
         return settings._replace(arch=arch + "a")
     # A missing header does not appear with another C++ version.
     absent = "No such file or directory" in output or "cannot open source file" in output
-    return settings if absent or _NEWER in flags else settings._replace(flags=(*flags, _NEWER))
+    tried = absent or not output or _NEWER in flags
+    return settings if tried else settings._replace(flags=(*flags, _NEWER))
 
 
-def _compiled(
-    files: Mapping[str, str], main: str, settings: Settings
-) -> tuple[Compiled | CompileProblem, str]:
-    """The result, and what the compiler printed."""
+def _compiled(files: Mapping[str, str], main: str, settings: Settings) -> Compiled | CompileProblem:
+    nvcc = find_nvcc() or ""
+    confinement = kind_of_confinement(nvcc)
+    if confinement is None:
+        return CompileProblem("this system cannot confine a compiler")
     if sum(map(len, files.values())) > _MOST_TEXT:
-        return CompileProblem("the sources are too large"), ""
+        return CompileProblem("the sources are too large")
     with tempfile.TemporaryDirectory(prefix="keet-compile-") as name:
         folder = Path(name).resolve()
         try:
-            command = _command(files, main, settings, folder)
+            what = "-c" if confinement == "namespaces" else "-cubin"
+            command = [toolkit(nvcc).nvcc, what, *_arguments(files, main, settings, folder)]
             job = ConfinedJob(command, folder, settings.headers, settings.timeout)
-            code, output = run_confined(job, settings.confinement, settings.nvcc)
+            code, output = run_confined(job, confinement, nvcc)
         except (OSError, ValueError, subprocess.SubprocessError) as problem:
             code, output = 1, f"nvcc error   : {problem}"
         errors, warnings = messages_in(output, str(folder / "tree"))
     if code is None:
-        return CompileProblem(f"compiling took longer than {settings.timeout:g} s"), ""
+        return CompileProblem(f"compiling took longer than {settings.timeout:g} s")
     if code == 0:
-        return Compiled(kernels_in(output), warnings, settings), output
+        return Compiled(kernels_in(output), warnings, settings)
     errors = errors or (CompilerMessage("", 0, "nvcc failed"),)
-    return CompileProblem(str(errors[0]), errors), output
+    return CompileProblem(str(errors[0]), errors, output)
 
 
-def _command(files: Mapping[str, str], main: str, settings: Settings, folder: Path) -> list[str]:
+def _arguments(files: Mapping[str, str], main: str, settings: Settings, folder: Path) -> list[str]:
     """Writes the sources with their relative paths."""
     tree = folder / "tree"
     own = own_files(files) | {main: files[main]}
@@ -315,10 +304,8 @@ def _command(files: Mapping[str, str], main: str, settings: Settings, folder: Pa
     include = [*map(str, sorted(folders)[:_MOST_FOLDERS]), *settings.headers.folders]
     arch = settings.arch
     return [
-        *(toolkit(settings.nvcc).nvcc, "-c" if settings.confinement == "namespaces" else "-cubin"),
-        *("-x", "cu", "-Xptxas", "-v"),
+        *("-x", "cu", "-Xptxas", "-v", *settings.flags),
         *("-gencode", f"arch={arch.replace('sm_', 'compute_')},code={arch}"),
-        *settings.flags,
         *(option for place in include for option in ("-I", place)),
         *("-o", str(folder / "tmp" / "out.o"), str(tree / names[main])),
     ]
@@ -353,12 +340,11 @@ def headers_for(files: Mapping[str, str], main: str, named: Sequence[str]) -> He
 
 def _is_on_disk(path: str, text: str) -> bool:
     """Asks for no path that would tell whether its folders exist, or about processes."""
-    if not is_cuda(path) or not text.strip() or not Path(path).is_absolute():
-        return False
-    if ".." in Path(path).parts or path.startswith(("/proc/", "/dev/", "/sys/", "//")):
+    file = Path(path)
+    is_odd = ".." in file.parts or path.startswith(("/proc/", "/dev/", "/sys/", "//"))
+    if is_odd or not is_cuda(path) or not text.strip() or not file.is_absolute():
         return False
     with suppress(OSError, ValueError):
-        file = Path(path)
         if file.is_file() and file.stat().st_size <= 4 * len(text) + 16:
             there, here = file.read_bytes(), encoded(text)
             return there.replace(b"\r\n", b"\n") == here.replace(b"\r\n", b"\n")
@@ -381,8 +367,7 @@ def architecture(nvcc: str, compute_capability: str | None) -> str | None:
 @functools.cache
 def _architectures(nvcc: str) -> tuple[int, ...]:
     with suppress(OSError, subprocess.SubprocessError):
-        done = subprocess.run(
-            [nvcc, "--list-gpu-code"], capture_output=True, text=True, timeout=30, check=False
-        )
+        command = [nvcc, "--list-gpu-code"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
         return tuple(sorted({int(arch) for arch in re.findall(r"\bsm_(\d+)\b", done.stdout)}))
     return ()

@@ -16,7 +16,6 @@ Where neither works, nothing is compiled.
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import os
 import re
@@ -25,7 +24,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -77,60 +76,45 @@ def toolkit(nvcc: str) -> Toolkit:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
         here = re.search(r"_HERE_=(\S.*)", done.stdout + done.stderr)
     program = (Path(here[1].strip()) / "nvcc" if here else Path(nvcc)).resolve()
+    tools = [Path(tool).resolve() for tool in (program, shutil.which("gcc")) if tool]
+    parts = [str(tool.parent.parent / part) for tool in tools for part in _PARTS]
     profile = str((program.parent / "nvcc.profile").resolve())
-    host = shutil.which("gcc")
-    parts = [
-        str(Path(tool).resolve().parent.parent / part)
-        for tool in (program, host)
-        if tool
-        for part in _PARTS
-    ]
-    return Toolkit(str(program), _outermost([*_SYSTEM, profile, str(program.parent), *parts]))
-
-
-def _outermost(paths: Sequence[str]) -> tuple[str, ...]:
-    """Those that exist and are not below another one."""
-    kept: list[str] = []
-    for path in sorted(set(paths)):
-        if os.path.lexists(path) and not any(Path(path).is_relative_to(other) for other in kept):
-            kept.append(path)
-    return tuple(kept)
+    visible: list[str] = []
+    for path in sorted({*_SYSTEM, profile, str(program.parent), *parts}):
+        is_below = any(Path(path).is_relative_to(other) for other in visible)
+        if os.path.lexists(path) and not is_below:
+            visible.append(path)
+    return Toolkit(str(program), tuple(visible))
 
 
 def headers_below(folders: Sequence[str]) -> list[str]:
     """Files of C++ and CUDA in these folders, by their names. Hidden files and links are left out:
     a link tells what is behind it, wherever that is."""
-    found = (path for folder in folders for path in _headers(folder))
-    return list(itertools.islice(found, _MOST_HEADERS))
-
-
-def _headers(top: str) -> Iterator[str]:
-    for place, folders, names in os.walk(top):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(filter(is_source, names)):
-            path = Path(place, name)
-            is_header = name.lower().endswith(_HEADERS)
-            if is_header and path.is_file() and not path.is_symlink():
-                yield str(path)
+    headers: list[str] = []
+    for top in folders:
+        for place, below, names in os.walk(top):
+            below[:] = sorted(name for name in below if not name.startswith("."))
+            named = (name for name in sorted(names) if name.lower().endswith(_HEADERS))
+            paths = (Path(place, name) for name in named if is_source(name))
+            headers += [str(path) for path in paths if path.is_file() and not path.is_symlink()]
+            if len(headers) >= _MOST_HEADERS:
+                return headers[:_MOST_HEADERS]
+    return headers
 
 
 def project_of(source: Path) -> Path | None:
     """The folder whose headers belong to a source on this machine: that of its repository, or its
     own, or the one above. None where that would be a home, a folder of homes or a top folder."""
+    import pwd
+
     own = source.parent.resolve()
     repositories = (place for place in (own, *own.parents) if (place / ".git").exists())
     above = own.parent if len(own.parts) > _SHALLOWEST else own
     folder = next(repositories, above)
     shallowest = _SHALLOWEST if folder == above else _SHALLOWEST - 1
-    is_shared = any(home.is_relative_to(folder) for home in _homes())
+    homes = [os.environ.get("HOME", "/"), *(entry.pw_dir for entry in pwd.getpwall())]
+    is_shared = any(Path(os.path.realpath(home)).is_relative_to(folder) for home in homes if home)
     return None if is_shared or len(folder.parts) < shallowest else folder
-
-
-def _homes() -> set[Path]:
-    import pwd
-
-    named = [os.environ.get("HOME", "/"), *(entry.pw_dir for entry in pwd.getpwall())]
-    return {Path(os.path.realpath(home)) for home in named if home}
 
 
 def is_plain(path: str) -> bool:

@@ -80,7 +80,7 @@ class EditPlacer:
             return PlacedEdit(None, "it has no changes with old and new lines", unchecked)
         patch = place_changes(self._files, wanted)
         if isinstance(patch, Misfit):
-            return PlacedEdit(None, patch.message, unchecked)
+            return PlacedEdit(None, patch, unchecked)
         if problem := self._forbidden(patch):
             return PlacedEdit(None, problem, unchecked)
         return PlacedEdit(patch, None, self._compiled(patch))
@@ -111,8 +111,7 @@ class EditPlacer:
             include=self._include,
             compute_capability=launch.device.compute_capability,
         )
-        name = launch.name.mangled or launch.name.function
-        return compile_edit(self._files, patch, name, options, self._builds)
+        return compile_edit(self._files, patch, launch.name, options, self._builds)
 
 
 def compile_flags(launch: Launch) -> tuple[str, ...]:

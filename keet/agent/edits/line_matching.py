@@ -53,10 +53,8 @@ class LineReplacement(NamedTuple):
     """Approximate first line, from 1; models are often off by some lines."""
 
 
-class Misfit(NamedTuple):
-    """What the model has to write instead."""
-
-    message: str
+Misfit = str
+"""What the model has to write instead."""
 
 
 # --- what the model wrote
@@ -75,8 +73,7 @@ def replacements(said: RawChange) -> list[LineReplacement]:
 
 def _lines(text: str) -> list[str]:
     """Without line ends; a final line end does not start another line."""
-    lines = text.replace("\r\n", "\n").split("\n")
-    return lines[:-1] if lines[-1] == "" else lines
+    return text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
 
 
 def _text(lines: Iterable[str]) -> str:
@@ -84,7 +81,7 @@ def _text(lines: Iterable[str]) -> str:
 
 
 def _unfenced(text: str) -> str:
-    return _text(line for line in _lines(text) if not _FENCE.match(line)) if text else ""
+    return _text(line for line in _lines(text) if not _FENCE.match(line))
 
 
 def _is_diff(text: str) -> bool:
@@ -168,7 +165,7 @@ def _dense(line: str) -> str:
 def place_changes(files: Mapping[str, str], changes: Sequence[LineReplacement]) -> Patch | Misfit:
     """Places all changes of one edit in the original text of `files` (path -> text)."""
     if not changes or len(changes) > _MOST_CHANGES:
-        return Misfit(f"Give 1 to {_MOST_CHANGES} changes, each with `file`, `old` and `new`.")
+        return f"Give 1 to {_MOST_CHANGES} changes, each with `file`, `old` and `new`."
     sources = [SourceText(path, text) for path, text in files.items()]
     spans: dict[str, list[Span]] = {}
     for number, change in enumerate(changes, 1):
@@ -177,17 +174,17 @@ def place_changes(files: Mapping[str, str], changes: Sequence[LineReplacement]) 
             path, mine = placed
             taken = spans.setdefault(path, [])
             if any(a.overlaps(b) for a in mine for b in taken):
-                placed = Misfit("Two changes replace the same lines: make them one change.")
+                placed = "Two changes replace the same lines: make them one change."
             taken += mine
         if isinstance(placed, Misfit):
             which = f"Change {number} of {len(changes)}: " if len(changes) > 1 else ""
-            return Misfit((which + placed.message)[:_LONGEST_MESSAGE])
+            return (which + placed)[:_LONGEST_MESSAGE]
     patch = patch_of(files, spans)
     if not patch.spans:
-        return Misfit("The new lines are the old ones: this changes nothing.")
+        return "The new lines are the old ones: this changes nothing."
     for path, text in patch.files.items():
         if problem := _torn(path, files[path], text):
-            return Misfit(problem)
+            return problem
     return patch
 
 
@@ -195,18 +192,18 @@ def _placed(
     sources: Sequence[SourceText], change: LineReplacement
 ) -> tuple[str, list[Span]] | Misfit:
     named = _named(sources, change.file)
-    located = {source.path: _located(source, change) for source in named or sources}
-    fitting = {path: spans for path, spans in located.items() if not isinstance(spans, Misfit)}
-    if len(fitting) == 1 or len({s.text for s in sources if s.path in fitting}) == 1:
-        return next(iter(fitting.items()))
+    located = {source: _located(source, change) for source in named or sources}
+    fitting = {s: spans for s, spans in located.items() if not isinstance(spans, Misfit)}
+    if len({source.text for source in fitting}) == 1:
+        return next((source.path, spans) for source, spans in fitting.items())
     known = ", ".join(map(one_line, list(diff_names([s.path for s in sources])[1].values())[:8]))
     if fitting:
-        return Misfit(f"The old lines are in several files ({known}): name one of them in `file`.")
+        return f"The old lines are in several files ({known}): name one of them in `file`."
     problems = [found for found in located.values() if isinstance(found, Misfit)]
     if named and len(problems) == 1:
         return problems[0]
     file = one_line(change.file)[:100]
-    return Misfit(f"No file {file!r} with the old lines. Files at hand: {known or 'none'}. {_COPY}")
+    return f"No file {file!r} with the old lines. Files at hand: {known or 'none'}. {_COPY}"
 
 
 def _named(sources: Sequence[SourceText], name: str) -> list[SourceText]:
@@ -223,11 +220,11 @@ def _named(sources: Sequence[SourceText], name: str) -> list[SourceText]:
 def _located(source: SourceText, change: LineReplacement) -> list[Span] | Misfit:
     old, new = _sides(change)
     if not old:
-        return Misfit("`old` is empty: give the line before the new lines in `old` and in `new`.")
+        return "`old` is empty: give the line before the new lines in `old` and in `new`."
     if max(len(old), len(new)) > _MOST_LINES:
-        return Misfit(f"`old` or `new` has more than {_MOST_LINES} lines: give smaller changes.")
+        return f"`old` or `new` has more than {_MOST_LINES} lines: give smaller changes."
     if any(_ELISION.match(line[:200]) and _dense(line) not in source.dense for line in new):
-        return Misfit(f'`new` has "..." for lines that stay: they would be removed. {_COPY}')
+        return f'`new` has "..." for lines that stay: they would be removed. {_COPY}'
     places = list(_exact(source, old)) or list(_other_white_space(source, old))
     if not places:
         return _not_found(source, old, change.line)
@@ -235,9 +232,8 @@ def _located(source: SourceText, change: LineReplacement) -> list[Span] | Misfit
     if place is not None:
         return list(_replaced(source, old, new, place))
     shown = "\n".join(source.numbered(_first(some), _first(some) + 1) for some in places[:4])
-    more = f"\n({len(places) - 4} more)" if len(places) > 4 else ""
-    return Misfit(
-        f"The old lines fit {len(places)} places of {source.name}, which begin at:\n{shown}{more}\n"
+    return (
+        f"The old lines fit {len(places)} places of {source.name}, beginning at:\n{shown}\n"
         'Give more of the lines around them in `old` and `new`, or "line": the first one.'
     )
 
@@ -292,22 +288,19 @@ def _nearest(places: Sequence[Place], line: int | None) -> Place | None:
 def _replaced(
     source: SourceText, old: Sequence[str], new: Sequence[str], place: Place
 ) -> Iterator[Span]:
-    """Only where the dense lines differ: what the model repeats stays as it is in the file."""
-    pairs = [(line, source.lines[at]) for line, at in zip(old, place) if at is not None]
+    """Only where the lines differ: what the model repeats stays as it is in the file."""
+    pairs = [(line, at) for line, at in zip(old, place) if at is not None]
     # Of exact old lines, a change of white space is meant, too.
     plain = str.rstrip if isinstance(place, range) else _dense
     opcodes = SequenceMatcher(None, [*map(plain, old)], [*map(plain, new)], False).get_opcodes()
     for tag, i1, i2, j1, j2 in opcodes:
-        if tag == "equal":
-            continue
-        inside = [at for at in place[i1:i2] if at is not None]
-        behind = [at for at in place[:i1] if at is not None]
-        here = inside[0] if inside else behind[-1] + 1 if behind else _first(place)
-        replaced = [(line, at) for line, at in zip(old[i1:i2], place[i1:i2]) if at is not None]
-        own = [(line, source.lines[at]) for line, at in replaced]
-        rows = _reindented(new[j1:j2], own or pairs)
-        last = inside[-1] + 1 if inside else here
-        yield Span(here, last, tuple(row + source.end for row in rows))
+        if tag != "equal":
+            own = [(line, at) for line, at in zip(old[i1:i2], place[i1:i2]) if at is not None]
+            before = [at + 1 for at in place[:i1] if at is not None]
+            first = own[0][1] if own else before[-1] if before else _first(place)
+            rows = _reindented(new[j1:j2], [(row, source.lines[at]) for row, at in own or pairs])
+            last = own[-1][1] + 1 if own else first
+            yield Span(first, last, tuple(row + source.end for row in rows))
 
 
 def _indent(line: str) -> str:
@@ -335,31 +328,27 @@ def _reindented(rows: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[s
 def _not_found(source: SourceText, old: Sequence[str], line: int | None) -> Misfit:
     """Quotes the lines of the file where most old lines are, or the most similar one is, or those
     at the line that the model named."""
-    wanted = [dense for dense in map(_dense, old) if dense]
-    at_line: dict[str, list[int]] = {}
+    places: dict[str, list[int]] = {}
     for at in source.written:
-        at_line.setdefault(source.dense[at], []).append(at)
+        places.setdefault(source.dense[at], []).append(at)
     votes: Counter[int] = Counter()
-    for number, dense in enumerate(wanted):
-        places = at_line.get(dense, [])
-        votes.update(at - number for at in places if len(places) <= 20)
-    absent = next((row for row in old if row.strip() and _dense(row) not in at_line), "")
-    message = f"The old lines are not in {source.name}."
+    for number, row in enumerate(row for row in old if row.strip()):
+        votes.update(at - number for at in places.get(_dense(row), ())[:20] if len(row.strip()) > 2)
+    absent = next((row.strip() for row in old if row.strip() and _dense(row) not in places), "")
+    said = f"The old lines are not in {source.name}."
     if any(_ELISION.match(row[:200]) for row in old):
-        message += ' `old` has "...".'
+        said += ' `old` has "...".'
     elif absent:
-        message += f" It has no line {absent.strip()[:120]!r}."
-    similar = get_close_matches(_dense(absent)[:200], [d[:200] for d in list(at_line)[:3000]], 1)
-    if votes:
-        first = votes.most_common(1)[0][0]
-    elif similar:
-        first = next(at for dense, (at, *_) in at_line.items() if dense[:200] == similar[0])
-    elif line is not None and 0 < line <= len(source.lines):
-        first = line - 1
-    else:
-        return Misfit(f"{message} {_COPY}")
+        said += f" It has no line {absent[:120]!r}."
+    rows = {dense[:200]: at for dense, (at, *_) in list(places.items())[:3000]}
+    similar = get_close_matches(_dense(absent)[:200], rows, 1) if not votes else []
+    if not votes and not similar and not (line and line <= len(source.lines)):
+        return f"{said} {_COPY}"
+    first = (
+        votes.most_common(1)[0][0] if votes else rows[similar[0]] if similar else (line or 1) - 1
+    )
     shown = source.numbered(first - 1, first + min(len(old), 12) + 2)
-    return Misfit(f"{message} {_COPY} The nearest lines:\n{shown}")
+    return f"{said} {_COPY} The nearest lines:\n{shown}"
 
 
 # --- blocks

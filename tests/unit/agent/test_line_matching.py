@@ -57,7 +57,7 @@ def placed(*changes: RawChange, files: dict[str, str] | None = None) -> Patch:
 def misfit(*changes: RawChange, files: dict[str, str] | None = None) -> str:
     found = place(*changes, files=files)
     assert isinstance(found, Misfit), found
-    return found.message
+    return found
 
 
 def check_with_git(patch: Patch, folder: Path) -> None:
@@ -301,7 +301,7 @@ def test_names_in_a_diff_stay_in_the_folder(paths: list[str], root: str, names: 
 def test_texts_made_to_be_slow_are_answered(text: str, old: str) -> None:
     """None makes it fail. How the time grows with the text, `make bench` tells."""
     found = place(change(old, "new", file="k.cu"), files={"k.cu": text})
-    assert len(found.message if isinstance(found, Misfit) else "") <= 1600
+    assert len(found if isinstance(found, Misfit) else "") <= 1600
 
 
 LINES = st.lists(st.sampled_from(["a;", "  b;", "", "{", "}", "c = d;", "\te;"]), max_size=12)
