@@ -137,7 +137,7 @@ def _explained(
     explained = answer.model_explanation(sent_back)
     ranked = rank_with_causes(each, explained.causes, explained.objections)
     explained = explained.beside(finding.id for finding in ranked.each.findings)
-    explained = with_patch(explained, (finding.id for finding in (*each.findings, *each.minor)))
+    explained = with_patch(explained, (finding.id for finding in each.findings))
     if ranked.leads:
         explained = replace(explained, leads=True, analyst_headline=each.verdict.headline)
     _adopt_evidence(tool_input, each, explained.ids)

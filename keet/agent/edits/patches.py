@@ -203,7 +203,7 @@ def plain_path(path: str) -> str:
 
 # --- the edits of an explanation
 
-UNCONFIRMED = "the report does not confirm its cause"
+UNCONFIRMED = "its cause is neither a finding of keet nor a claim that the report supports"
 
 
 class PatchFile(NamedTuple):
