@@ -158,9 +158,9 @@ def _units(files: Mapping[str, str], patch: Patch, function: str) -> list[str]:
     name = re.compile(rf"\b{re.escape(function)}\b")
     units = [path for path in own if path.lower().endswith(".cu")]
     named = [path for path in own if is_cuda(path) and name.search(files[path])]
-    changed = [path for path in patch.spans if path.lower().endswith((".cu", ".cpp", ".cc", ".py"))]
+    changed = [path for path in patch.files if path.lower().endswith((".cu", ".cpp", ".cc", ".py"))]
     ranked = sorted(units, key=lambda path: (path not in named, path not in changed))
-    mains = [*ranked, *named, *patch.spans]
+    mains = [*ranked, *named, *patch.files]
     return list(dict.fromkeys([*mains[:1], *changed]))[:_MOST_UNITS]
 
 

@@ -87,8 +87,8 @@ class EditPlacer:
 
     def _forbidden(self, patch: Patch) -> str | None:
         """Why the edit may not change these lines: other data or weaker checks are no speed-up."""
-        for path, spans in patch.spans.items():
-            for span in spans:
+        for path in patch.files:
+            for span in patch.spans(path):
                 lines = range(span.start + 1, span.end + 1) or range(span.start, span.start + 2)
                 roles = {line: generator_or_check(self._launch, path, line) for line in lines}
                 changed = [(line, role) for line, role in roles.items() if role]

@@ -180,7 +180,7 @@ def place_changes(files: Mapping[str, str], changes: Sequence[LineReplacement]) 
             which = f"Change {number} of {len(changes)}: " if len(changes) > 1 else ""
             return (which + placed)[:_LONGEST_MESSAGE]
     patch = patch_of(files, spans)
-    if not patch.spans:
+    if not patch.files:
         return "The new lines are the old ones: this changes nothing."
     for path, text in patch.files.items():
         if problem := _torn(path, files[path], text):
@@ -218,14 +218,15 @@ def _named(sources: Sequence[SourceText], name: str) -> list[SourceText]:
 
 
 def _located(source: SourceText, change: LineReplacement) -> list[Span] | Misfit:
-    old, new = _sides(change)
+    old, new = _trimmed(change.old), _trimmed(change.new)
     if not old:
         return "`old` is empty: give the line before the new lines in `old` and in `new`."
     if max(len(old), len(new)) > _MOST_LINES:
         return f"`old` or `new` has more than {_MOST_LINES} lines: give smaller changes."
     if any(_ELISION.match(line[:200]) and _dense(line) not in source.dense for line in new):
         return f'`new` has "..." for lines that stay: they would be removed. {_COPY}'
-    places = list(_exact(source, old)) or list(_other_white_space(source, old))
+    places = list(_places(source, old))
+    places = [place for place in places if _is_exact(source, old, place)] or places
     if not places:
         return _not_found(source, old, change.line)
     place = _nearest(places, change.line)
@@ -238,15 +239,11 @@ def _located(source: SourceText, change: LineReplacement) -> list[Span] | Misfit
     )
 
 
-def _sides(change: LineReplacement) -> tuple[list[str], list[str]]:
-    """Old and new lines without the empty lines around both."""
-    old, new = _lines(change.old), _lines(change.new)
-    for end in (0, -1):
-        while old and not old[end].strip():
-            old.pop(end)
-            if new and not new[end].strip():
-                new.pop(end)
-    return old, new
+def _trimmed(text: str) -> list[str]:
+    """Lines without the empty ones around them."""
+    lines = _lines(text)
+    written = [at for at, line in enumerate(lines) if line.strip()]
+    return lines[written[0] : written[-1] + 1] if written else []
 
 
 Place = Sequence[int | None]
@@ -257,23 +254,19 @@ def _first(place: Place) -> int:
     return place[0] or 0  # the first old line is not blank
 
 
-def _exact(source: SourceText, old: Sequence[str]) -> Iterator[Place]:
-    """White space at line ends is ignored."""
-    wanted = [line.rstrip() for line in old]
-    for at in range(len(source.lines) - len(wanted) + 1):
-        if source.dense[at] == _dense(wanted[0]) and wanted == [
-            line.rstrip() for line in source.lines[at : at + len(wanted)]
-        ]:
-            yield range(at, at + len(wanted))
-
-
-def _other_white_space(source: SourceText, old: Sequence[str]) -> Iterator[Place]:
+def _places(source: SourceText, old: Sequence[str]) -> Iterator[Place]:
     wanted = [line for line in map(_dense, old) if line]
     written = [source.dense[at] for at in source.written]
     for start, line in enumerate(written):
         if line == wanted[0] and written[start : start + len(wanted)] == wanted:
-            here = iter(source.written[start:])
+            here = iter(source.written[start : start + len(wanted)])
             yield [next(here) if line.strip() else None for line in old]
+
+
+def _is_exact(source: SourceText, old: Sequence[str], place: Place) -> bool:
+    """But for white space at line ends."""
+    pairs = ((line, source.lines[at]) for line, at in zip(old, place) if at is not None)
+    return all(line.rstrip() == there.rstrip() for line, there in pairs)
 
 
 def _nearest(places: Sequence[Place], line: int | None) -> Place | None:
@@ -291,7 +284,7 @@ def _replaced(
     """Only where the lines differ: what the model repeats stays as it is in the file."""
     pairs = [(line, at) for line, at in zip(old, place) if at is not None]
     # Of exact old lines, a change of white space is meant, too.
-    plain = str.rstrip if isinstance(place, range) else _dense
+    plain = str.rstrip if _is_exact(source, old, place) else _dense
     opcodes = SequenceMatcher(None, [*map(plain, old)], [*map(plain, new)], False).get_opcodes()
     for tag, i1, i2, j1, j2 in opcodes:
         if tag != "equal":

@@ -17,10 +17,9 @@ from keet.documents.model_explanation import EditDocument, ModelEdit, ModelExpla
 from keet.errors import one_line
 from keet.explanation.explanation_types import Explanation
 
-_CONTEXT = 3
 _NO_END = "\\ No newline at end of file\n"
-_MOST_PAIRS = 4_000_000
-"""Old lines x new lines that are compared; beyond, all of them are replaced."""
+_LONG = 5_000
+"""Lines of a file from which on common lines are not compared: that would take too long."""
 
 
 class Span(NamedTuple):
@@ -36,85 +35,78 @@ class Span(NamedTuple):
 
 
 class Patch(NamedTuple):
-    """Edited lines of some files; `diff` applies to them by construction."""
+    """Edited files; `diff` applies to the originals by construction."""
 
     before: Mapping[str, str]
     """Original text of each changed file, by its path in the report."""
-    spans: Mapping[str, tuple[Span, ...]]
-    """In order, without overlap."""
-
-    @property
-    def files(self) -> dict[str, str]:
-        """New text of each changed file."""
-        return {path: "".join(_after(split_lines(self.before[path]), spans))
-                for path, spans in self.spans.items()}  # fmt: skip
+    files: Mapping[str, str]
+    """New text of each changed file."""
 
     @property
     def root(self) -> str:
         """Folder that the paths in the diff are relative to; empty if not known."""
-        return diff_names(list(self.spans))[0]
+        return diff_names(list(self.files))[0]
 
     @property
     def diff(self) -> str:
         """For `git apply` or `patch -p1` in `root`, with the line ends of the files: to be written
-        as `encoded(diff)`."""
-        _, names = diff_names(list(self.spans))
-        return "".join(
-            row
-            for path, spans in self.spans.items()
-            for row in _diff(names[path], split_lines(self.before[path]), spans)
-        )
+        as `encoded(diff)`. Without `diff --git` lines, so that `git apply` in a subfolder of a
+        repository resolves the names from there."""
+        names = diff_names(list(self.files))[1]
+        return "".join(row for path in self.files for row in self._rows(path, names[path]))
+
+    def _rows(self, path: str, name: str) -> Iterator[str]:
+        yield f"--- {_quoted('a/' + name)}\n"
+        yield f"+++ {_quoted('b/' + name)}\n"
+        old, new, changes = self._changes(path)
+        for hunk in changes.get_grouped_opcodes(3):
+            (_, a1, _, b1, _), (_, _, a2, _, b2) = hunk[0], hunk[-1]
+            yield f"@@ -{a1 + (a2 > a1)},{a2 - a1} +{b1 + (b2 > b1)},{b2 - b1} @@\n"
+            for tag, i1, i2, j1, j2 in hunk:
+                signed = [("-", old[i1:i2]), ("+", new[j1:j2])]
+                for sign, rows in [(" ", old[i1:i2])] if tag == "equal" else signed:
+                    yield from (sign + (r if r[-1] == "\n" else f"{r}\n{_NO_END}") for r in rows)
+
+    def _changes(self, path: str) -> tuple[list[str], list[str], SequenceMatcher[str]]:
+        old, new = split_lines(self.before[path]), split_lines(self.files[path])
+        return old, new, SequenceMatcher(None, old, new, autojunk=len(old) > _LONG)
+
+    def spans(self, path: str) -> list[Span]:
+        _, new, changes = self._changes(path)
+        codes = (code for code in changes.get_opcodes() if code[0] != "equal")
+        return [Span(i1, i2, tuple(new[j1:j2])) for _, i1, i2, j1, j2 in codes]
 
     @property
     def places(self) -> tuple[str, ...]:
         """Lines of the original that change: `slow.cu:31-34`. Near ones are one place."""
         places: list[str] = []
-        for path, spans in self.spans.items():
+        for path in self.files:
             name = one_line(plain_path(path).rsplit("/", 1)[-1])
-            for group in _groups(spans, 3):
-                first, last = group[0].start + 1, group[-1].end
+            for group in self._changes(path)[2].get_grouped_opcodes(2):
+                changed = [code for code in group if code[0] != "equal"]
+                first, last = changed[0][1] + 1, changed[-1][2]
                 places.append(f"{name}:{first}" + (f"-{last}" if last > first else ""))
         return tuple(places)
 
 
 def patch_of(before: Mapping[str, str], spans: Mapping[str, Iterable[Span]]) -> Patch:
-    """Without lines that stay. A missing line end at the end of a file stays missing."""
-    changed: dict[str, tuple[Span, ...]] = {}
+    """Without files that stay the same. A missing line end at the end of a file stays missing."""
+    files: dict[str, str] = {}
     for path, some in spans.items():
         old = split_lines(before[path])
-        new = _after(old, sorted(some, key=lambda span: span[:2]))
+        new: list[str] = []
+        done = 0
+        for span in sorted(some, key=lambda span: span[:2]):
+            new += [*old[done : span.start], *span.lines]
+            done = span.end
+        new += old[done:]
         if old and new and not old[-1].endswith("\n"):
             end = line_end(before[path])
             new = [line if line.endswith("\n") else line + end for line in new]
             new[-1] = new[-1].rstrip("\r\n")
-        if minimal := tuple(_changes(old, new)):
-            changed[path] = minimal
-    return Patch({path: before[path] for path in changed}, changed)
-
-
-def _after(lines: Sequence[str], spans: Iterable[Span]) -> list[str]:
-    result: list[str] = []
-    done = 0
-    for span in spans:
-        result += [*lines[done : span.start], *span.lines]
-        done = span.end
-    return [*result, *lines[done:]]
-
-
-def _changes(old: Sequence[str], new: Sequence[str]) -> Iterator[Span]:
-    first, shorter = 0, min(len(old), len(new))
-    while first < shorter and old[first] == new[first]:
-        first += 1
-    same = 0
-    while same < shorter - first and old[-1 - same] == new[-1 - same]:
-        same += 1
-    a, b = old[first : len(old) - same], tuple(new[first : len(new) - same])
-    if len(a) * len(b) > _MOST_PAIRS:
-        yield Span(first, first + len(a), b)
-        return
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, a, b, False).get_opcodes():
-        if tag != "equal":
-            yield Span(first + i1, first + i2, b[j1:j2])
+        if new != old:
+            files[path] = "".join(new)
+    return Patch({path: before[path] for path in files}, files)
 
 
 def split_lines(text: str) -> list[str]:
@@ -134,41 +126,6 @@ def encoded(text: str) -> bytes:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return text.encode("utf-8", "surrogatepass")
-
-
-# --- unified diffs
-
-
-def _diff(name: str, lines: Sequence[str], spans: Sequence[Span]) -> Iterator[str]:
-    """Without a `diff --git` line, so that `git apply` in a subfolder of a repository resolves the
-    name from there."""
-    yield f"--- {_quoted('a/' + name)}\n"
-    yield f"+++ {_quoted('b/' + name)}\n"
-    shift = 0
-    for hunk in _groups(spans, 2 * _CONTEXT):
-        first, last = max(hunk[0].start - _CONTEXT, 0), min(hunk[-1].end + _CONTEXT, len(lines))
-        growth = sum(len(span.lines) - (span.end - span.start) for span in hunk)
-        old, new = last - first, last - first + growth
-        yield f"@@ -{first + (old > 0)},{old} +{first + shift + (new > 0)},{new} @@\n"
-        shift += growth
-        done = first
-        for span in [*hunk, Span(last, last, ())]:
-            signed = ((" ", lines[done : span.start]), ("-", lines[span.start : span.end]))
-            for sign, rows in (*signed, ("+", span.lines)):
-                for row in rows:
-                    yield sign + row if row.endswith("\n") else f"{sign}{row}\n{_NO_END}"
-            done = span.end
-
-
-def _groups(spans: Sequence[Span], gap: int) -> list[list[Span]]:
-    """Spans with at most `gap` lines between them are one group."""
-    groups: list[list[Span]] = []
-    for span in spans:
-        if groups and span.start - groups[-1][-1].end <= gap:
-            groups[-1].append(span)
-        else:
-            groups.append([span])
-    return groups
 
 
 def _quoted(name: str) -> str:
@@ -251,30 +208,28 @@ def _left_out(edits: Sequence[EditDocument | None]) -> tuple[Patch, list[str | N
     spans: dict[str, list[Span]] = {}
     reasons: list[str | None] = []
     for edit in edits:
-        reasons.append(_obstacle(edit, before, spans) if edit else "")
-        patch = edit.patch if isinstance(edit, ModelEdit) and reasons[-1] is None else None
-        if isinstance(patch, Patch):
-            before |= patch.before
-            for path, mine in patch.spans.items():
-                known = spans.setdefault(path, [])
-                known += [span for span in mine if span not in known]
+        patch = edit.patch if isinstance(edit, ModelEdit) else None
+        own = patch if isinstance(patch, Patch) else Patch({}, {})
+        mine = {path: own.spans(path) for path in own.files}
+        # The same lines for the same ones are no conflict.
+        pairs = ((a, b) for path in mine for a in mine[path] for b in spans.get(path, ()))
+        is_other = any(before.get(path, text) != text for path, text in own.before.items())
+        reason = _obstacle(edit, own) if edit else ""
+        if reason is None and (is_other or any(a != b and a.overlaps(b) for a, b in pairs)):
+            reason = "it changes the same lines as an edit before it"
+        reasons.append(reason)
+        if reason is None:
+            before |= own.before
+            for path, some in mine.items():
+                spans[path] = list(dict.fromkeys([*spans.get(path, []), *some]))
     return patch_of(before, spans), reasons
 
 
-def _obstacle(
-    edit: EditDocument, before: Mapping[str, str], spans: Mapping[str, Sequence[Span]]
-) -> str | None:
-    patch = edit.patch if isinstance(edit, ModelEdit) else None
-    if not isinstance(patch, Patch):
+def _obstacle(edit: EditDocument, patch: Patch) -> str | None:
+    if not patch.files:
         return edit.problem or "it is not a patch"
     if edit.build == "fails":
         return f"it does not build: {edit.build_text}" if edit.build_text else "it does not compile"
     if edit.instead_of is not None:
         return f"it is an alternative to edit {edit.instead_of}"
-    is_other = any(before.get(path, text) != text for path, text in patch.before.items())
-    pairs = (
-        (a, b) for path, mine in patch.spans.items() for a in mine for b in spans.get(path, ())
-    )
-    if is_other or any(a != b and a.overlaps(b) for a, b in pairs):
-        return "it changes the same lines as an edit before it"
     return None
