@@ -7,19 +7,11 @@ the checks may be changed to make a kernel faster.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from keet.agent.source.scanner import (
-    CodePart,
-    SourceStatement,
-    names_of,
-    parts_of,
-    procedure_of,
-    statements_of,
-)
-from keet.profile import Launch
+from keet.agent.source.kernel_source import KernelSource
+from keet.agent.source.scanner import CodePart, SourceStatement, names_of, statements_of
 
 Role = Literal["data generator", "check"]
 
@@ -52,91 +44,36 @@ _DIFFERENCE = re.compile(r"\b(?:f?abs[fl]?|isnan|isfinite|memcmp|equal|assert_cl
 _ERROR = re.compile(r"err|diff|tol|eps|bad|fail|pass|ok\b", re.IGNORECASE)
 _LOOP = re.compile(r"\s*(?:async\s+)?(?:for|while|do)\b")
 _CUDA = re.compile(r"<<<|\b(?:cuda|cu|hip)[A-Z]\w*")
-_CALLER_LEVELS = 3
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 class RoleLines(NamedTuple):
     role: Role
-    file: str
-    first: int
-    last: int
-    function: bool
-    """Whether it is a whole function, not a few statements of one."""
+    part: CodePart
+    lines: range
+    """Those of the whole part, or of a few statements if it also launches the kernel."""
 
 
-def program_roles(launch: Launch, files: Sequence[str]) -> Sequence[RoleLines]:
-    """Every such range of these files."""
-    texts = tuple((file, launch.source_files.get(file) or "") for file in files)
-    compiled = frozenset((place.file, place.line) for place in launch.locations.values())
-    return _roles(launch.name.function, texts, compiled)
-
-
-@lru_cache(maxsize=8)
-def _roles(
-    kernel: str, files: Sequence[tuple[str, str]], compiled: frozenset[tuple[str, int]]
-) -> tuple[RoleLines, ...]:
-    parts = [part for file, text in files for part in parts_of(file, text)]
-    functions = [part for part in parts if part.kind in ("function", "module")]
-    names = {kernel, procedure_of(kernel)}
-    inside = _kernel_parts(functions, names, compiled)
+def program_roles(source: KernelSource) -> list[RoleLines]:
+    """Every such range of the files of a kernel. Not the kernel and what it uses: a hash may be its
+    work."""
+    inside = {id(part) for part in (source.kernel, *source.used)}
+    functions = [part for part in source.parts if part.kind in ("function", "module")]
     host = [part for part in functions if id(part) not in inside]
-    mixed = _launching(host, names)
+    launching = {name for site in source.path for name in site.caller.names} - {"main"}
+    launching |= set(source.kernel.names) if source.kernel else set()
+    callers = {id(site.caller) for site in source.path}
     whole: dict[str, Role] = {}
     found: list[RoleLines] = []
     for part in host:
-        if part.kind == "function" and id(part) not in mixed and (role := _function_role(part)):
+        does_more = part.kind == "module" or part.names == ("main",) or id(part) in callers
+        if not does_more and (role := _function_role(part)):
             whole[part.names[0] if part.names else ""] = role
-            found.append(RoleLines(role, part.file, part.first, part.last, True))
-    for part in mixed.values():
-        found += _statement_roles(part, names, whole)
-    return tuple(found)
-
-
-def _launching(host: Sequence[CodePart], names: set[str]) -> dict[int, CodePart]:
-    """Functions that launch the kernel, directly or through others, `main` and the module: they do
-    several things. Adds the names of those between `main` and the launch to `names`."""
-    found = {id(part): part for part in host if part.kind == "module" or part.names == ("main",)}
-    for _ in range(_CALLER_LEVELS):
-        above = [part for part in host if names & names_of(part.text[part.body :])]
-        found |= {id(part): part for part in above}
-        names |= {name for part in above for name in part.names} - {"main"}
+            found.append(RoleLines(role, part, part.lines))
+    for part in host:
+        if part.kind == "module" or part.names == ("main",) or id(part) in callers:
+            found += _statement_roles(part, launching, whole)
     return found
-
-
-def _kernel_parts(
-    functions: Sequence[CodePart], names: set[str], compiled: frozenset[tuple[str, int]]
-) -> set[int]:
-    """Ids of the kernel and of the functions that it uses."""
-    has_code = [
-        part
-        for part in functions
-        if part.kind == "function" and any((part.file, line) in compiled for line in part.lines)
-    ]
-    # A class or program around the kernel is not the kernel.
-    inner = [
-        part
-        for part in has_code
-        if not any(
-            other is not part and part.first <= other.first and other.last <= part.last
-            for other in has_code
-            if other.file == part.file
-        )
-    ]
-    queue = [*inner, *(part for part in functions if names & set(part.names))]
-    by_name: dict[str, list[CodePart]] = {}
-    for part in functions:
-        if part.on_device and not part.is_kernel:
-            for name in part.names:
-                by_name.setdefault(name, []).append(part)
-    inside = {id(part) for part in queue}
-    for part in queue:
-        for name in names_of(part.text, members=True):
-            for used in by_name.get(name, ()):
-                if id(used) not in inside and part.in_cpp:
-                    inside.add(id(used))
-                    queue.append(used)
-    return inside
 
 
 def _words(text: str) -> set[str]:
@@ -178,7 +115,7 @@ def _statement_roles(
             role = "data generator"
         if role:
             last = max(each.last for each in block or [statement])
-            yield RoleLines(role, part.file, statement.first, last, False)
+            yield RoleLines(role, part, range(statement.first, last + 1))
 
 
 def _text_role(text: str, whole: dict[str, Role]) -> Role | None:

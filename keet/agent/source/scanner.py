@@ -159,7 +159,7 @@ def after_angles(text: str, at: int) -> int:
 
 # --- C++
 
-_DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]++|\\[\s\S]|\\\Z)*+", re.MULTILINE)
+DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]++|\\[\s\S]|\\\Z)*+", re.MULTILINE)
 _DEFINE = re.compile(r"\s*#\s*define[ \t]+(\w+)(\([^)\n]*\))?")
 _MATCHED = re.compile(r"[{}]|\b__global__\b|^[ \t]*#[ \t]*(?:if|el|endif)", re.MULTILINE)
 _SCOPE = re.compile(
@@ -223,9 +223,9 @@ def _cpp_parts(file: str, text: str) -> Iterator[CodePart]:
     """Braces that only balance under a preprocessor condition are matched per branch, and
     `__global__` ends whatever was left open before it."""
     starts = _line_starts(text)
-    directives = [match for match in _DIRECTIVE.finditer(text) if match[0].strip()]
+    directives = [match for match in DIRECTIVE.finditer(text) if match[0].strip()]
     positions = [match.start() for match in directives]
-    code = _DIRECTIVE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    code = DIRECTIVE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
     ends = _matching_braces(text, code)
 
     def part(kind: PartKind, names: Sequence[str], at: int, end: int, body: int = 0) -> CodePart:

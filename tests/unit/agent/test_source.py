@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.agent.source.constants import read_constants, source_literals
+from keet.agent.source.constants import source_constants, source_literals
 from keet.agent.source.kernel_source import kernel_source
 from keet.agent.source.source_listing import (
     build_facts,
@@ -153,12 +153,12 @@ def test_what_does_not_belong_to_it_is_left_out(fragment: str) -> None:
 
 
 @pytest.mark.slow
-def test_allocations_go_first_then_sizes_then_far_functions() -> None:
+def test_functions_without_hot_lines_go_first_then_the_set_up_of_the_launch() -> None:
     launch = program()
     near = [Place("/src/k.cu", line_of("return total(p)"), 1.0, "samples")]
     everything = count_tokens(shown_source(launch, 3000, near))
     dropped_at: dict[str, int] = {}
-    fragments = ["cudaMalloc(&in", "dim3 grid(", "float total(", "float scaled(", "mix<8><<<"]
+    fragments = ["float total(", "cudaMalloc(&in", "mix<8><<<", "float scaled("]
     for budget in range(everything, 100, -5):
         text = shown_source(launch, budget, near)
         assert count_tokens(text) <= budget
@@ -166,8 +166,14 @@ def test_allocations_go_first_then_sizes_then_far_functions() -> None:
             if fragment not in text:
                 dropped_at.setdefault(fragment, budget)
     order = [dropped_at[fragment] for fragment in fragments]
-    assert order[0] > order[1] > order[2] > order[3]
-    assert order[4] < order[1]
+    assert order == sorted(order, reverse=True)
+
+
+def test_what_makes_the_data_of_the_launch_is_shown() -> None:
+    text = shown_source(launch_of(DATA_AND_CHECKS, "scale", compiled=[2, 3]), 3000)
+    assert "h[i] = i % 5;" in text
+    assert "cpu_scale(float" not in text
+    assert "build_rows" not in text
 
 
 def test_the_kernel_that_does_not_fit_keeps_its_head_and_the_lines_near_the_places() -> None:
@@ -230,7 +236,7 @@ def test_a_fortran_loop_is_shown_with_its_procedure_and_parameters() -> None:
     assert "2|   integer, parameter :: nx = 64" in out
     assert "11|   end subroutine advance" in out
     assert "idle" not in out
-    assert read_constants(launch).known["ny"].value == 128
+    assert source_constants(launch)["ny"].value == 128
     assert 0.5 in source_literals(launch)
 
 
@@ -271,7 +277,7 @@ def test_no_text_raises_or_exceeds_its_budget(text: str, ending: str) -> None:
     for prefix in ("", "__global__ void k(int n) {"):
         launch = launch_of({f"/src/k.{ending}": prefix + text}, "k", "k<(int)3, float>(int)")
         assert count_tokens(shown_source(launch, 200)) <= 200
-        read_constants(launch)
+        source_constants(launch)
         source_literals(launch)
 
 
@@ -281,7 +287,7 @@ def test_long_sources_are_read(piece: str) -> None:
     """How the time grows with the length, `make bench` tells."""
     launch = launch_of(f"__global__ void k(int n) {{}}\n{repeated(piece, 60_000)}", "k")
     assert count_tokens(shown_source(launch, 3000)) <= 3000
-    read_constants(launch)
+    source_constants(launch)
 
 
 def test_facts_of_an_optimised_build(profile_of: Callable[[str], Profile]) -> None:
