@@ -92,7 +92,6 @@ class CompileProblem(NamedTuple):
     """One short line."""
     errors: tuple[CompilerMessage, ...] = ()
     """Empty if the code was not compiled."""
-    output: str = ""
 
 
 class BuildComparison(NamedTuple):
@@ -140,7 +139,7 @@ def compile_edit(
         if isinstance(before, CompileProblem):
             return BuildComparison("not checked", f"not compiled: {_obstacle(before)}")
         key = (unit, before.settings, *edited.items())
-        after = known[key] = known.get(key) or _compiled(edited, unit, before.settings)
+        after = known[key] = known.get(key) or _compiled(edited, unit, before.settings)[0]
         return _comparison(before, after, kernel)
 
     nothing = "not compiled: the edit changes no CUDA or Python source"
@@ -237,15 +236,15 @@ def compile_source(
     flags = tuple(flag for flag in options.flags if _FLAG.fullmatch(flag))
     headers = headers_for(files, main, options.include)
     settings = Settings(arch, flags, headers, options.timeout)
-    told = result = _compiled(files, main, settings)
+    result, output = _compiled(files, main, settings)
     for _ in range(_MOST_RETRIES):
-        if isinstance(result, Compiled) or settings == _improved(settings, result.output):
+        if isinstance(result, Compiled) or settings == _improved(settings, output):
             break
-        settings = _improved(settings, result.output)
-        result = _compiled(files, main, settings)
-        if isinstance(result, Compiled) or _NEWER not in settings.flags:
-            told = result  # otherwise the errors of the usual C++ say more
-    return told
+        settings = _improved(settings, output)
+        again, output = _compiled(files, main, settings)
+        if isinstance(again, Compiled) or _NEWER not in settings.flags:
+            result = again  # otherwise the errors of the usual C++ say more
+    return result
 
 
 def _improved(settings: Settings, output: str) -> Settings:
@@ -261,13 +260,16 @@ def _improved(settings: Settings, output: str) -> Settings:
     return settings if tried else settings._replace(flags=(*flags, _NEWER))
 
 
-def _compiled(files: Mapping[str, str], main: str, settings: Settings) -> Compiled | CompileProblem:
+def _compiled(
+    files: Mapping[str, str], main: str, settings: Settings
+) -> tuple[Compiled | CompileProblem, str]:
+    """The result, and all that the compiler printed."""
     nvcc = find_nvcc() or ""
     confinement = kind_of_confinement(nvcc)
     if confinement is None:
-        return CompileProblem("this system cannot confine a compiler")
+        return CompileProblem("this system cannot confine a compiler"), ""
     if sum(map(len, files.values())) > _MOST_TEXT:
-        return CompileProblem("the sources are too large")
+        return CompileProblem("the sources are too large"), ""
     with tempfile.TemporaryDirectory(prefix="keet-compile-") as name:
         folder = Path(name).resolve()
         try:
@@ -279,11 +281,11 @@ def _compiled(files: Mapping[str, str], main: str, settings: Settings) -> Compil
             code, output = 1, f"nvcc error   : {problem}"
         errors, warnings = messages_in(output, str(folder / "tree"))
     if code is None:
-        return CompileProblem(f"compiling took longer than {settings.timeout:g} s")
+        return CompileProblem(f"compiling took longer than {settings.timeout:g} s"), ""
     if code == 0:
-        return Compiled(kernels_in(output), warnings, settings)
+        return Compiled(kernels_in(output), warnings, settings), output
     errors = errors or (CompilerMessage("", 0, "nvcc failed"),)
-    return CompileProblem(str(errors[0]), errors, output)
+    return CompileProblem(str(errors[0]), errors), output
 
 
 def _arguments(files: Mapping[str, str], main: str, settings: Settings, folder: Path) -> list[str]:
