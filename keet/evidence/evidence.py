@@ -211,7 +211,7 @@ class Sentence(str):
             return ""
         if self.fault != "contradicted":
             return UNCHECKED
-        return f"[contradicted: {self.problem.partition(';')[0].rstrip('.')}]"
+        return f"{CONTRADICTED} {self.problem.partition(';')[0].rstrip('.')}]"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies are made from the parts: the text itself is not a template."""
@@ -307,6 +307,8 @@ def _parsed(template: str) -> tuple[tuple[str, str | None, str], ...]:
 
 
 UNCHECKED = "[unchecked]"
+CONTRADICTED = "[contradicted:"
+"""How the mark begins; the fact follows."""
 
 
 class Prose(str):

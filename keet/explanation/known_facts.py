@@ -325,7 +325,7 @@ def _occupancy(view: LaunchView) -> Iterator[KnownFact]:
                 fit=blocks.fit, by=" and ".join(blocks.limits))  # fmt: skip
             if blocks.given:
                 text = Sentence(
-                    "The grid has {given:.0f} block(s) per SM, fewer than fit.", given=blocks.given
+                    "The grid has fewer blocks per SM than fit: {given:.0f}.", given=blocks.given
                 )
             true, false = frozenset(limits), frozenset(others)
             yield KnownFact("occupancy.limit", "+".join(sorted(limits)), text, true, false)

@@ -6,7 +6,7 @@ last sentences of texts are left out, the least important first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import NamedTuple
@@ -74,6 +74,7 @@ from keet.pages.model_words import (
     leading_causes,
     leading_edits,
     leading_objections,
+    marked_texts,
     model_words,
     next_limiter_text,
     not_confirmed,
@@ -84,7 +85,6 @@ from keet.pages.model_words import (
     ranked_edits,
     standing,
     title_of,
-    unchecked_text,
     unused_notes,
     usage_text,
     without_guesses,
@@ -515,12 +515,11 @@ def _also(cause: CauseDocument, each: LaunchExplanation) -> Words:
 
 
 def author_blocks(
-    author: Authorship, unchecked: int, introduction: str = "", *, answered: bool, part: str
+    author: Authorship, texts: Iterable[str], introduction: str = "", *, answered: bool, part: str
 ) -> Iterator[Block]:
-    """Which parts are written by the model, and what they cost. `unchecked`: number of marked
-    sentences. `part`: of what the model wrote."""
-    if unchecked:
-        yield Notice(unchecked_text(unchecked))
+    """Which parts are written by the model, and what they cost. `texts`: what is printed, with
+    marks. `part`: of what the model wrote."""
+    yield from map(Notice, marked_texts(texts))
     if author.problem:
         yield Notice(problem_text(author.problem, part, answered=answered), "strong warn")
     was_asked = answered or author.usage.calls or author.usage.cached

@@ -4,11 +4,20 @@ characters are escaped."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from keet.evidence import Evidence, Prose, Reference, Sentence, constant
+from keet.evidence import (
+    CONTRADICTED,
+    UNCHECKED,
+    Evidence,
+    Prose,
+    Reference,
+    Sentence,
+    constant,
+    counted,
+)
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.findings import findings
 from keet.formatting import capitalized
@@ -312,12 +321,15 @@ def problem_text(problem: str, part: str = "part", *, answered: bool) -> str:
     return f"The model's {part} is {'incomplete' if answered else 'missing'}: {flat(problem)}"
 
 
-def unchecked_text(count: int) -> Sentence:
-    return Sentence(
-        "keet could not check {count} {those} marked [unchecked].",
-        count=constant(count, "", "sentences"),
-        those="sentence" if count == 1 else "sentences",
-    )
+def marked_texts(texts: Iterable[str]) -> Iterator[Sentence]:
+    """What the marks in printed texts mean, with how often each is there."""
+    printed = "\n".join(texts)
+    for mark, words in (
+        (UNCHECKED, "keet could not check {number} marked [unchecked]."),
+        (CONTRADICTED, "The report contradicts {number} marked [contradicted: …]."),
+    ):
+        if count := printed.count(mark):
+            yield Sentence(words, number=counted(count, "sentence"))
 
 
 def usage_text(author: Authorship) -> Sentence:

@@ -24,7 +24,7 @@ from keet.documents.model_explanation import (
     UsageDocument,
 )
 from keet.errors import one_line
-from keet.evidence import Prose, Reference, Sentence
+from keet.evidence import UNCHECKED, Prose, Reference, Sentence
 from keet.evidence.free_numbers import Allowed
 from keet.explanation.analyst import explain
 from keet.explanation.explain_document import BY_MODEL, explain_document
@@ -37,11 +37,11 @@ from keet.pages.model_words import (
     claim_notes,
     edit_status,
     first_sentences,
+    marked_texts,
     model_words,
     places_of,
     ranked_edits,
     standing,
-    unchecked_text,
     usage_text,
 )
 from keet.prose.reading import Names, read_prose
@@ -570,8 +570,8 @@ def test_unchecked_sentences_are_counted_where_they_are_printed() -> None:
     summary = resolved_prose("column_physics", "!L2 is at 82 %. The XU pipe idles.")
     statement = replace(physics(), summary=summary)
     assert notices(physics()) == []
-    assert notices(physics(), verbose=True) == notices(statement) == [unchecked_text(1)]
-    assert notices(statement, verbose=True) == [unchecked_text(2)]
+    assert notices(physics(), verbose=True) == notices(statement) == [*marked_texts([UNCHECKED])]
+    assert notices(statement, verbose=True) == [*marked_texts([UNCHECKED * 2])]
     model = document(with_model("column_physics", statement))["launches"][0]["model"]
     assert model["summary"].startswith("[unchecked] L2 is at 82 %.")
     assert [each["where"] for each in model["unchecked"]] == ["summary", "causes[1].text"]
@@ -639,7 +639,7 @@ def test_a_missing_model_part_changes_nothing_else() -> None:
 )
 def test_the_end_of_the_page(problem: str | None, answered: bool, notices: list[str]) -> None:
     author = AUTHOR._replace(problem=problem)
-    *told, foot, transcript = author_blocks(author, 0, answered=answered, part="part")
+    *told, foot, transcript = author_blocks(author, (), answered=answered, part="part")
     assert [each.words for each in told if isinstance(each, Notice)] == notices
     assert (OWN_WORDS in texts_of([foot])[0]) == answered
     assert texts_of([foot])[0].endswith(usage_text(author))
