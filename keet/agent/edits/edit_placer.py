@@ -18,7 +18,7 @@ from keet.agent.edits.compiling import (
     find_nvcc,
 )
 from keet.agent.edits.confinement import CUDA_SUFFIXES, kind_of_confinement
-from keet.agent.edits.line_matching import LineReplacement, Misfit, place_changes, replacements
+from keet.agent.edits.line_matching import Misfit, place_changes, replacements
 from keet.agent.edits.patches import Patch
 from keet.agent.source.source_listing import build_facts, generator_or_check, kernel_files
 from keet.evidence.free_numbers import Allowed, free_number
@@ -28,7 +28,6 @@ from keet.profile.names import file_name
 
 _PROVED_FLAG = re.compile(r"\((-[\w=-]+), part of")
 """`-ftz=true` in a build fact."""
-_NOT_COMPILED = BuildComparison("not checked", "not compiled: --no-compile was given")
 
 
 class PlacedEdit(NamedTuple):
@@ -72,18 +71,22 @@ class EditPlacer:
         return nvcc is not None and kind_of_confinement(nvcc) is not None
 
     def place(self, changes: Sequence[RawChange]) -> PlacedEdit:
-        unchecked = BuildComparison("not checked", "")
+        source = "\n".join(self._files.values())
+        wanted = [
+            change._replace(new=without_figures(change.new, source))
+            for said in changes
+            for change in replacements(said)
+        ]
+        found: Patch | Misfit = "it has no changes with old and new lines"
         if not self._files:
-            return PlacedEdit(None, "the report has no source to change", unchecked)
-        wanted = [self._cleaned(change) for said in changes for change in replacements(said)]
-        if not wanted:
-            return PlacedEdit(None, "it has no changes with old and new lines", unchecked)
-        patch = place_changes(self._files, wanted)
-        if isinstance(patch, Misfit):
-            return PlacedEdit(None, patch, unchecked)
-        if problem := self._forbidden(patch):
-            return PlacedEdit(None, problem, unchecked)
-        return PlacedEdit(patch, None, self._compiled(patch))
+            found = "the report has no source to change"
+        elif wanted:
+            found = place_changes(self._files, wanted)
+        if isinstance(found, Patch) and (problem := self._forbidden(found)):
+            found = problem
+        if isinstance(found, Misfit):
+            return PlacedEdit(None, found, BuildComparison("not checked", ""))
+        return PlacedEdit(found, None, self._compiled(found))
 
     def _forbidden(self, patch: Patch) -> str | None:
         """Why the edit may not change these lines: other data or weaker checks are no speed-up."""
@@ -99,37 +102,24 @@ class EditPlacer:
                     return f"it changes {where}, which {does} of the program: leave that as it is"
         return None
 
-    def _cleaned(self, change: LineReplacement) -> LineReplacement:
-        return change._replace(new=without_figures(change.new, "\n".join(self._files.values())))
-
     def _compiled(self, patch: Patch) -> BuildComparison:
         if not self._compiles:
-            return _NOT_COMPILED
+            return BuildComparison("not checked", "not compiled: --no-compile was given")
         launch = self._launch
-        options = BuildOptions(
-            flags=compile_flags(launch),
-            include=self._include,
-            compute_capability=launch.device.compute_capability,
-        )
+        proved = (_PROVED_FLAG.findall(fact) for fact in build_facts(launch))
+        flags = tuple(flag for some in proved for flag in some)
+        options = BuildOptions(launch.device.compute_capability, flags, self._include)
         return compile_edit(self._files, patch, launch.name, options, self._builds)
-
-
-def compile_flags(launch: Launch) -> tuple[str, ...]:
-    """Compiler flags that the report proves and that change the code."""
-    return tuple(flag for fact in build_facts(launch) for flag in _PROVED_FLAG.findall(fact))
 
 
 def sketch_of(said: RawEdit) -> str:
     """The code as the model wrote it, for a reader who applies it by hand."""
-    sketch = "\n".join(_sketched(change) for change in said.changes).strip("\n")
-    return without_figures(sketch, "")
-
-
-def _sketched(change: RawChange) -> str:
-    if change.diff:
-        return change.diff
-    old = [f"-{line}" for line in change.old.splitlines()]
-    return "\n".join([*old, *(f"+{line}" for line in change.new.splitlines())])
+    rows: list[str] = []
+    for change in said.changes:
+        old, new = change.old.splitlines(), change.new.splitlines()
+        signed = [*(f"-{line}" for line in old), *(f"+{line}" for line in new)]
+        rows += [change.diff] if change.diff else signed
+    return without_figures("\n".join(rows).strip("\n"), "")
 
 
 _COMMENT = re.compile(

@@ -180,6 +180,7 @@ def with_patch(told: ModelExplanation, findings: Iterable[str]) -> ModelExplanat
         cause.finding
         for cause in told.causes
         if cause.problem is None and cause.claim and cause.claim.supported
+        if getattr(cause.claim, "may_lead", True)
     }
     edits = [replace(edit, cause_confirmed=edit.finding in confirmed) for edit in told.edits]
     reasons = _left_out([edit if edit.cause_confirmed else None for edit in edits])[1]
