@@ -83,6 +83,9 @@ GOOD: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("explain", {"report": SLOW}, "Uncoalesced global access"),
     ("line", {"report": SLOW}, "slow.cu:7"),
     ("line", {"report": SLOW, "line": "slow.cu:7"}, "STG.E"),
+    ("line", {"report": SLOW, "line": "0x0150"}, "STG.E"),
+    ("source", {"report": SLOW, "line": 7}, "L7 41.3% `        out[x * n + y]"),
+    ("occupancy", {"report": SLOW, "registers": 64}, "theoretical occupancy 50.0%"),
     ("amounts", {"report": SLOW}, "elements of out are stored"),
     ("metrics", {"report": SLOW, "pattern": "l2 hit"}, "lts__t_sector_hit_rate.pct"),
     ("diff", {"before": SLOW, "after": FAST}, "7.02x faster"),
@@ -104,6 +107,10 @@ BAD: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("list_reports", {"match": "zzz"}, "no report has such a path"),
     ("line", {"report": SLOW, "line": "slow.cu"}, "must be FILE:LINE"),
     ("line", {"report": SLOW, "line": "slow.cu:1"}, "no instruction comes from this line"),
+    ("line", {"report": SLOW, "line": "0xffff"}, "no instruction is at this offset"),
+    ("source", {"report": SLOW, "file": "/etc/passwd"}, "no such file; files: slow.cu"),
+    ("source", {"report": SLOW, "line": 99}, "there is no such line; the last is 15"),
+    ("occupancy", {"report": SLOW, "registers": 300}, "must be 1 to 255 here"),
     ("amounts", {"report": SLOW, "per": "zzz"}, "per: String should match pattern"),
     ("metrics", {"report": SLOW, "pattern": "zzz"}, "no metric matches"),
     ("diff", {"before": SLOW}, "after: Field required"),
@@ -127,6 +134,8 @@ TAKE_A_REPORT: tuple[tuple[str, dict[str, Any]], ...] = (
     ("line", {"report": ...}),
     ("amounts", {"report": ...}),
     ("metrics", {"report": ...}),
+    ("source", {"report": ...}),
+    ("occupancy", {"report": ...}),
     ("diff", {"before": ..., "after": SLOW}),
     ("diff", {"before": SLOW, "after": ...}),
     ("context", {"report": ...}),
@@ -139,7 +148,10 @@ async def use_all(client: Any, folder: Path, paths: Sequence[str] = OUTSIDE) -> 
     """Every tool on a sample, with bad arguments, and with paths outside the folders."""
     from jsonschema import validate
 
-    schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
+    offered = (await client.list_tools()).tools
+    told_of = (tool.model_dump_json(by_alias=True, exclude_none=True) for tool in offered)
+    assert sum(map(len, told_of)) <= 12_000, "every session of a client pays for this text"
+    schemas = {tool.name: tool.output_schema for tool in offered}
     assert schemas.keys() == {name for name, *_ in GOOD}
     for name, arguments, expected in GOOD:
         result = await told(client, name, **arguments)

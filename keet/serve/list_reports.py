@@ -9,6 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from keet_tools.arguments import ListReportsArguments
+from keet_tools.calls import ToolCall, ToolReply, page_fields, page_of, with_text
+from keet_tools.reports import about_regexes, matcher, quoted, selected_launches
+from keet_tools.results import ListReportsToolResult, ReportSummary
+
 from keet.analysis.capture.report_document import report_document
 from keet.corpus.discovery import is_report_name, looks_like_report
 from keet.documents.shared_types import DeviceDocument
@@ -20,12 +25,8 @@ from keet.formatting import shapes_text
 from keet.ingest.input.files import printable_path
 from keet.profile import Launch, Profile
 from keet.profile.launch_sequences import longest_first
-from keet.serve.allowed_folders import AllowedFolders, quoted
-from keet.serve.arguments import ListReportsArguments
-from keet.serve.calls import ToolCall, ToolReply, page_fields, page_of, with_text
-from keet.serve.name_patterns import about_regexes, matcher, selected_launches
+from keet.serve.allowed_folders import AllowedFolders
 from keet.serve.report_cache import OpenReport, ReportCache
-from keet.serve.results import ListReportsToolResult, ReportSummary
 
 _MOST_FILES = 200_000
 """Files that are examined at most."""
@@ -49,7 +50,7 @@ def list_reports(cache: ReportCache, asked: ListReportsArguments, call: ToolCall
     if asked.report is None:
         return _reports(cache.roots, asked, call)
     with cache.reading(asked.report, call) as report:
-        return _launches(cache.roots, report, asked)
+        return _launches(cache.roots, report, asked, call)
 
 
 # --- reports
@@ -80,7 +81,7 @@ def _reports(roots: AllowedFolders, asked: ListReportsArguments, call: ToolCall)
     def text_of(count: int) -> str:
         return "\n".join([*(lines[:count] or [_NO_REPORT]), *walk.notes])
 
-    page, text, end = with_text(page, "report", text_of)
+    page, text, end = with_text(call, page, "report", text_of)
     result = ListReportsToolResult(
         folders=_folders(roots),
         report=None,
@@ -142,7 +143,9 @@ class _Walk:
 # --- launches of a report
 
 
-def _launches(roots: AllowedFolders, report: OpenReport, asked: ListReportsArguments) -> ToolReply:
+def _launches(
+    roots: AllowedFolders, report: OpenReport, asked: ListReportsArguments, call: ToolCall
+) -> ToolReply:
     from keet.analysis.capture.coverage import find_coverage, shown_launch
 
     profile = report.profile
@@ -167,7 +170,7 @@ def _launches(roots: AllowedFolders, report: OpenReport, asked: ListReportsArgum
     def text_of(count: int) -> str:
         return _launches_text(profile, summary, here[:count])
 
-    page, text, end = with_text(page, "launch", text_of, "launches")
+    page, text, end = with_text(call, page, "launch", text_of, "launches")
     caution = caution_about(summary.capture)
     result = ListReportsToolResult(
         folders=_folders(roots),
