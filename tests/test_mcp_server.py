@@ -77,6 +77,7 @@ async def error(client: Any, name: str, /, **arguments: Any) -> str:
     return result.content[0].text
 
 
+CLAIM = {"finding": "uncoalesced_global", "kind": "bytes", "of": "global", "removed": "0.5"}
 GOOD: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("list_reports", {}, SLOW),
     ("list_reports", {"report": SLOW}, "flip"),
@@ -88,6 +89,7 @@ GOOD: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("occupancy", {"report": SLOW, "registers": 64}, "theoretical occupancy 50.0%"),
     ("amounts", {"report": SLOW}, "elements of out are stored"),
     ("metrics", {"report": SLOW, "pattern": "l2 hit"}, "lts__t_sector_hit_rate.pct"),
+    ("what_if", {"report": SLOW, "claims": [CLAIM]}, "with the claimed amounts; keet alone"),
     ("diff", {"before": SLOW, "after": FAST}, "7.02x faster"),
     ("context", {"report": SLOW, "max_tokens": 400}, "Causes, by gain"),
     ("verify", {"report": SLOW, "text": "The L2 hit rate is 12 %."}, "89.22"),
@@ -114,6 +116,8 @@ BAD: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("amounts", {"report": SLOW, "per": "zzz"}, "per: String should match pattern"),
     ("metrics", {"report": SLOW, "pattern": "zzz"}, "no metric matches"),
     ("diff", {"before": SLOW}, "after: Field required"),
+    ("what_if", {"report": SLOW, "claims": "x"}, "has to be a JSON list"),
+    ("what_if", {"report": SLOW, "claims": [{}]}, "a claim needs a `finding`"),
     ("context", {"report": SLOW, "max_tokens": 5}, "greater than or equal to 30"),
     ("verify", {"report": SLOW, "text": ""}, "at least 1 character"),
     ("verify", {"report": SLOW, "text": "x" * 20_001}, "at most 20000 characters"),
@@ -136,6 +140,7 @@ TAKE_A_REPORT: tuple[tuple[str, dict[str, Any]], ...] = (
     ("metrics", {"report": ...}),
     ("source", {"report": ...}),
     ("occupancy", {"report": ...}),
+    ("what_if", {"report": ..., "claims": "[]"}),
     ("diff", {"before": ..., "after": SLOW}),
     ("diff", {"before": SLOW, "after": ...}),
     ("context", {"report": ...}),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 _LONGEST = 400
 """Characters of a name."""
@@ -91,6 +92,18 @@ class OccupancyArguments(LaunchArguments):
     registers: int | None = Field(None, ge=1, le=10**6, description="per thread")
     shared_bytes: int | None = Field(None, ge=0, le=10**9, description="per block")
     block_threads: int | None = Field(None, ge=1, le=10**6)
+
+
+class WhatIfArguments(LaunchArguments):
+    claims: Annotated[
+        str,
+        BeforeValidator(lambda given: json.dumps(given) if isinstance(given, list) else given),
+    ] = Field(
+        max_length=MAX_TEXT,
+        description="JSON list of {finding, kind, of, needed or removed}, for example "
+        '{"finding": "redundant_traffic", "kind": "bytes", "of": "DRAM", "needed": "N * 4 B"}',
+    )
+    constants: str = Field("", max_length=_LONGEST, description="for example N=4096, TILE=32")
 
 
 class DiffArguments(ToolArguments):

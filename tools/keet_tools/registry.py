@@ -23,7 +23,7 @@ from keet_tools.launch_overview import (
     source_hotspots,
 )
 
-_OFFERED = ("explain", "line", "source", "amounts", "metrics", "occupancy", "diff")
+_OFFERED = ("explain", "line", "source", "amounts", "metrics", "occupancy", "what_if", "diff")
 _NEEDS_SOURCE = frozenset({"source", "amounts"})
 _NEEDS_REPORTS = frozenset({"diff"})
 _NEEDS_LAUNCHES = frozenset({"explain"})
@@ -38,6 +38,8 @@ _DESCRIPTIONS = {
     "amounts": "How much work is done and needed: per item, array, access, loop; bounds.",
     "metrics": "Metrics by ncu name, id, label or words; without a pattern: roofline, key metrics.",
     "occupancy": "What limits occupancy; theoretical occupancy if something changed.",
+    "what_if": "Gain if claims held: JSON list of {finding, kind, of, needed|removed}; constants: "
+    "`N=4`.",
     "diff": "Compare report `before` with `after`, or a launch of each: time, and why.",
 }
 _SUMMARIES: Mapping[str, Callable[..., Answer]] = {
@@ -75,13 +77,16 @@ class Tool(NamedTuple):
 
 
 def _tool(name: str) -> Tool:
-    schema = tools.TOOLS[name].input_schema["properties"]
+    whole = tools.TOOLS[name].input_schema
     properties = {
         field: {"type": "integer" if field in _NUMBERS else part["type"]}
-        for field, part in schema.items()
+        for field, part in whole["properties"].items()
         if field not in _NOT_OFFERED
     }
-    return Tool(name, _DESCRIPTIONS[name], {"type": "object", "properties": properties})
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    if required := [field for field in whole["required"] if field not in _NUMBERS]:
+        schema["required"] = required
+    return Tool(name, _DESCRIPTIONS[name], schema)
 
 
 TOOLS: Mapping[str, Tool] = {name: _tool(name) for name in _OFFERED}
@@ -136,7 +141,7 @@ def _called(tool_input: ToolInput, tool: tools.Tool, given: Mapping[str, Any]) -
     if unknown:
         usage = ", ".join(TOOLS[tool.name].parameters["properties"])
         return _refusal(f"{tool.name} has no argument {', '.join(unknown[:5])}; it takes {usage}")
-    reports = {"before": "0", "after": "1"} if "before" in fields else {"report": "0"}
+    reports = {"before": "0", "after": "1"} if tool.name == "diff" else {"report": "0"}
     read = {name: _value(name, value) for name, value in given.items()}
     kept = {name: value for name, value in read.items() if value is not None}
     try:
@@ -166,7 +171,7 @@ def _value(name: str, value: Any) -> Any:
         return None if value is None else str(value if whole is None else whole)
     if whole is not None and name != "file":
         return whole if not isinstance(value, str) or name not in ("line", "pattern") else value
-    return value[:400] if isinstance(value, str) else value
+    return value[: MAX_CHARACTERS if name == "claims" else 400] if isinstance(value, str) else value
 
 
 def _whole(value: Any) -> int | None:

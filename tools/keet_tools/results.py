@@ -26,6 +26,7 @@ from keet.documents.shared_types import (
 )
 from keet.documents.show import MetricDocument, ShowLaunch
 from keet.documents.verify import NumberCheck, RelationDocument, VerifySummary
+from keet.documents.what_if import WhatIfFinding
 
 
 def selects(kind: type[Document], names: str) -> Callable[[type[D]], type[D]]:
@@ -271,6 +272,13 @@ class OccupancyToolResult(ToolResult):
     limited_by: list[str]
     changed: ChangedOccupancy | None
     """with the values that were asked for; null: none were"""
+
+
+class WhatIfToolResult(ToolResult):
+    report: str
+    launch: int
+    kernel: str
+    findings: list[WhatIfFinding]
 
 
 class SourceLine(Document):

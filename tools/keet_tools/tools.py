@@ -15,6 +15,7 @@ from keet_tools.comparing import diff, verify
 from keet_tools.explain import context, explain
 from keet_tools.lines import line, source
 from keet_tools.lookups import amounts, cases, metrics, occupancy
+from keet_tools.what_if import what_if
 
 _LIMITS = frozenset({"title", "default", "minLength", "maxLength", "minimum", "maximum", "pattern"})
 """What `keet schema` has and clients do not need: they add schemas to their context."""
@@ -115,6 +116,15 @@ _ALL = (
         arguments.OccupancyArguments,
         results.OccupancyToolResult,
         occupancy,
+    ),
+    Tool(
+        "what_if",
+        "What claims would gain",
+        "The speed-up if claims about the work of a launch were true, with the next limiter: how "
+        "much of a unit's work is needed or goes. keet's own forecast is beside it.",
+        arguments.WhatIfArguments,
+        results.WhatIfToolResult,
+        what_if,
     ),
     Tool(
         "diff",

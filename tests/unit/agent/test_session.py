@@ -225,7 +225,7 @@ def names(toolbox: Toolbox) -> set[str]:
 
 def test_tools_whose_answer_is_in_the_summary_are_not_offered() -> None:
     offered = names(box(compiles=False))
-    assert {"line", "source", "amounts", "metrics", "occupancy"} <= offered
+    assert {"line", "source", "amounts", "metrics", "occupancy", "what_if"} <= offered
     assert not offered & {"explain", "diff"}
 
 
