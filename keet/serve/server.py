@@ -47,9 +47,7 @@ from keet.version import __version__
 _AT_ONCE = 4
 """Concurrent calls; further ones wait."""
 _LONGEST_ERROR = 2_000
-_ANNOTATIONS = ToolAnnotations(
-    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-)
+_ANNOTATIONS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
 
 def make_server(roots: AllowedFolders) -> Server[Any]:

@@ -65,8 +65,7 @@ _ALL = (
         "Explain what limits a kernel",
         "Why a kernel is slow: the limiting unit, where its time goes, ranked findings with source "
         "lines, what to change, a forecast of the speed-up and the evidence. Several launches: the "
-        "program first, then the launches that matter. The main tool; about 1 s, longer for "
-        "thousands of launches.",
+        "program first, then the launches that matter. The main tool; about 1 s.",
         arguments.ExplainArguments,
         results.ExplainToolResult,
         explain,
@@ -76,7 +75,7 @@ _ALL = (
         "One source line in full",
         "One source line: samples, stalls and what they wait for, SASS, address patterns and "
         "strides, bytes, loops. Call it for a line that explain names, before you rewrite it. "
-        "Without `line`: the hottest lines, and the bytes read per pointer. About 1 s.",
+        "Without `line`: the hottest lines, and the bytes read per pointer.",
         arguments.LineArguments,
         results.LineToolResult,
         line,
@@ -94,7 +93,7 @@ _ALL = (
         "How much work is done and needed",
         "How much work a launch does and how much of it is needed: instructions and bytes per "
         "result, how often each array is read, sectors per access, what loops repeat, least times. "
-        "Call it before you choose between tuning and a redesign. About 1 s.",
+        "Call it before you choose between tuning and a redesign.",
         arguments.AmountsArguments,
         results.AmountsToolResult,
         amounts,
@@ -102,8 +101,8 @@ _ALL = (
     Tool(
         "metrics",
         "Look up metrics",
-        "Metrics of a launch with unit and meaning, for a number that explain does not have. A "
-        "metric that is not listed was not collected: it is unknown, not zero.",
+        "Metrics of a launch with unit and meaning. One that is not listed was not collected: it "
+        "is unknown, not zero.",
         arguments.MetricsArguments,
         results.MetricsToolResult,
         metrics,
@@ -132,7 +131,7 @@ _ALL = (
         "What changed between two reports and why: faster, slower, unchanged or inconclusive, "
         "causes that are gone or new, lines, what to fix next. Call it after each change. Refuses "
         "what can't be compared. Two launches of one report: name it twice, with before_launch and "
-        "after_launch. About 2 s.",
+        "after_launch.",
         arguments.DiffArguments,
         results.DiffToolResult,
         diff,
@@ -151,7 +150,7 @@ _ALL = (
         "Check the numbers of a text",
         "Compares the numbers and comparisons of a text with a report: confirmed, contradicted "
         "(with the right value) or not found. Call it on your own summary before you give it to "
-        "the user. About 1 s.",
+        "the user.",
         arguments.VerifyArguments,
         results.VerifyToolResult,
         verify,
@@ -160,7 +159,7 @@ _ALL = (
         "cases",
         "Measured fixes",
         "Kernels that had a finding, before and after the fix, with the measured speed-up, also "
-        "look-alikes where the fix gained nothing. Reads no report.",
+        "look-alikes where the fix gained nothing.",
         arguments.CasesArguments,
         results.CasesToolResult,
         cases,
