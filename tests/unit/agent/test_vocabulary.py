@@ -173,7 +173,7 @@ def test_against_another_report_the_difference_is_given() -> None:
     tool_input = ToolInput(explained("matrix_flip/fast", "matrix_flip/slow"))
     text = evidence_summary(tool_input)
     assert "report 1 is before and 0 after" in text
-    assert "7.02x {pair_0_speedup#1.0-0.0} faster" in text
+    assert "7.02x {all_kernels_speedup#1.0-0.0} faster" in text
     words = vocabulary(tool_input)
     assert all(words.names.lookup(name).ids for name in names_in(text))
 
