@@ -84,6 +84,8 @@ _POSSIBLE = re.compile(
     r"|previous\w*|originally|in general|typically|usually means|means that|watch for)\b",
     re.IGNORECASE,
 )
+_TOO = re.compile(r"\b(?:too \w+|not enough)\b[^,;]* to \w+", re.IGNORECASE)
+"""`too few warps to hide the latency` is a statement."""
 _PROPOSAL = re.compile(
     r"\s*(?:and |then |instead |or )?(?:use|pad|stage|move|replace|reduce|add|tile|keep|try|make"
     r"|consider|let|raise|lower|split|fuse|check|avoid|swap|store|load|transpose|compute|increase"
@@ -95,18 +97,31 @@ _PROPOSAL = re.compile(
 
 
 def assertions_in(text: str) -> list[Assertion]:
+    found = [
+        each._replace(start=each.start + begin, end=each.end + begin)
+        for begin, clause in _asserting_clauses(text)
+        for rule in _rules()
+        for each in rule.find(clause)
+    ]
+    return sorted(found, key=lambda each: each.start)
+
+
+def is_about_run(text: str) -> bool:
+    """Whether a clause says how the launch ran: where it waited, what was busy, what memory did.
+    What the code computes, proposals and possibilities are not."""
+    run = re.compile(_data()["run"]["words"], re.IGNORECASE)
+    return any(run.search(clause) for _, clause in _asserting_clauses(text))
+
+
+def _asserting_clauses(text: str) -> Iterator[tuple[int, str]]:
+    """With their positions. References and code are blanked."""
     plain = _REFERENCE.sub(lambda match: "_" * len(match[0]), text)
     if re.match(r"\s*(?:if|when|suppose)\b", plain, re.IGNORECASE) or plain.rstrip().endswith("?"):
-        return []
+        return
     if _PROPOSAL.match(plain):  # only its reason is about the measured run
         reason = re.search(r"\b(?:because|since)\b", plain)
         plain = " " * reason.start() + plain[reason.start() :] if reason else ""
-    found: list[Assertion] = []
-    for begin, end in _clauses(plain):
-        for rule in _rules():
-            for each in rule.find(plain[begin:end]):
-                found.append(each._replace(start=each.start + begin, end=each.end + begin))
-    return sorted(found, key=lambda each: each.start)
+    yield from ((begin, plain[begin:end]) for begin, end in _clauses(plain))
 
 
 def _clauses(text: str) -> Iterator[tuple[int, int]]:
@@ -115,7 +130,8 @@ def _clauses(text: str) -> Iterator[tuple[int, int]]:
     for match in (*_CLAUSE_END.finditer(text), None):
         end = match.start() if match else len(text)
         clause = text[begin:end]
-        if clause.strip() and not _POSSIBLE.search(clause) and not _PROPOSAL.match(clause):
+        is_possible = _POSSIBLE.search(clause) and not _TOO.search(clause)
+        if clause.strip() and not is_possible and not _PROPOSAL.match(clause):
             yield begin, end
         begin = match.end() if match else end
 
@@ -217,9 +233,13 @@ def _ranked(noun: str) -> str:
 
 
 @cache
+def _data() -> Mapping[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("assertions.toml").read_text(encoding="utf-8"))
+
+
+@cache
 def _rules() -> tuple[_Rule, ...]:
-    data = tomllib.loads(Path(__file__).with_name("assertions.toml").read_text(encoding="utf-8"))
-    return tuple(_Rule(entry, data) for entry in data["rules"])
+    return tuple(_Rule(entry, _data()) for entry in _data()["rules"])
 
 
 # --- negation and degree

@@ -11,6 +11,7 @@ import re
 from keet.evidence import Reference, Sentence
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.known_facts import known_facts
+from keet.verification.fact_check import is_about_run
 from keet.verification.relation_check import OPEN, RelationChecker
 from keet.verification.report_values import ReportValues
 from keet.verification.sentences import SentenceSpan
@@ -41,11 +42,15 @@ class WordChecker:
         if wrong:
             also = f"; {sentence.problem}" if sentence.problem else ""
             return Sentence.of(sentence.parts, f"{wrong[0]}{also}", sentence.ends, "contradicted")
-        undecided = [each.topic for each in found if each.topic and each.verdict == "not_found"]
         if sentence.references:
-            undecided = [topic for topic in undecided if topic.startswith(_NEEDS_SUPPORT)]
-        is_open = bool(undecided) and not any(each.verdict == "confirmed" for each in found)
-        if sentence.problem or not is_open:
+            open_topics = (each.topic or "" for each in found if each.verdict == "not_found")
+            is_open = any(topic.startswith(_NEEDS_SUPPORT) for topic in open_topics)
+        else:
+            is_open = is_about_run(text)
+        # That a kernel uses atomics does not support what else is said of them.
+        supports = (each for each in found if not (each.topic or "").startswith("uses."))
+        is_supported = any(each.verdict == "confirmed" for each in supports)
+        if sentence.problem or not is_open or is_supported:
             return sentence
         return Sentence.of(sentence.parts, OPEN, sentence.ends, "undecided")
 

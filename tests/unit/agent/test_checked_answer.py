@@ -128,12 +128,12 @@ def test_a_long_literal_in_an_edit_takes_no_time() -> None:
 
 def test_corrections_are_taken_by_number() -> None:
     """In any order; numbers that were not asked for are ignored."""
-    wrong = "DRAM is at 99 %. {l2_busy} is high. L1 waits. FMA is at 12 %."
+    wrong = "DRAM is at 99 %. {l2_busy} is high. It adds. FMA is at 12 %."
     again = {
         "corrections": [
             {"number": 9, "text": "Nobody asked."},
             {"number": "2", "text": "L2 is at {l2_throughput_pct}."},
-            {"number": 1, "text": "FMA waits. So is ALU."},
+            {"number": 1, "text": "It multiplies. Then it stores."},
             {"number": None, "text": "No number."},
         ]
     }
@@ -141,9 +141,9 @@ def test_corrections_are_taken_by_number() -> None:
     assert [*done.model_explanation.summary.sentences] == [
         "DRAM is at 99 %.",
         "L2 is at 7.8% (L2 cache busy).",
-        "L1 waits.",
-        "FMA waits.",
-        "So is ALU.",
+        "It adds.",
+        "It multiplies.",
+        "Then it stores.",
     ]
     assert [*done.model_explanation.summary.problems] == ["DRAM is at 99 %."]
 
