@@ -217,9 +217,13 @@ def _ranked(noun: str) -> str:
 
 
 @cache
+def _data() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("assertions.toml").read_text(encoding="utf-8"))
+
+
+@cache
 def _rules() -> tuple[_Rule, ...]:
-    data = tomllib.loads(Path(__file__).with_name("assertions.toml").read_text(encoding="utf-8"))
-    return tuple(_Rule(entry, data) for entry in data["rules"])
+    return tuple(_Rule(entry, _data()) for entry in _data()["rules"])
 
 
 # --- negation and degree
@@ -327,7 +331,8 @@ def _hits(topic: str, match: re.Match[str]) -> Iterator[Assertion]:
         negated = bool(groups["neg"]) or (
             not quantified and is_negated(match.string, match.start())
         )
-        yield Assertion(f"{topic}{match['level'].lower()}", (said,), *match.span(), negated)
+        for level in filter(None, (match["level"], groups.get("second"))):
+            yield Assertion(f"{topic}{level.lower()}", (said,), *match.span(), negated)
 
 
 _GENERIC = re.compile(r"\b(?:the|all|its|both|most|global|memory)\s.*s\Z|\b(?:every|each)\s", re.I)
@@ -371,4 +376,16 @@ def _balance(topic: str, match: re.Match[str]) -> Iterator[Assertion]:
     yield Assertion(topic, (said,), *match.span())
 
 
-_READERS = {"amount": _amount, "hits": _hits, "coalescing": _coalescing, "balance": _balance}
+def _busier(topic: str, match: re.Match[str]) -> Iterator[Assertion]:
+    units = [_units_in(match[name], _data()["units"])[0] for name in ("units", "other")]
+    negated = bool(match["neg"]) or is_negated(match.string, match.start())
+    yield Assertion(topic, (">".join(units),), *match.span(), negated)
+
+
+_READERS = {
+    "busier": _busier,
+    "amount": _amount,
+    "hits": _hits,
+    "coalescing": _coalescing,
+    "balance": _balance,
+}
