@@ -8,7 +8,8 @@ peak is neither saturated nor idle.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import permutations
 from typing import NamedTuple
 
 from keet.analysis.facts.global_memory import LOAD, STORE, addresses_of
@@ -59,7 +60,7 @@ def known_facts(each: LaunchExplanation) -> tuple[KnownFact, ...]:
     return tuple(_facts(each))
 
 
-_TOLD_ELSEWHERE = ("load.", "busiest_", "block_warps", "occupancy.theoretical", "wait.", "tail")
+_TOLD_ELSEWHERE = ("load.", "busie", "block_warps", "occupancy.theoretical", "wait.", "tail")
 """Beginnings of topics whose numbers a prompt has anyway, or seldom needs."""
 
 
@@ -134,8 +135,24 @@ class _Loads:
         ):
             ranked = [c for c in measured if c.name in names or not names]
             yield from self._busiest(topic, sorted(ranked, key=lambda c: -c.share), label)
+        yield self._order(measured)
         for ceiling in measured:
             yield self._load(ceiling)
+
+    def _order(self, measured: Sequence[Ceiling]) -> KnownFact:
+        """`L1>L2`: which unit is busier than which."""
+        pairs = {
+            f"{one.name}>{other.name}"
+            for one, other in permutations(measured, 2)
+            if 100 * (one.share - other.share) > TIE
+        }
+        said = [
+            Sentence("{unit} {n:.0f}", unit=c.spoken, n=c.reached)
+            for c in sorted(measured, key=lambda c: -c.share)[:5]
+        ]
+        text = Sentence("Of their peaks: {units}.", units=Sentence(", ").join(said))
+        reversed_pairs = frozenset(">".join(pair.split(">")[::-1]) for pair in pairs)
+        return KnownFact("busier", measured[0].name, text, frozenset(pairs), reversed_pairs)
 
     def _busiest(self, topic: str, ranked: list[Ceiling], label: str) -> Iterator[KnownFact]:
         if len(ranked) < 2 or ranked[0].share <= 0:

@@ -347,7 +347,8 @@ def _hits(topic: str, match: re.Match[str]) -> Iterator[Assertion]:
         negated = bool(groups["neg"]) or (
             not quantified and is_negated(match.string, match.start())
         )
-        yield Assertion(f"{topic}{match['level'].lower()}", (said,), *match.span(), negated)
+        for level in filter(None, (match["level"], groups.get("second"))):
+            yield Assertion(f"{topic}{level.lower()}", (said,), *match.span(), negated)
 
 
 _GENERIC = re.compile(r"\b(?:the|all|its|both|most|global|memory)\s.*s\Z|\b(?:every|each)\s", re.I)
@@ -391,4 +392,16 @@ def _balance(topic: str, match: re.Match[str]) -> Iterator[Assertion]:
     yield Assertion(topic, (said,), *match.span())
 
 
-_READERS = {"amount": _amount, "hits": _hits, "coalescing": _coalescing, "balance": _balance}
+def _busier(topic: str, match: re.Match[str]) -> Iterator[Assertion]:
+    units = [_units_in(match[name], _data()["units"])[0] for name in ("units", "other")]
+    negated = bool(match["neg"]) or is_negated(match.string, match.start())
+    yield Assertion(topic, (">".join(units),), *match.span(), negated)
+
+
+_READERS = {
+    "busier": _busier,
+    "amount": _amount,
+    "hits": _hits,
+    "coalescing": _coalescing,
+    "balance": _balance,
+}
