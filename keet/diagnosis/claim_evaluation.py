@@ -28,12 +28,12 @@ from keet.analysis.time_model import (
     spoken_load,
 )
 from keet.catalog import stalls
-from keet.diagnosis.byte_claims import byte_claim
 from keet.diagnosis.claim import ClaimEffect, Refused, WorkClaim
 from keet.diagnosis.diagnosis import Diagnosis, cause_certainty
 from keet.diagnosis.finding import LOWER_PRECISION, REDUNDANT_WORK, Finding
 from keet.diagnosis.forecast import chance, expected_gain, forecast, possible_gain
 from keet.diagnosis.work_claims import (
+    byte_claim,
     instruction_claim,
     launch_claim,
     parallelism_claim,

@@ -42,6 +42,7 @@ from keet.pages.model_words import (
     places_of,
     ranked_edits,
     standing,
+    unused_notes,
     usage_text,
 )
 from keet.prose.reading import Names, read_prose
@@ -496,6 +497,7 @@ def test_headline_of_the_model() -> None:
     assert f"Without the model, keet's headline is: {statement.analyst_headline}" in texts
     (why,) = (text for text in texts if text.startswith("Why (model): Each column is read again"))
     notes = claim_notes(statement.causes[0])
+    notes = [*unused_notes(statement.causes[0]), *notes]
     assert len(notes) == 3
     assert why.endswith(f"({'; '.join(notes)})")
 
