@@ -10,8 +10,14 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from keet.agent.source.kernel_source import KernelSource, kernel_source, reachable, set_up
-from keet.agent.source.program_roles import Role, program_roles
+from keet.agent.source.kernel_source import (
+    KernelSource,
+    Role,
+    kernel_source,
+    program_roles,
+    reachable,
+    set_up,
+)
 from keet.agent.source.scanner import CodePart, names_of
 from keet.documents.finding import Place
 from keet.errors import one_line
