@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -30,9 +31,10 @@ _MOST_PASSES = 12
 _CHANGED = re.compile(
     r"(?:(?:\+\+|--|>>)\s*|[(,)]\s*&\s*)(?P<a>[^\W\d]\w*)"
     r"|(?<![\w.])(?<!->)(?P<b>[^\W\d]\w*)\s*(?:\+\+|--|(?:[-+*/%&|^@]|<<|>>|//|\*\*)=)"
-    r"|(?:[;{})]|\belse\b)\s*(?P<c>[^\W\d]\w*)\s*=(?!=)|\bfor\s+(?P<d>[^\W\d]\w*)\s+in\b"
+    r"|\bfor\s+(?P<c>[^\W\d]\w*)\s+in\b"
 )
-"""What may change a variable: `n /= 2`, `scanf("%d", &n)`, `cin >> n`, `if (a) n = 1;`."""
+"""What may change a variable: `n /= 2`, `scanf("%d", &n)`, `cin >> n`."""
+_ASSIGNED = re.compile(r"(?<![\w.])(?<!->)([^\W\d]\w*)\s*=(?!=)")
 _GUARDED = re.compile(r"#\s*ifndef\s+(\w+)\s*\n\s*#\s*define\s+\1\b")
 """A default that a build may set with -D."""
 _STATIC_MEMBER = re.compile(r"\bconstexpr\s+[^;{}()]*=[^;{}]*;")
@@ -65,19 +67,22 @@ def source_constants(launch: Launch) -> Mapping[str, Constant]:
     scopes = _scopes(source)
     arguments = _template_arguments(source, launch)
     bound, unbound = _parameters(source)
-    definitions = [each for part in source.parts for each in _of_part(part)]
-    definitions += [
+    local = [
         each
         for part in scopes
         for statement in scanner.statements_of(part)
         if part.kind != "module" or statement.headers  # others of a module are parts themselves
         for each in _of_text(part, statement.text)
     ]
-    definitions += [_Definition(n, v, fixed=True) for n, v in arguments.items()]
     pending: dict[str, set[_Definition]] = {}
-    for each in (*definitions, *bound):
+    outer = [each for part in source.parts for each in _of_part(part)]
+    given = [_Definition(name, value, fixed=True) for name, value in arguments.items()]
+    for each in (*local, *bound, *outer, *given):
         pending.setdefault(each.name, set()).add(each)
     changed = {m[m.lastgroup or 0] for p in scopes for m in _CHANGED.finditer(p.text, p.body)}
+    assigned = Counter(n for p in scopes if p.in_cpp for n in _ASSIGNED.findall(p.text, p.body))
+    declared = Counter(each.name for each in local)
+    changed |= {name for name, times in assigned.items() if times > declared[name]}
     for name, found in list(pending.items()):
         if name in unbound or (name in changed and not all(each.fixed for each in found)):
             del pending[name]

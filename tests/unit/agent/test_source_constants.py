@@ -106,6 +106,7 @@ def test_host_variables_and_the_parameters_they_are_passed_for() -> None:
         "int m; if (argc) m = 5; else m = 6; k<<<1, 1>>>(x, m);",
         "int m = 5; std::cin >> m; k<<<1, 1>>>(x, m);",
         "int m = 5; if (argc) m = 6; k<<<1, 1>>>(x, m);",
+        "int m = 5, a = 0; if (argc) a = 1, m = argc; k<<<1, 1>>>(x, m);",
     ],
 )
 def test_a_variable_without_one_value_has_none(body: str) -> None:
