@@ -245,7 +245,7 @@ def _defined(statement: SourceStatement, part: CodePart) -> set[str]:
 Role = Literal["data generator", "check"]
 
 _RANDOM = re.compile(
-    r"\b(?:s?rand|rand_r|[dlm]rand48|random|random_device|mt19937\w*|minstd_rand\w*|ranlux\w*"
+    r"\b(?:p?rng|s?rand|rand_r|[dlm]rand48|random|random_device|mt19937\w*|minstd_rand\w*|ranlux\w*"
     r"|\w+_distribution|curand\w*|default_rng|randn|rand_like|randn_like|randint|randperm|shuffle"
     r"|random_shuffle|iota|manual_seed|lcg\w*|xorshift\w*|splitmix\w*|pcg\w*|random_number"
     r"|1664525|1103515245|6364136223846793005|2654435761|2654435769)u?l{0,2}\b"
@@ -266,8 +266,10 @@ _CHECKED_VALUES = re.compile(
     r"mismatch\w*|wrong|ref(?:erence)?|expected|golden|verify|validate|(?:all|is)close|assert"
 )
 """Words of a statement in a function that also does other things."""
-_DIFFERENCE = re.compile(r"\b(?:f?abs[fl]?|isnan|isfinite|memcmp|equal|assert_close)\s*\(")
-_ERROR = re.compile(r"err|diff|tol|eps|bad|fail|pass|ok\b", re.IGNORECASE)
+_DIFFERENCE = re.compile(
+    r"\b(?:f?abs[fl]?\s*\([^;]{0,80}-|(?:isnan|memcmp|equal|assert_close)\s*\()"
+)
+_ERROR = re.compile(r"err|diff|tol|eps|bad|fail|pass|wrong|ok\b|\de-\d", re.IGNORECASE)
 _LOOP = re.compile(r"\s*(?:async\s+)?(?:for|while|do)\b")
 _CUDA = re.compile(r"<<<|\b(?:cuda|cu|hip)[A-Z]\w*")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -307,12 +309,13 @@ def _has_word(words: re.Pattern[str], names: Iterable[str]) -> bool:
 def _function_role(part: CodePart) -> Role | None:
     """Of a function that does nothing else: its name decides, then what its body does."""
     body = part.text[part.body :]
-    if _has_word(_CHECKS, part.names):
+    on_host = part.in_cpp and not part.on_device and not _CUDA.search(body)
+    if _has_word(_CHECKS, part.names) or (on_host and _DIFFERENCE.search(body)):
         return "check"
     # A kernel that fills borders is part of the work.
     named = _has_word(_GENERATES, part.names) and not (part.is_kernel and "fill" in part.names[0])
-    host = part.in_cpp and not part.on_device and not _CUDA.search(body) and _LOOP.search(body, 1)
-    return "data generator" if _RANDOM.search(body) or ((named or host) and _fills(body)) else None
+    named = named or bool(on_host and re.search(r"\b(?:for|while)\b", body))
+    return "data generator" if _RANDOM.search(part.text) or (named and _fills(body)) else None
 
 
 def _fills(body: str) -> bool:
@@ -329,22 +332,21 @@ def _statement_roles(
         for header in statement.headers:
             blocks.setdefault(header, [statements[header]]).append(statement)
     for index, statement in enumerate(statements):
-        block = blocks.get(index) if _LOOP.match(statement.text) else None
-        text = " ;\n".join(each.text for each in block or [statement])
+        is_loop = bool(_LOOP.match(statement.text))
+        block = blocks.get(index, [statement]) if is_loop else [statement]
+        text = " ;\n".join(each.text for each in block)
         if _CUDA.search(text) or names_of(text) & kernel:
             continue
-        role = _text_role(text, whole)
-        if role is None and block and _fills(text):
-            role = "data generator"
-        if role:
-            last = max(each.last for each in block or [statement])
-            yield RoleLines(role, part, range(statement.first, last + 1))
+        role = _text_role(text, whole, is_loop=is_loop)
+        if role or (is_loop and _fills(text)):
+            lines = range(statement.first, max(each.last for each in block) + 1)
+            yield RoleLines(role or "data generator", part, lines)
 
 
-def _text_role(text: str, whole: dict[str, Role]) -> Role | None:
+def _text_role(text: str, whole: dict[str, Role], *, is_loop: bool) -> Role | None:
     names = names_of(text)
     called = next((role for name, role in whole.items() if name in names), None)
     if called or _RANDOM.search(text):
         return called or "data generator"
-    differs = _DIFFERENCE.search(text) and _ERROR.search(text)
-    return "check" if differs or _has_word(_CHECKED_VALUES, names) else None
+    compared = (is_loop or not declarators(text)) and _has_word(_CHECKED_VALUES, names)
+    return "check" if compared or (_DIFFERENCE.search(text) and _ERROR.search(text)) else None
