@@ -142,7 +142,7 @@ def _scopes(source: KernelSource) -> list[CodePart]:
 
 def _of_part(part: CodePart) -> Iterator[_Definition]:
     if part.kind == "macro":
-        if macro := scanner.macro_value(part.directives):
+        if macro := scanner.macro_value(part.text):
             yield _Definition(*macro, fixed=True)
     elif part.kind == "value":
         yield from _of_text(part, part.text)

@@ -156,8 +156,7 @@ def reachable(names: Iterable[str], parts: Iterable[CodePart]) -> list[CodePart]
 
 
 def names_in(part: CodePart) -> set[str]:
-    text = f"{part.text}\n{part.directives}"
-    return names_of(text, members=part.kind == "function") - set(part.names)
+    return names_of(part.text, members=part.kind == "function") - set(part.names)
 
 
 # --- launches
