@@ -9,66 +9,48 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from keet.agent.source import scanner
 from keet.agent.source.kernel_source import (
     KernelSource,
     LaunchSite,
     instance_arguments,
     kernel_source,
 )
-from keet.agent.source.scanner import (
-    DIRECTIVE,
-    NAME,
-    CodePart,
-    after_angles,
-    assigned_values,
-    blanked,
-    closing_bracket,
-    declarators,
-    fortran_values,
-    is_python,
-    macro_value,
-    names_of,
-    split_commas,
-    statements_of,
-)
+from keet.agent.source.scanner import CodePart
 from keet.agent.source.source_listing import kernel_files
 from keet.profile import Launch
-from keet.profile.names import file_name
 
 Number = int | float
 
 _MOST_PASSES = 12
 """Names may depend on names that are defined later; longer chains stay unknown."""
-_LONGEST_TEXT = 80
-_PLAIN_ASSIGNMENT = re.compile(r"([^\W\d]\w*)\s*=(?!=)\s*(.*)", re.DOTALL)
-_OWN_NAME = r"(?<![\w.])(?<!->)(?<!::)([^\W\d]\w*)"
 _CHANGED = re.compile(
-    rf"(?:\+\+|--)\s*{_OWN_NAME}|{_OWN_NAME}\s*(?:\+\+|--|(?:[-+*/%&|^]|<<|>>)=)"
-    rf"|[(,)]\s*&\s*{_OWN_NAME}"
+    r"(?:(?:\+\+|--|>>)\s*|[(,)]\s*&\s*)(?P<a>[^\W\d]\w*)"
+    r"|(?<![\w.])(?<!->)(?P<b>[^\W\d]\w*)\s*(?:\+\+|--|(?:[-+*/%&|^@]|<<|>>|//|\*\*)=)"
+    r"|\bfor\s+(?P<c>[^\W\d]\w*)\s+in\b"
 )
-_ASSIGNED = re.compile(rf"{_OWN_NAME}\s*=(?!=)")
+"""What may change a variable: `n /= 2`, `scanf("%d", &n)`, `cin >> n`."""
+_ASSIGNED = re.compile(r"(?<![\w.])(?<!->)([^\W\d]\w*)\s*=(?!=)")
+_GUARDED = re.compile(r"#\s*ifndef\s+(\w+)\s*\n\s*#\s*define\s+\1\b")
+"""A default that a build may set with -D."""
 _STATIC_MEMBER = re.compile(r"\bconstexpr\s+[^;{}()]*=[^;{}]*;")
 
 
 class Constant(NamedTuple):
-    """A name of the source and the value that it has in this launch."""
+    """The value that a name of the source has in this launch."""
 
     value: Number
-    text: str
-    """The expression as the source writes it: `1 << 24`."""
-    place: str
-    """`file.cu:12`; `launch name` for a template argument of the launched instance."""
-    assumed: str = ""
-    """Why this build may have another value; empty if the value is certain."""
+    assumed: bool = False
+    """Whether this build may have another value."""
 
 
-class _ValueDefinition(NamedTuple):
+class _Definition(NamedTuple):
     name: str
     value: str
-    place: str
     type: str = ""
     """Declared type; empty: no conversion."""
     fixed: bool = False
@@ -85,30 +67,41 @@ def source_constants(launch: Launch) -> Mapping[str, Constant]:
     scopes = _scopes(source)
     arguments = _template_arguments(source, launch)
     bound, unbound = _parameters(source)
-    definitions = [each for part in source.parts for each in _of_part(part)]
-    definitions += [each for part in scopes for each in _of_body(part)]
-    definitions += [_ValueDefinition(n, v, "launch name", fixed=True) for n, v in arguments.items()]
-    pending: dict[str, list[_ValueDefinition]] = {}
-    for each in (*definitions, *bound):
-        same = [d for d in pending.setdefault(each.name, []) if d[1::3] == each[1::3]]
-        pending[each.name] += [] if same else [each]
-    changed = {name for part in scopes for name in _changed(part)}
+    local = [
+        each
+        for part in scopes
+        for statement in scanner.statements_of(part)
+        if part.kind != "module" or statement.headers  # others of a module are parts themselves
+        for each in _of_text(part, statement.text)
+    ]
+    pending: dict[str, set[_Definition]] = {}
+    outer = [each for part in source.parts for each in _of_part(part)]
+    given = [_Definition(name, value, fixed=True) for name, value in arguments.items()]
+    for each in (*local, *bound, *outer, *given):
+        pending.setdefault(each.name, set()).add(each)
+    changed = {m[m.lastgroup or 0] for p in scopes for m in _CHANGED.finditer(p.text, p.body)}
+    assigned = Counter(n for p in scopes if p.in_cpp for n in _ASSIGNED.findall(p.text, p.body))
+    declared = Counter(each.name for each in local)
+    changed |= {name for name, times in assigned.items() if times > declared[name]}
     for name, found in list(pending.items()):
         if name in unbound or (name in changed and not all(each.fixed for each in found)):
             del pending[name]
     sizes = {name: size for name, text in arguments.items() if (size := type_size(text, {}))}
-    return _solve(pending, sizes, _guarded(launch, files))
+    guarded = {name for file in files for name in _GUARDED.findall(launch.source_files[file] or "")}
+    return _solve(pending, sizes, guarded)
 
 
 def source_literals(launch: Launch) -> set[float]:
     """Every integer and decimal literal of the kernel's files, also those inside expressions."""
-    texts = [blanked(file, launch.source_files.get(file) or "") for file in kernel_files(launch)]
+    texts = [
+        scanner.blanked(file, launch.source_files.get(file) or "") for file in kernel_files(launch)
+    ]
     values = (number_of(match[0]) for text in texts for match in NUMBER.finditer(text))
     return {float(value) for value in values if value is not None}
 
 
 def _solve(
-    pending: dict[str, list[_ValueDefinition]], sizes: Mapping[str, int], guarded: set[str]
+    pending: dict[str, set[_Definition]], sizes: Mapping[str, int], guarded: set[str]
 ) -> dict[str, Constant]:
     """Gives values to the names whose definitions can be computed and agree, until no more can.
     What is built from an assumed value is assumed as well."""
@@ -117,49 +110,21 @@ def _solve(
     for _ in range(_MOST_PASSES):
         before = len(pending)
         for name, definitions in list(pending.items()):
-            values = {_defined_value(each, numbers, sizes) for each in definitions}
+            values = {
+                converted(evaluate(each.value, numbers, sizes, python=each.python), each.type)
+                for each in definitions
+            }
             if None in values:
                 continue
             del pending[name]
             if len(values) == 1 and (value := values.pop()) is not None:
-                first = definitions[0]
+                used = set().union(*(scanner.names_of(each.value) for each in definitions))
+                assumed = name in guarded or any(n in known and known[n].assumed for n in used)
                 numbers[name] = value
-                used = [known[other] for other in names_of(first.value) if other in known]
-                assumed = next((each.assumed for each in used if each.assumed), "")
-                if name in guarded:
-                    assumed = f"the build may define another {name}"
-                text = " ".join(first.value.split())[:_LONGEST_TEXT]
-                known[name] = Constant(value, text, first.place, assumed)
+                known[name] = Constant(value, assumed)
         if len(pending) == before:
             break
     return known
-
-
-def _defined_value(
-    definition: _ValueDefinition, numbers: Mapping[str, Number], sizes: Mapping[str, int]
-) -> Number | None:
-    value = evaluate(definition.value, numbers, sizes, python=definition.python)
-    return converted(value, definition.type) if value is not None and definition.type else value
-
-
-def _guarded(launch: Launch, files: Sequence[str]) -> set[str]:
-    """Macros defined inside of `#ifndef NAME`: a build may set them with -D."""
-    found: set[str] = set()
-    for file in files if not all(map(is_python, files)) else ():
-        guards: list[str] = []
-        for match in DIRECTIVE.finditer(blanked(file, launch.source_files.get(file) or "")):
-            words = match[0].replace("#", " ").split() or [""]
-            if words[0].startswith("if"):
-                guards.append(words[1] if words[0] == "ifndef" and len(words) > 1 else "")
-            elif words[0] == "endif":
-                guards[-1:] = []
-            elif (macro := macro_value(match[0])) and macro[0] in guards:
-                found.add(macro[0])
-    return found
-
-
-def _place(part: CodePart, line: int) -> str:
-    return f"{file_name(part.file)}:{line}"
 
 
 def _scopes(source: KernelSource) -> list[CodePart]:
@@ -175,83 +140,61 @@ def _scopes(source: KernelSource) -> list[CodePart]:
 # --- definitions
 
 
-def _of_part(part: CodePart) -> Iterator[_ValueDefinition]:
+def _of_part(part: CodePart) -> Iterator[_Definition]:
     if part.kind == "macro":
-        if macro := macro_value(part.directives):
-            yield _ValueDefinition(*macro, _place(part, part.first), fixed=True)
+        if macro := scanner.macro_value(part.text):
+            yield _Definition(*macro, fixed=True)
     elif part.kind == "value":
-        yield from _of_text(part, part.text, part.first)
+        yield from _of_text(part, part.text)
     elif part.kind == "type" and re.match(r"\s*(?:typedef\s+)?enum\b", part.text):
         yield from _enumerators(part)
     elif part.kind == "type":
-        for match in _STATIC_MEMBER.finditer(part.text):
-            line = part.first + part.text.count("\n", 0, match.start())
-            yield from _of_text(part, match[0], line)
+        for member in _STATIC_MEMBER.findall(part.text):
+            yield from _of_text(part, member)
 
 
-def _enumerators(part: CodePart) -> Iterator[_ValueDefinition]:
+def _enumerators(part: CodePart) -> Iterator[_Definition]:
     opened = part.text.find("{")
     before = "-1"
-    for each in split_commas(part.text[opened + 1 : closing_bracket(part.text, opened)]):
+    for each in scanner.split_commas(
+        part.text[opened + 1 : scanner.closing_bracket(part.text, opened)]
+    ):
         name, _, value = (text.strip() for text in each.partition("="))
         value = value or f"1 + {before}"
-        yield _ValueDefinition(name, value, _place(part, part.first), "int", fixed=True)
+        yield _Definition(name, value, "int", fixed=True)
         before = name
 
 
-def _of_text(part: CodePart, text: str, line: int) -> Iterator[_ValueDefinition]:
-    place, python = _place(part, line), is_python(part.file)
-    for name, kind, value in declarators(text) if part.in_cpp else ():
-        if value is not None and converted(0, kind) is not None:
-            fixed = bool(names_of(kind) & {"const", "constexpr", "constinit"})
-            yield _ValueDefinition(name, value, place, kind, fixed)
+def _of_text(part: CodePart, text: str) -> Iterator[_Definition]:
     if not part.in_cpp:
-        for name, expression in assigned_values(text) if python else fortran_values(text):
-            yield _ValueDefinition(name, expression, place, fixed=not python, python=python)
-
-
-def _of_body(part: CodePart) -> Iterator[_ValueDefinition]:
-    for each in statements_of(part):
-        if part.kind != "module" or each.headers:  # others of a module are parts themselves
-            yield from _of_text(part, each.text, each.first)
-        assignment = _PLAIN_ASSIGNMENT.match(each.text)
-        if assignment and part.in_cpp:
-            yield _ValueDefinition(assignment[1], assignment[2], _place(part, each.first))
-
-
-def _changed(part: CodePart) -> Iterator[str]:
-    """Names that change other than by one plain assignment: `n /= 2`, `scanf("%d", &n)`."""
-    for each in statements_of(part):
-        if part.in_cpp:
-            plain = _PLAIN_ASSIGNMENT.match(each.text)
-            own = {plain[1]} if plain else {name for name, _, _ in declarators(each.text)}
-            yield from (match[match.lastindex or 0] for match in _CHANGED.finditer(each.text))
-            yield from set(_ASSIGNED.findall(each.text)) - own
-            yield from names_of(each.text) if re.search(r"\bcin\b", each.text) else ()
-        elif match := re.match(r"(\w+)\s*(?:[-+*/%&|^@]|//|\*\*|<<|>>)=", each.text):
-            yield match[1]
-        elif match := re.match(r"for\s+([^:]*?)\s+in\b", each.text):
-            yield from NAME.findall(match[1])
+        python = scanner.is_python(part.file)
+        pairs = scanner.assigned_values(text) if python else scanner.fortran_values(text)
+        yield from (_Definition(*pair, fixed=not python, python=python) for pair in pairs)
+        return
+    for name, kind, value in scanner.declarators(text):
+        if value is not None and converted(0, kind) is not None:
+            fixed = bool(scanner.names_of(kind) & {"const", "constexpr", "constinit"})
+            yield _Definition(name, value, kind, fixed)
 
 
 # --- parameters and template arguments
 
 
-def _parameters(source: KernelSource) -> tuple[list[_ValueDefinition], set[str]]:
+def _parameters(source: KernelSource) -> tuple[list[_Definition], set[str]]:
     """Arguments of the kernel and of the functions that lead to its launch, and the names of
     parameters without one."""
-    bound: list[_ValueDefinition] = []
+    bound: list[_Definition] = []
     unbound: set[str] = set()
     functions = [source.kernel, *(site.caller for site in source.path)]
     for function in {id(part): part for part in functions if part and part.body}.values():
         sites = source.sites
         if function is not source.kernel:
             calls = [site for site in source.path if site not in sites]
-            sites = [s for s in calls if names_of(s.statement.text) & set(function.names)]
+            sites = [s for s in calls if scanner.names_of(s.statement.text) & set(function.names)]
         start = re.search(rf"(?<!\w){re.escape((*function.names, '')[0])}\s*\(", function.head)
-        end = closing_bracket(function.head, start.end() - 1) if start else 0
+        end = scanner.closing_bracket(function.head, start.end() - 1) if start else 0
         inside = function.head[start.end() : end] if start else ""
-        for index, parameter in enumerate(split_commas(inside, angles=function.in_cpp)):
+        for index, parameter in enumerate(scanner.split_commas(inside, angles=function.in_cpp)):
             name = _parameter_name(parameter)
             if not name or "*" in parameter or "&&" in parameter:
                 continue
@@ -259,14 +202,14 @@ def _parameters(source: KernelSource) -> tuple[list[_ValueDefinition], set[str]]
             unbound |= {name} if not values or None in values else set()
             for value, site in zip(values, sites):
                 if value is not None and value != name:
-                    place = _place(site.caller, site.statement.first)
-                    python = is_python(site.caller.file)
-                    bound.append(_ValueDefinition(name, value, place, python=python))
+                    python = scanner.is_python(site.caller.file)
+                    bound.append(_Definition(name, value, python=python))
     return bound, unbound
 
 
 def _parameter_name(text: str) -> str:
-    return (NAME.findall(re.split(r"[=\[]|(?<!:):(?!:)", text)[0]) or [""])[-1]
+    names: list[str] = scanner.NAME.findall(re.split(r"[=\[]|(?<!:):(?!:)", text)[0])
+    return names[-1] if names else ""
 
 
 def _argument(site: LaunchSite, index: int, name: str) -> str | None:
@@ -285,9 +228,9 @@ def _template_arguments(source: KernelSource, launch: Launch) -> dict[str, str]:
     match = re.match(r"\s*template\s*(?=<)", head)
     if match is None:
         return {}
-    inside = head[match.end() + 1 : after_angles(head, match.end()) - 1]
+    inside = head[match.end() + 1 : scanner.after_angles(head, match.end()) - 1]
     inside = re.split(r",?[^,]*\.\.\.", inside)[0]
-    names = [_parameter_name(each) for each in split_commas(inside, angles=True)]
+    names = [_parameter_name(each) for each in scanner.split_commas(inside, angles=True)]
     return dict(zip(names, instance_arguments(launch.name)))
 
 
@@ -437,10 +380,10 @@ def type_size(text: str, sizes: Mapping[str, int]) -> int | None:
     return sizes.get(words[0]) or _SIZES.get(words[0]) if len(words) == 1 else None
 
 
-def converted(value: Number, kind: str) -> Number | None:
+def converted(value: Number | None, kind: str) -> Number | None:
     """The value in a variable of a type; None if it does not fit, or the type is not a number."""
     words = _QUALIFIER.sub(" ", kind).split()
-    if words == ["auto"]:
+    if value is None or words == ["auto"] or not kind:
         return value
     if not words or not _SCALARS.issuperset(words):
         return None

@@ -1,4 +1,5 @@
-"""The kernel in its files, what it uses, where the host launches it, and what that depends on."""
+"""The kernel in its files, what it uses, where the host launches it, what that depends on, and what
+makes the data or checks the results."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from keet.agent.source.scanner import (
     NAME,
@@ -155,8 +156,7 @@ def reachable(names: Iterable[str], parts: Iterable[CodePart]) -> list[CodePart]
 
 
 def names_in(part: CodePart) -> set[str]:
-    text = f"{part.text}\n{part.directives}"
-    return names_of(text, members=part.kind == "function") - set(part.names)
+    return names_of(part.text, members=part.kind == "function") - set(part.names)
 
 
 # --- launches
@@ -234,3 +234,118 @@ def _defined(statement: SourceStatement, part: CodePart) -> set[str]:
     copied = [name for copy in _COPY.finditer(text) for name in names_of(copy[1])]
     declared = [name for name, _, _ in declarators(text)]
     return {*left[-1:], *declared, *_ADDRESS.findall(text), *copied}
+
+
+# --- code that makes the data, and checks
+#
+# The data decide divergence, sparsity and locality, so a model should see what makes them. Neither
+# the data nor the checks may be changed to make a kernel faster.
+
+Role = Literal["data generator", "check"]
+
+_RANDOM = re.compile(
+    r"\b(?:p?rng|s?rand|rand_r|[dlm]rand48|random|random_device|mt19937\w*|minstd_rand\w*|ranlux\w*"
+    r"|\w+_distribution|curand\w*|default_rng|randn|rand_like|randn_like|randint|randperm|shuffle"
+    r"|random_shuffle|iota|manual_seed|lcg\w*|xorshift\w*|splitmix\w*|pcg\w*|random_number"
+    r"|1664525|1103515245|6364136223846793005|2654435761|2654435769)u?l{0,2}\b"
+    r"|\b0x9e3779b[9f]|\b(?:uniform|normal|gaussian|zipf)\w*\s*[<(]",
+    re.IGNORECASE,
+)
+_FILLS = re.compile(r"[^\W\d]\w*(?:\.\w+)?\s*\[[^;=]*\]\s*(?:\.\s*\w+\s*)?(?:[-+*|^]?=)(?!=)")
+"""`x[i] = ...`."""
+_APPENDS = re.compile(r"\.\s*(?:push_back|emplace_back|append)\s*\(")
+_GENERATES = re.compile(
+    r"fill(?:ed)?|init\w*|gen(?:erat\w*)?|rand\w*|seed|synth\w*|populate|inputs?"
+)
+_CHECKS = re.compile(
+    r"check\w*|verif\w*|valid\w*|compar\w*|reference|ref|cpu|serial|sequential|golden|oracle"
+    r"|expect\w*|mismatch\w*|wrong|correct\w*|(?:all|is)close"
+)
+_CHECKED_VALUES = re.compile(
+    r"mismatch\w*|wrong|ref(?:erence)?|expected|golden|verify|validate|(?:all|is)close|assert"
+)
+"""Words of a statement in a function that also does other things."""
+_DIFFERENCE = re.compile(
+    r"\b(?:f?abs[fl]?\s*\([^;]{0,80}-|(?:isnan|memcmp|equal|assert_close)\s*\()"
+)
+_ERROR = re.compile(r"err|diff|tol|eps|bad|fail|pass|wrong|ok\b|\de-\d", re.IGNORECASE)
+_LOOP = re.compile(r"\s*(?:async\s+)?(?:for|while|do)\b")
+_CUDA = re.compile(r"<<<|\b(?:cuda|cu|hip)[A-Z]\w*")
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
+
+class RoleLines(NamedTuple):
+    role: Role
+    part: CodePart
+    lines: range
+    """Those of the whole part, or of a few statements if it also launches the kernel."""
+
+
+def program_roles(source: KernelSource) -> list[RoleLines]:
+    """Every such range of the files of a kernel. Not the kernel and what it uses: a hash may be its
+    work."""
+    inside = [source.kernel, *source.used]
+    callers = [site.caller for site in source.path]
+    names = {name for part in (source.kernel, *callers) if part for name in part.names} - {"main"}
+    whole: dict[str, Role] = {}
+    found: list[RoleLines] = []
+    mixed: list[CodePart] = []
+    for part in source.parts:
+        if part.kind not in ("function", "module") or part in inside:
+            continue
+        if part.kind == "module" or part.names == ("main",) or part in callers:
+            mixed.append(part)
+        elif role := _function_role(part):
+            whole |= dict.fromkeys(part.names, role)
+            found.append(RoleLines(role, part, part.lines))
+    return found + [each for part in mixed for each in _statement_roles(part, names, whole)]
+
+
+def _has_word(words: re.Pattern[str], names: Iterable[str]) -> bool:
+    return any(words.fullmatch(word.lower()) for name in names for word in _WORD.findall(name))
+
+
+def _function_role(part: CodePart) -> Role | None:
+    """Of a function that does nothing else: its name decides, then what its body does."""
+    body = part.text[part.body :]
+    on_host = part.in_cpp and not part.on_device and not _CUDA.search(body)
+    if _has_word(_CHECKS, part.names) or (on_host and _DIFFERENCE.search(body)):
+        return "check"
+    # A kernel that fills borders is part of the work.
+    named = _has_word(_GENERATES, part.names) and not (part.is_kernel and "fill" in part.names[0])
+    named = named or bool(on_host and re.search(r"\b(?:for|while)\b", body))
+    return "data generator" if _RANDOM.search(part.text) or (named and _fills(body)) else None
+
+
+def _fills(body: str) -> bool:
+    return bool(_FILLS.search(body) or _APPENDS.search(body) or _RANDOM.search(body))
+
+
+def _statement_roles(
+    part: CodePart, kernel: set[str], whole: dict[str, Role]
+) -> Iterator[RoleLines]:
+    """Loops and single statements of a function that also launches kernels."""
+    statements = statements_of(part)
+    blocks: dict[int, list[SourceStatement]] = {}
+    for statement in statements:
+        for header in statement.headers:
+            blocks.setdefault(header, [statements[header]]).append(statement)
+    for index, statement in enumerate(statements):
+        is_loop = bool(_LOOP.match(statement.text))
+        block = blocks.get(index, [statement]) if is_loop else [statement]
+        text = " ;\n".join(each.text for each in block)
+        if _CUDA.search(text) or names_of(text) & kernel:
+            continue
+        role = _text_role(text, whole, is_loop=is_loop)
+        if role or (is_loop and _fills(text)):
+            lines = range(statement.first, max(each.last for each in block) + 1)
+            yield RoleLines(role or "data generator", part, lines)
+
+
+def _text_role(text: str, whole: dict[str, Role], *, is_loop: bool) -> Role | None:
+    names = names_of(text)
+    called = next((role for name, role in whole.items() if name in names), None)
+    if called or _RANDOM.search(text):
+        return called or "data generator"
+    compared = (is_loop or not declarators(text)) and _has_word(_CHECKED_VALUES, names)
+    return "check" if compared or (_DIFFERENCE.search(text) and _ERROR.search(text)) else None

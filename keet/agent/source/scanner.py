@@ -49,11 +49,9 @@ class CodePart(NamedTuple):
     first: int
     last: int
     text: str
-    """Without comments, contents of strings and, in C++, preprocessor directives."""
+    """Without comments, contents of strings and, except in a macro, preprocessor directives."""
     body: int = 0
     """Where the body of a function starts in `text`; 0 for the others."""
-    directives: str = ""
-    """Preprocessor directives inside of it; for a macro, its definition."""
 
     @property
     def head(self) -> str:
@@ -203,19 +201,14 @@ def macro_value(directive: str) -> tuple[str, str] | None:
 
 def _cpp_parts(file: str, text: str) -> Iterator[CodePart]:
     starts = [0, *(match.end() for match in re.finditer(r"\n", text))]
-    directives = [match for match in DIRECTIVE.finditer(text) if match[0].strip()]
-    positions = [match.start() for match in directives]
     code = DIRECTIVE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
 
     def part(kind: PartKind, names: Sequence[str], at: int, end: int, body: int = 0) -> CodePart:
         first, last = bisect_right(starts, at), bisect_right(starts, max(end - 1, at))
-        inside = directives[bisect_right(positions, at - 1) : bisect_right(positions, end - 1)]
-        told = "\n".join(match[0] for match in inside)
-        return CodePart(
-            kind, tuple(names), file, first, last, code[at:end], body and body - at, told
-        )
+        own = text[at:end] if kind == "macro" else code[at:end]
+        return CodePart(kind, tuple(names), file, first, last, own, body and body - at)
 
-    for match in directives:
+    for match in DIRECTIVE.finditer(text):
         if macro := _DEFINE.match(match[0]):
             yield part("macro", [macro[1]], match.start(), match.end())
     at = 0

@@ -10,8 +10,14 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from keet.agent.source.kernel_source import KernelSource, kernel_source, reachable, set_up
-from keet.agent.source.program_roles import Role, program_roles
+from keet.agent.source.kernel_source import (
+    KernelSource,
+    Role,
+    kernel_source,
+    program_roles,
+    reachable,
+    set_up,
+)
 from keet.agent.source.scanner import CodePart, names_of
 from keet.documents.finding import Place
 from keet.errors import one_line
@@ -101,7 +107,7 @@ def _excerpts(source: KernelSource, launch: Launch, hot: Hot, room: int) -> Iter
         yield from ((site.caller.file, each.lines) for each in statements)
         yield site.caller.file, site.caller.head_lines
     values = [part for part in source.parts if part.kind in ("value", "macro")]
-    values = [part for part in values if not _HOST_CALL.search(part.directives)]
+    values = [part for part in values if not _HOST_CALL.search(part.text)]
     yield from (_definition(part, launch) for part in reachable(names, values))
     for file, lines in _generators(source):
         texts = source_lines(launch.source_files.get(file))[lines[0] - 1 : lines[-1]]
@@ -141,9 +147,7 @@ def generator_or_check(launch: Launch, file: str, line: int) -> Role | None:
     """Whether a line belongs to code that makes the input data ("data generator"), or to a check of
     the results ("check": comparisons, reference implementations); None for all other lines."""
     roles = program_roles(kernel_source(launch, kernel_files(launch)))
-    return next(
-        (each.role for each in roles if each.part.file == file and line in each.lines), None
-    )
+    return next((r.role for r in roles if r.part.file == file and line in r.lines), None)
 
 
 def _hot_lines(places: Iterable[Place]) -> dict[str, list[int]]:
