@@ -84,7 +84,7 @@ class AnswerTexts:
         for where, prose in self._prose.items():
             for at in reversed(range(len(prose.sentences))):
                 sentence = prose.sentences[at]
-                if sentence.problem:
+                if sentence.problem and sentence.fault != "undecided":
                     yield AnswerFault(
                         sentence.written, sentence.problem, self._corrector(where, at)
                     )

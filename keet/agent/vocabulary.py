@@ -7,7 +7,7 @@ reasons. Every number comes with its name in braces; the model's texts refer to 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from keet_tools.answers import AnswerText, ToolInput, shorten
@@ -21,10 +21,12 @@ from keet.comparison.compare import PairDifference
 from keet.evidence import Evidence, Prose, constant
 from keet.evidence.free_numbers import Allowed
 from keet.explanation.explanation_types import LaunchExplanation
+from keet.explanation.known_facts import brief_facts, known_facts
 from keet.formatting import shape_parts
 from keet.profile import Launch
 from keet.profile.names import file_name
 from keet.prose.reading import HARDWARE, Names, read_prose
+from keet.verification.word_check import WordChecker
 
 
 class Vocabulary(NamedTuple):
@@ -32,15 +34,27 @@ class Vocabulary(NamedTuple):
 
     names: Names
     allowed: Allowed
+    checker: WordChecker | None = None
+    """Checks words against the facts of the launch; None for texts about several launches."""
 
     def read(self, text: str, *, is_proposal: bool = False) -> Prose:
         """`is_proposal`: text about an edit or an expectation, which may name sizes of its own."""
-        return read_prose(text, self.names, self.allowed._replace(is_proposal=is_proposal))
+        prose = read_prose(text, self.names, self.allowed._replace(is_proposal=is_proposal))
+        if is_proposal or self.checker is None:
+            return prose
+        return Prose(map(self.checker.marked, prose.sentences))
 
 
-def vocabulary(tool_input: ToolInput, code: Iterable[str] = ()) -> Vocabulary:
-    """`code`: new code of the answer, which its texts may quote."""
-    launches = _launches(tool_input)
+def vocabulary(
+    tool_input: ToolInput, code: Iterable[str] = (), *, of_focus: bool = False
+) -> Vocabulary:
+    """`code`: new code of the answer, which its texts may quote. `of_focus`: the texts are about
+    the launch in focus; otherwise they may be about any, as answers to questions are."""
+    focus = tool_input.launch().launch
+    every = [each.launch for told in tool_input.explanations for each in told.launches]
+    if of_focus and len(tool_input.explanations) == 1:
+        every = []
+    launches = [focus, *(launch for launch in every[:20] if launch is not focus)]
     literals = set(HARDWARE)
     facts: dict[str, Evidence] = {}
     quoted, known = list(code), set[str]()
@@ -61,14 +75,9 @@ def vocabulary(tool_input: ToolInput, code: Iterable[str] = ()) -> Vocabulary:
     lines = _lines(launches) if tool_input.show_source else None
     with_digits = frozenset(name for name in known if re.search(r"\d", name))
     text = "\n".join(quoted)
-    return Vocabulary(names, Allowed(text, frozenset(literals), names=with_digits, lines=lines))
-
-
-def _launches(tool_input: ToolInput) -> list[Launch]:
-    """The one in focus, and others, which a question may be about."""
-    focus = tool_input.launch().launch
-    every = [each.launch for told in tool_input.explanations for each in told.launches]
-    return [focus, *(launch for launch in every[:20] if launch is not focus)]
+    allowed = Allowed(text, frozenset(literals), names=with_digits, lines=lines)
+    checker = WordChecker(tool_input.launch()) if len(launches) == 1 else None
+    return Vocabulary(names, allowed, checker)
 
 
 def _named(tool_input: ToolInput) -> Iterator[tuple[str, Evidence]]:
@@ -119,11 +128,14 @@ _ADDRESS_ROW = re.compile(r"\n0x[0-9a-f]+ [^\n]*|\nOffsets from [^\n]*")
 def evidence_summary(tool_input: ToolInput) -> str:
     """For the launch in focus: what it is, how busy units are, findings, hot lines, waits."""
     each, say = tool_input.launch(), AnswerText()
+    facts = list(brief_facts(known_facts(each)))
+    known = {piece.metric for fact in facts for piece in fact.evidence.values()}
     rows = {
-        "launch": _launch_facts(each, say),
+        "launch": _launch_facts(each, say, known),
         "device": _metrics(each, say, _DEVICE),
         "busy, of peak over the whole launch": _units(each, say),
-        "traffic": _metrics(each, say, _BYTES),
+        "known facts, which sentences must not contradict": ["; ".join(map(say.sentence, facts))],
+        "traffic": _metrics(each, say, _BYTES, known),
         "warp time by state": [*_stalls(each, say), *_metrics(each, say, _SCHEDULERS)],
     }
     told = [f"{what}: {', '.join(values)}" for what, values in rows.items()]
@@ -181,14 +193,19 @@ def _one_to_one(pair: PairDifference) -> tuple[int, ...]:
     return (*pair.before, *pair.after) if len(pair.before) == len(pair.after) == 1 else ()
 
 
-def _launch_facts(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
+def _launch_facts(
+    each: LaunchExplanation, say: AnswerText, known: Container[str] = ()
+) -> Iterator[str]:
     yield from shape_parts(grid=each.launch.grid, block=each.launch.block)
-    yield from _metrics(each, say, _LAUNCH)
+    yield from _metrics(each, say, _LAUNCH, known)
 
 
-def _metrics(each: LaunchExplanation, say: AnswerText, ids: Sequence[str]) -> Iterator[str]:
-    """Without labels: the names say what they are."""
-    return (say(piece) for metric in ids if (piece := each.view.get(metric)) is not None)
+def _metrics(
+    each: LaunchExplanation, say: AnswerText, ids: Sequence[str], known: Container[str] = ()
+) -> Iterator[str]:
+    """Without labels: the names say what they are. `known`: metrics that are told already."""
+    found = (each.view.get(metric) for metric in ids)
+    return (say(piece) for piece in found if piece is not None and piece.metric not in known)
 
 
 def _units(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:

@@ -232,6 +232,17 @@ class UnitDocument(Document):
     evidence: EvidenceId
 
 
+class FactDocument(Document):
+    """What is known about a launch on one topic. A topic that was not measured has no entry."""
+
+    topic: str
+    """For example `busiest_unit`, `load.dram`, `spills`, `coalescing.loads`."""
+    value: str
+    """In a word: a unit, `none`, `some`, `many`, `low`, `middle`, `high`, a source line."""
+    text: JsonSentence
+    evidence: tuple[EvidenceId, ...]
+
+
 class ExplainLaunch(Document):
     id: int
     kernel: str
@@ -265,6 +276,8 @@ class ExplainLaunch(Document):
     notes: tuple[Note, ...]
     """What the account shows in addition to its parts."""
     healthy: tuple[HealthyNote, ...]
+    facts: tuple[FactDocument, ...] = ()
+    """What texts about the launch are checked against: `keet verify`, and a model's words."""
     skipped: list[Skipped]
     machine_code: Literal["analysed", "not_needed", "absent", "off"] = "off"
     """`analysed`. `not_needed`: no check needed it. `absent`: `skipped` has the reason. `off`:

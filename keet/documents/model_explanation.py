@@ -1,7 +1,8 @@
 """What a model says about a launch, after keet resolved its references and computed its claims.
 
-In JSON, texts contain the numbers as keet prints them, and `[unchecked]` before a sentence whose
-numbers keet could not resolve. The ids of the numbers are in `evidence` beside each text.
+In JSON, texts contain the numbers as keet prints them, and `[unchecked]` before a sentence that
+keet could not check, or `[contradicted: …]` with what the report shows. The ids of the numbers are
+in `evidence` beside each text.
 """
 
 from __future__ import annotations
@@ -90,12 +91,15 @@ class EditDocument(Document):
 
 
 class UncheckedDocument(Document):
-    """A sentence whose numbers keet could not resolve. It is printed with a mark."""
+    """A sentence that is printed with a mark."""
 
     where: str
     """Where the sentence is in `model`: `causes[0].text`."""
     text: str
     reason: str
+    fault: Literal["unchecked", "contradicted", "undecided"] = "unchecked"
+    """`unchecked`: keet could not resolve its numbers or comparisons. `contradicted`: the report
+    says otherwise, see `reason`. `undecided`: no known fact decides what it says about the run."""
 
     @property
     def line(self) -> str:
@@ -107,7 +111,9 @@ class UncheckedDocument(Document):
 def unchecked_in(texts: Iterable[tuple[str, Prose]]) -> tuple[UncheckedDocument, ...]:
     """`texts`: with their places."""
     return tuple(
-        UncheckedDocument(where=where, text=sentence, reason=sentence.problem or "")
+        UncheckedDocument(
+            where=where, text=sentence, reason=sentence.problem or "", fault=sentence.fault
+        )
         for where, text in texts
         for sentence in text.problems
     )
@@ -132,7 +138,7 @@ class ModelDocument(Document):
     """Objections to keet's own findings, source lines or remedies."""
     edits: tuple[EditDocument, ...]
     unchecked: tuple[UncheckedDocument, ...] = ()
-    """The sentences marked `[unchecked]`."""
+    """The sentences marked `[unchecked]` or `[contradicted: …]`."""
     numbers: int = 0
     """Numbers in its checked sentences; keet printed all of them."""
     sent_back: int = 0

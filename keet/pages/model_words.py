@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from keet.evidence import UNCHECKED, Evidence, Prose, Reference, Sentence, constant
+from keet.evidence import Evidence, Prose, Reference, Sentence, constant
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.findings import findings
 from keet.formatting import capitalized
@@ -47,7 +47,9 @@ def model_words(
         words = flat(short(sentence)) if links is None else _linked(sentence, links)
         if sentence.problem:
             reason = f" ({reason_text(sentence.problem)})" if with_reasons else ""
-            words = (Span(UNCHECKED, "warn"), " ", words, Span(reason, "muted"))
+            if sentence.fault == "contradicted":  # the mark has the reason
+                reason = ""
+            words = (Span(flat(sentence.mark), "warn"), " ", words, Span(reason, "muted"))
         told.append(words)
     return joined(told, " ")
 
@@ -293,11 +295,9 @@ def problem_text(problem: str, part: str = "part", *, answered: bool) -> str:
 
 def unchecked_text(count: int) -> Sentence:
     return Sentence(
-        "{count} {those} numbers or comparisons that keet could not check.",
+        "keet could not check {count} {those} marked [unchecked].",
         count=constant(count, "", "sentences"),
-        those="sentence marked [unchecked] contains"
-        if count == 1
-        else "sentences marked [unchecked] contain",
+        those="sentence" if count == 1 else "sentences",
     )
 
 

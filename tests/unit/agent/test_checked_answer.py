@@ -12,6 +12,7 @@ from keet.analysis.time_model import TimeModel
 from keet.diagnosis.claim_evaluation import check_cause
 from keet.documents.model_explanation import Authorship, CauseDocument
 from tests.model_parts import usage
+from tests.rows import each_row
 from tests.unit.agent.conversations import (
     SUMMARY,
     Talk,
@@ -62,6 +63,45 @@ def test_what_is_not_corrected_is_marked_as_unchecked() -> None:
     assert unchecked.text == worse
 
 
+LIE = "DRAM is the busiest unit."
+
+
+def test_a_contradicted_sentence_goes_back_with_the_fact() -> None:
+    done = talk(conclusion(summary=f"{SUMMARY} {LIE}"), corrections("L1 is the busiest."))
+    prompt = done.chat.requests[1].messages[-1].text
+    assert f"1. {LIE}\n   (The busiest unit is L1, at 92% of its peak" in prompt
+    assert done.model_explanation.unchecked == ()
+
+
+def test_a_sentence_that_stays_contradicted_is_printed_with_the_fact() -> None:
+    done = talk(conclusion(summary=f"{SUMMARY} {LIE}"), corrections(LIE))
+    mark = "[contradicted: The busiest unit is L1, at 92% of its peak]"
+    assert str(done.model_explanation.summary).endswith(f"{mark} {LIE}")
+    (wrong,) = done.model_explanation.unchecked
+    assert (wrong.fault, wrong.text) == ("contradicted", LIE)
+    assert wrong.reason.startswith("The busiest unit is L1")
+
+
+@each_row(
+    ("sentence", "fault"),
+    [
+        ("Bank conflicts serialize the shared loads.", None),
+        ("slow.cu:42 takes {samples_share@slow.cu:45} of the samples.", "contradicted"),
+        ("slow.cu:45 takes {samples_share@slow.cu:45} of the samples.", None),
+        ("Most of the time goes into the inner product.", "undecided"),
+        ("Each thread computes a square of sums.", None),
+        ("Occupancy would be full with fewer registers.", None),
+        ("The padding of the rows is odd, so neighbours fall into other banks.", None),
+    ],
+)
+def test_words_are_checked(sentence: str, fault: str | None) -> None:
+    """What no fact decides is marked, but not sent back."""
+    replies = [corrections(sentence)] if fault == "contradicted" else []
+    done = talk(conclusion(summary=sentence), *replies)
+    assert [each.fault for each in done.model_explanation.unchecked] == ([fault] if fault else [])
+    assert len(done.chat.requests) == 1 + len(replies)
+
+
 @pytest.mark.parametrize(
     "reply", ["no", "{}", {"corrections": []}, ModelFault("timeout", "it took too long"), KeyboardInterrupt()]
 )  # fmt: skip
@@ -94,7 +134,7 @@ def test_corrections_are_taken_by_number() -> None:
         "corrections": [
             {"number": 9, "text": "Nobody asked."},
             {"number": "2", "text": "L2 is at {l2_throughput_pct}."},
-            {"number": 1, "text": "FMA is idle. So is ALU."},
+            {"number": 1, "text": "FMA waits. So is ALU."},
             {"number": None, "text": "No number."},
         ]
     }
@@ -103,7 +143,7 @@ def test_corrections_are_taken_by_number() -> None:
         "DRAM is at 99 %.",
         "L2 is at 7.8% (L2 cache busy).",
         "L1 waits.",
-        "FMA is idle.",
+        "FMA waits.",
         "So is ALU.",
     ]
     assert [*done.model_explanation.summary.problems] == ["DRAM is at 99 %."]
