@@ -98,15 +98,16 @@ class RawClaim(_Lenient):
     """An expression: a share, 0 to 1."""
 
 
+Claims = Annotated[list[RawClaim], BeforeValidator(_claims), Field(max_length=4)]
+
+
 class RawCause(_Lenient):
     finding: Text
     text: Text
     because: Expressions = Field(default_factory=list)
     file: Text = ""
     line: Line = None
-    claims: Annotated[list[RawClaim], BeforeValidator(_claims), Field(max_length=4)] = Field(
-        default_factory=list, validation_alias=AliasChoices("claims", "claim")
-    )
+    claims: Claims = Field(default_factory=list, validation_alias=AliasChoices("claims", "claim"))
 
 
 class RawChange(_Lenient):
@@ -145,6 +146,7 @@ class Correction(_Lenient):
     number: Line = None
     text: Text = ""
     changes: Changes = Field(default_factory=list)
+    claims: Claims = Field(default_factory=list)
 
 
 class Corrections(_Lenient):

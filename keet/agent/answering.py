@@ -146,7 +146,8 @@ def _names(tool_input: ToolInput, faults: Sequence[AnswerFault]) -> str:
     def distance(piece: Evidence) -> tuple[bool, int]:
         return piece.slug not in said, -len(words & _words(f"{piece.label} {piece.slug}"))
 
-    ranked = sorted(tool_input.evidence(), key=distance)[:_OFFERED_NAMES]
+    measured = (x for x in tool_input.evidence() if not x.slug.startswith("claimed_"))
+    ranked = sorted(measured, key=distance)[:_OFFERED_NAMES]
     rows = (f"{{{piece.id}}} {piece.label} {piece}" for piece in ranked)
     return tool_input.with_short_names("\n".join(rows))
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from keet.analysis.amounts.arrays import arrays
 from keet.analysis.candidate import MEMORY_WAITS, kept_waits, part_of
 from keet.analysis.decisions.replays import COALESCED_WAITS
 from keet.analysis.hardware.ceilings import HOST_LINK
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import global_part, less_shared
+from keet.analysis.parameters import Parameter
 from keet.analysis.several_launches.traffic import SECTOR, stored_bytes
 from keet.analysis.time_model import HOT_LINE, INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.diagnosis.claim import (
@@ -120,9 +122,6 @@ def byte_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
     begin, moved = capitalized(level.label), traffic.moved
     if not moved.value:
         raise Refused("{begin} moved nothing in this launch.", begin=begin, moved=moved)
-    # Bytes that must be written: those stored, as far as they reached the level. A claim about the
-    # stores themselves names its direction, and is not checked against them.
-    stored = _stored(view, traffic) if name in _CHAIN and not direction else None
     if claim.needed is None:
         share = claim.share()
         shown = stated_share(view, f"bytes of {claim.of}", share)
@@ -131,14 +130,13 @@ def byte_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
         said = Sentence("{shown:.0f} of them are not needed", shown=shown)
     else:
         shown = stated_amount(view, f"bytes of {claim.of}", in_unit(claim.needed, "byte"))
-        _check_amount(claim, view, traffic, shown, stored)
+        _check_amount(view, traffic, shown)
         needed = float(shown.value)
         saved = float(moved.value) - needed
         said = Sentence("{shown} are needed", shown=shown)
+    is_doubted = _is_below_stored(claim.spec, view, traffic, direction, needed, shown)
     verb = {"read": "reads", "written": "writes"}.get(direction, "moves")
     removed = min(MOST_REMOVED, saved / traffic.whole) if traffic.whole else 0.0
-    is_below_stored = stored is not None and needed < float(stored.value)
-    reads = name in _CHAIN and direction != "written"
     did = Sentence("{begin} {verb} {moved}", begin=begin, verb=verb, moved=moved)
     return ClaimEffect(
         as_claimed(did, said),
@@ -146,7 +144,7 @@ def byte_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
         (moved, shown),
         level.unit,
         1 - removed,
-        is_doubted=is_below_stored or (reads and _is_read_once(view, needed)),
+        is_doubted=is_doubted,
     )
 
 
@@ -158,33 +156,81 @@ def _stored(view: LaunchView, traffic: _Traffic) -> Evidence | None:
     return view.ledger.derived(f"bytes.{traffic.name}.stored", amount, "stored by the kernel")
 
 
-def _check_amount(
-    claim: WorkClaim, view: LaunchView, traffic: _Traffic, shown: Evidence, stored: Evidence | None
-) -> None:
-    """Refuses only amounts that are certainly wrong."""
+def _check_amount(view: LaunchView, traffic: _Traffic, shown: Evidence) -> None:
     if not shown.value >= max(1.0, warps_launched(view)):
         raise Refused("{shown} is less than a byte per warp of the launch.", shown=shown)
     if shown.value >= traffic.moved.value:
         text = "{level} moved {moved}, and {shown} are said to be needed: nothing can be saved."
         level = capitalized(traffic.level.label)
         raise Refused(text, level=level, moved=traffic.moved, shown=shown)
-    if not claim.spec.may_drop_stores and stored is not None and shown.value < stored.value:
-        reason = (
-            "The kernel stores {stored}, more than the {shown} that are said to be needed in both "
-            "directions."
-        )
-        raise Refused(reason, stored=stored, shown=shown)
 
 
-def _is_read_once(view: LaunchView, needed: float) -> bool:
-    """Whether the addresses show that DRAM reads every byte once, so that fewer reads would mean
-    less data."""
-    streaming = view.streaming
-    if streaming is None or streaming.verdict != "once" or not streaming.distinct_bytes:
+def _is_below_stored(  # noqa: PLR0913, PLR0917 - what was claimed, and what was moved
+    spec: FindingSpec,
+    view: LaunchView,
+    traffic: _Traffic,
+    direction: str,
+    needed: float,
+    shown: Evidence,
+) -> bool:
+    """Raises Refused for what is surely too small: less than the distinct bytes, or than what is
+    stored, as far as that reached the level. Where a fix may store less, it is only doubted. Values
+    of a narrower type need fewer bytes."""
+    if traffic.name not in _CHAIN:
         return False
     from keet.analysis.sass.streaming import REACHED_BOUND
 
-    return needed < REACHED_BOUND * streaming.distinct_bytes
+    distinct = _distinct(view, traffic, direction)
+    narrowest = NARROWEST if spec.has_narrower_data else 1.0
+    if distinct is not None and needed < REACHED_BOUND * narrowest * float(distinct.value):
+        text = "The kernel accesses {distinct} of data, and {shown} are said to be needed."
+        if shown.unit == "%":
+            text = "The kernel accesses {distinct} of data: {shown:.0f} less would not hold it."
+        raise Refused(text, distinct=distinct, shown=shown)
+    stored = _stored(view, traffic) if not direction else None
+    if stored is None or needed >= narrowest * float(stored.value):
+        return False
+    if not spec.may_drop_stores:
+        below = "The kernel stores {stored}, more than is said to be needed in both directions."
+        raise Refused(below, stored=stored, shown=shown)
+    return True
+
+
+NARROWEST = Parameter(0.25, "bytes of the narrowest type that suffices, over today's", "judgement")
+
+
+def least_kept(model: TimeModel) -> Mapping[str, float]:
+    """By unit of global memory: the share of its bytes that are distinct or stored, which no
+    removal of redundant work removes. Units of which that is not known are left out."""
+    least: dict[str, float] = {}
+    for name in _CHAIN:
+        traffic = _traffic(model, name)
+        if traffic is None or not traffic.moved.value:
+            continue
+        known = (_distinct(model.view, traffic, ""), _stored(model.view, traffic))
+        needed = max((float(amount.value) for amount in known if amount), default=0.0)
+        if needed:
+            least[traffic.level.unit] = min(1.0, needed / float(traffic.moved.value))
+    return least
+
+
+def _distinct(view: LaunchView, traffic: _Traffic, direction: str) -> Evidence | None:
+    """Distinct bytes of the arrays that are surely known, and of DRAM only where it is shown that
+    it read every byte once: other data may have been in L2 before. None if none is known."""
+    streaming = view.streaming
+    if traffic.name == "dram":
+        is_known = streaming is not None and streaming.verdict == "once"
+        known = float(streaming.distinct_bytes or 0) if streaming and is_known else 0.0
+        known = 0.0 if direction == "written" else known
+    else:
+        kinds = {"read": ("read", "updated"), "written": ("written", "updated")}.get(direction)
+        exact = [each for each in arrays(view) if each.basis == "exact" and each.distinct_bytes]
+        own = (each.distinct_bytes or 0.0 for each in exact if not kinds or each.access in kinds)
+        known = min(sum(own), float(traffic.moved.value))
+    if not known:
+        return None
+    name = f"bytes.{traffic.name}.{direction or 'both'}.distinct"
+    return view.ledger.derived(name, Quantity(known, "byte"), "distinct bytes", traffic.moved)
 
 
 def _effect(

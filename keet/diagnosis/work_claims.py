@@ -29,8 +29,9 @@ from keet.analysis.kernel.resident_warps import (
 )
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LEAST_KERNEL_NS
-from keet.analysis.time_model import HOT_LINE, INDIRECT, Effect, TimeModel
+from keet.analysis.time_model import ASLEEP, HOT_LINE, INDIRECT, Effect, TimeModel
 from keet.catalog import stalls
+from keet.diagnosis.byte_claims import least_kept
 from keet.diagnosis.claim import (
     ClaimEffect,
     Refused,
@@ -270,7 +271,7 @@ def waiting_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
     if state not in stalls():
         raise Refused("{state} is no warp state; `all` is all of them.", state=repr(claim.of))
     waited = view.stall(state)
-    if waited is None:
+    if waited is None or not waited.value:
         raise Refused("No warp waited for {what}.", what=stalls()[state].waits_for)
     share = stated_share(view, f"the waiting for {stalls()[state].label}", removed, waited)
     units = {}
@@ -286,11 +287,17 @@ def waiting_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
 
 
 def redundant_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
+    """Of everything that the launch does, but what it has to load and store."""
     kept = 1 - removable(claim.share())
     share = stated_share(model.view, "the launch's work", claim.share())
     text = "By the model's reading of the source, {share:.0f} of what the launch does can go."
-    effect = Effect(dict.fromkeys(model.loads, kept), every_wait=kept)
-    return ClaimEffect(Sentence(text, share=share), effect, (share,), model.busiest, kept)
+    least = least_kept(model)
+    units = {unit: max(kept, least.get(unit, 0.0)) for unit in model.loads}
+    loads = max(kept, least.get("L1", 0.0))
+    waits = dict.fromkeys(model.waiting, kept) | kept_waits(model, MEMORY_WAITS, 1 - loads)
+    effect = Effect(units, {state: left for state, left in waits.items() if state != ASLEEP})
+    left = units.get(model.busiest or "", kept)
+    return ClaimEffect(Sentence(text, share=share), effect, (share,), model.busiest, left)
 
 
 def parallelism_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:

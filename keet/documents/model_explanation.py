@@ -33,6 +33,22 @@ class ClaimDocument(Document):
     """What limits the kernel after the fix."""
     floor: JsonQuantity | None
     """The shortest time in which the work can be done."""
+    amounts_by: Literal["keet", "model"] = "model"
+    """Whose amounts of work the forecast rests on."""
+    keet_alone: Forecast | None = None
+    """keet's own forecast for the finding; null if it has none."""
+    may_lead: bool = True
+    """False if none of the cause's reasons is about what the finding rests on."""
+
+
+class UnusedClaimDocument(Document):
+    """A claim that the report refutes, or that could not be read."""
+
+    claim: str
+    """As the model wrote it: `bytes of DRAM, needed N * 4 B`."""
+    reason: str
+    evidence: tuple[str, ...]
+    """Ids of the numbers that refute it."""
 
 
 class CauseDocument(Document):
@@ -48,9 +64,11 @@ class CauseDocument(Document):
     evidence: tuple[str, ...] = COMPUTED
     """Ids of the numbers in the launch's `evidence` that the text refers to."""
     problem: str | None
-    """What in the report contradicts it."""
+    """What in the report contradicts it, or why it moves nothing."""
     claim: ClaimDocument | None
     """Null if the cause claims no amount of work."""
+    unused_claims: tuple[UnusedClaimDocument, ...] = ()
+    """Claims that do not count, with the reason. The others of the cause still do."""
     raised_by_analyst: bool = COMPUTED
     """False if it is not in the launch's `findings`, and therefore has no forecast there."""
 

@@ -184,7 +184,13 @@ def _model_fields(explanation: Explanation, each: LaunchExplanation, finding: Fi
         return {}
     causes = each.model_explanation.causes if each.model_explanation else ()
     why = " ".join(cause.text for cause in causes if cause.finding == finding.id)
-    return {"why": why or None, "origin": finding.origin}
+    alone = finding.forecast if finding.amounts_by == "keet" else finding.keet_alone
+    return {
+        "why": why or None,
+        "origin": finding.origin,
+        "amounts_by": finding.amounts_by,
+        "keet_alone": alone and alone.if_known,
+    }
 
 
 def _finding(

@@ -20,7 +20,7 @@ from keet.documents.model_explanation import (
 from keet.evidence import Evidence, Prose
 from keet.explanation.explain_document import BY_MODEL
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formatting import count_noun
+from keet.formatting import capitalized, count_noun
 from keet.pages.blocks import (
     Block,
     Cell,
@@ -84,6 +84,7 @@ from keet.pages.model_words import (
     standing,
     title_of,
     unchecked_text,
+    unused_notes,
     usage_text,
     without_guesses,
 )
@@ -428,7 +429,8 @@ class _Screen:
             named = [place.where for finding in same for place in finding.places[:1]]
             at = f" at {flat(cause.where)}" if cause.where and cause.where not in named else ""
             head = (Span(name, "model"), Span(at, "place"), Span(": ", "model"))
-            yield from self._text(head, cause.text, room.cause, 2, standing(cause, each))
+            notes = "; ".join(filter(None, (standing(cause, each), *unused_notes(cause))))
+            yield from self._text(head, cause.text, room.cause, 2, notes)
         for objection in leading_objections(each)[: room.objection]:
             yield from self._text(
                 Span("The model objects: ", "model"), objection.text, room.objection, 2
@@ -461,14 +463,17 @@ class _Screen:
         """Further findings, causes and edits in a line each; their texts need --verbose."""
         each, most = self._each, self._room.others
         leading = leading_causes(each)
+        causes = each.model_explanation.causes if each.model_explanation else ()
+        unused = (note for cause in causes if cause not in leading for note in unused_notes(cause))
         also = [cause for cause in causes_beyond(each) if cause not in leading]
         lines: list[list[Words]] = [
             [self._other(rank) for rank in range(2, len(each.findings) + 1)],
             [_also(cause, each) for cause in also],
             [self._other_edit(rank, edit) for rank, edit in enumerate(ranked_edits(each)[1:], 2)],
+            [capitalized(note) for note in unused],
         ]
         yield from (Text(line) for some in lines for line in some[:most])
-        left = zip((len(some[most:]) for some in lines), ("finding", "cause", "edit"))
+        left = zip((len(some[most:]) for some in lines), ("finding", "cause", "edit", "claim"))
         if more := [count_noun(count, f"more {name}") for count, name in left if count]:
             yield Text(f"{', '.join(more)}: --verbose", "muted")
 

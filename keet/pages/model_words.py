@@ -163,6 +163,8 @@ def standing(cause: CauseDocument, each: LaunchExplanation) -> str:
     """keet's remark on a cause; empty if it is a finding and nothing contradicts it."""
     if cause.problem:
         return not_confirmed(cause)
+    if cause.claim and cause.claim.supported and not cause.claim.may_lead:
+        return "the reasons that the model gives are not about this finding: it does not lead"
     if any(finding.id == cause.finding for finding in each.findings):
         return ""
     if cause.claim and not cause.claim.supported:
@@ -177,13 +179,21 @@ def not_confirmed(cause: CauseDocument) -> str:
     return f"not confirmed: {flat(cause.problem)}" if cause.problem else ""
 
 
+def unused_notes(cause: CauseDocument) -> list[str]:
+    """Claims that do not count, and why."""
+    return [
+        f"claim not used: {flat(each.claim)}: {flat(each.reason).rstrip('.')}"
+        for each in cause.unused_claims
+    ]
+
+
 def claim_notes(cause: CauseDocument) -> list[str]:
-    """What keet computed from an amount that the model claimed."""
+    """What keet computed from an amount that the model claimed, and which claims it did not use."""
     from keet.diagnosis.claim_evaluation import EvaluatedClaim
 
-    claim, notes = cause.claim, list[str]()
+    claim, notes = cause.claim, unused_notes(cause)
     if not isinstance(claim, EvaluatedClaim) or not claim.supported:
-        return []
+        return notes
     if claim.least_time:
         notes.append(Sentence("the remaining work needs at least {time}", time=claim.least_time))
     if claim.next_limiter:

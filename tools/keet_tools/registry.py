@@ -25,6 +25,7 @@ from keet_tools.memory_access import memory_access
 from keet_tools.occupancy_what_if import occupancy_what_if
 from keet_tools.read_code import read_sass, read_source
 from keet_tools.source_hotspots import source_hotspots
+from keet_tools.what_if import what_if
 from keet_tools.why_waiting import why_waiting
 
 _FUNCTIONS: tuple[Callable[..., Answer], ...] = (
@@ -40,6 +41,7 @@ _FUNCTIONS: tuple[Callable[..., Answer], ...] = (
     instruction_mix,
     address_forms,
     occupancy_what_if,
+    what_if,
     read_source,
     read_sass,
     diff_profiles,

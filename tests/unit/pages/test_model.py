@@ -17,7 +17,12 @@ from keet.diagnosis.claim_evaluation import EvaluatedClaim
 from keet.documents.document import json_text
 from keet.documents.explain import ExplainDocument
 from keet.documents.finding import Forecast
-from keet.documents.model_explanation import Authorship, ModelExplanation, UsageDocument
+from keet.documents.model_explanation import (
+    Authorship,
+    ModelExplanation,
+    UnusedClaimDocument,
+    UsageDocument,
+)
 from keet.errors import one_line
 from keet.evidence import Prose, Reference, Sentence
 from keet.evidence.free_numbers import Allowed
@@ -167,7 +172,8 @@ def leading() -> tuple[Explanation, ModelExplanation]:
     forecast = Forecast(1.4, 1.8, 2.2)
     claimed = replace(
         first, id="redundant_traffic", origin="model", forecast=forecast, cause_certainty="likely",
-        text="The columns need 126 MB from DRAM; it reads 208.3 MB.", advice=None, places=(),
+        text=Sentence.of(["The columns need 126 MB from DRAM; it reads 208.3 MB."]), advice=None, places=(),
+        amounts_by="model", keet_alone=Forecast(1.0, 1.2, 1.4),
     )  # fmt: skip
     floor = next(piece for piece in each.evidence if piece.slug == "duration")
     claim = EvaluatedClaim(
@@ -180,10 +186,15 @@ def leading() -> tuple[Explanation, ModelExplanation]:
         "redundant_traffic", resolved_prose("column_physics", "Each column is read again for sunlight."),
         (), "slow.cu:140", None, claim,
     )  # fmt: skip
+    why = "The kernel does not access local memory."
+    unused = UnusedClaimDocument(claim="bytes of local, needed 4 B", reason=why, evidence=())
+    claimed_cause = replace(claimed_cause, unused_claims=(unused,))
     statement = replace(physics(), causes=(claimed_cause, *physics().causes), objections=(), leads=True,
         analyst_headline=each.verdict.headline,
     )  # fmt: skip
-    verdict = each.verdict._replace(headline="DRAM traffic: redundant traffic at slow.cu:140.")
+    verdict = each.verdict._replace(
+        headline=Sentence.of(["DRAM traffic: redundant traffic at slow.cu:140."])
+    )
     statement = statement.beside(["redundant_traffic", first.id])
     each = each._replace(verdict=verdict, findings=(claimed, first), model_explanation=statement)
     return explanation._replace(launches=(each,), author=AUTHOR), statement
@@ -463,8 +474,22 @@ def test_headline_of_the_model() -> None:
     assert f"Without the model, keet's headline is: {statement.analyst_headline}" in texts
     (why,) = (text for text in texts if text.startswith("Why (model): Each column is read again"))
     notes = claim_notes(statement.causes[0])
-    assert len(notes) == 2
+    assert len(notes) == 3
     assert why.endswith(f"({'; '.join(notes)})")
+
+
+def test_a_forecast_says_whose_amounts_it_rests_on() -> None:
+    """In every format, and so does a claim that is not used."""
+    explanation, _ = leading()
+    whose, unused = "with the model's amounts; keet alone: 1.2x", "claim not used: bytes of local"
+    terminal = " ".join(explain_terminal(explanation, 100).split())
+    html = " ".join(texts_of(explain_blocks(explanation, form="html")))
+    for text in (terminal, explain_markdown(explanation), html):
+        assert whose in text
+        assert unused in text
+    first, second = document(explanation)["launches"][0]["findings"][:2]
+    assert (first["amounts_by"], first["keet_alone"]["likely"]) == ("model", 1.2)
+    assert (second["amounts_by"], second["keet_alone"]) == ("keet", second["forecast"])
 
 
 @each_row("leads", [False, True])
@@ -480,6 +505,7 @@ def test_json_says_whose_headline_it_is(leads: bool) -> None:
         "supported": True, "reason": "The columns are read twice.", "gain": 2.2,
         "forecast": {"low": 1.4, "likely": 1.8, "high": 2.2}, "next_limiter": "the LSU pipe",
         "floor": {"value": 3948224.0, "unit": "ns", "nonfinite": None},
+        "amounts_by": "model", "keet_alone": None, "may_lead": True,
     }  # fmt: skip
     assert launch["model"]["causes"][0].get("claim") == (claim if leads else None)
 
