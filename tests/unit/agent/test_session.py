@@ -13,7 +13,7 @@ from keet_tools.answers import ToolInput
 from keet.agent.edits import edit_placer
 from keet.agent.edits.compiling import BuildComparison, find_nvcc
 from keet.agent.edits.edit_placer import EditPlacer
-from keet.agent.model.messages import ChatMessage
+from keet.agent.model.messages import ChatMessage, ModelFault
 from keet.agent.options import ModelLimits
 from keet.agent.redaction import Redaction
 from keet.agent.session import Toolbox, estimate
@@ -302,9 +302,7 @@ def test_no_more_rounds_than_allowed_and_none_of_more_than_a_few_calls() -> None
 
 
 def test_a_model_without_tool_support_answers_without_tools() -> None:
-    from keet.agent.model.messages import CantCallTools
-
-    refused = CantCallTools("no tools")
+    refused = ModelFault("no_tools", "no tools")
     done = talk(refused, conclusion())
     assert done.found.fault is None
     assert not done.chat.requests[-1].tools
