@@ -22,6 +22,7 @@ from keet.agent.checked_answer import (
     rank_with_causes,
 )
 from keet.agent.edits.edit_placer import EditPlacer
+from keet.agent.edits.patches import with_patch
 from keet.agent.model.messages import ModelFault
 from keet.agent.session import ModelSession, Toolbox
 from keet.agent.source.source_listing import build_facts, shown_source
@@ -81,6 +82,7 @@ def _explained(
     explained = answer.model_explanation(sent_back)
     ranked = rank_with_causes(each, explained.causes, explained.objections)
     explained = explained.beside(finding.id for finding in ranked.each.findings)
+    explained = with_patch(explained, (finding.id for finding in each.findings))
     if ranked.leads:
         explained = replace(explained, leads=True, analyst_headline=each.verdict.headline)
     _adopt_evidence(tool_input, each, explained.ids)

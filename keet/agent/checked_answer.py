@@ -37,7 +37,7 @@ from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
 from keet.documents.model_explanation import (
     CauseDocument,
-    EditDocument,
+    ModelEdit,
     ModelExplanation,
 )
 from keet.evidence import Prose, Reference, Sentence, ids_of
@@ -208,21 +208,23 @@ class CheckedAnswer:
             if cause is not None and cause.text:
                 yield cause
 
-    def _final_edits(self) -> Iterator[EditDocument]:
+    def _final_edits(self) -> Iterator[ModelEdit]:
         kept = [i for i in range(len(self._edits)) if self.texts[f"edits[{i}].what"]]
         numbers = {i + 1: number for number, i in enumerate(kept, 1)}
         for i in kept:
             said, placed, what = self._said.edits[i], self._edits[i], self.texts[f"edits[{i}].what"]
             patch = placed.patch
-            yield EditDocument(
+            yield ModelEdit(
                 finding=known_finding(said.finding),
                 what=what,
                 diff=patch.diff if patch else "",
-                places=tuple(map(str, patch.places)) if patch else (),
+                places=patch.places if patch else (),
+                patch=patch,
                 sketch="" if patch else sketch_of(said),
                 problem=placed.problem,
                 build=placed.build.outcome,
                 build_text=placed.build.message,
+                warnings=placed.build.warnings,
                 risk=self.texts[f"edits[{i}].risk"],
                 check=self.texts[f"edits[{i}].check"],
                 instead_of=numbers.get(said.instead_of or 0) if said.instead_of != i + 1 else None,

@@ -328,4 +328,4 @@ class Toolbox:
         placed = placer.place(edit.changes)
         if placed.fault:
             return Answer(placed.fault, abstained=True)
-        return Answer(f"applies; {placed.build.message}")
+        return Answer("\n".join((f"applies; {placed.build.message}", *placed.build.warnings)))

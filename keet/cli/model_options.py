@@ -99,8 +99,8 @@ def add_edits(group: _ArgumentGroup) -> None:
         "--patch",
         type=Path,
         metavar="FILE",
-        help="write the edits that can be applied as one patch to FILE, for git apply; "
-        "changes no source file",
+        help="write the edits that can be applied as one patch to FILE, for git apply; those "
+        "whose cause is not confirmed go to another file beside it; changes no source file",
     )
     group.add_argument(
         "--no-compile",

@@ -90,6 +90,8 @@ class EditDocument(Document):
     build: Literal["compiles", "fails", "not checked"]
     build_text: str
     """Resources before and after, the first error, or why it was not compiled."""
+    warnings: tuple[str, ...] = ()
+    """Warnings of the compiler that the original code does not have, at most 3."""
     problem: str | None
     """Why there is no diff."""
     sketch: str
@@ -99,13 +101,27 @@ class EditDocument(Document):
     """How to check that the change worked."""
     instead_of: int | None = None
     """Number of the edit, counted from 1, that this one is an alternative to."""
+    cause_confirmed: bool = True
+    """Whether its finding is one of keet's, or a claim of the model that the report supports."""
+    in_patch: bool = COMPUTED
+    """Whether `--patch` writes it."""
+    not_in_patch: str | None = None
+    """Why `--patch` leaves it out."""
     evidence: tuple[str, ...] = COMPUTED
     """Ids of the numbers in the launch's `evidence` that the text refers to."""
 
     def __post_init__(self) -> None:
         self.__dict__["applies"] = bool(self.diff)
+        self.__dict__["in_patch"] = bool(self.diff) and self.not_in_patch is None
         if isinstance(self.what, Prose):
             self.__dict__["evidence"] = ids_of((self.what, self.risk, self.check))
+
+
+class ModelEdit(EditDocument):
+    """With the lines that it replaces."""
+
+    patch: object = live(default=None)
+    """A `Patch` (keet.agent.edits.patches); None if there is no diff."""
 
 
 class UncheckedDocument(Document):

@@ -215,17 +215,24 @@ def next_limiter_text(each: LaunchExplanation) -> str:
 
 
 def ranked_edits(each: LaunchExplanation) -> list[EditDocument]:
-    """The one that is printed in full first: preferably one for the first finding that applies and
-    compiles."""
+    """Edits whose cause is confirmed, then the others. The one that is printed in full comes first:
+    preferably one for the first finding that applies and compiles."""
     edits = list(each.model_explanation.edits if each.model_explanation else ())
     first = each.findings[0].id if each.findings else None
-    leading = min(
-        edits,
-        key=lambda edit: (edit.finding != first, not edit.diff, edit.build == "fails"),
-        default=None,
-    )
+
+    def rank(edit: EditDocument) -> tuple[bool, ...]:
+        fails = edit.build == "fails"
+        return not edit.cause_confirmed, edit.finding != first, not edit.diff, fails
+
+    leading = min(edits, key=rank, default=None)
     others = [edit for edit in edits if edit is not leading]
+    others.sort(key=lambda edit: not edit.cause_confirmed)
     return [leading, *others] if leading else []
+
+
+def leading_edits(each: LaunchExplanation) -> list[EditDocument]:
+    """The edit that the first screen prints in full, if the cause of one is confirmed."""
+    return [edit for edit in ranked_edits(each)[:1] if edit.cause_confirmed]
 
 
 def edit_replaces_advice(each: LaunchExplanation, finding: str) -> bool:
@@ -233,7 +240,7 @@ def edit_replaces_advice(each: LaunchExplanation, finding: str) -> bool:
     that a model claims, that advice is general anyway."""
     claimed = any(found.id == finding and found.origin == "model" for found in each.findings)
     return any(
-        edit.finding == finding or (claimed and bool(edit.diff)) for edit in ranked_edits(each)[:1]
+        edit.finding == finding or (claimed and bool(edit.diff)) for edit in leading_edits(each)
     )
 
 
@@ -272,7 +279,9 @@ def edit_status(edit: EditDocument) -> str:
         outcome = f"was {text}" if text.startswith("not compiled") else text
     elif text:
         outcome = f"{outcome}: {text}"
-    return f"The patch applies. It {outcome.rstrip('.')}."
+    left_out = edit.not_in_patch if edit.build != "fails" else None
+    aside = f" --patch leaves it out: {flat(left_out)}." if left_out else ""
+    return f"The patch applies. It {outcome.rstrip('.')}.{aside}"
 
 
 # --- the evidence

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.agent.edits.patch_making import LineReplacement, place_changes
+from keet.agent.edits.line_matching import LineReplacement, place_changes
 from keet.agent.source.constants import source_constants
 from keet.agent.source.source_listing import shown_source
 from keet.ingest import read_profile
@@ -64,7 +64,7 @@ def _edited(text: str, more: str = "") -> None:
 
 
 def _edited_in_vain(text: str) -> None:
-    """Similar lines are looked for as well."""
+    """The nearest lines are looked for as well."""
     _edited(text, "\nq;\n")
 
 

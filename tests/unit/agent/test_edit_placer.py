@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from keet.agent.answer_schemas import RawChange
 from keet.agent.edits import edit_placer
-from keet.agent.edits.compiling import BuildComparison, CompileError
+from keet.agent.edits.compiler_output import CompilerMessage
+from keet.agent.edits.compiling import BuildComparison
 from keet.agent.edits.edit_placer import without_figures
 from tests.unit.agent.conversations import (
     LINE,
@@ -19,6 +21,7 @@ from tests.unit.agent.conversations import (
     edit,
     talk,
 )
+from tests.unit.agent.source_launch import launch_of
 
 MISFIT = change(old="from_item[j] = item_tile[j][item][k];", new="x = y;")
 NOT_COMPILED = "not compiled: --no-compile was given"
@@ -73,6 +76,38 @@ def test_only_the_faulty_edit_is_replaced() -> None:
     assert "edit 2:" in done.chat.requests[1].messages[-1].text
 
 
+PROGRAM = """\
+__global__ void scale(float* x) { x[threadIdx.x] *= 2; }
+void fill_inputs(float* x, int n) {
+    for (int i = 0; i < n; ++i) x[i] = rand() % 7;
+}
+bool check(const float* x, int n) {
+    for (int i = 0; i < n; ++i) if (fabs(x[i] - expected(i)) > 1e-3) return false;
+    return true;
+}
+void run(float* x) { scale<<<1, 32>>>(x); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (1, None),
+        (3, "it changes line 3 of k.cu, which makes input data of the program: leave that as it is"),
+        (6, "it changes line 6 of k.cu, which checks the results of the program: leave that as it is"),
+        (9, None),
+    ],
+)  # fmt: skip
+def test_data_generators_and_checks_are_not_edited(line: int, reason: str | None) -> None:
+    placer = edit_placer.EditPlacer(launch_of(PROGRAM, "scale", compiled=[1]), compiles=False)
+    old = PROGRAM.splitlines()[line - 1]
+    changes = [RawChange(file="k.cu", old=old, new=f"{old} // other")]
+    placed = placer.place(changes)
+    assert (placed.problem, placed.patch is None) == (reason, reason is not None)
+    inserted = placer.place([RawChange(file="k.cu", old=old, new=f"// new\n{old}")])
+    assert (inserted.patch is None) == (reason is not None)
+
+
 # --- compiled
 
 
@@ -85,7 +120,7 @@ class Compiler:
     def __call__(self, files: Any, patch: Any, *_: Any, **__: Any) -> BuildComparison:
         self.seen.append(patch.diff)
         if "bad" in patch.diff:
-            error = CompileError("slow.cu", 43, 'identifier "bad" is undefined')
+            error = CompilerMessage("slow.cu", 43, 'identifier "bad" is undefined')
             return BuildComparison("fails", str(error), errors=(error,))
         return BuildComparison("compiles", "registers 128 → 96")
 

@@ -437,6 +437,28 @@ def test_compile_result_is_printed(build: Any, build_text: str, status: str) -> 
     assert edit_status(edit) == status
 
 
+def test_edits_of_unconfirmed_causes_are_beside_the_others() -> None:
+    """The first screen prints none of them in full, and keet's own advice stays."""
+    patch = replace(physics().edits[1], warnings=("slow.cu:3: variable x is unused",))
+    unsure = replace(patch, cause_confirmed=False, not_in_patch="its cause is not known")
+    action = " ".join(explained("column_physics").launches[0].findings[0].action.split())
+    screen = blocks_of(replace(physics(), edits=(unsure,)))
+    assert not any(isinstance(block, Code) for block in screen)
+    assert action in texts_of(screen)
+    assert any(text.startswith("Edit 1 (model) at") and "cause not confirmed" in text
+               for text in texts_of(screen))  # fmt: skip
+    texts = told(replace(physics(), edits=(unsure, patch)), verbose=True)
+    title = texts.index("Other edits, cause not confirmed:")
+    assert texts.index("Warning: slow.cu:3: variable x is unused") < title
+    assert any("--patch leaves it out: its cause is not known." in text for text in texts[title:])
+    (launch,) = document(with_model("column_physics", replace(physics(), edits=(unsure,))))[
+        "launches"
+    ]
+    (edit,) = launch["model"]["edits"]
+    assert (edit["in_patch"], edit["cause_confirmed"]) == (False, False)
+    assert edit["not_in_patch"] == "its cause is not known"
+
+
 @each_row("verbose", [False, True])
 def test_keets_advice_stays_where_no_edit_replaces_it(verbose: bool) -> None:
     action = explained("column_physics").launches[0].findings[0].action
