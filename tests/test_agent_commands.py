@@ -641,7 +641,7 @@ def test_what_is_shown_is_what_is_sent(
     assert shown.out == request_text(listener.heard[0]) + "\n"
     assert "--- system ---" in shown.out
     if 40_000 in extra:
-        assert "--- tool " in shown.out
+        assert "--- tool line ---" in shown.out
 
 
 def test_a_prompt_that_is_not_sent_is_not_shown(keet: Keet) -> None:

@@ -120,9 +120,6 @@ _BYTES = (
 _SCHEDULERS = ("no_eligible_pct", "eligible_warps_per_scheduler", "warp_cycles_per_issued_inst")
 _SHOWN_SHARE = 3.0
 """%: units less busy and stall reasons with a smaller share are left out."""
-_PAGE = re.compile(r"\n`page \d+ of \d+`[^\n]*")
-_CODE_BESIDE = re.compile(r"(?m)^(\S+:\d+ [^`\n]*\}) `[^`\n]*`")
-_ADDRESS_ROW = re.compile(r"\n0x[0-9a-f]+ [^\n]*|\nOffsets from [^\n]*")
 
 
 def evidence_summary(tool_input: ToolInput) -> str:
@@ -140,24 +137,19 @@ def evidence_summary(tool_input: ToolInput) -> str:
     }
     told = [f"{what}: {', '.join(values)}" for what, values in rows.items()]
     findings = call_tool(tool_input, "analyst_findings", {}).text
-    told += [f"analyst_findings:\n{findings}"]
+    told += [f"the analyst's findings:\n{findings}"]
     told += [] if ACCOUNT in findings else ["\n".join(account_lines(each, say))]
     told += ["\n".join(_other_findings(each, say))] * (len(each.findings) > FINDINGS)
-    told += [f"source_hotspots:\n{_hot_lines(tool_input)}"]
-    has_source = any(each.launch.source_files.values()) and tool_input.show_source
-    if has_source:
-        forms = _ADDRESS_ROW.sub("", call_tool(tool_input, "address_forms", {}).text)
-        told.append(f"address_forms:\n{forms}")
-    else:
-        told.append(f"read_sass:\n{call_tool(tool_input, 'read_sass', {}).text}")
+    told += [f"hottest lines:\n{_hot_lines(tool_input)}"]
+    told += [f"bytes by pointer:\n{call_tool(tool_input, 'address_forms', {}).text}"]
     if len(tool_input.explanations) > 1:
-        told.append(f"diff_profiles, report 1 is before and 0 after:\n{_changes(tool_input)}")
-    return _PAGE.sub("", tool_input.with_short_names("\n\n".join(told)))
+        told.append(f"what changed, report 1 is before and 0 after:\n{_changes(tool_input)}")
+    return tool_input.with_short_names("\n\n".join(told))
 
 
 def _hot_lines(tool_input: ToolInput) -> str:
-    """Without code, which the source above has, and labels, which the names repeat."""
-    text = _CODE_BESIDE.sub(r"\1", call_tool(tool_input, "source_hotspots", {}).text)
+    """Without labels, which the names repeat."""
+    text = call_tool(tool_input, "source_hotspots", {}).text
     for stall in stalls().values():
         text = text.replace(f" {stall.label} ", " ")
     return text

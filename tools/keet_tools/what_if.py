@@ -20,25 +20,26 @@ from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.gain_texts import forecast_evidence, range_text
 from keet.findings import findings
 from keet.prose.reading import Names
-from keet_tools.answers import Abstention, Answer, AnswerText, ToolInput
+from keet_tools.answers import Abstention
+from keet_tools.arguments import WhatIfArguments
+from keet_tools.calls import ToolCall, ToolReply
+from keet_tools.reports import Reports, main_launch
+from keet_tools.results import WhatIfToolResult
 
 _PARTS = ("finding", "kind", "of", "needed", "removed")
 _MOST = 12
 
 
-def what_if(
-    tool_input: ToolInput,
-    claims: str,
-    constants: str = "",
-    launch: int | None = None,
-    report: int = 0,
-) -> Answer:
-    """Gain if claims held: JSON list of {finding, kind, of, needed|removed}; `constants`: "N=4"."""
-    each, say = tool_input.launch(launch, report), AnswerText()
-    names = names_of(tool_input.evidence(), each, _numbers(constants))
-    document = what_if_document(each, _listed(claims), names)
-    lines = (line for result in document.findings for line in result.text)
-    return say.answer(*map(say.sentence, lines))
+def what_if(reports: Reports, asked: WhatIfArguments, call: ToolCall) -> ToolReply:
+    with reports.reading(asked.report, call) as report:
+        launch = main_launch(report, report.chosen(asked.launch, asked.kernel))
+        (each,) = report.explained([launch], 5, call).launches
+        known = call.names.known.values() if call.names else ()
+        names = names_of([*known, *each.evidence], each, _numbers(asked.constants))
+        document = what_if_document(each, _listed(asked.claims), names)
+        result = WhatIfToolResult(report=report.name, **vars(document))
+        lines = (call.words(line) for found in document.findings for line in found.text)
+        return ToolReply(result, "\n".join(lines))
 
 
 def names_of(

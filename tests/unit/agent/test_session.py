@@ -140,7 +140,8 @@ def test_names_inside_evidence_ids_are_replaced_and_restored() -> None:
     text = sent(first)
     assert "slow.cu" not in text
     assert "score_tiles" not in text
-    (name,) = {n for n in text.split("{") if n.startswith("samples_share@file_") and ":43}" in n}
+    ids = {part.partition("}")[0] for part in text.split("{")}
+    (name,) = (each for each in ids if each.startswith("samples_share@file_") and ":43" in each)
     written = name.partition("}")[0]
     said = conclusion(
         summary=f"Samples: {{{written}}}.",
@@ -215,8 +216,8 @@ def names(toolbox: Toolbox) -> set[str]:
 
 def test_tools_whose_answer_is_in_the_summary_are_not_offered() -> None:
     offered = names(box(compiles=False))
-    assert {"why_waiting", "memory_access", "read_sass", "address_forms"} <= offered
-    assert not offered & {"list_launches", "analyst_findings", "stall_reasons", "diff_profiles"}
+    assert {"line", "source", "amounts", "metrics", "occupancy", "what_if"} <= offered
+    assert not offered & {"explain", "diff"}
 
 
 def test_edits_are_tried_only_where_a_compiler_is(

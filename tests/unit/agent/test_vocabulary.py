@@ -164,7 +164,7 @@ def test_without_source_the_machine_code_is_given() -> None:
     shown = evidence_summary(ToolInput(explained("score_tiles/slow")))
     hidden = evidence_summary(ToolInput(explained("score_tiles/slow"), show_source=False))
     bare = evidence_summary(ToolInput(explained("tests/data/reports/tour_nolines.ncu-repz")))
-    assert "address_forms:" in shown
+    assert "bytes by pointer:" in shown
     assert "item_tile" not in hidden
     assert re.search(r"0x[0-9a-f]{4} .*`[A-Z]", bare)
 
@@ -173,7 +173,7 @@ def test_against_another_report_the_difference_is_given() -> None:
     tool_input = ToolInput(explained("matrix_flip/fast", "matrix_flip/slow"))
     text = evidence_summary(tool_input)
     assert "report 1 is before and 0 after" in text
-    assert "7.02x {pair_0_speedup#1.0-0.0} faster" in text
+    assert "7.02x {all_kernels_speedup#1.0-0.0} faster" in text
     words = vocabulary(tool_input)
     assert all(words.names.lookup(name).ids for name in names_in(text))
 

@@ -12,11 +12,10 @@ from keet.documents.shared_types import DeviceDocument
 from keet.errors import one_line
 from keet.evidence import Sentence, constant
 from keet.explanation.explain_document import launch_document
-from keet.serve.arguments import ContextArguments, ExplainArguments
-from keet.serve.calls import MAX_TEXT, ToolCall, ToolReply, page_fields, page_of, with_text
-from keet.serve.name_patterns import longest_in, selected_launches
-from keet.serve.report_cache import ReportCache
-from keet.serve.results import (
+from keet_tools.arguments import ContextArguments, ExplainArguments
+from keet_tools.calls import ToolCall, ToolReply, page_fields, page_of, with_text
+from keet_tools.reports import Reports, main_launch
+from keet_tools.results import (
     CodeLine,
     ContextToolResult,
     ExplainedLaunchEntry,
@@ -38,21 +37,22 @@ _ROWS = 8
 """Kernels listed in the program table, as in `keet explain`."""
 _UNITS = 4
 """Hardware units per launch."""
-_ROOM = MAX_TEXT - 1_000
-"""Characters of a text; escaped as JSON it is longer."""
+_ESCAPED = 0.88
+"""Length of a text / its length as JSON, at least."""
 
 
-def explain(cache: ReportCache, asked: ExplainArguments, call: ToolCall) -> ToolReply:
-    with cache.reading(asked.report, call, source=asked.source) as report:
-        launches = selected_launches(report.profile, asked.launch, asked.kernel)
+def explain(reports: Reports, asked: ExplainArguments, call: ToolCall) -> ToolReply:
+    with reports.reading(asked.report, call, source=asked.source) as report:
+        launches = report.chosen(asked.launch, asked.kernel)
         explanation = report.explained(launches, asked.top, call)
         call.begin("writing the result")
-        return _reply(report.name, asked, explanation)
+        return _reply(report.name, asked, explanation, call)
 
 
-def _reply(name: str, asked: ExplainArguments, explanation: Explanation) -> ToolReply:
+def _reply(
+    name: str, asked: ExplainArguments, explanation: Explanation, call: ToolCall
+) -> ToolReply:
     from keet.explanation.program import program_of
-    from keet.formats import page_text
     from keet.pages.explain import explain_part, plans_of
     from keet.pages.program import shown_launches
 
@@ -74,12 +74,12 @@ def _reply(name: str, asked: ExplainArguments, explanation: Explanation) -> Tool
         text = ""
         for plan in plans_of(len(here)):
             make = partial(explain_part, explanation, here, plan, is_first=not asked.offset)
-            text = page_text(make, "markdown")
-            if len(text) <= _ROOM:
+            text = call.page(make, "markdown")
+            if len(text) <= call.most * _ESCAPED:
                 break
         return text
 
-    page, text, end = with_text(page, "launch", text_of, "launches")
+    page, text, end = with_text(call, page, "launch", text_of, "launches")
     hidden = _hidden(len(explanation.asked) - len(shown))
     result = ExplainToolResult(
         report=name,
@@ -180,13 +180,13 @@ _CAUSES = 5
 """Findings that `keet context` has room for."""
 
 
-def context(cache: ReportCache, asked: ContextArguments, call: ToolCall) -> ToolReply:
+def context(reports: Reports, asked: ContextArguments, call: ToolCall) -> ToolReply:
     from keet.explanation.capture_hints import caution_about
     from keet.pages.context import context_text
 
-    with cache.reading(asked.report, call, source=asked.source) as report:
-        launches = selected_launches(report.profile, asked.launch, asked.kernel)
-        launch = longest_in(report.profile, launches)
+    with reports.reading(asked.report, call, source=asked.source) as report:
+        launches = report.chosen(asked.launch, asked.kernel)
+        launch = main_launch(report, launches)
         explanation = report.explained([launch], _CAUSES, call)
         text = context_text(explanation, asked.max_tokens, of=len(launches))
         command = explanation.capture_hints.command

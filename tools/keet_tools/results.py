@@ -26,6 +26,7 @@ from keet.documents.shared_types import (
 )
 from keet.documents.show import MetricDocument, ShowLaunch
 from keet.documents.verify import NumberCheck, RelationDocument, VerifySummary
+from keet.documents.what_if import WhatIfFinding
 
 
 def selects(kind: type[Document], names: str) -> Callable[[type[D]], type[D]]:
@@ -247,6 +248,53 @@ class MetricsToolResult(PagedToolResult):
     launch: int
     kernel: str
     metrics: list[MetricDocument]
+    roofline: list[str]
+    """shares of peak of arithmetic and memory; without a pattern only"""
+
+
+class ChangedOccupancy(Document):
+    theoretical_pct: float
+    warps: int
+    """per SM"""
+    limited_by: list[str]
+
+
+class OccupancyToolResult(ToolResult):
+    report: str
+    launch: int
+    kernel: str
+    theoretical_pct: float | None
+    achieved_pct: float | None
+    warps: int
+    """that fit on an SM"""
+    most_warps: int
+    """that an SM can hold"""
+    limited_by: list[str]
+    changed: ChangedOccupancy | None
+    """with the values that were asked for; null: none were"""
+
+
+class WhatIfToolResult(ToolResult):
+    report: str
+    launch: int
+    kernel: str
+    findings: list[WhatIfFinding]
+
+
+class SourceLine(Document):
+    line: int
+    text: str
+    share: float | None
+    """of the samples, 0 to 1; null: none, or not known"""
+
+
+class SourceToolResult(PagedToolResult):
+    paged: ClassVar[str | None] = "entries"
+    report: str
+    launch: int
+    kernel: str
+    file: str
+    entries: list[SourceLine]
 
 
 @selects(

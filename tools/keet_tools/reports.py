@@ -1,16 +1,69 @@
-"""Name patterns in tool arguments, and the launches that they select."""
+"""Reports that tools read: those that the MCP server opens, or those that the agent explains; and
+name patterns in arguments, with the launches that they select."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Protocol
 
-from keet.errors import UsageError
+from keet.errors import UsageError, one_line
 from keet.profile import Launch, Profile
 from keet.profile.launch_sequences import longest
 from keet.profile.profile import launches_with
-from keet.serve.allowed_folders import quoted
+from keet.safe_text import shortened
 
+if TYPE_CHECKING:
+    from keet.comparison.compare import Difference
+    from keet.explanation.explanation_types import Explanation
+    from keet_tools.arguments import DiffArguments
+    from keet_tools.calls import ToolCall
+
+
+class ReadReport(Protocol):
+    name: str
+    focus: Launch | None
+    """The launch that is meant if none is named; None: the longest."""
+    scope: str
+    """Prefix of its launches in evidence ids."""
+    reads_code: bool
+    """Whether machine code may be analysed."""
+
+    @property
+    def profile(self) -> Profile: ...
+
+    def chosen(
+        self, launch: int | None, kernel: str | None, argument: str = "kernel"
+    ) -> tuple[Launch, ...]:
+        """The launches that arguments select; raises `UsageError` if there are none. `argument`:
+        the name of `kernel` in messages."""
+
+    def explained(self, launches: Sequence[Launch], top: int, call: ToolCall) -> Explanation:
+        """With up to `top` findings per launch."""
+
+
+class Reports(Protocol):
+    def reading(
+        self, name: str, call: ToolCall, *, source: str | None = None
+    ) -> AbstractContextManager[ReadReport]: ...
+
+    def reading_two(
+        self, before: str, after: str, call: ToolCall
+    ) -> AbstractContextManager[tuple[ReadReport, ReadReport]]: ...
+
+    def difference_of(
+        self, sides: tuple[ReadReport, ReadReport], asked: DiffArguments, call: ToolCall
+    ) -> Difference: ...
+
+
+_LONGEST_NAME = 200
+"""Characters of a name that a message repeats."""
 _OF_REGEXES = frozenset("^$[]()+?\\{}")
+
+
+def quoted(name: str) -> str:
+    """A name from a client, safe to repeat in a message."""
+    return shortened(one_line(name), _LONGEST_NAME)
 
 
 def matcher(pattern: str, argument: str) -> Callable[[str], bool]:
@@ -69,8 +122,10 @@ def selected_launches(
     return found
 
 
-def longest_in(profile: Profile, launches: Sequence[Launch]) -> Launch:
-    """The launch that accounts for the most time."""
-    if profile.run:
-        return profile.by_run_time(launches)[0]
+def main_launch(report: ReadReport, launches: Sequence[Launch]) -> Launch:
+    """The one in focus, or the one that accounts for the most time."""
+    if report.focus is not None and report.focus in launches:
+        return report.focus
+    if report.profile.run:
+        return report.profile.by_run_time(launches)[0]
     return longest(launches)

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from keet.errors import UsageError
-from keet.serve.arguments import DiffArguments, VerifyArguments
-from keet.serve.calls import WIDTH, ToolCall, ToolReply, page_fields, page_of, with_text
-from keet.serve.name_patterns import selected_launches
-from keet.serve.report_cache import OpenReport, ReportCache
-from keet.serve.results import DiffToolResult, PairResult, VerifyToolResult
+from keet_tools.arguments import DiffArguments, VerifyArguments
+from keet_tools.calls import ToolCall, ToolReply, page_fields, page_of, with_text
+from keet_tools.reports import ReadReport, Reports
+from keet_tools.results import DiffToolResult, PairResult, VerifyToolResult
 
 if TYPE_CHECKING:
     from keet.comparison.compare import Difference
-    from keet.comparison.sides import Side
     from keet.documents.diff import PairDocument
     from keet.documents.verify import NumberCheck, RelationDocument
     from keet.verification.verdicts import CheckedSentence
@@ -24,44 +22,21 @@ _PAIRS = 10
 """Pairs of kernels per page."""
 _IN_FULL = 5
 """Kernels that the text describes in full, as `keet diff` does."""
-_OPTIONS = {"--launch A:B": "before_launch and after_launch"}
-"""What messages call the options of `keet diff` here."""
 
 
-def diff(cache: ReportCache, asked: DiffArguments, call: ToolCall) -> ToolReply:
+def diff(reports: Reports, asked: DiffArguments, call: ToolCall) -> ToolReply:
     if (asked.before_launch is None) != (asked.after_launch is None):
         raise UsageError("name a launch of both reports: before_launch and after_launch")
-    with cache.reading_two(asked.before, asked.after, call) as (before, after):
-        difference = _compare(before, after, asked, call)
+    with reports.reading_two(asked.before, asked.after, call) as (before, after):
+        call.begin("comparing")
+        difference = reports.difference_of((before, after), asked, call)
         call.begin("writing the result")
-        return _reply(difference, before.name, after.name, asked.offset)
+        return _reply(difference, before.name, after.name, asked.offset, call)
 
 
-def _compare(
-    before: OpenReport, after: OpenReport, asked: DiffArguments, call: ToolCall
-) -> Difference:
-    from keet.comparison.compare import compare
-    from keet.comparison.sentences import check_comparable
-
-    call.begin("comparing")
-    sides = _side(before, asked.before_launch, asked), _side(after, asked.after_launch, asked)
-    guess = asked.force or asked.before_launch is not None
-    difference = compare(*sides, guess=guess, on_launch=call.steps("explaining launch"))
-    if not asked.force:
-        check_comparable(difference, "force", _OPTIONS)
-    return difference
-
-
-def _side(report: OpenReport, launch: int | None, asked: DiffArguments) -> Side:
-    from keet.comparison.sides import Side, SideCapture
-
-    return Side(
-        (SideCapture(report.profile, selected_launches(report.profile, launch, asked.kernel)),)
-    )
-
-
-def _reply(difference: Difference, before: str, after: str, offset: int) -> ToolReply:
-    from keet.formats import page_text
+def _reply(
+    difference: Difference, before: str, after: str, offset: int, call: ToolCall
+) -> ToolReply:
     from keet.pages.diff import diff_page
 
     pairs = (_pair(pair) for pair in difference.pairs[offset:])
@@ -69,9 +44,9 @@ def _reply(difference: Difference, before: str, after: str, offset: int) -> Tool
 
     def text_of(count: int) -> str:
         shown = difference.pairs[offset : offset + count]
-        return page_text(lambda reader: diff_page(difference, reader, _IN_FULL, shown), "markdown")
+        return call.page(lambda reader: diff_page(difference, reader, _IN_FULL, shown), "markdown")
 
-    page, text, end = with_text(page, "kernel", text_of)
+    page, text, end = with_text(call, page, "kernel", text_of)
     here = difference.pairs[offset : offset + len(page.entries)]
     cited = [piece for pair in here for each in pair.attribution for piece in each.evidence]
     result = DiffToolResult(
@@ -109,25 +84,24 @@ _ADVICE = {
 }
 
 
-def verify(cache: ReportCache, asked: VerifyArguments, call: ToolCall) -> ToolReply:
+def verify(reports: Reports, asked: VerifyArguments, call: ToolCall) -> ToolReply:
     if asked.before is None:
-        with cache.reading(asked.report, call) as report:
+        with reports.reading(asked.report, call) as report:
             return _verified([report], asked, call)
-    with cache.reading_two(asked.before, asked.report, call) as both:
+    with reports.reading_two(asked.before, asked.report, call) as both:
         return _verified(both, asked, call)
 
 
-def _verified(reports: Sequence[OpenReport], asked: VerifyArguments, call: ToolCall) -> ToolReply:
+def _verified(opened: Sequence[ReadReport], asked: VerifyArguments, call: ToolCall) -> ToolReply:
     from keet.comparison.verify_values import verify_against
-    from keet.formats import page_text
     from keet.pages.verify import verify_page
 
     call.begin("checking the text")
-    profiles = [report.profile for report in reports]
+    profiles = [report.profile for report in opened]
     verified = verify_against(
         profiles,
         asked.text,
-        [n for each in profiles for n in selected_launches(each, asked.launch, asked.kernel)],
+        [n for each in opened for n in each.chosen(asked.launch, asked.kernel)],
         on_launch=call.steps("explaining launch"),
         before_sentence=call.check,
     )
@@ -145,14 +119,12 @@ def _verified(reports: Sequence[OpenReport], asked: VerifyArguments, call: ToolC
         for check, sentence in checks[asked.offset : asked.offset + count]:
             on_page.setdefault(sentence, set()).add(check.start)
         here = [_cropped(sentence, starts) for sentence, starts in on_page.items()]
-        return page_text(
-            lambda _: verify_page(verified, shown=here, advice=_ADVICE), "terminal", WIDTH
-        )
+        return call.page(lambda _: verify_page(verified, shown=here, advice=_ADVICE))
 
-    page, text, end = with_text(page, "check", text_of)
+    page, text, end = with_text(call, page, "check", text_of)
     result = VerifyToolResult(
-        report=reports[-1].name,
-        before=reports[0].name if len(reports) > 1 else None,
+        report=opened[-1].name,
+        before=opened[0].name if len(opened) > 1 else None,
         summary=verified.summary,
         wrong=verified.is_wrong,
         checks=page.entries,

@@ -1,34 +1,56 @@
-"""A call of a tool: its progress, and its reply with at most so many characters."""
+"""A call of a tool: its progress, and its reply with at most so many characters.
+
+A text is for a client of the MCP server, or for keet's own agent: then the name of its evidence
+follows each number, `76.6% {l2_hit_rate_pct#0}`. Both are made from the same pages and sentences.
+"""
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 
 from keet.errors import UsageError
+from keet.evidence import Evidence, Reference, Sentence, slug_of
 from keet.formatting import count_noun
+from keet.pages.blocks import Block, Code, Fold, Foot, Format, Page, Part, Reader, Span, Text
 from keet.safe_text import shortened, visible
-from keet.serve.results import ToolResult
+from keet_tools.results import ToolResult
 
 _PAUSE = 0.2
 """Seconds between two messages of one stage."""
 _Item = TypeVar("_Item")
+WIDTH = 100
+"""Characters of a line of text."""
+MAX_TEXT = 8_000
+"""Characters of the text of a result, as JSON."""
 
 
 class ToolCall:
     """`progress` is called with an increasing number and a message; `check` raises if the call was
-    cancelled."""
+    cancelled. `most`: characters of the text, as JSON. `names`: for a text with names of evidence.
+    """
 
     def __init__(
         self,
         progress: Callable[[float, str], None] = lambda *_: None,
         check: Callable[[], None] = lambda: None,
+        *,
+        most: int = MAX_TEXT,
+        names: EvidenceNames | None = None,
     ) -> None:
         self._progress, self.check = progress, check
+        self.most, self.names = most, names
         self._stage = 0
         self._last = 0.0
+
+    @property
+    def shows_code(self) -> bool:
+        return self.names is None or self.names.shows_code
 
     def begin(self, message: str) -> None:
         """Start a new stage."""
@@ -57,11 +79,110 @@ class ToolCall:
 
         return step
 
+    def page(
+        self,
+        make: Callable[[Reader], Page],
+        form: Format = "terminal",
+        at: str = "",
+        scope: str = "",
+    ) -> str:
+        """A page as text. `at`: the line that its numbers belong to, if they say no other. `scope`:
+        of its launch in ids, for pages that do not know of several reports."""
+        from keet.formats import markdown, page_text
+
+        if self.names is None:
+            return page_text(make, form, WIDTH)
+        shown = self.names.marked(make(markdown.reader()).blocks, at, scope)
+        return self.names.back(markdown.markdown(shown))
+
+    def words(self, text: str, scope: str = "") -> str:
+        """A line of a text; `scope` as for a page."""
+        return text if self.names is None else self.names.back(self.names.marked(text, "", scope))
+
+
+class EvidenceNames:
+    """Names of the evidence of texts for keet's agent. Numbers of a page that are no evidence yet
+    get a name here, after their label; the same name is never given to two values."""
+
+    def __init__(self, scope: str, *, shows_code: bool = True) -> None:
+        """`scope`: of the launch in focus, in ids."""
+        self._scope = scope
+        self.shows_code = shows_code
+        """Whether source text and machine code may be shown."""
+        self.known: dict[str, Evidence] = {}
+        """All evidence that answers named."""
+        self.cited: dict[str, Evidence] = {}
+        """Of the last text."""
+
+    def marked(self, value: Any, at: str = "", scope: str = "") -> Any:
+        """Blocks or words with a mark after each number, which `back` replaces by the name:
+        renderers would change a name. Code is dropped if it must not be shown, as are feet."""
+        if isinstance(value, Sentence):
+            return self._marked_sentence(value, at, scope)
+        if isinstance(value, Span) and not self.shows_code and "code" in value.look:
+            return Span("")
+        if isinstance(value, Fold):
+            value = Part([Text(value.summary), *value.blocks])
+        if isinstance(value, Block):
+            copied = copy(value)
+            for name, part in vars(value).items():
+                setattr(copied, name, self.marked(part, at, scope))
+            return copied
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*(self.marked(part, at, scope) for part in value))
+        if isinstance(value, list | tuple):
+            hidden = (Foot,) if self.shows_code else (Foot, Code)
+            kept = (part for part in value if not isinstance(part, hidden))
+            return [self.marked(part, at, scope) for part in kept]
+        return value.replace(_SIGN, "?") if isinstance(value, str) else value
+
+    def _marked_sentence(self, text: Sentence, at: str, scope: str) -> str:
+        words, name = "", ""
+        for part in text.parts:
+            if isinstance(part, str):  # a plural ending stays at its noun
+                part = part.replace(_SIGN, "?")  # noqa: PLW2901
+                ending = part[: len(part) - len(part.lstrip(_LETTERS))] if name else ""
+                words, name = f"{words}{ending}{name}{part[len(ending) :]}", ""
+            else:
+                words, name = words + name + part.text, self._mark(part, at, scope)
+        return words + name
+
+    def _mark(self, part: Reference, at: str, scope: str) -> str:
+        piece = part.evidence
+        if piece is None or piece.metric.startswith(_FORECASTS):  # a model must not cite those
+            return ""
+        if not piece.id:
+            piece = self._named(piece, at, scope or self._scope)
+        elif scope:
+            piece = piece._replace(id=f"{piece.slug}#{scope}")
+        self.known.setdefault(piece.id, piece)
+        self.cited[piece.id] = piece
+        return f" {_SIGN}{[*self.known].index(piece.id)}{_SIGN}"
+
+    def _named(self, piece: Evidence, at: str, scope: str) -> Evidence:
+        """`lane_stride@slow.cu:7#0`; with a number behind the label for further values."""
+        for count in itertools.count(1):
+            slug = slug_of(f"{piece.label} {count}" if count > 1 else piece.label)
+            name = f"{slug}{f'@{at}' if at else ''}#{scope}"
+            known = self.known.get(name)
+            if known is None or (known.value, known.unit) == (piece.value, piece.unit):
+                return piece._replace(id=name, line=at or None)
+        raise AssertionError("counting does not end")
+
+    def back(self, text: str) -> str:
+        names = [*self.known]
+        return _MARK.sub(lambda found: f"{{{names[int(found[1])]}}}", text)
+
+
+_SIGN = "¤"
+"""Around the number of a name; in other texts it is replaced."""
+_MARK = re.compile(f"{_SIGN}(\\d+){_SIGN}")
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_FORECASTS = "forecast"
+
 
 MAX_RESULT = 24_000
 """Characters of a whole result, as JSON."""
-MAX_TEXT = 8_000
-"""Characters of its text, as JSON."""
 MAX_STRUCTURED = 15_000
 """Characters of its structured part; the rest is for the protocol."""
 PAGE = 11_000
@@ -178,18 +299,18 @@ def _is_by_name(pairs: list[tuple[str, Json]], most: int) -> bool:
     return len(pairs) > most and not all(key.isidentifier() for key, _ in pairs)
 
 
-def text_fits(text: str, end: str) -> bool:
+def text_fits(text: str, end: str, most: int = MAX_TEXT) -> bool:
     """Whether `bounded_text` would cut nothing."""
-    return json_size(_joined(text, end)) <= MAX_TEXT
+    return json_size(_joined(text, end)) <= most
 
 
-def bounded_text(text: str, end: str = "") -> str:
+def bounded_text(text: str, end: str = "", most: int = MAX_TEXT) -> str:
     """The text of a result, cut after a whole line with a note of how much is missing. `end`: lines
     that are always kept, such as the offset of the next page."""
-    if text_fits(text, end):
+    if text_fits(text, end, most):
         return _joined(text, end)
-    text, room = visible(text), MAX_TEXT - 200 - json_size(visible(end))
-    kept = text[:MAX_TEXT]
+    text, room = visible(text), most - 200 - json_size(visible(end))
+    kept = text[:most]
     while json_size(kept) > room:
         kept = kept[: len(kept) * 19 // 20]
     whole_lines = kept.rpartition("\n")[0] or kept
@@ -200,10 +321,6 @@ def bounded_text(text: str, end: str = "") -> str:
 
 def _joined(text: str, end: str) -> str:
     return "\n\n".join(filter(None, (visible(text).rstrip(), visible(end).rstrip()))) + "\n"
-
-
-WIDTH = 100
-"""Characters of a line of text."""
 
 
 class ToolReply(NamedTuple):
@@ -222,7 +339,7 @@ class PageText(NamedTuple):
 
 
 def with_text(
-    page: ResultPage, noun: str, text_of: Callable[[int], str], plural: str = ""
+    call: ToolCall, page: ResultPage, noun: str, text_of: Callable[[int], str], plural: str = ""
 ) -> PageText:
     """The page with as many entries, at least one, as fit into the text: clients may show either
     part of a result, so both must have the same entries.
@@ -230,8 +347,10 @@ def with_text(
     `text_of`: makes the text for a number of entries. `noun`: what an entry is.
     """
     while True:
+        if call.names:
+            call.names.cited.clear()
         text, end = text_of(len(page.entries)), more_text(page, noun, plural)
-        if len(page.entries) <= 1 or text_fits(text, end):
+        if len(page.entries) <= 1 or text_fits(text, end, call.most):
             return PageText(page, text, end)
         page = page._replace(entries=page.entries[: len(page.entries) * 4 // 5])
 
