@@ -597,7 +597,7 @@ def test_redacted_names_are_not_sent_and_are_restored(
 ) -> None:
     kept = tmp_path / "kept.jsonl"
     report = SAMPLES / "column_physics" / "slow.ncu-rep"
-    model = script(CONCLUSION | {"summary": "kernel_3 spills in file_2.", "causes": []})
+    model = script(CONCLUSION | {"summary": "kernel_3 is defined in file_2.", "causes": []})
     result = keet("explain", report, "--model", model, "--redact", mode, "--transcript", kept)
     text = "\n".join(re.findall(r"\[data [0-9a-f]+: .*?\[end of data", sent(kept)))
     assert "kernel_" in text
@@ -605,7 +605,7 @@ def test_redacted_names_are_not_sent_and_are_restored(
     assert "slow.cu" not in text
     assert "column_physics" not in text
     assert "problem.h" not in text
-    assert "step_columns spills in slow.cu." in result.out
+    assert "step_columns is defined in slow.cu." in result.out
 
 
 class Listener:
@@ -641,7 +641,7 @@ def test_what_is_shown_is_what_is_sent(
     assert shown.out == request_text(listener.heard[0]) + "\n"
     assert "--- system ---" in shown.out
     if 40_000 in extra:
-        assert "--- tool " in shown.out
+        assert "--- tool line ---" in shown.out
 
 
 def test_a_prompt_that_is_not_sent_is_not_shown(keet: Keet) -> None:

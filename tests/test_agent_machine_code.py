@@ -53,7 +53,7 @@ def test_numbers_of_the_machine_code_can_be_cited(
     assert keet("explain", STENCIL, "--model", model, *options).code == 0
     told = answers(kept)
     share = cited(told["instruction_mix"], r"are for: addresses and indices 77%")
-    times = cited(told["address_forms"], r"each byte about 24\.6x")
+    times = cited(told["address_forms"], r"each byte about 25x")
     waits = cited(told["why_waiting"], r"slow\.cu:29 103")
     right = [
         f"Addresses take {{{share}}} of the executed instructions.",

@@ -75,7 +75,8 @@ def _explained(
 ) -> LaunchExplanation:
     each = tool_input.launch()
     changes = [change for edit in said.edits for change in edit.changes]
-    words = vocabulary(tool_input, [text for each in changes for text in (each.new, each.diff)])
+    code = [text for change in changes for text in (change.new, change.diff)]
+    words = vocabulary(tool_input, code, of_focus=True)
     answer = CheckedAnswer(said, words, CauseJudge(each, words), placer)
     sent_back = repair(session, tool_input, answer.faults())
     explained = answer.model_explanation(sent_back)

@@ -45,9 +45,16 @@ class Vocabulary(NamedTuple):
         return Prose(map(self.checker.marked, prose.sentences))
 
 
-def vocabulary(tool_input: ToolInput, code: Iterable[str] = ()) -> Vocabulary:
-    """`code`: new code of the answer, which its texts may quote."""
-    launches = _launches(tool_input)
+def vocabulary(
+    tool_input: ToolInput, code: Iterable[str] = (), *, of_focus: bool = False
+) -> Vocabulary:
+    """`code`: new code of the answer, which its texts may quote. `of_focus`: the texts are about
+    the launch in focus; otherwise they may be about any, as answers to questions are."""
+    focus = tool_input.launch().launch
+    every = [each.launch for told in tool_input.explanations for each in told.launches]
+    if of_focus and len(tool_input.explanations) == 1:
+        every = []
+    launches = [focus, *(launch for launch in every[:20] if launch is not focus)]
     literals = set(HARDWARE)
     facts: dict[str, Evidence] = {}
     quoted, known = list(code), set[str]()
@@ -71,13 +78,6 @@ def vocabulary(tool_input: ToolInput, code: Iterable[str] = ()) -> Vocabulary:
     allowed = Allowed(text, frozenset(literals), names=with_digits, lines=lines)
     checker = WordChecker(tool_input.launch()) if len(launches) == 1 else None
     return Vocabulary(names, allowed, checker)
-
-
-def _launches(tool_input: ToolInput) -> list[Launch]:
-    """The one in focus, and others, which a question may be about."""
-    focus = tool_input.launch().launch
-    every = [each.launch for told in tool_input.explanations for each in told.launches]
-    return [focus, *(launch for launch in every[:20] if launch is not focus)]
 
 
 def _named(tool_input: ToolInput) -> Iterator[tuple[str, Evidence]]:
@@ -120,9 +120,6 @@ _BYTES = (
 _SCHEDULERS = ("no_eligible_pct", "eligible_warps_per_scheduler", "warp_cycles_per_issued_inst")
 _SHOWN_SHARE = 3.0
 """%: units less busy and stall reasons with a smaller share are left out."""
-_PAGE = re.compile(r"\n`page \d+ of \d+`[^\n]*")
-_CODE_BESIDE = re.compile(r"(?m)^(\S+:\d+ [^`\n]*\}) `[^`\n]*`")
-_ADDRESS_ROW = re.compile(r"\n0x[0-9a-f]+ [^\n]*|\nOffsets from [^\n]*")
 
 
 def evidence_summary(tool_input: ToolInput) -> str:
@@ -134,31 +131,25 @@ def evidence_summary(tool_input: ToolInput) -> str:
         "launch": _launch_facts(each, say, known),
         "device": _metrics(each, say, _DEVICE),
         "busy, of peak over the whole launch": _units(each, say),
+        "known facts, which sentences must not contradict": ["; ".join(map(say.sentence, facts))],
         "traffic": _metrics(each, say, _BYTES, known),
         "warp time by state": [*_stalls(each, say), *_metrics(each, say, _SCHEDULERS)],
     }
     told = [f"{what}: {', '.join(values)}" for what, values in rows.items()]
-    stated = "; ".join(map(say.sentence, facts))
-    told += [f"known facts, which sentences must not contradict: {stated}"]
     findings = call_tool(tool_input, "analyst_findings", {}).text
-    told += [f"analyst_findings:\n{findings}"]
+    told += [f"the analyst's findings:\n{findings}"]
     told += [] if ACCOUNT in findings else ["\n".join(account_lines(each, say))]
     told += ["\n".join(_other_findings(each, say))] * (len(each.findings) > FINDINGS)
-    told += [f"source_hotspots:\n{_hot_lines(tool_input)}"]
-    has_source = any(each.launch.source_files.values()) and tool_input.show_source
-    if has_source:
-        forms = _ADDRESS_ROW.sub("", call_tool(tool_input, "address_forms", {}).text)
-        told.append(f"address_forms:\n{forms}")
-    else:
-        told.append(f"read_sass:\n{call_tool(tool_input, 'read_sass', {}).text}")
+    told += [f"hottest lines:\n{_hot_lines(tool_input)}"]
+    told += [f"bytes by pointer:\n{call_tool(tool_input, 'address_forms', {}).text}"]
     if len(tool_input.explanations) > 1:
-        told.append(f"diff_profiles, report 1 is before and 0 after:\n{_changes(tool_input)}")
-    return _PAGE.sub("", tool_input.with_short_names("\n\n".join(told)))
+        told.append(f"what changed, report 1 is before and 0 after:\n{_changes(tool_input)}")
+    return tool_input.with_short_names("\n\n".join(told))
 
 
 def _hot_lines(tool_input: ToolInput) -> str:
-    """Without code, which the source above has, and labels, which the names repeat."""
-    text = _CODE_BESIDE.sub(r"\1", call_tool(tool_input, "source_hotspots", {}).text)
+    """Without labels, which the names repeat."""
+    text = call_tool(tool_input, "source_hotspots", {}).text
     for stall in stalls().values():
         text = text.replace(f" {stall.label} ", " ")
     return text
@@ -205,8 +196,8 @@ def _metrics(
     each: LaunchExplanation, say: AnswerText, ids: Sequence[str], known: Container[str] = ()
 ) -> Iterator[str]:
     """Without labels: the names say what they are. `known`: metrics that are told already."""
-    pieces = filter(None, map(each.view.get, ids))
-    return (say(piece) for piece in pieces if piece.metric not in known)
+    found = (each.view.get(metric) for metric in ids)
+    return (say(piece) for piece in found if piece is not None and piece.metric not in known)
 
 
 def _units(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:

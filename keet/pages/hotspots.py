@@ -158,7 +158,7 @@ def _table(found: Examined, spots: Sequence[Spot], reader: Reader) -> Table:
     below = ["code" if of_lines else "instruction"]
     below += ["purpose"] * any(spot.purposes for spot in spots)
     numbers = {
-        "Share": [_share_cell(spot, found) for spot in spots],
+        "Share": [share_words(spot, found) for spot in spots],
         "Samples" if is_sampled else "Count": [
             _count(spot.samples if is_sampled else spot.executed) for spot in spots
         ],
@@ -201,7 +201,7 @@ def _spot_cell(spot: Spot, found: Examined, room: int, reader: Reader, *, is_lea
 
         text = sass_text(parse(spot.address, spot.sass or ""), found.launch.function_starts)
     code = " ".join((text or "").split())
-    purposes: str = purposes_text(spot.purposes, numbers=_numbers(found, spot))
+    purposes: str = purposes_text(spot.purposes, numbers=row_numbers(found, spot))
     if spot.address is not None and spot.purposes:
         purposes = spot.purposes[0].purpose  # the only one of a single instruction
     for_code = room if is_leading or not purposes else room - len(purposes) - len(_APART)
@@ -210,7 +210,11 @@ def _spot_cell(spot: Spot, found: Examined, room: int, reader: Reader, *, is_lea
         code = f"{code[: for_code - 1]}…"
     below: list[Words] = []
     left = room
-    for words in (Span(code, "code strong"), Span(purposes), Span(_excess(spot, found), "warn")):
+    for words in (
+        Span(code, "code strong"),
+        Span(purposes),
+        Span(excess_text(spot, found), "warn"),
+    ):
         if words.text and below:
             fits = len(_APART) + len(words.text) <= left
             below.append(_APART if fits else LINE_BREAK)
@@ -220,11 +224,11 @@ def _spot_cell(spot: Spot, found: Examined, room: int, reader: Reader, *, is_lea
     waiting = _waiting(spot, found, producers=_STALLS_SHOWN if reader.width >= _WIDE else 1)
     where = spot.location
     link = file_link(found.launch, where.file, reader) if where else ""
-    place = Span(_place(spot, found.launch), "place", link)
+    place = Span(spot_place(spot, found.launch), "place", link)
     return Cell(joined((place, waiting), "  "), below)
 
 
-def _place(spot: Spot, launch: Launch) -> str:
+def spot_place(spot: Spot, launch: Launch) -> str:
     """`tour.cu:21`; for an instruction, after its offset in the function, as cuobjdump prints
     it."""
     line = line_text(spot.location)
@@ -249,14 +253,14 @@ def _waiting(spot: Spot, found: Examined, producers: int) -> Sentence:
     return Sentence(", ").join(texts)
 
 
-def _share_cell(spot: Spot, found: Hotspots) -> str:
+def share_words(spot: Spot, found: Hotspots) -> str:
     if spot.share is None:
         return "-"
     name = f"{found.ranked_by} share"
-    return Sentence("{share:cell}", share=_numbers(found, spot)(name, 100 * spot.share, "%"))
+    return Sentence("{share:cell}", share=row_numbers(found, spot)(name, 100 * spot.share, "%"))
 
 
-def _numbers(found: Hotspots | None, spot: SpotDocument) -> Numbers:
+def row_numbers(found: Hotspots | None, spot: SpotDocument) -> Numbers:
     """Of one row: evidence with the line, and the offset of an instruction."""
     if found is None:
         return plain_numbers
@@ -265,9 +269,9 @@ def _numbers(found: Hotspots | None, spot: SpotDocument) -> Numbers:
     return lambda label, value, unit="": found.number(f"{label}{at}", value, unit, line)
 
 
-def _excess(spot: Spot, found: Hotspots) -> Sentence:
+def excess_text(spot: Spot, found: Hotspots) -> Sentence:
     """The cost of uncoalesced accesses and bank conflicts; empty if there is none."""
-    numbers = _numbers(found, spot)
+    numbers = row_numbers(found, spot)
     amounts = {
         "global sectors": (spot.sectors_global_excess, spot.sectors_global),
         "shared wavefronts": (spot.wavefronts_shared_excess, spot.wavefronts_shared),
@@ -430,7 +434,7 @@ def stall_reasons(spot: SpotDocument) -> list[str]:
 def stall_texts(spot: SpotDocument, found: Hotspots | None = None) -> list[Sentence]:
     """`Long Scoreboard 92%`: the largest stall reasons with their share of the row's samples.
     `found`: what the row is part of, if its numbers are to be evidence."""
-    numbers = _numbers(found, spot)
+    numbers = row_numbers(found, spot)
     return [
         Sentence(
             "{label} {share:.0f}",

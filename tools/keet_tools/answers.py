@@ -208,7 +208,10 @@ _PLACE = re.compile(r"(?:(?:fn\d+\+)?0x[0-9a-f]+ ?)?(?:[\w./+-]*\w\.[A-Za-z]\w{0
 class AnswerText:
     """Formats numbers for a text, and collects the evidence that it cites."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: EvidenceNames | None = None, scope: str = "") -> None:
+        """`names`: where names of evidence that is in no ledger are kept. `scope`: of its launch,
+        for pages that do not know of several reports."""
+        self._names, self._scope = names or EvidenceNames(""), scope
         self._cited: dict[str, Evidence] = {}
 
     def __call__(self, evidence: Evidence, spec: str = "") -> str:
@@ -223,10 +226,12 @@ class AnswerText:
         """A sentence of keet with the evidence id after each number."""
         if not isinstance(text, Sentence):
             return text
-        names = EvidenceNames("")
-        marked = Sentence.of(p if isinstance(p, str) or p.ids else p.text for p in text.parts)
-        self._cited |= text.evidence
-        return names.back(names.marked(marked))
+        if not self._scope:  # numbers without an id stay without one
+            text = Sentence.of(p if isinstance(p, str) or p.ids else p.text for p in text.parts)
+        self._names.cited.clear()
+        named = self._names.back(self._names.marked(text, "", self._scope))
+        self._cited |= self._names.cited
+        return named
 
     def with_names(self, text: str, _: object = ()) -> str:
         return self.sentence(text)

@@ -164,7 +164,7 @@ def test_without_source_the_machine_code_is_given() -> None:
     shown = evidence_summary(ToolInput(explained("score_tiles/slow")))
     hidden = evidence_summary(ToolInput(explained("score_tiles/slow"), show_source=False))
     bare = evidence_summary(ToolInput(explained("tests/data/reports/tour_nolines.ncu-repz")))
-    assert "address_forms:" in shown
+    assert "bytes by pointer:" in shown
     assert "item_tile" not in hidden
     assert re.search(r"0x[0-9a-f]{4} .*`[A-Z]", bare)
 
