@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from keet_tools.arguments import ListReportsArguments
-from keet_tools.calls import ToolCall, ToolReply, page_fields, page_of, with_text
+from keet_tools.calls import ToolCall, ToolReply, page_of, paged_reply
 from keet_tools.reports import about_regexes, matcher, quoted, selected_launches
 from keet_tools.results import ListReportsToolResult, ReportSummary
 
@@ -87,14 +87,16 @@ def _reports(roots: AllowedFolders, asked: ListReportsArguments, call: ToolCall)
     def text_of(count: int) -> str:
         return "\n".join([*(lines[:count] or [_NO_REPORT]), *walk.notes])
 
-    page, text, end = with_text(call, page, "report", text_of)
-    result = ListReportsToolResult(
+    return paged_reply(
+        call,
+        ListReportsToolResult,
+        page,
+        "report",
+        text_of,
+        notes=walk.notes,
         folders=_folders(roots),
         report=None,
-        entries=page.entries,
-        **page_fields(page, walk.notes),
     )
-    return ToolReply(result, text, end)
 
 
 def _entry_of(roots: AllowedFolders, file: _File) -> dict[str, Any]:
@@ -197,15 +199,17 @@ def _launches(
     def text_of(count: int) -> str:
         return _launches_text(profile, summary, here[:count])
 
-    page, text, end = with_text(call, page, "launch", text_of, "launches")
     caution = caution_about(summary.capture)
-    result = ListReportsToolResult(
+    return paged_reply(
+        call,
+        ListReportsToolResult,
+        page,
+        "launch",
+        text_of,
+        notes=[*about.notes, *filter(None, [caution])],
         folders=_folders(roots),
         report=summary,
-        entries=page.entries,
-        **page_fields(page, [*about.notes, *filter(None, [caution])]),
     )
-    return ToolReply(result, text, end)
 
 
 def _launches_text(profile: Profile, summary: ReportSummary, launches: Sequence[ShowLaunch]) -> str:

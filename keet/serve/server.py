@@ -121,7 +121,6 @@ class _Handlers:
 def _declared(tool: Tool) -> ProtocolTool:
     return ProtocolTool(
         name=tool.name,
-        title=tool.title,
         description=tool.description,
         input_schema=tool.input_schema,
         output_schema=tool.output_schema,

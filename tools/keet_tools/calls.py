@@ -19,7 +19,7 @@ from keet.evidence import Evidence, Reference, Sentence, slug_of
 from keet.formatting import count_noun
 from keet.pages.blocks import Block, Code, Fold, Foot, Format, Page, Part, Reader, Span, Text
 from keet.safe_text import shortened, visible
-from keet_tools.results import ToolResult
+from keet_tools.results import PagedToolResult, ToolResult
 
 _PAUSE = 0.2
 """Seconds between two messages of one stage."""
@@ -330,45 +330,41 @@ class ToolReply(NamedTuple):
     """Last lines of the text, which are kept if the text is cut."""
 
 
-class PageText(NamedTuple):
-    """A page, and a text with the same entries."""
+def paged_reply(  # noqa: PLR0913 - the parts of a reply
+    call: ToolCall,
+    kind: type[PagedToolResult],
+    page: ResultPage,
+    noun: str,
+    text_of: Callable[[int], str],
+    *,
+    notes: Iterable[str] = (),
+    end: Iterable[str] = (),
+    **fields: Any,
+) -> ToolReply:
+    """With as many entries, at least one, as fit into the text: clients may show either part of a
+    result, so both must have the same entries.
 
-    page: ResultPage
-    text: str
-    end: str
-
-
-def with_text(
-    call: ToolCall, page: ResultPage, noun: str, text_of: Callable[[int], str], plural: str = ""
-) -> PageText:
-    """The page with as many entries, at least one, as fit into the text: clients may show either
-    part of a result, so both must have the same entries.
-
-    `text_of`: makes the text for a number of entries. `noun`: what an entry is.
+    `text_of`: makes the text for a number of entries. `noun`: what an entry is. `end`: last lines
+    of the text. `fields`: of the result; a function gets the page.
     """
     while True:
         if call.names:
             call.names.cited.clear()
-        text, end = text_of(len(page.entries)), more_text(page, noun, plural)
-        if len(page.entries) <= 1 or text_fits(text, end, call.most):
-            return PageText(page, text, end)
+        text, last = text_of(len(page.entries)), [*end]
+        if page.next_offset is not None:
+            more = count_noun(page.more, f"more {noun}")
+            last.insert(0, f"{more}: call again with offset {page.next_offset}")
+        if len(page.entries) <= 1 or text_fits(text, "\n".join(last), call.most):
+            break
         page = page._replace(entries=page.entries[: len(page.entries) * 4 // 5])
-
-
-def page_fields(page: ResultPage, notes: Iterable[str] = ()) -> dict[str, Any]:
-    """The common fields of a `PagedToolResult`."""
-    return {
-        "notes": [*notes, *page.notes],
-        "total": page.total,
-        "offset": page.offset,
-        "more": page.more,
-        "next_offset": page.next_offset,
-    }
-
-
-def more_text(page: ResultPage, noun: str, plural: str = "") -> str:
-    """The last line of a text if there is another page."""
-    if page.next_offset is None:
-        return ""
-    more = count_noun(page.more, f"more {noun}", f"more {plural}" if plural else "")
-    return f"{more}: call again with offset {page.next_offset}"
+    given = {name: each(page) if callable(each) else each for name, each in fields.items()}
+    result = kind(
+        notes=[*notes, *page.notes],
+        total=page.total,
+        offset=page.offset,
+        more=page.more,
+        next_offset=page.next_offset,
+        **{kind.paged or "": page.entries},
+        **given,
+    )
+    return ToolReply(result, text, "\n".join(last))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from keet.errors import UsageError
 from keet_tools.arguments import DiffArguments, VerifyArguments
-from keet_tools.calls import ToolCall, ToolReply, page_fields, page_of, with_text
+from keet_tools.calls import ToolCall, ToolReply, page_of, paged_reply
 from keet_tools.reports import ReadReport, Reports
 from keet_tools.results import DiffToolResult, PairResult, VerifyToolResult
 
@@ -46,21 +46,25 @@ def _reply(
         shown = difference.pairs[offset : offset + count]
         return call.page(lambda reader: diff_page(difference, reader, _IN_FULL, shown), "markdown")
 
-    page, text, end = with_text(call, page, "kernel", text_of)
-    here = difference.pairs[offset : offset + len(page.entries)]
-    cited = [piece for pair in here for each in pair.attribution for piece in each.evidence]
-    result = DiffToolResult(
+    return paged_reply(
+        call,
+        DiffToolResult,
+        page,
+        "kernel",
+        text_of,
         before=before,
         after=after,
         verdict=difference.verdict,
         comparability=difference.comparability,
-        pairs=page.entries,
         next=difference.next,
-        evidence={piece.id: piece for piece in cited},
+        evidence=lambda page: {
+            piece.id: piece
+            for pair in difference.pairs[offset : page.end]
+            for each in pair.attribution
+            for piece in each.evidence
+        },
         grounding=difference.grounding,
-        **page_fields(page),
     )
-    return ToolReply(result, text, end)
 
 
 def _pair(pair: PairDocument) -> dict[str, Any]:
@@ -121,16 +125,17 @@ def _verified(opened: Sequence[ReadReport], asked: VerifyArguments, call: ToolCa
         here = [_cropped(sentence, starts) for sentence, starts in on_page.items()]
         return call.page(lambda _: verify_page(verified, shown=here, advice=_ADVICE))
 
-    page, text, end = with_text(call, page, "check", text_of)
-    result = VerifyToolResult(
+    return paged_reply(
+        call,
+        VerifyToolResult,
+        page,
+        "check",
+        text_of,
         report=opened[-1].name,
         before=opened[0].name if len(opened) > 1 else None,
         summary=verified.summary,
         wrong=verified.is_wrong,
-        checks=page.entries,
-        **page_fields(page),
     )
-    return ToolReply(result, text, end)
 
 
 def _entry(check: NumberCheck | RelationDocument, of: CheckedSentence) -> dict[str, Any]:

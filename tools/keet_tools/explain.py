@@ -13,7 +13,7 @@ from keet.errors import one_line
 from keet.evidence import Sentence, constant
 from keet.explanation.explain_document import launch_document
 from keet_tools.arguments import ContextArguments, ExplainArguments
-from keet_tools.calls import ToolCall, ToolReply, page_fields, page_of, with_text
+from keet_tools.calls import ToolCall, ToolReply, page_of, paged_reply
 from keet_tools.reports import Reports, main_launch
 from keet_tools.results import (
     CodeLine,
@@ -79,17 +79,20 @@ def _reply(
                 break
         return text
 
-    page, text, end = with_text(call, page, "launch", text_of, "launches")
     hidden = _hidden(len(explanation.asked) - len(shown))
-    result = ExplainToolResult(
+    return paged_reply(
+        call,
+        ExplainToolResult,
+        page,
+        "launch",
+        text_of,
+        notes=[*_notes(explanation), *hidden],
+        end=hidden,
         report=name,
         device=DeviceDocument.taken_from(shown[0].launch.device),
         program=_program(program) if program and not asked.offset else None,
-        launches=page.entries,
-        grounding=GroundingDocument.of(numbers_in(made[: len(page.entries)])),
-        **page_fields(page, [*_notes(explanation), *hidden]),
+        grounding=lambda page: GroundingDocument.of(numbers_in(made[: len(page.entries)])),
     )
-    return ToolReply(result, text, "\n".join(filter(None, [end, *hidden])))
 
 
 def _notes(explanation: Explanation) -> Iterator[str]:

@@ -63,13 +63,9 @@ def _launch_row(each: LaunchExplanation, say: AnswerText) -> str:
     shapes = f"grid {shape_text(launch.grid)} block {shape_text(launch.block)}"
     headline = say.sentence(shorten(each.verdict.headline, 150))
     what = f"#{launch.id} {quote(launch.kernel, 50)} {quote(shapes)}"
-    return f"{what}{took}{_run(each, say)}: {headline}{_time(each, say)}"
-
-
-def _time(each: LaunchExplanation, say: AnswerText) -> str:
-    """The largest parts of the account."""
     parts = [f"{say(part.share)} {part.label}" for part in each.account.leading(_PARTS)]
-    return f" Time: {'; '.join(parts)}." if parts else ""
+    time = f" Time: {'; '.join(parts)}." if parts else ""
+    return f"{what}{took}{_run(each, say)}: {headline}{time}"
 
 
 def _run(each: LaunchExplanation, say: AnswerText) -> str:
@@ -104,19 +100,11 @@ def analyst_findings(tool_input: ToolInput, launch: int | None = None, report: i
     say = AnswerText()
     findings = (_finding_row(tool_input, each, own, say) for own in each.findings)
     return say.answer(
-        _unlike(each, say),
+        say.sentence(each.in_run.warning or "") if each.in_run else "",
         _replay(each, say),
         say.sentence(shorten(each.verdict.headline, _HEADLINE)),
         *islice(chain(findings, _others(each, say)), FINDINGS),
     )
-
-
-def _unlike(each: LaunchExplanation, say: AnswerText) -> str:
-    """That the launch represents others which took much longer or shorter."""
-    found = each.in_run
-    if found is None or found.warning is None:
-        return ""
-    return say.sentence(found.warning)
 
 
 def _replay(each: LaunchExplanation, say: AnswerText) -> str:

@@ -18,7 +18,7 @@ from keet.profile import Absent, Launch, Location
 from keet.profile.names import file_name
 from keet.safe_text import shortened
 from keet_tools.arguments import LineArguments, SourceArguments
-from keet_tools.calls import ToolCall, ToolReply, page_fields, page_of, with_text
+from keet_tools.calls import ToolCall, ToolReply, page_of, paged_reply
 from keet_tools.reports import ReadReport, Reports, main_launch, quoted
 from keet_tools.results import LineSummary, LineToolResult, NotChecked, SourceToolResult
 
@@ -84,15 +84,17 @@ def _ranked(
         )
         return "\n".join([*notes, text])
 
-    page, text, end = with_text(call, page, "line", text_of)
-    result = LineToolResult(
-        **_common(report, each),
+    return paged_reply(
+        call,
+        LineToolResult,
+        page,
+        "line",
+        text_of,
+        notes=notes,
         line=None,
         row=None,
-        entries=page.entries,
-        **page_fields(page, notes),
+        **_common(report, each),
     )
-    return ToolReply(result, text, end)
 
 
 def _from_address(launch: Launch, wanted: str) -> Hotspots | Absent:
@@ -140,15 +142,17 @@ def _one_line(
         text = call.page(lambda _: page, at=line_text(place), scope=scope)
         return "\n".join([text, *others])
 
-    page, text, end = with_text(call, page, "instruction", text_of)
-    result = LineToolResult(
-        **_common(report, document),
+    return paged_reply(
+        call,
+        LineToolResult,
+        page,
+        "instruction",
+        text_of,
+        notes=others,
         line=_summary(document, place, starts),
         row=document.rows[0] if document.rows else None,
-        entries=page.entries,
-        **page_fields(page, others),
+        **_common(report, document),
     )
-    return ToolReply(result, text, end)
 
 
 def _place(
@@ -206,10 +210,8 @@ def _with_offsets(value: Any, starts: Sequence[int]) -> Any:
 
 
 def _offset(address: Any, starts: Sequence[int]) -> Any:
-    if isinstance(address, list):
-        return [_offset(each, starts) for each in address]
-    if address is None:
-        return None
+    if not isinstance(address, int):
+        return address and [_offset(each, starts) for each in address]
     return f"{address - max((each for each in starts if each <= address), default=0):#06x}"
 
 
@@ -283,13 +285,7 @@ def source(reports: Reports, asked: SourceArguments, call: ToolCall) -> ToolRepl
             heading = f"{file_name(path)}, lines with their share of the samples:"
             return "\n".join([heading, *map(row, entries[:count])])
 
-        page, text, end = with_text(call, page, "line", text_of)
-        result = SourceToolResult(
-            report=report.name,
-            launch=launch.id,
-            kernel=launch.kernel,
-            file=path,
-            entries=page.entries,
-            **page_fields(page),
+        about: dict[str, Any] = {"launch": launch.id, "kernel": launch.kernel}
+        return paged_reply(
+            call, SourceToolResult, page, "line", text_of, report=report.name, file=path, **about
         )
-        return ToolReply(result, text, end)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from keet import catalog
 from keet.analysis.amounts.items import counted_per
@@ -33,8 +34,8 @@ from keet_tools.arguments import (
     MetricsArguments,
     OccupancyArguments,
 )
-from keet_tools.calls import ToolCall, ToolReply, page_fields, page_of, with_text
-from keet_tools.reports import Reports, about_regexes, main_launch, matcher, quoted
+from keet_tools.calls import ResultPage, ToolCall, ToolReply, page_of, paged_reply
+from keet_tools.reports import ReadReport, Reports, about_regexes, main_launch, matcher, quoted
 from keet_tools.results import (
     AmountsToolResult,
     CaseRow,
@@ -45,6 +46,10 @@ from keet_tools.results import (
 )
 
 _AMOUNTS_PER_PAGE = 60
+
+
+def _about(report: ReadReport, launch: Launch) -> dict[str, Any]:
+    return {"report": report.name, "launch": launch.id, "kernel": launch.kernel}
 
 
 def amounts(reports: Reports, asked: AmountsArguments, call: ToolCall) -> ToolReply:
@@ -75,18 +80,21 @@ def amounts(reports: Reports, asked: AmountsArguments, call: ToolCall) -> ToolRe
             )
             return "\n".join([f"launch {launch.id}, {launch.kernel}", *program, *lines, *unknown])
 
-        page, text, end = with_text(call, page, "amount", text_of)
-        cited = {id_ for entry in page.entries for id_ in entry["evidence"]}
-        result = AmountsToolResult(
-            report=report.name,
-            launch=launch.id,
-            kernel=launch.kernel,
-            entries=page.entries,
+        def cited(page: ResultPage) -> dict[str, Evidence]:
+            ids = {id_ for entry in page.entries for id_ in entry["evidence"]}
+            return {id_: each for id_, each in found.evidence.items() if id_ in ids}
+
+        return paged_reply(
+            call,
+            AmountsToolResult,
+            page,
+            "amount",
+            text_of,
+            notes=unknown,
             program=list(map(str, program)),
-            evidence={id_: each for id_, each in found.evidence.items() if id_ in cited},
-            **page_fields(page, unknown),
+            evidence=cited,
+            **_about(report, launch),
         )
-        return ToolReply(result, text, end)
 
 
 _METRICS_PER_PAGE = 40
@@ -125,16 +133,16 @@ def metrics(reports: Reports, asked: MetricsArguments, call: ToolCall) -> ToolRe
             title = f"#{launch.id} {launch.kernel}"
             return "\n".join([*notes, title, *map(call.words, [*roofline, *lines])])
 
-        page, text, end = with_text(call, page, "metric", text_of)
-        result = MetricsToolResult(
-            report=report.name,
-            launch=launch.id,
-            kernel=launch.kernel,
-            metrics=page.entries,
+        return paged_reply(
+            call,
+            MetricsToolResult,
+            page,
+            "metric",
+            text_of,
+            notes=notes,
             roofline=[str(each) for each in roofline],
-            **page_fields(page, notes),
+            **_about(report, launch),
         )
-        return ToolReply(result, text, end)
 
 
 def _metrics(launch: Launch, pattern: str | None) -> Sequence[MetricDocument]:
@@ -222,12 +230,10 @@ def occupancy(reports: Reports, asked: OccupancyArguments, call: ToolCall) -> To
         known = occupancy_model(launch)
         if isinstance(known, Absent):
             raise UsageError(f"{known.reason}; {known.remedy}")
-        ledger = each.view.ledger
-        theoretical = each.view.get("theoretical_occupancy_pct")
-        achieved = each.view.get("achieved_occupancy_pct")
+        known_pct = [each.view.get(f"{name}_occupancy_pct") for name in ("theoretical", "achieved")]
         said = [
             Sentence("{label} {value:.1f}", label=piece.label, value=piece)
-            for piece in (theoretical, achieved)
+            for piece in known_pct
             if piece
         ]
         wanted = known.block._replace(
@@ -237,36 +243,32 @@ def occupancy(reports: Reports, asked: OccupancyArguments, call: ToolCall) -> To
             if asked.shared_bytes is None
             else asked.shared_bytes + known.driver,
         )
-        changed = None
-        if wanted != known.block:
-            changed = _changed(known, wanted)
+        changed = None if wanted == known.block else _changed(known, wanted)
+        if changed:
             name = f"{wanted.threads} {wanted.registers} {wanted.shared - known.driver}"
-            occupied = ledger.derived(
-                f"occupancy_if {name}",
-                Quantity(changed.theoretical_pct, "%"),
-                "theoretical occupancy if changed",
+            share = Quantity(changed.theoretical_pct, "%")
+            label = "theoretical occupancy if changed"
+            text = (
+                "with {threads:d} threads per block, {registers:d} registers per thread and "
+                "{shared:,d} bytes of shared memory per block: theoretical occupancy "
+                "{occupied:.1f}, {warps:d} warps per SM, limited by {by}"
             )
-            said.append(
-                Sentence(
-                    "with {threads:d} threads per block, {registers:d} registers per thread and "
-                    "{shared:,d} bytes of shared memory per block: theoretical occupancy "
-                    "{occupied:.1f}, {warps:d} warps per SM, limited by {by}",
-                    threads=constant(wanted.threads, "", "threads per block if changed"),
-                    registers=constant(wanted.registers, "", "registers if changed"),
-                    shared=constant(wanted.shared - known.driver, "", "shared memory if changed"),
-                    occupied=occupied,
-                    warps=constant(changed.warps, "", "warps per SM if changed"),
-                    by=" and ".join(LIMIT_NAMES[limit] for limit in changed.limited_by),
-                )
-            )
+            numbers = {
+                "threads": constant(wanted.threads, "", "threads per block if changed"),
+                "registers": constant(wanted.registers, "", "registers if changed"),
+                "shared": constant(wanted.shared - known.driver, "", "shared memory if changed"),
+                "occupied": each.view.ledger.derived(f"occupancy_if {name}", share, label),
+                "warps": constant(changed.warps, "", "warps per SM if changed"),
+            }
+            limited = " and ".join(LIMIT_NAMES[limit] for limit in changed.limited_by)
+            said.append(Sentence(text, by=limited, **numbers))
         page = call.page(lambda _: Page([*occupancy_blocks(each)]), "markdown")
         document = occupancy_curves(known)
+        theoretical, achieved = map(finite, known_pct)
         result = OccupancyToolResult(
-            report=report.name,
-            launch=launch.id,
-            kernel=launch.kernel,
-            theoretical_pct=finite(theoretical),
-            achieved_pct=finite(achieved),
+            **_about(report, launch),
+            theoretical_pct=theoretical,
+            achieved_pct=achieved,
             warps=document.warps,
             most_warps=document.most_warps,
             limited_by=list(document.limited_by),
@@ -308,10 +310,14 @@ def cases(_: Reports, asked: CasesArguments, call: ToolCall) -> ToolReply:
     page = page_of(
         map(_case_row, entries[asked.offset :]), len(entries), asked.offset, _CASES_PER_PAGE
     )
-    page, text, end = with_text(
-        call, page, "case", lambda count: _case_list(entries, asked.offset, count, call)
+    return paged_reply(
+        call,
+        CasesToolResult,
+        page,
+        "case",
+        lambda count: _case_list(entries, asked.offset, count, call),
+        case=None,
     )
-    return ToolReply(CasesToolResult(case=None, cases=page.entries, **page_fields(page)), text, end)
 
 
 def _case_list(entries: Sequence[CaseDocument], offset: int, count: int, call: ToolCall) -> str:

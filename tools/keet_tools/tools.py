@@ -23,7 +23,6 @@ _LIMITS = frozenset({"title", "default", "minLength", "maxLength", "minimum", "m
 
 class Tool(NamedTuple):
     name: str
-    title: str
     description: str
     arguments: type[arguments.ToolArguments]
     result: type[results.ToolResult]
@@ -62,7 +61,6 @@ def _kind(schema: dict[str, Any]) -> dict[str, Any]:
 _ALL = (
     Tool(
         "explain",
-        "Explain what limits a kernel",
         "Why a kernel is slow: the limiting unit, where its time goes, ranked findings with source "
         "lines, what to change, a forecast of the speed-up and the evidence. Several launches: the "
         "program first, then the launches that matter. The main tool; about 1 s.",
@@ -72,7 +70,6 @@ _ALL = (
     ),
     Tool(
         "line",
-        "One source line in full",
         "One source line: samples, stalls and what they wait for, SASS, address patterns and "
         "strides, bytes, loops. Call it for a line that explain names, before you rewrite it. "
         "Without `line`: the hottest lines, and the bytes read per pointer.",
@@ -82,7 +79,6 @@ _ALL = (
     ),
     Tool(
         "source",
-        "Source text",
         "Numbered source lines with their share of the samples.",
         arguments.SourceArguments,
         results.SourceToolResult,
@@ -90,7 +86,6 @@ _ALL = (
     ),
     Tool(
         "amounts",
-        "How much work is done and needed",
         "How much work a launch does and how much of it is needed: instructions and bytes per "
         "result, how often each array is read, sectors per access, what loops repeat, least times. "
         "Call it before you choose between tuning and a redesign.",
@@ -100,7 +95,6 @@ _ALL = (
     ),
     Tool(
         "metrics",
-        "Look up metrics",
         "Metrics of a launch with unit and meaning. One that is not listed was not collected: it "
         "is unknown, not zero.",
         arguments.MetricsArguments,
@@ -109,7 +103,6 @@ _ALL = (
     ),
     Tool(
         "occupancy",
-        "Occupancy, and what would change it",
         "What limits the warps per SM, what would let more in, and the occupancy with other "
         "registers, shared memory or block size.",
         arguments.OccupancyArguments,
@@ -118,7 +111,6 @@ _ALL = (
     ),
     Tool(
         "what_if",
-        "What claims would gain",
         "The speed-up if claims about the work of a launch were true, with the next limiter: how "
         "much of a unit's work is needed or goes. keet's own forecast is beside it.",
         arguments.WhatIfArguments,
@@ -127,7 +119,6 @@ _ALL = (
     ),
     Tool(
         "diff",
-        "Compare two reports",
         "What changed between two reports and why: faster, slower, unchanged or inconclusive, "
         "causes that are gone or new, lines, what to fix next. Call it after each change. Refuses "
         "what can't be compared. Two launches of one report: name it twice, with before_launch and "
@@ -138,7 +129,6 @@ _ALL = (
     ),
     Tool(
         "context",
-        "Context for a rewrite",
         "One launch explained in at most max_tokens tokens, for a prompt that asks another model "
         "for a faster kernel.",
         arguments.ContextArguments,
@@ -147,7 +137,6 @@ _ALL = (
     ),
     Tool(
         "verify",
-        "Check the numbers of a text",
         "Compares the numbers and comparisons of a text with a report: confirmed, contradicted "
         "(with the right value) or not found. Call it on your own summary before you give it to "
         "the user.",
@@ -157,7 +146,6 @@ _ALL = (
     ),
     Tool(
         "cases",
-        "Measured fixes",
         "Kernels that had a finding, before and after the fix, with the measured speed-up, also "
         "look-alikes where the fix gained nothing.",
         arguments.CasesArguments,
