@@ -242,8 +242,8 @@ def _declaration(code: str, start: int) -> tuple[int, int]:
             kernel = code.find("__global__", at, end)
             if is_body or kernel >= 0:
                 return (kernel if kernel >= 0 else end + 1), (at if is_body else 0)
-            word = sign == "(" and re.search(r"(\w*)\s*$", code[max(start, at - 80) : at])
-            called |= bool(word) and word[1] not in _NO_FUNCTIONS
+            words = re.findall(r"(\w*)\s*$", code[max(start, at - 80) : at])
+            called |= sign == "(" and not _NO_FUNCTIONS.intersection(words)
             at = end + 1
         elif sign[0] == "t":
             at = max(after_angles(code, match.end()), match.end())
