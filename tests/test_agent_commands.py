@@ -214,7 +214,7 @@ LEADS = {
             "finding": "pipe_saturated",
             "text": "Terms are computed again.",
             "because": ["issue_active_pct > 80"],
-            "claim": {"kind": "instructions", "of": "all", "needed": "inst_executed / 2"},
+            "claim": {"kind": "instructions", "of": "all", "needed": "inst_executed * 4 / kPoints"},
         }
     ],
 }
