@@ -440,8 +440,7 @@ class _Screen:
             named = [place.where for finding in same for place in finding.places[:1]]
             at = f" at {flat(cause.where)}" if cause.where and cause.where not in named else ""
             head = (Span(name, "model"), Span(at, "place"), Span(": ", "model"))
-            notes = "; ".join(filter(None, (standing(cause, each), *unused_notes(cause))))
-            yield from self._text(head, cause.text, room.cause, 2, notes)
+            yield from self._text(head, cause.text, room.cause, 2, standing(cause, each))
         for objection in leading_objections(each)[: room.objection]:
             yield from self._text(
                 Span("The model objects: ", "model"), objection.text, room.objection, 2
@@ -475,14 +474,13 @@ class _Screen:
         each, most = self._each, self._room.others
         leading, edits = leading_causes(each), ranked_edits(each)
         printed = len(leading_edits(each))
-        causes = each.model_explanation.causes if each.model_explanation else ()
-        unused = (note for cause in causes if cause not in leading for note in unused_notes(cause))
         also = [cause for cause in causes_beyond(each) if cause not in leading]
+        rest = (cause for finding in each.findings[1:] for cause in causes_of(each, finding.id))
         lines: list[list[Words]] = [
             [self._other(rank) for rank in range(2, len(each.findings) + 1)],
             [_also(cause, each) for cause in also],
             [self._other_edit(n, e) for n, e in enumerate(edits, 1) if n > printed],
-            [capitalized(note) for note in unused],
+            [capitalized(note) for cause in rest for note in unused_notes(cause)],
         ]
         yield from (Text(line) for some in lines for line in some[:most])
         left = zip((len(some[most:]) for some in lines), ("finding", "cause", "edit", "claim"))

@@ -160,15 +160,17 @@ def leading_objections(each: LaunchExplanation) -> tuple[CauseDocument, ...]:
 
 
 def standing(cause: CauseDocument, each: LaunchExplanation) -> str:
-    """keet's remark on a cause; empty if it is a finding and nothing contradicts it."""
+    """keet's remarks on a cause; empty if it is a finding and nothing contradicts it."""
+    return "; ".join(filter(None, (_standing(cause, each), *unused_notes(cause))))
+
+
+def _standing(cause: CauseDocument, each: LaunchExplanation) -> str:
     if cause.problem:
         return not_confirmed(cause)
-    if cause.claim and cause.claim.supported and not cause.claim.may_lead:
-        return "the reasons that the model gives are not about this finding: it does not lead"
     if any(finding.id == cause.finding for finding in each.findings):
         return ""
-    if cause.claim and not cause.claim.supported:
-        return f"not confirmed: {flat(cause.claim.reason)}"
+    if cause.claim and not cause.claim.supported:  # of unused claims, the reasons follow
+        return "" if cause.unused_claims else f"not confirmed: {flat(cause.claim.reason)}"
     if any(finding.id == cause.finding for finding in each.minor):
         return "according to keet's account, fixing it alone would gain less than 10 %"
     return "not among keet's findings: no forecast"
@@ -188,12 +190,12 @@ def unused_notes(cause: CauseDocument) -> list[str]:
 
 
 def claim_notes(cause: CauseDocument) -> list[str]:
-    """What keet computed from an amount that the model claimed, and which claims it did not use."""
+    """What keet computed from an amount that the model claimed."""
     from keet.diagnosis.claim_evaluation import EvaluatedClaim
 
-    claim, notes = cause.claim, unused_notes(cause)
+    claim, notes = cause.claim, list[str]()
     if not isinstance(claim, EvaluatedClaim) or not claim.supported:
-        return notes
+        return []
     if claim.least_time:
         notes.append(Sentence("the remaining work needs at least {time}", time=claim.least_time))
     if claim.next_limiter:
