@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -134,11 +135,12 @@ class CheckedAnswer:
         return [*self.texts.faults(), *chain.from_iterable(wrong)]
 
     def _wrong_facts(self) -> Iterator[AnswerFault]:
+        said = dict(zip(self._facts, (*self._said.causes, *self._said.objections), strict=True))
         for where, facts in self._facts.items():
-            if facts.problem:
-                yield AnswerFault(
-                    f"`because` of {where}", facts.problem, self._fact_corrector(where)
-                )
+            is_cause = where.startswith("causes")
+            problem = facts.problem or (self._judge.unrelated(said[where], facts.ids) * is_cause)
+            if problem:
+                yield AnswerFault(f"`because` of {where}", problem, self._fact_corrector(where))
 
     def _fact_corrector(self, where: str) -> Callable[[Correction], bool]:
         def correct(rewritten: Correction) -> bool:
@@ -153,19 +155,15 @@ class CheckedAnswer:
         for i, cause in enumerate(self._said.causes):
             for claim, unused in self._judge.refused(cause):
                 text = f"a claim of causes[{i}]: {unused.claim.written}"
-                yield AnswerFault(text, unused.reason, self._claim_corrector(i, claim))
+                yield AnswerFault(text, unused.reason, partial(self._correct_claim, i, claim))
 
-    def _claim_corrector(self, i: int, wrong: RawClaim) -> Callable[[Correction], bool]:
-        def correct(rewritten: Correction) -> bool:
-            if "claims" not in rewritten.model_fields_set:
-                return False
-            cause = self._said.causes[i]
+    def _correct_claim(self, i: int, wrong: RawClaim, rewritten: Correction) -> bool:
+        is_given, cause = "claims" in rewritten.model_fields_set, self._said.causes[i]
+        if is_given:
             kept = [claim for claim in cause.claims if claim is not wrong]
-            claims = {"claims": [*kept, *rewritten.claims]}
-            self._said.causes[i] = cause.model_copy(update=claims)
-            return True
-
-        return correct
+            new = cause.model_copy(update={"claims": [*kept, *rewritten.claims]})
+            self._said.causes[i] = new
+        return is_given
 
     def _wrong_edits(self) -> Iterator[AnswerFault]:
         for i, placed in enumerate(self._edits):
@@ -290,11 +288,9 @@ class CauseJudge:
             problem = absent[0]
         if problem is None and not facts.ids and not text.ids:
             problem = _NOT_MEASURED
-        claim = None
+        problem, claim = problem or self.unrelated(said, facts.ids or text.ids) or None, None
         if problem is None:
             claim = evaluate_claims(self._claims(said, finding), self._model, self._each.account)
-            rests_on = findings()[finding].rests_on
-            claim = replace(claim, may_lead=bool(areas_of(facts.ids) & {*rests_on}))
         place = self._place(said)
         unused = claim.unused if claim and said.claims else ()
         return CauseDocument(
@@ -306,6 +302,13 @@ class CauseJudge:
             claim=claim,
             unused_claims=tuple(map(unused_document, unused)),
         )
+
+    def unrelated(self, said: RawCause, ids: Sequence[str]) -> str:
+        """Why measured reasons are none for the cause; empty if they are, or if there are none."""
+        rests_on = findings()[name].rests_on if (name := known_finding(said.finding)) else ()
+        if not ids or not rests_on or areas_of(ids) & {*rests_on}:
+            return ""
+        return f"none of its facts is about what the finding rests on: {', '.join(rests_on)}"
 
     def objection(self, said: RawCause, text: Prose, facts: CheckedFacts) -> CauseDocument | None:
         """One that cites nothing that the finding rests on is an opinion, and so is one to a
@@ -439,7 +442,7 @@ def _reordered(
     named = {cause.finding for cause in causes}
     disputed = {each.finding for each in objections if not each.problem} - named
     claimed = [(entry, entry.claim) for entry in ranked if entry.claim]
-    own = [entry for entry, claim in claimed if claim.is_backed and claim.may_lead]
+    own = [entry for entry, claim in claimed if claim.is_backed]
     if not own or ranked[0].finding.id not in disputed:
         return list(ranked)
     first = own[0]._replace(leads=True)

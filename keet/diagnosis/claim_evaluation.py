@@ -72,7 +72,6 @@ class EvaluatedClaim(ClaimDocument):
     has no duration."""
     amounts_by: Literal["keet", "model"] = "model"
     keet_alone: Forecast | None = None
-    may_lead: bool = True
     claim: WorkClaim = live()
     candidate: Candidate | None = live(default=None)
     """None if nothing could be computed."""
@@ -374,25 +373,13 @@ class RankedCause(NamedTuple):
     does."""
 
     @property
-    def gain(self) -> float:
-        """Expected gain."""
-        if self.origin == "model" and self.claim is not None:
-            return self.claim.expected
-        return self.finding.expected
-
-    @property
     def is_backed(self) -> bool:
-        claim = self.claim
-        return self.origin == "keet" or bool(claim and claim.is_backed and claim.may_lead)
-
-    @property
-    def may_lead(self) -> bool:
-        return self.origin == "keet" or bool(self.claim and self.claim.may_lead)
+        return self.origin == "keet" or (self.claim is not None and self.claim.is_backed)
 
     @property
     def is_sure(self) -> bool:
         """Whether it is keet's own or backed, and expected to gain 10 %."""
-        return self.is_backed and self.gain >= WORTH
+        return self.is_backed and self.finding.expected >= WORTH
 
 
 def rank_with_claims(
@@ -400,10 +387,9 @@ def rank_with_claims(
 ) -> list[RankedCause]:
     """By expected gain. Claims that are not supported are left out.
 
-    The first leads, with two exceptions: a claim that is not backed (a share that is a bare number,
+    The first leads, with one exception: a claim that is not backed (a share that is a bare number,
     or an amount that keet doubts) stands behind all that is expected to gain a tenth and is keet's
-    or backed, and does not lead where keet sees the launch at a roofline. A claim whose reasons are
-    not about the finding (`may_lead`) stands behind everything, and never leads.
+    or backed, and does not lead where keet sees the launch at a roofline.
 
     A claim with the id of a finding is not listed beside it. It replaces the finding's forecast
     where it is backed and expected to gain more, and else only adds its evidence: no claim moves
@@ -411,22 +397,21 @@ def rank_with_claims(
     """
     best: dict[str, EvaluatedClaim] = {}
     # Several claims about one finding are not added up: the best one counts, backed ones first.
-    order = sorted(evaluated, key=lambda x: (x.may_lead, x.is_backed, x.expected), reverse=True)
-    for claim in order:
+    for claim in sorted(evaluated, key=lambda x: (x.is_backed, x.expected), reverse=True):
         if claim.supported:
             best.setdefault(claim.claim.finding, claim)
     every = [_refined(diagnosis, own, best.pop(own.id, None)) for own in diagnosis.findings]
     every += [RankedCause(_finding(diagnosis, claim), "model", claim) for claim in best.values()]
     causes = [cause for cause in every if cause.origin == "keet"]
     claims = [cause for cause in every if cause.origin == "model"]
-    claims.sort(key=lambda cause: (cause.may_lead, cause.is_backed, cause.gain), reverse=True)
+    claims.sort(key=lambda cause: (cause.is_backed, cause.finding.expected), reverse=True)
     for cause in claims:
         sure = [position for position, known in enumerate(causes) if known.is_sure]
         first = 0 if cause.is_backed or not sure else sure[-1] + 1
-        first = first if cause.may_lead else len(causes)
-        behind = (n for n in range(first, len(causes)) if causes[n].gain < cause.gain)
+        gain = cause.finding.expected
+        behind = (n for n in range(first, len(causes)) if causes[n].finding.expected < gain)
         causes.insert(next(behind, len(causes)), cause)
-    if causes and causes[0].may_lead and (causes[0].is_sure or diagnosis.healthy is None):
+    if causes and (causes[0].is_sure or diagnosis.healthy is None):
         causes[0] = causes[0]._replace(leads=True)
     return causes
 
@@ -436,7 +421,7 @@ def _refined(diagnosis: Diagnosis, own: Finding, claim: EvaluatedClaim | None) -
     if claim is None:
         return RankedCause(own, "keet")
     stated = _finding(diagnosis, claim)
-    is_better = claim.is_backed and claim.may_lead and claim.expected > own.expected
+    is_better = claim.is_backed and claim.expected > own.expected
     kept = replace(stated, places=stated.places or own.places) if is_better else own
     joined = replace(
         kept,

@@ -133,6 +133,31 @@ def _traffic(model: TimeModel, name: str, direction: str = "") -> _Traffic | Non
     return _Traffic(name, level, moved, whole)
 
 
+def _stated(  # noqa: PLR0913, PLR0917 - what is claimed, and of what
+    claim: WorkClaim,
+    view: LaunchView,
+    what: str,
+    needed: Quantity | None,
+    did: Sentence,
+    done: Evidence,
+    least: float,
+) -> tuple[Evidence, float, Sentence]:
+    """The amount as evidence, the share of `done` that goes, and what is claimed in words. `least`:
+    an amount that is surely too small."""
+    if needed is None:
+        share = stated_share(view, what, claim.share(), done)
+        said = Sentence("{share:.0f} of them are not needed", share=share)
+        return share, removable(claim.share()), said
+    shown = stated_amount(view, what, needed, done)
+    if not shown.value >= least:
+        raise Refused("{shown} is less than one per warp of the launch.", shown=shown)
+    if shown.value >= done.value:
+        text = "{did}, and {shown} are said to be needed: nothing can be saved."
+        raise Refused(text, did=did, done=done, shown=shown)
+    gone = 1 - float(shown.value) / float(done.value)
+    return shown, gone, Sentence("{shown} are needed", shown=shown)
+
+
 def byte_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
     words = claim.of.strip().lower().replace("_", " ")
     head, _, last = words.rpartition(" ")
@@ -148,22 +173,14 @@ def byte_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
     begin, moved = capitalized(level.label), traffic.moved
     if not moved.value:
         raise Refused("{begin} moved nothing in this launch.", begin=begin, moved=moved)
-    if claim.needed is None:
-        share = claim.share()
-        shown = stated_share(view, f"bytes of {claim.of}", share)
-        saved = removable(share) * float(moved.value)
-        needed = float(moved.value) - saved
-        said = Sentence("{shown:.0f} of them are not needed", shown=shown)
-    else:
-        shown = stated_amount(view, f"bytes of {claim.of}", in_unit(claim.needed, "byte"))
-        _check_amount(view, traffic, shown)
-        needed = float(shown.value)
-        saved = float(moved.value) - needed
-        said = Sentence("{shown} are needed", shown=shown)
-    is_doubted = _is_below_stored(claim.spec, view, traffic, direction, needed, shown)
     verb = {"read": "reads", "written": "writes"}.get(direction, "moves")
-    removed = min(MOST_REMOVED, saved / traffic.whole) if traffic.whole else 0.0
     did = Sentence("{begin} {verb} {moved}", begin=begin, verb=verb, moved=moved)
+    amount, least = claim.needed and in_unit(claim.needed, "byte"), max(1.0, warps_launched(view))
+    shown, share, said = _stated(claim, view, f"bytes of {claim.of}", amount, did, moved, least)
+    saved = share * float(moved.value)
+    needed = float(moved.value) - saved
+    is_doubted = _is_below_stored(claim.spec, view, traffic, direction, needed, shown)
+    removed = min(MOST_REMOVED, saved / traffic.whole) if traffic.whole else 0.0
     return ClaimEffect(
         as_claimed(did, said),
         _less_bytes(claim.spec, model, traffic, saved, removed),
@@ -180,15 +197,6 @@ def _stored(view: LaunchView, traffic: _Traffic) -> Evidence | None:
         return None
     amount = Quantity(min(stored, arrived * traffic.level.size), "byte")
     return view.ledger.derived(f"bytes.{traffic.name}.stored", amount, "stored by the kernel")
-
-
-def _check_amount(view: LaunchView, traffic: _Traffic, shown: Evidence) -> None:
-    if not shown.value >= max(1.0, warps_launched(view)):
-        raise Refused("{shown} is less than a byte per warp of the launch.", shown=shown)
-    if shown.value >= traffic.moved.value:
-        text = "{level} moved {moved}, and {shown} are said to be needed: nothing can be saved."
-        level = capitalized(traffic.level.label)
-        raise Refused(text, level=level, moved=traffic.moved, shown=shown)
 
 
 def _is_below_stored(  # noqa: PLR0913, PLR0917 - what was claimed, and what was moved
@@ -379,22 +387,12 @@ def instruction_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
     launch = Sentence("The launch executes {executed}", executed=executed)
     if kind.name != "all":
         launch = Sentence("{launch} ({of})", launch=launch, of=kind.spoken)
-    if claim.needed is None:
-        share = claim.share()
-        shown = stated_share(view, kind.spoken, share, executed)
-        removed = removable(share)
-        said = Sentence("{shown:.0f} of them are not needed", shown=shown)
-    else:
+    least, base = warps_launched(view) if kind.name == "all" else 0.0, None
+    if claim.needed is not None:
         base = in_unit(claim.needed, *_OPERATIONS)
-        amount = Quantity(float(base.value) / _OPERATIONS[base.unit], "inst")
-        shown = stated_amount(view, kind.spoken, amount, executed)
-        if not shown.value >= (warps_launched(view) if kind.name == "all" else 0.0):
-            raise Refused("{n} is less than an instruction per warp of the launch.", n=shown)
-        if shown.value >= executed.value:
-            text = "{launch}, and {shown} are said to be needed: nothing can be saved."
-            raise Refused(text, launch=launch, executed=executed, shown=shown)
-        removed = removable(1 - float(shown.value) / float(executed.value))
-        said = Sentence("{shown} are needed", shown=shown)
+        base = Quantity(float(base.value) / _OPERATIONS[base.unit], "inst")
+    shown, share, said = _stated(claim, view, kind.spoken, base, launch, executed, least)
+    removed = removable(share)
     unit = max(kind.pipes, key=lambda pipe: model.loads.get(pipe, 0.0), default="issue")
     reached = view.ceilings.reached(unit)
     return ClaimEffect(

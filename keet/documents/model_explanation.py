@@ -37,8 +37,6 @@ class ClaimDocument(Document):
     """Whose amounts of work the forecast rests on."""
     keet_alone: Forecast | None = None
     """keet's own forecast for the finding; null if it has none."""
-    may_lead: bool = True
-    """False if none of the cause's reasons is about what the finding rests on."""
 
 
 class UnusedClaimDocument(Document):

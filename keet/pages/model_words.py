@@ -176,8 +176,6 @@ def standing(cause: CauseDocument, each: LaunchExplanation) -> str:
 def _standing(cause: CauseDocument, each: LaunchExplanation) -> str:
     if cause.problem:
         return not_confirmed(cause)
-    if cause.claim and cause.claim.supported and not cause.claim.may_lead:
-        return "the reasons that the model gives are not about this finding: it does not lead"
     if any(finding.id == cause.finding for finding in each.findings):
         return ""
     if cause.claim and not cause.claim.supported:  # of unused claims, the reasons follow

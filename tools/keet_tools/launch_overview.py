@@ -239,4 +239,14 @@ def address_forms(tool_input: ToolInput, launch: int | None = None, report: int 
         return Answer("The launch reads no global memory.")
     read = ledger.measured("dram_bytes_read")
     dram = f"The launch reads {say(read)} from DRAM." if read else ""
+    found = [row.distinct_bytes_at_most for row in pointer_rows(code)]
+    known = [size for size in found if isinstance(size, int)]
+    if len(known) == len(found):
+        is_bound = all(row.basis == "bound" for row in pointer_rows(code))
+        amount = Quantity(sum(known), "byte")
+        label = f"distinct bytes read ({'at most' if is_bound else 'estimated'})"
+        every = ledger.derived("distinct_bytes", amount, label)
+        dram += (
+            f" All loads together read {'at most' if is_bound else 'about'} {say(every)} distinct."
+        )
     return say.answer("Global memory by pointer, most bytes first.", dram, *rows)

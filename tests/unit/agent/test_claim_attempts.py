@@ -80,6 +80,21 @@ ATTEMPTS = {
         "key_count/slow", "low_precision_possible", ["pipe_fma_pct"],
         [claim("precision", "FP16"), claim("precision", "FP32")],
     ),
+    "nearly all work is redundant, by a constant that has nothing to do with it": Attempt(
+        "score_tiles/slow", "redundant_traffic", ["dram_bytes_read"],
+        [claim("redundant", removed="1 - 1 / kTile")],
+    ),
+    "a measured number times a bare one": Attempt(
+        "phase_sum/slow", "integer_overhead", ["inst_executed"],
+        [claim("instructions", "all", "inst_executed / 20")],
+    ),
+    "a byte per sector": Attempt(
+        "xs_lookup/slow", "redundant_traffic", ["l2_hit_rate_pct > 20"],
+        [claim("bytes", "L2", "l2_l1_read_sectors * 1 B")],
+    ),
+    "no reason at all, but a number in the text": Attempt(
+        "half_dense/slow", "redundant_traffic", [], [claim("bytes", "global", removed="0.9")],
+    ),
     "all work is redundant, at a roofline": Attempt(
         "field_axpy/slow", "redundant_traffic", ["l2_hit_rate_pct"],
         [claim("redundant", removed="1 - l2_hit_rate_pct / 10")],
@@ -88,7 +103,11 @@ ATTEMPTS = {
 
 
 def tried(attempt: Attempt) -> Talk:
-    cause = {"finding": attempt.finding, "text": "It is that.", "because": attempt.because}
+    cause = {
+        "finding": attempt.finding,
+        "text": "It is that: {duration}.",
+        "because": attempt.because,
+    }
     said: dict[str, Any] = {
         "summary": "It is slow.",
         "causes": [{**cause, "claims": [*attempt.claims]}],

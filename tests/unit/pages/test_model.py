@@ -529,7 +529,7 @@ def test_json_says_whose_headline_it_is(leads: bool) -> None:
         "supported": True, "reason": "The columns are read twice.", "gain": 2.2,
         "forecast": {"low": 1.4, "likely": 1.8, "high": 2.2}, "next_limiter": "the LSU pipe",
         "floor": {"value": 3948224.0, "unit": "ns", "nonfinite": None},
-        "amounts_by": "model", "keet_alone": None, "may_lead": True,
+        "amounts_by": "model", "keet_alone": None,
     }  # fmt: skip
     assert launch["model"]["causes"][0].get("claim") == (claim if leads else None)
 
