@@ -304,9 +304,13 @@ class CauseJudge:
         )
 
     def unrelated(self, said: RawCause, ids: Sequence[str]) -> str:
-        """Why measured reasons are none for the cause; empty if they are, or if there are none."""
-        rests_on = findings()[name].rests_on if (name := known_finding(said.finding)) else ()
-        if not ids or not rests_on or areas_of(ids) & {*rests_on}:
+        """Why measured reasons are none for the cause; empty if they are, or if there are none.
+        Numbers of keet's own lines of the finding are about it."""
+        name = known_finding(said.finding)
+        rests_on = findings()[name].rests_on if name else ()
+        own = [place for each in self._each.findings if each.id == name for place in each.places]
+        is_there = any(f"@{place.where}#" in known for place in own for known in ids)
+        if not ids or not rests_on or is_there or areas_of(ids) & {*rests_on}:
             return ""
         return f"none of its facts is about what the finding rests on: {', '.join(rests_on)}"
 

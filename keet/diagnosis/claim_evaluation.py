@@ -70,8 +70,6 @@ class EvaluatedClaim(ClaimDocument):
     floor: Quantity | None = None
     """At the unit's attainable rate; None if the claim is not about a unit's work, or the report
     has no duration."""
-    amounts_by: Literal["keet", "model"] = "model"
-    keet_alone: Forecast | None = None
     claim: WorkClaim = live()
     candidate: Candidate | None = live(default=None)
     """None if nothing could be computed."""
