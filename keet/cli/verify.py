@@ -6,8 +6,9 @@ program is compared with the run table, if there is one. A sentence about severa
 together", "none", "the first", "on average") is checked over the launches that it names; where keet
 does not understand which, its numbers are not checked. Numbers that keet prints (forecasts,
 shares, rows of its tables) are computed again. Comparisons ("exceeds", "more than twice", "is the
-highest stall") are checked separately. If the text compares two reports, give both. The exit code
-is 1 if a number or a comparison is wrong."""
+highest stall") are checked separately, and so are statements that a known fact of the launch
+decides ("occupancy is full", "no bank conflicts"). If the text compares two reports, give both. The
+exit code is 1 if a number, a comparison or a statement is wrong."""
 
 from __future__ import annotations
 

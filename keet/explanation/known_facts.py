@@ -135,17 +135,15 @@ class _Loads:
         ):
             ranked = [c for c in measured if c.name in names or not names]
             yield from self._busiest(topic, sorted(ranked, key=lambda c: -c.share), label)
-        yield self._order(measured)
+        if measured:
+            yield self._order(measured)
         for ceiling in measured:
             yield self._load(ceiling)
 
     def _order(self, measured: Sequence[Ceiling]) -> KnownFact:
         """`L1>L2`: which unit is busier than which."""
-        pairs = {
-            f"{one.name}>{other.name}"
-            for one, other in permutations(measured, 2)
-            if 100 * (one.share - other.share) > TIE
-        }
+        shares = {each.name: 100 * each.share for each in measured}
+        pairs = {f"{a}>{b}" for a, b in permutations(shares, 2) if shares[a] - shares[b] > TIE}
         said = [
             Sentence("{unit} {n:.0f}", unit=c.spoken, n=c.reached)
             for c in sorted(measured, key=lambda c: -c.share)[:5]
@@ -189,9 +187,8 @@ class _Loads:
             (80, "busy", "busy", "idle low"),
             (_END, "high", "high busy", "idle low"),
         )
-        if (
-            busy >= 50 or ceiling.name in self._limiters
-        ):  # busy while SMs are active, or a hot slice
+        # Busy while SMs are active, or by a hot slice.
+        if busy >= 50 or ceiling.name in self._limiters:
             false -= {"high", "busy"}
         text = Sentence("{unit} {verb} at {share:.0f} of {whose} peak.",
             unit=ceiling.spoken, verb=ceiling.verb, share=ceiling.reached,
@@ -213,10 +210,8 @@ class _Loads:
             if known and all(self._is_clearly_not(unit, top) for unit in known):
                 is_false.add(name)
         waits = self._view.stalls
-        if (
-            sum(waits.get(reason, 0.0) for reason in (*MEMORY_WAITS, *SHARED_WAITS)) > 0.25
-            and top < 80
-        ):
+        for_memory = sum(waits.get(reason, 0.0) for reason in (*MEMORY_WAITS, *SHARED_WAITS))
+        if for_memory > 0.25 and top < 80:
             is_false.discard("memory")  # it may be limited by memory's latency
         if limiter != "latency" and top >= 80:
             is_false.add("latency")
@@ -604,8 +599,8 @@ def _used(view: LaunchView) -> Iterator[KnownFact]:
         return
     for topic, (label, opcodes) in _USED.items():
         count = sum(n for name, n in view.opcodes.items() if _is_one(name, opcodes))
-        if topic == "fp64":  # conversions
-            count += sum(n for name, n in view.modified_opcodes.items() if ".F64" in name)
+        if topic == "fp64" and not count and view.executed("F2F", "I2F", "F2I", "MUFU"):
+            count = sum(n for name, n in view.modified_opcodes.items() if ".F64" in name)
         if topic == "shared_memory" and not count and any(map(view.value, _SHARED_SIZES)):
             continue
         number = view.ledger.derived(

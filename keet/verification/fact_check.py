@@ -79,6 +79,7 @@ _CLAUSE_END = re.compile(
 _POSSIBLE = re.compile(
     r"\b(?:would|could|might|may|should|can|if|expect\w*|estimat\w*|forecast\w*|potential\w*"
     r"|ideal(?!ly coal)\w*|once|unless|whether|likely|probably|perhaps|possibly|suspect\w*"
+    r"|looks?|seems?|appears?|takes? \w+(?: \w+)? for|blames?|guess\w*|suggests?|as if"
     r"|hypothes\w*|assum\w+|must|need(?:s|ed)? to|to (?:avoid|reduce|remove|prevent|hide|raise|keep"
     r"|make|use)|(?:after|with) (?:the|this|that) (?:edit|fix|change|patch)|will|no longer"
     r"|previous\w*|originally|in general|typically|usually means|means that|watch for)\b",
@@ -90,7 +91,8 @@ _PROPOSAL = re.compile(
     r"\s*(?:and |then |instead |or )?(?:use|pad|stage|move|replace|reduce|add|tile|keep|try|make"
     r"|consider|let|raise|lower|split|fuse|check|avoid|swap|store|load|transpose|compute|increase"
     r"|decrease|launch|give|assign|sort|unroll|hoist|cache|remove|drop|read|write|put|swizzle|look"
-    r"|verify|compare|profile|measure|set)\b"
+    r"|verify|compare|profile|measure|set|go|deal|collect|combine|copy|merge|prefetch|change|turn"
+    r"|allocate|pass|precompute|bring)\b"
     r"(?!\s+(?:is|are|was|were|and stores|hit|miss|imbalance)\b)",
     re.IGNORECASE,
 )
@@ -258,17 +260,22 @@ _NO_SUBJECT = re.compile(
 )
 """`no registers are`."""
 _NOT_AFTER = re.compile(
-    r"\s*(?:\w+\s+){0,2}?(?:(?:is|are|was|were|do|does|did|has|have)(?:\s+not\b|n't\b)|(?:is|are)"
-    r" (?:absent|zero|nil|not there)|never\b|plays? no role|-?free\b)"
+    r"\s*(?:\w+\s+){0,2}?(?:(?:is|are|was|were)(?: not|n't) (?:there|present|used|seen|observed"
+    r"|found|measured|visible)|(?:do|does|did)(?: not|n't) (?:occur|happen|exist|appear|arise|show)"
+    r"|(?:is|are) (?:absent|zero|nil|unused)|never (?:occurs?|happens?)|plays? no role|-?free\b)"
     r"|\s+(?:no|nothing|none|zero)\b",
     re.IGNORECASE,
 )
-_NOT_CAUSE = re.compile(
-    r"\s*(?:\w+\s+){0,2}?(?:is|are|was|were)(?:\s+not|n't)"
-    r" (?:the|a|an|what|why|responsible|to blame|enough)\b",
+_IMPLIED = re.compile(
+    r"\s*(?:\w+\s+){0,2}?(?:is|are|was|were|do|does|did|has|have)(?:\s+not|n't)\b", re.IGNORECASE
+)
+"""`are not hidden`, `are not the problem`: they may be there, or not."""
+_NEITHER = re.compile(r"\b(?:neither|nor)\b", re.IGNORECASE)
+_HAS_NEITHER = re.compile(
+    r"\b(?:uses?|has|have|shows?|there (?:is|are)|executes?|needs?|suffers from|sees|with)"
+    r"\s+neither\b",
     re.IGNORECASE,
 )
-"""`are not the problem`: they may be there."""
 _FEW = (
     r"\b(?:hardly any|almost no|nearly no|few|little|negligible|minor|small|rare|rarely|barely"
     r"|hardly|insignificant|slight|slightly|virtually no|practically no)\b"
@@ -304,6 +311,10 @@ def _degree(match: re.Match[str]) -> tuple[str, bool]:
         said = "few"
     elif re.search(r"(?:\bor|/|\bshuffles and)\s*\Z", before, re.IGNORECASE):
         said = ""  # one of several things, perhaps not this one
+    elif (_IMPLIED.match(after) and not _NOT_AFTER.match(after)) or (
+        _NEITHER.search(before) and not _HAS_NEITHER.search(clause)
+    ):
+        said = ""
     else:
         negated = is_negated(clause, match.start()) or bool(_NOT_AFTER.match(after))
         if _MANY.search(before[-25:]) or _MANY.match(after[:30].lstrip()):
@@ -321,8 +332,6 @@ def _degree(match: re.Match[str]) -> tuple[str, bool]:
 
 
 def _amount(topic: str, match: re.Match[str]) -> Iterator[Assertion]:
-    if _NOT_CAUSE.match(match.string, match.end()):
-        return
     said, negated = _degree(match)
     if topic.startswith("uses.") and said == "many" and not negated:
         said = "some"
@@ -383,7 +392,7 @@ def _balance(topic: str, match: re.Match[str]) -> Iterator[Assertion]:
     if groups.get("imbalance"):
         said, negated = _degree(match)
         is_even = said in ("none", "few") or negated
-        if not said or _NOT_CAUSE.match(match.string, match.end()):
+        if not said:
             return
     else:
         negated = bool(groups["neg"] or groups["bad"]) or is_negated(match.string, match.start())

@@ -39,7 +39,7 @@ _COMPARED = re.compile(
     re.IGNORECASE,
 )
 _AS = re.compile(
-    rf"\b{_HEDGE}{_FACTOR}\s+as\s+(?P<how>\w+)(?P<between>(?:\s+\w+){{0,4}}?)\s+as\b",
+    rf"\b{_HEDGE}{_FACTOR}\s+as\s+(?P<how>(?!wide|deep|well|soon)\w+)(?P<between>(?:\s+\w+){{0,4}}?)\s+as\b",
     re.IGNORECASE,
 )
 _MULTIPLE = re.compile(

@@ -21,6 +21,7 @@ _HAS = re.compile(
     r"\b([\w-]+\.\w+:\d+)\s+(?:alone\s+)?(?:has|takes|accounts for|gets|holds|collects|receives)"
     r"\s+(?:(?:only|about|just|over)\s+)?\Z"
 )
+_SUPERLATIVE = re.compile(r"\b(?:\w+est|most|dominant|main|leading|top|dominates?)\b", re.I)
 _NEEDS_SUPPORT = ("limiter", "occupancy.limit", "busiest", "top_wait", "hottest", "dram_direction")
 """Topics of rankings and limiters begin so: a number in the sentence is no support for them."""
 
@@ -37,7 +38,9 @@ class WordChecker:
             p if isinstance(p, str) else "{" + "_" * len(p.text) + "}" for p in sentence.parts
         )
         found = self._checker.check(SentenceSpan(text, 0), (), [self._launch])
-        wrong = [each.reason for each in found if each.verdict == "contradicted"]
+        # Other comparisons are written as references: {a > 2 * b}.
+        checked = [each for each in found if each.topic or _SUPERLATIVE.search(each.text)]
+        wrong = [each.reason for each in checked if each.verdict == "contradicted"]
         wrong += filter(None, [_other_line(sentence)])
         if wrong:
             also = f"; {sentence.problem}" if sentence.problem else ""

@@ -64,6 +64,12 @@ score_tiles  + The block size is a multiple of 32.
 score_tiles  . If DRAM is saturated, smaller types help.
 score_tiles  . The edit would make DRAM the bottleneck.
 score_tiles  . Use shared memory for the queries.
+score_tiles  . Bank conflicts are not hidden by other warps.
+score_tiles  - There are neither bank conflicts nor spills.
+score_tiles  . Neither the bank conflicts nor the barriers are hidden.
+score_tiles  . A reader takes the kernel for DRAM-bound.
+score_tiles  + L1 is busier than L2.
+score_tiles  - DRAM is busier than L1.
 key_count    + L2 is the bottleneck.
 key_count    ? L2 is saturated.
 key_count    + The atomics on few bins contend in L2.
