@@ -5,7 +5,7 @@ Causes and objections are checked against the account, and ranked with the findi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
@@ -13,10 +13,8 @@ from typing import NamedTuple
 from keet.agent.answer_schemas import (
     Conclusion,
     Correction,
-    HypothesisVerdict,
     RawCause,
     RawClaim,
-    SourceReading,
     expressions_of,
     known_finding,
 )
@@ -39,8 +37,7 @@ from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
 from keet.documents.model_explanation import (
     CauseDocument,
-    EditDocument,
-    HypothesisDocument,
+    ModelEdit,
     ModelExplanation,
 )
 from keet.evidence import Prose, Reference, Sentence, ids_of
@@ -73,14 +70,10 @@ class AnswerTexts:
         self._words = words
         self._prose: dict[str, Prose] = {}
         self._proposals: set[str] = set()
-        self._early: set[str] = set()
 
-    def put(self, where: str, text: str, *, proposal: bool = False, early: bool = False) -> None:
-        """`early`: written before the model saw a measurement; never sent back."""
-        if proposal or early:
+    def put(self, where: str, text: str, *, proposal: bool = False) -> None:
+        if proposal:
             self._proposals.add(where)
-        if early:
-            self._early.add(where)
         self._prose[where] = self._read(where, text)
 
     def _read(self, where: str, text: str) -> Prose:
@@ -92,11 +85,9 @@ class AnswerTexts:
     def faults(self) -> Iterator[AnswerFault]:
         # From the end: a correction of two sentences must not shift the sentences before it.
         for where, prose in self._prose.items():
-            if where in self._early:
-                continue
             for at in reversed(range(len(prose.sentences))):
                 sentence = prose.sentences[at]
-                if sentence.problem:
+                if sentence.problem and sentence.fault != "undecided":
                     yield AnswerFault(
                         sentence.written, sentence.problem, self._corrector(where, at)
                     )
@@ -117,33 +108,20 @@ class CheckedAnswer:
     """A model's answer about one launch, with the faults found in it."""
 
     def __init__(
-        self,
-        words: Vocabulary,
-        judge: CauseJudge,
-        placer: EditPlacer,
-        reading: SourceReading | None,
+        self, said: Conclusion, words: Vocabulary, judge: CauseJudge, placer: EditPlacer
     ) -> None:
         self._words, self._judge, self._placer = words, judge, placer
-        self._reading = reading
         self.texts = AnswerTexts(words)
-        self._said = Conclusion(summary="")
+        self._said = said
         self._facts: dict[str, CheckedFacts] = {}
         self._edits: list[PlacedEdit] = []
-        if reading:
-            self.texts.put("purpose", reading.purpose, early=True)
-            self.texts.put("mapping", reading.mapping, early=True)
-            for i, guess in enumerate(reading.hypotheses):
-                self.texts.put(f"hypotheses[{i}]", guess.text, early=True)
-
-    def take(self, said: Conclusion) -> None:
-        self._said = said
         self.texts.put("summary", said.summary)
+        # What the code does: it may name sizes of the source.
+        self.texts.put("purpose", said.purpose, proposal=True)
         for kind, causes in (("causes", said.causes), ("objections", said.objections)):
             for i, cause in enumerate(causes):
                 self.texts.put(f"{kind}[{i}]", cause.text)
                 self._facts[f"{kind}[{i}]"] = facts_of(cause.because, self._words)
-        for i, judged in enumerate(said.judged):
-            self.texts.put(f"judged[{i}]", judged.reason)
         for i, edit in enumerate(said.edits):
             for part in ("what", "risk", "check"):
                 self.texts.put(f"edits[{i}].{part}", getattr(edit, part), proposal=True)
@@ -214,8 +192,6 @@ class CheckedAnswer:
         return ModelExplanation(
             summary=self.texts["summary"],
             purpose=self.texts["purpose"],
-            mapping=self.texts["mapping"],
-            hypotheses=tuple(self._hypotheses()),
             causes=tuple(self._causes("causes", self._judge.cause)),
             objections=tuple(self._causes("objections", self._judge.objection)),
             edits=tuple(self._final_edits()),
@@ -232,50 +208,27 @@ class CheckedAnswer:
             if cause is not None and cause.text:
                 yield cause
 
-    def _hypotheses(self) -> Iterator[HypothesisDocument]:
-        judged = _by_hypothesis(self._said.judged)
-        for i, guess in enumerate(self._reading.hypotheses if self._reading else ()):
-            place, verdict = judged.get(i + 1, (None, HypothesisVerdict()))
-            reason = self.texts[f"judged[{place}]"]
-            # A verdict without a checked reason is an opinion.
-            known = (
-                verdict.verdict if len(reason.problems) < len(reason.sentences) else "inconclusive"
-            )
-            text = self.texts[f"hypotheses[{i}]"]
-            if text:
-                finding = known_finding(guess.finding)
-                yield HypothesisDocument(text=text, finding=finding, verdict=known, reason=reason)
-
-    def _final_edits(self) -> Iterator[EditDocument]:
+    def _final_edits(self) -> Iterator[ModelEdit]:
         kept = [i for i in range(len(self._edits)) if self.texts[f"edits[{i}].what"]]
         numbers = {i + 1: number for number, i in enumerate(kept, 1)}
         for i in kept:
             said, placed, what = self._said.edits[i], self._edits[i], self.texts[f"edits[{i}].what"]
             patch = placed.patch
-            yield EditDocument(
+            yield ModelEdit(
                 finding=known_finding(said.finding),
                 what=what,
                 diff=patch.diff if patch else "",
-                places=tuple(map(str, patch.places)) if patch else (),
+                places=patch.places if patch else (),
+                patch=patch,
                 sketch="" if patch else sketch_of(said),
                 problem=placed.problem,
                 build=placed.build.outcome,
                 build_text=placed.build.message,
+                warnings=placed.build.warnings,
                 risk=self.texts[f"edits[{i}].risk"],
                 check=self.texts[f"edits[{i}].check"],
                 instead_of=numbers.get(said.instead_of or 0) if said.instead_of != i + 1 else None,
             )
-
-
-def _by_hypothesis(
-    judged: Sequence[HypothesisVerdict],
-) -> Mapping[int, tuple[int, HypothesisVerdict]]:
-    """The first verdict on each hypothesis, with its position in the answer."""
-    found: dict[int, tuple[int, HypothesisVerdict]] = {}
-    for place, each in enumerate(judged):
-        if each.hypothesis is not None:
-            found.setdefault(each.hypothesis, (place, each))
-    return found
 
 
 class CheckedFacts(NamedTuple):

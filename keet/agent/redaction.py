@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from keet.agent import prompts
-from keet.agent.secrets import scrub
 from keet.errors import one_line
 from keet.explanation.explanation_types import Explanation
+from keet.masking.keys import scrub
 from keet.profile import Launch
 from keet.profile.names import file_name
 
@@ -47,20 +47,17 @@ class Redactor:
 
     def out(self, text: str) -> str:
         """The text as it is sent."""
-        fences = [match for match in _FENCED.finditer(text) if _is_valid(match)]
         if text in (prompts.rules(), prompts.answer_now()):
             return text
-        if not fences:
-            return self._hidden(text)
-        parts, place = [], 0
-        for match in fences:
-            parts += [text[place : match.start(2)], self._hidden(match[2])]
-            place = match.end(2)
-        return scrub("".join([*parts, text[place:]]))
+        if not any(map(_is_valid, _FENCED.finditer(text))):
+            return self.hide(text)
+        return scrub(_FENCED.sub(self._with_hidden_content, text))
 
-    def hide(self, text: str) -> str:
-        """As sent, for a model's own words: they contain no fences of keet."""
-        return self._hidden(text)
+    def _with_hidden_content(self, fence: re.Match[str]) -> str:
+        if not _is_valid(fence):
+            return fence[0]
+        start, end = (place - fence.start() for place in fence.span(2))
+        return fence[0][:start] + self.hide(fence[2]) + fence[0][end:]
 
     def back(self, text: str) -> str:
         """A received text with the real names."""
@@ -73,7 +70,8 @@ class Redactor:
         before = match.string[max(0, match.start() - 2) : match.start()]
         return _in_ids(name) if before.endswith("@") or before == ".." else name
 
-    def _hidden(self, text: str) -> str:
+    def hide(self, text: str) -> str:
+        """As sent, for a model's own words: they contain no fences of keet."""
         text = scrub(text)
         if self.hides_source:
             text = _QUOTED_CODE.sub("", text)
@@ -93,24 +91,22 @@ class Redactor:
         return text[:-best] + chosen if best else text
 
     def _collect(self, explanations: Sequence[Explanation]) -> None:
-        for explanation in explanations:
-            for each in explanation.launches:
-                self._taken += filter(None, each.launch.source_files.values())
+        launches = [each.launch for told in explanations for each in told.launches]
+        self._taken = [text for launch in launches for text in _sources(launch)]
         for explanation in explanations:
             self._hide(explanation.profile.provenance.path, "report")
-            for each in explanation.launches:
-                self._collect_launch(each.launch)
-
-    def _collect_launch(self, launch: Launch) -> None:
-        name = launch.name
-        for form in (name.full, name.mangled, name.short, name.function):
-            self._hide(form, "kernel")
-        files = {location.file for location in launch.locations.values()}
-        for path in [*sorted(files | set(launch.source_files)), *_included(launch)]:
-            self._hide(path, "file")
-            self._hide(file_name(path), "file")
-        for mark in launch.nvtx:
-            self._hide(mark.name, "range")
+        for launch in launches:
+            name = launch.name
+            for form in (name.full, name.mangled, name.short, name.function):
+                self._hide(form, "kernel")
+            # Headers as the sources name them: the report may not contain them.
+            headers = {header for text in _sources(launch) for header in _INCLUDED.findall(text)}
+            files = {location.file for location in launch.locations.values()}
+            for path in [*sorted(files | set(launch.source_files)), *sorted(headers)]:
+                self._hide(path, "file")
+                self._hide(file_name(path), "file")
+            for mark in launch.nvtx:
+                self._hide(mark.name, "range")
 
     def _hide(self, name: str | None, kind: str) -> None:
         if name and len(name) >= _SHORTEST and name not in self._placeholders:
@@ -133,10 +129,8 @@ def _in_ids(name: str) -> str:
     return re.sub(r"[^\w.:+-]+", "_", name).strip("_")
 
 
-def _included(launch: Launch) -> list[str]:
-    """Headers as the sources name them: the report may not contain them."""
-    texts = filter(None, launch.source_files.values())
-    return sorted({name for text in texts for name in _INCLUDED.findall(text)})
+def _sources(launch: Launch) -> list[str]:
+    return [text for text in launch.source_files.values() if text]
 
 
 def _is_valid(fence: re.Match[str]) -> bool:

@@ -5,10 +5,10 @@ The tools that it may call are those of keet_tools, and `compile_edit`.
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
 from keet_tools.answers import Answer, ToolInput
@@ -19,7 +19,6 @@ from keet.agent import prompts
 from keet.agent.answer_schemas import NoAnswer, RawEdit, schema_of, understand
 from keet.agent.edits.edit_placer import EditPlacer
 from keet.agent.model.messages import (
-    CantCallTools,
     Chat,
     ChatMessage,
     ChatReply,
@@ -28,12 +27,12 @@ from keet.agent.model.messages import (
     ModelToolCall,
     ToolSpec,
 )
+from keet.agent.model.messages import estimate as estimate  # noqa: PLC0414 - used with a session
 from keet.agent.model.transcript import Transcript
 from keet.agent.options import ModelLimits
 from keet.agent.redaction import Redactor
 from keet.documents.model_explanation import NO_USAGE, UsageDocument
 from keet.errors import one_line
-from keet.explanation.token_budget import guess_tokens
 
 Progress = Callable[[str], None]
 Shape = TypeVar("Shape", bound=BaseModel)
@@ -62,7 +61,9 @@ class ModelSession:
         self.transcript = transcript
         self.redactor = redactor
         # A replay costs nothing and must take the recorded steps, however long today's prompts are.
-        self.limits = limits._replace(calls=99, input_tokens=10**9) if is_replay else limits
+        self.limits = (
+            limits._replace(calls=99, input_tokens=10**9, rounds=9) if is_replay else limits
+        )
         self._progress = progress
         self._price = price
         self._takes_tools = True
@@ -95,8 +96,7 @@ class ModelSession:
         tools: Sequence[ToolSpec] = (),
         schema: Mapping[str, Any] | None = None,
     ) -> ChatReply:
-        sent = [_with_text(message, self._redaction(message)) for message in messages]
-        request = ChatRequest(sent, tools, schema)
+        request = ChatRequest([self._redacted(message) for message in messages], tools, schema)
         self._stay_within(request)
         self.transcript.request(phase, request)
         began = time.monotonic()
@@ -105,25 +105,25 @@ class ModelSession:
         self.transcript.reply(reply, seconds)
         self._count(reply, seconds)
         self._calibrate(request, reply)
-        return _undone(reply, self.redactor.back)
+        back = self.redactor.back
+        return reply._replace(text=back(reply.text), calls=_changed_calls(reply.calls, back))
 
-    def _redaction(self, message: ChatMessage) -> Callable[[str], str]:
+    def _redacted(self, message: ChatMessage) -> ChatMessage:
         """A model's own words are not fenced data: names may be anywhere in them."""
-        return self.redactor.hide if message.role == "assistant" else self.redactor.out
+        is_models = message.role == "assistant"
+        change = self.redactor.hide if is_models else self.redactor.out
+        calls = _changed_calls(message.calls, change)
+        return replace(message, text=change(message.text), calls=calls)
 
     def _stay_within(self, request: ChatRequest) -> None:
-        needed = self._tokens(request)
-        if self._calls_here >= self.limits.calls:
-            raise ModelFault(
-                "calls",
-                f"the limit of {self.limits.calls} calls is reached; ask about less at a time",
-            )
+        needed, most = self._tokens(request), self.limits
+        if self._calls_here >= most.calls:
+            line = f"the limit of {most.calls} calls is reached; ask about less at a time"
+            raise ModelFault("calls", line)
         if needed > self.tokens_left:
-            raise ModelFault(
-                "budget",
-                f"the next call needs {needed:,} tokens and {max(0, self.tokens_left):,} of "
-                f"{self.limits.input_tokens:,} are left; raise --token-budget",
-            )
+            left = f"{max(0, self.tokens_left):,} of {most.input_tokens:,} are left"
+            line = f"the next call needs {needed:,} tokens and {left}; raise --token-budget"
+            raise ModelFault("budget", line)
 
     def _count(self, reply: ChatReply, seconds: float) -> None:
         spent, before = reply.spent, self.usage
@@ -154,7 +154,7 @@ class ModelSession:
         cost = (input_tokens * into + output_tokens * out) / 1e6
         return cost if math.isfinite(cost) else "unknown"
 
-    # --- a conversation: each step ends with an answer
+    # --- a conversation, which ends with an answer
 
     def converse(
         self,
@@ -162,13 +162,9 @@ class ModelSession:
         opening: Callable[[int], str],
         shape: type[Shape],
         toolbox: Toolbox | None = None,
-        before: Sequence[ChatMessage] = (),
-    ) -> tuple[Shape, tuple[ChatMessage, ...]]:
-        """Returns the answer, and the conversation so far for the next step.
-
-        `opening`: the question, given the number of tool rounds.
-        """
-        start = [*before] or [ChatMessage("system", prompts.rules())]
+    ) -> Shape:
+        """`opening`: the question, given the number of tool rounds."""
+        start = [ChatMessage("system", prompts.rules())]
         tools = toolbox.specs if toolbox and self._takes_tools else []
         asked = [*start, ChatMessage("user", opening(self.limits.rounds))]
         rounds = self._affordable(asked, tools) if tools else 0
@@ -181,15 +177,16 @@ class ModelSession:
             try:
                 schema = schema_of(shape) if last else None
                 reply = self.ask(phase, messages, () if last else tools, schema)
-            except CantCallTools:
+            except ModelFault as fault:
+                if fault.kind != "no_tools":
+                    raise
                 self._takes_tools = False
                 self._progress(
                     f"{self._about}: {self.chat.name} does not support tools; continuing without"
                 )
-                return self.converse(phase, opening, shape, None, before)
+                return self.converse(phase, opening, shape)
             if last or not reply.calls or toolbox is None:
-                answer = self._parsed(phase, messages, reply, shape)
-                return answer, (*messages, ChatMessage("assistant", reply.text))
+                return self._parsed(phase, messages, reply, shape)
             messages += self._called(toolbox, reply)
         raise AssertionError("the last turn returns")
 
@@ -207,15 +204,12 @@ class ModelSession:
         return 2 * self._tokens(ChatRequest(messages, tools)) + _ROUND_TOKENS > self.tokens_left
 
     def _called(self, toolbox: Toolbox, reply: ChatReply) -> list[ChatMessage]:
-        answered = [ChatMessage("assistant", reply.text, reply.calls)]
-        for position, call in enumerate(reply.calls):
-            text = (
-                self._call(toolbox, call)
-                if position < prompts.AT_ONCE
-                else "not run: too many at once"
-            )
-            answered.append(ChatMessage("tool", text, answers=call.id))
-        return answered
+        run, left_out = reply.calls[: prompts.AT_ONCE], reply.calls[prompts.AT_ONCE :]
+        texts = [self._call(toolbox, call) for call in run]
+        texts += ["not run: too many at once"] * len(left_out)
+        answers = zip(texts, reply.calls, strict=True)
+        told = [ChatMessage("tool", text, answers=call.id) for text, call in answers]
+        return [ChatMessage("assistant", reply.text, reply.calls), *told]
 
     def _call(self, toolbox: Toolbox, call: ModelToolCall) -> str:
         self.tell(f"{call.name}({_arguments(call)})")
@@ -260,46 +254,26 @@ def _calls_as_text(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     return told
 
 
-def estimate(request: ChatRequest) -> int:
-    """Estimated tokens of a request, including its tools."""
-    texts = [message.text for message in request.messages]
-    texts += [json.dumps(dict(call.arguments or {})) for m in request.messages for call in m.calls]
-    texts += [json.dumps(tool._asdict()) for tool in request.tools]
-    return guess_tokens("\n".join(texts))
-
-
 def _arguments(call: ModelToolCall) -> str:
     given = call.arguments if call.arguments is not None else {"?": call.raw[:40]}
     return ", ".join(f"{name}={value!r}"[:60] for name, value in given.items())
 
 
-def _with_text(message: ChatMessage, change: Callable[[str], str]) -> ChatMessage:
-    calls = tuple(
-        call._replace(arguments=_changed(call.arguments, change)) for call in message.calls
-    )
-    return ChatMessage(message.role, change(message.text), calls, message.answers)
+def _changed_calls(
+    calls: Sequence[ModelToolCall], change: Callable[[str], str]
+) -> tuple[ModelToolCall, ...]:
+    return tuple(call._replace(arguments=_changed(call.arguments, change)) for call in calls)
 
 
-def _undone(reply: ChatReply, change: Callable[[str], str]) -> ChatReply:
-    calls = tuple(call._replace(arguments=_changed(call.arguments, change)) for call in reply.calls)
-    return reply._replace(text=change(reply.text), calls=calls)
-
-
-def _changed(
-    arguments: Mapping[str, Any] | None, change: Callable[[str], str]
-) -> Mapping[str, Any] | None:
-    if arguments is None:
-        return None
-    return {name: _value_changed(value, change) for name, value in arguments.items()}
-
-
-def _value_changed(value: Any, change: Callable[[str], str]) -> Any:
+def _changed(value: Any, change: Callable[[str], str]) -> Any:
     """Also inside lists and objects: `compile_edit` takes a list of changes."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
-        return [_value_changed(part, change) for part in value]
-    return _changed(value, change) if isinstance(value, dict) else value
+        return [_changed(part, change) for part in value]
+    if isinstance(value, Mapping):
+        return {name: _changed(part, change) for name, part in value.items()}
+    return value
 
 
 _COMPILE = ToolSpec(
@@ -354,4 +328,4 @@ class Toolbox:
         placed = placer.place(edit.changes)
         if placed.fault:
             return Answer(placed.fault, abstained=True)
-        return Answer(f"applies; {placed.build.message}")
+        return Answer("\n".join((f"applies; {placed.build.message}", *placed.build.warnings)))

@@ -141,7 +141,8 @@ def _server(name: str, url: str) -> CheckDocument:
     """Whether the server answers; no report data is sent."""
     from threading import Thread
 
-    from keet.agent.secrets import quotable, scrub
+    from keet.masking.encoded_keys import quotable
+    from keet.masking.keys import scrub
 
     found = scrub(f"{name or 'its first model'} at {url}")
     answers: list[str | OSError | ValueError] = []

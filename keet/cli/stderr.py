@@ -70,7 +70,7 @@ def print_problem(line: str) -> None:
 
 
 def _write(line: str, stream: TextIO) -> None:
-    from keet.agent.secrets import scrub
+    from keet.masking.keys import scrub
 
     stream.write(f"keet: {one_line(scrub(line))}\n")
     stream.flush()

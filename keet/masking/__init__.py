@@ -1,7 +1,7 @@
-"""Masks secrets in texts of reports: recorded command lines and names of NVTX ranges.
+"""Masks secrets: in texts of reports (recorded command lines, names of NVTX ranges), and keys in
+what is printed, sent to a model or received from it (`keys`, `encoded_keys`).
 
-`command_line` is imported only for a text that may contain a secret. The agent uses `shapes` for
-what it sends and prints. Imports nothing of keet.
+Patterns are compiled only for a text that may contain a secret. Imports nothing else of keet.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _HINTS = (
     *("sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "fw-", "fw_", "hf-", "hf_", "r8-", "r8_", "npm_"),
     *("gho_", "ghp_", "ghr_", "ghs_", "ghu_", "glpat-", "glsa_", "lsv2", "shp", "whsec_", "xapp-"),
     *("xai", "nvapi", "pplx", "xox", "pypi-", "_pat_", "_v1_", "eyj", "ya29.", "sg.", "aiza"),
-    *("akia", "asia"),
+    *("akia", "asia", "gho-", "ghp-", "ghr-", "ghs-", "ghu-", "npm-", "glsa-", "whsec-", "hooks."),
+    "telegram",
 )
 """In lower case, one of these is in every text with a secret, except for random words."""
 _LEAST_RANDOM = 24
@@ -68,9 +69,14 @@ def _name_before(text: str) -> str:
     return found[1].lstrip("-.") if found else "value"
 
 
-def _may_have_secret(text: str) -> bool:
+def may_look_like_key(text: str) -> bool:
+    """False: `shapes` finds nothing in the text."""
     lowered = text.lower()
-    return any(hint in lowered for hint in _HINTS) or any(map(_may_be_random, text.split()))
+    return any(hint in lowered for hint in _HINTS)
+
+
+def _may_have_secret(text: str) -> bool:
+    return may_look_like_key(text) or any(map(_may_be_random, text.split()))
 
 
 def _may_be_random(word: str) -> bool:

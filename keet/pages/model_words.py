@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from keet.evidence import UNCHECKED, Evidence, Prose, Reference, Sentence, constant
+from keet.evidence import Evidence, Prose, Reference, Sentence, constant
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.findings import findings
 from keet.formatting import capitalized
@@ -24,10 +24,7 @@ if TYPE_CHECKING:
         UsageDocument,
     )
 
-MARKS = {"confirmed": "✓", "refuted": "✗", "inconclusive": "?"}
-"""Always printed with the word, because a terminal without these characters shows `?` for each."""
 OWN_WORDS = "The numbers in the model's text come from the report; the words are the model's."
-EXPECTED = "Expected from the source alone, before the model saw any number:"
 _CHANGED = re.compile(r"(?:@@|[-+])")
 _OUTCOMES = {"compiles": "compiles", "fails": "does not compile", "not checked": "was not compiled"}
 _SAYS_OUTCOME = re.compile(r"^(?:compiles|does not compile|not compiled|is not valid)\b")
@@ -50,7 +47,9 @@ def model_words(
         words = flat(short(sentence)) if links is None else _linked(sentence, links)
         if sentence.problem:
             reason = f" ({reason_text(sentence.problem)})" if with_reasons else ""
-            words = (Span(UNCHECKED, "warn"), " ", words, Span(reason, "muted"))
+            if sentence.fault == "contradicted":  # the mark has the reason
+                reason = ""
+            words = (Span(flat(sentence.mark), "warn"), " ", words, Span(reason, "muted"))
         told.append(words)
     return joined(told, " ")
 
@@ -216,17 +215,24 @@ def next_limiter_text(each: LaunchExplanation) -> str:
 
 
 def ranked_edits(each: LaunchExplanation) -> list[EditDocument]:
-    """The one that is printed in full first: preferably one for the first finding that applies and
-    compiles."""
+    """Edits whose cause is confirmed, then the others. The one that is printed in full comes first:
+    preferably one for the first finding that applies and compiles."""
     edits = list(each.model_explanation.edits if each.model_explanation else ())
     first = each.findings[0].id if each.findings else None
-    leading = min(
-        edits,
-        key=lambda edit: (edit.finding != first, not edit.diff, edit.build == "fails"),
-        default=None,
-    )
+
+    def rank(edit: EditDocument) -> tuple[bool, ...]:
+        fails = edit.build == "fails"
+        return not edit.cause_confirmed, edit.finding != first, not edit.diff, fails
+
+    leading = min(edits, key=rank, default=None)
     others = [edit for edit in edits if edit is not leading]
+    others.sort(key=lambda edit: not edit.cause_confirmed)
     return [leading, *others] if leading else []
+
+
+def leading_edits(each: LaunchExplanation) -> list[EditDocument]:
+    """The edit that the first screen prints in full, if the cause of one is confirmed."""
+    return [edit for edit in ranked_edits(each)[:1] if edit.cause_confirmed]
 
 
 def edit_replaces_advice(each: LaunchExplanation, finding: str) -> bool:
@@ -234,7 +240,7 @@ def edit_replaces_advice(each: LaunchExplanation, finding: str) -> bool:
     that a model claims, that advice is general anyway."""
     claimed = any(found.id == finding and found.origin == "model" for found in each.findings)
     return any(
-        edit.finding == finding or (claimed and bool(edit.diff)) for edit in ranked_edits(each)[:1]
+        edit.finding == finding or (claimed and bool(edit.diff)) for edit in leading_edits(each)
     )
 
 
@@ -273,7 +279,9 @@ def edit_status(edit: EditDocument) -> str:
         outcome = f"was {text}" if text.startswith("not compiled") else text
     elif text:
         outcome = f"{outcome}: {text}"
-    return f"The patch applies. It {outcome.rstrip('.')}."
+    left_out = edit.not_in_patch if edit.build != "fails" else None
+    aside = f" --patch leaves it out: {flat(left_out)}." if left_out else ""
+    return f"The patch applies. It {outcome.rstrip('.')}.{aside}"
 
 
 # --- the evidence
@@ -282,7 +290,7 @@ def edit_status(edit: EditDocument) -> str:
 def cited(each: LaunchExplanation, *, everything: bool = True) -> list[Evidence]:
     """Evidence that the model refers to, in the order of its texts.
 
-    Without `everything`, evidence of hypotheses, purpose and mapping is left out.
+    Without `everything`, evidence of the purpose is left out.
     """
     if each.model_explanation is None:
         return []
@@ -292,10 +300,8 @@ def cited(each: LaunchExplanation, *, everything: bool = True) -> list[Evidence]
 
 
 def without_guesses(model: ModelExplanation, *, everything: bool) -> ModelExplanation:
-    """Unless `everything`, without hypotheses, purpose and mapping."""
-    if everything:
-        return model
-    return replace(model, hypotheses=(), purpose=Prose(), mapping=Prose())
+    """Unless `everything`, without the purpose."""
+    return model if everything else replace(model, purpose=Prose())
 
 
 # --- the closing lines
@@ -308,11 +314,9 @@ def problem_text(problem: str, part: str = "part", *, answered: bool) -> str:
 
 def unchecked_text(count: int) -> Sentence:
     return Sentence(
-        "{count} {those} numbers or comparisons that keet could not check.",
+        "keet could not check {count} {those} marked [unchecked].",
         count=constant(count, "", "sentences"),
-        those="sentence marked [unchecked] contains"
-        if count == 1
-        else "sentences marked [unchecked] contain",
+        those="sentence" if count == 1 else "sentences",
     )
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from evals.ask_model import Asked, ask_all, in_order
 from evals.runs import CUT, EMPTY, Prompt, Run, RunFolder, now
-from keet.agent.model.messages import ChatMessage
 from keet.agent.model.scripted import ScriptedChat
 from keet.cli import main
 from keet.errors import NotAvailable
@@ -60,9 +59,8 @@ def test_every_prompt_is_asked_as_it_is_and_every_answer_kept(folder: RunFolder)
     assert (first.model, first.prompt_version, first.input_tokens) == ("m", "v1", 90)
     assert first.prompt_digest == a_prompt("a", "none", 1).digest
     assert first.keet == "7.7"  # that made the prompts
-    assert [m.content for m in chat.asked[0]["messages"]] == ["Be exact.", "a none"]
-    assert "tools" not in chat.asked[0]
-    assert ChatMessage("user", "a none").text == chat.asked[0]["messages"][1].content
+    assert [message.text for message in chat.asked[0].messages] == ["Be exact.", "a none"]
+    assert not chat.asked[0].tools
 
 
 def test_prompts_with_the_same_beginning_are_asked_together(folder: RunFolder) -> None:

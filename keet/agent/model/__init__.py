@@ -1,5 +1,5 @@
 """Asking a model: one module per step from request to reply, and replies from files.
 
-Replies from files are transcripts, the cache and scripts. Of the agent, imports only `secrets`;
+Replies from files are transcripts, the cache and scripts. Imports nothing else of the agent;
 knows nothing of reports.
 """

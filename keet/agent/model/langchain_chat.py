@@ -11,11 +11,10 @@ import math
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from keet.agent.model.bounded_client import MOST_CALLS, is_count
 from keet.agent.model.faults import (
     PASSING,
     AskedModel,
@@ -24,25 +23,23 @@ from keet.agent.model.faults import (
     refuses_parameter,
     wait_of,
 )
+from keet.agent.model.http_limits import MOST_CALLS, is_count
 from keet.agent.model.messages import (
-    CantCallTools,
     ChatMessage,
     ChatReply,
     ChatRequest,
     ModelFault,
     ModelToolCall,
     TokenCount,
-    ToolSpec,
-    reply_document,
-    request_document,
+    estimate,
 )
 from keet.agent.model.settings import LONGEST_WAIT_S, ModelSpec
-from keet.agent.secrets import key_in
 from keet.explanation.token_budget import guess_tokens
+from keet.masking.encoded_keys import key_in
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
-    from langchain_core.messages import AIMessage, BaseMessage
+    from langchain_core.messages import AIMessage
     from langchain_core.runnables import Runnable
 
 _THINKING_TOKENS = 8000
@@ -68,6 +65,17 @@ HOSTED = Dialect("text", "argument", thinks=True)
 HOSTED_UNLIMITED = Dialect("text", "none")
 
 
+def dialect_of(model: BaseChatModel) -> Dialect:
+    """Of a hosted model."""
+    from langchain_openai.chat_models.base import BaseChatOpenAI
+
+    if not isinstance(model, BaseChatOpenAI):
+        return HOSTED if "max_tokens" in type(model).model_fields else HOSTED_UNLIMITED
+    # Which of OpenAI's two APIs is used may depend on the tools; langchain knows.
+    speaks_responses = getattr(model, "_use_responses_api", lambda _: False)({"tools": [{}]})
+    return OPENAI_RESPONSES if speaks_responses else OPENAI
+
+
 class LangchainChat:
     """A langchain model as a Chat."""
 
@@ -79,6 +87,7 @@ class LangchainChat:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._model = model
+        self.name = spec.name
         self._spec = spec
         self._dialect = dialect
         self._sleep = sleep
@@ -90,18 +99,14 @@ class LangchainChat:
         self.seconds_left = math.inf
         """For the next call. A retry whose wait would be longer is not started."""
 
-    @property
-    def name(self) -> str:
-        return self._spec.name
-
     def ask(self, request: ChatRequest) -> ChatReply:
         """Raises ModelFault."""
         if request.tools and self._no_tools:
-            raise CantCallTools(self._no_tools)
+            raise ModelFault("no_tools", self._no_tools)
         try:
             return self._ask_by_schema(request)
-        except CantCallTools as fault:
-            self._no_tools = str(fault)
+        except ModelFault as fault:
+            self._no_tools = str(fault) if fault.kind == "no_tools" else self._no_tools
             raise
 
     def _ask_by_schema(self, request: ChatRequest) -> ChatReply:
@@ -124,11 +129,11 @@ class LangchainChat:
         """Retries after temporary faults. With a schema, a server error is not retried: some
         servers reject schemas that way, and the request without a schema is tried next."""
         passing = PASSING if request.schema is None else PASSING - {"server"}
-        asked = AskedModel(self._spec, bool(request.tools), request.schema is not None)
+        asked = AskedModel(self._spec, bool(request.tools))
         ends = time.monotonic() + self.seconds_left
         for attempt in range(self._spec.retries + 1):
             try:
-                return self._ask_once(request)
+                return accepted(self._sent_twice(request), request, asked)
             except Exception as error:  # noqa: BLE001 - clients raise any type
                 fault, wait = fault_of(error, asked), wait_of(error, attempt)
                 longest = min(LONGEST_WAIT_S, ends - time.monotonic())
@@ -139,14 +144,6 @@ class LangchainChat:
         # Raised outside of the handler: the client's error may quote a key and must not be
         # attached.
         raise fault
-
-    def _ask_once(self, request: ChatRequest) -> ChatReply:
-        """Raises ModelFault if the reply contains a key: everything that uses, records or prints
-        replies gets them from here."""
-        reply = self._sent_twice(request)
-        if whose := key_in(_texts(reply)):
-            raise key_in_reply(whose, AskedModel(self._spec))
-        return reply
 
     def _sent_twice(self, request: ChatRequest) -> ChatReply:
         """Once, unless the server rejects the name or size of the token limit."""
@@ -174,55 +171,48 @@ class LangchainChat:
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # langchain's warnings are for developers
-            try:
-                message = self._bound(request).invoke(_to_langchain(request.messages))
-            except ValueError as error:
-                if (reply := _misshapen_call(error, request)) is None:
-                    raise
-                return reply
+            message = self._bound(request).invoke([_message(each) for each in request.messages])
         if not isinstance(message, AIMessage):
             raise TypeError(f"{type(message).__name__} is not an answer")
         return _from_langchain(message, request)
 
     def _bound(self, request: ChatRequest) -> Runnable[Any, Any]:
         """The model chooses whether to call tools: that is every server's default."""
-        arguments = self._arguments(request)
-        if request.tools:
-            return self._model.bind_tools(_to_tools(request.tools), **arguments)
-        return self._model.bind(**arguments)
-
-    def _arguments(self, request: ChatRequest) -> dict[str, Any]:
         body: dict[str, Any] = {}
-        arguments: dict[str, Any] = {}
+        arguments: dict[str, Any] = {"extra_body": body}
         if request.schema is not None:
             place = body if self._dialect.schema == "body" else arguments
-            place["response_format"] = _response_format(request.schema)
+            schema = {"name": "answer", "schema": dict(request.schema), "strict": True}
+            place["response_format"] = {"type": "json_schema", "json_schema": schema}
         limit = request.max_output + _THINKING_TOKENS * self._dialect.thinks
         if self._dialect.limit == "body":
             body[self._limit_name] = limit
         elif self._dialect.limit == "argument":
             arguments["max_tokens"] = limit
-        return {**arguments, "extra_body": body} if body else arguments
+        if not body:
+            del arguments["extra_body"]
+        if not request.tools:
+            return self._model.bind(**arguments)
+        tools = [{"type": "function", "function": tool._asdict()} for tool in request.tools]
+        return self._model.bind_tools(tools, **arguments)
 
 
-def _texts(reply: ChatReply) -> str:
-    """All that the server sent, as one text: a key may be split over its parts. Not as JSON only:
-    escapes count as a level of encoding."""
-    document = reply_document(reply)
-    return "\n".join([reply.text, *map(_text, document["calls"])])
+def accepted(reply: ChatReply, request: ChatRequest, asked: AskedModel) -> ChatReply:
+    """The reply without thinking, and not longer than requested. Raises ModelFault if it contains
+    a key: everything that uses, records or prints replies gets them from here."""
+    text, most = _THINKING.sub("", reply.text), _LONGEST_TOKEN * request.max_output
+    reply = reply._replace(text=text[:most], cut=reply.cut or len(text) > most)
+    # As one text: a key may be split over its parts. Not as JSON: escapes count as an encoding.
+    said = [reply.text, *(_text(part) for call in reply.calls for part in call)]
+    if whose := key_in("\n".join(said)):
+        raise key_in_reply(whose, asked)
+    return reply
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return "\n".join(f"{name}\n{_text(part)}" for name, part in value.items())
-    if isinstance(value, list):
-        return "\n".join(map(_text, value))
-    return str(value)
-
-
-def _response_format(schema: Any) -> dict[str, Any]:
-    held = {"name": "answer", "schema": dict(schema), "strict": True}
-    return {"type": "json_schema", "json_schema": held}
+    return "\n".join(map(_text, value)) if isinstance(value, list) else str(value)
 
 
 _THINKING = re.compile(r"\A\s*<think>.*?</think>\s*", re.DOTALL)
@@ -240,34 +230,21 @@ _CUT = frozenset({"length", "max_tokens", "max_output_tokens", "MAX_TOKENS", "mo
 """Finish reasons of providers for an answer that was cut at the limit."""
 
 
-def _to_langchain(messages: Sequence[ChatMessage]) -> list[BaseMessage]:
-    from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-
-    def converted(message: ChatMessage) -> BaseMessage:
-        if message.role == "system":
-            return SystemMessage(message.text)
-        if message.role == "user":
-            return HumanMessage(message.text)
-        if message.role == "tool":
-            return ToolMessage(message.text, tool_call_id=message.answers or "")
-        return AIMessage(message.text, tool_calls=[_call(call) for call in message.calls])
-
-    return [converted(message) for message in messages]
+def _message(message: ChatMessage) -> dict[str, Any]:
+    """In OpenAI's form, which langchain accepts for every provider; tools, too."""
+    document: dict[str, Any] = {"role": message.role, "content": message.text}
+    if message.role == "tool":
+        document["tool_call_id"] = message.answers or ""
+    if message.calls:
+        document["tool_calls"] = [_sent_call(call) for call in message.calls]
+    return document
 
 
-def _to_tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
-    """In OpenAI's form, which langchain accepts for every provider."""
-    return [
-        {
-            "type": "function",
-            "function": {
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": dict(tool.parameters),
-            },
-        }
-        for tool in tools
-    ]
+def _sent_call(call: ModelToolCall) -> dict[str, Any]:
+    """Arguments that are not JSON are sent back as text inside JSON: servers parse them again."""
+    arguments = {"not_json": call.raw} if call.arguments is None else dict(call.arguments)
+    function = {"name": call.name, "arguments": json.dumps(arguments)}
+    return {"type": "function", "id": call.id, "function": function}
 
 
 def _with_schema_as_text(request: ChatRequest) -> ChatRequest:
@@ -278,121 +255,57 @@ def _with_schema_as_text(request: ChatRequest) -> ChatRequest:
         "Answer with one JSON object and nothing else: no Markdown, no words around it. "
         f"It has to match this JSON Schema:\n{json.dumps(request.schema)}"
     )
-    *before, last = request.messages
-    if last.role == "user":
-        said = [*before, ChatMessage("user", f"{last.text}\n\n{wish}")]
-    else:
-        said = [*request.messages, ChatMessage("user", wish)]
-    return request._replace(messages=tuple(said), schema=None)
+    messages = list(request.messages)
+    if messages[-1].role == "user":
+        wish = f"{messages.pop().text}\n\n{wish}"
+    return request._replace(messages=(*messages, ChatMessage("user", wish)), schema=None)
 
 
 def _from_langchain(message: AIMessage, request: ChatRequest) -> ChatReply:
-    said, most = _THINKING.sub("", str(message.text)), _LONGEST_TOKEN * request.max_output
-    text = said[:most]
     calls = tuple(islice(_calls(message, len(request.messages)), MOST_CALLS))
-    spent = _usage(message) or _estimate(request, text, calls)
-    reasons = (message.response_metadata.get(name) for name in ("finish_reason", "stop_reason"))
-    cut = any(str(reason) in _CUT for reason in reasons) or _stopped_early(message)
-    cut = cut or len(said) > most
-    return ChatReply(text, calls, spent, cut)
-
-
-def _misshapen_call(error: Exception, request: ChatRequest) -> ChatReply | None:
-    """A reply that langchain rejected because the arguments of a tool are a list or a word.
-
-    It is a mistake of the model, which can correct it, so it is not a fault. langchain's error has
-    the arguments, but not the name of the tool.
-    """
-    problems = error.errors() if hasattr(error, "errors") else []
-    bad = [problem.get("input") for problem in problems if problem.get("loc", ())[-1:] == ("args",)]
-    if not bad:
-        return None
-    number = len(request.messages)
-    calls = tuple(
-        _unreadable(f"call_{number}_{index}", "unreadable", value)
-        for index, value in enumerate(bad[:MOST_CALLS])
-    )
-    return ChatReply("", calls, _estimate(request, "", calls))
-
-
-def _call(call: ModelToolCall) -> Any:
-    """Arguments that are not JSON are sent back as text inside JSON: servers parse them again."""
-    arguments = {"not_json": call.raw} if call.arguments is None else dict(call.arguments)
-    return {"name": call.name, "args": arguments, "id": call.id}
+    facts = message.response_metadata
+    details = facts.get("incomplete_details")  # of OpenAI's Responses API
+    reasons = [facts.get("finish_reason"), facts.get("stop_reason")]
+    reasons += [details.get("reason")] if isinstance(details, Mapping) else []
+    cut = any(str(reason) in _CUT for reason in reasons)
+    reply = ChatReply(str(message.text), calls, TokenCount(0, 0), cut)
+    usage: Mapping[str, Any] = dict(message.usage_metadata or {})
+    spent = TokenCount(usage.get("input_tokens", 0), usage.get("output_tokens", 0))
+    if spent.input_tokens and all(map(is_count, spent[:2])):
+        return reply._replace(spent=spent)
+    return reply._replace(spent=estimated_tokens(request, reply))
 
 
 def _calls(message: AIMessage, number: int) -> Iterator[ModelToolCall]:
-    """Each with an id that is unique in the conversation."""
-    for index, call in enumerate(message.tool_calls):
-        id_, name, arguments = _id(call["id"], number, index), call["name"], call["args"]
-        if _fits(arguments):
-            yield ModelToolCall(id_, name[:_LONGEST_NAME], arguments)
+    """Each with an id that is unique in the conversation: the server's own, unless it is absurdly
+    long."""
+    for index, call in enumerate([*message.tool_calls, *message.invalid_tool_calls]):
+        given, arguments = call["id"], call["args"]
+        id_ = given if given and len(given) <= 256 else f"call_{number}_{index}"
+        name = (call["name"] or "unreadable")[:_LONGEST_NAME]
+        if isinstance(arguments, dict):
+            fits = _fits(arguments)
+            raw = "" if fits else "too long, or nested too deeply"
+            yield ModelToolCall(id_, name, arguments if fits else None, raw)
         else:
-            yield _unreadable(id_, name, "too long, or nested too deeply")
-    for index, bad in enumerate(message.invalid_tool_calls, len(message.tool_calls)):
-        name, raw = bad["name"] or "unreadable", bad["args"] or ""
-        id_ = _id(bad["id"], number, index)
-        yield ModelToolCall(id_, name[:_LONGEST_NAME], None, raw[:_LONGEST_CALL])
-
-
-def _id(given: str | None, number: int, index: int) -> str:
-    """The server's own id, unless it is absurdly long."""
-    return given if given and len(given) <= 256 else f"call_{number}_{index}"
-
-
-def _unreadable(id_: str, name: str, value: object) -> ModelToolCall:
-    try:
-        raw = json.dumps(value, default=str)
-    except (RecursionError, ValueError):
-        raw = "nested too deeply"
-    return ModelToolCall(id_, name[:_LONGEST_NAME], None, raw[:_LONGEST_CALL])
+            yield ModelToolCall(id_, name, None, (arguments or "")[:_LONGEST_CALL])
 
 
 def _fits(arguments: object) -> bool:
-    """Whether size and depth are within the limits. Not recursive: arguments may be nested
-    deeply."""
-    size, level = 0, [arguments]
-    for _ in range(_DEEPEST_ARGUMENTS):
-        size += sum(_size(value) for value in level)
-        level = [part for value in level for part in _parts(value)]
-        if not level or size > _LONGEST_CALL:
-            break
-    return not level and size <= _LONGEST_CALL
+    """Whether size and depth are within the limits."""
+    try:
+        return (
+            _is_flat(arguments, _DEEPEST_ARGUMENTS) and len(json.dumps(arguments)) <= _LONGEST_CALL
+        )
+    except ValueError:  # a number of thousands of digits
+        return False
 
 
-def _parts(value: object) -> Iterable[object]:
-    if isinstance(value, Mapping):
-        return value.values()
-    return value if isinstance(value, list) else ()
+def _is_flat(value: object, levels: int) -> bool:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels > 0 and all(_is_flat(part, levels - 1) for part in parts)
 
 
-def _size(value: object) -> int:
-    """Approximate number of characters as JSON."""
-    if isinstance(value, Mapping):
-        return sum(len(str(name)) + 4 for name in value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value.bit_length() // 3 + 2
-    return len(value) + 2 if isinstance(value, str | list) else 5
-
-
-def _stopped_early(message: AIMessage) -> bool:
-    """As OpenAI's Responses API reports it."""
-    details = message.response_metadata.get("incomplete_details")
-    return isinstance(details, Mapping) and str(details.get("reason")) in _CUT
-
-
-def _usage(message: AIMessage) -> TokenCount | None:
-    """None if the server sent no counts, or impossible ones."""
-    usage = message.usage_metadata
-    if not usage or not usage.get("input_tokens"):
-        return None
-    counts = usage["input_tokens"], usage.get("output_tokens", 0)
-    return TokenCount(*counts) if all(map(is_count, counts)) else None
-
-
-def _estimate(request: ChatRequest, text: str, calls: Sequence[ModelToolCall]) -> TokenCount:
-    document = request_document(request)
-    asked = guess_tokens(json.dumps([document["tools"], document["schema"]]))
-    asked += sum(guess_tokens(message.text) + 4 for message in request.messages)
-    called = "".join(f"{call.name}{json.dumps(call.arguments)}" for call in calls)
-    return TokenCount(asked, guess_tokens(text + called), estimated=True)
+def estimated_tokens(request: ChatRequest, reply: ChatReply) -> TokenCount:
+    called = "".join(f"{call.name}{json.dumps(call.arguments)}" for call in reply.calls)
+    return TokenCount(estimate(request), guess_tokens(reply.text + called), estimated=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
+
+from keet.explanation.token_budget import guess_tokens
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -65,18 +68,11 @@ NEXT_CAN_SUCCEED = frozenset({"budget", "calls", "answer"})
 
 class ModelFault(Exception):
     """The model can't be asked, or did not answer. The message is one line, ends with what to do
-    next, and never contains a key."""
+    next, and never contains a key. Kind "no_tools": ask again without them."""
 
     def __init__(self, kind: str, message: str) -> None:
         self.kind = kind
         super().__init__(message)
-
-
-class CantCallTools(ModelFault):
-    """The server or the model does not support tools: ask again without them."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__("no_tools", message)
 
 
 class Chat(Protocol):
@@ -88,68 +84,57 @@ class Chat(Protocol):
     def ask(self, request: ChatRequest) -> ChatReply: ...
 
 
+def estimate(request: ChatRequest) -> int:
+    """Estimated tokens of a request, including its tools."""
+    texts = [message.text for message in request.messages]
+    texts += [json.dumps(dict(call.arguments or {})) for m in request.messages for call in m.calls]
+    texts += [json.dumps(tool._asdict()) for tool in request.tools]
+    return guess_tokens("\n".join(texts))
+
+
 def reply_document(reply: ChatReply) -> dict[str, Any]:
     """The form in transcripts and in the cache."""
-    return {
-        "text": reply.text,
-        "calls": [_call_document(call) for call in reply.calls],
-        "spent": reply.spent._asdict(),
-        "cut": reply.cut,
-        "cached": reply.cached,
-    }
+    calls = [call._asdict() for call in reply.calls]
+    return {**reply._asdict(), "calls": calls, "spent": reply.spent._asdict()}
 
 
 def reply_from(document: Mapping[str, Any]) -> ChatReply:
     """The inverse of `reply_document`. Raises KeyError, TypeError, ValueError or AttributeError."""
-    calls = tuple(_call_from(call) for call in document["calls"])
     spent = document["spent"]
-    tokens = TokenCount(
-        int(spent["input_tokens"]), int(spent["output_tokens"]), bool(spent["estimated"])
+    counts = int(spent["input_tokens"]), int(spent["output_tokens"])
+    return ChatReply(
+        str(document["text"]),
+        tuple(_call_from(call) for call in document["calls"]),
+        TokenCount(*counts, estimated=bool(spent["estimated"])),
+        cut=bool(document.get("cut")),
+        cached=bool(document.get("cached")),
     )
-    cut, cached = bool(document.get("cut")), bool(document.get("cached"))
-    return ChatReply(str(document["text"]), calls, tokens, cut, cached)
 
 
 def request_document(request: ChatRequest) -> dict[str, Any]:
-    return {
-        "messages": [message_document(message) for message in request.messages],
-        "tools": [tool_document(tool) for tool in request.tools],
-        "schema": request.schema,
-        "max_output": request.max_output,
-    }
+    messages = [_message_document(message) for message in request.messages]
+    tools = [tool._asdict() for tool in request.tools]
+    return {**request._asdict(), "messages": messages, "tools": tools}
 
 
 def request_from(document: Mapping[str, Any]) -> ChatRequest:
     """The inverse of `request_document`."""
-    return ChatRequest(
-        tuple(_message_from(message) for message in document["messages"]),
-        tuple(ToolSpec(**tool) for tool in document["tools"]),
-        document["schema"],
-        document["max_output"],
+    messages = (
+        ChatMessage(**{**message, "calls": tuple(map(_call_from, message.get("calls", ())))})
+        for message in document["messages"]
     )
+    tools = (ToolSpec(**tool) for tool in document["tools"])
+    return ChatRequest(tuple(messages), tuple(tools), document["schema"], document["max_output"])
 
 
-def message_document(message: ChatMessage) -> dict[str, Any]:
+def _message_document(message: ChatMessage) -> dict[str, Any]:
     """Without fields that are empty."""
     document: dict[str, Any] = {"role": message.role, "text": message.text}
     if message.calls:
-        document["calls"] = [_call_document(call) for call in message.calls]
+        document["calls"] = [call._asdict() for call in message.calls]
     if message.answers is not None:
         document["answers"] = message.answers
     return document
-
-
-def tool_document(tool: ToolSpec) -> dict[str, Any]:
-    return dict(tool._asdict())
-
-
-def _call_document(call: ModelToolCall) -> dict[str, Any]:
-    return dict(call._asdict())
-
-
-def _message_from(document: Mapping[str, Any]) -> ChatMessage:
-    calls = tuple(_call_from(call) for call in document.get("calls", ()))
-    return ChatMessage(document["role"], document["text"], calls, document.get("answers"))
 
 
 def _call_from(document: Mapping[str, Any]) -> ModelToolCall:

@@ -2,51 +2,64 @@
 
 Timeouts of HTTP clients are per read: they do not end a server that sends a byte now and then, a
 name server that hangs, or a reply that keeps a parser busy. Every provider has its own client, so
-keet enforces the limit from outside by killing the process. Its memory is limited, too (worker.py).
-Both limits work for every provider that langchain supports.
+keet enforces the limit from outside by killing the process. Its memory is limited, too. Both limits
+work for every provider that langchain supports.
+
+Lines of JSON in, lines of JSON out: first the ModelSpec, then one request per line. Answers begin
+with a mark, so that what Python or a library prints is not taken for one.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
+import signal
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from queue import SimpleQueue
+from typing import IO, TYPE_CHECKING, Any
 
 from keet.agent.model.faults import AskedModel, fault_of, time_limit_fault
+from keet.agent.model.http_limits import limit_http, reach_directly
 from keet.agent.model.messages import (
-    CantCallTools,
     ChatReply,
     ChatRequest,
     ModelFault,
+    reply_document,
     reply_from,
     request_document,
+    request_from,
 )
-from keet.agent.model.settings import LONGEST_WAIT_S, ModelSpec, TimeLimit
-from keet.agent.secrets import scrub
-from keet.errors import one_line
+from keet.agent.model.settings import LONGEST_WAIT_S, ModelSpec, TimeLimit, provider_of
+from keet.masking.keys import remember_url
 
 if TYPE_CHECKING:
     import subprocess
 
+    from keet.agent.model.langchain_chat import LangchainChat
+
+MARK = b"keet answers: "
 _START_S = 120.0
 """Limit for loading the client's modules, which takes about 2 s on one core."""
 _CODE = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from keet.agent.model.worker import main; main(int(sys.argv[2]))"
+    "from keet.agent.model.process import serve; serve()"
 )
-_HAS_OWN_PIPE = os.name == "posix"
-"""On Windows a process inherits only the standard pipes, so answers come through its stdout."""
-BEGIN = b"keet: answers begin\n"
 _LONGEST_LINE = 64 * 2**20
 """Bytes of one answer of the worker."""
 _LEAVE_S = 5.0
 """Time for the worker to send remaining tracing data."""
+MORE_BYTES = 192 * 2**20
+"""Memory beyond what the loaded client takes (about 70 MB). A reply of the largest size, parsed as
+JSON, takes half of it."""
+_RUNS_MODELS = ("huggingface",)
+"""Providers that may download a model and load it into this process: it may be large."""
 
 
 class ModelProcess:
@@ -55,84 +68,58 @@ class ModelProcess:
     def __init__(self, spec: ModelSpec, limit: TimeLimit | None = None) -> None:
         """`limit`: for the whole run; without one, each call still has the model's timeout.
         Raises ModelFault if no model is named and the server lists none."""
+        self.name = spec.name
         self._spec = spec
-        self._limit = limit
+        self._asked = AskedModel(spec)
+        self._limit = limit or TimeLimit(math.inf)
         self._worker: _Worker | None = None
-        self._name = spec.name
         if not spec.name:  # the name is part of the cache key
-            self._connect()
-
-    @property
-    def name(self) -> str:
-        return self._name
+            self._answer(None)
 
     def ask(self, request: ChatRequest) -> ChatReply:
         """Raises ModelFault."""
-        self._connect()
-        if self._worker is None:  # the time limit passed while connecting
-            raise self._late()
-        document = {"request": request_document(request), "seconds": self._seconds()}
-        return reply_from(self._answer(document)["reply"])
+        return reply_from(self._answer(request_document(request))["reply"])
 
-    def _connect(self) -> None:
-        """Raises ModelFault. After an interrupt, the next call connects again."""
-        if self._worker is not None:
-            return
-        self._seconds()
+    def _answer(self, request: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Raises ModelFault. A worker that was interrupted, is late or died is ended; the next call
+        starts another."""
+        if not self._limit.left:
+            raise time_limit_fault(self._asked, self._limit.seconds)
+        waits = self._spec.retries * LONGEST_WAIT_S
+        seconds = min(self._spec.timeout_s + waits, self._limit.left)
         try:
-            self._start()
-            self._name = str(self._answer({"connect": True})["name"])
+            worker = self._worker or self._started()
+            with self._limit.counted():
+                answer = worker.exchange({"request": request, "seconds": seconds}, seconds)
+            if worker.was_late:  # perhaps right after it answered
+                self._end()
+            if answer is None:
+                raise self._late() if worker.was_late else self._gone(worker.death())
         except BaseException:
             self._end()
             raise
+        if kind := answer.get("fault"):
+            raise ModelFault(str(kind), str(answer["message"]))
+        self.name = str(answer["name"])
+        return answer
 
-    def _start(self) -> None:
+    def _started(self) -> _Worker:
         try:
             self._worker = _Worker()
         except OSError as error:  # no memory, too many processes or files, no such interpreter
             raise self._gone(f"could not be started ({error.strerror or error})") from None
-        if self._worker.exchange({"spec": self._spec._asdict()}, _START_S) != {"loaded": True}:
+        if self._worker.exchange(self._spec._asdict(), _START_S) != {"loaded": True}:
             raise self._gone("could not be started")
-
-    def _seconds(self) -> float:
-        """Limit of one call: its timeout and the waits between retries. Raises ModelFault."""
-        of_call = self._spec.timeout_s + self._spec.retries * LONGEST_WAIT_S
-        if self._limit is None:
-            return of_call
-        if not self._limit.left:
-            raise time_limit_fault(AskedModel(self._spec), self._limit.seconds)
-        return min(of_call, self._limit.left)
-
-    def _answer(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Raises ModelFault. A worker that was interrupted or is late is killed."""
-        assert self._worker is not None
-        seconds = self._seconds()
-        try:
-            if self._limit is None:
-                answer = self._worker.exchange(document, seconds)
-            else:
-                with self._limit.counted():
-                    answer = self._worker.exchange(document, seconds)
-        except BaseException:
-            self._end()
-            raise
-        if answer is not None and self._worker.was_late:  # killed right after it answered
-            self._end()
-        elif answer is None:
-            raise self._late() if self._worker.was_late else self._gone(self._worker.death())
-        return _checked(answer)
+        return self._worker
 
     def _late(self) -> ModelFault:
-        self._end()
-        if self._limit is not None and not self._limit.left:
-            return time_limit_fault(AskedModel(self._spec), self._limit.seconds)
+        if not self._limit.left:
+            return time_limit_fault(self._asked, self._limit.seconds)
         return fault_of(TimeoutError("timed out"), AskedModel(self._spec))
 
     def _gone(self, how: str) -> ModelFault:
-        self._end()
-        whom = AskedModel(self._spec).label
-        line = f"the process that asks {whom} {how}"
-        return ModelFault("client", one_line(scrub(f"{line}; try again, or another model")))
+        line = f"the process that asks {self._asked.label} {how}; try again, or another model"
+        return self._asked.fault("client", line)
 
     def _end(self) -> None:
         if self._worker is not None:
@@ -140,22 +127,24 @@ class ModelProcess:
             self._worker = None
 
 
-def _checked(answer: dict[str, Any]) -> dict[str, Any]:
-    kind = answer.get("fault")
-    if kind is None:
-        return answer
-    line = str(answer["message"])
-    raise CantCallTools(line) if kind == "no_tools" else ModelFault(str(kind), line)
-
-
 class _Worker:
-    """A running process: reads one line of JSON, writes one line of JSON."""
+    """A running process, as keet sees it."""
 
     def __init__(self) -> None:
         """Raises OSError."""
-        self._process, self._answers = _with_own_pipe() if _HAS_OWN_PIPE else _with_stdout()
-        self._release = weakref.finalize(self, _leave, self._process, self._answers, os.getpid())
-        self._has_begun = False
+        import subprocess
+
+        # The module path is keet's own. -P, and no empty entry: nothing in the working folder is
+        # imported.
+        home = str(Path(__file__).parents[3])
+        paths = json.dumps([path or home for path in sys.path])
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", _CODE, paths],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=None if os.environ.get("KEET_DEBUG") else subprocess.DEVNULL,
+        )
+        self._release = weakref.finalize(self, _leave, self._process, os.getpid())
         self.was_late = False
 
     def exchange(self, document: Mapping[str, Any], seconds: float) -> dict[str, Any] | None:
@@ -163,25 +152,21 @@ class _Worker:
         timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), self._expire)
         timer.daemon = True
         timer.start()
+        to, answers = self._process.stdin, self._process.stdout
+        assert to is not None
+        assert answers is not None
         try:
-            _file(self._process.stdin).write(json.dumps(document).encode() + b"\n")
-            _file(self._process.stdin).flush()
-            line = self._next_line()
-        except OSError:  # the process died
-            line = b""
+            to.write(json.dumps(document).encode() + b"\n")
+            to.flush()
+            while (line := answers.readline(_LONGEST_LINE)) and not line.startswith(MARK):
+                pass
+            answer = json.loads(line.removeprefix(MARK))
+        except (OSError, ValueError):  # the process died
+            answer = None
         finally:
             timer.cancel()
             timer.join()  # the thread would keep this object alive
-        return _document(line)
-
-    def _next_line(self) -> bytes:
-        """Skips output before the mark: it was printed by modules that Python loads at start."""
-        while not self._has_begun:
-            line = self._answers.readline(_LONGEST_LINE)
-            if not line:
-                return b""
-            self._has_begun = line == BEGIN
-        return self._answers.readline(_LONGEST_LINE)
+        return answer if isinstance(answer, dict) else None
 
     def _expire(self) -> None:
         self.was_late = True
@@ -199,72 +184,106 @@ class _Worker:
         return f"ended ({how})"
 
 
-def _with_own_pipe() -> tuple[subprocess.Popen[bytes], IO[bytes]]:
-    """The process, and the pipe with its answers. Raises OSError."""
-    import subprocess
-
-    ours, theirs = os.pipe()
-    answers = os.fdopen(ours, "rb")
-    try:
-        process = _popen(theirs, subprocess.DEVNULL, pass_fds=(theirs,))
-    except BaseException:
-        answers.close()
-        raise
-    finally:
-        os.close(theirs)  # an open copy here would hide the end of the process
-    return process, answers
-
-
-def _with_stdout() -> tuple[subprocess.Popen[bytes], IO[bytes]]:
-    import subprocess
-
-    process = _popen(1, subprocess.PIPE)
-    return process, _file(process.stdout)
-
-
-def _popen(answers_to: int, stdout: int, pass_fds: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
-    import subprocess
-
-    # -P: nothing in the working folder is imported before `sys.path` is set to keet's own.
-    command = [sys.executable, "-P", "-c", _CODE, json.dumps(_paths()), str(answers_to)]
-    stderr = None if os.environ.get("KEET_DEBUG") else subprocess.DEVNULL
-    return subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=stdout, stderr=stderr, pass_fds=pass_fds
-    )
-
-
-def _paths() -> list[str]:
-    """keet's module path. An empty entry means the working folder, which is replaced by keet's own
-    folder: other modules in the working folder must not be imported."""
-    home = str(Path(__file__).parents[3])
-    return [path or home for path in sys.path]
-
-
-def _document(line: bytes) -> dict[str, Any] | None:
-    """None if the line is not a complete JSON object."""
-    try:
-        found = json.loads(line)
-    except ValueError:
-        return None
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
-
-
-def _file(pipe: IO[bytes] | None) -> IO[bytes]:
-    assert pipe is not None
-    return pipe
-
-
-def _leave(process: subprocess.Popen[bytes], answers: IO[bytes], owner: int) -> None:
+def _leave(process: subprocess.Popen[bytes], owner: int) -> None:
     """Closes the worker's input, which tells it to end; kills it if it does not."""
     import subprocess
 
     if owner != os.getpid():  # a forked copy of keet does not own the worker
         return
+    assert process.stdin is not None
+    assert process.stdout is not None
     with suppress(OSError):
-        _file(process.stdin).close()
+        process.stdin.close()
     try:
         process.wait(_LEAVE_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    answers.close()
+    process.stdout.close()
+
+
+# --- in the worker
+
+
+def serve() -> None:
+    """The main function of the worker."""
+    from keet.agent.model.providers import announce_tracing
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # both processes get Ctrl-C; keet decides
+    answers = os.fdopen(os.dup(1), "wb")  # copies made by `dup` are not inherited
+    os.dup2(2, 1)  # prints go to stderr
+    lines: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_read_input, args=(lines,), daemon=True).start()
+    with suppress(BrokenPipeError):
+        _answer_lines(lines, answers)
+    if announce_tracing() is None:
+        os._exit(0)  # no tracing data is left to send
+
+
+def _read_input(lines: SimpleQueue[bytes]) -> None:
+    """Ends the process soon after its input, also while it waits for a server: if keet is killed,
+    no process is left."""
+    for line in sys.stdin.buffer:
+        lines.put(line)
+    lines.put(b"")
+    time.sleep(_LEAVE_S)
+    os._exit(1)
+
+
+def _answer_lines(lines: SimpleQueue[bytes], answers: IO[bytes]) -> None:
+    from keet.agent.model.providers import connect
+
+    if not (first := lines.get()):
+        return
+    document = json.loads(first)
+    price = document["price"]
+    spec = ModelSpec(**{**document, "price": tuple(price) if price else None})
+    is_limited = bool(spec.base_url) or provider_of(spec.name) not in _RUNS_MODELS
+    remember_url(spec.base_url)
+    reach_directly(spec.base_url)
+    _load(spec)
+    limit_http(sizes=is_limited)
+    _write(answers, {"loaded": True})
+    chat: LangchainChat | None = None
+    while line := lines.get():
+        try:
+            if chat is None:
+                chat = connect(spec)
+                if is_limited:
+                    _limit_memory()
+            _write(answers, {"name": chat.name, "reply": _reply(chat, json.loads(line))})
+        except (ModelFault, MemoryError) as error:
+            fault = fault_of(error, AskedModel(spec))
+            _write(answers, {"fault": fault.kind, "message": str(fault)})
+
+
+def _reply(chat: LangchainChat, line: Mapping[str, Any]) -> dict[str, Any] | None:
+    chat.seconds_left = line["seconds"]
+    request = line["request"]
+    return reply_document(chat.ask(request_from(request))) if request else None
+
+
+def _write(answers: IO[bytes], document: Mapping[str, Any]) -> None:
+    """The line feed ends what was printed to the pipe before."""
+    answers.write(b"\n" + MARK + json.dumps(document).encode() + b"\n")
+    answers.flush()
+
+
+def _load(spec: ModelSpec) -> None:
+    """Imports the slow modules. A missing package is reported when the model is opened."""
+    with suppress(ImportError):
+        import langchain_openai  # noqa: F401
+
+        if not spec.base_url:
+            import langchain.chat_models  # noqa: F401
+
+
+def _limit_memory() -> None:
+    """On Linux only. Elsewhere only the size of replies is limited (http_limits.py)."""
+    with suppress(ImportError, OSError, ValueError, IndexError):
+        import resource
+
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+        taken = int(status.split("VmData:")[1].split()[0]) * 1024
+        most = taken + MORE_BYTES
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))

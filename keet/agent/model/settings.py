@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from keet.agent.secrets import remember_url, scrub
 from keet.errors import UsageError, one_line
 from keet.files import user_folder
+from keet.masking.keys import remember_url, scrub
 
 _HOSTED_TIMEOUT_S = 240.0
 _OWN_TIMEOUT_S = 600.0
@@ -59,21 +59,31 @@ def find_model(
     time_limit_s: float | None = None,
 ) -> ModelSpec | None:
     """The model to ask; None if no model is named. Raises UsageError."""
-    config = _read_config(config_file())
+    config, variables = _read_config(config_file()), os.environ
     sources = [
-        _Source(model or None, _checked_url(base_url, "--base-url"), _price(price, "--price")),
-        _from_environment(),
+        _Source(model, _url(base_url, "--base-url"), _price(price, "--price")),
+        _Source(
+            variables.get("KEET_MODEL"),
+            _url(variables.get("KEET_BASE_URL"), "KEET_BASE_URL"),
+            _price(variables.get("KEET_PRICE"), "KEET_PRICE"),
+        ),
         _Source(config.get("model"), config.get("base_url"), config.get("price")),
     ]
     name = next((source.model for source in sources if source.model), "")
     url = _base_url(sources, name)
     if name.endswith(":"):
-        raise UsageError(f"{_line(name)} lacks the model's name: PROVIDER:NAME, as openai:gpt-5")
+        raise _error(f"{name} lacks the model's name: PROVIDER:NAME, as openai:gpt-5")
     if not (name or url):
         return None
-    timeout = config.get("timeout", _OWN_TIMEOUT_S if url else _HOSTED_TIMEOUT_S)
-    limit = time_limit_s if time_limit_s is not None else config.get("time_limit")
-    return ModelSpec(name, url, timeout, _price_of(sources, name), time_limit_s=limit)
+    # A price is ignored if its source names another model.
+    prices = (source.price for source in sources if source.model in (None, "", name))
+    return ModelSpec(
+        name,
+        url,
+        config.get("timeout", _OWN_TIMEOUT_S if url else _HOSTED_TIMEOUT_S),
+        next(filter(None, prices), None),
+        time_limit_s=config.get("time_limit") if time_limit_s is None else time_limit_s,
+    )
 
 
 def config_file() -> Path:
@@ -84,15 +94,6 @@ def provider_of(name: str) -> str | None:
     """`openai` of `openai:gpt-5`; None if the name has no provider."""
     provider, colon, _ = name.partition(":")
     return provider if colon and provider in PROVIDERS else None
-
-
-def parse_price(text: str, where: str) -> Price:
-    """Parses `2.5/10`: US$ per million input and output tokens. Raises UsageError."""
-    try:
-        parts = [float(part) for part in text.replace("/", ",").split(",")]
-    except ValueError:
-        parts = []
-    return _checked_price(parts, where, text)
 
 
 def _base_url(sources: list[_Source], name: str) -> str | None:
@@ -107,98 +108,74 @@ def _base_url(sources: list[_Source], name: str) -> str | None:
     return None
 
 
-def _price_of(sources: list[_Source], name: str) -> Price | None:
-    """A price is ignored if its source names another model."""
-    for source in sources:
-        if source.price and source.model in (None, name):
-            return source.price
-    return None
-
-
-def _from_environment() -> _Source:
-    return _Source(
-        os.environ.get("KEET_MODEL") or None,
-        _checked_url(os.environ.get("KEET_BASE_URL"), "KEET_BASE_URL"),
-        _price(os.environ.get("KEET_PRICE"), "KEET_PRICE"),
-    )
-
-
 def _read_config(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
+        import tomllib
+
+        settings = tomllib.loads(text)
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         raise _broken(path, f"can't be read ({error.strerror})") from None
     except ValueError as error:
-        raise _broken(path, f"is not UTF-8 ({error})") from None
-    import tomllib
-
-    try:
-        read = tomllib.loads(text)
-    except ValueError as error:
-        raise _broken(path, f"is not TOML ({error})") from None
-    return dict(_checked(path, read))
-
-
-def _checked(path: Path, read: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key, value in read.items():
-        where = f"{path}: {key}"
-        if key == "base_url" and isinstance(value, str):
-            yield key, _checked_url(value, where)
-        elif key == "price":
-            yield key, _price(value, where)
-        elif key in ("timeout", "time_limit") and _is_number(value) and value > 0:
-            yield key, float(value)
-        elif key == "model" and isinstance(value, str):
-            yield key, value or None
-        else:
-            raise _broken(path, _complaint(key))
-
-
-def _complaint(key: str) -> str:
-    seconds = "a number of seconds above 0"
-    wanted = {
-        "base_url": "a URL",
-        "timeout": seconds,
-        "time_limit": seconds,
-        "model": "a name in quotes",
-    }
-    if key in wanted:
-        return f"{key} must be {wanted[key]}"
-    return (
-        f"{key} is not a setting; the settings are model, base_url, price, timeout and time_limit"
-    )
+        raise _broken(path, f"is not TOML in UTF-8 ({error})") from None
+    return {name: _setting(name, value, path) for name, value in settings.items()}
 
 
 def _broken(path: Path, problem: str) -> UsageError:
-    return UsageError(_line(f"{path}: {problem}; correct it, or remove the file"))
+    return _error(f"{path}: {problem}; correct it, or remove the file")
+
+
+def _setting(name: str, value: Any, path: Path) -> Any:
+    """Raises UsageError."""
+    seconds = "a number of seconds above 0"
+    wanted = {
+        "model": "a name in quotes",
+        "base_url": "a URL",
+        "price": "",
+        "timeout": seconds,
+        "time_limit": seconds,
+    }
+    if name not in wanted:
+        *names, last = wanted
+        known = f"the settings are {', '.join(names)} and {last}"
+        raise _broken(path, f"{name} is not a setting; {known}")
+    if name == "price":
+        return _price(value, f"{path}: price")
+    if wanted[name] == seconds:
+        is_valid = _is_number(value) and value > 0
+    else:
+        is_valid = isinstance(value, str)
+    if not is_valid:
+        raise _broken(path, f"{name} must be {wanted[name]}")
+    return _url(value, f"{path}: {name}") if name == "base_url" else value
 
 
 def _price(given: object, where: str) -> Price | None:
+    """Of `2.5/10`, `2.5,10` or a list: US$ per million input and output tokens. Raises
+    UsageError."""
     if given is None or given == "":
         return None
+    parts = given
     if isinstance(given, str):
-        return parse_price(given, where)
-    return _checked_price(given, where, given)
-
-
-def _checked_price(parts: object, where: str, given: object) -> Price:
-    if isinstance(parts, list | tuple) and len(parts) == 2 and all(map(_is_cost, parts)):
-        return float(parts[0]), float(parts[1])
+        try:
+            parts = [float(part) for part in given.replace("/", ",").split(",")]
+        except ValueError:
+            parts = []
+    if isinstance(parts, list | tuple) and len(parts) == 2 and all(map(_is_number, parts)):
+        into, out = map(float, parts)
+        if into >= 0 and out >= 0:
+            return into, out
     wanted = 'US$ per million input and output tokens, as "2.5/10"'
-    raise UsageError(_line(f"{where}: {given!r} is not a price; give {wanted}"))
-
-
-def _is_cost(value: object) -> bool:
-    return _is_number(value) and value >= 0  # type: ignore[operator]
+    raise _error(f"{where}: {given!r} is not a price; give {wanted}")
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _checked_url(url: str | None, where: str) -> str | None:
+def _url(url: str | None, where: str) -> str | None:
     if not url:
         return None
     try:
@@ -208,11 +185,11 @@ def _checked_url(url: str | None, where: str) -> str | None:
             return url.rstrip("/")
     except ValueError:
         pass
-    raise UsageError(_line(f"{where}: {url!r} is not a URL; write it as http://localhost:8000/v1"))
+    raise _error(f"{where}: {url!r} is not a URL; write it as http://localhost:8000/v1")
 
 
-def _line(text: str) -> str:
-    return one_line(scrub(text))
+def _error(text: str) -> UsageError:
+    return UsageError(one_line(scrub(text)))
 
 
 LONGEST_WAIT_S = 30.0

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,17 +25,15 @@ from keet.agent.model.messages import (
     ChatReply,
     ChatRequest,
     ModelToolCall,
-    message_document,
     reply_document,
     reply_from,
-    tool_document,
+    request_document,
 )
-from keet.agent.secrets import scrub, scrub_document
 from keet.errors import UsageError, one_line
+from keet.masking.keys import scrub, scrub_document
 
 _PRIVATE = 0o600
 """Prompts contain source code."""
-_SAME = "as before"
 
 
 class Transcript:
@@ -47,27 +46,25 @@ class Transcript:
         self.kept: Path | None = None
         """The path, once something was written."""
         self._began = time.monotonic()
-        self._last: dict[str, ChatRequest] = {}
+        self._last: dict[str, dict[str, Any]] = {}
         self._file = self._open(path) if path else None
 
     def start(self, **facts: object) -> None:
         self._write("start", facts)
 
     def request(self, phase: str, request: ChatRequest) -> None:
-        before = self._last.get(phase, ChatRequest(()))
-        first = phase not in self._last
-        self._last[phase] = request
-        kept = _kept(before.messages, request.messages)
-        tools = [tool_document(tool) for tool in request.tools]
-        facts = {
-            "phase": phase,
-            "kept": kept,
-            "messages": [message_document(message) for message in request.messages[kept:]],
-            "tools": _unless_same(tools, first or before.tools != request.tools),
-            "schema": _unless_same(request.schema, first or before.schema != request.schema),
-            "max_output": request.max_output,
+        before, document = self._last.get(phase), request_document(request)
+        self._last[phase] = document
+        known = before["messages"] if before else []
+        pairs = zip(known, document["messages"], strict=False)
+        kept = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
+        same = {
+            name: "as before"
+            for name in ("tools", "schema")
+            if before and before[name] == document[name]
         }
-        self._write("request", facts)
+        new = {**document, **same, "messages": document["messages"][kept:]}
+        self._write("request", {"phase": phase, "kept": kept, **new})
 
     def reply(self, reply: ChatReply, seconds: float) -> None:
         self._write("reply", {**reply_document(reply), "seconds": round(seconds, 3)})
@@ -80,14 +77,8 @@ class Transcript:
         abstained: object,
         seconds: float,
     ) -> None:
-        facts = {
-            "call": dict(call._asdict()),
-            "answer": answer_text,
-            "evidence": list(evidence),
-            "abstained": abstained,
-            "seconds": round(seconds, 3),
-        }
-        self._write("tool", facts)
+        facts = {"call": call, "answer": answer_text, "evidence": list(evidence)}
+        self._write("tool", {**facts, "abstained": abstained, "seconds": round(seconds, 3)})
 
     def note(self, **facts: object) -> None:
         self._write("note", facts)
@@ -127,9 +118,11 @@ class Transcript:
             return
         when = datetime.now(UTC).isoformat(timespec="milliseconds")
         head = {"event": event, "at": when, "elapsed_s": round(time.monotonic() - self._began, 3)}
-        line = json.dumps(scrub_document({**head, **_plain(facts)}), ensure_ascii=False)
+        line = json.dumps(scrub_document({**head, **facts}), ensure_ascii=False)
         try:
-            _write_all(self._file, f"{line}\n".encode(errors="backslashreplace"))
+            data = f"{line}\n".encode(errors="backslashreplace")
+            while data:
+                data = data[os.write(self._file, data) :]
             self.kept = self.path
         except OSError as error:
             self._give_up(error)
@@ -158,8 +151,11 @@ def read_transcript(path: Path) -> list[dict[str, Any]]:
     events: list[dict[str, Any]] = []
     lines = read_lines(path)
     for number, line in enumerate(lines, 1):
-        event = _event(line)
-        if event is not None:
+        try:
+            event = json.loads(line)
+        except (ValueError, RecursionError):
+            event = None
+        if isinstance(event, dict) and isinstance(event.get("event"), str):
             events.append(event)
         elif number < len(lines) or not events:
             raise _broken(path, number, "is not an event of a transcript")
@@ -167,12 +163,16 @@ def read_transcript(path: Path) -> list[dict[str, Any]]:
 
 
 def replies_of(path: Path) -> list[ChatReply]:
-    """The replies of the model, in order. Raises UsageError."""
+    """The replies of the model, in order. Raises UsageError.
+
+    Older runs have a phase `read`, in which the model saw the source alone: it is skipped."""
     replies: list[ChatReply] = []
+    phase = None
     for number, event in enumerate(read_transcript(path), 1):
         if event["event"] == "start":
             replies.clear()  # several runs in one file: the last one counts
-        if event["event"] != "reply":
+        phase = event.get("phase") if event["event"] == "request" else phase
+        if event["event"] != "reply" or phase == "read":
             continue
         try:
             replies.append(reply_from(event))
@@ -195,42 +195,6 @@ def _broken(path: Path, number: int, problem: str) -> UsageError:
     return UsageError(one_line(f"{path}: line {number} {problem}; name another file"))
 
 
-def _event(line: str) -> dict[str, Any] | None:
-    try:
-        event = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None
-
-
-def _kept(before: Sequence[ChatMessage], now: Sequence[ChatMessage]) -> int:
-    pairs = enumerate(zip(before, now, strict=False))
-    differ = (index for index, (old, new) in pairs if old != new)
-    return next(differ, min(len(before), len(now)))
-
-
-def _unless_same(value: object, changed: bool) -> object:  # noqa: FBT001 - the only option
-    return value if changed else _SAME
-
-
-def _plain(value: Any) -> Any:
-    """Converts records of any kind to JSON types."""
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        value = value._asdict()
-    elif hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
-        value = {name: getattr(value, name) for name in value.__dataclass_fields__}
-    if isinstance(value, Mapping):
-        return {str(name): _plain(part) for name, part in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(part) for part in value]
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
-
-
-def _write_all(file: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(file, data) :]
-
-
 def _message_text(message: ChatMessage) -> str:
     of = f" (answers {message.answers})" if message.answers else ""
     calls = [f"calls {call.name} {_json(call.arguments)}" for call in message.calls]
@@ -242,39 +206,26 @@ def _json(value: object) -> str:
 
 
 class RecordedRun(NamedTuple):
-    """What a transcript says about its run; empty fields if an older transcript lacks them."""
-
     model: str
-    reports: tuple[str, ...]
-    question: str | None
-    asked: bool
-    """Whether it is a run of `keet ask`, not of `keet explain`."""
-
-
-def recorded_run(path: Path) -> RecordedRun:
-    """Raises UsageError."""
-    events = read_transcript(path)
-    if not any(event["event"] == "reply" for event in events):
-        raise _refused(path, "has no replies: it is not a transcript of a run")
-    start = next((event for event in events if event["event"] == "start"), {})
-    phases = {event.get("phase") for event in events if event["event"] == "request"}
-    shas = start.get("reports") or []
-    question = start.get("question")
-    return RecordedRun(str(start.get("model", "")), tuple(shas), question, "ask" in phases)
+    """Empty if an older transcript lacks it."""
 
 
 def check_replay(path: Path, reports: Sequence[str], question: str | None) -> RecordedRun:
     """Raises UsageError unless the run was about these reports (SHA-256) and this question."""
-    run = recorded_run(path)
-    if run.asked != (question is not None):
-        command = "ask" if run.asked else "explain"
-        raise _refused(path, f"was recorded by keet {command}; replay it with that command")
-    if run.reports and tuple(reports) != run.reports:
-        raise _refused(path, "was recorded with another report; name that report")
-    if run.question and run.question != question:
-        raise _refused(path, f"was recorded with another question: {run.question[:200]}")
-    return run
-
-
-def _refused(path: Path, why: str) -> UsageError:
-    return UsageError(one_line(f"--replay {path}: it {why}"))
+    events = read_transcript(path)
+    start = next((event for event in events if event["event"] == "start"), {})
+    phases = {event.get("phase") for event in events if event["event"] == "request"}
+    asked = start.get("question")
+    refused = None
+    if not any(event["event"] == "reply" for event in events):
+        refused = "has no replies: it is not a transcript of a run"
+    elif ("ask" in phases) != (question is not None):
+        command = "ask" if "ask" in phases else "explain"
+        refused = f"was recorded by keet {command}; replay it with that command"
+    elif start.get("reports") and list(reports) != start["reports"]:
+        refused = "was recorded with another report; name that report"
+    elif asked and asked != question:
+        refused = f"was recorded with another question: {asked[:200]}"
+    if refused:
+        raise UsageError(one_line(f"--replay {path}: it {refused}"))
+    return RecordedRun(str(start.get("model", "")))

@@ -8,14 +8,25 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
-from keet.agent.source.kernel_source import SourceExcerpt, excerpts_of, kernel_source, source_lines
+from keet.agent.source.kernel_source import (
+    KernelSource,
+    kernel_source,
+    names_in,
+    parts_by_name,
+    set_up,
+)
+from keet.agent.source.program_roles import Role, RoleLines, program_roles
+from keet.agent.source.scanner import CodePart, macro_of, names_of
 from keet.documents.finding import Place
 from keet.errors import one_line
 from keet.explanation.token_budget import count_tokens
 from keet.ingest.cubin import BuildInfo, HasCubins, build_info
 from keet.profile import Launch
 from keet.profile.names import file_name
+from keet.safe_text import code_lines
 
 _LONGEST_LINE = 160
 """Characters of a line: generated code has longer ones."""
@@ -30,6 +41,10 @@ _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"\n]+)"', re.MULTILINE)
 _MOST_PLACES = 20
 _HEAD_LINES = 6
 """First lines of a kernel, with its signature, which are always shown."""
+_COMMENT_LINES = 4
+"""Comment lines directly above a definition that are shown with it."""
+_COMMENT = re.compile(r"\s*(?://|/\*|\* |\*/)")
+_HOST_CALL = re.compile(r"\b(?:fprintf|printf|exit|cudaSuccess)\b")
 _SHORT_GAP, _SHORT_LINE = 2, 2
 
 Lines = Mapping[str, Collection[int]]
@@ -69,20 +84,125 @@ def _absent_headers(launch: Launch, files: Sequence[str]) -> str:
 
 
 def shown_source(launch: Launch, budget: int = 3000, places: Iterable[Place] = ()) -> str:
-    """The kernel, everything that it uses, its launch site and allocations, as numbered lines
-    within `budget` tokens.
+    """Numbered lines of the kernel, its launch site and set-up, the code that makes its data, and
+    everything that it uses, within `budget` tokens.
 
-    If they do not fit, allocations are dropped first, then what sizes the launch, then used
-    functions without one of the `places`, then the kernel's lines farthest from them. Empty if the
-    report has no text of the kernel's files."""
+    What does not fit is left out in whole ranges, the least important first (`_excerpts`), then the
+    kernel's lines farthest from the `places`. Empty if the report has no text of the kernel's
+    files."""
     files = kernel_files(launch)
     hot = _hot_lines(places)
-    pieces = excerpts_of(kernel_source(launch, files), launch, hot)
-    if pieces:
-        return _fitting(launch, files, pieces, hot, budget)
+    source = kernel_source(launch, files)
+    if source.kernel is not None:
+        return _fitting(launch, files, _excerpts(source, launch, hot, budget // 3), hot, budget)
     compiled = {file: _compiled(launch, file) for file in files}
     near = {file: lines for file in files if (lines := hot.get(file, []))}
     return _widest(launch, near or compiled, (40, 20, 12, 6, 3, 1, 0), budget)
+
+
+class _Excerpt(NamedTuple):
+    """Lines that are shown together, or not at all."""
+
+    file: str
+    lines: Sequence[int]
+
+
+def _excerpts(source: KernelSource, launch: Launch, hot: Hot, room: int) -> list[_Excerpt]:
+    """The most important first: kernel and functions with hot lines, launches, short definitions
+    that the kernel uses, set-up of the launch, data generators in `room` tokens, then other
+    functions."""
+    assert source.kernel is not None
+    hottest = [part for part in source.used if {*part.lines} & {*hot.get(part.file, ())}]
+    cold = [part for part in source.used if part not in hottest]
+    order: list[tuple[str, Sequence[int]]] = [
+        _definition(part, launch) for part in (source.kernel, *hottest)
+    ]
+    order += [(site.caller.file, site.statement.lines) for site in source.sites]
+    order += [_definition(part, launch) for part in cold if part.kind != "function"]
+    names: set[str] = set()
+    for site in source.path:
+        statements = [site.statement, *set_up(site)]
+        names = names.union(*(names_of(each.text) for each in statements))
+        order += [(site.caller.file, each.lines) for each in statements]
+        order.append((site.caller.file, _head(site.caller)))
+    order += [_definition(part, launch) for part in _host_values(source, names)]
+    for each in _generators(source):
+        tokens = count_tokens(numbered(launch, {each.part.file: each.lines}))
+        if tokens <= room:
+            room -= tokens
+            order.append((each.part.file, each.lines))
+    order += [_definition(part, launch) for part in cold if part.kind == "function"]
+    return _distinct(order)
+
+
+def _definition(part: CodePart, launch: Launch) -> tuple[str, range]:
+    """With the comment above it."""
+    first = part.first
+    texts = source_lines(launch.source_files.get(part.file))
+    while first > 1 and part.first - first < _COMMENT_LINES and _COMMENT.match(texts[first - 2]):
+        first -= 1
+    return part.file, range(first, part.last + 1)
+
+
+def _head(part: CodePart) -> Sequence[int]:
+    return range(part.first, part.first + part.head.count("\n") + 1) if part.body else ()
+
+
+def _host_values(source: KernelSource, names: set[str]) -> Iterator[CodePart]:
+    """Constants and macros that the launch uses, directly or indirectly; not macros around host
+    calls as in `CHECK(cudaMalloc(...))`."""
+    by_name = parts_by_name(part for part in source.parts if part.kind in ("value", "macro"))
+    seen: set[int] = set()
+    queue = sorted(names)
+    for name in queue:
+        for part in by_name.get(name, ()):
+            macro = macro_of(part.directives)
+            if id(part) not in seen and not (macro and _HOST_CALL.search(macro.body)):
+                seen.add(id(part))
+                queue += sorted(names_in(part))
+                yield part
+
+
+def _generators(source: KernelSource) -> Iterator[RoleLines]:
+    """What makes the data: all of it if no launch is found, else what the functions that lead to
+    the launch contain or call, directly or indirectly."""
+    roles = [each for each in program_roles(source) if each.role == "data generator"]
+    callers = [site.caller for site in source.path]
+    called = set().union(*(names_of(part.text[part.body :]) for part in callers))
+    for _ in range(2):
+        within = [e for e in roles if e.lines == e.part.lines and called & set(e.part.names)]
+        called = called.union(*(names_of(each.part.text) for each in within))
+    for each in roles:
+        is_function = each.lines == each.part.lines
+        if not callers or each.part in callers or (is_function and called & set(each.part.names)):
+            yield each
+
+
+def _distinct(order: Iterable[tuple[str, Sequence[int]]]) -> list[_Excerpt]:
+    """Without lines that an earlier excerpt has."""
+    taken: dict[str, set[int]] = {}
+    found: list[_Excerpt] = []
+    for file, numbers in order:
+        lines = [line for line in numbers if line not in taken.setdefault(file, set())]
+        taken[file].update(lines)
+        found += [_Excerpt(file, lines)] if lines else []
+    return found
+
+
+@lru_cache(maxsize=32)
+def source_lines(text: str | None) -> tuple[str, ...]:
+    """Lines as a compiler counts them: only a line feed ends a line. Trailing blank lines are
+    dropped."""
+    return tuple(code_lines((text or "").rstrip()))
+
+
+def generator_or_check(launch: Launch, file: str, line: int) -> Role | None:
+    """Whether a line belongs to code that makes the input data ("data generator"), or to a check of
+    the results ("check": comparisons, reference implementations); None for all other lines."""
+    roles = program_roles(kernel_source(launch, kernel_files(launch)))
+    return next(
+        (each.role for each in roles if each.part.file == file and line in each.lines), None
+    )
 
 
 def _hot_lines(places: Iterable[Place]) -> dict[str, list[int]]:
@@ -93,9 +213,10 @@ def _hot_lines(places: Iterable[Place]) -> dict[str, list[int]]:
 
 
 def _fitting(
-    launch: Launch, files: Sequence[str], pieces: Sequence[SourceExcerpt], hot: Hot, budget: int
+    launch: Launch, files: Sequence[str], pieces: Sequence[_Excerpt], hot: Hot, budget: int
 ) -> str:
-    """Adds the excerpts in order; one that does not fit is skipped."""
+    """Adds the excerpts in order; one that does not fit is skipped. Of the kernel, the first one,
+    as many lines as fit."""
     chosen: dict[str, set[int]] = {file: set() for file in files}
     text = ""
     for piece in pieces:
@@ -104,14 +225,14 @@ def _fitting(
         if count_tokens(longer) <= budget:
             text = longer
             lines.update(piece.lines)
-        elif piece.role == "kernel":
+        elif piece is pieces[0]:
             text, kept = _nearest(launch, piece, hot.get(piece.file, []), budget)
             lines.update(kept)
     return text
 
 
 def _nearest(
-    launch: Launch, kernel: SourceExcerpt, hot: Sequence[int], budget: int
+    launch: Launch, kernel: _Excerpt, hot: Sequence[int], budget: int
 ) -> tuple[str, Sequence[int]]:
     """As many lines of the kernel as fit: its first lines, then those nearest to hot lines."""
     places = hot or _compiled(launch, kernel.file) or kernel.lines

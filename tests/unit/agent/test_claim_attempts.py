@@ -10,8 +10,6 @@ import pytest
 
 from tests.unit.agent.conversations import Talk, talk
 
-READS = {"purpose": "It computes.", "hypotheses": []}
-
 
 class Attempt(NamedTuple):
     sample: str
@@ -102,7 +100,7 @@ def tried(attempt: Attempt) -> Talk:
             "because": attempt.objection,
         }
         said["objections"] = [against]
-    return talk(READS, said, {"corrections": []}, sample=attempt.sample)
+    return talk(said, {"corrections": []}, sample=attempt.sample)
 
 
 @pytest.mark.parametrize("name", ATTEMPTS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
@@ -16,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from keet.agent.model import process as model_process
-from keet.agent.model import worker as model_worker
 from keet.agent.model.cache import Cache, CachedChat
 from keet.agent.model.messages import (
     ChatMessage,
@@ -29,7 +27,7 @@ from keet.agent.model.messages import (
     request_document,
     request_from,
 )
-from keet.agent.model.process import BEGIN, ModelProcess
+from keet.agent.model.process import MARK, ModelProcess
 from keet.agent.model.settings import ModelSpec, TimeLimit, default_limit
 from keet.agent.options import ModelOptions
 from tests.hostile_behaviours import Behaviour, Connection, answer, never_answers, reply
@@ -115,7 +113,7 @@ from keet.agent.model.process import ModelProcess
 from keet.agent.model.settings import ModelSpec
 from keet.agent.model.messages import ChatMessage, ChatRequest
 chat = ModelProcess(ModelSpec("m", sys.argv[1], 600.0, None))
-chat._connect()
+chat._started()
 print(chat._worker._process.pid, flush=True)
 chat.ask(ChatRequest((ChatMessage("user", "Why?"),)))
 """
@@ -161,10 +159,8 @@ def fault_of_start(chat: ModelProcess) -> str:
 def test_a_process_that_can_not_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/there/is/no/python")
     open_files = len(list(Path("/proc/self/fd").iterdir()))
-    for own_pipe in (True, False):
-        monkeypatch.setattr(model_process, "_HAS_OWN_PIPE", own_pipe)
-        said = fault_of_start(ModelProcess(spec("http://127.0.0.1:9/v1")))
-        assert "could not be started (No such file or directory)" in said
+    said = fault_of_start(ModelProcess(spec("http://127.0.0.1:9/v1")))
+    assert "could not be started (No such file or directory)" in said
     assert len(list(Path("/proc/self/fd").iterdir())) == open_files
 
 
@@ -172,15 +168,13 @@ _SAYS = """
 import os, sys
 print("hello from site", flush=True)
 os.write(1, b"no line feed")
-to = int(sys.argv[2])
-for text in {texts!r}:
-    os.write(to, text)
+os.write(1, {text!r})
 sys.stdin.readline()
 """
 
 
-def saying(*lines: bytes) -> str:
-    return _SAYS.format(texts=[b"\n" + BEGIN, *lines])
+def saying(line: bytes) -> str:
+    return _SAYS.format(text=b"\n" + MARK + line)
 
 
 def test_output_before_the_first_answer_is_skipped(
@@ -188,22 +182,18 @@ def test_output_before_the_first_answer_is_skipped(
 ) -> None:
     before = set(children())
     monkeypatch.setattr(model_process, "_CODE", saying(b'{"loaded": true}\n'))
-    for own_pipe in (True, False):
-        monkeypatch.setattr(model_process, "_HAS_OWN_PIPE", own_pipe)
-        worker = model_process._Worker()
-        assert worker.exchange({}, 600.0) == {"loaded": True}
-        worker.kill()
+    worker = model_process._Worker()
+    assert worker.exchange({}, 600.0) == {"loaded": True}
+    worker.kill()
     assert set(children()) == before
 
 
 def test_a_process_that_sends_nonsense_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     before = set(children())
-    for own_pipe in (True, False):
-        monkeypatch.setattr(model_process, "_HAS_OWN_PIPE", own_pipe)
-        for nonsense in (b"hello\n", b"[1]\n", b"\xff\n", b'{"loaded"', b""):
-            monkeypatch.setattr(model_process, "_CODE", saying(nonsense))
-            chat = ModelProcess(spec("http://127.0.0.1:9/v1"))
-            assert "could not be started" in fault_of_start(chat), nonsense
+    for nonsense in (b"hello\n", b"[1]\n", b"\xff\n", b'{"loaded"', b""):
+        monkeypatch.setattr(model_process, "_CODE", saying(nonsense))
+        chat = ModelProcess(spec("http://127.0.0.1:9/v1"))
+        assert "could not be started" in fault_of_start(chat), nonsense
     assert set(children()) == before
 
 
@@ -215,9 +205,7 @@ def test_output_of_a_site_hook_is_not_an_answer(
     (tmp_path / "sitecustomize.py").write_text(hook, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with serving(GOOD) as url:
-        for own_pipe in (True, False):
-            monkeypatch.setattr(model_process, "_HAS_OWN_PIPE", own_pipe)
-            assert "coalesced" in ModelProcess(spec(url)).ask(ASK).text
+        assert "coalesced" in ModelProcess(spec(url)).ask(ASK).text
 
 
 def test_an_interrupt_during_the_start_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,22 +228,6 @@ def test_an_interrupt_during_the_start_leaves_nothing(monkeypatch: pytest.Monkey
     assert Interrupted.was_killed
 
 
-def test_a_process_that_connects_too_late_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Late:
-        was_late = True
-
-        def exchange(self, document: dict[str, object], seconds: float) -> dict[str, object]:
-            return {"loaded": True} if "spec" in document else {"name": "m"}
-
-        def kill(self) -> None:
-            pass
-
-    monkeypatch.setattr(model_process, "_Worker", Late)
-    with pytest.raises(ModelFault) as caught:
-        ModelProcess(spec("http://127.0.0.1:9/v1")).ask(ASK)
-    assert caught.value.kind == "timeout"
-
-
 def test_a_cached_answer_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_process, "_Worker", lambda: pytest.fail("it was started"))
     chat = ModelProcess(spec("http://127.0.0.1:9/v1"))
@@ -269,52 +241,9 @@ def test_a_cached_answer_starts_no_process(tmp_path: Path, monkeypatch: pytest.M
     assert cached.name == "m"
 
 
-def test_the_working_folder_does_not_replace_keet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run as `python -c` from a checkout, keet itself is found by the empty path."""
-    monkeypatch.setattr(sys, "path", ["", "/some/where"])
-    home = Path(model_process.__file__).parents[3]
-    assert (home / "keet" / "agent").is_dir()
-    assert model_process._paths() == [str(home), "/some/where"]
-
-
-def test_a_worker_is_idle_before_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """keet may end its input as soon as it reads an answer. A busy worker would end at once, and
-    lose what tracing has not sent yet."""
-    told = ModelSpec("m", None, 5.0, None)._asdict()
-    inbox = _FakeInbox([{"spec": told}, {"connect": True}])
-    monkeypatch.setattr(model_worker, "_load", lambda spec: None)
-    monkeypatch.setattr(model_worker, "connect", _refuse)
-    states: list[bool] = []
-    monkeypatch.setattr(model_worker, "_write", lambda to, answer: states.append(inbox.is_busy))
-    model_worker._serve(inbox, io.BytesIO())  # type: ignore[arg-type]
-    assert states == [False, False]
-
-
-class _FakeInbox:
-    def __init__(self, lines: list[dict[str, object]]) -> None:
-        self.lines = lines
-        self.is_busy = False
-
-    def next(self) -> dict[str, object] | None:
-        self.is_busy = bool(self.lines)
-        return self.lines.pop(0) if self.lines else None
-
-    def rest(self) -> None:
-        self.is_busy = False
-
-
-def _refuse(told: object) -> None:
-    raise ModelFault("no_key", "no key")
-
-
 _WORKER = """
-import json, sys
-from keet.agent.model import worker as model_worker
-class Greedy:
-    name = "greedy"
-    def ask(self, request):
-        return LangchainChat._ask_with_retries(self, request)
-model_worker.connect = lambda spec: greedy
+from keet.agent.model import process, providers
+providers.connect = lambda spec: greedy
 from keet.agent.model.langchain_chat import LangchainChat, OWN_SERVER
 class Model:
     def bind(self, **arguments):
@@ -324,7 +253,7 @@ class Model:
         raise AssertionError(len(held))
 from keet.agent.model.settings import ModelSpec
 greedy = LangchainChat(Model(), ModelSpec("greedy", None, 5.0, None, 0), OWN_SERVER)
-model_worker.main(1)
+process.serve()
 """
 
 
@@ -333,22 +262,22 @@ def test_a_client_that_takes_too_much_memory() -> None:
     """Of any provider: its own client is not bounded, the process is."""
     request = request_document(ASK)
     lines = [
-        {"spec": ModelSpec("greedy", None, 5.0, None)._asdict()},
-        {"connect": True},
+        ModelSpec("greedy", None, 5.0, None)._asdict(),
+        {"request": None, "seconds": 9},
         {"request": request, "seconds": 9},
     ]
     text = "".join(json.dumps(line) + "\n" for line in lines)
     with subprocess.Popen(
-        [sys.executable, "-c", _WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", _WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as worker:
         assert worker.stdin is not None
         assert worker.stdout is not None
-        worker.stdin.write(text)
+        worker.stdin.write(text.encode())
         worker.stdin.flush()
-        assert worker.stdout.readline() + worker.stdout.readline() == "\n" + BEGIN.decode()
-        loaded, name, answered = (json.loads(worker.stdout.readline()) for _ in range(3))
+        said = (line for line in worker.stdout if line.startswith(MARK))
+        loaded, name, answered = (json.loads(next(said).removeprefix(MARK)) for _ in range(3))
         worker.stdin.close()
-    assert (loaded, name) == ({"loaded": True}, {"name": "greedy"})
+    assert (loaded, name) == ({"loaded": True}, {"name": "greedy", "reply": None})
     assert answered["fault"] == "too_large"
     assert "more memory than keet allows" in answered["message"]
 
@@ -388,7 +317,7 @@ def test_the_default_limit_grows_with_the_calls() -> None:
     assert default_limit(240.0, 1, is_own=False) == 4 * 240.0
     assert default_limit(600.0, 18, is_own=True) == 18 * 600.0
     plan = ModelOptions(spec("http://127.0.0.1:9/v1"))
-    assert plan.limit().seconds == 3 * 6 * 600.0
-    assert plan.limit(7).seconds == 7 * 6 * 600.0
+    assert plan.limit().seconds == 3 * plan.limits.calls * 600.0
+    assert plan.limit(7).seconds == 7 * plan.limits.calls * 600.0
     named = plan._replace(spec=plan.spec._replace(time_limit_s=9.0))
     assert named.limit(7).seconds == 9.0

@@ -57,7 +57,7 @@ from tests.explain_pages import (
 )
 from tests.json_documents import check_text
 from tests.kept_reports import sample_report
-from tests.model_parts import cause, edit, hypothesis, said, usage
+from tests.model_parts import cause, edit, said, usage
 from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")
@@ -109,22 +109,6 @@ def physics() -> ModelExplanation:
             "{l2_throughput_pct}, while arithmetic idles."
         ),
         purpose=prose("One step of cloud physics in each air column."),
-        mapping=prose("One thread walks one column from the top down."),
-        hypotheses=(
-            hypothesis(
-                prose("`drops` is indexed with values known only at run time."),
-                "local_memory_spill", "confirmed",
-                prose("{local_share}, nearly all of it at the lines that index `drops`."),
-            ),
-            hypothesis(
-                prose("The many `expf` and `powf` saturate the special-function pipe."),
-                "sfu_bound", "refuted", prose("{inst_pipe_xu_pct}."),
-            ),
-            hypothesis(
-                prose("Columns with little cloud end early."), "warp_divergence", "inconclusive",
-                prose("The report has the average of active threads only."),
-            ),
-        ),
         causes=(
             cause(
                 "local_memory_spill",
@@ -188,7 +172,7 @@ def leading() -> tuple[Explanation, ModelExplanation]:
     forecast = Forecast(1.4, 1.8, 2.2)
     claimed = replace(
         first, id="redundant_traffic", origin="model", forecast=forecast, cause_certainty="likely",
-        text=Sentence("The columns need 126 MB from DRAM; it reads 208.3 MB."), advice=None, places=(),
+        text=Sentence.of(["The columns need 126 MB from DRAM; it reads 208.3 MB."]), advice=None, places=(),
         amounts_by="model", keet_alone=Forecast(1.0, 1.2, 1.4),
     )  # fmt: skip
     floor = next(piece for piece in each.evidence if piece.slug == "duration")
@@ -209,7 +193,7 @@ def leading() -> tuple[Explanation, ModelExplanation]:
         analyst_headline=each.verdict.headline,
     )  # fmt: skip
     verdict = each.verdict._replace(
-        headline=Sentence("DRAM traffic: redundant traffic at slow.cu:140.")
+        headline=Sentence.of(["DRAM traffic: redundant traffic at slow.cu:140."])
     )
     statement = statement.beside(["redundant_traffic", first.id])
     each = each._replace(verdict=verdict, findings=(claimed, first), model_explanation=statement)
@@ -287,9 +271,8 @@ def long_statement(sample: str) -> ModelExplanation:
     others = ("latency_bound", "tail_effect", "sfu_bound")
     causes = [cause(finding, prose, (), "slow.cu:30") for finding in (first, *others)]
     objections = (cause(first, prose, ()), cause("warp_divergence", prose, ()))
-    guess = hypothesis(prose, first, "confirmed", prose)
     return said(
-        prose, purpose=prose, mapping=prose, hypotheses=(guess,) * 3, causes=tuple(causes),
+        prose, purpose=prose, causes=tuple(causes),
         objections=objections, edits=edits,
     )  # fmt: skip
 
@@ -328,12 +311,10 @@ def test_results_in_the_sentence_and_how_they_were_computed_below() -> None:
 def test_numbers_of_hidden_texts_are_hidden_too(
     form: Format, verbose: bool, is_listed: bool
 ) -> None:
-    """Those of hypotheses."""
-    guess = replace(physics().hypotheses[0], text=Prose((Sentence.of((computed(),)),)))
-    statement = replace(physics(), hypotheses=(guess, *physics().hypotheses[1:]))
+    """Those of the purpose."""
+    statement = replace(physics(), purpose=Prose((Sentence.of((computed(),)),)))
     rows = cells_of(blocks_of(statement, form=form, verbose=verbose))
     assert "l2_throughput_pct#0" in [row[-1] for row in rows]
-    assert ("inst_pipe_xu_pct#0" in [row[-1] for row in rows]) == is_listed
     assert (BYTES in [row[0] for row in rows]) == is_listed
 
 
@@ -456,6 +437,28 @@ def test_compile_result_is_printed(build: Any, build_text: str, status: str) -> 
     assert edit_status(edit) == status
 
 
+def test_edits_of_unconfirmed_causes_are_beside_the_others() -> None:
+    """The first screen prints none of them in full, and keet's own advice stays."""
+    patch = replace(physics().edits[1], warnings=("slow.cu:3: variable x is unused",))
+    unsure = replace(patch, cause_confirmed=False, not_in_patch="its cause is not known")
+    action = " ".join(explained("column_physics").launches[0].findings[0].action.split())
+    screen = blocks_of(replace(physics(), edits=(unsure,)))
+    assert not any(isinstance(block, Code) for block in screen)
+    assert action in texts_of(screen)
+    assert any(text.startswith("Edit 1 (model) at") and "cause not confirmed" in text
+               for text in texts_of(screen))  # fmt: skip
+    texts = told(replace(physics(), edits=(unsure, patch)), verbose=True)
+    title = texts.index("Other edits, cause not confirmed:")
+    assert texts.index("Warning: slow.cu:3: variable x is unused") < title
+    assert any("--patch leaves it out: its cause is not known." in text for text in texts[title:])
+    (launch,) = document(with_model("column_physics", replace(physics(), edits=(unsure,))))[
+        "launches"
+    ]
+    (edit,) = launch["model"]["edits"]
+    assert (edit["in_patch"], edit["cause_confirmed"]) == (False, False)
+    assert edit["not_in_patch"] == "its cause is not known"
+
+
 @each_row("verbose", [False, True])
 def test_keets_advice_stays_where_no_edit_replaces_it(verbose: bool) -> None:
     action = explained("column_physics").launches[0].findings[0].action
@@ -541,7 +544,7 @@ def test_numbers_of_both_parts_are_counted() -> None:
     own = document(explained("column_physics"))["grounding"]
     both = document(column_physics())["grounding"]
     count = physics().numbers
-    assert count == 7
+    assert count == 5
     assert both["numbers"] == own["numbers"] + count
     assert both["verified"] == own["verified"] + count
 
@@ -684,8 +687,7 @@ def hostile_statement(text: str) -> ModelExplanation:
     reference = Reference(text, (text,), text)
     prose = Prose((Sentence.of((text, reference)), Sentence.of((text,), text)))
     return said(
-        prose, purpose=prose, mapping=prose,
-        hypotheses=(hypothesis(prose, text, "refuted", prose),),
+        prose, purpose=prose,
         causes=(cause("local_memory_spill", prose, (reference,), text, text), cause(text, prose, (), text)),
         objections=(cause("local_memory_spill", prose, ()), cause(text, prose, ())),
         edits=(edit(text, prose, "", (text,), text, text, "not checked", text, prose, prose),

@@ -1,34 +1,28 @@
-"""Removes API keys from everything that is printed, logged, sent or written.
-
-Both known keys (values in the environment) and text that looks like a key are replaced: a text that
-lost a harmless word can still be read, a leaked key can't be taken back. What a server sent is also
-searched for encoded keys (`key_in`), and is dropped as a whole if it has one.
+"""Finds keys in what a server sent, plain or encoded: such a text is dropped as a whole.
 
 Every pattern must take linear time: a server chooses the text that is searched.
 """
 
 from __future__ import annotations
 
-import os
+import codecs
 import re
 import string
 import struct
 import unicodedata
 import zlib
 from binascii import a2b_base64
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
-from html import unescape
-from itertools import pairwise
-from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from itertools import islice, pairwise
 
-from keet.masking.shapes import Span, looks, looks_by_itself, without
+from keet.masking.escapes import unescaped
+from keet.masking.keys import known_keys, scrub
+from keet.masking.shapes import looks_by_itself
 
-KEY = "[key]"
-
-_SHORTEST_KEY = 8
-"""Shorter values are ordinary words and numbers: replacing them would damage the text."""
+_SHORTEST_PART = 12
+"""Letters and digits. Shorter parts of a key are not searched for."""
 _LETTERS_ONLY = 24
 """Letters that a key without digits needs to be searched in encoded form. It must be in mixed case:
 SORT_KEY may be `shared_memory`, and tokens of Hugging Face may have 34 letters and no digit."""
@@ -37,17 +31,6 @@ _STEP = 4
 of `_SHORTEST_PART + _STEP - 1` (15) contains one of them."""
 _CHANGES = 4
 """Changes between upper case, lower case and digits that make letters no words."""
-_NAMES = re.compile(
-    r"(?:API_?KEY|_KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|_PAT|_AUTH)(?:_ID)?$", re.IGNORECASE
-)
-_KEY_NAME = re.compile(r"(?i)key|token|secret|password|sig|auth")
-_of_urls: set[str] = set()
-
-
-def scrub(text: str, known: Sequence[str] | None = None) -> str:
-    """The text without keys. `known`: keys of the environment; None: look them up."""
-    known = list(_known()) if known is None else known
-    return without(text, [*_exact(text, known), *looks(text)], KEY)
 
 
 def key_in(text: str) -> str | None:
@@ -55,7 +38,7 @@ def key_in(text: str) -> str | None:
 
     Keys that may be words (docs/agent.md) do not count where they are plain: `scrub` removes them.
     """
-    known = _known()
+    known = known_keys()
     parts = {part: whose for value, whose in known.items() for part in _parts(value)}
     if parts:
         for view in _decodings(text):
@@ -71,48 +54,6 @@ def key_in(text: str) -> str | None:
 def quotable(text: str) -> str:
     """A server's text as it can be printed."""
     return "[removed: it contains a key]" if key_in(text) else scrub(text)
-
-
-def scrub_document(value: Any, known: Sequence[str] | None = None) -> Any:
-    """The same for each text in a JSON-like value. Before it is encoded: escapes would hide a
-    key."""
-    known = list(_known()) if known is None else known
-    if isinstance(value, str):
-        return scrub(value, known)
-    if isinstance(value, Mapping):
-        return {
-            scrub(str(name), known): scrub_document(part, known) for name, part in value.items()
-        }
-    if isinstance(value, list | tuple):
-        return [scrub_document(part, known) for part in value]
-    return value
-
-
-def remember_url(url: str | None) -> None:
-    """Treats the user name, the password and keys of the query in a URL as keys."""
-    try:
-        parts = urlsplit(url or "")
-        query = [value for name, value in parse_qsl(parts.query) if _KEY_NAME.search(name)]
-    except ValueError:
-        return
-    for part in (parts.username, parts.password, *query):
-        if part and len(part) >= _SHORTEST_KEY:
-            _of_urls.update((part, unquote(part)))
-
-
-# --- where keys are
-
-
-def _exact(text: str, known: Sequence[str]) -> Iterator[Span]:
-    for value in known:
-        yield from _all(text, value)
-
-
-def _all(text: str, value: str) -> Iterator[Span]:
-    at = text.find(value)
-    while at >= 0:
-        yield at, at + len(value)
-        at = text.find(value, at + len(value))
 
 
 @lru_cache(maxsize=64)
@@ -152,53 +93,14 @@ _ROTATIONS = [
 ]
 
 
-def _known() -> dict[str, str]:
-    """Values of environment variables whose names say that they are keys, and keys of URLs, the
-    longest first, with whose they are. A key that contains an escape is also searched for in its
-    unescaped form."""
-    values = dict.fromkeys(_of_urls, "a key of --base-url") | dict(_credentials())
-    plain = {unescaped(value): whose for value, whose in values.items()}
-    values |= {value: whose for value, whose in plain.items() if len(value) >= _SHORTEST_KEY}
-    return {value: values[value] for value in sorted(values, key=len, reverse=True)}
-
-
-def _credentials() -> Iterator[tuple[str, str]]:
-    for name, text in os.environ.items():
-        value = text.strip()
-        # A repeated single character (`00000000`) is not a key, and is in many tables.
-        if len(value) >= _SHORTEST_KEY and len(set(value)) > 1 and _NAMES.search(name):
-            yield value, f"the value of {name}"
-
-
-_SHORTEST_PART = 12
-"""Letters and digits. Shorter parts of a key are not searched for."""
 _LEVELS = 2
-_PASSES = 4
-"""How often escapes are undone as one decoding: JSON inside JSON, entities inside percent signs."""
-_ESCAPE = re.compile(
-    r"""
-      &\#[0-9]{1,7};? | &\#[xX][0-9a-fA-F]{1,6};?
-    | &[A-Za-z][A-Za-z0-9]{1,31}; | &(?:shy|nbsp|amp|lt|gt|quot)
-    | %[0-9a-fA-F]{2} | =[0-9A-F]{2}
-    | \\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}
-    | \\u[0-9a-fA-F]{4} | \\u\{[0-9a-fA-F]{1,6}\} | \\U[0-9a-fA-F]{8}
-    | \\x[0-9a-fA-F]{2} | \\[0-7]{3} | \\[abefnrtv\\"'/]
-    """,
-    re.VERBOSE,
-)
 _MARKUP = re.compile(r"<!--.*?(?:-->|\Z)|<[^<>]{0,256}>|\x1b\[[0-?]*+[ -/]*+[@-~]", re.DOTALL)
 """HTML comments and tags, terminal colours: they contain letters, but are not displayed."""
-_LAST = 0x10FFFF
-
 _BYTES = bytes(range(256))
 _LETTERS = (string.ascii_letters + string.digits).encode()
 _OTHERS = _BYTES.translate(None, _LETTERS)
 _LOWER = _BYTES.lower()
-_ROT13 = bytes.maketrans(
-    string.ascii_letters.encode(),
-    (string.ascii_lowercase[13:] + string.ascii_lowercase[:13]).encode()
-    + (string.ascii_uppercase[13:] + string.ascii_uppercase[:13]).encode(),
-)
+_ROT13 = codecs.encode(_BYTES.decode("latin-1"), "rot13").encode("latin-1")
 _READABLE = re.compile(r"[^\0-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd]{12,}+")
 """Text of at least `_SHORTEST_PART` characters. Random bytes contain few such runs."""
 
@@ -228,8 +130,9 @@ _LONG_NUMBER = re.compile(rb"[0-9]{36,}+")
 _THREE = re.compile(rb"[0-9]{3}")
 _MOST_DIGITS = 1000
 """Of a number that is read as a whole."""
-_PACKED = (b"\x1f\x8b\x08", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
-_MOST_STREAMS = 16
+_PACKED = re.compile(rb"\x1f\x8b\x08|\x78[\x01\x5e\x9c\xda]")
+"""How streams of gzip and zlib begin."""
+_MOST_STREAMS = 80
 _MOST_UNPACKED = 16 * 2**10
 
 
@@ -253,14 +156,6 @@ def _decodings(text: str) -> Iterator[bytes]:
 def letters(text: str | bytes) -> bytes:
     """Letters and digits in lower case; Unicode variants of a letter (NFKD) become the letter."""
     return (_ascii(text) if isinstance(text, str) else text).translate(_LOWER, _OTHERS)
-
-
-def unescaped(text: str) -> str:
-    for _ in range(_PASSES):
-        text, before = _ESCAPE.sub(_character, text), text
-        if text == before:
-            break
-    return text
 
 
 def _ascii(text: str) -> bytes:
@@ -354,37 +249,7 @@ def _characters(codes: Iterable[bytes], base: int = 10) -> bytes:
 
 def _unpacked(raw: bytes) -> Iterator[bytes]:
     """The beginning of each stream of gzip or zlib in it."""
-    for mark in _PACKED:
-        at = raw.find(mark)
-        for _ in range(_MOST_STREAMS):
-            if at < 0:
-                break
-            try:
-                part = raw[at : at + _MOST_UNPACKED]
-                yield zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(part, _MOST_UNPACKED)
-            except zlib.error:
-                pass
-            at = raw.find(mark, at + 1)
-
-
-def _character(match: re.Match[str]) -> str:
-    """The character that an escape means."""
-    escape = match[0]
-    if escape[0] == "&":
-        return unescape(escape)
-    if escape[0] in "%=":
-        return chr(int(escape[1:], 16))
-    kind = escape[1]
-    if kind in "uUx":
-        return _by_number(escape)
-    if kind.isdigit():
-        return chr(int(escape[1:], 8))
-    return " " if kind.isalpha() else kind
-
-
-def _by_number(escape: str) -> str:
-    if len(escape) == 12:  # a surrogate pair
-        high, low = int(escape[2:6], 16) - 0xD800, int(escape[8:], 16) - 0xDC00
-        return chr(0x10000 + (high << 10) + low)
-    number = int(escape[2:].strip("{}"), 16)
-    return chr(number) if number <= _LAST else " "
+    for mark in islice(_PACKED.finditer(raw), _MOST_STREAMS):
+        part = raw[mark.start() : mark.start() + _MOST_UNPACKED]
+        with suppress(zlib.error):
+            yield zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(part, _MOST_UNPACKED)

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import gzip
 import json
-import socket
+import os
 import ssl
 import zlib
-from collections.abc import Iterator
 from functools import cache, partial
 
 import pytest
 
-from keet.agent.model import bounded_client
-from keet.agent.model.bounded_client import MOST_BYTES, MOST_CALLS, UnusableReply, decoded, reduced
+from keet.agent.model.http_limits import (
+    MOST_CALLS,
+    RedirectRefused,
+    UnusableReply,
+    limit_http,
+    reach_directly,
+    reduced,
+)
 from keet.agent.model.messages import ChatMessage, ChatReply, ChatRequest, ModelFault
 from keet.agent.model.providers import connect
 from keet.agent.model.settings import ModelSpec
@@ -23,7 +28,6 @@ from tests.hostile_behaviours import (
     Behaviour,
     Connection,
     answer,
-    drips_chunks,
     fails_with_key,
     redirects_elsewhere,
     whole,
@@ -45,6 +49,10 @@ def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name.lower(), raising=False)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-some-key-0123456789abcdefXYZ")
     monkeypatch.setattr(ssl, "create_default_context", one_context)
+    for name in ("httpx", "httpx2"):
+        client = pytest.importorskip(name).Client
+        monkeypatch.setattr(client, "send", client.send)  # restored afterwards
+    limit_http()
 
 
 def asked(behaviour: Behaviour, timeout_s: float = 600.0) -> ChatReply:
@@ -145,12 +153,8 @@ def test_redirects_within_the_server_are_followed(place: str) -> None:
     assert "coalesced" in asked(Behaviour("redirects", send)).text
 
 
-def test_other_clients_do_not_follow_redirects_either(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_clients_do_not_follow_redirects_either() -> None:
     """As the SDKs of other providers make them."""
-    for name in ("httpx", "httpx2"):
-        module = pytest.importorskip(name)
-        monkeypatch.setattr(module.Client, "send", module.Client.send)  # restored afterwards
-    bounded_client.refuse_redirects()
     reached: list[float] = []
     other = Behaviour("another", lambda to: to.send(whole(answer())))
     for name in ("httpx", "httpx2"):
@@ -158,7 +162,7 @@ def test_other_clients_do_not_follow_redirects_either(monkeypatch: pytest.Monkey
         with client, serving(other, reached) as place:
             with (
                 serving(Behaviour("redirects", redirects_elsewhere(place))) as url,
-                pytest.raises(bounded_client.RedirectRefused),
+                pytest.raises(RedirectRefused),
             ):
                 client.post(url, json={})
             assert reached == []
@@ -193,13 +197,13 @@ def test_a_server_on_this_machine_is_reached_directly(monkeypatch: pytest.Monkey
     """A proxy would read the prompt and the key."""
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "example.org")
+    monkeypatch.setenv("no_proxy", "")
+    reach_directly("http://127.0.0.1:1/v1")
+    assert os.environ["no_proxy"] == "example.org,127.0.0.1"
+    reach_directly("https://models.example.org/v1")
+    assert os.environ["no_proxy"] == "example.org,127.0.0.1"
     assert "coalesced" in asked(Behaviour("good", lambda to: to.send(whole(answer())))).text
-
-
-def test_a_body_sent_byte_by_byte_ends_with_the_timeout() -> None:
-    found = fault(Behaviour("drips", drips_chunks), timeout_s=0.5)
-    assert found.kind == "timeout"
-    assert "did not answer in 0.5 s" in str(found)
 
 
 def test_invalid_token_counts_are_estimated() -> None:
@@ -251,18 +255,6 @@ def _said(text: str) -> bytes:
     return json.dumps(document).encode()
 
 
-def test_connections_are_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As langchain's own client keeps them. With a proxy of the environment, httpx makes them."""
-    monkeypatch.setattr("urllib.request.getproxies", lambda: {"no": "localhost"})
-    options = bounded_client.bounded_client(5.0, None)._transport._pool._socket_options
-    assert (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1) in options
-    assert (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60) in options
-    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
-    monkeypatch.setattr("urllib.request.getproxies", lambda: {"https": "http://127.0.0.1:9"})
-    client = bounded_client.bounded_client(5.0, None)
-    assert any("Proxy" in type(each._pool).__name__ for each in client._mounts.values() if each)
-
-
 def test_only_the_first_choice_is_kept() -> None:
     assert asked(BY_NAME["half a million choices"]).text == "x"
 
@@ -290,32 +282,6 @@ def test_a_text_is_limited_by_the_requested_tokens() -> None:
     assert len(reply.text) == 16 * ASK.max_output
 
 
-def pieces(data: bytes, size: int) -> Iterator[bytes]:
-    for at in range(0, len(data), size):
-        yield data[at : at + size]
-
-
-@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
-def test_decoding_in_pieces(encoding: str) -> None:
-    text = json.dumps(list(range(50_000))).encode() + bytes(300_000)
-    packed = gzip.compress(text) if encoding == "gzip" else zlib.compress(text)
-    for size in (1, 7, 4096, len(packed)):
-        found = list(decoded(pieces(packed, size), encoding))
-        assert b"".join(found) == text
-        assert max(map(len, found)) <= bounded_client._PIECE
-
-
-def test_a_decompression_bomb_stops_at_the_size_limit() -> None:
-    """Large expansions are decoded in small steps."""
-    packed = zlib.compress(bytes(64 * 2**20), 9)
-    taken = 0
-    for piece in decoded([packed], "deflate"):
-        taken += len(piece)
-        if taken > MOST_BYTES:
-            break
-    assert taken <= MOST_BYTES + bounded_client._PIECE
-
-
 def test_replies_are_reduced_to_what_keet_reads() -> None:
     body = {
         "choices": [{"message": {"content": "a"}}] * 3,
@@ -327,12 +293,8 @@ def test_replies_are_reduced_to_what_keet_reads() -> None:
         "error": None,
     }
     found = json.loads(reduced(json.dumps(body).encode()))
-    assert found == {
-        **body,
-        "choices": body["choices"][:1],
-        "usage": {"prompt_tokens": 5, "completion_tokens": 2, "prompt_tokens_details": {"x": 1}},
-    }
-    counts = {"prompt_tokens": 5, "completion_tokens": 2}
+    counts = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
+    assert found == {**body, "choices": body["choices"][:1], "usage": counts}
     for odd in ({"total_tokens": "7"}, {"reasoning_tokens": None}, {"cached_tokens": 1.5}):
         sent = json.dumps({"usage": {**counts, **odd}}).encode()
         assert json.loads(reduced(sent)) == {"usage": counts}

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.agent import secrets
-from keet.agent.secrets import key_in, quotable, remember_url, scrub, scrub_document
-from keet.masking import shapes
+from keet.masking import keys, shapes
+from keet.masking.encoded_keys import key_in, quotable
+from keet.masking.keys import remember_url, scrub, scrub_document
 from tests.hostile_behaviours import HIDDEN, in_base64
 
 KEY = "corp/key+with=odd&signs"
@@ -220,7 +220,7 @@ def test_what_only_looks_like_a_key_is_found_behind_escapes_too() -> None:
 
 
 def test_keys_of_a_url(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(secrets, "_of_urls", set())
+    monkeypatch.setattr(keys, "_of_urls", set())
     remember_url("http://someone:hunter2%2Fhunter2hunter2@host/v1?api-key=Zz98yx76wv54UT32")
     assert scrub("it is hunter2/hunter2hunter2") == "it is [key]"
     assert key_in("it is &#104;unter2/hunter2hunter2") == "a key of --base-url"
@@ -313,5 +313,5 @@ PUMPS = [
 @pytest.mark.slow
 def test_no_text_takes_quadratic_time() -> None:
     """They take seconds each; by the square, they would take hours."""
-    code = f"import os; os.environ['A_TOKEN'] = {SECRET!r}\nfrom keet.agent.secrets import key_in, scrub\nfor pump in {PUMPS!r}: scrub(pump * (1_000_000 // len(pump))); key_in(pump * (50_000 // len(pump)))"
+    code = f"import os; os.environ['A_TOKEN'] = {SECRET!r}\nfrom keet.masking.encoded_keys import key_in, scrub\nfor pump in {PUMPS!r}: scrub(pump * (1_000_000 // len(pump))); key_in(pump * (50_000 // len(pump)))"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
