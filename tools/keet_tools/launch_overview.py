@@ -217,10 +217,11 @@ def address_forms(tool_input: ToolInput, launch: int | None = None, report: int 
         def number(label: str, value: float, unit: str = "", of: str = of) -> Evidence:
             return ledger.derived(f"{label} {of}", Quantity(value, unit), label)
 
+        is_measured = row.l2_basis == "measured" and (row.l2_bytes or 0) <= (row.l1_bytes or 0)
         sizes = {
             "threads request": (row.requested_bytes, "requested bytes"),
             "L1 is asked, in sectors, for": (row.l1_bytes, "l1 bytes"),
-            "L1 reads from L2": (row.l2_bytes, "l2 bytes"),
+            "L1 reads from L2": (row.l2_bytes if is_measured else None, "l2 bytes"),
         }
         facts = [
             Sentence("{words} {size}", words=words, size=size_text(size, number, label))
@@ -238,15 +239,11 @@ def address_forms(tool_input: ToolInput, launch: int | None = None, report: int 
     if not rows:
         return Answer("The launch reads no global memory.")
     read = ledger.measured("dram_bytes_read")
-    dram = f"The launch reads {say(read)} from DRAM." if read else ""
-    found = [row.distinct_bytes_at_most for row in pointer_rows(code)]
-    known = [size for size in found if isinstance(size, int)]
-    if len(known) == len(found):
-        is_bound = all(row.basis == "bound" for row in pointer_rows(code))
-        amount = Quantity(sum(known), "byte")
-        label = f"distinct bytes read ({'at most' if is_bound else 'estimated'})"
-        every = ledger.derived("distinct_bytes", amount, label)
-        dram += (
-            f" All loads together read {'at most' if is_bound else 'about'} {say(every)} distinct."
-        )
-    return say.answer("Global memory by pointer, most bytes first.", dram, *rows)
+    sums = [f"The launch reads {say(read)} from DRAM."] if read else []
+    distinct_sizes = [reuse.distinct_bytes_at_most for reuse in code.reuse]
+    if None not in distinct_sizes:
+        is_bound = all(reuse.basis == "bound" for reuse in code.reuse)
+        size = Quantity(sum(known or 0 for known in distinct_sizes), "byte")
+        total = ledger.derived("distinct_bytes", size, "distinct bytes read")
+        sums.append(f"All loads read {'at most' if is_bound else 'about'} {say(total)} distinct.")
+    return say.answer("Global memory by pointer, most bytes first.", " ".join(sums), *rows)
