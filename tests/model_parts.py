@@ -7,15 +7,10 @@ from typing import Any
 from keet.documents.model_explanation import (
     CauseDocument,
     EditDocument,
-    HypothesisDocument,
     ModelExplanation,
     UsageDocument,
 )
 from keet.evidence import Prose, Reference, Sentence
-
-
-def hypothesis(text: Prose, finding: str | None, verdict: Any, reason: Prose) -> HypothesisDocument:
-    return HypothesisDocument(text=text, finding=finding, verdict=verdict, reason=reason)
 
 
 def cause(
@@ -59,7 +54,7 @@ def edit(
 
 
 def said(summary: Prose = Prose(), **parts: Any) -> ModelExplanation:  # noqa: B008
-    texts = {"purpose": Prose(), "mapping": Prose(), "causes": (), "edits": (), "leads": False}
+    texts = {"purpose": Prose(), "causes": (), "edits": (), "leads": False}
     return ModelExplanation(summary=summary, **{**texts, **parts})
 
 

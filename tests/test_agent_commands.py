@@ -17,11 +17,10 @@ from typing import Any
 
 import pytest
 
-from keet.agent.model.messages import ChatReply, ChatRequest, ModelFault, TokenCount
+from keet.agent.model.messages import ChatReply, ChatRequest, ModelFault
 from keet.agent.model.settings import ModelSpec, TimeLimit
 from keet.agent.model.transcript import read_transcript, request_text
 from keet.agent.options import ModelOptions
-from keet.agent.session import estimate
 from keet.explanation.explain_document import BY_MODEL
 from tests.conftest import Keet, Result
 from tests.json_documents import check_document
@@ -31,17 +30,6 @@ TILES = SAMPLES / "score_tiles" / "slow.ncu-repz"
 LAYERS = SAMPLES / "row_layers"
 
 
-READING = {
-    "purpose": "All dot products of two sets of vectors.",
-    "mapping": "A block of `kThreads` threads makes `kTile` by `kTile` results.",
-    "hypotheses": [
-        {
-            "text": "Reads of `item_tile` conflict: the pitch is the same for each column.",
-            "finding": "shared_bank_conflict",
-        },
-        {"text": "Barriers of each step expose latency.", "finding": "barrier_bound"},
-    ],
-}
 CAUSE = {
     "finding": "shared_bank_conflict",
     "file": "slow.cu",
@@ -65,10 +53,7 @@ EDIT = {
 }
 CONCLUSION = {
     "summary": "L1 is the limit: {bank_conflict_share} by reads of the item tile.",
-    "judged": [
-        {"hypothesis": 1, "verdict": "confirmed", "reason": "{bank_conflict_share} is lost."},
-        {"hypothesis": 2, "verdict": "refuted", "reason": "Barriers are few: {stall_barrier}."},
-    ],
+    "purpose": "All dot products of two sets of vectors.",
     "causes": [CAUSE],
     "objections": [],
     "edits": [EDIT],
@@ -153,11 +138,11 @@ def test_no_option_overwrites_a_file_of_another(
     report, replayed = tmp_path / "r.ncu-rep", tmp_path / "x.txt"
     report.write_bytes(TILES.read_bytes())
     report.chmod(0o644)
-    model = script(READING, CONCLUSION)
+    model = script(CONCLUSION)
     assert keet("explain", TILES, "--model", model, "--transcript", replayed).code == 0
     before = {path: (path.read_bytes(), path.stat().st_mode) for path in (report, replayed)}
     files = {"R": report, "S": TILES, "X": replayed, "new": tmp_path / "new"}
-    model = () if "--replay" in arguments else ("--model", script(READING, CONCLUSION))
+    model = () if "--replay" in arguments else ("--model", script(CONCLUSION))
     result = keet(*(files.get(word, word) for word in arguments), *model)
     assert result.code == 2
     assert "name another" in result.err
@@ -167,7 +152,7 @@ def test_no_option_overwrites_a_file_of_another(
 
 
 def test_two_options_may_name_the_same_device_file(keet: Keet, script: Script) -> None:
-    model = script(READING, CONCLUSION)
+    model = script(CONCLUSION)
     null = ("-o", "/dev/null", "--transcript", "/dev/null")
     assert keet("explain", TILES, "--model", model, *null).code == 0
 
@@ -185,13 +170,14 @@ def test_no_model_and_a_model(asks: tuple[object, ...], keet: Keet) -> None:
 # --- answers
 
 
-def test_two_requests_give_an_explanation(keet: Keet, script: Script) -> None:
-    result = keet("explain", TILES, "--model", script(READING, CONCLUSION), "--format", "json")
+def test_one_request_gives_an_explanation(keet: Keet, script: Script) -> None:
+    result = keet("explain", TILES, "--model", script(CONCLUSION), "--format", "json")
     document = document_of(result)
     assert result.code == 0
     assert document["author"].startswith("model:scripted:")
     (launch,) = document["launches"]
-    assert [h["verdict"] for h in launch["hypotheses"]] == ["confirmed", "refuted"]
+    assert launch["hypotheses"] == []
+    assert launch["model"]["purpose"] == CONCLUSION["purpose"]
     assert launch["findings"][0]["why"] == CAUSE["text"]
     (edit,) = launch["model"]["edits"]
     assert edit["places"] == ["slow.cu:43"]
@@ -202,7 +188,7 @@ def test_two_requests_give_an_explanation(keet: Keet, script: Script) -> None:
     assert set(launch["model"]["evidence"]) <= set(launch["evidence"])
     assert document["grounding"]["numbers"] == document["grounding"]["verified"]
     assert document["grounding"]["unchecked"] == []
-    assert document["usage"]["calls"] == 2
+    assert document["usage"]["calls"] == 1
     assert document["usage"]["cost"] == "unknown"
 
 
@@ -214,7 +200,7 @@ LEADS = {
             "finding": "pipe_saturated",
             "text": "Terms are computed again.",
             "because": ["issue_active_pct > 80"],
-            "claim": {"kind": "instructions", "of": "all", "needed": "inst_executed / 2"},
+            "claim": {"kind": "instructions", "of": "all", "needed": "inst_executed * 4 / kPoints"},
         }
     ],
 }
@@ -222,7 +208,7 @@ LEADS = {
 
 def test_a_supported_claim_is_the_headline(keet: Keet, script: Script) -> None:
     """How it is printed with its mark: tests/unit/pages/test_model.py."""
-    model = script(READING | {"hypotheses": []}, LEADS)
+    model = script(LEADS)
     document = document_of(keet("explain", SERIES, "--model", model, "--format", "json"))
     (launch,) = document["launches"]
     alone = json.loads(keet("explain", SERIES, "--no-model", "--format", "json").out)["launches"][0]
@@ -236,7 +222,7 @@ def test_edits_are_written_to_the_patch_file_only(
     keet: Keet, script: Script, tmp_path: Path
 ) -> None:
     patch = tmp_path / "fix.patch"
-    model = script(READING, CONCLUSION)
+    model = script(CONCLUSION)
     assert keet("explain", TILES, "--model", model, "--patch", patch).code == 0
     assert (
         "+            for (int j = 0; j < kPerThread; ++j) from_item[j] = item_tile[item + 16"
@@ -253,10 +239,10 @@ def test_tools_are_called_and_their_evidence_can_be_cited(keet: Keet, script: Sc
         {"name": "no_such_tool", "arguments": {}},
         {"name": "lookup_metric", "arguments": {"wrong": 1}},
     ]
-    model = script(READING, {"content": "", "tool_calls": calls}, CONCLUSION)
+    model = script({"content": "", "tool_calls": calls}, CONCLUSION)
     options = ("--model", model, "--format", "json", "--token-budget", 40_000)
     result = keet("explain", TILES, *options)
-    assert document_of(result)["usage"]["calls"] == 3
+    assert document_of(result)["usage"]["calls"] == 2
     assert "keet: #0 score: memory_access(line='slow.cu:43')" in result.err
 
 
@@ -264,7 +250,7 @@ def test_the_last_request_has_no_calls_in_it(keet: Keet, script: Script, tmp_pat
     """Some providers reject earlier tool calls if no tools are offered."""
     kept = tmp_path / "kept.jsonl"
     call = {"content": "", "tool_calls": [{"name": "why_waiting", "arguments": {}}] * 2}
-    model = script(READING, call, call, CONCLUSION)
+    model = script(call, CONCLUSION)
     options = ("--model", model, "--transcript", kept, "--token-budget", 60_000)
     assert keet("explain", TILES, *options).code == 0
     *_, last = (event for event in read_transcript(kept) if event["event"] == "request")
@@ -276,19 +262,19 @@ def test_the_last_request_has_no_calls_in_it(keet: Keet, script: Script, tmp_pat
 
 def test_every_progress_line_and_the_price(keet: Keet, script: Script) -> None:
     options = ("--price", "2/10", "--format", "json")
-    result = keet("explain", TILES, "--model", script(READING, CONCLUSION), *options)
-    assert "reading the source\n" in result.err
+    result = keet("explain", TILES, "--model", script(CONCLUSION), *options)
+    assert "asking the model\n" in result.err
     usage = document_of(result)["usage"]
-    assert usage["calls"] == 2
+    assert usage["calls"] == 1
     paid = 2 * usage["input_tokens"] + 10 * usage["output_tokens"]
     assert usage["cost"] == pytest.approx(paid / 1e6, rel=0.01)
 
 
-def test_a_report_without_source_needs_no_first_step(keet: Keet, script: Script) -> None:
+def test_a_report_without_source_is_explained(keet: Keet, script: Script) -> None:
     report = "tests/data/reports/tour_nolines.ncu-repz"
-    model = script({"summary": "L2 is busy.", "judged": [], "causes": [], "edits": []})
+    model = script({"summary": "L2 is busy.", "causes": [], "edits": []})
     result = keet("explain", report, "--launch", 0, "--model", model, "--format", "json")
-    assert document_of(result)["launches"][0]["hypotheses"] == []
+    assert document_of(result)["launches"][0]["model"]["summary"] == "L2 is busy."
     assert result.code == 0
 
 
@@ -316,7 +302,7 @@ def outside_marks(page: str) -> str:
 def test_numbers_outside_braces_are_sent_back_once_and_marked(keet: Keet, script: Script) -> None:
     wrong = CONCLUSION | {"summary": f"{WRONG} L1 is the limit. FMA is at 12.3 %."}
     again = {"corrections": [{"number": 1, "text": "FMA waits. ALU is at 97.4 %."}]}
-    model = script(READING, wrong, again)
+    model = script(wrong, again)
     document = document_of(keet("explain", TILES, "--model", model, "--format", "json"))
     (launch,) = document["launches"]
     assert launch["model"]["summary"] == (
@@ -326,7 +312,7 @@ def test_numbers_outside_braces_are_sent_back_once_and_marked(keet: Keet, script
     assert told == [WRONG, "ALU is at 97.4 %."]
     assert all(any(text in line for line in document["grounding"]["unchecked"]) for text in told)
     assert launch["model"]["sent_back"] == 2
-    assert document["usage"]["calls"] == 3
+    assert document["usage"]["calls"] == 2
 
 
 @pytest.mark.parametrize("form", ["terminal", "markdown", "json"])
@@ -335,23 +321,22 @@ def test_numbers_outside_braces_are_sent_back_once_and_marked(keet: Keet, script
 def test_no_number_of_the_models_is_printed_unmarked(
     form: str, verbose: tuple[str, ...], keet: Keet, script: Script
 ) -> None:
-    """Wherever it writes it: in a summary, a cause, a hypothesis, a reason, an edit."""
+    """Wherever it writes it: in a summary, the purpose, a cause, an edit."""
     said = CONCLUSION | {
         "summary": WRONG,
         "causes": [CAUSE | {"text": WRONG}],
         "objections": [CAUSE | {"text": WRONG}],
-        "judged": [{"hypothesis": 1, "verdict": "confirmed", "reason": WRONG}],
+        "purpose": WRONG,
         "edits": [EDIT | {"what": WRONG, "risk": WRONG, "check": WRONG}],
     }
-    reading = {"purpose": WRONG, "mapping": WRONG, "hypotheses": [{"text": WRONG}]}
-    options = ("--model", script(reading, said, NOTHING_MORE), "--format", form, *verbose)
+    options = ("--model", script(said, NOTHING_MORE), "--format", form, *verbose)
     result = keet("explain", TILES, *options, width=200)
     text = result.out
     if form == "json":
         (launch,) = json.loads(result.out)["launches"]
         del launch["model"]["unchecked"]
         text = json.dumps(launch, ensure_ascii=False)
-        assert text.count("97.3 %") == text.count(f"[unchecked] {WRONG}") >= 8
+        assert text.count("97.3 %") == text.count(f"[unchecked] {WRONG}") >= 7
     else:
         assert text.count("unchecked") >= 3
         assert "97.3 %" not in outside_marks(text)
@@ -359,7 +344,7 @@ def test_no_number_of_the_models_is_printed_unmarked(
 
 def test_speed_ups_of_the_models_are_marked(keet: Keet, script: Script) -> None:
     promising = CONCLUSION | {"summary": "L1 is the limit. The edit makes it 3x faster."}
-    model = script(READING, promising, NOTHING_MORE)
+    model = script(promising, NOTHING_MORE)
     (launch,) = document_of(keet("explain", TILES, "--model", model, "--format", "json"))[
         "launches"
     ]
@@ -368,18 +353,16 @@ def test_speed_ups_of_the_models_are_marked(keet: Keet, script: Script) -> None:
 
 def test_claims_without_evidence_are_opinions(keet: Keet, script: Script) -> None:
     loose = CONCLUSION | {
-        "judged": [{"hypothesis": 1, "verdict": "confirmed", "reason": ""}],
         "causes": [
             {"finding": "latency_bound", "text": "It waits.", "because": ["no_such_name"]},
             {"finding": "small_grid", "text": "It is small.", "because": ["waves_per_sm > 1"]},
             {"finding": "cosmic_rays", "text": "It flips.", "because": ["duration"]},
         ],
     }
-    model = script(READING, loose, NOTHING_MORE)
+    model = script(loose, NOTHING_MORE)
     (launch,) = document_of(keet("explain", TILES, "--model", model, "--format", "json"))[
         "launches"
     ]
-    assert launch["hypotheses"][0]["verdict"] == "inconclusive"
     causes = launch["model"]["causes"]
     assert [cause["finding"] for cause in causes] == ["latency_bound", "small_grid"]
     assert "there is no `no_such_name`" in causes[0]["problem"]
@@ -388,15 +371,15 @@ def test_claims_without_evidence_are_opinions(keet: Keet, script: Script) -> Non
 
 
 def test_an_unchecked_answer_does_not_replace_the_analysis(keet: Keet, script: Script) -> None:
-    wrong = {"summary": WRONG, "causes": [], "judged": [], "edits": []}
-    model = script(READING | {"hypotheses": []}, wrong, NOTHING_MORE)
+    wrong = {"summary": WRONG, "causes": [], "edits": []}
+    model = script(wrong, NOTHING_MORE)
     result = keet("explain", TILES, "--model", model, width=200)
     assert findings_of(result.out) == findings_of(analysts(keet, TILES))
     assert f"[unchecked] {WRONG}" in result.out
 
 
 def test_an_empty_answer_adds_nothing(keet: Keet, script: Script) -> None:
-    model = script({"purpose": "", "hypotheses": []}, {"summary": "", "causes": []})
+    model = script({"summary": "", "causes": []})
     result = keet("explain", TILES, "--model", model)
     assert result.code == 3
     assert "the model's answer is empty" in result.err
@@ -441,7 +424,7 @@ def test_after_a_bug_or_ctrl_c_the_analysis_is_printed(
     transcripts = Path(os.environ["KEET_CACHE"]) / "transcripts"
     opening, talking = "keet.agent.open_model.open_chat", "keet.agent.session.ModelSession.converse"
     for where, model, error, said in (
-        (talking, script(READING), ZeroDivisionError(), "a bug in keet (ZeroDivisionError"),
+        (talking, script(CONCLUSION), ZeroDivisionError(), "a bug in keet (ZeroDivisionError"),
         (opening, "openai:x", KeyboardInterrupt(), "keet: interrupted; explained without a model"),
         (opening, "openai:x", RuntimeError("no thread"), "a bug in keet (RuntimeError"),
     ):
@@ -485,7 +468,7 @@ def test_an_unwritable_transcript_is_reported_once(
 ) -> None:
     (tmp_path / "file").touch()
     kept = tmp_path / "file" / "kept.jsonl"
-    model = script(READING, CONCLUSION)
+    model = script(CONCLUSION)
     result = keet("explain", TILES, "--model", model, "--transcript", kept, "--format", "json")
     assert result.err.count("the transcript can't be written") == 1
     assert document_of(result)["transcript"] is None
@@ -508,7 +491,7 @@ def test_runs_in_the_same_second_have_separate_transcripts(
     keet: Keet, script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("KEET_CACHE", str(tmp_path))
-    keet("explain", TILES, "--model", script(READING, CONCLUSION))
+    keet("explain", TILES, "--model", script(CONCLUSION))
     (kept,) = (tmp_path / "transcripts").iterdir()
     assert f"-{os.getpid()}-" in kept.name
 
@@ -518,10 +501,9 @@ def test_a_fault_half_way_keeps_what_was_said(
     fault: str, keet: Keet, script: Script, tmp_path: Path
 ) -> None:
     kept = tmp_path / "kept.jsonl"
-    model = script(READING, {"fault": fault})
+    model = script(CONCLUSION | {"summary": WRONG}, {"fault": fault})
     result = keet("explain", TILES, "--model", model, "--transcript", kept)
-    assert findings_of(result.out) == findings_of(analysts(keet, TILES))
-    assert "what the model said before that" in result.err
+    assert f"[unchecked] {WRONG}" in " ".join(result.out.split())
     events = [event["event"] for event in read_transcript(kept)]
     assert events.count("reply") == 1
 
@@ -531,17 +513,17 @@ def test_a_fault_half_way_keeps_what_was_said(
 )
 @pytest.mark.slow
 def test_an_unreadable_answer_is_requested_once_more(said: str, keet: Keet, script: Script) -> None:
-    result = keet("explain", TILES, "--model", script(READING, said, CONCLUSION))
+    result = keet("explain", TILES, "--model", script(said, CONCLUSION))
     assert result.code == 0
     assert "asking again" in result.err
     assert "Why (model)" in result.out
-    twice = keet("explain", TILES, "--model", script(READING, said, said))
+    twice = keet("explain", TILES, "--model", script(said, said))
     assert "twice sent an answer" in twice.err
     assert findings_of(twice.out) == findings_of(analysts(keet, TILES))
 
 
 def test_a_model_without_tools_answers_from_the_evidence(keet: Keet, script: Script) -> None:
-    model = script(READING, {"fault": "no_tools"}, CONCLUSION)
+    model = script({"fault": "no_tools"}, CONCLUSION)
     result = keet("explain", TILES, "--model", model, "--token-budget", 40_000)
     assert result.code == 0
     assert "does not support tools" in result.err
@@ -550,8 +532,8 @@ def test_a_model_without_tools_answers_from_the_evidence(keet: Keet, script: Scr
 @pytest.mark.parametrize(
     ("said", "budget", "told"),
     [
-        ((READING, *[CALL] * 10), 40_000, "twice sent an answer"),
-        ((READING, CONCLUSION), 2500, "--token-budget"),
+        ([CALL] * 10, 40_000, "twice sent an answer"),
+        ((CONCLUSION,), 2500, "--token-budget"),
     ],
 )
 def test_endless_calls_and_a_spent_budget_leave_the_analysis(
@@ -564,7 +546,7 @@ def test_endless_calls_and_a_spent_budget_leave_the_analysis(
 
 def test_no_more_calls_than_allowed(keet: Keet, script: Script, tmp_path: Path) -> None:
     kept = tmp_path / "kept.jsonl"
-    model = script("no", READING, CALL, CALL, "no", CONCLUSION, NOTHING_MORE, *[CALL] * 9)
+    model = script("no", CALL, CALL, "no", CONCLUSION, NOTHING_MORE, *[CALL] * 9)
     keet("explain", TILES, "--model", model, "--transcript", kept, "--token-budget", 90000)
     assert sum(event["event"] == "request" for event in read_transcript(kept)) <= 6
 
@@ -615,9 +597,7 @@ def test_redacted_names_are_not_sent_and_are_restored(
 ) -> None:
     kept = tmp_path / "kept.jsonl"
     report = SAMPLES / "column_physics" / "slow.ncu-rep"
-    said = CONCLUSION | {"summary": "kernel_3 spills in file_2.", "causes": [], "judged": []}
-    replies = [said] if mode == "all" else [READING, said]
-    model = script(*replies)
+    model = script(CONCLUSION | {"summary": "kernel_3 is defined in file_2.", "causes": []})
     result = keet("explain", report, "--model", model, "--redact", mode, "--transcript", kept)
     text = "\n".join(re.findall(r"\[data [0-9a-f]+: .*?\[end of data", sent(kept)))
     assert "kernel_" in text
@@ -625,7 +605,7 @@ def test_redacted_names_are_not_sent_and_are_restored(
     assert "slow.cu" not in text
     assert "column_physics" not in text
     assert "problem.h" not in text
-    assert "step_columns spills in slow.cu." in result.out
+    assert "step_columns is defined in slow.cu." in result.out
 
 
 class Listener:
@@ -638,9 +618,6 @@ class Listener:
 
     def ask(self, request: ChatRequest) -> ChatReply:
         self.heard.append(request)
-        if len(self.heard) == 1:
-            spent = TokenCount(estimate(request), 0, estimated=True)
-            return ChatReply('{"purpose": "(its answer to the first)"}', (), spent)
         raise ModelFault("server", "it is gone; try again")
 
 
@@ -655,17 +632,16 @@ def test_what_is_shown_is_what_is_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """System message, tools and schema included; of a question, the first request."""
-    from keet.agent import run
+    from keet.agent import open_model
 
     listener = Listener()
-    monkeypatch.setattr(run, "open_run_chat", lambda *_: listener)
+    monkeypatch.setattr(open_model, "open_run_chat", lambda *_: listener)
     keet(*command, *extra, "--model", "openai:x", "--no-cache")
     shown = keet(*command, *extra, "--model", "openai:x", "--show-prompt")
-    known = listener.heard[: 1 if command[0] == "ask" else 2]
-    assert shown.out == "\n\n".join(map(request_text, known)) + "\n"
+    assert shown.out == request_text(listener.heard[0]) + "\n"
     assert "--- system ---" in shown.out
     if 40_000 in extra:
-        assert "--- tool memory_access ---" in shown.out
+        assert "--- tool line ---" in shown.out
 
 
 def test_a_prompt_that_is_not_sent_is_not_shown(keet: Keet) -> None:
@@ -676,11 +652,13 @@ def test_a_prompt_that_is_not_sent_is_not_shown(keet: Keet) -> None:
 
 def test_tracing_is_announced(keet: Keet, script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is sent: what is said of the first step comes after it."""
-    from keet.agent import run
+    from keet.agent import open_model
 
     monkeypatch.setenv("LANGSMITH_TRACING", "true")
-    monkeypatch.setattr(run, "open_run_chat", lambda *_: sys.stderr.write("opened\n") and None)
-    result = keet("explain", TILES, "--model", script(READING))
+    monkeypatch.setattr(
+        open_model, "open_run_chat", lambda *_: sys.stderr.write("opened\n") and None
+    )
+    result = keet("explain", TILES, "--model", script(CONCLUSION))
     assert result.err.index("LANGSMITH_TRACING") < result.err.index("opened")
 
 
@@ -691,7 +669,7 @@ def test_keys_appear_nowhere(
     monkeypatch.setenv("OPENAI_API_KEY", secret)
     kept = tmp_path / "kept.jsonl"
     leaking = CONCLUSION | {"summary": f"L1 is the limit, key {secret}."}
-    model = script(READING, leaking, {"fault": "wrong_key"})
+    model = script(leaking, {"fault": "wrong_key"})
     result = keet("explain", TILES, "--model", model, "--transcript", kept)
     assert "a reply that contains the value of OPENAI_API_KEY" in result.err
     assert "L1 is the limit" not in result.out
@@ -705,7 +683,7 @@ def test_keys_appear_nowhere(
 
 def test_a_transcript_replays_without_a_model(keet: Keet, script: Script, tmp_path: Path) -> None:
     kept = tmp_path / "kept.jsonl"
-    model = script(READING, CALL, CONCLUSION)
+    model = script(CALL, CONCLUSION)
     options = ("--format", "json", "--token-budget", 40_000)
     first = keet("explain", TILES, "--model", model, "--transcript", kept, *options)
     again = keet("explain", TILES, "--replay", kept, *options)
@@ -720,7 +698,7 @@ def test_a_transcript_belongs_to_its_report_and_command(
 ) -> None:
     tiles, layers = tmp_path / "tiles.jsonl", tmp_path / "layers.jsonl"
     pair = (LAYERS / "slow.ncu-repz", LAYERS / "fast.ncu-repz")
-    keet("explain", TILES, "--model", script(READING, CONCLUSION), "--transcript", tiles)
+    keet("explain", TILES, "--model", script(CONCLUSION), "--transcript", tiles)
     model = script({"answer": "It reads its input once."})
     keet("ask", *pair, "What changed?", "--model", model, "--transcript", layers)
     for wrong, why in (
@@ -734,7 +712,7 @@ def test_a_transcript_belongs_to_its_report_and_command(
         assert result.code == 2, result.err
         assert why in result.err
     told = keet("explain", TILES, "--replay", tiles, width=200)
-    assert "script.jsonl (replayed): 2 calls" in told.out
+    assert "script.jsonl (replayed): 1 call," in told.out
 
 
 @pytest.mark.slow
@@ -750,12 +728,12 @@ def test_a_repeated_request_is_answered_from_the_cache(
 ) -> None:
     from keet.agent.model.scripted import open_script
 
-    path = script(READING, CONCLUSION).removeprefix("scripted:")
+    path = script(CONCLUSION).removeprefix("scripted:")
     monkeypatch.setattr("keet.agent.open_model.open_chat", lambda *_: open_script(path))
     runs = [keet("explain", TILES, "--model", "openai:x", "--format", "json") for _ in range(2)]
     first, second = (document_of(run) for run in runs)
-    assert (first["usage"]["calls"], first["usage"]["cached"]) == (2, 0)
-    assert (second["usage"]["calls"], second["usage"]["cached"]) == (0, 2)
+    assert (first["usage"]["calls"], first["usage"]["cached"]) == (1, 0)
+    assert (second["usage"]["calls"], second["usage"]["cached"]) == (0, 1)
     assert second["usage"]["input_tokens"] == 0
     assert first["launches"] == second["launches"]
 
@@ -903,7 +881,7 @@ def test_reports_of_one_command_share_the_limit(
     keet("explain", TILES, SERIES, "--model", "openai:x")
     assert given[0] is given[1]
     one = ModelOptions(ModelSpec("openai:x", None, 240.0, None)).limit().seconds
-    assert given[0].seconds == 2 * one
+    assert given[0].seconds > one
 
 
 def test_a_model_that_never_answers_is_not_asked_for_every_report(

@@ -20,7 +20,7 @@ from keet.ingest import read_profile
 from keet.ingest.snapshot import snapshot_text
 from tests.conftest import Keet, Result
 from tests.rows import mostly_slow
-from tests.test_agent_commands import CAUSE, CONCLUSION, EDIT, READING, no_compiler
+from tests.test_agent_commands import CAUSE, CONCLUSION, EDIT, no_compiler
 
 __all__ = ["no_compiler"]
 
@@ -131,10 +131,8 @@ def planted(attack: Attack, clean: str, folder: Path) -> Path:
 
 
 def obeying(attack: Attack, folder: Path) -> list[dict[str, Any]]:
-    """What it answers: it reads, calls tools, concludes, and insists when it is asked to correct."""
-    first = attack.get("first", json.dumps(READING))
-    lines = [{"content": first}] * (attack.get("plant") != "question")
-    lines = [] if "source" in attack.get("options", ()) else lines
+    """What it answers: it calls tools, concludes, and insists when it is asked to correct."""
+    lines: list[dict[str, Any]] = []
     if calls := attack.get("calls"):
         lines.append({"content": "", "tool_calls": [_call(call, folder) for call in calls]})
     said = attack.get("raw", json.dumps(conclusion(attack))).replace("DIGITS", "9" * 5000)
@@ -155,7 +153,7 @@ def conclusion(attack: Attack) -> dict[str, Any]:
         return {"answer": sentences}
     told = {**CONCLUSION, "summary": sentences, "causes": [{**CAUSE, "text": sentences}]}
     if attack.get("everywhere"):
-        told["judged"] = [{"hypothesis": 1, "verdict": "confirmed", "reason": sentences}]
+        told["purpose"] = sentences
         told["edits"] = [{**EDIT, "what": sentences, "risk": sentences, "check": sentences}]
         told["objections"] = [{**CAUSE, "text": sentences, "because": ["duration < 1 us"]}]
     return {**(told if sentences else CONCLUSION), **attack.get("reply", {})}
@@ -237,7 +235,7 @@ def said_by_model(launch: Any) -> str:
     model["edits"] = [_added(edit) for edit in model["edits"]]
     model["causes"] = [{**cause, "where": None} for cause in model["causes"]]
     why = [finding.get("why") for finding in launch["findings"]]
-    texts = list(_strings([model, launch["hypotheses"], why]))
+    texts = list(_strings([model, why]))
     marked = sorted((each["text"] for each in launch["model"]["unchecked"]), key=len, reverse=True)
     for sentence in marked:
         texts = [text.replace(f"[unchecked] {sentence}", "") for text in texts]

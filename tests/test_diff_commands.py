@@ -338,13 +338,12 @@ def test_a_model_may_cite_what_changed(keet: Keet, tmp_path: Path) -> None:
     prompt = keet(*asked, "--model", "openai:x", "--show-prompt").out
     assert "report 1 is before and 0 after" in prompt
     (speedup,) = re.findall(r"7\.02x \{(\S+)\} faster", prompt)
-    reading = {"purpose": "It transposes a matrix.", "hypotheses": []}
     said = {
         "summary": f"It became {{{speedup}}} faster. Another run was 9.31x faster.",
         "causes": [],
     }
     script = tmp_path / "script.jsonl"
-    lines = [reading, said, {"texts": []}]
+    lines = [said, {"texts": []}]
     script.write_text("".join(json.dumps({"content": json.dumps(x)}) + "\n" for x in lines))
     result = keet(*asked, "--model", f"scripted:{script}", "--format", "json")
     told = json.loads(result.out)

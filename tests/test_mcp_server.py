@@ -77,14 +77,19 @@ async def error(client: Any, name: str, /, **arguments: Any) -> str:
     return result.content[0].text
 
 
+CLAIM = {"finding": "uncoalesced_global", "kind": "bytes", "of": "global", "removed": "0.5"}
 GOOD: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("list_reports", {}, SLOW),
     ("list_reports", {"report": SLOW}, "flip"),
     ("explain", {"report": SLOW}, "Uncoalesced global access"),
     ("line", {"report": SLOW}, "slow.cu:7"),
     ("line", {"report": SLOW, "line": "slow.cu:7"}, "STG.E"),
+    ("line", {"report": SLOW, "line": "0x0150"}, "STG.E"),
+    ("source", {"report": SLOW, "line": 7}, "L7 41.3% `        out[x * n + y]"),
+    ("occupancy", {"report": SLOW, "registers": 64}, "theoretical occupancy 50.0%"),
     ("amounts", {"report": SLOW}, "elements of out are stored"),
     ("metrics", {"report": SLOW, "pattern": "l2 hit"}, "lts__t_sector_hit_rate.pct"),
+    ("what_if", {"report": SLOW, "claims": [CLAIM]}, "with the claimed amounts; keet alone"),
     ("diff", {"before": SLOW, "after": FAST}, "7.02x faster"),
     ("context", {"report": SLOW, "max_tokens": 400}, "Causes, by gain"),
     ("verify", {"report": SLOW, "text": "The L2 hit rate is 12 %."}, "89.22"),
@@ -104,9 +109,15 @@ BAD: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("list_reports", {"match": "zzz"}, "no report has such a path"),
     ("line", {"report": SLOW, "line": "slow.cu"}, "must be FILE:LINE"),
     ("line", {"report": SLOW, "line": "slow.cu:1"}, "no instruction comes from this line"),
+    ("line", {"report": SLOW, "line": "0xffff"}, "no instruction is at this offset"),
+    ("source", {"report": SLOW, "file": "/etc/passwd"}, "no such file; files: slow.cu"),
+    ("source", {"report": SLOW, "line": 99}, "there is no such line; the last is 15"),
+    ("occupancy", {"report": SLOW, "registers": 300}, "must be 1 to 255 here"),
     ("amounts", {"report": SLOW, "per": "zzz"}, "per: String should match pattern"),
     ("metrics", {"report": SLOW, "pattern": "zzz"}, "no metric matches"),
     ("diff", {"before": SLOW}, "after: Field required"),
+    ("what_if", {"report": SLOW, "claims": "x"}, "has to be a JSON list"),
+    ("what_if", {"report": SLOW, "claims": [{}]}, "a claim needs a `finding`"),
     ("context", {"report": SLOW, "max_tokens": 5}, "greater than or equal to 30"),
     ("verify", {"report": SLOW, "text": ""}, "at least 1 character"),
     ("verify", {"report": SLOW, "text": "x" * 20_001}, "at most 20000 characters"),
@@ -127,6 +138,9 @@ TAKE_A_REPORT: tuple[tuple[str, dict[str, Any]], ...] = (
     ("line", {"report": ...}),
     ("amounts", {"report": ...}),
     ("metrics", {"report": ...}),
+    ("source", {"report": ...}),
+    ("occupancy", {"report": ...}),
+    ("what_if", {"report": ..., "claims": "[]"}),
     ("diff", {"before": ..., "after": SLOW}),
     ("diff", {"before": SLOW, "after": ...}),
     ("context", {"report": ...}),
@@ -139,7 +153,10 @@ async def use_all(client: Any, folder: Path, paths: Sequence[str] = OUTSIDE) -> 
     """Every tool on a sample, with bad arguments, and with paths outside the folders."""
     from jsonschema import validate
 
-    schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
+    offered = (await client.list_tools()).tools
+    told_of = (tool.model_dump_json(by_alias=True, exclude_none=True) for tool in offered)
+    assert sum(map(len, told_of)) <= 12_000, "every session of a client pays for this text"
+    schemas = {tool.name: tool.output_schema for tool in offered}
     assert schemas.keys() == {name for name, *_ in GOOD}
     for name, arguments, expected in GOOD:
         result = await told(client, name, **arguments)

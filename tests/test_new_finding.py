@@ -100,8 +100,8 @@ def test_commands_and_docs_describe_it(keet: Keet) -> None:
 
 @pytest.mark.usefixtures("sample")
 def test_a_model_may_claim_it() -> None:
-    prompt = prompts.read(source="", device="", grid="", block="", build="")
-    assert f"{NEW}: warm registers (waiting)" in prompt
+    prompt = prompts.explain(what="", build="", source="", evidence="", rounds=0)
+    assert f"{NEW} (waiting)" in prompt
 
 
 def test_evals_know_it(sample: Sample, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from keet.agent.edits.patches import UNCONFIRMED
 from keet.documents.model_explanation import Authorship, EditDocument
 from tests.conftest import Keet
 from tests.model_parts import usage
-from tests.unit.agent.test_patch_file import FALL, SOURCE, applied, diff_of, edit, with_edits
+from tests.unit.agent.test_patch_file import FALL, SOURCE, applied, edit, patch_of, with_edits
 
 REPORT = "kernels_samples/column_physics/slow.ncu-rep"
 AUTHOR = Authorship("openai:gpt-5", usage(1, 0, 10, 10, "unknown", 1.0), None, None)
@@ -33,7 +35,7 @@ def edits(monkeypatch: pytest.MonkeyPatch) -> list[EditDocument]:
 def test_a_patch_is_written(
     edits: list[EditDocument], keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    edits += [edit(diff_of(FALL, "0.03f")), edit(diff_of(FALL, "0.04f"))]
+    edits += [edit(patch_of(FALL, "0.03f")), edit(patch_of(FALL, "0.04f"))]
     file = tmp_path / "fix.patch"
     result = keet("explain", REPORT, *MODEL, "--patch", file)
     assert result.code == 0
@@ -44,9 +46,31 @@ def test_a_patch_is_written(
     assert keet("explain", REPORT, *MODEL, "--patch", file).code == 0  # over another patch
 
 
+def test_edits_of_unconfirmed_causes_go_beside_the_patch(
+    edits: list[EditDocument], keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    sure, unsure = edit(patch_of(FALL, "0.03f")), edit(patch_of(FALL, "0.04f"))
+    unsure = replace(unsure, cause_confirmed=False, not_in_patch=UNCONFIRMED)
+    file, other = tmp_path / "fix.patch", tmp_path / "fix.unconfirmed.patch"
+    edits += [unsure, sure]
+    result = keet("explain", REPORT, *MODEL, "--patch", file)
+    assert result.code == 0
+    told = f"wrote 1 edit whose cause the report does not confirm to {other}; to apply, in "
+    assert told in result.err
+    for path, new in ((file, "0.03f"), (other, "0.04f")):
+        text = applied(path.read_text(encoding="utf-8"), tmp_path)
+        assert text == SOURCE.replace(FALL, new, 1)
+    edits.remove(sure)
+    file.unlink()
+    result = keet("explain", REPORT, *MODEL, "--patch", file)
+    assert (result.code, file.exists()) == (3, False)
+    assert "no model suggested an edit whose cause the report confirms" in result.err
+
+
 def test_nothing_to_write(edits: list[EditDocument], keet: Keet, tmp_path: Path) -> None:
     file = tmp_path / "fix.patch"
-    edits.append(edit("", "not checked", "the old lines are not in slow.cu"))
+    edits.append(edit(None, "not checked", "the old lines are not in slow.cu"))
     result = keet("explain", REPORT, *MODEL, "--patch", file)
     assert result.code == 3
     assert f"--patch {file}: not written: no model suggested an edit that applies" in result.err
@@ -67,8 +91,8 @@ def test_compiling_is_switched_off(edits: list[EditDocument], keet: Keet) -> Non
         (("--patch", "P"), 3, "--patch needs a model"),
         (("--patch", "P", "--no-model"), 2, "--no-model and --patch exclude each other"),
         (("--patch", "P", "--show-prompt"), 2, "--patch and --show-prompt exclude each other"),
-        (("--patch", "D", *MODEL), 2, "this is a folder"),
-        (("--patch", "S", *MODEL), 2, "the file exists and is not a patch"),
+        (("--patch", "D", *MODEL), 2, "is a folder"),
+        (("--patch", "S", *MODEL), 2, "exists and is not a patch"),
         (("--patch", "P", "-o", "P", "--format", "json", *MODEL), 2, "-o is the same file"),
         (("--patch", "P", "--transcript", "P", *MODEL), 2, "--transcript is the same file"),
         (("R", "--patch", "P", *MODEL), 2, "--patch is for a single report"),
@@ -105,7 +129,7 @@ def test_a_report_is_not_written_over(
 def test_a_patch_that_cannot_be_written(
     edits: list[EditDocument], keet: Keet, tmp_path: Path
 ) -> None:
-    edits.append(edit(diff_of(FALL, "0.03f")))
+    edits.append(edit(patch_of(FALL, "0.03f")))
     result = keet("explain", REPORT, *MODEL, "--patch", tmp_path / "no" / "fix.patch")
     assert result.code == 2
     assert "can't be written" in result.err

@@ -30,7 +30,7 @@ EXPLAINED = [name for name, run in RUNS.items() if "question" not in run]
 ASKED = [name for name, run in RUNS.items() if "question" in run]
 MOST = ModelLimits()
 """Of one kernel or question."""
-MEDIAN_CALLS, MEDIAN_TOKENS = 4, 10_000
+MEDIAN_CALLS, MEDIAN_TOKENS = 3, 8_000
 
 
 def reports_of(name: str) -> list[Path]:

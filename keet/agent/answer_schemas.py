@@ -9,16 +9,9 @@ from __future__ import annotations
 import json
 import re
 from itertools import islice
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from keet.findings import findings
 
@@ -29,8 +22,6 @@ _LONGEST = 4000
 """Characters of one text; the rest is cut."""
 _LONGEST_CODE = 8000
 """Characters of one code block of an edit. keet asks for answers of about 10,000 in all."""
-
-
 MOST_CORRECTIONS = 40
 _BETWEEN = re.compile(r";|\}\s*+(?:,\s*+)?\{")
 
@@ -96,25 +87,6 @@ class _Lenient(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
-class RawHypothesis(_Lenient):
-    text: Text
-    finding: Text = ""
-
-
-class SourceReading(_Lenient):
-    """Answer of the read step: written before the model saw a number."""
-
-    purpose: Text
-    mapping: Text = ""
-    hypotheses: list[RawHypothesis] = Field(default_factory=list, max_length=8)
-
-
-class HypothesisVerdict(_Lenient):
-    hypothesis: Line = None
-    verdict: Literal["confirmed", "refuted", "inconclusive"] = "inconclusive"
-    reason: Text = ""
-
-
 class RawClaim(_Lenient):
     """An amount of work that is needed, or the share that can be removed."""
 
@@ -126,23 +98,16 @@ class RawClaim(_Lenient):
     """An expression: a share, 0 to 1."""
 
 
+Claims = Annotated[list[RawClaim], BeforeValidator(_claims), Field(max_length=4)]
+
+
 class RawCause(_Lenient):
     finding: Text
     text: Text
     because: Expressions = Field(default_factory=list)
     file: Text = ""
     line: Line = None
-    claims: Annotated[list[RawClaim], BeforeValidator(_claims), Field(max_length=4)] = Field(
-        default_factory=list
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _one_claim(cls, said: Any) -> Any:
-        """Accepts `claim` for a single claim."""
-        if isinstance(said, dict) and "claim" in said and "claims" not in said:
-            return {**said, "claims": said["claim"]}
-        return said
+    claims: Claims = Field(default_factory=list, validation_alias=AliasChoices("claims", "claim"))
 
 
 class RawChange(_Lenient):
@@ -168,10 +133,10 @@ class RawEdit(_Lenient):
 
 
 class Conclusion(_Lenient):
-    """Answer of the inspect step."""
+    """What a model says about a launch."""
 
     summary: Text
-    judged: list[HypothesisVerdict] = Field(default_factory=list, max_length=12)
+    purpose: Text = ""
     causes: list[RawCause] = Field(default_factory=list, max_length=8)
     objections: list[RawCause] = Field(default_factory=list, max_length=8)
     edits: list[RawEdit] = Field(default_factory=list, max_length=8)
@@ -181,6 +146,7 @@ class Correction(_Lenient):
     number: Line = None
     text: Text = ""
     changes: Changes = Field(default_factory=list)
+    claims: Claims = Field(default_factory=list)
 
 
 class Corrections(_Lenient):

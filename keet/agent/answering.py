@@ -1,7 +1,7 @@
 """Explains one launch with a model, or answers a question: ask, check the answer, correct once.
 
-A launch is explained in two steps: read the source, inspect the evidence. Numbers in an answer are
-references. The faults of an answer are sent back once, with the reasons.
+Source and evidence are sent together. Numbers in an answer are references. The faults of an answer
+are sent back once, with the reasons.
 """
 
 from __future__ import annotations
@@ -9,18 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from keet_tools.answers import ToolInput
 
 from keet.agent import prompts
-from keet.agent.answer_schemas import (
-    MOST_CORRECTIONS,
-    Conclusion,
-    Corrections,
-    SourceReading,
-    TextAnswer,
-)
+from keet.agent.answer_schemas import MOST_CORRECTIONS, Conclusion, Corrections, TextAnswer
 from keet.agent.checked_answer import (
     AnswerFault,
     AnswerTexts,
@@ -29,113 +22,67 @@ from keet.agent.checked_answer import (
     rank_with_causes,
 )
 from keet.agent.edits.edit_placer import EditPlacer
-from keet.agent.model.messages import ChatMessage, ModelFault
+from keet.agent.edits.patches import with_patch
+from keet.agent.model.messages import ModelFault
 from keet.agent.session import ModelSession, Toolbox
-from keet.agent.source.source_listing import build_facts, kernel_files, shown_source
+from keet.agent.source.source_listing import build_facts, shown_source
 from keet.agent.vocabulary import evidence_summary, overview, vocabulary
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Prose
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formatting import count_noun, shape_text
-from keet.profile import Launch
+from keet.formatting import count_noun
 
 _SOURCE_TOKENS = 3000
 """Budget for the source, which is sent with every call of the conversation."""
 
 
-class ModelLaunchResult(NamedTuple):
-    each: LaunchExplanation
-    """With the model's explanation, and its supported causes among the findings."""
-    fault: ModelFault | None
-
-
 def explain_launch(
     session: ModelSession, tool_input: ToolInput, *, compiles: bool, include: Sequence[str] = ()
-) -> ModelLaunchResult:
-    """What the model explained before a fault, and the fault."""
+) -> LaunchExplanation:
+    """With the model's explanation, and its supported causes among the findings. Raises
+    ModelFault."""
     each = tool_input.launch()
     session.begin(f"#{each.launch.id} {each.launch.name.short}")
+    session.tell("asking the model")
     placer = EditPlacer(each.launch, compiles=compiles and tool_input.show_source, include=include)
-    reading: SourceReading | None = None
-    conclusion: Conclusion | None = None
-    fault: ModelFault | None = None
-    try:
-        reading, before = _read(session, tool_input, each)
-        conclusion = _inspect(session, tool_input, placer, before)
-    except (ModelFault, KeyboardInterrupt) as problem:
-        fault = (
-            problem if isinstance(problem, ModelFault) else ModelFault("interrupted", "interrupted")
-        )
-    if reading is None and conclusion is None:
-        return ModelLaunchResult(each, fault)
-    told = _explained(session, tool_input, placer, reading, conclusion)
-    if session.interrupted and fault is None:
-        fault = ModelFault("interrupted", "interrupted")
-    return ModelLaunchResult(told, fault)
-
-
-def _read(
-    session: ModelSession, tool_input: ToolInput, each: LaunchExplanation
-) -> tuple[SourceReading | None, tuple[ChatMessage, ...]]:
-    """Hypotheses from the source alone; None if there is no source that may be sent."""
-    launch = each.launch
-    if not tool_input.show_source or not kernel_files(launch):
-        return None, ()
-    grid, block = (shape_text(size, "not recorded") for size in (launch.grid, launch.block))
-    prompt = prompts.read(
-        source=shown_source(launch, _SOURCE_TOKENS, _places(each)),
-        device=_device(launch),
-        grid=grid,
-        block=block,
-        build=", ".join(build_facts(launch)),
-    )
-    session.tell("reading the source")
-    return session.converse("read", lambda _: prompt, SourceReading)
-
-
-def _inspect(
-    session: ModelSession,
-    tool_input: ToolInput,
-    placer: EditPlacer,
-    before: tuple[ChatMessage, ...],
-) -> Conclusion:
-    each = tool_input.launch()
-    session.tell("looking at the evidence")
-    evidence = evidence_summary(tool_input)
+    evidence, source = evidence_summary(tool_input), _source(tool_input)
 
     def opening(rounds: int) -> str:
-        return prompts.inspect(
-            kernel=each.launch.name.short,
-            device=_device(each.launch),
+        launch = each.launch
+        return prompts.explain(
+            what=f"{launch.name.short} on {launch.device.name or 'a GPU that is not named'}",
+            build=", ".join(build_facts(launch)),
+            source=source,
             evidence=evidence,
-            is_first=not before,
             rounds=rounds,
         )
 
-    toolbox = Toolbox(tool_input, placer)
-    conclusion, _ = session.converse("inspect", opening, Conclusion, toolbox, before)
-    return conclusion
+    said = session.converse("explain", opening, Conclusion, Toolbox(tool_input, placer))
+    return _explained(session, tool_input, placer, said)
+
+
+def _source(tool_input: ToolInput) -> str:
+    """The kernel and what decides its work; empty if there is no source that may be sent."""
+    if not tool_input.show_source:
+        return ""
+    each = tool_input.launch()
+    places: list[Place] = [place for finding in each.findings for place in finding.places]
+    return shown_source(each.launch, _SOURCE_TOKENS, places + list(each.view.sampled_places()))
 
 
 def _explained(
-    session: ModelSession,
-    tool_input: ToolInput,
-    placer: EditPlacer,
-    reading: SourceReading | None,
-    said: Conclusion | None,
+    session: ModelSession, tool_input: ToolInput, placer: EditPlacer, said: Conclusion
 ) -> LaunchExplanation:
     each = tool_input.launch()
-    edits = said.edits if said else ()
-    code = [text for edit in edits for change in edit.changes for text in (change.new, change.diff)]
-    words = vocabulary(tool_input, code)
-    answer = CheckedAnswer(words, CauseJudge(each, words), placer, reading)
-    sent_back = 0
-    if said is not None:
-        answer.take(said)
-        sent_back = repair(session, tool_input, answer.faults())
+    changes = [change for edit in said.edits for change in edit.changes]
+    code = [text for change in changes for text in (change.new, change.diff)]
+    words = vocabulary(tool_input, code, of_focus=True)
+    answer = CheckedAnswer(said, words, CauseJudge(each, words), placer)
+    sent_back = repair(session, tool_input, answer.faults())
     explained = answer.model_explanation(sent_back)
     ranked = rank_with_causes(each, explained.causes, explained.objections)
     explained = explained.beside(finding.id for finding in ranked.each.findings)
+    explained = with_patch(explained, (finding.id for finding in each.findings))
     if ranked.leads:
         explained = replace(explained, leads=True, analyst_headline=each.verdict.headline)
     _adopt_evidence(tool_input, each, explained.ids)
@@ -150,16 +97,6 @@ def _adopt_evidence(tool_input: ToolInput, each: LaunchExplanation, ids: tuple[s
             each.view.ledger.adopt(piece)
 
 
-def _places(each: LaunchExplanation) -> list[Place]:
-    """Source lines of the findings, and lines with warp samples."""
-    found = [place for finding in each.findings for place in finding.places]
-    return found + list(each.view.sampled_places())
-
-
-def _device(launch: Launch) -> str:
-    return launch.device.name or "a GPU that is not named"
-
-
 def answer_question(session: ModelSession, tool_input: ToolInput, question: str) -> Prose:
     """Raises ModelFault."""
     session.begin("the question")
@@ -171,7 +108,7 @@ def answer_question(session: ModelSession, tool_input: ToolInput, question: str)
         evidence = overview(tool_input)
         return prompts.ask(what=what, question=question, evidence=evidence, rounds=rounds)
 
-    said, _ = session.converse("ask", opening, TextAnswer, Toolbox(tool_input))
+    said = session.converse("ask", opening, TextAnswer, Toolbox(tool_input))
     texts = AnswerTexts(vocabulary(tool_input))
     texts.put("answer", said.answer)
     repair(session, tool_input, list(texts.faults()))
@@ -190,7 +127,7 @@ def repair(session: ModelSession, tool_input: ToolInput, faults: Sequence[Answer
     session.tell(f"asking the model to correct {count_noun(len(faults), 'part')}")
     prompt = prompts.repair([str(fault) for fault in faults], _names(tool_input, faults))
     try:
-        repaired, _ = session.converse("repair", lambda _: prompt, Corrections)
+        repaired = session.converse("repair", lambda _: prompt, Corrections)
     except (ModelFault, KeyboardInterrupt) as problem:
         # The answer is kept without corrections; after Ctrl-C nothing more is asked.
         session.interrupted = isinstance(problem, KeyboardInterrupt)
@@ -211,17 +148,13 @@ def _names(tool_input: ToolInput, faults: Sequence[AnswerFault]) -> str:
     def distance(piece: Evidence) -> tuple[bool, int]:
         return piece.slug not in said, -len(words & _words(f"{piece.label} {piece.slug}"))
 
-    ranked = sorted(tool_input.evidence(), key=distance)[:_OFFERED_NAMES]
+    measured = (x for x in tool_input.evidence() if not x.slug.startswith("claimed_"))
+    ranked = sorted(measured, key=distance)[:_OFFERED_NAMES]
     rows = (f"{{{piece.id}}} {piece.label} {piece}" for piece in ranked)
     return tool_input.with_short_names("\n".join(rows))
 
 
 def _words(text: str) -> set[str]:
     """Lower-case words, without common ones."""
-    return set(re.findall(r"[a-z][a-z0-9]+", text.lower())) - _COMMON
-
-
-_COMMON = {
-    *("the", "is", "are", "of", "and", "at", "in", "on", "to", "for", "by", "it", "that"),
-    *("per", "pct"),
-}
+    common = "the is are of and at in on to for by it that per pct"
+    return set(re.findall(r"[a-z][a-z0-9]+", text.lower())).difference(common.split())

@@ -5,50 +5,50 @@ Causes and objections are checked against the account, and ranked with the findi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple, get_args
+from itertools import chain
+from typing import NamedTuple
 
 from keet.agent.answer_schemas import (
     Conclusion,
     Correction,
-    HypothesisVerdict,
     RawCause,
     RawClaim,
-    SourceReading,
     expressions_of,
     known_finding,
 )
 from keet.agent.edits.edit_placer import EditPlacer, PlacedEdit, sketch_of
 from keet.agent.vocabulary import Vocabulary
+from keet.analysis.evidence_areas import areas_of
 from keet.analysis.time_model import TimeModel
-from keet.diagnosis.claim import WorkClaim
+from keet.diagnosis.claim import WorkClaim, read_claim
 from keet.diagnosis.claim_evaluation import (
     EvaluatedClaim,
     RankedCause,
     check_cause,
+    evaluate_claim,
     evaluate_claims,
     rank_with_claims,
+    unused_document,
 )
 from keet.diagnosis.diagnosis import Diagnosis
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
 from keet.documents.model_explanation import (
     CauseDocument,
-    EditDocument,
-    HypothesisDocument,
+    ModelEdit,
     ModelExplanation,
 )
-from keet.evidence import Prose, Reference, Sentence
+from keet.evidence import Prose, Reference, Sentence, ids_of
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.explanation.headline import By, cause_and_line, verdict_of
+from keet.explanation.headline import By, verdict_of
 from keet.explanation.ncu_rules import second_opinion
-from keet.findings import ClaimKind, findings
+from keet.findings import findings
 from keet.profile.names import file_name
-from keet.prose.expressions import UnitValue, ValueProblem, evaluate, has_influence, parse
+from keet.prose.expressions import ValueProblem, evaluate, is_telling, parse
 from keet.prose.reading import unfounded
 from keet.safe_text import code_lines
-from keet.units import Quantity
 
 
 class AnswerFault(NamedTuple):
@@ -70,14 +70,10 @@ class AnswerTexts:
         self._words = words
         self._prose: dict[str, Prose] = {}
         self._proposals: set[str] = set()
-        self._early: set[str] = set()
 
-    def put(self, where: str, text: str, *, proposal: bool = False, early: bool = False) -> None:
-        """`early`: written before the model saw a measurement; never sent back."""
-        if proposal or early:
+    def put(self, where: str, text: str, *, proposal: bool = False) -> None:
+        if proposal:
             self._proposals.add(where)
-        if early:
-            self._early.add(where)
         self._prose[where] = self._read(where, text)
 
     def _read(self, where: str, text: str) -> Prose:
@@ -89,11 +85,9 @@ class AnswerTexts:
     def faults(self) -> Iterator[AnswerFault]:
         # From the end: a correction of two sentences must not shift the sentences before it.
         for where, prose in self._prose.items():
-            if where in self._early:
-                continue
             for at in reversed(range(len(prose.sentences))):
                 sentence = prose.sentences[at]
-                if sentence.problem:
+                if sentence.problem and sentence.fault != "undecided":
                     yield AnswerFault(
                         sentence.written, sentence.problem, self._corrector(where, at)
                     )
@@ -114,33 +108,20 @@ class CheckedAnswer:
     """A model's answer about one launch, with the faults found in it."""
 
     def __init__(
-        self,
-        words: Vocabulary,
-        judge: CauseJudge,
-        placer: EditPlacer,
-        reading: SourceReading | None,
+        self, said: Conclusion, words: Vocabulary, judge: CauseJudge, placer: EditPlacer
     ) -> None:
         self._words, self._judge, self._placer = words, judge, placer
-        self._reading = reading
         self.texts = AnswerTexts(words)
-        self._said = Conclusion(summary="")
+        self._said = said
         self._facts: dict[str, CheckedFacts] = {}
         self._edits: list[PlacedEdit] = []
-        if reading:
-            self.texts.put("purpose", reading.purpose, early=True)
-            self.texts.put("mapping", reading.mapping, early=True)
-            for i, guess in enumerate(reading.hypotheses):
-                self.texts.put(f"hypotheses[{i}]", guess.text, early=True)
-
-    def take(self, said: Conclusion) -> None:
-        self._said = said
         self.texts.put("summary", said.summary)
+        # What the code does: it may name sizes of the source.
+        self.texts.put("purpose", said.purpose, proposal=True)
         for kind, causes in (("causes", said.causes), ("objections", said.objections)):
             for i, cause in enumerate(causes):
                 self.texts.put(f"{kind}[{i}]", cause.text)
                 self._facts[f"{kind}[{i}]"] = facts_of(cause.because, self._words)
-        for i, judged in enumerate(said.judged):
-            self.texts.put(f"judged[{i}]", judged.reason)
         for i, edit in enumerate(said.edits):
             for part in ("what", "risk", "check"):
                 self.texts.put(f"edits[{i}].{part}", getattr(edit, part), proposal=True)
@@ -149,7 +130,8 @@ class CheckedAnswer:
     # --- corrections
 
     def faults(self) -> list[AnswerFault]:
-        return [*self.texts.faults(), *self._wrong_facts(), *self._wrong_edits()]
+        wrong = (self._wrong_facts(), self._wrong_claims(), self._wrong_edits())
+        return [*self.texts.faults(), *chain.from_iterable(wrong)]
 
     def _wrong_facts(self) -> Iterator[AnswerFault]:
         for where, facts in self._facts.items():
@@ -164,6 +146,24 @@ class CheckedAnswer:
             if because:
                 self._facts[where] = facts_of(because, self._words)
             return bool(because)
+
+        return correct
+
+    def _wrong_claims(self) -> Iterator[AnswerFault]:
+        for i, cause in enumerate(self._said.causes):
+            for claim, unused in self._judge.refused(cause):
+                text = f"a claim of causes[{i}]: {unused.claim.written}"
+                yield AnswerFault(text, unused.reason, self._claim_corrector(i, claim))
+
+    def _claim_corrector(self, i: int, wrong: RawClaim) -> Callable[[Correction], bool]:
+        def correct(rewritten: Correction) -> bool:
+            if "claims" not in rewritten.model_fields_set:
+                return False
+            cause = self._said.causes[i]
+            kept = [claim for claim in cause.claims if claim is not wrong]
+            claims = {"claims": [*kept, *rewritten.claims]}
+            self._said.causes[i] = cause.model_copy(update=claims)
+            return True
 
         return correct
 
@@ -192,8 +192,6 @@ class CheckedAnswer:
         return ModelExplanation(
             summary=self.texts["summary"],
             purpose=self.texts["purpose"],
-            mapping=self.texts["mapping"],
-            hypotheses=tuple(self._hypotheses()),
             causes=tuple(self._causes("causes", self._judge.cause)),
             objections=tuple(self._causes("objections", self._judge.objection)),
             edits=tuple(self._final_edits()),
@@ -210,50 +208,27 @@ class CheckedAnswer:
             if cause is not None and cause.text:
                 yield cause
 
-    def _hypotheses(self) -> Iterator[HypothesisDocument]:
-        judged = _by_hypothesis(self._said.judged)
-        for i, guess in enumerate(self._reading.hypotheses if self._reading else ()):
-            place, verdict = judged.get(i + 1, (None, HypothesisVerdict()))
-            reason = self.texts[f"judged[{place}]"]
-            # A verdict without a checked reason is an opinion.
-            known = (
-                verdict.verdict if len(reason.problems) < len(reason.sentences) else "inconclusive"
-            )
-            text = self.texts[f"hypotheses[{i}]"]
-            if text:
-                finding = known_finding(guess.finding)
-                yield HypothesisDocument(text=text, finding=finding, verdict=known, reason=reason)
-
-    def _final_edits(self) -> Iterator[EditDocument]:
+    def _final_edits(self) -> Iterator[ModelEdit]:
         kept = [i for i in range(len(self._edits)) if self.texts[f"edits[{i}].what"]]
         numbers = {i + 1: number for number, i in enumerate(kept, 1)}
         for i in kept:
             said, placed, what = self._said.edits[i], self._edits[i], self.texts[f"edits[{i}].what"]
             patch = placed.patch
-            yield EditDocument(
+            yield ModelEdit(
                 finding=known_finding(said.finding),
                 what=what,
                 diff=patch.diff if patch else "",
-                places=tuple(map(str, patch.places)) if patch else (),
+                places=patch.places if patch else (),
+                patch=patch,
                 sketch="" if patch else sketch_of(said),
                 problem=placed.problem,
                 build=placed.build.outcome,
                 build_text=placed.build.message,
+                warnings=placed.build.warnings,
                 risk=self.texts[f"edits[{i}].risk"],
                 check=self.texts[f"edits[{i}].check"],
                 instead_of=numbers.get(said.instead_of or 0) if said.instead_of != i + 1 else None,
             )
-
-
-def _by_hypothesis(
-    judged: Sequence[HypothesisVerdict],
-) -> Mapping[int, tuple[int, HypothesisVerdict]]:
-    """The first verdict on each hypothesis, with its position in the answer."""
-    found: dict[int, tuple[int, HypothesisVerdict]] = {}
-    for place, each in enumerate(judged):
-        if each.hypothesis is not None:
-            found.setdefault(each.hypothesis, (place, each))
-    return found
 
 
 class CheckedFacts(NamedTuple):
@@ -262,15 +237,18 @@ class CheckedFacts(NamedTuple):
     hold: tuple[Sentence, ...]
     """Includes facts that use only constants of the source."""
     problem: str | None
+    compared: tuple[str, ...] = ()
+    """Ids of the evidence in comparisons that could easily be false."""
 
     @property
-    def are_measured(self) -> bool:
-        return any(fact.ids for fact in self.hold)
+    def ids(self) -> tuple[str, ...]:
+        return ids_of(self.hold)
 
 
 def facts_of(because: Iterable[str], words: Vocabulary) -> CheckedFacts:
     hold: list[Sentence] = []
     problems: list[str] = []
+    compared: list[str] = []
     for text in because:
         try:
             node = parse(text)
@@ -286,11 +264,16 @@ def facts_of(because: Iterable[str], words: Vocabulary) -> CheckedFacts:
         elif result.names:
             ids = dict.fromkeys(i for named in result.names for i in named.ids)
             hold.append(Sentence.of([Reference(result.text, tuple(ids), text)]))
-    return CheckedFacts(tuple(hold), problems[0] if problems else None)
+            if result.is_comparison and is_telling(node, words.names.lookup):
+                compared += ids
+    return CheckedFacts(tuple(hold), problems[0] if problems else None, tuple(compared))
+
+
+_NOT_MEASURED = "it names no measured fact"
 
 
 class CauseJudge:
-    """Checks causes against the account of one launch."""
+    """Checks causes and objections against the account of one launch."""
 
     def __init__(self, each: LaunchExplanation, words: Vocabulary) -> None:
         self._each = each
@@ -302,67 +285,73 @@ class CauseJudge:
         finding = known_finding(said.finding)
         if finding is None:
             return None
-        place = self._place(said)
-        where = place.where if place else None
         problem = facts.problem
         if problem is None and (absent := check_cause(finding, self._model)):
             problem = absent[0]
-        if problem is None and not facts.are_measured and not text.ids:
-            problem = "it names no measured fact"
-        claim = self._evaluated(said, finding, place) if problem is None else None
+        if problem is None and not facts.ids and not text.ids:
+            problem = _NOT_MEASURED
+        claim = None
+        if problem is None:
+            claim = evaluate_claims(self._claims(said, finding), self._model, self._each.account)
+            rests_on = findings()[finding].rests_on
+            claim = replace(claim, may_lead=bool(areas_of(facts.ids) & {*rests_on}))
+        place = self._place(said)
+        unused = claim.unused if claim and said.claims else ()
         return CauseDocument(
             finding=finding,
             text=text,
             because=facts.hold,
-            where=where,
+            where=place.where if place else None,
             problem=problem,
             claim=claim,
+            unused_claims=tuple(map(unused_document, unused)),
         )
 
     def objection(self, said: RawCause, text: Prose, facts: CheckedFacts) -> CauseDocument | None:
+        """One that cites nothing that the finding rests on is an opinion, and so is one to a
+        finding whose cause is certain."""
         finding = known_finding(said.finding)
         if finding is None:
             return None
-        is_bare = not facts.are_measured and not text.ids
-        problem = facts.problem or ("it names no measured fact" if is_bare else None)
+        known = (*self._each.findings, *self._each.minor)
+        own = next((each for each in known if each.id == finding), None)
+        problem = facts.problem
+        if problem is None and not facts.ids and not text.ids:
+            problem = _NOT_MEASURED
+        elif problem is None and own and not self._compares(facts, own):
+            problem = "it compares nothing that the finding rests on"
+        elif problem is None and own and own.cause_certainty == "certain":
+            is_refuted = check_cause(finding, self._model) is not None
+            problem = None if is_refuted else "the report shows that cause with certainty"
         return CauseDocument(
             finding=finding, text=text, because=facts.hold, where=None, problem=problem, claim=None
         )
 
-    def _evaluated(self, said: RawCause, finding: str, place: Place | None) -> EvaluatedClaim:
-        bare = WorkClaim(finding, "cause", place=place)
-        try:
-            claims = [self._claim(claim, finding, place) for claim in said.claims] or [bare]
-        except ValueProblem as problem:
-            reason = Sentence("its amount has no value: {problem}", problem=str(problem))
-            return EvaluatedClaim(claim=bare, supported=False, reason=reason)
-        return evaluate_claims(claims, self._model, self._each.account)
+    def _compares(self, facts: CheckedFacts, own: Finding) -> bool:
+        """Whether a fact is a comparison with the finding's evidence, or with what that was
+        computed from."""
+        ids = {piece.id for piece in own.evidence}
+        ids |= {source for piece in own.evidence for source in piece.derived_from or ()}
+        related = {name for name in ids if areas_of([name]) & {*own.spec.rests_on}}
+        return bool(related & {*facts.compared})
 
-    def _claim(self, said: RawClaim, finding: str, place: Place | None) -> WorkClaim:
-        kind = said.kind.strip().lower()
-        if kind not in get_args(ClaimKind):
-            return WorkClaim(finding, "cause", place=place)
-        needed, removed = self._amount(said.needed), self._amount(said.removed)
-        return WorkClaim(
-            finding,
-            kind,  # type: ignore[arg-type]
-            needed=_quantity(needed.value, kind, said.of) if needed else None,
-            removed=_share(removed.value) if removed else None,
-            of=said.of.strip(),
-            place=place,
-            is_derived=bool(removed and removed.is_derived),
-        )
+    def refused(self, said: RawCause) -> list[tuple[RawClaim, EvaluatedClaim]]:
+        """Claims of a cause that do not count, each with its reason. Empty where the report
+        contradicts the cause itself."""
+        finding = known_finding(said.finding)
+        if finding is None or not said.claims or check_cause(finding, self._model):
+            return []
+        claims, account = self._claims(said, finding), self._each.account
+        results = [evaluate_claim(claim, self._model, account) for claim in claims]
+        pairs = zip(said.claims, results, strict=True)
+        return [(claim, result) for claim, result in pairs if result.candidate is None]
 
-    def _amount(self, text: str) -> _Amount | None:
-        """Raises ValueProblem."""
-        plain = text.strip().strip("{}").strip()
-        if not plain or plain.lower() in ("null", "none", "unknown"):
-            return None
-        node = parse(plain)
-        result = evaluate(node, self._words.names.lookup)
-        if result.is_comparison:
-            raise ValueProblem(f"{plain} is a comparison, not an amount")
-        return _Amount(result.value, has_influence(node, self._words.names.lookup))
+    def _claims(self, said: RawCause, finding: str) -> list[WorkClaim]:
+        place, names = self._place(said), self._words.names
+        return [
+            read_claim(finding, x.kind, x.of, x.needed, x.removed, names, place)
+            for x in said.claims
+        ] or [WorkClaim(finding, "cause", place=place)]
 
     def _place(self, said: RawCause) -> Place | None:
         """A line that the kernel's files have, with its share of the samples."""
@@ -374,29 +363,6 @@ class CauseJudge:
                 known = (place for place in sampled if place.at == (path, line))
                 return next(known, Place(path, line, 0.0, "samples"))
         return None
-
-
-class _Amount(NamedTuple):
-    value: UnitValue
-    is_derived: bool
-    """It depends on measured numbers or constants of the source."""
-
-
-def _share(value: UnitValue) -> float:
-    if value.has_dimension:
-        raise ValueProblem("`removed` must be a share from 0 to 1")
-    return value.number
-
-
-def _quantity(value: UnitValue, kind: str, of: str) -> Quantity:
-    """In the unit of its kind: expressions often lose the unit of counted things."""
-    if dict(value.dimensions) == {"byte": 1}:
-        return Quantity(value.number, "byte")
-    if value.has_dimension or value.is_percent or kind == "bytes":
-        raise ValueProblem("`needed` must be an amount of bytes, instructions, blocks or warps")
-    if kind == "parallelism":
-        return Quantity(value.number, "warp" if "warp" in of else "block")
-    return Quantity(value.number, value.counts if value.counts in ("op", "flop") else "inst")
 
 
 # --- ranking
@@ -423,29 +389,15 @@ def rank_with_causes(
     again = second_opinion(each.view.ledger, findings, each.minor, each.account.unknown)
     told = each._replace(findings=findings, second_opinion=again)
     if not ranked or not ranked[0].leads:
-        return RankedLaunch(_with_doubted(told, ranked), leads=False)
+        return RankedLaunch(told, leads=False)
     first = each.findings[0].id if each.findings and not each.verdict.healthy else None
-    leads = findings[0].id != first
-    # Also if the model only moved one of keet's findings to the front: it chose the headline.
+    # Also if the model only moved one of keet's findings to the front, or gave its amounts.
+    leads = findings[0].id != first or findings[0].amounts_by == "model"
     by: By = "model, computed by keet" if leads else "keet"
     lines = [[place.where for place in f.places[:1]] for f in (*findings[:1], *each.findings[:1])]
     note = "" if leads or lines[0] == lines[1] else " (line by the model)"
     verdict = verdict_of(diagnosis._replace(findings=findings, healthy=None), note)
     return RankedLaunch(told._replace(verdict=verdict._replace(by=by)), leads)
-
-
-def _with_doubted(each: LaunchExplanation, ranked: Sequence[RankedCause]) -> LaunchExplanation:
-    """At a roofline, the headline mentions a claim that does not lead, if its amount was computed
-    and is not a bare share."""
-    claim = ranked[0].claim if ranked and ranked[0].origin == "model" else None
-    if claim is None or (claim.claim.needed is None and not claim.claim.is_derived):
-        return each
-    headline = Sentence(
-        "{headline} The model claims {cause}, which the report does not confirm.",
-        headline=each.verdict.headline,
-        cause=cause_and_line(each.findings[0]),
-    )
-    return each._replace(verdict=each.verdict._replace(headline=headline))
 
 
 def _placed(
@@ -486,11 +438,10 @@ def _reordered(
     # If the model also names the finding as a cause, it objects to its place or remedy only.
     named = {cause.finding for cause in causes}
     disputed = {each.finding for each in objections if not each.problem} - named
-    own = [entry for entry in ranked if entry.claim]
+    claimed = [(entry, entry.claim) for entry in ranked if entry.claim]
+    own = [entry for entry, claim in claimed if claim.is_backed and claim.may_lead]
     if not own or ranked[0].finding.id not in disputed:
         return list(ranked)
-    # At a roofline, a claim without measured support never leads.
-    leads = ranked[0].leads or bool(own[0].claim and own[0].claim.is_backed)
-    first = own[0]._replace(leads=leads)
+    first = own[0]._replace(leads=True)
     rest = [entry._replace(leads=False) for entry in ranked if entry is not own[0]]
     return [first, *sorted(rest, key=lambda entry: entry.finding.id in disputed)]

@@ -1,17 +1,24 @@
-"""Opens what a run needs: the model (or its recorded replies), the cache, the transcript."""
+"""Opens what a command needs to ask a model (the model or its recorded replies, cache, transcript),
+and closes it with a record of what was spent and what failed."""
 
 from __future__ import annotations
 
 import datetime
 import os
+from collections.abc import Callable
+from contextlib import closing
 
 from keet.agent.model.cache import Cache, CachedChat
 from keet.agent.model.faults import AskedModel, missing_extra
-from keet.agent.model.messages import Chat, ModelFault
+from keet.agent.model.messages import UNSENT, Chat, ModelFault
 from keet.agent.model.process import ModelProcess
 from keet.agent.model.settings import ModelSpec, TimeLimit, provider_of
 from keet.agent.model.transcript import Transcript
 from keet.agent.options import ModelOptions
+from keet.agent.prompts import prompt_version
+from keet.agent.redaction import Redactor
+from keet.agent.session import ModelSession, Progress
+from keet.documents.model_explanation import NO_USAGE, Authorship
 from keet.errors import one_line
 from keet.files import cache_folder
 
@@ -39,21 +46,20 @@ def open_run_chat(options: ModelOptions) -> Chat:
     return open_chat(options.spec, options.limit())
 
 
-def with_cache(chat: Chat, options: ModelOptions, about_sha256: str, prompt_version: str) -> Chat:
-    """`about_sha256`: identifies the data that the model is asked about."""
+def _with_cache(chat: Chat, options: ModelOptions, about: str) -> Chat:
     is_recorded = options.replay is not None or options.spec.name.startswith("scripted:")
     if is_recorded or not options.cache:
         return chat
     return CachedChat(
         chat,
         Cache(cache_folder() / "answers.sqlite"),
-        report_sha256=about_sha256,
-        prompt_version=prompt_version,
+        report_sha256=about,
+        prompt_version=prompt_version(),
         settings={"base_url": options.spec.base_url},
     )
 
 
-def open_transcript(options: ModelOptions, name: str) -> Transcript:
+def _open_transcript(options: ModelOptions, name: str) -> Transcript:
     """`name`: part of the file name if the options name no file."""
     if options.transcript is not None or options.replay is not None:
         return Transcript(options.transcript)
@@ -61,13 +67,64 @@ def open_transcript(options: ModelOptions, name: str) -> Transcript:
     return Transcript(cache_folder() / "transcripts" / f"{now}-{os.getpid()}-{name}.jsonl")
 
 
-def bug_fault(error: Exception) -> ModelFault:
-    """An unexpected exception as a fault, so that the analyst's result is still printed.
+def ask_model(  # noqa: PLR0913 - the parts of a run
+    options: ModelOptions,
+    progress: Progress,
+    work: Callable[[ModelSession], ModelFault | None],
+    *,
+    redactor: Redactor,
+    name: str,
+    about: str,
+    **facts: object,
+) -> Authorship:
+    """Calls `work`, which keeps its results itself, with an open model. Never raises because of the
+    model: the author has the problem.
 
-    With KEET_DEBUG set, raises it."""
+    `name`: of the transcript. `about`: what the cache identifies the data by. `facts`: for the
+    first event of the transcript."""
+    session, fault = None, None
+    with closing(_open_transcript(options, name)) as transcript:
+        limits = options.limits._asdict()
+        transcript.start(model=options.spec.name, **facts, limits=limits, redact=options.redact)
+        try:
+            session = ModelSession(
+                _with_cache(open_run_chat(options), options, about),
+                transcript=transcript,
+                redactor=redactor,
+                progress=progress,
+                limits=options.limits,
+                price=options.spec.price,
+                is_replay=options.replay is not None,
+            )
+            fault = work(session)
+        except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001 - keet's part is printed
+            fault = fault_from(problem)
+        transcript.end(fault.kind if fault else "done", session.usage if session else None)
+        is_sent = session is not None and not (fault and fault.kind in UNSENT)
+        if not is_sent and options.transcript is None:
+            transcript.discard()
+    chat = session.chat if session else None
+    # A transcript or cache that could not be written does not fail the run.
+    cache_problem = chat.problem if isinstance(chat, CachedChat) else None
+    for problem_line in filter(None, (transcript.problem, cache_problem)):
+        progress(problem_line)
+    author = chat.name if chat and not options.replay else options.spec.name
+    path = str(transcript.kept) if transcript.kept else None
+    usage = session.usage if session else NO_USAGE
+    return Authorship(author, usage, str(fault) if fault else None, path)
+
+
+def fault_from(problem: BaseException) -> ModelFault:
+    """An interrupt or an unexpected exception as a fault, so that keet's own part is printed.
+
+    With KEET_DEBUG set, raises the unexpected exception."""
+    if isinstance(problem, ModelFault):
+        return problem
+    if isinstance(problem, KeyboardInterrupt):
+        return ModelFault("interrupted", "interrupted")
     if os.environ.get("KEET_DEBUG"):
-        raise error
-    words = one_line(f"{type(error).__name__}: {error}")
+        raise problem
+    words = one_line(f"{type(problem).__name__}: {problem}")
     return ModelFault(
         "bug", f"this is a bug in keet ({words}); please report it with the transcript"
     )

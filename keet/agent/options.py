@@ -15,9 +15,9 @@ MOST_LAUNCHES = 3
 class ModelLimits(NamedTuple):
     """For one kernel, question or insight."""
 
-    calls: int = 6
-    input_tokens: int = 16_000
-    rounds: int = 2
+    calls: int = 4
+    input_tokens: int = 14_000
+    rounds: int = 1
     """Rounds in which the model may call tools."""
 
 

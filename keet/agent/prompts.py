@@ -20,9 +20,6 @@ AT_ONCE = 5
 """Tool calls per round that are run."""
 _MARK = re.compile(r"\[(?=\s*(?:end\s+of\s+)?data\b)", re.IGNORECASE)
 _TEXTS = Path(__file__).parent / "prompt_texts"
-TEMPLATES = ("ask_again", "ask", "inspect", "answer_now", "read", "repair", "rules", "tools")
-"""All templates. `prompt_version` hashes them in this order, so that renaming a file does not
-change it: answers that are cached or recorded stay valid."""
 
 
 @cache
@@ -33,7 +30,7 @@ def _text(name: str) -> str:
 @cache
 def prompt_version() -> str:
     """Hash of all templates: part of the cache key."""
-    texts = [(_TEXTS / f"{name}.md").read_bytes() for name in TEMPLATES]
+    texts = [path.read_bytes() for path in sorted(_TEXTS.glob("*.md"))]
     return hashlib.sha256(b"\0".join(texts)).hexdigest()[:12]
 
 
@@ -52,26 +49,18 @@ def rules() -> str:
     return _text("rules")
 
 
-def read(*, source: str, device: str, grid: str, block: str, build: str) -> str:
+def explain(*, what: str, build: str, source: str, evidence: str, rounds: int) -> str:
+    """What is the same for all kernels comes first, then the source: servers cache the beginning
+    of a request. `source`: empty if it may not be sent."""
     return _filled(
-        "read",
-        gpu=fenced("the GPU", one_line(device)),
-        grid=grid,
-        block=block,
-        build=f" Build: {one_line(build)}." if build else "",
-        findings=_findings(),
-        source=fenced("source, numbered lines", source),
-    )
-
-
-def inspect(*, kernel: str, evidence: str, is_first: bool, device: str, rounds: int) -> str:
-    """`is_first`: there was no reading step, so the finding ids were not sent yet."""
-    names = one_line(f"{kernel} on {device}" if is_first else kernel)
-    return _filled(
-        "inspect",
-        kernel=fenced("its name", names),
+        "explain",
+        findings="; ".join(
+            f"{spec.id} ({', '.join(spec.claims)})" for spec in findings().values() if spec.claims
+        ),
+        kernel=fenced("the kernel", one_line(what)),
+        build=f"\nBuild: {one_line(build)}." if build else "",
+        source=fenced("source, numbered lines", source) if source else "The source is not at hand.",
         evidence=_measured(evidence),
-        source=f"\nThe source is not at hand.\n\n{_findings()}\n" if is_first else "",
         tools=_tools(rounds),
     )
 
@@ -89,6 +78,10 @@ def ask(*, what: str, question: str, evidence: str, rounds: int) -> str:
     return _filled("ask", what=what, question=asked, evidence=evidence, tools=_tools(rounds))
 
 
+def insights(evidence: str) -> str:
+    return _filled("insights", evidence=fenced("what the set shows", evidence))
+
+
 def ask_again(problem: str) -> str:
     return _filled("ask_again", problem=problem)
 
@@ -99,16 +92,6 @@ def answer_now() -> str:
 
 def _tools(rounds: int) -> str:
     return _filled("tools", rounds=str(rounds), calls=str(AT_ONCE)) if rounds else ""
-
-
-def _findings() -> str:
-    """The finding ids, each with the kinds of claims that fit."""
-    told = (
-        f"{spec.id}: {spec.label} ({', '.join(spec.claims)})"
-        for spec in findings().values()
-        if spec.claims
-    )
-    return "Finding ids, with the kinds of claims that fit:\n" + "\n".join(told)
 
 
 def _measured(evidence: str) -> str:

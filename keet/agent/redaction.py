@@ -82,11 +82,13 @@ class Redactor:
 
     def _without_beginning(self, text: str) -> str:
         """Replaces the beginning of a name at the end of the text."""
+        best, chosen = 0, ""
         for name, placeholder in self._placeholders.items():
-            for length in range(min(len(name), len(text)), _LEAST_OF_A_NAME - 1, -1):
+            for length in range(min(len(name), len(text)), max(best, _LEAST_OF_A_NAME - 1), -1):
                 if text.endswith(name[:length]) and not text[-length - 1 : -length].isalnum():
-                    return text[:-length] + placeholder
-        return text
+                    best, chosen = length, placeholder
+                    break
+        return text[:-best] + chosen if best else text
 
     def _collect(self, explanations: Sequence[Explanation]) -> None:
         launches = [each.launch for told in explanations for each in told.launches]

@@ -1,5 +1,5 @@
 """Entry points of the agent: `explain_with_model` adds a model's part to an explanation, `ask`
-answers a question.
+answers a question, `shown_prompts` shows what they would send.
 
 If the model fails, the analyst's explanation is still returned.
 """
@@ -9,37 +9,32 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from keet_tools.answers import ToolInput
 
-from keet.agent.answer_schemas import SourceReading, schema_of
-from keet.agent.answering import ModelLaunchResult, answer_question, explain_launch
-from keet.agent.model.cache import CachedChat
+from keet.agent.answering import answer_question, explain_launch
 from keet.agent.model.messages import (
     NEXT_CAN_SUCCEED,
     UNSENT,
-    Chat,
     ChatReply,
     ChatRequest,
     ModelFault,
-    TokenCount,
 )
 from keet.agent.model.transcript import Transcript, check_replay, request_text
-from keet.agent.open_model import bug_fault, open_run_chat, open_transcript, with_cache
+from keet.agent.open_model import ask_model, fault_from
 from keet.agent.options import ModelOptions
 from keet.agent.prompts import prompt_version
 from keet.agent.redaction import Redactor
-from keet.agent.session import ModelSession, Progress, estimate
-from keet.documents.model_explanation import NO_USAGE, Authorship, ModelExplanation, UsageDocument
+from keet.agent.session import ModelSession, Progress
+from keet.documents.model_explanation import Authorship
 from keet.errors import one_line
 from keet.evidence import Prose
 from keet.explanation.explain_document import AnsweredQuestion, answered_question
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 
-_EMPTY_ANSWER = "the model's answer is empty; ask again, or try another model"
+EMPTY_ANSWER = "the model's answer is empty; ask again, or try another model"
 
 
 # --- explain
@@ -53,81 +48,46 @@ def explain_with_model(
 ) -> Explanation:
     """`against`: an earlier version of the program, for the model to see what changed."""
     every = [explanation] if against is None else [explanation, against]
-    options = _checked_replay(options, every, None)
-    redactor = Redactor(every, options.redact)
-    transcript = open_transcript(options, _transcript_name(every))
-    with closing(transcript):
-        session = _session(options, every, redactor, transcript, progress)
-        if isinstance(session, ModelFault):
-            told = explanation._replace(author=_author(options, None, transcript, session))
-        else:
-            positions = _asked_launches(explanation, options, progress)
-            told = _explained(every, positions, session, options)
-        _report_problems(session, transcript, progress)
-        return told
+    launches = list(explanation.launches)
 
+    def work(session: ModelSession) -> ModelFault | None:
+        positions = _longest_launches(launches, options.launches)
+        if len(positions) < len(explanation.asked):
+            progress(
+                f"the model explains the {len(positions)} longest of {len(explanation.asked):,} "
+                "launches; choose others with --launch or --kernel, more with --model-launches"
+            )
+        first: ModelFault | None = None
+        for position in positions:
+            tool_input = _tool_input(every, session.redactor, position)
+            launches[position], fault = _launch_result(session, tool_input, options)
+            if fault and first is None:  # later faults may be consequences of the first
+                name = f"#{launches[position].launch.id} {launches[position].launch.name.short}"
+                of_one = len(positions) > 1 and fault.kind not in UNSENT
+                first = ModelFault(fault.kind, one_line(f"{name}: {fault}")) if of_one else fault
+            if fault and fault.kind not in NEXT_CAN_SUCCEED:
+                break  # the server will fail for the next kernel, too
+        return first
 
-def _asked_launches(
-    explanation: Explanation, options: ModelOptions, progress: Progress
-) -> list[int]:
-    """Positions of the launches that the model is asked about."""
-    chosen = _longest_launches(explanation.launches, options.launches)
-    if len(chosen) < len(explanation.asked):
-        progress(
-            f"the model explains the {len(chosen)} longest of {len(explanation.asked):,} "
-            "launches; choose others with --launch or --kernel, more with --model-launches"
-        )
-    return chosen
-
-
-def _explained(
-    every: Sequence[Explanation],
-    positions: Sequence[int],
-    session: ModelSession,
-    options: ModelOptions,
-) -> Explanation:
-    """The first explanation with the model's part; the other one is only compared with."""
-    explanation = every[0]
-    told, fault = list(explanation.launches), None
-    for position in positions:
-        tool_input = ToolInput(every, focus=position, show_source=not session.redactor.hides_source)
-        told[position], problem = _launch_result(session, tool_input, options)
-        if problem and fault is None:  # later faults may be consequences of the first
-            of_one = len(positions) > 1 and problem.kind not in UNSENT
-            fault = _named(problem, told[position]) if of_one else problem
-        if problem and problem.kind not in NEXT_CAN_SUCCEED:
-            break  # the server will fail for the next kernel, too
-    _end(session.transcript, options, fault, session.usage)
-    author = _author(options, session, session.transcript, fault)
-    return explanation._replace(launches=tuple(told), author=author)
+    author = _ask_about(every, None, options, progress, work)
+    return explanation._replace(launches=tuple(launches), author=author)
 
 
 def _launch_result(
     session: ModelSession, tool_input: ToolInput, options: ModelOptions
-) -> ModelLaunchResult:
-    """An empty statement is a fault."""
-    each = tool_input.launch()
+) -> tuple[LaunchExplanation, ModelFault | None]:
+    """Without the model's part if it is empty, which is a fault."""
     try:
-        found = explain_launch(
+        explained = explain_launch(
             session, tool_input, compiles=options.compile, include=options.include
         )
-    except KeyboardInterrupt:
-        return ModelLaunchResult(each, ModelFault("interrupted", "interrupted"))
-    except Exception as error:  # noqa: BLE001 - the analyst's result is printed despite a bug here
-        return ModelLaunchResult(each, bug_fault(error))
-    statement = found.each.model_explanation
-    if statement is None or _has_content(statement):
-        return found
-    return ModelLaunchResult(each, found.fault or ModelFault("answer", _EMPTY_ANSWER))
-
-
-def _has_content(said: ModelExplanation) -> bool:
-    parts = (said.purpose, said.hypotheses, said.summary, said.causes, said.objections, said.edits)
-    return any(parts)
-
-
-def _named(fault: ModelFault, each: LaunchExplanation) -> ModelFault:
-    return ModelFault(fault.kind, one_line(f"#{each.launch.id} {each.launch.name.short}: {fault}"))
+    except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001 - the next launch may succeed
+        return tool_input.launch(), fault_from(problem)
+    fault = ModelFault("interrupted", "interrupted") if session.interrupted else None
+    said = explained.model_explanation
+    if said and any((said.summary, said.purpose, said.causes, said.objections, said.edits)):
+        return explained, fault
+    return tool_input.launch(), fault or ModelFault("answer", EMPTY_ANSWER)
 
 
 # --- ask
@@ -137,33 +97,21 @@ def ask(
     explanations: Sequence[Explanation], question: str, options: ModelOptions, progress: Progress
 ) -> AnsweredQuestion | Authorship:
     """The answer; without one, which model was asked and what went wrong."""
-    options = _checked_replay(options, explanations, question)
-    redactor = Redactor(explanations, options.redact)
-    transcript = open_transcript(options, _transcript_name(explanations))
-    tool_input = _question_input(explanations, redactor)
-    with closing(transcript):
-        session = _session(options, explanations, redactor, transcript, progress, question)
-        if isinstance(session, ModelFault):
-            answer: AnsweredQuestion | Authorship = _author(options, None, transcript, session)
-        else:
-            answer = _answer(session, tool_input, question, options)
-        _report_problems(session, transcript, progress)
-        return answer
+    tool_input = _tool_input(explanations, Redactor(explanations, options.redact))
+    answer = Prose()
 
+    def work(session: ModelSession) -> ModelFault | None:
+        nonlocal answer
+        answer = answer_question(session, tool_input, question)
+        return None if answer else ModelFault("answer", EMPTY_ANSWER)
 
-def _answer(
-    session: ModelSession, tool_input: ToolInput, question: str, options: ModelOptions
-) -> AnsweredQuestion | Authorship:
-    answer = _answer_or_fault(session, tool_input, question) or ModelFault("answer", _EMPTY_ANSWER)
-    fault = answer if isinstance(answer, ModelFault) else None
-    _end(session.transcript, options, fault, session.usage)
-    author = _author(options, session, session.transcript, fault)
-    if isinstance(answer, ModelFault):
+    author = _ask_about(explanations, question, options, progress, work)
+    if not answer:
         return author
     pieces = {piece.id: piece for piece in tool_input.evidence()}
     cited = (pieces[found] for found in answer.ids if found in pieces)
-    followups = _followups(tool_input.explanations)
-    return answered_question(question, answer, cited, tool_input.explanations, author, followups)
+    followups = _followups(explanations)
+    return answered_question(question, answer, cited, explanations, author, followups)
 
 
 def _followups(explanations: Sequence[Explanation]) -> Iterator[str]:
@@ -177,23 +125,43 @@ def _followups(explanations: Sequence[Explanation]) -> Iterator[str]:
             yield f"keet explain {shlex.quote(f'./{path}' if path.startswith('-') else path)}"
 
 
-def _answer_or_fault(
-    session: ModelSession, tool_input: ToolInput, question: str
-) -> Prose | ModelFault:
-    try:
-        return answer_question(session, tool_input, question)
-    except ModelFault as fault:
-        return fault
-    except KeyboardInterrupt:
-        return ModelFault("interrupted", "interrupted")
-    except Exception as error:  # noqa: BLE001 - as above
-        return bug_fault(error)
+# --- both
 
 
-def _question_input(explanations: Sequence[Explanation], redactor: Redactor) -> ToolInput:
-    """With the longest launch of the first report in focus."""
-    (longest,) = _longest_launches(explanations[0].launches, 1)
-    return ToolInput(explanations, focus=longest, show_source=not redactor.hides_source)
+def _ask_about(
+    explanations: Sequence[Explanation],
+    question: str | None,
+    options: ModelOptions,
+    progress: Progress,
+    work: Callable[[ModelSession], ModelFault | None],
+) -> Authorship:
+    """A replayed transcript must be of these reports; the author is the model recorded in it."""
+    shas = [told.profile.provenance.sha256 for told in explanations]
+    if options.replay is not None:
+        model = check_replay(options.replay, shas, question).model
+        name = f"{model} (replayed)" if model else options.spec.name
+        options = options._replace(spec=options.spec._replace(name=name))
+    return ask_model(
+        options,
+        progress,
+        work,
+        redactor=Redactor(explanations, options.redact),
+        name=re.sub(r"[^\w-]+", "_", Path(explanations[0].profile.provenance.path).stem)[:40],
+        about="+".join(shas),
+        base_url=options.spec.base_url,
+        prompt_version=prompt_version(),
+        reports=shas,
+        question=question,
+    )
+
+
+def _tool_input(
+    explanations: Sequence[Explanation], redactor: Redactor, position: int | None = None
+) -> ToolInput:
+    """`position`: of the launch in focus; None: the longest of the first report."""
+    if position is None:
+        (position,) = _longest_launches(explanations[0].launches, 1)
+    return ToolInput(explanations, focus=position, show_source=not redactor.hides_source)
 
 
 def _longest_launches(launches: Sequence[LaunchExplanation], most: int) -> list[int]:
@@ -204,129 +172,28 @@ def _longest_launches(launches: Sequence[LaunchExplanation], most: int) -> list[
     return sorted(ranked[:most])
 
 
-# --- parts of a run
-
-
-def _checked_replay(
-    options: ModelOptions, explanations: Sequence[Explanation], question: str | None
-) -> ModelOptions:
-    """A replayed transcript must be of these reports; the author is the model recorded in it."""
-    if options.replay is None:
-        return options
-    shas = [told.profile.provenance.sha256 for told in explanations]
-    run = check_replay(options.replay, shas, question)
-    name = f"{run.model} (replayed)" if run.model else options.spec.name
-    return options._replace(spec=options.spec._replace(name=name))
-
-
-def _transcript_name(explanations: Sequence[Explanation]) -> str:
-    return re.sub(r"[^\w-]+", "_", Path(explanations[0].profile.provenance.path).stem)[:40]
-
-
-def _session(  # noqa: PLR0913, PLR0917 - the parts of a run
-    options: ModelOptions,
-    explanations: Sequence[Explanation],
-    redactor: Redactor,
-    transcript: Transcript,
-    progress: Progress,
-    question: str | None = None,
-) -> ModelSession | ModelFault:
-    transcript.start(
-        model=options.spec.name,
-        base_url=options.spec.base_url,
-        prompt_version=prompt_version(),
-        reports=[told.profile.provenance.sha256 for told in explanations],
-        question=question,
-        limits=options.limits._asdict(),
-        redact=options.redact,
-    )
-    chat = _opened(options, explanations)
-    if isinstance(chat, ModelFault):
-        _end(transcript, options, chat, None)
-        return chat
-    return ModelSession(
-        chat,
-        transcript=transcript,
-        redactor=redactor,
-        progress=progress,
-        limits=options.limits,
-        price=options.spec.price,
-        is_replay=options.replay is not None,
-    )
-
-
-def _end(
-    transcript: Transcript,
-    options: ModelOptions,
-    fault: ModelFault | None,
-    usage: UsageDocument | None,
-) -> None:
-    """`usage`: None if the model could not be opened."""
-    transcript.end(fault.kind if fault else "done", usage)
-    sent = usage is not None and (fault is None or fault.kind not in UNSENT)
-    if not sent and options.transcript is None:
-        transcript.discard()
-
-
-def _opened(options: ModelOptions, explanations: Sequence[Explanation]) -> Chat | ModelFault:
-    """May take a while: if only a server is named, it is asked which models it has."""
-    try:
-        chat = open_run_chat(options)
-    except ModelFault as fault:
-        return fault
-    except KeyboardInterrupt:
-        return ModelFault("interrupted", "interrupted")
-    except Exception as error:  # noqa: BLE001 - as above
-        return bug_fault(error)
-    shas = "+".join(told.profile.provenance.sha256 for told in explanations)
-    return with_cache(chat, options, shas, prompt_version())
-
-
-def _report_problems(
-    session: ModelSession | ModelFault, transcript: Transcript, progress: Progress
-) -> None:
-    """A transcript or cache that could not be written does not fail the run."""
-    chat = session.chat if isinstance(session, ModelSession) else None
-    cache = chat.problem if isinstance(chat, CachedChat) else None
-    for problem in filter(None, (transcript.problem, cache)):
-        progress(problem)
-
-
-def _author(
-    options: ModelOptions,
-    session: ModelSession | None,
-    transcript: Transcript,
-    fault: ModelFault | None,
-) -> Authorship:
-    usage = session.usage if session else NO_USAGE
-    name = session.chat.name if session and not options.replay else options.spec.name
-    path = str(transcript.kept) if transcript.kept else None
-    return Authorship(name, usage, str(fault) if fault else None, path)
-
-
-_SHOWN = "shown"
-"""Kind of the fault that ends a session with `_PromptCollector`."""
+# --- what would be sent
 
 
 def shown_prompts(
     explanations: Sequence[Explanation], options: ModelOptions, question: str | None = None
 ) -> str:
-    """The requests as text. What depends on a model's replies is in brackets."""
+    """The first request about each launch, or the question; later ones depend on replies."""
     redactor = Redactor(explanations, options.redact)
+    shown: list[str] = []
     if question is not None:
-        shown = _shown(options, redactor, _question_input(explanations, redactor), question)
-        return "\n\n".join(shown) + "\n"
-    cases = [
-        ToolInput(explanations, focus=position, show_source=not redactor.hides_source)
-        for position in _longest_launches(explanations[0].launches, options.launches)
-    ]
-    shown = [text for tool_input in cases for text in _shown(options, redactor, tool_input, None)]
+        tool_input = _tool_input(explanations, redactor)
+        shown += _shown(options, redactor, lambda s: answer_question(s, tool_input, question))
+    else:
+        for position in _longest_launches(explanations[0].launches, options.launches):
+            launch = _tool_input(explanations, redactor, position)
+            shown += _shown(options, redactor, lambda s: explain_launch(s, launch, compiles=False))  # noqa: B023
     return "\n\n".join(shown) + "\n"
 
 
 def _shown(
-    options: ModelOptions, redactor: Redactor, tool_input: ToolInput, question: str | None
-) -> list[str]:
+    options: ModelOptions, redactor: Redactor, work: Callable[[ModelSession], object]
+) -> Iterator[str]:
     """Runs a real session, so that the text is exactly what would be sent."""
     collector = _PromptCollector(options.spec.name)
     session = ModelSession(
@@ -336,30 +203,22 @@ def _shown(
         progress=lambda _: None,
         limits=options.limits,
     )
-    if question is not None:
-        end: object = _answer_or_fault(session, tool_input, question)
-    else:
-        end = explain_launch(session, tool_input, compiles=False).fault
-    texts = [request_text(request) for request in collector.requests]
-    if isinstance(end, ModelFault) and end.kind != _SHOWN:
-        texts.append(f"--- nothing more is sent ---\n{one_line(str(end))}\n")
-    return texts
+    try:
+        work(session)
+    except ModelFault as fault:
+        if collector.request is None:
+            yield f"--- nothing more is sent ---\n{one_line(str(fault))}\n"
+        else:
+            yield request_text(collector.request)
 
 
 class _PromptCollector:
-    """A chat that keeps requests and sends nothing. It answers the first step, because the next
-    one quotes the answer; everything after that depends on replies."""
+    """A chat that keeps the first request and sends nothing."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.requests: list[ChatRequest] = []
-        self._is_over = False
+        self.request: ChatRequest | None = None
 
     def ask(self, request: ChatRequest) -> ChatReply:
-        if not self._is_over:
-            self.requests.append(request)
-        if request.schema != schema_of(SourceReading):
-            self._is_over = True
-            raise ModelFault(_SHOWN, "the next request depends on a reply")
-        spent = TokenCount(estimate(request), 0, estimated=True)
-        return ChatReply('{"purpose": "(its answer to the first)"}', (), spent)
+        self.request = request
+        raise ModelFault("shown", "the next request depends on the reply")

@@ -61,7 +61,9 @@ class ModelSession:
         self.transcript = transcript
         self.redactor = redactor
         # A replay costs nothing and must take the recorded steps, however long today's prompts are.
-        self.limits = limits._replace(calls=99, input_tokens=10**9) if is_replay else limits
+        self.limits = (
+            limits._replace(calls=99, input_tokens=10**9, rounds=9) if is_replay else limits
+        )
         self._progress = progress
         self._price = price
         self._takes_tools = True
@@ -152,7 +154,7 @@ class ModelSession:
         cost = (input_tokens * into + output_tokens * out) / 1e6
         return cost if math.isfinite(cost) else "unknown"
 
-    # --- a conversation: each step ends with an answer
+    # --- a conversation, which ends with an answer
 
     def converse(
         self,
@@ -160,13 +162,9 @@ class ModelSession:
         opening: Callable[[int], str],
         shape: type[Shape],
         toolbox: Toolbox | None = None,
-        before: Sequence[ChatMessage] = (),
-    ) -> tuple[Shape, tuple[ChatMessage, ...]]:
-        """Returns the answer, and the conversation so far for the next step.
-
-        `opening`: the question, given the number of tool rounds.
-        """
-        start = [*before] or [ChatMessage("system", prompts.rules())]
+    ) -> Shape:
+        """`opening`: the question, given the number of tool rounds."""
+        start = [ChatMessage("system", prompts.rules())]
         tools = toolbox.specs if toolbox and self._takes_tools else []
         asked = [*start, ChatMessage("user", opening(self.limits.rounds))]
         rounds = self._affordable(asked, tools) if tools else 0
@@ -186,10 +184,9 @@ class ModelSession:
                 self._progress(
                     f"{self._about}: {self.chat.name} does not support tools; continuing without"
                 )
-                return self.converse(phase, opening, shape, None, before)
+                return self.converse(phase, opening, shape)
             if last or not reply.calls or toolbox is None:
-                answer = self._parsed(phase, messages, reply, shape)
-                return answer, (*messages, ChatMessage("assistant", reply.text))
+                return self._parsed(phase, messages, reply, shape)
             messages += self._called(toolbox, reply)
         raise AssertionError("the last turn returns")
 
@@ -331,4 +328,4 @@ class Toolbox:
         placed = placer.place(edit.changes)
         if placed.fault:
             return Answer(placed.fault, abstained=True)
-        return Answer(f"applies; {placed.build.message}")
+        return Answer("\n".join((f"applies; {placed.build.message}", *placed.build.warnings)))

@@ -7,23 +7,26 @@ reasons. Every number comes with its name in braces; the model's texts refer to 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from keet_tools.answers import Answer, AnswerText, ToolInput, shorten
+from keet_tools.answers import AnswerText, ToolInput, shorten
 from keet_tools.launch_overview import ACCOUNT, FINDINGS, account_lines
-from keet_tools.registry import call_tool, offered_tools
+from keet_tools.registry import call_tool
 
 from keet.agent.source.constants import source_constants, source_literals
 from keet.agent.source.source_listing import kernel_files
+from keet.catalog import stalls
 from keet.comparison.compare import PairDifference
 from keet.evidence import Evidence, Prose, constant
 from keet.evidence.free_numbers import Allowed
 from keet.explanation.explanation_types import LaunchExplanation
+from keet.explanation.known_facts import brief_facts, known_facts
 from keet.formatting import shape_parts
 from keet.profile import Launch
 from keet.profile.names import file_name
 from keet.prose.reading import HARDWARE, Names, read_prose
+from keet.verification.word_check import WordChecker
 
 
 class Vocabulary(NamedTuple):
@@ -31,35 +34,50 @@ class Vocabulary(NamedTuple):
 
     names: Names
     allowed: Allowed
+    checker: WordChecker | None = None
+    """Checks words against the facts of the launch; None for texts about several launches."""
 
     def read(self, text: str, *, is_proposal: bool = False) -> Prose:
         """`is_proposal`: text about an edit or an expectation, which may name sizes of its own."""
-        return read_prose(text, self.names, self.allowed._replace(is_proposal=is_proposal))
+        prose = read_prose(text, self.names, self.allowed._replace(is_proposal=is_proposal))
+        if is_proposal or self.checker is None:
+            return prose
+        return Prose(map(self.checker.marked, prose.sentences))
 
 
-def vocabulary(tool_input: ToolInput, code: Iterable[str] = ()) -> Vocabulary:
-    """`code`: new code of the answer, which its texts may quote."""
-    launches = _launches(tool_input)
+def vocabulary(
+    tool_input: ToolInput, code: Iterable[str] = (), *, of_focus: bool = False
+) -> Vocabulary:
+    """`code`: new code of the answer, which its texts may quote. `of_focus`: the texts are about
+    the launch in focus; otherwise they may be about any, as answers to questions are."""
+    focus = tool_input.launch().launch
+    every = [each.launch for told in tool_input.explanations for each in told.launches]
+    if of_focus and len(tool_input.explanations) == 1:
+        every = []
+    launches = [focus, *(launch for launch in every[:20] if launch is not focus)]
     literals = set(HARDWARE)
     facts: dict[str, Evidence] = {}
+    quoted, known = list(code), set[str]()
+    literals |= _literals_of("\n".join(quoted))
     for launch in launches:
-        literals |= source_literals(launch) if tool_input.show_source else set()
         literals |= {float(n) for shape in (launch.grid, launch.block) for n in shape or ()}
-        facts |= _constants(launch) if tool_input.show_source else {}
-    suggested = "\n".join(code)
-    literals |= _literals_of(suggested)
+        name = launch.name
+        known.update(filter(None, (name.short, name.function, name.full, launch.device.name)))
+        if not tool_input.show_source:
+            continue
+        literals |= source_literals(launch)
+        quoted += (launch.source_files[path] or "" for path in kernel_files(launch))
+        # Assumed constants are marked: the build may define another value than the source.
+        for symbol, each in source_constants(launch).items():
+            label = f"`{symbol}`{' (default)' if each.assumed else ''}"
+            facts[symbol] = constant(float(each.value), "", label)
     names = Names(_named(tool_input), facts, frozenset(literals), tool_input.find)
-    known = frozenset(name for launch in launches for name in _with_digits(launch))
-    quoted = "\n".join([*_sources(tool_input, launches), suggested])
     lines = _lines(launches) if tool_input.show_source else None
-    return Vocabulary(names, Allowed(quoted, frozenset(literals), names=known, lines=lines))
-
-
-def _launches(tool_input: ToolInput) -> list[Launch]:
-    """A question may be about any launch; an explanation is about one."""
-    if len(tool_input.explanations) == 1 and len(tool_input.explanations[0].launches) == 1:
-        return [tool_input.launch().launch]
-    return [each.launch for told in tool_input.explanations for each in told.launches][:20]
+    with_digits = frozenset(name for name in known if re.search(r"\d", name))
+    text = "\n".join(quoted)
+    allowed = Allowed(text, frozenset(literals), names=with_digits, lines=lines)
+    checker = WordChecker(tool_input.launch()) if len(launches) == 1 else None
+    return Vocabulary(names, allowed, checker)
 
 
 def _named(tool_input: ToolInput) -> Iterator[tuple[str, Evidence]]:
@@ -71,24 +89,10 @@ def _named(tool_input: ToolInput) -> Iterator[tuple[str, Evidence]]:
             yield piece.slug, piece
 
 
-def _constants(launch: Launch) -> Mapping[str, Evidence]:
-    """Assumed constants are marked: the build may define another value than the source."""
-    return {
-        name: constant(float(each.value), "", f"`{name}`{' (default)' if each.assumed else ''}")
-        for name, each in source_constants(launch).items()
-    }
-
-
 def _literals_of(code: str) -> set[float]:
     """Longer literals are skipped: no sentence names them."""
     found = re.findall(r"(?<![\w.])(?:0[xX][0-9a-fA-F]{1,16}|\d{1,18}(?:\.\d{1,9})?)(?!\w)", code)
     return {float(int(n, 16)) if n[:2].lower() == "0x" else float(n) for n in found}
-
-
-def _with_digits(launch: Launch) -> Iterator[str]:
-    name = launch.name
-    texts = (name.short, name.function, name.full, launch.device.name)
-    yield from (text for text in texts if text and any(c.isdigit() for c in text))
 
 
 def _lines(launches: Iterable[Launch]) -> Mapping[str, int] | None:
@@ -101,15 +105,6 @@ def _lines(launches: Iterable[Launch]) -> Mapping[str, int] | None:
     return found or None
 
 
-def _sources(tool_input: ToolInput, launches: Iterable[Launch]) -> Iterator[str]:
-    if tool_input.show_source:
-        for launch in launches:
-            yield from (launch.source_files[path] or "" for path in kernel_files(launch))
-
-
-_INCLUDED_TOOLS = ("analyst_findings", "source_hotspots", "stall_reasons", "address_forms")
-"""Tools whose answers are included; most kernels need no others. `address_forms` says how many
-bytes are distinct, which claims of redundant traffic need."""
 _LAUNCH = (
     "duration", "grid_size", "block_size", "registers_per_thread", "shared_memory_static",
     "shared_memory_dynamic", "waves_per_sm", "theoretical_occupancy_pct", "achieved_occupancy_pct",
@@ -122,38 +117,42 @@ _BYTES = (
     "global_load_requests", "global_store_sectors", "global_store_requests",
     "shared_load_wavefronts", "bank_conflicts_load",
 )  # fmt: skip
-_PAGE = re.compile(r"\n`page \d+ of \d+`[^\n]*$")
-_LEAST_BUSY = 3.0
-"""% of peak: units below this are left out."""
+_SCHEDULERS = ("no_eligible_pct", "eligible_warps_per_scheduler", "warp_cycles_per_issued_inst")
+_SHOWN_SHARE = 3.0
+"""%: units less busy and stall reasons with a smaller share are left out."""
 
 
 def evidence_summary(tool_input: ToolInput) -> str:
-    """For the launch in focus."""
+    """For the launch in focus: what it is, how busy units are, findings, hot lines, waits."""
     each, say = tool_input.launch(), AnswerText()
-    told = [
-        f"launch: {', '.join(_shapes(each))}, {', '.join(_metrics(each, say, _LAUNCH))}",
-        f"device: {', '.join(_metrics(each, say, _DEVICE))}",
-        f"units, of peak over the whole launch: {', '.join(_units(each, say))}",
-        f"traffic: {', '.join(_metrics(each, say, _BYTES))}",
-    ]
-    answers = {name: call_tool(tool_input, name, {}) for name in _included_tools(tool_input)}
-    if not any(ACCOUNT in answer.text for answer in answers.values()):
-        told += ["\n".join(account_lines(each, say))]
-    told += [
-        f"{name}:\n{_whole(tool_input, name, a)}" for name, a in answers.items() if not a.abstained
-    ]
+    facts = list(brief_facts(known_facts(each)))
+    known = {piece.metric for fact in facts for piece in fact.evidence.values()}
+    rows = {
+        "launch": _launch_facts(each, say, known),
+        "device": _metrics(each, say, _DEVICE),
+        "busy, of peak over the whole launch": _units(each, say),
+        "known facts, which sentences must not contradict": ["; ".join(map(say.sentence, facts))],
+        "traffic": _metrics(each, say, _BYTES, known),
+        "warp time by state": [*_stalls(each, say), *_metrics(each, say, _SCHEDULERS)],
+    }
+    told = [f"{what}: {', '.join(values)}" for what, values in rows.items()]
+    findings = call_tool(tool_input, "analyst_findings", {}).text
+    told += [f"the analyst's findings:\n{findings}"]
+    told += [] if ACCOUNT in findings else ["\n".join(account_lines(each, say))]
     told += ["\n".join(_other_findings(each, say))] * (len(each.findings) > FINDINGS)
-    told += [f"{name}: {a.text}" for name, a in answers.items() if a.abstained]
+    told += [f"hottest lines:\n{_hot_lines(tool_input)}"]
+    told += [f"bytes by pointer:\n{call_tool(tool_input, 'address_forms', {}).text}"]
     if len(tool_input.explanations) > 1:
-        told.append(f"diff_profiles, report 1 is before and 0 after:\n{_changes(tool_input)}")
+        told.append(f"what changed, report 1 is before and 0 after:\n{_changes(tool_input)}")
     return tool_input.with_short_names("\n\n".join(told))
 
 
-def _whole(tool_input: ToolInput, name: str, answer: Answer) -> str:
-    """Without the hint at further pages if the tool is not offered."""
-    if name in {tool.name for tool in offered_tools(tool_input)}:
-        return answer.text
-    return _PAGE.sub("", answer.text)
+def _hot_lines(tool_input: ToolInput) -> str:
+    """Without labels, which the names repeat."""
+    text = call_tool(tool_input, "source_hotspots", {}).text
+    for stall in stalls().values():
+        text = text.replace(f" {stall.label} ", " ")
+    return text
 
 
 def _other_findings(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
@@ -164,9 +163,11 @@ def _other_findings(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
         yield f"- {finding.id} ({finding.cause_certainty}): {text}"
 
 
-def _included_tools(tool_input: ToolInput) -> Sequence[str]:
-    has_source = any(tool_input.launch().launch.source_files.values()) and tool_input.show_source
-    return _INCLUDED_TOOLS if has_source else (*_INCLUDED_TOOLS[:-1], "read_sass")
+def _stalls(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
+    for reason in sorted(each.view.stalls, key=lambda reason: -each.view.stalls[reason]):
+        share = each.view.stall(reason)
+        if share is not None and share.value >= _SHOWN_SHARE:
+            yield say(share)
 
 
 def _changes(tool_input: ToolInput) -> str:
@@ -184,38 +185,39 @@ def _one_to_one(pair: PairDifference) -> tuple[int, ...]:
     return (*pair.before, *pair.after) if len(pair.before) == len(pair.after) == 1 else ()
 
 
-def _shapes(each: LaunchExplanation) -> Iterator[str]:
-    return shape_parts(grid=each.launch.grid, block=each.launch.block)
+def _launch_facts(
+    each: LaunchExplanation, say: AnswerText, known: Container[str] = ()
+) -> Iterator[str]:
+    yield from shape_parts(grid=each.launch.grid, block=each.launch.block)
+    yield from _metrics(each, say, _LAUNCH, known)
 
 
-def _metrics(each: LaunchExplanation, say: AnswerText, ids: Sequence[str]) -> Iterator[str]:
-    for metric in ids:
-        piece = each.view.get(metric)
-        if piece is not None:
-            yield f"{piece.label} {say(piece)}"
+def _metrics(
+    each: LaunchExplanation, say: AnswerText, ids: Sequence[str], known: Container[str] = ()
+) -> Iterator[str]:
+    """Without labels: the names say what they are. `known`: metrics that are told already."""
+    found = (each.view.get(metric) for metric in ids)
+    return (say(piece) for piece in found if piece is not None and piece.metric not in known)
 
 
 def _units(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
-    for ceiling in each.ceilings:
-        if ceiling.reached.value >= _LEAST_BUSY:
-            yield f"{ceiling.reached.label} {say(ceiling.reached)}"
+    for place, ceiling in enumerate(each.ceilings):
+        if ceiling.reached.value >= _SHOWN_SHARE or place == 0:
+            yield f"{ceiling.reached.label.removesuffix(' busy')} {say(ceiling.reached)}"
 
 
 def overview(tool_input: ToolInput) -> str:
     """For a question: the launches of every report, and the findings of its longest launch."""
-    texts = (_report(tool_input, number) for number in range(len(tool_input.explanations)))
+    texts: list[str] = []
+    for number in range(len(tool_input.explanations)):
+        name = f"report {number}" if len(tool_input.explanations) > 1 else "the report"
+        each, say = tool_input.launch(None, number), AnswerText()
+        chosen = {"report": number, "launch": each.launch.id}
+        facts = ", ".join([*_launch_facts(each, say), *_metrics(each, say, _BYTES)])
+        texts.append(
+            f"{name}:\n{call_tool(tool_input, 'list_launches', {'report': number}).text}\n"
+            f"launch {each.launch.id} of {name}: {facts}\n"
+            f"busy, of peak: {', '.join(_units(each, say))}\n"
+            f"{call_tool(tool_input, 'analyst_findings', chosen).text}"
+        )
     return tool_input.with_short_names("\n\n".join(texts))
-
-
-def _report(tool_input: ToolInput, number: int) -> str:
-    name = f"report {number}" if len(tool_input.explanations) > 1 else "the report"
-    launches = call_tool(tool_input, "list_launches", {"report": number}).text
-    each, say = tool_input.launch(None, number), AnswerText()
-    chosen = {"report": number, "launch": each.launch.id}
-    findings = call_tool(tool_input, "analyst_findings", chosen).text
-    facts = ", ".join([*_shapes(each), *_metrics(each, say, (*_LAUNCH, *_BYTES))])
-    units = ", ".join(_units(each, say))
-    return (
-        f"{name}:\n{launches}\nlaunch {each.launch.id} of {name}: {facts}\n"
-        f"units, of peak: {units}\n{findings}"
-    )

@@ -382,7 +382,7 @@ def place_of(launches: Iterable[Launch], wanted: tuple[str, int]) -> tuple[Locat
     name, number = wanted
     lines = {launch: set(launch.locations.values()) for launch in launches}
     every = set().union(*lines.values())
-    in_file = {each for each in every if _is_file(each.file, name)}
+    in_file = {each for each in every if file_matches(each.file, name)}
     found = {each for each in in_file if each.line == number}
     if len(found) == 1:
         (place,) = found
@@ -391,7 +391,7 @@ def place_of(launches: Iterable[Launch], wanted: tuple[str, int]) -> tuple[Locat
     raise NoSuchLine(wanted, problem, is_empty=bool(in_file) and not found)
 
 
-def _is_file(path: str, name: str) -> bool:
+def file_matches(path: str, name: str) -> bool:
     plain, wanted = path.replace("\\", "/"), name.replace("\\", "/")
     return plain == wanted or plain.endswith(f"/{wanted.lstrip('/')}")
 

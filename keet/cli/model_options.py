@@ -60,9 +60,9 @@ def _add_limits(group: _ArgumentGroup) -> None:
     group.add_argument(
         "--token-budget",
         type=positive,
-        default=16_000,
+        default=14_000,
         metavar="N",
-        help="limit of input tokens per kernel or question (default: 16000)",
+        help="limit of input tokens per kernel or question (default: 14000)",
     )
     group.add_argument(
         "--time-limit",
@@ -99,8 +99,8 @@ def add_edits(group: _ArgumentGroup) -> None:
         "--patch",
         type=Path,
         metavar="FILE",
-        help="write the edits that can be applied as one patch to FILE, for git apply; "
-        "changes no source file",
+        help="write the edits that can be applied as one patch to FILE, for git apply; those "
+        "whose cause is not confirmed go to another file beside it; changes no source file",
     )
     group.add_argument(
         "--no-compile",

@@ -1,4 +1,4 @@
-"""`keet explain --patch FILE`: write a model's edits as one patch."""
+"""`keet explain --patch FILE`: write a model's edits as a patch, those not confirmed as another."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keet.errors import ExitCode, UsageError
 from keet.files import replacing
 
 if TYPE_CHECKING:
-    from keet.agent.edits.patch_making import PatchFile
+    from keet.agent.edits.patches import PatchFile
     from keet.explanation.explanation_types import Explanation
 
 _PATCH_STARTS = (b"--- ", b"diff ")
@@ -21,15 +21,21 @@ _PATCH_STARTS = (b"--- ", b"diff ")
 def check_patch(path: Path, *reports: Path) -> None:
     """Called before a model is asked. A file that is not a patch is never overwritten: it may be
     the source."""
-    if path.is_dir():
-        raise UsageError(f"--patch {path}: this is a folder; name a file in it")
-    if any(same_file(path, report) for report in reports):
-        raise UsageError(f"--patch {path}: that is the report itself; name another file")
-    try:
-        if path.is_file() and not _may_overwrite(path):
-            raise UsageError(f"--patch {path}: the file exists and is not a patch; name another")
-    except OSError as problem:
-        raise _unwritable(path, problem) from None
+    for file in (path, unconfirmed(path)):
+        if file.is_dir():
+            raise UsageError(f"--patch {path}: {file} is a folder; name a file in it")
+        if any(same_file(file, report) for report in reports):
+            raise UsageError(f"--patch {path}: {file} is the report itself; name another file")
+        try:
+            if file.is_file() and not _may_overwrite(file):
+                raise UsageError(f"--patch {path}: {file} exists and is not a patch; name another")
+        except OSError as problem:
+            raise _unwritable(path, problem) from None
+
+
+def unconfirmed(path: Path) -> Path:
+    """`fix.unconfirmed.patch` for `fix.patch`."""
+    return path.with_name(f"{path.stem}.unconfirmed{path.suffix}")
 
 
 def _may_overwrite(path: Path) -> bool:
@@ -43,33 +49,33 @@ def _unwritable(path: Path, problem: OSError) -> UsageError:
 
 
 def write_patch(path: Path, explanation: Explanation) -> int:
-    """Returns the exit code: 3 if there is nothing to write."""
-    from keet.agent.edits.patch_making import patch_file
+    """Writes edits whose cause is confirmed to `path`, and the others beside it. Returns the exit
+    code: 3 if there is nothing for `path`."""
+    from keet.agent.edits.patches import patch_file
 
-    patch = patch_file(explanation)
-    if not patch.diff:
-        print_problem(f"--patch {path}: not written: no model suggested an edit that applies")
+    patch, others = (patch_file(explanation, confirmed=is_sure) for is_sure in (True, False))
+    if patch.edits:
+        _write(path, patch, "")
     else:
-        _write(path, patch)
-        print_progress(_written(path, patch))
-    for edit, reason in patch.left_out:
+        what = "edit that applies" if not others.edits else "edit whose cause the report confirms"
+        print_problem(f"--patch {path}: not written: no model suggested an {what}")
+    if others.edits:
+        _write(unconfirmed(path), others, " whose cause the report does not confirm")
+    for edit, reason in (*patch.left_out, *others.left_out):
         places = f" at {', '.join(edit.places)}" if edit.places else ""
         print_progress(f"not in the patch: the edit{places}: {reason}")
-    return 0 if patch.diff else ExitCode.NOT_AVAILABLE
+    return 0 if patch.edits else ExitCode.NOT_AVAILABLE
 
 
-def _write(path: Path, patch: PatchFile) -> None:
-    from keet.agent.edits.patch_making import encoded
+def _write(path: Path, written: PatchFile, which: str) -> None:
+    from keet.agent.edits.patches import encoded
 
     try:
         with replacing(path) as file:
-            file.write(encoded(patch.diff))
+            file.write(encoded(written.patch.diff))
     except OSError as problem:
         raise _unwritable(path, problem) from None
-
-
-def _written(path: Path, patch: PatchFile) -> str:
-    edits = "1 edit" if patch.edits == 1 else f"{patch.edits} edits"
-    where = f"in {patch.root}" if patch.root else "in the folder of the source"
+    edits = "1 edit" if written.edits == 1 else f"{written.edits} edits"
+    where = f"in {written.patch.root}" if written.patch.root else "in the folder of the source"
     command = f"git apply {shlex.quote(str(path.absolute()))}"
-    return f"wrote {edits} to {path}; to apply, {where}: {command}"
+    print_progress(f"wrote {edits}{which} to {path}; to apply, {where}: {command}")

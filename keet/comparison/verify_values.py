@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from keet.comparison.causes.attribution import Attribution
     from keet.comparison.result import Difference, PairDifference
     from keet.explanation.analyst import OnLaunch
+    from keet.explanation.known_facts import KnownFact
 
 _COVERED = 0.5
 """Share of the words of an item that must be present: a table may wrap it."""
@@ -121,7 +122,10 @@ def computed_values(
     def of_view(launches: Sequence[Launch]) -> list[Launch]:
         return [launch for each in computed for launch in each.of_view(launches)]
 
-    return ComputedValues(sources, general, of_view, sentences)
+    def facts_of(launch: Launch) -> Sequence[KnownFact]:
+        return next((each.facts(launch) for each in computed if each.has(launch)), ())
+
+    return ComputedValues(sources, general, of_view, sentences, facts_of)
 
 
 def _difference(profiles: Sequence[Profile]) -> Difference:

@@ -1,15 +1,30 @@
-"""A model's claim (`WorkClaim`), its effect (`ClaimEffect`), and what all kinds of claims use."""
+"""A model's claim (`WorkClaim`), how it is read from what the model wrote, its effect
+(`ClaimEffect`), and what all kinds of claims use."""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
+from keet.analysis.evidence_areas import areas_of
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.several_launches.traffic import SECTOR
 from keet.analysis.time_model import MOST_REMOVED, Effect
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence, constant
 from keet.findings import ClaimKind, FindingSpec, findings
+from keet.prose.expressions import (
+    EvaluatedExpression,
+    NamedValue,
+    Node,
+    UnitValue,
+    ValueProblem,
+    constants_of,
+    evaluate,
+    has_influence,
+    parse,
+)
+from keet.prose.reading import Names
 from keet.units import Quantity
 
 
@@ -40,8 +55,13 @@ class WorkClaim(NamedTuple):
     place: Place | None = None
     """The line that the model names; keet's own lines follow."""
     is_derived: bool = False
-    """Whether `removed` is computed from evidence, source constants or launch facts. A share that
-    is written as a bare number does not lead (see `rank_with_claims`)."""
+    """Whether the amount follows from constants of the source, or from evidence that the finding
+    rests on. A bare number does not lead (see `rank_with_claims`), nor does one measured number
+    times a bare one: `inst_executed / 20` is a share of 95 % in other words."""
+    written: str = ""
+    """As the model wrote it: `bytes of DRAM, needed N * 4 B`."""
+    problem: str = ""
+    """Why it could not be read; empty if it could."""
 
     @property
     def spec(self) -> FindingSpec:
@@ -56,6 +76,84 @@ class WorkClaim(NamedTuple):
             text = "The share that is removed has to be above {none} and at most {one}."
             raise Refused(text, none=constant(0, "", "none"), one=constant(1, "", "all"))
         return self.removed
+
+
+_NO_AMOUNT = ("", "null", "none", "unknown")
+
+
+def read_claim(  # noqa: PLR0913, PLR0917 - the parts of a claim
+    finding: str,
+    kind: str,
+    of: str,
+    needed: str,
+    removed: str,
+    names: Names,
+    place: Place | None = None,
+) -> WorkClaim:
+    """`needed`, `removed`: expressions over `names`. What cannot be read is the claim's
+    `problem`."""
+    amounts = {"needed": needed, "removed": removed}
+    texts = {name: text.strip().strip("{}").strip() for name, text in amounts.items()}
+    texts = {name: text for name, text in texts.items() if text.lower() not in _NO_AMOUNT}
+    kind, of = kind.strip().lower(), of.strip()
+    said = (f"{name} {text}" for name, text in texts.items())
+    written = ", ".join([f"{kind} of {of}" if of else kind, *said])
+    if kind not in get_args(ClaimKind):
+        problem = f"there is no kind {kind!r}; there are {', '.join(get_args(ClaimKind))}"
+        return WorkClaim(finding, "cause", place=place, written=written, problem=problem)
+    read = WorkClaim(finding, kind, of=of, place=place, written=written)  # type: ignore[arg-type]
+    try:
+        for name, text in texts.items():
+            node = parse(text)
+            result = evaluate(node, names.lookup)
+            read = read._replace(is_derived=_is_derived(read, node, result, names))
+            if result.is_comparison:
+                raise ValueProblem(f"{text} is a comparison, not an amount")
+            if name == "needed":
+                read = read._replace(needed=_quantity(result.value, kind, of))
+            elif result.value.has_dimension:
+                raise ValueProblem("`removed` must be a share from 0 to 1")
+            else:
+                read = read._replace(removed=result.value.number)
+    except ValueProblem as problem:
+        return read._replace(needed=None, removed=None, problem=str(problem))
+    return read
+
+
+_SMALL = 16
+"""Element sizes and unrolled loops: up to here, a number in the source may be any number."""
+
+
+def _is_derived(claim: WorkClaim, node: Node, result: EvaluatedExpression, names: Names) -> bool:
+    areas = {*claim.spec.rests_on} if claim.finding in findings() else set()
+    literals = {*constants_of(node)} - (set() if result.value.has_dimension else {1.0})
+    if not result.names:  # sizes that are written in the source or are those of the launch
+        return any(n > _SMALL for n in literals) and all(
+            n <= _SMALL or names.has_literal(n) for n in literals
+        )
+
+    def counts(named: NamedValue) -> bool:
+        return not named.ids or bool(areas_of(named.ids) & areas)
+
+    if not has_influence(node, names.lookup, counts):
+        return False
+    if claim.kind != "redundant" and not all(named.ids for named in result.names):
+        return True
+    measured = {named.ids for named in result.names if named.ids}
+    if any("sector" in name for ids in measured for name in ids):
+        literals -= {SECTOR}
+    return bool(measured) and (len(measured) > 1 or not literals)
+
+
+def _quantity(value: UnitValue, kind: str, of: str) -> Quantity:
+    """In the unit of its kind: expressions often lose the unit of counted things."""
+    if dict(value.dimensions) == {"byte": 1}:
+        return Quantity(value.number, "byte")
+    if value.has_dimension or value.is_percent or kind == "bytes":
+        raise ValueProblem("`needed` must be an amount of bytes, instructions, blocks or warps")
+    if kind == "parallelism":
+        return Quantity(value.number, "warp" if "warp" in of else "block")
+    return Quantity(value.number, value.counts if value.counts in ("op", "flop") else "inst")
 
 
 class ClaimEffect(NamedTuple):

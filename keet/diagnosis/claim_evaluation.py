@@ -15,16 +15,25 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from keet.analysis.account import Account
-from keet.analysis.candidate import Candidate
+from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, Candidate
 from keet.analysis.hardware.ceilings import spoken_unit
-from keet.analysis.time_model import INDIRECT, WORTH, Effect, TimeModel, attainable, spoken_load
+from keet.analysis.kernel.resident_warps import QUEUES, chain_share
+from keet.analysis.time_model import (
+    ASLEEP,
+    INDIRECT,
+    WORTH,
+    Effect,
+    TimeModel,
+    attainable,
+    spoken_load,
+)
 from keet.catalog import stalls
-from keet.diagnosis.byte_claims import byte_claim
 from keet.diagnosis.claim import ClaimEffect, Refused, WorkClaim
 from keet.diagnosis.diagnosis import Diagnosis, cause_certainty
 from keet.diagnosis.finding import LOWER_PRECISION, REDUNDANT_WORK, Finding
 from keet.diagnosis.forecast import chance, expected_gain, forecast, possible_gain
 from keet.diagnosis.work_claims import (
+    byte_claim,
     instruction_claim,
     launch_claim,
     parallelism_claim,
@@ -34,9 +43,9 @@ from keet.diagnosis.work_claims import (
 )
 from keet.documents.document import live
 from keet.documents.finding import CauseCertainty, Forecast, Place
-from keet.documents.model_explanation import ClaimDocument
+from keet.documents.model_explanation import ClaimDocument, UnusedClaimDocument
 from keet.evidence import Evidence, Sentence
-from keet.findings import Absence, findings
+from keet.findings import Absence, ClaimKind, findings
 from keet.units import Quantity
 
 _BY_KIND: Mapping[str, Callable[[WorkClaim, TimeModel], ClaimEffect]] = {
@@ -61,6 +70,9 @@ class EvaluatedClaim(ClaimDocument):
     floor: Quantity | None = None
     """At the unit's attainable rate; None if the claim is not about a unit's work, or the report
     has no duration."""
+    amounts_by: Literal["keet", "model"] = "model"
+    keet_alone: Forecast | None = None
+    may_lead: bool = True
     claim: WorkClaim = live()
     candidate: Candidate | None = live(default=None)
     """None if nothing could be computed."""
@@ -72,6 +84,8 @@ class EvaluatedClaim(ClaimDocument):
     is_backed: bool = live(default=False)
     """Whether it is based on a computed amount that nothing contradicts, or on keet's own candidate
     for the finding; False for a share that is a bare number."""
+    unused: tuple[EvaluatedClaim, ...] = live(default=())
+    """Of several claims about one cause, those that were refused."""
     cause_certainty: CauseCertainty = live(default="possible")
     """Never high: the amount is the model's."""
 
@@ -79,6 +93,11 @@ class EvaluatedClaim(ClaimDocument):
     def possible(self) -> float:
         """Times faster if the claim is true; 1.0 where nothing could be computed."""
         return self.gain or 1.0
+
+
+def unused_document(claim: EvaluatedClaim) -> UnusedClaimDocument:
+    ids = tuple(piece.id for piece in claim.evidence)
+    return UnusedClaimDocument(claim=claim.claim.written, reason=claim.reason, evidence=ids)
 
 
 def check_cause(finding: str, model: TimeModel) -> Absence | None:
@@ -94,6 +113,14 @@ def own_candidate(finding: str, model: TimeModel) -> Candidate | None:
     return max(own, key=lambda candidate: possible_gain(candidate, model), default=None)
 
 
+def keet_alone(finding: str, model: TimeModel, account: Account) -> Forecast | None:
+    """keet's own forecast for a finding; None if the report shows nothing of it."""
+    own = own_candidate(finding, model)
+    if own is None:
+        return None
+    return forecast(own, model, possible_gain(own, model), account.unknown_while_active)
+
+
 def evaluate_claim(claim: WorkClaim, model: TimeModel, account: Account) -> EvaluatedClaim:
     """Floor, next limiter and forecast. A claim is supported if
 
@@ -103,10 +130,10 @@ def evaluate_claim(claim: WorkClaim, model: TimeModel, account: Account) -> Eval
     - by the time model, the launch gains enough to matter if the claim is true.
 
     What bounds a false claim: all other units keep their work and other waits stay, so that a gain
-    is never more than what the launch's next limiter allows; no share counts for more than keet
-    expects of any fix. A bare share counts half (in logarithms) as far as it goes beyond keet's own
-    candidate for the finding, and so does an amount of bytes below those that the kernel stores or
-    is shown to read once.
+    is never more than what the launch's next limiter and its warps in flight allow
+    (`least_time`); no share counts for more than keet expects of any fix. A bare share counts half
+    (in logarithms) as far as it goes beyond keet's own candidate for the finding, and so does an
+    amount of bytes below those that the kernel stores, where a fix may store less.
     """
     try:
         _check_form(claim)
@@ -122,7 +149,8 @@ def evaluate_claim(claim: WorkClaim, model: TimeModel, account: Account) -> Eval
         if own is None:
             raise Refused("The claim has no amount, and the report shows nothing of this cause.")
         placed = own._replace(places=lambda: _places(claim, own.places()))
-        return _computed(claim, _ClaimCandidate(placed, is_backed=True), model, account)
+        made = _ClaimCandidate(placed, is_backed=True, is_own=True)
+        return _computed(claim, made, model, account)
     except Refused as why:
         return EvaluatedClaim(
             claim=claim, supported=False, reason=why.reason, evidence=why.evidence
@@ -134,9 +162,11 @@ def evaluate_claims(
 ) -> EvaluatedClaim:
     """Evaluates several claims about one cause together: bytes that are not read from DRAM do not
     pass L2 either, and a removed barrier also removes its accesses to shared memory. Claims that
-    are refused alone are left out."""
+    are refused alone are left out: they are the result's `unused`."""
     alone = [evaluate_claim(claim, model, account) for claim in claims]
-    alone.sort(key=lambda claim: (claim.supported, claim.expected), reverse=True)
+    unused = tuple(claim for claim in alone if claim.candidate is None)
+    alone.sort(key=lambda x: (x.supported, x.candidate is not None, x.expected), reverse=True)
+    alone[0] = replace(alone[0], unused=unused)
     usable = [
         (claim, claim.candidate, effect)
         for claim in alone
@@ -156,11 +186,13 @@ def evaluate_claims(
         largest([effect.waits for effect in effects]),
         min(effect.every_wait for effect in effects),
         min(effect.longest_sm for effect in effects),
-        min(effect.least for effect in effects),
+        0.0,
         {name: max(effect.moved.get(name, 0.0) for effect in effects) for name in moved},
     )
+    kinds = {claim.claim.kind for claim, *_ in usable}
+    least = 0.0 if "parallelism" in kinds else least_time(model, together, kinds)
     combined = candidates[0]._replace(
-        effect=together,
+        effect=together._replace(least=least),
         text=Sentence(" ").join(dict.fromkeys(candidate.text for candidate in candidates)),
         evidence=tuple(dict.fromkeys(e for candidate in candidates for e in candidate.evidence)),
         likelihood=min(candidate.likelihood for candidate in candidates),
@@ -169,10 +201,12 @@ def evaluate_claims(
     result = _computed(first.claim, _ClaimCandidate(combined, is_backed), model, account)
     if result.expected < alone[0].expected:
         return alone[0]
-    return replace(result, floor=first.floor, least_time=first.least_time)
+    return replace(result, floor=first.floor, least_time=first.least_time, unused=unused)
 
 
 def _check_form(claim: WorkClaim) -> None:
+    if claim.problem:
+        raise Refused("It could not be read: {problem}.", problem=claim.problem)
     if claim.finding not in findings():
         raise Refused("{finding} is not a finding of keet.", finding=repr(claim.finding))
     if not claim.spec.claims:
@@ -193,10 +227,15 @@ class _ClaimCandidate(NamedTuple):
     unit: str | None = None
     kept: float = 1.0
     """Share of the unit's work that is left."""
+    is_own: bool = False
+    """Whether it is keet's own."""
 
 
 def _from_amount(claim: WorkClaim, model: TimeModel) -> _ClaimCandidate:
     stated = _BY_KIND[claim.kind](claim, model)
+    if isinstance(stated.effect, Effect) and claim.kind != "parallelism":
+        least = max(stated.effect.least, least_time(model, stated.effect, {claim.kind}))
+        stated = stated._replace(effect=stated.effect._replace(least=least))
     is_fp64 = claim.kind == "precision" and claim.of.strip().lower() == "fp32"
     variant = LOWER_PRECISION if LOWER_PRECISION in claim.spec.labels and not is_fp64 else ""
     candidate = Candidate(
@@ -208,7 +247,7 @@ def _from_amount(claim: WorkClaim, model: TimeModel) -> _ClaimCandidate:
         "assumed",
         variant=REDUNDANT_WORK if claim.kind == "redundant" else variant,
     )
-    is_backed = (claim.removed is None or claim.is_derived) and not stated.is_doubted
+    is_backed = (claim.kind == "precision" or claim.is_derived) and not stated.is_doubted
     if not is_backed:
         likelihood = float(INDIRECT)
         if own := own_candidate(claim.finding, model):  # doubt applies only to what is beyond it
@@ -220,6 +259,29 @@ def _from_amount(claim: WorkClaim, model: TimeModel) -> _ClaimCandidate:
             likelihood = min(1.0, (expected + beyond) / plain) if plain else likelihood
         candidate = candidate._replace(likelihood=likelihood)
     return _ClaimCandidate(candidate, is_backed, stated.unit, stated.kept)
+
+
+_PER_INSTRUCTION = ("selected", "wait", "branch_resolving", "no_instruction")
+
+
+def least_time(model: TimeModel, effect: Effect, kinds: set[ClaimKind]) -> float:
+    """The least time after a fix, as a share of today's, that the warps in flight allow: what each
+    of them takes from one instruction to the next in states that the fix does not shorten, and the
+    code outside of loops once. Queues count as gone, so that it is a lower bound. 0 if the report
+    has no warp states."""
+    left, issued = 0.0, effect.units.get("issue", 1.0)
+    relieved = min(effect.units.values(), default=1.0)
+    for state, share in model.view.stalls.items():
+        kept = effect.waits.get(state, 1.0)
+        if effect.units and state in (*QUEUES, "drain"):
+            continue
+        if effect.units and state in effect.waits and state in (*MEMORY_WAITS, *MIO_WAITS):
+            kept = min(kept, relieved)  # a busy unit makes its answers late
+        if state in _PER_INSTRUCTION:
+            kept = min(kept, issued)
+        left += share * kept * (1.0 if state == ASLEEP else effect.every_wait)
+    # Less waiting shortens that code too.
+    return left if kinds == {"waiting"} else max(left, chain_share(model.view))
 
 
 def _places(claim: WorkClaim, own: tuple[Place, ...]) -> tuple[Place, ...]:
@@ -247,6 +309,8 @@ def _computed(
         least_time=least,
         next_limiter=after,
         is_backed=made.is_backed,
+        amounts_by="keet" if made.is_own else "model",
+        keet_alone=keet_alone(claim.finding, model, account),
     )
     if not result.supported:
         pace = f": the pace is then set by {after}" if after else ""
@@ -288,6 +352,8 @@ def limiter_after(model: TimeModel, effect: Effect | float) -> str | None:
     load = loads[unit] if unit else 0.0
     if model.fixed > (1 - model.fixed) * max(load, exposed):
         return "starting and draining the grid"
+    if effect.least > model.time(effect._replace(least=0.0)):
+        return "the latency that its warps in flight do not hide"
     if unit is not None and load >= exposed:
         return spoken_load(unit)
     left = {state: part * effect.waits.get(state, 1.0) for state, part in model.waiting.items()}
@@ -316,7 +382,12 @@ class RankedCause(NamedTuple):
 
     @property
     def is_backed(self) -> bool:
-        return self.origin == "keet" or (self.claim is not None and self.claim.is_backed)
+        claim = self.claim
+        return self.origin == "keet" or bool(claim and claim.is_backed and claim.may_lead)
+
+    @property
+    def may_lead(self) -> bool:
+        return self.origin == "keet" or bool(self.claim and self.claim.may_lead)
 
     @property
     def is_sure(self) -> bool:
@@ -329,9 +400,10 @@ def rank_with_claims(
 ) -> list[RankedCause]:
     """By expected gain. Claims that are not supported are left out.
 
-    The first leads, with one exception: a claim that is not backed (a share that is a bare number,
+    The first leads, with two exceptions: a claim that is not backed (a share that is a bare number,
     or an amount that keet doubts) stands behind all that is expected to gain a tenth and is keet's
-    or backed, and does not lead where keet sees the launch at a roofline.
+    or backed, and does not lead where keet sees the launch at a roofline. A claim whose reasons are
+    not about the finding (`may_lead`) stands behind everything, and never leads.
 
     A claim with the id of a finding is not listed beside it. It replaces the finding's forecast
     where it is backed and expected to gain more, and else only adds its evidence: no claim moves
@@ -339,19 +411,22 @@ def rank_with_claims(
     """
     best: dict[str, EvaluatedClaim] = {}
     # Several claims about one finding are not added up: the best one counts, backed ones first.
-    for claim in sorted(evaluated, key=lambda x: (x.is_backed, x.expected), reverse=True):
+    order = sorted(evaluated, key=lambda x: (x.may_lead, x.is_backed, x.expected), reverse=True)
+    for claim in order:
         if claim.supported:
             best.setdefault(claim.claim.finding, claim)
     every = [_refined(diagnosis, own, best.pop(own.id, None)) for own in diagnosis.findings]
     every += [RankedCause(_finding(diagnosis, claim), "model", claim) for claim in best.values()]
     causes = [cause for cause in every if cause.origin == "keet"]
     claims = [cause for cause in every if cause.origin == "model"]
-    for cause in sorted(claims, key=lambda cause: (cause.is_backed, cause.gain), reverse=True):
+    claims.sort(key=lambda cause: (cause.may_lead, cause.is_backed, cause.gain), reverse=True)
+    for cause in claims:
         sure = [position for position, known in enumerate(causes) if known.is_sure]
         first = 0 if cause.is_backed or not sure else sure[-1] + 1
+        first = first if cause.may_lead else len(causes)
         behind = (n for n in range(first, len(causes)) if causes[n].gain < cause.gain)
         causes.insert(next(behind, len(causes)), cause)
-    if causes and (causes[0].is_sure or diagnosis.healthy is None):
+    if causes and causes[0].may_lead and (causes[0].is_sure or diagnosis.healthy is None):
         causes[0] = causes[0]._replace(leads=True)
     return causes
 
@@ -361,7 +436,7 @@ def _refined(diagnosis: Diagnosis, own: Finding, claim: EvaluatedClaim | None) -
     if claim is None:
         return RankedCause(own, "keet")
     stated = _finding(diagnosis, claim)
-    is_better = claim.is_backed and claim.expected > own.expected
+    is_better = claim.is_backed and claim.may_lead and claim.expected > own.expected
     kept = replace(stated, places=stated.places or own.places) if is_better else own
     joined = replace(
         kept,
@@ -369,6 +444,7 @@ def _refined(diagnosis: Diagnosis, own: Finding, claim: EvaluatedClaim | None) -
         here=kept.here or own.here,
         advice=own.advice,
         variant=own.variant,
+        keet_alone=own.forecast if kept.amounts_by == "model" else None,
     )
     return RankedCause(joined, "model" if is_better else "keet", claim)
 
@@ -391,5 +467,7 @@ def _finding(diagnosis: Diagnosis, claim: EvaluatedClaim) -> Finding:
         candidate.variant,
         view.here(claim.claim.spec.memory, places),
         expected=claim.expected,
+        amounts_by=claim.amounts_by,
+        keet_alone=claim.keet_alone if claim.amounts_by == "model" else None,
     )
     return replace(finding, advice=advice_for(finding, view))

@@ -62,6 +62,12 @@ class Finding:
     origin: Literal["keet", "model"] = "keet"
     """`model`: a model claimed it, and keet computed its forecast."""
 
+    amounts_by: Literal["keet", "model"] = "keet"
+    """Whose amounts of work the forecast rests on."""
+
+    keet_alone: Forecast | None = None
+    """keet's own forecast, where the amounts are a model's; None: keet has no estimate."""
+
     expected: float = 1.0
     """Times faster, allowing for the chance that the cause is not there. Findings are ranked by
     it."""

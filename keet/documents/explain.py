@@ -10,7 +10,6 @@ from keet.documents.amounts import LaunchAmounts, ProgramAmounts
 from keet.documents.document import LEFT_OUT, Document
 from keet.documents.finding import FindingDocument, Forecast, MinorDocument
 from keet.documents.model_explanation import (
-    HypothesisDocument,
     ModelDocument,
     UncheckedDocument,
     UsageDocument,
@@ -233,6 +232,17 @@ class UnitDocument(Document):
     evidence: EvidenceId
 
 
+class FactDocument(Document):
+    """What is known about a launch on one topic. A topic that was not measured has no entry."""
+
+    topic: str
+    """For example `busiest_unit`, `load.dram`, `spills`, `coalescing.loads`."""
+    value: str
+    """In a word: a unit, `none`, `some`, `many`, `low`, `middle`, `high`, a source line."""
+    text: JsonSentence
+    evidence: tuple[EvidenceId, ...]
+
+
 class ExplainLaunch(Document):
     id: int
     kernel: str
@@ -266,6 +276,8 @@ class ExplainLaunch(Document):
     notes: tuple[Note, ...]
     """What the account shows in addition to its parts."""
     healthy: tuple[HealthyNote, ...]
+    facts: tuple[FactDocument, ...] = ()
+    """What texts about the launch are checked against: `keet verify`, and a model's words."""
     skipped: list[Skipped]
     machine_code: Literal["analysed", "not_needed", "absent", "off"] = "off"
     """`analysed`. `not_needed`: no check needed it. `absent`: `skipped` has the reason. `off`:
@@ -275,8 +287,8 @@ class ExplainLaunch(Document):
     evidence: dict[str, JsonNumber]
     """Numbers by id. An id consists of the metric, the source line if there is one, and the launch:
     `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run` means several launches."""
-    hypotheses: tuple[HypothesisDocument, ...] = LEFT_OUT
-    """A model's hypotheses from the source alone, before it saw any numbers."""
+    hypotheses: tuple[str, ...] = LEFT_OUT
+    """Always empty: models are no longer asked for hypotheses."""
     model: ModelDocument | None = LEFT_OUT
     """What a model adds; null if it says nothing about this launch."""
     in_run: InRunDocument | None = LEFT_OUT

@@ -124,3 +124,8 @@ class FindingDocument(Document):
     """A model's explanation of why the code behaves this way; null if it has none."""
     origin: Literal["keet", "model"] = LEFT_OUT
     """`model` if a model claimed it and keet computed its forecast."""
+    amounts_by: Literal["keet", "model"] = LEFT_OUT
+    """Whose amounts of work the forecast rests on; left out without a model."""
+    keet_alone: Forecast | None = LEFT_OUT
+    """keet's own forecast: `forecast` itself, unless the amounts are a model's. Null if keet has no
+    estimate."""

@@ -1,7 +1,8 @@
 """What a model says about a launch, after keet resolved its references and computed its claims.
 
-In JSON, texts contain the numbers as keet prints them, and `[unchecked]` before a sentence whose
-numbers keet could not resolve. The ids of the numbers are in `evidence` beside each text.
+In JSON, texts contain the numbers as keet prints them, and `[unchecked]` before a sentence that
+keet could not check, or `[contradicted: …]` with what the report shows. The ids of the numbers are
+in `evidence` beside each text.
 """
 
 from __future__ import annotations
@@ -15,22 +16,6 @@ from keet.documents.finding import Forecast
 from keet.documents.shared_types import JsonProse, JsonQuantity, JsonSentence
 from keet.evidence import Prose, ids_of
 from keet.safe_text import flat
-
-
-class HypothesisDocument(Document):
-    """Stated from the source before the model saw any numbers, then judged by the numbers."""
-
-    text: JsonProse
-    finding: str | None
-    """Id of the finding; null if it is not one of keet's findings."""
-    verdict: Literal["confirmed", "refuted", "inconclusive"]
-    reason: JsonProse
-    evidence: tuple[str, ...] = COMPUTED
-    """Ids of the numbers in the launch's `evidence` that the text refers to."""
-
-    def __post_init__(self) -> None:
-        if isinstance(self.text, Prose):  # and not read from JSON
-            self.__dict__["evidence"] = ids_of((self.text, self.reason))
 
 
 class ClaimDocument(Document):
@@ -48,6 +33,22 @@ class ClaimDocument(Document):
     """What limits the kernel after the fix."""
     floor: JsonQuantity | None
     """The shortest time in which the work can be done."""
+    amounts_by: Literal["keet", "model"] = "model"
+    """Whose amounts of work the forecast rests on."""
+    keet_alone: Forecast | None = None
+    """keet's own forecast for the finding; null if it has none."""
+    may_lead: bool = True
+    """False if none of the cause's reasons is about what the finding rests on."""
+
+
+class UnusedClaimDocument(Document):
+    """A claim that the report refutes, or that could not be read."""
+
+    claim: str
+    """As the model wrote it: `bytes of DRAM, needed N * 4 B`."""
+    reason: str
+    evidence: tuple[str, ...]
+    """Ids of the numbers that refute it."""
 
 
 class CauseDocument(Document):
@@ -63,9 +64,11 @@ class CauseDocument(Document):
     evidence: tuple[str, ...] = COMPUTED
     """Ids of the numbers in the launch's `evidence` that the text refers to."""
     problem: str | None
-    """What in the report contradicts it."""
+    """What in the report contradicts it, or why it moves nothing."""
     claim: ClaimDocument | None
     """Null if the cause claims no amount of work."""
+    unused_claims: tuple[UnusedClaimDocument, ...] = ()
+    """Claims that do not count, with the reason. The others of the cause still do."""
     raised_by_analyst: bool = COMPUTED
     """False if it is not in the launch's `findings`, and therefore has no forecast there."""
 
@@ -87,6 +90,8 @@ class EditDocument(Document):
     build: Literal["compiles", "fails", "not checked"]
     build_text: str
     """Resources before and after, the first error, or why it was not compiled."""
+    warnings: tuple[str, ...] = ()
+    """Warnings of the compiler that the original code does not have, at most 3."""
     problem: str | None
     """Why there is no diff."""
     sketch: str
@@ -96,22 +101,39 @@ class EditDocument(Document):
     """How to check that the change worked."""
     instead_of: int | None = None
     """Number of the edit, counted from 1, that this one is an alternative to."""
+    cause_confirmed: bool = True
+    """Whether its finding is one of keet's, or a claim of the model that the report supports."""
+    in_patch: bool = COMPUTED
+    """Whether `--patch` writes it."""
+    not_in_patch: str | None = None
+    """Why `--patch` leaves it out."""
     evidence: tuple[str, ...] = COMPUTED
     """Ids of the numbers in the launch's `evidence` that the text refers to."""
 
     def __post_init__(self) -> None:
         self.__dict__["applies"] = bool(self.diff)
+        self.__dict__["in_patch"] = bool(self.diff) and self.not_in_patch is None
         if isinstance(self.what, Prose):
             self.__dict__["evidence"] = ids_of((self.what, self.risk, self.check))
 
 
+class ModelEdit(EditDocument):
+    """With the lines that it replaces."""
+
+    patch: object = live(default=None)
+    """A `Patch` (keet.agent.edits.patches); None if there is no diff."""
+
+
 class UncheckedDocument(Document):
-    """A sentence whose numbers keet could not resolve. It is printed with a mark."""
+    """A sentence that is printed with a mark."""
 
     where: str
-    """Where the sentence is, in `model` or in the launch's `hypotheses`: `causes[0].text`."""
+    """Where the sentence is in `model`: `causes[0].text`."""
     text: str
     reason: str
+    fault: Literal["unchecked", "contradicted", "undecided"] = "unchecked"
+    """`unchecked`: keet could not resolve its numbers or comparisons. `contradicted`: the report
+    says otherwise, see `reason`. `undecided`: no known fact decides what it says about the run."""
 
     @property
     def line(self) -> str:
@@ -123,7 +145,9 @@ class UncheckedDocument(Document):
 def unchecked_in(texts: Iterable[tuple[str, Prose]]) -> tuple[UncheckedDocument, ...]:
     """`texts`: with their places."""
     return tuple(
-        UncheckedDocument(where=where, text=sentence, reason=sentence.problem or "")
+        UncheckedDocument(
+            where=where, text=sentence, reason=sentence.problem or "", fault=sentence.fault
+        )
         for where, text in texts
         for sentence in text.problems
     )
@@ -136,10 +160,10 @@ class ModelDocument(Document):
     """What limits the kernel and why, in one or two sentences."""
     purpose: JsonProse
     """What the code does."""
-    mapping: JsonProse
-    """How the work is distributed over threads, warps and blocks."""
+    mapping: str = ""
+    """Always empty: models are no longer asked for it."""
     evidence: tuple[str, ...] = COMPUTED
-    """Ids of the numbers that `summary`, `purpose` and `mapping` refer to."""
+    """Ids of the numbers that `summary` and `purpose` refer to."""
     leads: bool
     """True if its cause is the headline, as computed by keet: see `verdict`."""
     causes: tuple[CauseDocument, ...]
@@ -148,7 +172,7 @@ class ModelDocument(Document):
     """Objections to keet's own findings, source lines or remedies."""
     edits: tuple[EditDocument, ...]
     unchecked: tuple[UncheckedDocument, ...] = ()
-    """The sentences marked `[unchecked]`."""
+    """The sentences marked `[unchecked]` or `[contradicted: …]`."""
     numbers: int = 0
     """Numbers in its checked sentences; keet printed all of them."""
     sent_back: int = 0
@@ -158,7 +182,6 @@ class ModelDocument(Document):
 class ModelExplanation(ModelDocument):
     """With what JSON has elsewhere in the launch."""
 
-    hypotheses: tuple[HypothesisDocument, ...] = live(default=())
     analyst_headline: str = live(default="")
     """What the analyst alone says, where the model leads."""
 
@@ -166,7 +189,7 @@ class ModelExplanation(ModelDocument):
         texts, causes = list(self.texts), (*self.causes, *self.objections)
         facts = sum(each.numbers for cause in causes for each in cause.because)
         self.__dict__.update(
-            evidence=ids_of((self.summary, self.purpose, self.mapping)),
+            evidence=ids_of((self.summary, self.purpose)),
             unchecked=unchecked_in(texts),
             numbers=facts + sum(text.numbers for _, text in texts),
         )
@@ -182,11 +205,7 @@ class ModelExplanation(ModelDocument):
             yield f"edits[{i}].what", edit.what
             yield f"edits[{i}].risk", edit.risk
             yield f"edits[{i}].check", edit.check
-        for i, guess in enumerate(self.hypotheses):
-            yield f"hypotheses[{i}].text", guess.text
-            yield f"hypotheses[{i}].reason", guess.reason
         yield "purpose", self.purpose
-        yield "mapping", self.mapping
 
     @property
     def ids(self) -> tuple[str, ...]:

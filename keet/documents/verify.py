@@ -55,8 +55,8 @@ class NumberCheck(Document):
 
 
 class RelationDocument(Document):
-    """A comparison in the text (`exceeds`, `is the highest`), or a claim about the limiter (`is
-    DRAM bound`)."""
+    """A comparison in the text (`exceeds`, `is the highest`), a claim about the limiter (`is DRAM
+    bound`), or another statement that a known fact of the launch decides (`no bank conflicts`)."""
 
     text: str
     start: int
@@ -65,6 +65,8 @@ class RelationDocument(Document):
     sentence: str
     verdict: ClaimVerdict
     reason: str
+    topic: str | None = None
+    """The topic in `launches[].facts` of `keet explain --format json`; null for comparisons."""
 
 
 class VerifyDocument(Document):

@@ -4,6 +4,7 @@ Imported by every part that analyses or prints; imports units and formatting onl
 """
 
 from keet.evidence.evidence import (
+    CONTRADICTED,
     MEASURED_SPEEDUPS,
     UNCHECKED,
     Confidence,
@@ -21,6 +22,7 @@ from keet.evidence.evidence import (
 )
 
 __all__ = [
+    "CONTRADICTED",
     "MEASURED_SPEEDUPS",
     "UNCHECKED",
     "Confidence",

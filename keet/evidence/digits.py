@@ -25,7 +25,7 @@ _COUNTED_PLACE = re.compile(
 )
 KNOWN_NAME = re.compile(
     r"L[0-3]|L1D|L1TEX|(?:FP|BF|TF|INT|UINT|F|S|U|B)(?:4|8|16|19|32|64|128)|E[45]M[23]|HBM[23]?e?|"
-    r"P[0-7]|[AH]100|H200|H20|H800|B[123]00|GB[123]00|GH200|V100|P100|A10|A30|A40|L4|L40S?|T4|"
+    r"(?:FP|BF|F|INT|S|U)(?:8|16|32)x[24]|P[0-7]|[AH]100|H200|H20|H800|B[123]00|GB[123]00|GH200|V100|P100|A10|A30|A40|L4|L40S?|T4|"
     r"(?:sm_?|SM|compute_)(?:5[023]|6[012]|7[025]|8[0679]|9[0]|10[013]|110|12[01])[af]?|"
     r"(?:float|double|half|u?int|u?long|u?short|u?char|bool|__half|longlong)[1-4]|"
     r"u?int(?:8|16|32|64|128)(?:_t)?|b?float(?:8|16|32|64)|nv_bfloat16|bfloat16|bfloat162|"
@@ -40,10 +40,13 @@ WIDTHS = frozenset({"8", "16", "32", "64", "128", "256", "884", "1688", "16816",
 SIZED = re.compile(
     r"(?<![\w.])(?:(?:4|8|16|32|64|128|256)[- ]bit\b|(?:1|2|4|8|16|32|64|128)-byte(?= (?:aligned|"
     r"alignment|sectors?|lines?|cache lines?|loads?|stores?|words?|elements?|vectors?|"
-    r"access(?:es)?|transactions?|segments?|boundar\w+))|[1-4]-?D\b)",
+    r"access(?:es)?|transactions?|segments?|boundar\w+))|[1-4]-?D\b|\d{1,2}-point\b|"
+    r"32 (?:lanes|banks|threads (?:of|in) (?:a|the|each|one) warp)\b|32-(?:lane|thread|bank)\b|"
+    r"4 bytes (?:each|wide)\b)|\b(?:thread|lane|warp|block|rank) 0(?![\w.])|"
+    r"\bCUDA 1\d(?:\.\d)?(?!\w)",
     re.IGNORECASE,
 )
-"""Terms: 128-bit loads, 32-byte sectors, a 2-D grid."""
+"""Terms: 128-bit loads, 32-byte sectors, a 2-D grid, a warp's 32 lanes, thread 0, CUDA 12."""
 PLACE = re.compile(
     r"(?<![\w./+-])(?P<file>[\w./+-]*\w\.[A-Za-z]\w{0,9}):(?P<line>\d+)"
     r"(?P<more>(?:\s?[-–]\s?:?\d+\b(?![.,]?\d))?(?:(?:, ?| and | or ):\d+)*)|"

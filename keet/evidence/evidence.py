@@ -143,6 +143,12 @@ _MAY_BE_NUMBER = re.compile(r"(?<!\bL)\d|&|[^\x00-\x7f]")
 the module that knows such names takes long to import."""
 
 
+Fault = Literal["unchecked", "contradicted", "undecided"]
+"""What is wrong with a model's sentence. `unchecked`: its numbers could not be checked.
+`contradicted`: a fact of the launch contradicts it. `undecided`: no fact decides its words; it is
+marked like the first, but its numbers are checked, and it is not sent back."""
+
+
 class Reference(NamedTuple):
     """A number in a sentence, printed or computed by keet."""
 
@@ -168,7 +174,9 @@ class Sentence(str):
 
     parts: tuple[str | Reference, ...] = ()
     problem: str | None = None
-    """Why keet could not check the numbers of a model's sentence: it is printed as unchecked."""
+    """Why a model's sentence is printed with a mark."""
+    fault: Fault = "unchecked"
+    """What the problem is, if there is one."""
     ends: str = " "
     """What follows it in a model's text: a space, or the end of a line or paragraph."""
 
@@ -180,16 +188,30 @@ class Sentence(str):
 
     @classmethod
     def of(
-        cls, parts: Iterable[str | Reference], problem: str | None = None, ends: str = " "
+        cls,
+        parts: Iterable[str | Reference],
+        problem: str | None = None,
+        ends: str = " ",
+        fault: Fault = "unchecked",
     ) -> Self:
         """Of parts that are checked already, or have a problem."""
         parts = tuple(parts)
         sentence = str.__new__(cls, "".join(map(str, parts)))
         sentence.parts, sentence.problem, sentence.ends = parts, problem, ends
+        sentence.fault = fault
         return sentence
 
     def with_parts(self, parts: Iterable[str | Reference]) -> Sentence:
-        return Sentence.of(parts, self.problem, self.ends)
+        return Sentence.of(parts, self.problem, self.ends, self.fault)
+
+    @property
+    def mark(self) -> str:
+        """What is printed before it; empty without a problem."""
+        if self.problem is None:
+            return ""
+        if self.fault != "contradicted":
+            return UNCHECKED
+        return f"{CONTRADICTED} {self.problem.partition(';')[0].rstrip('.')}]"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies are made from the parts: the text itself is not a template."""
@@ -211,8 +233,8 @@ class Sentence(str):
 
     @property
     def numbers(self) -> int:
-        """How many it prints; none if it is unchecked."""
-        return 0 if self.problem else len(self.references)
+        """How many it prints; none if they are unchecked."""
+        return 0 if self.problem and self.fault == "unchecked" else len(self.references)
 
     @property
     def written(self) -> str:
@@ -285,6 +307,8 @@ def _parsed(template: str) -> tuple[tuple[str, str | None, str], ...]:
 
 
 UNCHECKED = "[unchecked]"
+CONTRADICTED = "[contradicted:"
+"""How the mark begins; the fact follows."""
 
 
 class Prose(str):
@@ -294,7 +318,7 @@ class Prose(str):
 
     def __new__(cls, sentences: Iterable[Sentence] = ()) -> Self:
         sentences = tuple(sentences)
-        marks = (f"{UNCHECKED} " if each.problem else "" for each in sentences)
+        marks = (f"{each.mark} " if each.problem else "" for each in sentences)
         told = "".join(f"{mark}{each}{each.ends}" for mark, each in zip(marks, sentences))
         prose = super().__new__(cls, re.sub(r"\n{3,}", "\n\n", told).strip())
         prose.sentences = sentences
@@ -310,7 +334,7 @@ class Prose(str):
 
     @property
     def problems(self) -> tuple[Sentence, ...]:
-        """The unchecked sentences."""
+        """The marked sentences."""
         return tuple(each for each in self.sentences if each.problem)
 
     @property
@@ -321,7 +345,7 @@ class Prose(str):
     def replaced(self, at: int, other: Prose) -> Prose:
         """With one sentence replaced by another text."""
         ends = [*(" " for _ in other.sentences[1:]), self.sentences[at].ends]
-        new = (Sentence.of(s.parts, s.problem, e) for s, e in zip(other.sentences, ends))
+        new = (Sentence.of(s.parts, s.problem, e, s.fault) for s, e in zip(other.sentences, ends))
         return Prose((*self.sentences[:at], *new, *self.sentences[at + 1 :]))
 
 

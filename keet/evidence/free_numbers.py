@@ -37,6 +37,8 @@ _CHOSEN = re.compile(
     r"(?!\s?(?:%|x\b|times\b|per ?cent|[num]?s\b|[kKMGT]i?B\b|[KMG]?[Hh]z\b))"
 )
 """A number without a unit of time, rate or share: a size that a proposed edit may choose."""
+_INDEXED = re.compile(r"`[^`]*`|([A-Za-z_]\w*\[[^\][`{}]{1,40}\])")
+"""`x[i+1]` is code also without quotes."""
 _SHAPE = re.compile(r"(?<![\w.])\d+ ?[x×] ?\d+(?: ?[x×] ?\d+)?(?![\w.])")
 
 
@@ -60,6 +62,7 @@ def free_number(words: str, allowed: Allowed, *, compares: bool) -> str | None:
     """The problem of a sentence, with references as `{}`; None without one. `compares`: it contains
     a comparison in braces."""
     proposes = allowed.is_proposal and not words_for.SPEED.search(words)
+    words = _INDEXED.sub(lambda match: f"`{match[1]}`" if match[1] else match[0], words)
     for match in CODE.finditer(words):
         span = decoded(match[1])
         quoted = is_code(span, allowed.code, allowed.literals, is_proposal=proposes)

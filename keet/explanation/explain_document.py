@@ -15,6 +15,7 @@ from keet.documents.explain import (
     CitedNumberDocument,
     ExplainDocument,
     ExplainLaunch,
+    FactDocument,
     GroundingDocument,
     LaunchVerdict,
     PartDocument,
@@ -31,6 +32,7 @@ from keet.documents.shared_types import DeviceDocument
 from keet.evidence import Evidence, Prose, finite
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.finding_notes import nearest_case, precedents_of, why_only_possible
+from keet.explanation.known_facts import known_facts
 from keet.explanation.program import ProgramCollector
 
 BY_MODEL = "model, computed by keet"
@@ -123,6 +125,15 @@ def launch_document(explanation: Explanation, each: LaunchExplanation) -> Explai
         amounts=each.amounts,
         notes=each.notes,
         healthy=each.healthy,
+        facts=tuple(
+            FactDocument(
+                topic=fact.topic,
+                value=fact.value,
+                text=fact.text,
+                evidence=tuple(fact.text.evidence.values()),
+            )
+            for fact in known_facts(each)
+        ),
         skipped=list(each.skipped),
         machine_code=each.view.code_state,
         second_opinion=each.second_opinion,
@@ -165,8 +176,7 @@ def _in_run(explanation: Explanation, each: LaunchExplanation) -> Fields:
 def _by_model(explanation: Explanation, each: LaunchExplanation) -> Fields:
     if explanation.author is None:
         return {}
-    said = each.model_explanation
-    return {"hypotheses": said.hypotheses if said else (), "model": said}
+    return {"hypotheses": (), "model": each.model_explanation}
 
 
 def _model_fields(explanation: Explanation, each: LaunchExplanation, finding: Finding) -> Fields:
@@ -174,7 +184,13 @@ def _model_fields(explanation: Explanation, each: LaunchExplanation, finding: Fi
         return {}
     causes = each.model_explanation.causes if each.model_explanation else ()
     why = " ".join(cause.text for cause in causes if cause.finding == finding.id)
-    return {"why": why or None, "origin": finding.origin}
+    alone = finding.forecast if finding.amounts_by == "keet" else finding.keet_alone
+    return {
+        "why": why or None,
+        "origin": finding.origin,
+        "amounts_by": finding.amounts_by,
+        "keet_alone": alone and alone.if_known,
+    }
 
 
 def _finding(

@@ -16,10 +16,19 @@ LEAST_GAIN = constant(round(100 * (WORTH - 1), 6), "%", "gain from which on a ca
 
 
 def forecast_text(finding: Finding, ledger: Ledger) -> Sentence:
-    """`2.1x faster (1.6x to 3.9x)`, `27x faster (21x or more)`."""
+    """`2.1x faster (1.6x to 3.9x)`, `27x faster (21x or more)`. Where the amounts are a model's, it
+    says so: `... with the model's amounts; keet alone: 1.2x`."""
     name = f"{finding.id}.claimed" if finding.origin == "model" else finding.id
-    gains = forecast_evidence(name, finding.forecast, finding.label, ledger)
-    return range_text(finding.id, *gains, variant=finding.variant)
+    whose = ", with the model's amounts" if finding.amounts_by == "model" else ""
+    gains = forecast_evidence(name, finding.forecast, f"{finding.label}{whose}", ledger)
+    text = range_text(finding.id, *gains, variant=finding.variant)
+    if finding.amounts_by == "keet":
+        return text
+    if finding.keet_alone is None:
+        return Sentence("{text} with the model's amounts; keet alone: no estimate", text=text)
+    own = forecast_evidence(f"{finding.id}.own", finding.keet_alone, finding.label, ledger)[1]
+    claimed = "{text} with the model's amounts; keet alone: {own:times}"
+    return Sentence(claimed, text=text, own=own)
 
 
 def forecast_evidence(

@@ -134,6 +134,7 @@ def fit(pieces: Iterable[TextPiece], compose: Compose, budget: int) -> str:
     begun: dict[str, bool] = {}
     for piece in pieces:
         if not (begun.get(piece.group, True) and begun.get(piece.needs, True)):
+            begun.setdefault(piece.group, False)
             continue
         blocks = text.with_piece(piece)
         fits = text.tokens(blocks) <= budget

@@ -22,6 +22,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from keet.analysis.candidate import Candidate
+from keet.analysis.evidence_areas import Area
 from keet.analysis.facts.fact import Fact
 from keet.analysis.launch_view import LaunchView, LeadingLines
 from keet.analysis.parameters import Parameter
@@ -142,6 +143,9 @@ class FindingSpec(NamedTuple):
     """Parameters that its gain depends on."""
     claims: tuple[ClaimKind, ...] = ()
     """How a model may claim it, besides `cause`. Empty: it is no work that could be removed."""
+    rests_on: tuple[Area, ...] = ()
+    """What the numbers that show it are about: reasons of a model that are about nothing of this
+    are not reasons for it."""
     memory: AccessKind | None = None
     """The array accesses that it is about, by their memory."""
     repeats: AccessKind | None = None
@@ -149,6 +153,8 @@ class FindingSpec(NamedTuple):
     number of instructions stays the same."""
     may_drop_stores: bool = False
     """Whether a fix may store less: data for another pass or for a later launch."""
+    has_narrower_data: bool = False
+    """Whether a fix stores the same values in fewer bytes."""
     has_long_blocks: bool = False
     """Whether it is about blocks that take longer than others. An SM counts as active while one of
     them is left, although other blocks could run beside it."""

@@ -56,6 +56,7 @@ FINDING = FindingSpec(
     rule_titles=("L2 Slices Workload Imbalance",),
     parameters=(FLOAT_ATOMIC_RATE, ATOMIC_RATE, MOST_REMOVED, UNRELATED_WAITS, INDIRECT),
     claims=("instructions", "bytes", "waiting"),
+    rests_on=("atomics", "slices"),
     memory="global",
     headline="hot line",
     unlike={

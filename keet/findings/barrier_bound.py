@@ -41,6 +41,7 @@ FINDING = FindingSpec(
     credited_rules=("IssueSlotUtilization", "CPIStall", "LaunchConfiguration"),
     parameters=(BARRIER_WAITS, FEW_BLOCKS, INDIRECT),
     claims=("waiting", "instructions"),
+    rests_on=("barriers",),
     labels={
         ONE_THREAD: "one thread works while its block waits",
         TREE: "steps of a reduction tree in shared memory",

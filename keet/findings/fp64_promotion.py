@@ -39,6 +39,7 @@ FINDING = FindingSpec(
     credited_rules=("SOLFPRoofline", "HighPipeUtilization", "FPInstructions"),
     parameters=(PROMOTED, PER_DOUBLE, MOST_REMOVED, INDIRECT),
     claims=("precision", "instructions"),
+    rests_on=("fp64",),
     is_unintended=True,
     unlike={
         "low_precision_possible": "If the source asks for double, keet only says that FP64 may "

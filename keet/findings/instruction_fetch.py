@@ -29,6 +29,7 @@ FINDING = FindingSpec(
     credited_rules=("CPIStall",),
     parameters=(SHORT_KERNEL_NS,),
     claims=("waiting",),
+    rests_on=("fetch",),
     unlike={
         "launch_bound": "Short kernels fetch their instructions once; that belongs to launching.",
         "latency_bound": "Waiting for data, not for instructions.",

@@ -46,6 +46,7 @@ FINDING = FindingSpec(
     credited_rules=("SOLBottleneck", "HighPipeUtilization"),
     parameters=(OVERHEAD_BASE, OVERHEAD_REMOVED, PER_DIVISION, MOST_REMOVED, INDIRECT),
     claims=("instructions", "redundant"),
+    rests_on=("instructions", "issue"),
     labels={SEARCH: "a loop that searches and seldom finds"},
     without_cases=(SEARCH,),
     unlike={

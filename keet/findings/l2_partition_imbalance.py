@@ -25,6 +25,7 @@ FINDING = FindingSpec(
     credited_rules=("WorkloadImbalance",),
     parameters=(HOT_LINE_RATE, MOST_REMOVED),
     claims=("bytes",),
+    rests_on=("slices",),
     headline="hot line",
     unlike={
         "atomic_contention": "The same skew between slices of L2, caused by atomics.",

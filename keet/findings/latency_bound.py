@@ -64,6 +64,7 @@ FINDING = FindingSpec(
     ),
     parameters=(MORE_IN_FLIGHT, LEADS),
     claims=("waiting", "instructions", "parallelism", "redundant"),
+    rests_on=("waits", "issue", "occupancy"),
     labels={
         "blocks": "blocks may wait for each other",
         "sleep": "warps sleep",

@@ -45,6 +45,7 @@ FINDING = FindingSpec(
     ),
     parameters=(LAUNCH_GAP_NS, LEAST_KERNEL_NS, SHORT_KERNEL_NS),
     claims=("launches",),
+    rests_on=("time",),
     of_launches=True,
     unlike={
         "small_grid": "A long kernel with few blocks leaves SMs empty while it works.",

@@ -45,6 +45,7 @@ FINDING = FindingSpec(
     credited_rules=("IssueSlotUtilization", "CPIStall", "AchievedOccupancy", "WorkloadImbalance"),
     parameters=(BALANCED, UNEVEN_INSTRUCTIONS, SHORT_KERNEL_NS, MOST_REMOVED),
     claims=("parallelism", "waiting"),
+    rests_on=("balance", "barriers"),
     has_long_blocks=True,
     headline="idle",
     unlike={

@@ -27,6 +27,7 @@ FINDING = FindingSpec(
     credited_rules=("CPIStall", "MemoryCacheAccessPattern"),
     parameters=(INDIRECT,),
     claims=("bytes", "instructions"),
+    rests_on=("local",),
     memory="local",
     unlike={
         "occupancy_limited_registers": "Fewer registers per thread raise the occupancy and may "

@@ -34,6 +34,8 @@ FINDING = FindingSpec(
     credited_rules=("SOLFPRoofline", "HighPipeUtilization", "FPInstructions"),
     parameters=(PROMOTED, PER_FUNCTION, INDIRECT, MOST_REMOVED),
     claims=("precision", "bytes", "instructions"),
+    has_narrower_data=True,
+    rests_on=("fp64", "fma", "dram", "l2", "global"),
     labels={"lower_precision": "lower precision may be enough"},
     unlike={
         "fp64_promotion": "If values are converted between float and double and nothing in the "

@@ -56,6 +56,7 @@ FINDING = FindingSpec(
     ),
     parameters=(NARROW_INSTRUCTIONS, NARROW_REQUESTS, INDIRECT),
     claims=("bytes", "instructions", "waiting"),
+    rests_on=("global", "instructions", "issue", "memory waits"),
     memory="global",
     unlike={
         "uncoalesced_global": "Uncoalesced accesses touch sectors of which they use a part, "

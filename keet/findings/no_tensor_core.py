@@ -50,6 +50,7 @@ FINDING = FindingSpec(
     credited_rules=("HighPipeUtilization",),
     parameters=(TENSOR_WORK, LEAST_DEPTH, WARP_TILE),
     claims=("precision", "instructions"),
+    rests_on=("fma",),
     unlike={
         "at_compute_roofline": "A matrix product of single precision on a busy FMA pipe is at its "
         "roofline.",

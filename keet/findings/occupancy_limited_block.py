@@ -65,6 +65,7 @@ FINDING = FindingSpec(
     ),
     parameters=(MOST_OCCUPANCY, INDIRECT, LEADS, BLOCK_RATE, BLOCK_START),
     claims=("parallelism",),
+    rests_on=("occupancy",),
     labels={
         grid.SHORT_BLOCKS: "occupancy limited by short blocks",
         grid.EARLY_WARPS: "occupancy limited by warps that end early",

@@ -31,6 +31,7 @@ FINDING = FindingSpec(
     ),
     parameters=(MOST_OCCUPANCY, INDIRECT, LEADS),
     claims=("parallelism",),
+    rests_on=("occupancy",),
     is_general=True,
     labels={"registers_and_shared": "occupancy limited by registers and shared memory"},
     unlike={

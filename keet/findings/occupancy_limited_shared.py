@@ -32,6 +32,7 @@ FINDING = FindingSpec(
     ),
     parameters=(MOST_OCCUPANCY, INDIRECT, LEADS),
     claims=("parallelism",),
+    rests_on=("occupancy",),
     unlike={
         "occupancy_limited_registers": "The limiter is registers per thread.",
         "occupancy_limited_block": "The limiter is the number of blocks per SM, or blocks end as "

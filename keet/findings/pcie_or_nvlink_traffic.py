@@ -34,6 +34,7 @@ FINDING = FindingSpec(
     "link once, in a copy.",
     parameters=(ATTAINABLE_LINK, ATTAINABLE_COPY, USED_AGAIN, MOST_REMOVED),
     claims=("bytes",),
+    rests_on=("host",),
     memory="global",
     unlike={
         "latency_bound": "Waiting for the link is not covered by more loads in flight: they queue "

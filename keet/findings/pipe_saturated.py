@@ -78,6 +78,7 @@ FINDING = FindingSpec(
     credited_rules=("SOLBottleneck", "HighPipeUtilization", "CPIStall", "FPInstructions"),
     parameters=(PIPE_WORK, UNSHARED, SHARPNESS, INDIRECT, AT_CEILING),
     claims=("instructions", "bytes", "redundant"),
+    rests_on=("pipes", "issue", "global", "shared"),
     is_last_resort=True,
     is_general=True,
     unlike={

@@ -59,6 +59,7 @@ FINDING = FindingSpec(
     ),
     parameters=(READ_AGAIN, REUSE, PIPE_WORK, MOST_REMOVED),
     claims=("bytes", "instructions", "redundant", "launches"),
+    rests_on=("dram", "l2", "global", "slices", "shared"),
     memory="global",
     may_drop_stores=True,
     labels={

@@ -47,6 +47,7 @@ FINDING = FindingSpec(
     credited_rules=("HighPipeUtilization", "CPIStall"),
     parameters=(PIPE_WORK, FAST_POWER, SHARPNESS, INDIRECT),
     claims=("instructions",),
+    rests_on=("xu",),
     unlike={
         "integer_overhead": "Integer divisions and conversions use the XU pipe, too; they count "
         "as overhead.",

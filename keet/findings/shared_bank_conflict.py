@@ -31,6 +31,7 @@ FINDING = FindingSpec(
     credited_rules=("CPIStall", "UncoalescedSharedAccess", "SharedMemoryConflicts"),
     parameters=(UNRELATED_WAITS, COALESCED_WAITS, REPLAYED, WIDEST),
     claims=("bytes", "waiting"),
+    rests_on=("shared",),
     memory="shared",
     repeats="shared",
     looks_good=SmallShare(

@@ -63,6 +63,7 @@ FINDING = FindingSpec(
     ),
     parameters=(PARTIAL_WAVE, INDIRECT, MOST_REMOVED, LEAST_KERNEL_NS, SHORT_KERNEL_NS),
     claims=("parallelism",),
+    rests_on=("grid", "waves", "occupancy", "balance"),
     without_cases=("few_threads", "tiny"),
     labels={
         "one_thread": "one thread does all the work",

@@ -25,6 +25,7 @@ FINDING = FindingSpec(
     credited_rules=("LaunchConfiguration", "AchievedOccupancy", "WorkloadImbalance"),
     parameters=(BALANCED,),
     claims=("parallelism",),
+    rests_on=("waves", "balance"),
     headline="idle",
     unlike={
         "load_imbalance": "Idle time beyond what the number of waves explains means that blocks "

@@ -55,6 +55,7 @@ FINDING = FindingSpec(
     ),
     parameters=(COALESCED_WAITS, GATHERED, REPLAYED, WIDEST, INDIRECT, FABRIC_PER_SECTOR),
     claims=("bytes",),
+    rests_on=("global", "l2"),
     memory="scattered global",
     repeats="global",
     looks_good=SmallShare(

@@ -64,6 +64,7 @@ FINDING = FindingSpec(
     credited_rules=("CPIStall", "LaunchConfiguration", "ThreadDivergence"),
     parameters=(CONVERGED, DIVERGED, REGROUPING, JOINED, INDIRECT),
     claims=("instructions", "redundant"),
+    rests_on=("lanes",),
     is_general=True,
     labels={"idle_warps": "warps without work"},
     without_cases=("idle_warps", "outside"),

@@ -66,8 +66,8 @@ def _blocks(answered: AnsweredQuestion, reader: Reader, *, has_numbers: bool) ->
         cited = [each.number for each in numbers]
         yield from number_blocks(cited, [answered.answer], reader, launches)
     yield Gap()
-    told, unchecked = bool(answered.answer), len(answered.unchecked)
-    yield from author_blocks(answered.authorship, unchecked, answered=told, part="answer")
+    told, texts = bool(answered.answer), [str(answered.answer)]
+    yield from author_blocks(answered.authorship, texts, answered=told, part="answer")
     if answered.followups:
         yield Text(Span("Next:", "strong"))
         yield from (Command(flat(command)) for command in answered.followups)

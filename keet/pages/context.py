@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
+from keet.analysis.examined import RowCode, RowKey, code_by_row
 from keet.analysis.kernel.resident_warps import occupancy_limit
 from keet.analysis.source_lines import Hotspots, Spot, find_hotspots, source_lines
 from keet.diagnosis.finding import Finding
@@ -32,7 +34,7 @@ from keet.pages.hotspots import waiting_for
 from keet.pages.launch import certainty_of, forecast_of, place_shares, unplaced_shares
 from keet.pages.program import ROWS, reason_texts, run_rows, spread_text
 from keet.pages.source_text import around, fence, indentation, language
-from keet.profile import Absent, Launch, Profile, Workload
+from keet.profile import Absent, Launch, Location, Profile, Workload
 from keet.profile.launch_sequences import longest
 from keet.profile.names import file_name
 
@@ -77,7 +79,10 @@ _OCCUPANCY = {
     "achieved": "achieved_occupancy_pct",
     "theoretical": "theoretical_occupancy_pct",
 }
-_HOTTEST_LINES = 10
+_FIRST_LINES, _HOT = 3, 0.05
+"""So many lines with most samples, and all with that share, come before the account and the
+constraints."""
+_MOST_SAMPLES = 0.9
 _LEAST_COST = 0.01
 """Share of the samples: the cost of a line below it is not printed."""
 _LONGEST_LINE = 160
@@ -98,7 +103,7 @@ def context_text(explanation: Explanation, budget: int, of: int = 1) -> str:
     """The first launch of an explanation in at most `budget` tokens; `of`: number of selected
     launches."""
     each = explanation.launches[0]
-    source = CostedSource(each.launch, find_hotspots(each.launch, table=each.view.table))
+    source = CostedSource(each, find_hotspots(each.launch, table=each.view.table))
     headings = _HEADINGS | (_OF_REPLAY if each.replay else {})
 
     def compose(number: int, pieces: Sequence[TextPiece]) -> str:
@@ -126,9 +131,12 @@ def _pieces(
         yield from _opinion(each)
     for finding in first:
         yield from _cause(start, finding, each)
+    yield from _hot_lines(source, slice(1))
     yield from _amounts_of(each)
     yield TextPiece(_VERDICT, _facts(each, of), group="1")
     yield from _run(explanation, each)
+    hot = max(_FIRST_LINES, sum(place.share >= _HOT for place in source.hottest))
+    yield from _hot_lines(source, slice(1, hot))
     for finding in first:
         yield from _lines(finding.places)
     yield from _account(each)
@@ -138,10 +146,11 @@ def _pieces(
         yield from _lines(finding.places[:2])
     yield from _across(explanation, each)
     yield from _check(each)
-    yield from _lines(source.hottest[:3])
-    yield from _rings(source, [p for f in first for p in f.places] or source.hottest[:3], (1, 2, 4))
+    most = max(hot, source.lines_with_most)
+    yield from _hot_lines(source, slice(hot, most))
     yield from _evidence(each)
-    yield from _lines(source.hottest[3:])
+    yield from _hot_lines(source, slice(most, None))
+    yield from _rings(source, [p for f in first for p in f.places], (1, 2, 4))
     if not precedes_findings(each.second_opinion):
         yield from _opinion(each)
     yield from _gaps(explanation, each, source)
@@ -398,25 +407,38 @@ def _gaps(
 def _lines(places: Sequence[Place]) -> Iterator[TextPiece]:
     """One piece per line, so that a few are printed if not all fit."""
     for place in places:
-        yield TextPiece(_SOURCE, lines=((place.file, place.line),), group="source")
+        yield TextPiece(_SOURCE, lines=((place.file, place.line),), needs="hot line 0")
+
+
+def _hot_lines(source: CostedSource, which: slice) -> Iterator[TextPiece]:
+    """Lines with samples in descending order, each with the lines that its warps wait for. If one
+    does not fit, those with fewer samples are left out too."""
+    for rank in range(len(source.hottest))[which]:
+        hot, group = source.hottest[rank], f"hot line {rank}"
+        needs = f"hot line {rank - 1}" if rank else ""
+        yield TextPiece(_SOURCE, lines=((hot.file, hot.line),), group=group, needs=needs)
+        if awaited := source.awaited_lines(hot):
+            yield TextPiece(_SOURCE, lines=awaited, group=f"awaited {rank}", needs=group)
 
 
 def _rings(
     source: CostedSource, places: Sequence[Place], radii: Sequence[int]
 ) -> Iterator[TextPiece]:
-    """Lines around the important ones, with increasing radius."""
+    """Lines around the important ones, with increasing radius, if all hot lines fit."""
+    needs = f"hot line {len(source.hottest) - 1}" if source.hottest else ""
     for radius in radii:
-        lines = source.around(places, radius)
+        lines = source.around(places or source.hottest[:_FIRST_LINES], radius)
         if lines:
-            yield TextPiece(_SOURCE, lines=tuple(lines), group="source")
+            yield TextPiece(_SOURCE, lines=tuple(lines), group=f"ring {radius}", needs=needs)
 
 
 class CostedSource:
     """The source lines of one launch, with their costs."""
 
-    def __init__(self, launch: Launch, found: Hotspots | Absent) -> None:
+    def __init__(self, each: LaunchExplanation, found: Hotspots | Absent) -> None:
         self._found = found
-        self._text = source_lines(launch)
+        self._text = source_lines(each.launch)
+        self._code = each.view.code
         self._written: dict[frozenset[tuple[str, int]], list[str]] = {}
         """Kept: a context is composed anew with each piece, and few pieces bring lines."""
         self._known_lines: dict[tuple[str, int], _Line] = {}
@@ -429,13 +451,34 @@ class CostedSource:
 
     @cached_property
     def hottest(self) -> Sequence[Place]:
-        """The lines with most samples, in descending order."""
-        ranked = [(where, spot.share or 0.0) for where, spot in self._spots.items()]
+        """The lines with at least `_LEAST_COST` of the samples, in descending order."""
+        spots = sorted(self._spots.items(), key=lambda item: -(item[1].share or 0.0))
         return [
-            Place(file, line, share, "samples")
-            for (file, line), share in ranked[:_HOTTEST_LINES]
-            if share >= _LEAST_COST
+            Place(file, line, spot.share, "samples")
+            for (file, line), spot in spots
+            if spot.share and spot.share >= _LEAST_COST
         ]
+
+    @property
+    def lines_with_most(self) -> int:
+        """How many of them have `_MOST_SAMPLES` of the samples together."""
+        before = accumulate((place.share for place in self.hottest), initial=0.0)
+        return sum(share < _MOST_SAMPLES for share in before)
+
+    @cached_property
+    def _waits(self) -> Mapping[RowKey, RowCode]:
+        return code_by_row(self._code, "line")
+
+    def awaited_lines(self, place: Place) -> tuple[tuple[str, int], ...]:
+        """Lines whose results the warps at a line wait for, in at least a tenth of its samples."""
+        known = self._waits.get(Location(place.file, place.line))
+        spot = self._spots[place.file, place.line]
+        lines = [
+            (*wait.producer,)
+            for wait in (known.waits if known else ())
+            if wait.producer and wait.samples >= (spot.samples or 0) / 10
+        ]
+        return tuple(line for line in dict.fromkeys(lines) if line[0] in self._text)
 
     @cached_property
     def notes(self) -> list[str]:

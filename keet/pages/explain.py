@@ -269,14 +269,12 @@ def _foot(
     if author is None:
         yield Foot(f"{verified} keet {__version__}, no model.")
         return
-    from keet.evidence import UNCHECKED
     from keet.pages.model import author_blocks
 
-    unchecked = sum(text.count(UNCHECKED) for text in _texts(launches))
     if is_screen:
         yield Text("Everything the model wrote, and the numbers it refers to: --verbose", "muted")
     answered = any(each.model_explanation for each in explanation.launches)
-    yield from author_blocks(author, unchecked, verified, answered=answered, part="part")
+    yield from author_blocks(author, _texts(launches), verified, answered=answered, part="part")
 
 
 def _texts(blocks: Sequence[Block]) -> Iterator[str]:

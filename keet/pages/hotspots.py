@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from keet.analysis.code_names import (
     Offset,
@@ -20,8 +20,7 @@ from keet.analysis.source_lines import Hotspots, RowWait, Spot, source_lines
 from keet.catalog import stalls
 from keet.documents.hotspots import HotspotsLaunch, PointerDocument, PurposeShare, SpotDocument
 from keet.documents.shared_types import Skipped
-from keet.evidence import Sentence, constant, counted
-from keet.formatting import share_cell
+from keet.evidence import Evidence, Sentence, constant, counted
 from keet.pages.blocks import (
     LINE_BREAK,
     Block,
@@ -143,7 +142,7 @@ def _launch(found: Examined, reader: Reader, rows: slice, *, is_page: bool) -> I
         yield Notice(few)
     if found.instruction_mix is not None:
         head = Span("What the executed instructions are for: ", "muted")
-        yield Text((head, mix_text(found.instruction_mix)))
+        yield Text((head, mix_text(found.instruction_mix, found)))
     yield _table(found, found.rows[rows], reader)
     if not is_page:
         yield from _left_out(found, len(found.rows[rows]), reader)
@@ -159,7 +158,7 @@ def _table(found: Examined, spots: Sequence[Spot], reader: Reader) -> Table:
     below = ["code" if of_lines else "instruction"]
     below += ["purpose"] * any(spot.purposes for spot in spots)
     numbers = {
-        "Share": ["-" if spot.share is None else share_cell(spot.share) for spot in spots],
+        "Share": [share_words(spot, found) for spot in spots],
         "Samples" if is_sampled else "Count": [
             _count(spot.samples if is_sampled else spot.executed) for spot in spots
         ],
@@ -202,7 +201,7 @@ def _spot_cell(spot: Spot, found: Examined, room: int, reader: Reader, *, is_lea
 
         text = sass_text(parse(spot.address, spot.sass or ""), found.launch.function_starts)
     code = " ".join((text or "").split())
-    purposes: str = purposes_text(spot.purposes)
+    purposes: str = purposes_text(spot.purposes, numbers=row_numbers(found, spot))
     if spot.address is not None and spot.purposes:
         purposes = spot.purposes[0].purpose  # the only one of a single instruction
     for_code = room if is_leading or not purposes else room - len(purposes) - len(_APART)
@@ -211,7 +210,11 @@ def _spot_cell(spot: Spot, found: Examined, room: int, reader: Reader, *, is_lea
         code = f"{code[: for_code - 1]}…"
     below: list[Words] = []
     left = room
-    for words in (Span(code, "code strong"), Span(purposes), Span(_excess(spot), "warn")):
+    for words in (
+        Span(code, "code strong"),
+        Span(purposes),
+        Span(excess_text(spot, found), "warn"),
+    ):
         if words.text and below:
             fits = len(_APART) + len(words.text) <= left
             below.append(_APART if fits else LINE_BREAK)
@@ -221,11 +224,11 @@ def _spot_cell(spot: Spot, found: Examined, room: int, reader: Reader, *, is_lea
     waiting = _waiting(spot, found, producers=_STALLS_SHOWN if reader.width >= _WIDE else 1)
     where = spot.location
     link = file_link(found.launch, where.file, reader) if where else ""
-    place = Span(_place(spot, found.launch), "place", link)
+    place = Span(spot_place(spot, found.launch), "place", link)
     return Cell(joined((place, waiting), "  "), below)
 
 
-def _place(spot: Spot, launch: Launch) -> str:
+def spot_place(spot: Spot, launch: Launch) -> str:
     """`tour.cu:21`; for an instruction, after its offset in the function, as cuobjdump prints
     it."""
     line = line_text(spot.location)
@@ -237,7 +240,7 @@ def _place(spot: Spot, launch: Launch) -> str:
 
 def _waiting(spot: Spot, found: Examined, producers: int) -> Sentence:
     """The largest stall reasons; the first ones with what they wait for."""
-    texts = stall_texts(spot)
+    texts = stall_texts(spot, found)
     if code := found.code:
         offset = None if spot.address is None else offset_in_function(found.launch)
         waits = [first_wait(spot.waits, reason) for reason in stall_reasons(spot)[: len(texts)]]
@@ -250,8 +253,25 @@ def _waiting(spot: Spot, found: Examined, producers: int) -> Sentence:
     return Sentence(", ").join(texts)
 
 
-def _excess(spot: Spot) -> Sentence:
+def share_words(spot: Spot, found: Hotspots) -> str:
+    if spot.share is None:
+        return "-"
+    name = f"{found.ranked_by} share"
+    return Sentence("{share:cell}", share=row_numbers(found, spot)(name, 100 * spot.share, "%"))
+
+
+def row_numbers(found: Hotspots | None, spot: SpotDocument) -> Numbers:
+    """Of one row: evidence with the line, and the offset of an instruction."""
+    if found is None:
+        return plain_numbers
+    at = "" if spot.address is None else f" {offset_in_function(found.launch)(spot.address)}"
+    line = line_text(spot.location) if spot.location else ""
+    return lambda label, value, unit="": found.number(f"{label}{at}", value, unit, line)
+
+
+def excess_text(spot: Spot, found: Hotspots) -> Sentence:
     """The cost of uncoalesced accesses and bank conflicts; empty if there is none."""
+    numbers = row_numbers(found, spot)
     amounts = {
         "global sectors": (spot.sectors_global_excess, spot.sectors_global),
         "shared wavefronts": (spot.wavefronts_shared_excess, spot.wavefronts_shared),
@@ -259,8 +279,8 @@ def _excess(spot: Spot) -> Sentence:
     return Sentence("; ").join(
         Sentence(
             "{share:.0f} of {all:,d} {what} in excess",
-            share=constant(100 * (excess / every), "%", f"{what} in excess"),
-            all=constant(every, "", what),
+            share=numbers(f"{what} in excess", 100 * (excess / every), "%"),
+            all=numbers(what, every),
             what=what,
         )
         for what, (excess, every) in amounts.items()
@@ -288,7 +308,7 @@ def _left_out(found: Hotspots, shown: int, reader: Reader) -> Iterator[Block]:
     yield Text(text, "muted")
 
 
-def _pointers(found: HotspotsLaunch) -> Iterator[Block]:
+def _pointers(found: Examined) -> Iterator[Block]:
     """One row per pointer that is read, most requested bytes first; none if none is read."""
     if not found.reuse:
         return
@@ -302,21 +322,24 @@ def _pointers(found: HotspotsLaunch) -> Iterator[Block]:
         *([Column("from L2", is_number=True, wide=_WIDE)] if has_l2 else []),
         Column("at", look="place", overflow="ellipsis"),
     ]
-    rows = [_pointer_row(row, has_l2=has_l2) for row in shown]
+    rows = [_pointer_row(row, found, has_l2=has_l2) for row in shown]
     yield from (Gap(), Table(columns, rows, name="Bytes read per pointer", is_ruled=False))
     if left := len(found.reuse) - len(shown):
         text = Sentence("{pointers}: --format json", pointers=counted(left, "more pointer"))
         yield Text(text, "muted")
 
 
-def _pointer_row(row: PointerDocument, *, has_l2: bool) -> list[Words]:
+def _pointer_row(row: PointerDocument, found: Hotspots, *, has_l2: bool) -> list[Words]:
+    def numbers(label: str, value: float, unit: str = "") -> Evidence:
+        return found.number(f"{label} {row.parameter or row.pointer}", value, unit)
+
     distinct = row.distinct_bytes_at_most
-    l2_bytes = size_text(row.l2_bytes) if row.l2_basis == "measured" else "-"
+    l2_bytes = size_text(row.l2_bytes, numbers, "l2 bytes") if row.l2_basis == "measured" else "-"
     return [
         row.pointer,
-        size_text(row.requested_bytes),
-        distinct_bytes_text(distinct, row.basis, row.why_unknown or ""),
-        times_read_text(row.requested_bytes, distinct) or "-",
+        size_text(row.requested_bytes, numbers, "requested bytes"),
+        distinct_bytes_text(distinct, row.basis, row.why_unknown or "", numbers),
+        times_read_text(row.requested_bytes, distinct, numbers) or "-",
         *([l2_bytes] if has_l2 else []),
         lines_text(row.lines),
     ]
@@ -408,41 +431,50 @@ def stall_reasons(spot: SpotDocument) -> list[str]:
     ]
 
 
-def stall_texts(spot: SpotDocument) -> list[Sentence]:
-    """`Long Scoreboard 92%`: the largest stall reasons with their share of the row's samples."""
+def stall_texts(spot: SpotDocument, found: Hotspots | None = None) -> list[Sentence]:
+    """`Long Scoreboard 92%`: the largest stall reasons with their share of the row's samples.
+    `found`: what the row is part of, if its numbers are to be evidence."""
+    numbers = row_numbers(found, spot)
     return [
         Sentence(
             "{label} {share:.0f}",
             label=stalls()[reason].label,
-            share=constant(100 * spot.stall_shares()[reason], "%", f"samples with {reason}"),
+            share=numbers(f"stall share {reason}", 100 * spot.stall_shares()[reason], "%"),
         )
         for reason in stall_reasons(spot)[:_STALLS_SHOWN]
     ]
 
 
-def waiting_for(spot: SpotDocument) -> Sentence:
-    return Sentence(", ").join(stall_texts(spot))
+def waiting_for(spot: SpotDocument, found: Hotspots | None = None) -> Sentence:
+    return Sentence(", ").join(stall_texts(spot, found))
 
 
 _LEAST_SHARE = 0.005
 """Smaller shares would be printed as 0 %."""
 
 
-def mix_text(mix: Iterable[PurposeShare]) -> Sentence:
+def mix_text(mix: Iterable[PurposeShare], found: Hotspots | None = None) -> Sentence:
     """With the labels of the account: `addresses and indices 77%, loads and stores 10%`."""
-    kept = (each for each in mix if each.share >= _LEAST_SHARE)
-    return Sentence(", ").join(_share_text(PURPOSES[each.purpose], each.share) for each in kept)
+    return purposes_text(mix, None, found.number if found else None, PURPOSES)
 
 
-def purposes_text(purposes: Iterable[PurposeShare], most: int = 2) -> Sentence:
+def purposes_text(
+    purposes: Iterable[PurposeShare],
+    most: int | None = 2,
+    numbers: Numbers | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Sentence:
     """The largest purposes of a row: `address 54%, value 46%`."""
     kept = [each for each in purposes if each.share >= _LEAST_SHARE]
-    return Sentence(", ").join(_share_text(each.purpose, each.share) for each in kept[:most])
-
-
-def _share_text(what: str, share: float) -> Sentence:
-    percent = constant(100 * share, "%", f"share of {what}")
-    return Sentence("{what} {percent:.0f}", what=what, percent=percent)
+    number = numbers or plain_numbers
+    return Sentence(", ").join(
+        Sentence(
+            "{what} {percent:.0f}",
+            what=labels[each.purpose] if labels else each.purpose,
+            percent=number(f"purpose share {each.purpose}", 100 * each.share, "%"),
+        )
+        for each in kept[:most]
+    )
 
 
 def waits_for(
@@ -469,29 +501,49 @@ def waits_for(
     return f" for {held}the {what} at {line_text(wait.producer)}"
 
 
-def size_text(size: int | None) -> Sentence:
-    known = "unknown" if size is None else constant(size, "byte", "size")
+class Numbers(Protocol):
+    """Makes the evidence of a number in a text."""
+
+    def __call__(self, label: str, value: float, unit: str = "", /) -> Evidence: ...
+
+
+def plain_numbers(label: str, value: float, unit: str = "") -> Evidence:
+    return constant(value, unit, label)
+
+
+def size_text(size: int | None, numbers: Numbers = plain_numbers, label: str = "size") -> Sentence:
+    known = "unknown" if size is None else numbers(label, size, "byte")
     return Sentence("{size}", size=known)
 
 
 def distinct_text(
-    distinct: int | None, basis: str | None, requested: int | None, why_unknown: str
+    distinct: int | None,
+    basis: str | None,
+    requested: int | None,
+    why_unknown: str,
+    numbers: Numbers = plain_numbers,
 ) -> Sentence:
     """`at most 134.2 MB (4.0x)` for a bound, `about 106.5 MB (25x)` for an estimate."""
-    told = distinct_bytes_text(distinct, basis, why_unknown)
-    times = times_read_text(requested, distinct)
+    told = distinct_bytes_text(distinct, basis, why_unknown, numbers)
+    times = times_read_text(requested, distinct, numbers)
     return Sentence("{told} ({times})", told=told, times=times) if times else told
 
 
-def distinct_bytes_text(distinct: int | None, basis: str | None, why_unknown: str) -> Sentence:
+def distinct_bytes_text(
+    distinct: int | None, basis: str | None, why_unknown: str, numbers: Numbers = plain_numbers
+) -> Sentence:
     if distinct is None:
         return Sentence("unknown: {why}", why=why_unknown)
     kind = "about" if basis == "estimate" else "at most"
-    return Sentence("{kind} {size}", kind=kind, size=size_text(distinct))
+    size = size_text(distinct, numbers, "distinct bytes")
+    return Sentence("{kind} {size}", kind=kind, size=size)
 
 
-def times_read_text(requested: int | None, distinct: int | None) -> Sentence:
+def times_read_text(
+    requested: int | None, distinct: int | None, numbers: Numbers = plain_numbers
+) -> Sentence:
     """How often each byte is requested; empty if that is not known."""
     if not distinct or not requested:
         return Sentence()
-    return Sentence("{times:times}", times=constant(requested / distinct, "x", "times read"))
+    times = numbers("requests per byte", requested / distinct, "x")
+    return Sentence("{times:times}", times=times)

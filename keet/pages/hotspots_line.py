@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from keet.analysis.code_names import (
     FormWords,
@@ -35,7 +36,7 @@ from keet.documents.hotspots import (
     RoutineDocument,
 )
 from keet.documents.shared_types import Skipped
-from keet.evidence import Sentence, constant, counted
+from keet.evidence import Evidence, Reference, Sentence, constant, counted
 from keet.pages import blocks
 from keet.pages.blocks import (
     Block,
@@ -54,6 +55,7 @@ from keet.pages.blocks import (
 )
 from keet.pages.hotspots import distinct_text, opaque_notes, purposes_text, size_text, waiting_for
 from keet.profile import Absent, Launch, Location
+from keet.profile.names import file_name
 
 _AWAITED = 5
 """Number of waiting lines that are listed."""
@@ -73,13 +75,16 @@ def line_page(
     place: Location,
     others: str = "",
     instructions: slice = slice(None),
+    *,
+    addresses: bool = True,
 ) -> Page:
-    """`others`: what `other_launches` says. `instructions`: those that are listed."""
+    """`others`: what `other_launches` says. `instructions`: those that are listed. `addresses`:
+    whether forms of addresses are printed, which have names of the source."""
     shown: list[Block] = []
     opaque: dict[Skipped, list[Launch]] = {}
     for each in launches:
         shown += [Gap()] if shown else []
-        shown += _launch(each, place, instructions)
+        shown += _launch(each, place, instructions, addresses=addresses)
         if isinstance(each, Examined) and (missing := each.opaque):
             opaque.setdefault(missing, []).append(each.launch)
     if others:
@@ -106,7 +111,9 @@ def other_launches(rest: Sequence[tuple[Launch, Hotspots | Absent]], how: str) -
     )
 
 
-def _launch(found: HotspotsLaunch, place: Location, listed: slice) -> Iterator[Block]:
+def _launch(
+    found: HotspotsLaunch, place: Location, listed: slice, *, addresses: bool
+) -> Iterator[Block]:
     words = (Span(f"#{found.id} ", "muted"), Span(found.kernel, "name"), " ")
     yield Heading((words, Span(line_text(place), "place")), 2, "")
     if not isinstance(found, Examined):
@@ -121,46 +128,63 @@ def _launch(found: HotspotsLaunch, place: Location, listed: slice) -> Iterator[B
         return
     yield from map(Text, (*_summary(found, facts), *_awaited(facts, found)))
     yield from (Gap(), _instructions(code, facts, listed, found.launch.function_starts))
-    for heading, _, items in line_items(code, facts):
+    for heading, _, items in line_items(code, facts if addresses else replace(facts, accesses=[])):
         yield from (Gap(), Heading(heading, 3))
         yield Items(
             [
                 blocks.Item(line, Span("" if number else label, "label"))
                 for label, text in items
-                for number, line in enumerate(text.split("\n"))
+                for number, line in enumerate(_lines(text))
             ],
             mark="",
             indent=2,
         )
 
 
+def _lines(text: str) -> list[str]:
+    """The lines of a text; those of a sentence keep their evidence."""
+    if not isinstance(text, Sentence):
+        return text.split("\n")
+    lines: list[list[str | Reference]] = [[]]
+    for part in text.parts:
+        first, *rest = part.split("\n") if isinstance(part, str) else (part,)
+        lines[-1].append(first)
+        lines += [[each] for each in rest]
+    return [Sentence.of(parts) for parts in lines]
+
+
 def _summary(found: Hotspots, facts: LineFacts | None) -> list[Sentence]:
     if not found.rows:
         return [Sentence("No warp executed this line.")]
+    where = line_text(found.rows[0].location)
+
+    def number(label: str, value: float, unit: str = "") -> Evidence:
+        return found.number(label, value, unit, where)
+
     samples = sum(spot.samples or 0 for spot in found.rows)
     executed = sum(spot.executed or 0 for spot in found.rows)
     first = Sentence("The report has no warp samples.")
     if found.ranked_by == "samples":
-        share = found.number("share of the line", 100 * (samples / found.total), "%")
+        share = number("samples share", 100 * (samples / found.total), "%")
         first = Sentence(
             "{samples:,d} of {total:,d} samples ({share:cell})",
-            samples=found.number("samples of the line", samples),
+            samples=number("samples", samples),
             total=found.number("all samples", found.total),
             share=share,
         )
-    if len(found.rows) == 1 and (waiting := waiting_for(found.rows[0])):
+    if len(found.rows) == 1 and (waiting := waiting_for(found.rows[0], found)):
         first = Sentence("{first}; waiting: {waiting}", first=first, waiting=waiting)
     second = Sentence(
         "{executed:,d} executed warp instructions",
-        executed=found.number("executed warp instructions of the line", executed),
+        executed=number("executed warp instructions", executed),
     )
     if facts is not None:
         second = Sentence(
             "{executed} ({share:cell} of all)",
             executed=second,
-            share=constant(100 * facts.executed_share, "%", "share of the instructions"),
+            share=number("instructions share", 100 * facts.executed_share, "%"),
         )
-        if mix := purposes_text(facts.purposes, 4):
+        if mix := purposes_text(facts.purposes, 4, number):
             second = Sentence("{executed}: {mix}", executed=second, mix=mix)
     return [first, second]
 
@@ -168,20 +192,25 @@ def _summary(found: Hotspots, facts: LineFacts | None) -> list[Sentence]:
 def _awaited(facts: LineFacts, found: Hotspots) -> list[Sentence]:
     if not facts.waited_for_by:
         return []
+    place = f"{file_name(facts.file)}:{facts.line}"
     listed = [
         Sentence(
             "{line} {samples:,d} ({reason})",
             line=line_text(each.location),
-            samples=constant(each.samples, "", "samples"),
+            samples=found.number(
+                f"samples {each.reason} for {place}", each.samples, "", line_text(each.location)
+            ),
             reason=stalls()[each.reason].label,
         )
         for each in facts.waited_for_by[:_AWAITED]
     ]
     total = sum(each.samples for each in facts.waited_for_by)
-    share = constant(100 * (total / found.total), "%", "share of the samples")
+    share = found.number(
+        "share of samples that wait for it", 100 * (total / found.total), "%", place
+    )
     text = Sentence(
         "{samples}{share} at other lines {wait} for this line: {listed}{more}",
-        samples=counted(found.number("samples that wait for the line", total), "sample"),
+        samples=counted(found.number("samples that wait for it", total, "", place), "sample"),
         share=Sentence(" ({share:cell})", share=share) if found.ranked_by == "samples" else "",
         wait="waits" if total == 1 else "wait",
         listed=Sentence(", ").join(listed),
@@ -331,7 +360,7 @@ def _size_text(own: Sequence[Access]) -> Sentence:
     basis = "bound" if all(access.basis == "bound" for access in own) else "estimate"
     return Sentence(
         "requested {requested}; distinct {distinct}; {stride}",
-        requested=size_text(requested),
+        requested=size_text(requested, label="requested bytes"),
         distinct=distinct_text(at_most(own), basis, requested, why_unbounded(own)),
         stride=stride_text(own[0]),
     )

@@ -6,7 +6,7 @@ last sentences of texts are left out, the least important first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from keet.documents.model_explanation import (
 from keet.evidence import Evidence, Prose
 from keet.explanation.explain_document import BY_MODEL
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formatting import count_noun
+from keet.formatting import capitalized, count_noun
 from keet.pages.blocks import (
     Block,
     Cell,
@@ -41,7 +41,6 @@ from keet.pages.blocks import (
     Words,
     joined,
     plain,
-    spans,
 )
 from keet.pages.launch import (
     INDENT,
@@ -59,8 +58,6 @@ from keet.pages.launch import (
     title_blocks,
 )
 from keet.pages.model_words import (
-    EXPECTED,
-    MARKS,
     OWN_WORDS,
     aim_of,
     causes_beyond,
@@ -75,7 +72,9 @@ from keet.pages.model_words import (
     first_sentences,
     is_diff,
     leading_causes,
+    leading_edits,
     leading_objections,
+    marked_texts,
     model_words,
     next_limiter_text,
     not_confirmed,
@@ -86,7 +85,7 @@ from keet.pages.model_words import (
     ranked_edits,
     standing,
     title_of,
-    unchecked_text,
+    unused_notes,
     usage_text,
     without_guesses,
 )
@@ -97,8 +96,8 @@ from keet.safe_text import flat
 from keet.version import __version__
 
 _EDIT_INDENT = 5
-_LOOKS = {"confirmed": "strong good", "refuted": "strong bad", "inconclusive": "strong warn"}
 _ALL = 99
+OTHER_EDITS = "Other edits, cause not confirmed"
 
 
 # --- everything
@@ -164,13 +163,15 @@ class _Statement:
             head = (Span(title_of(cause.finding), "strong", to), at, ": ")
             items.append(Item((head, self.words(cause.text), self._notes(cause, known))))
         if items:
-            yield Gap()
-            yield Heading(title, 4, only=("html",))
-            yield Text(f"{title}:", "italic", indent=2, only=("terminal", "markdown"))
+            yield from (Gap(), *_titled(title))
             yield Items(items, kind="causes", indent=2)
 
     def edits(self) -> Iterator[Block]:
-        for number, edit in enumerate(ranked_edits(self.each), 1):
+        ranked = ranked_edits(self.each)
+        sure = len([edit for edit in ranked if edit.cause_confirmed])
+        for number, edit in enumerate(ranked, 1):
+            if number == sure + 1:
+                yield from (Gap(), *_titled(OTHER_EDITS))
             places = joined((self.place(each) for each in edit.places), ", ")
             head = edit_head(number, edit, self.each, places if self.shown.is_html else None)
             anchor = self.shown.anchor(f"edit-{number}")
@@ -185,34 +186,15 @@ class _Statement:
                 Part(blocks, "edit", self.shown.anchor(f"edit-{number}"), tag="article"),
             )
 
-    def expected(self) -> Iterator[Block]:
-        """How the model reads the code, and what it expected before it saw any number."""
-        said, blocks = self.said, list[Block]()
-        about = (("The code: ", said.purpose), ("Threads: ", said.mapping))
-        items = [Item((Span(name, "strong"), self.words(text))) for name, text in about if text]
-        if items:
-            blocks += [Gap(), Items(items, indent=2)]
-        guesses = [
-            Item((
-                Span(f"{MARKS[guess.verdict]} {guess.verdict}: ", _LOOKS[guess.verdict]),
-                _strong(self.words(guess.text)), " ", self.words(guess.reason),
-            ))
-            for guess in said.hypotheses
-        ]  # fmt: skip
-        if guesses:
-            blocks += [Gap(), Text(EXPECTED, "italic", indent=2), Items(guesses, indent=2)]
-        if blocks:
-            summary = "How the model reads the code, and what it expected"
-            yield Fold(summary, blocks, is_printed=True)
-
     def rest(self) -> Iterator[Block]:
         """What belongs to no finding and no edit."""
         said = self.said
         if said.leads and said.analyst_headline:
             text = f"Without the model, keet's headline is: {flat(said.analyst_headline)}"
             yield from (Gap(), Text(text, indent=2))
-        if self.shown.verbose or self.shown.is_html:
-            yield from self.expected()
+        if said.purpose and (self.shown.verbose or self.shown.is_html):
+            words = (Span("The code: ", "strong"), self.words(said.purpose))
+            yield from (Gap(), Text(words, indent=2))
         key = self.shown.anchor("model-number")
         yield from number_blocks(self.numbers, self.texts, self.shown.reader, anchor=key)
 
@@ -291,10 +273,13 @@ def _status(edit: EditDocument) -> Iterator[Block]:
     look = "good" if edit.diff and edit.build != "fails" else "warn"
     if edit.diff or edit.problem:
         yield Text(edit_status(edit), look, indent=_EDIT_INDENT)
+    for warning in edit.warnings:
+        yield Text(f"Warning: {flat(warning)}", "warn", indent=_EDIT_INDENT)
 
 
-def _strong(words: Words) -> Words:
-    return [span if span.look else Span(span.text, "strong") for span in spans(words)]
+def _titled(title: str) -> Iterator[Block]:
+    yield Heading(title, 4, only=("html",))
+    yield Text(f"{title}:", "italic", indent=2, only=("terminal", "markdown"))
 
 
 def number_blocks(
@@ -412,7 +397,7 @@ class _Screen:
         """What to change comes first: the headline already names the cause."""
         each, room = self._each, self._room
         yield from (headline(each), Gap(), *self._leading())
-        for edit in ranked_edits(each)[:1]:
+        for edit in leading_edits(each):
             yield from self._edit(edit)
         yield Gap()
         if each.model_explanation and (summary := each.model_explanation.summary):
@@ -487,15 +472,18 @@ class _Screen:
     def _others(self) -> Iterator[Block]:
         """Further findings, causes and edits in a line each; their texts need --verbose."""
         each, most = self._each, self._room.others
-        leading = leading_causes(each)
+        leading, edits = leading_causes(each), ranked_edits(each)
+        printed = len(leading_edits(each))
         also = [cause for cause in causes_beyond(each) if cause not in leading]
+        rest = (cause for finding in each.findings[1:] for cause in causes_of(each, finding.id))
         lines: list[list[Words]] = [
             [self._other(rank) for rank in range(2, len(each.findings) + 1)],
             [_also(cause, each) for cause in also],
-            [self._other_edit(rank, edit) for rank, edit in enumerate(ranked_edits(each)[1:], 2)],
+            [self._other_edit(n, e) for n, e in enumerate(edits, 1) if n > printed],
+            [capitalized(note) for cause in rest for note in unused_notes(cause)],
         ]
         yield from (Text(line) for some in lines for line in some[:most])
-        left = zip((len(some[most:]) for some in lines), ("finding", "cause", "edit"))
+        left = zip((len(some[most:]) for some in lines), ("finding", "cause", "edit", "claim"))
         if more := [count_noun(count, f"more {name}") for count, name in left if count]:
             yield Text(f"{', '.join(more)}: --verbose", "muted")
 
@@ -507,7 +495,9 @@ class _Screen:
 
     def _other_edit(self, number: int, edit: EditDocument) -> Words:
         """On one line; without its text if that does not fit and the title says where it is."""
-        head = edit_head(number, edit, self._each)
+        head: Words = edit_head(number, edit, self._each)
+        if not edit.cause_confirmed:
+            head = (head, Span(", cause not confirmed", "warn"))
         words = (head, ": ", model_words(first_sentences(edit.what, 1)))
         says_where = bool(edit.places or edit.finding)
         return head if says_where and len(plain(words)) > self._shown.reader.width else words
@@ -523,12 +513,11 @@ def _also(cause: CauseDocument, each: LaunchExplanation) -> Words:
 
 
 def author_blocks(
-    author: Authorship, unchecked: int, introduction: str = "", *, answered: bool, part: str
+    author: Authorship, texts: Iterable[str], introduction: str = "", *, answered: bool, part: str
 ) -> Iterator[Block]:
-    """Which parts are written by the model, and what they cost. `unchecked`: number of marked
-    sentences. `part`: of what the model wrote."""
-    if unchecked:
-        yield Notice(unchecked_text(unchecked))
+    """Which parts are written by the model, and what they cost. `texts`: what is printed, with
+    marks. `part`: of what the model wrote."""
+    yield from map(Notice, marked_texts(texts))
     if author.problem:
         yield Notice(problem_text(author.problem, part, answered=answered), "strong warn")
     was_asked = answered or author.usage.calls or author.usage.cached

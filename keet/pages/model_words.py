@@ -4,11 +4,20 @@ characters are escaped."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from keet.evidence import UNCHECKED, Evidence, Prose, Reference, Sentence, constant
+from keet.evidence import (
+    CONTRADICTED,
+    UNCHECKED,
+    Evidence,
+    Prose,
+    Reference,
+    Sentence,
+    constant,
+    counted,
+)
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.findings import findings
 from keet.formatting import capitalized
@@ -24,10 +33,7 @@ if TYPE_CHECKING:
         UsageDocument,
     )
 
-MARKS = {"confirmed": "✓", "refuted": "✗", "inconclusive": "?"}
-"""Always printed with the word, because a terminal without these characters shows `?` for each."""
 OWN_WORDS = "The numbers in the model's text come from the report; the words are the model's."
-EXPECTED = "Expected from the source alone, before the model saw any number:"
 _CHANGED = re.compile(r"(?:@@|[-+])")
 _OUTCOMES = {"compiles": "compiles", "fails": "does not compile", "not checked": "was not compiled"}
 _SAYS_OUTCOME = re.compile(r"^(?:compiles|does not compile|not compiled|is not valid)\b")
@@ -50,7 +56,9 @@ def model_words(
         words = flat(short(sentence)) if links is None else _linked(sentence, links)
         if sentence.problem:
             reason = f" ({reason_text(sentence.problem)})" if with_reasons else ""
-            words = (Span(UNCHECKED, "warn"), " ", words, Span(reason, "muted"))
+            if sentence.fault == "contradicted":  # the mark has the reason
+                reason = ""
+            words = (Span(flat(sentence.mark), "warn"), " ", words, Span(reason, "muted"))
         told.append(words)
     return joined(told, " ")
 
@@ -161,13 +169,19 @@ def leading_objections(each: LaunchExplanation) -> tuple[CauseDocument, ...]:
 
 
 def standing(cause: CauseDocument, each: LaunchExplanation) -> str:
-    """keet's remark on a cause; empty if it is a finding and nothing contradicts it."""
+    """keet's remarks on a cause; empty if it is a finding and nothing contradicts it."""
+    return "; ".join(filter(None, (_standing(cause, each), *unused_notes(cause))))
+
+
+def _standing(cause: CauseDocument, each: LaunchExplanation) -> str:
     if cause.problem:
         return not_confirmed(cause)
+    if cause.claim and cause.claim.supported and not cause.claim.may_lead:
+        return "the reasons that the model gives are not about this finding: it does not lead"
     if any(finding.id == cause.finding for finding in each.findings):
         return ""
-    if cause.claim and not cause.claim.supported:
-        return f"not confirmed: {flat(cause.claim.reason)}"
+    if cause.claim and not cause.claim.supported:  # of unused claims, the reasons follow
+        return "" if cause.unused_claims else f"not confirmed: {flat(cause.claim.reason)}"
     if any(finding.id == cause.finding for finding in each.minor):
         return "according to keet's account, fixing it alone would gain less than 10 %"
     return "not among keet's findings: no forecast"
@@ -176,6 +190,14 @@ def standing(cause: CauseDocument, each: LaunchExplanation) -> str:
 def not_confirmed(cause: CauseDocument) -> str:
     """keet's remark on an objection; empty if nothing contradicts it."""
     return f"not confirmed: {flat(cause.problem)}" if cause.problem else ""
+
+
+def unused_notes(cause: CauseDocument) -> list[str]:
+    """Claims that do not count, and why."""
+    return [
+        f"claim not used: {flat(each.claim)}: {flat(each.reason).rstrip('.')}"
+        for each in cause.unused_claims
+    ]
 
 
 def claim_notes(cause: CauseDocument) -> list[str]:
@@ -206,17 +228,24 @@ def next_limiter_text(each: LaunchExplanation) -> str:
 
 
 def ranked_edits(each: LaunchExplanation) -> list[EditDocument]:
-    """The one that is printed in full first: preferably one for the first finding that applies and
-    compiles."""
+    """Edits whose cause is confirmed, then the others. The one that is printed in full comes first:
+    preferably one for the first finding that applies and compiles."""
     edits = list(each.model_explanation.edits if each.model_explanation else ())
     first = each.findings[0].id if each.findings else None
-    leading = min(
-        edits,
-        key=lambda edit: (edit.finding != first, not edit.diff, edit.build == "fails"),
-        default=None,
-    )
+
+    def rank(edit: EditDocument) -> tuple[bool, ...]:
+        fails = edit.build == "fails"
+        return not edit.cause_confirmed, edit.finding != first, not edit.diff, fails
+
+    leading = min(edits, key=rank, default=None)
     others = [edit for edit in edits if edit is not leading]
+    others.sort(key=lambda edit: not edit.cause_confirmed)
     return [leading, *others] if leading else []
+
+
+def leading_edits(each: LaunchExplanation) -> list[EditDocument]:
+    """The edit that the first screen prints in full, if the cause of one is confirmed."""
+    return [edit for edit in ranked_edits(each)[:1] if edit.cause_confirmed]
 
 
 def edit_replaces_advice(each: LaunchExplanation, finding: str) -> bool:
@@ -224,7 +253,7 @@ def edit_replaces_advice(each: LaunchExplanation, finding: str) -> bool:
     that a model claims, that advice is general anyway."""
     claimed = any(found.id == finding and found.origin == "model" for found in each.findings)
     return any(
-        edit.finding == finding or (claimed and bool(edit.diff)) for edit in ranked_edits(each)[:1]
+        edit.finding == finding or (claimed and bool(edit.diff)) for edit in leading_edits(each)
     )
 
 
@@ -263,7 +292,9 @@ def edit_status(edit: EditDocument) -> str:
         outcome = f"was {text}" if text.startswith("not compiled") else text
     elif text:
         outcome = f"{outcome}: {text}"
-    return f"The patch applies. It {outcome.rstrip('.')}."
+    left_out = edit.not_in_patch if edit.build != "fails" else None
+    aside = f" --patch leaves it out: {flat(left_out)}." if left_out else ""
+    return f"The patch applies. It {outcome.rstrip('.')}.{aside}"
 
 
 # --- the evidence
@@ -272,7 +303,7 @@ def edit_status(edit: EditDocument) -> str:
 def cited(each: LaunchExplanation, *, everything: bool = True) -> list[Evidence]:
     """Evidence that the model refers to, in the order of its texts.
 
-    Without `everything`, evidence of hypotheses, purpose and mapping is left out.
+    Without `everything`, evidence of the purpose is left out.
     """
     if each.model_explanation is None:
         return []
@@ -282,10 +313,8 @@ def cited(each: LaunchExplanation, *, everything: bool = True) -> list[Evidence]
 
 
 def without_guesses(model: ModelExplanation, *, everything: bool) -> ModelExplanation:
-    """Unless `everything`, without hypotheses, purpose and mapping."""
-    if everything:
-        return model
-    return replace(model, hypotheses=(), purpose=Prose(), mapping=Prose())
+    """Unless `everything`, without the purpose."""
+    return model if everything else replace(model, purpose=Prose())
 
 
 # --- the closing lines
@@ -296,14 +325,15 @@ def problem_text(problem: str, part: str = "part", *, answered: bool) -> str:
     return f"The model's {part} is {'incomplete' if answered else 'missing'}: {flat(problem)}"
 
 
-def unchecked_text(count: int) -> Sentence:
-    return Sentence(
-        "{count} {those} numbers or comparisons that keet could not check.",
-        count=constant(count, "", "sentences"),
-        those="sentence marked [unchecked] contains"
-        if count == 1
-        else "sentences marked [unchecked] contain",
-    )
+def marked_texts(texts: Iterable[str]) -> Iterator[Sentence]:
+    """What the marks in printed texts mean, with how often each is there."""
+    printed = "\n".join(texts)
+    for mark, words in (
+        (UNCHECKED, "keet could not check {number} marked [unchecked]."),
+        (CONTRADICTED, "The report contradicts {number} marked [contradicted: …]."),
+    ):
+        if count := printed.count(mark):
+            yield Sentence(words, number=counted(count, "sentence"))
 
 
 def usage_text(author: Authorship) -> Sentence:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import takewhile
+from itertools import groupby, takewhile
 from typing import NamedTuple
 
 HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@")
@@ -26,14 +26,28 @@ def short_diff(diff: str, most: int) -> list[DiffLine]:
     """File names are only included if there are several. A text that is not a diff is returned
     unchanged.
 
-    `most`: if there are more lines, unimportant context is left out.
+    `most`: if there are more lines, unimportant context is left out, then removed lines: the new
+    code says what to do.
     """
     lines = diff.expandtabs(4).strip("\r\n").splitlines()
     hunks = list(_hunks(lines))
     if not hunks:
         return [DiffLine("", line) for line in lines]
     shown = _shown(hunks, is_needed=_is_near)
-    return shown if len(shown) <= most else _shown(hunks, is_needed=_says_where)
+    if len(shown) > most:
+        shown = _shown(hunks, is_needed=_says_where)
+    is_new = any(row.text.startswith("+") for row in shown)
+    return list(_folded(shown)) if len(shown) > most and is_new else shown
+
+
+def _folded(rows: Sequence[DiffLine]) -> Iterator[DiffLine]:
+    """Several removed lines in a row as one: `-(8 lines)`."""
+    for is_removed, run in groupby(rows, lambda row: bool(row.number) and row.text[:1] == "-"):
+        lines = list(run)
+        if is_removed and len(lines) > 1:
+            yield DiffLine(lines[0].number, f"-({len(lines)} lines)")
+        else:
+            yield from lines
 
 
 def _shown(

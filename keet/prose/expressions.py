@@ -476,17 +476,44 @@ def constants_of(node: Node) -> Iterator[float]:
         yield from constants_of(part)
 
 
-def has_influence(node: Node, lookup: Lookup) -> bool:
+def has_influence(
+    node: Node, lookup: Lookup, counts: Callable[[NamedValue], bool] = lambda _: True
+) -> bool:
     """Whether the result depends on the values of its names: `x * 0 + 12` and `82 * x / x` do not.
     Found by trying other values; equal values are changed equally, because a report often has the
-    same number under several names."""
-    outcomes = {_outcome(node, _varied(lookup, salt)) for salt in range(4)}
+    same number under several names. `counts`: whether a name is one of those that matter."""
+    outcomes = {_outcome(node, _varied(lookup, counts, salt)) for salt in range(4)}
     return len(outcomes) > 1
 
 
-def _varied(lookup: Lookup, salt: int) -> Lookup:
+def is_telling(node: Node, lookup: Lookup) -> bool:
+    """Whether a comparison would be false if one of its numbers were ten times larger or smaller:
+    `grid_size > 0` says nothing about a grid."""
+
+    def scaled(name: str, factor: float) -> Lookup:
+        def found(other: str) -> NamedValue:
+            known = lookup(other)
+            value = known.value._replace(number=known.value.number * factor)
+            return known._replace(value=value) if other == name else known
+
+        return found
+
+    names = {part.text for part in _every(node) if part.kind == "name"}
+    others = [scaled(name, factor) for name in names for factor in (0.1, 10.0)]
+    return any(not evaluate(node, other).is_true for other in others)
+
+
+def _every(node: Node) -> Iterator[Node]:
+    yield node
+    for part in node.parts:
+        yield from _every(part)
+
+
+def _varied(lookup: Lookup, counts: Callable[[NamedValue], bool], salt: int) -> Lookup:
     def varied(name: str) -> NamedValue:
         named = lookup(name)
+        if not counts(named):
+            return named
         number = named.value.number
         same = number if named.ids else name  # constants are not names of evidence
         factor = Random(f"{same} {salt}").uniform(0.1, 10.0)

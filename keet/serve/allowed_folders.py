@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from keet_tools.reports import quoted
+
 from keet.errors import UsageError, one_line
 from keet.ingest.input.files import guarded, printable_path
 from keet.ingest.run_table import table_path
 from keet.safe_text import shortened
 
-_LONGEST_NAME = 200
-"""Characters of a path that a message repeats."""
 _LONGEST_LISTED = 400
 """Characters of the name of a report."""
 _FORBIDDEN = ("/proc", "/sys", "/dev")
@@ -132,11 +132,6 @@ def _opened(path: Path, descriptor: int) -> str:
         return str(Path(f"/proc/self/fd/{descriptor}").readlink())
     except OSError:
         return str(path)
-
-
-def quoted(name: str) -> str:
-    """A name from a client, safe to repeat in a message."""
-    return shortened(one_line(name), _LONGEST_NAME)
 
 
 def _root(folder: Path) -> Path:

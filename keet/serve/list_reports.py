@@ -6,8 +6,15 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
+from time import monotonic
 from typing import Any, NamedTuple
+
+from keet_tools.arguments import ListReportsArguments
+from keet_tools.calls import ToolCall, ToolReply, page_of, paged_reply
+from keet_tools.reports import about_regexes, matcher, quoted, selected_launches
+from keet_tools.results import ListReportsToolResult, ReportSummary
 
 from keet.analysis.capture.report_document import report_document
 from keet.corpus.discovery import is_report_name, looks_like_report
@@ -20,15 +27,14 @@ from keet.formatting import shapes_text
 from keet.ingest.input.files import printable_path
 from keet.profile import Launch, Profile
 from keet.profile.launch_sequences import longest_first
-from keet.serve.allowed_folders import AllowedFolders, quoted
-from keet.serve.arguments import ListReportsArguments
-from keet.serve.calls import ToolCall, ToolReply, page_fields, page_of, with_text
-from keet.serve.name_patterns import about_regexes, matcher, selected_launches
+from keet.serve.allowed_folders import AllowedFolders
 from keet.serve.report_cache import OpenReport, ReportCache
-from keet.serve.results import ListReportsToolResult, ReportSummary
 
 _MOST_FILES = 200_000
-"""Files that are examined at most."""
+"""Files that are examined at most, in any number of folders."""
+_MOST_SECONDS = 5.0
+_OFTEN = 200
+"""Files after which a call looks whether it was cancelled."""
 _PER_PAGE = 60
 _PERHAPS = (".csv", ".json", ".txt", ".log")
 """Any program may write these: the first bytes decide."""
@@ -49,45 +55,53 @@ def list_reports(cache: ReportCache, asked: ListReportsArguments, call: ToolCall
     if asked.report is None:
         return _reports(cache.roots, asked, call)
     with cache.reading(asked.report, call) as report:
-        return _launches(cache.roots, report, asked)
+        return _launches(cache.roots, report, asked, call)
 
 
 # --- reports
 
 
 class _File(NamedTuple):
-    path: str
+    path: Path
+    name: str
+    """Relative to its folder."""
     size: int
-    modified: str
+    mtime_ns: int
 
 
 def _reports(roots: AllowedFolders, asked: ListReportsArguments, call: ToolCall) -> ToolReply:
     call.begin("looking for reports")
     matches = matcher(asked.match, "match") if asked.match else lambda _: True
     walk = _Walk(roots, call)
-    found = [file for file in walk.files() if matches(file.path)]
-    found.sort(key=lambda file: file.modified, reverse=True)  # newest first
+    found = [file for file in walk.files() if matches(file.name)]
+    found.sort(key=lambda file: file.mtime_ns, reverse=True)  # newest first
     if asked.match and not found:
         raise UsageError(
             f"match {quoted(asked.match)}: no report has such a path; leave it out"
             f"{about_regexes(asked.match)}"
         )
-    page = page_of(
-        [file._asdict() for file in found[asked.offset :]], len(found), asked.offset, _PER_PAGE
-    )
+    listed = (_entry_of(roots, file) for file in found[asked.offset :])
+    page = page_of(listed, len(found), asked.offset, _PER_PAGE)
     lines = [f"{file['path']}  {file['size']:,} bytes" for file in page.entries]
 
     def text_of(count: int) -> str:
         return "\n".join([*(lines[:count] or [_NO_REPORT]), *walk.notes])
 
-    page, text, end = with_text(page, "report", text_of)
-    result = ListReportsToolResult(
+    return paged_reply(
+        call,
+        ListReportsToolResult,
+        page,
+        "report",
+        text_of,
+        notes=walk.notes,
         folders=_folders(roots),
         report=None,
-        entries=page.entries,
-        **page_fields(page, walk.notes),
     )
-    return ToolReply(result, text, end)
+
+
+def _entry_of(roots: AllowedFolders, file: _File) -> dict[str, Any]:
+    when = datetime.fromtimestamp(file.mtime_ns / 1e9, UTC).isoformat(timespec="seconds")
+    return {"path": roots.name_of(file.path), "size": file.size, "modified": when}
 
 
 def _folders(roots: AllowedFolders) -> list[str]:
@@ -101,48 +115,66 @@ class _Walk:
     def __init__(self, roots: AllowedFolders, call: ToolCall) -> None:
         self._roots, self._call = roots, call
         self._seen: set[str] = set()
-        self._looked = 0
         self.notes: list[str] = []
 
     def files(self) -> Iterator[_File]:
+        """As many as can be examined in `_MOST_FILES` files and `_MOST_SECONDS`."""
+        looked, began = 0, monotonic()
         for root in self._roots.folders:
             for folder, subfolders, names in os.walk(root):
-                self._call.check()
                 subfolders[:] = sorted(each for each in subfolders if not each.startswith("."))
-                yield from filter(None, (self._file(folder, name) for name in sorted(names)))
-                self._looked += len(names)
-                if self._looked > _MOST_FILES:
-                    self.notes.append(
-                        Sentence(
-                            "Only the first {most:,d} files were examined: start the server with "
-                            "a smaller folder.",
-                            most=constant(_MOST_FILES, "", "files that are examined"),
+                for name in sorted(names):
+                    looked += 1
+                    if not looked % _OFTEN:
+                        self._call.check()
+                    if looked > _MOST_FILES or monotonic() - began > _MOST_SECONDS:
+                        self.notes.append(
+                            Sentence(
+                                "Only the first {looked:,d} files were examined: start the server "
+                                "with a smaller folder.",
+                                looked=constant(looked - 1, "", "files that were examined"),
+                            )
                         )
-                    )
-                    return
+                        return
+                    if file := self._file(root, folder, name):
+                        yield file
+                self._call.check()
 
-    def _file(self, folder: str, name: str) -> _File | None:
+    def _file(self, root: Path, folder: str, name: str) -> _File | None:
         lower = name.lower()
         if not is_report_name(lower) and not lower.endswith(_PERHAPS):
             return None
-        real = os.path.realpath(Path(folder, name))
-        if real in self._seen or not self._roots.has(real):
-            return None
-        self._seen.add(real)
+        path = real = f"{folder}{os.sep}{name}"
         try:
-            status = Path(real).stat()
+            status = os.lstat(path)
+            if stat.S_ISLNK(status.st_mode):
+                real = os.path.realpath(path)
+                status = Path(real).stat()
         except OSError:
             return None
-        if not stat.S_ISREG(status.st_mode) or not looks_like_report(Path(real)):
+        if real in self._seen or not stat.S_ISREG(status.st_mode):
             return None
-        when = datetime.fromtimestamp(status.st_mtime, UTC).isoformat(timespec="seconds")
-        return _File(self._roots.name_of(Path(real)), status.st_size, when)
+        self._seen.add(real)
+        if path != real and not self._roots.has(real):
+            return None
+        if not _is_report(real, status.st_mtime_ns, status.st_size):
+            return None
+        shown = os.path.relpath(real, root)
+        return _File(Path(real), shown, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=_MOST_FILES)
+def _is_report(path: str, _mtime_ns: int, _size: int) -> bool:
+    """By its first bytes; looked at again if the file changed."""
+    return looks_like_report(Path(path))
 
 
 # --- launches of a report
 
 
-def _launches(roots: AllowedFolders, report: OpenReport, asked: ListReportsArguments) -> ToolReply:
+def _launches(
+    roots: AllowedFolders, report: OpenReport, asked: ListReportsArguments, call: ToolCall
+) -> ToolReply:
     from keet.analysis.capture.coverage import find_coverage, shown_launch
 
     profile = report.profile
@@ -167,15 +199,17 @@ def _launches(roots: AllowedFolders, report: OpenReport, asked: ListReportsArgum
     def text_of(count: int) -> str:
         return _launches_text(profile, summary, here[:count])
 
-    page, text, end = with_text(page, "launch", text_of, "launches")
     caution = caution_about(summary.capture)
-    result = ListReportsToolResult(
+    return paged_reply(
+        call,
+        ListReportsToolResult,
+        page,
+        "launch",
+        text_of,
+        notes=[*about.notes, *filter(None, [caution])],
         folders=_folders(roots),
         report=summary,
-        entries=page.entries,
-        **page_fields(page, [*about.notes, *filter(None, [caution])]),
     )
-    return ToolReply(result, text, end)
 
 
 def _launches_text(profile: Profile, summary: ReportSummary, launches: Sequence[ShowLaunch]) -> str:

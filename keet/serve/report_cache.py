@@ -10,15 +10,19 @@ from pathlib import Path
 from threading import Lock, RLock
 from typing import TYPE_CHECKING, NamedTuple
 
+from keet_tools.arguments import DiffArguments
+from keet_tools.calls import ToolCall
+from keet_tools.reports import ReadReport, quoted, selected_launches
+
 from keet.errors import IngestError, UsageError
 from keet.formatting import count_noun
 from keet.ingest import read_profile
 from keet.ingest.run_table import table_path
 from keet.profile import Launch, Profile
-from keet.serve.allowed_folders import AllowedFolders, quoted
-from keet.serve.calls import ToolCall
+from keet.serve.allowed_folders import AllowedFolders
 
 if TYPE_CHECKING:
+    from keet.comparison.compare import Difference
     from keet.explanation.explanation_types import Explanation
 
 MOST_REPORTS = 4
@@ -27,6 +31,8 @@ MOST_BYTES = 1 << 30
 """Size of all files whose reports are kept; the last one is kept in any case."""
 _EXPLANATIONS = 3
 """Of one report: those of all launches of a large report take most memory."""
+_OPTIONS = {"--launch A:B": "before_launch and after_launch"}
+"""What messages call the options of `keet diff` here."""
 _POLL = 0.1
 """Seconds between checks whether a waiting call was cancelled."""
 
@@ -49,6 +55,8 @@ class OpenReport:
 
     def __init__(self, path: Path, name: str) -> None:
         self.path, self.name = path, name
+        self.focus: Launch | None = None
+        self.scope, self.reads_code = "", True
         self.turn = RLock()
         self._profile: Profile | None = None
         self._explained: OrderedDict[tuple[tuple[int, ...], int], Explanation] = OrderedDict()
@@ -70,6 +78,11 @@ class OpenReport:
             IngestError
         ) as problem:  # it has the real path; the client knows the report by its name
             raise type(problem)(self.name, problem.problem, problem.remedy) from None
+
+    def chosen(
+        self, launch: int | None, kernel: str | None, argument: str = "kernel"
+    ) -> tuple[Launch, ...]:
+        return selected_launches(self.profile, launch, kernel, argument)
 
     def explained(self, launches: Sequence[Launch], top: int, call: ToolCall) -> Explanation:
         """The explanation of `keet explain`; cached, since the next page needs the same."""
@@ -135,6 +148,24 @@ class ReportCache:
         both = f"{before}, {after}"
         with self.roots.only(both), self._turns([first, second], call) as (one, other):
             yield one, other
+
+    def difference_of(
+        self, sides: tuple[ReadReport, ReadReport], asked: DiffArguments, call: ToolCall
+    ) -> Difference:
+        """Raises `UsageError` for reports that can't be compared."""
+        from keet.comparison.compare import compare
+        from keet.comparison.sentences import check_comparable
+        from keet.comparison.sides import Side, SideCapture
+
+        one, other = (
+            Side((SideCapture(report.profile, report.chosen(launch, asked.kernel)),))
+            for report, launch in zip(sides, (asked.before_launch, asked.after_launch), strict=True)
+        )
+        guess = asked.force or asked.before_launch is not None
+        found = compare(one, other, guess=guess, on_launch=call.steps("explaining launch"))
+        if not asked.force:
+            check_comparable(found, "force", _OPTIONS)
+        return found
 
     @contextmanager
     def _turns(

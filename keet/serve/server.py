@@ -14,6 +14,9 @@ from typing import Any
 import anyio
 import anyio.from_thread
 import anyio.to_thread
+from keet_tools.calls import ToolCall, ToolReply, bounded, bounded_text
+from keet_tools.reports import quoted
+from keet_tools.tools import Tool
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
@@ -36,18 +39,15 @@ from pydantic import ValidationError
 
 from keet.errors import KeetError, NotAvailable, one_line
 from keet.safe_text import shortened
-from keet.serve.allowed_folders import AllowedFolders, quoted
-from keet.serve.calls import ToolCall, ToolReply, bounded, bounded_text
+from keet.serve.allowed_folders import AllowedFolders
 from keet.serve.report_cache import ReportCache
-from keet.serve.tools import INSTRUCTIONS, TOOLS, Tool
+from keet.serve.tools import INSTRUCTIONS, TOOLS
 from keet.version import __version__
 
 _AT_ONCE = 4
 """Concurrent calls; further ones wait."""
 _LONGEST_ERROR = 2_000
-_ANNOTATIONS = ToolAnnotations(
-    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-)
+_ANNOTATIONS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
 
 def make_server(roots: AllowedFolders) -> Server[Any]:
@@ -121,7 +121,6 @@ class _Handlers:
 def _declared(tool: Tool) -> ProtocolTool:
     return ProtocolTool(
         name=tool.name,
-        title=tool.title,
         description=tool.description,
         input_schema=tool.input_schema,
         output_schema=tool.output_schema,

@@ -16,6 +16,7 @@ from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
 from keet.explanation.account_rows import rows_of_any_size
 from keet.explanation.finding_notes import nearest_case, precedents_of
+from keet.explanation.known_facts import KnownFact, known_facts
 from keet.profile import Absent, Launch, Location, Profile
 from keet.profile.names import file_name
 from keet.units import Quantity
@@ -52,6 +53,7 @@ class LaunchValues:
         self._profile = profile
         self._on_launch = on_launch
         self._launches = frozenset(profile.launches)
+        self._facts: dict[Launch, Sequence[KnownFact]] = {}
         self._codes: dict[Launch, MachineCode | None] = {}
 
     @cached_property
@@ -85,6 +87,15 @@ class LaunchValues:
     @cached_property
     def _places(self) -> dict[Launch, int]:
         return {launch: place for place, launch in enumerate(self._others.asked)}
+
+    def has(self, launch: Launch) -> bool:
+        return launch in self._launches
+
+    def facts(self, launch: Launch) -> Sequence[KnownFact]:
+        """What is known about a launch; computed once."""
+        if launch not in self._facts:
+            self._facts[launch] = known_facts(self._explanation_of(launch))
+        return self._facts[launch]
 
     def of_view(self, launches: Sequence[Launch]) -> list[Launch]:
         """The launches that keet explains by default."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property, lru_cache
 from itertools import chain
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from keet.evidence import Evidence, Reference, Sentence
 from keet.profile import Launch
@@ -25,6 +25,9 @@ from keet.verification.report_values import ReportValue
 from keet.verification.sentences import split_sentences
 from keet.verification.subjects import RowKey
 from keet.verification.verdicts import agrees
+
+if TYPE_CHECKING:
+    from keet.explanation.known_facts import KnownFact
 
 Scope = Literal["cell", "window", "sentence", "row"]
 """Where the words must be. `cell`: alone right before the number; `window`: between the adjacent
@@ -208,10 +211,12 @@ class ComputedValues:
         general: Callable[[], Iterable[ComputedValue]] = tuple,
         of_view: Callable[[Sequence[Launch]], Sequence[Launch]] = list,
         sentences: Callable[[], Iterable[str]] = tuple,
+        facts_of: Callable[[Launch], Sequence[KnownFact]] | None = None,
     ) -> None:
         """`sources`: values of one launch, the cheapest source first. `general`: values that do not
         belong to one launch. `of_view`: selects, of many launches, those that keet explains.
-        `sentences`: texts that keet prints."""
+        `sentences`: texts that keet prints. `facts_of`: what is known about a launch."""
+        self.facts_of = facts_of
         self._sources = [_CachedSource(source) for source in sources]
         self._general = general
         self._of_view = of_view

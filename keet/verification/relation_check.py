@@ -1,24 +1,27 @@
-"""Checks comparisons: `DRAM is busier than L2`, `Drain is the largest stall`, `is DRAM bound`.
+"""Checks comparisons: `DRAM is busier than L2`, `Drain is the largest stall`.
 
 Both sides are looked up by their names in the sentence, in the launches that it is about. A
 comparison that keet does not understand is not checked, so it is neither confirmed nor
-contradicted. For a limiter, only how busy the units are is used: if that does not decide it, the
-claim is not checked.
+contradicted. What a sentence asserts without comparing (`is DRAM bound`) is checked against the
+known facts of the launches: see `fact_check`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
 from keet.catalog import stalls
 from keet.documents.verify import ClaimVerdict, RelationDocument
 from keet.evidence import Sentence, constant
+from keet.explanation.known_facts import KnownFact
 from keet.profile import Launch
 from keet.units import Quantity
 from keet.verification.claims import Claim
+from keet.verification.fact_check import Judgement, assertions_in, judge_words
 from keet.verification.metric_names import (
     STALL_SHARE,
     TIME_SHARE,
@@ -67,9 +70,15 @@ class _Side(NamedTuple):
 _Pair = tuple[ReportValue, ReportValue]
 
 
+FactsOf = Callable[[Launch], Sequence[KnownFact]]
+"""The known facts of a launch."""
+_MOST_LAUNCHES = 8
+"""Launches, at most, whose facts are looked up for a sentence that names none."""
+
+
 class RelationChecker:
-    def __init__(self, facts: ReportValues) -> None:
-        self._facts = facts
+    def __init__(self, facts: ReportValues, facts_of: FactsOf | None = None) -> None:
+        self._facts, self._facts_of = facts, facts_of
 
     def check(
         self, sentence: SentenceSpan, claims: Sequence[Claim], spoken_of: Sequence[Launch]
@@ -82,8 +91,30 @@ class RelationChecker:
             for relation in find_relations(text)
             if not _NOT_THESE.search(text)
         ]
-        limits = () if _NOT_THESE.search(text) else _limiter_checks(text, self._facts, spoken_of)
-        return [check for check in (*found, *limits) if check is not None]
+        compared = [check for check in found if check is not None]
+        return self._with_words(text, compared, _subjects(text, self._facts, spoken_of))
+
+    def _with_words(
+        self, text: str, compared: list[RelationDocument], launches: Sequence[Launch]
+    ) -> list[RelationDocument]:
+        """With what the sentence asserts in words. A fact decides what the units do not."""
+        facts_of = self._facts_of
+        if facts_of is None or len(launches) > _MOST_LAUNCHES or not assertions_in(text):
+            return compared
+        judged = [judge_words(text, facts_of(launch)) for launch in launches]
+        words = [_of_words(text, each) for each in zip(*judged)]
+        kept = []
+        for relation in compared:
+            each = relation
+            same = [word for word in words if _overlap(each, word) and word.verdict != "not_found"]
+            if any({word.verdict, each.verdict} == {"confirmed", "contradicted"} for word in same):
+                words = [
+                    word for word in words if word not in same
+                ]  # they measure different things
+                same = []
+                each = replace(each, verdict="not_found", reason=_NOT_UNDERSTOOD)
+            kept += [] if same else [each]
+        return [*kept, *words]
 
     def _one(
         self, relation: Relation, text: str, claims: Sequence[Claim], spoken_of: Sequence[Launch]
@@ -190,6 +221,30 @@ class RelationChecker:
         said = [claim.number for claim in side.said if claim.term and claim.term[:2] == term[:2]]
         exact = [r for r in found if any(agrees(n, r.quantity, lenient=True) for n in said)]
         return exact or found
+
+
+def _of_words(text: str, judged: Sequence[Judgement]) -> RelationDocument:
+    """One assertion, judged by the facts of each launch: all of them must agree."""
+    said, facts = judged[0].assertion, [each.fact for each in judged if each.fact]
+    verdicts = {each.holds for each in judged}
+    holds = verdicts.pop() if len(verdicts) == 1 else None
+    verdict: ClaimVerdict = "confirmed" if holds else "not_found"
+    return RelationDocument(
+        text=text[said.start : said.end].strip(),
+        start=said.start,
+        end=said.end,
+        sentence=text,
+        verdict="contradicted" if holds is False else verdict,
+        reason=facts[0].text if facts and holds is not None else OPEN,
+        topic=said.topic,
+    )
+
+
+OPEN = "not checked: no known fact decides this"
+
+
+def _overlap(one: RelationDocument, other: RelationDocument) -> bool:
+    return one.start < other.end and other.start < one.end
 
 
 def _is_operand(term: Term) -> bool:
@@ -433,96 +488,3 @@ def _nearest(relation: Relation, text: str, fits: Callable[[Term], bool]) -> Ter
         key=lambda term: max(relation.start - term.end, term.start - relation.end),
         default=None,
     )
-
-
-_UNIT = (
-    r"(?:(?P<dram>DRAM|HBM|device[ -]memory|(?:global[ -])?memory[ -]bandwidth|bandwidth)"
-    r"|(?P<l2>L2)|(?P<l1>L1(?:/TEX|TEX)?)|(?P<memory>memory)"
-    r"|(?P<sm>compute|computation|arithmetic|ALU|FMA|FLOPs?|tensor(?: core)?s?|instruction issue)"
-    r"|(?P<other>latency|issue|instruction|cache|occupancy|synchroni[sz]ation|barrier|registers?"
-    r"|shared[ -]memory|IO|I/O|throughput))"
-)
-_CLAIM = re.compile(
-    rf"\b{_UNIT}(?:[ -](?:cache|bandwidth|throughput|pipes?))?[ -](?:bound|limited)\b"
-    r"(?! (?:to|check|value)\b)",
-    re.IGNORECASE,
-)
-_BY = re.compile(
-    r"\b(?:bound|limited|bottlenecked|constrained|throttled)(?: (?:only|mainly|mostly))? (?:by|on)"
-    rf"(?: the| its)? {_UNIT}\b|\bbottleneck is(?: the| its)? {_UNIT.replace('?P<', '?P<is_')}\b",
-    re.IGNORECASE,
-)
-_OCCUPANCY = re.compile(r"\boccupancy\b|\bblocks\b", re.IGNORECASE)
-_NOT = re.compile(r"\b(?:not|isn't|aren't|never|no longer|neither|nor|rather than)\b[^,;]{0,20}\Z")
-_SHARES = {
-    "dram": ("DRAM", "dram_throughput_pct"),
-    "l2": ("L2", "l2_throughput_pct"),
-    "l1": ("L1", "l1tex_throughput_pct"),
-    "sm": ("SM", "sm_throughput_pct"),
-}
-UNIT_SHARES = tuple(metric for _, metric in _SHARES.values())
-"""Ids of the metrics that decide a claim of a limiter."""
-_MEMORY = ("dram", "l2", "l1")
-_LIMITS, _BUSY = 80.0, 60.0
-"""Per cent of peak from which a unit surely limits, and from which a less busy unit does not."""
-_BEHIND = 20.0
-"""A unit that is less busy than another by this many percentage points is not the limiter."""
-_UNCLEAR = "not checked: how busy the units are does not decide it; `keet explain` says what limits"
-
-
-def _limiter_checks(
-    text: str, facts: ReportValues, spoken_of: Sequence[Launch]
-) -> Iterator[RelationDocument]:
-    """One for each claim of a limiter in the sentence."""
-    named = [launch for name in facts.launches.named_in(text) for launch in name.launches]
-    launches = list(dict.fromkeys(named)) or spoken_of
-    for match in (*_CLAIM.finditer(text), *_BY.finditer(text)):
-        groups = (name for name, words in match.groupdict().items() if words)
-        unit = next(groups).removeprefix("is_")
-        if unit == "other" and _OCCUPANCY.search(text):
-            continue  # `occupancy is limited by registers`: not the kernel
-        verdict, reason = _judged(unit, facts, launches)
-        if verdict != "not_found" and _NOT.search(text, 0, match.start()):
-            is_so = verdict == "contradicted"
-            verdict = "confirmed" if is_so else "contradicted"
-        yield RelationDocument(
-            text=match[0],
-            start=match.start(),
-            end=match.end(),
-            sentence=text,
-            verdict=verdict,
-            reason=reason,
-        )
-
-
-def _judged(unit: str, facts: ReportValues, launches: Sequence[Launch]) -> tuple[ClaimVerdict, str]:
-    found = {_verdict(unit, _shares(facts, launch)) for launch in launches}
-    if len(found) != 1 or "not_found" in found:
-        return "not_found", _UNCLEAR
-    shares = _shares(facts, launches[0])
-    order = sorted(shares, key=lambda each: -shares[each])
-    words = [
-        Sentence("{unit} {share:.4g}%", unit=label, share=constant(shares[each], "", label))
-        for each in order
-        for label in _SHARES[each][:1]
-    ]
-    return found.pop(), Sentence("busy, in order: {units}", units=Sentence(", ").join(words))
-
-
-def _shares(facts: ReportValues, launch: Launch) -> Mapping[str, float]:
-    read = {unit: facts.read([metric], launch) for unit, (_, metric) in _SHARES.items()}
-    return {unit: found[0].quantity.value for unit, found in read.items() if found}
-
-
-def _verdict(unit: str, shares: Mapping[str, float]) -> ClaimVerdict:
-    units = _MEMORY if unit == "memory" else (unit,)
-    own = [shares[each] for each in units if each in shares]
-    rest = [each for each in shares if each not in units]
-    if not own or not rest:
-        return "not_found"
-    if max(own) >= _LIMITS and max(own) > max(shares[each] for each in rest):
-        return "confirmed"
-    # L1 may be over active cycles only, which is not comparable with the others.
-    busiest = max((shares[each] for each in rest if each != "l1"), default=0.0)
-    clear = busiest >= _BUSY and max(own) < busiest - _BEHIND
-    return "contradicted" if clear else "not_found"

@@ -56,8 +56,9 @@ _BESIDE = re.compile(
     r"(?=\s+(?:the|that|those|its|[A-Z]|\w+_))"
 )
 _SAME = re.compile(
-    r"\b(?P<same>(?:the same|equal|identical)(?:\s+\w+)?\s+(?:as|to)|equals?|as\s+\w+\s+as)\b"
-    r"|\b(?P<close>(?:close|similar|comparable)\s+(?:to|with))\b",
+    r"\b(?P<close>(?:close|similar|comparable)\s+(?:to|with)|(?:almost|nearly|about|roughly)\s+"
+    r"(?:equals?\b|(?:the same|equal|as)(?:\s+\w+)?\s+(?:as|to)))\b"
+    r"|\b(?P<same>(?:the same|equal|identical)(?:\s+\w+)?\s+(?:as|to)|equals?|as\s+\w+\s+as)\b",
     re.IGNORECASE,
 )
 _BEST = re.compile(

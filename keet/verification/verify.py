@@ -45,7 +45,7 @@ from keet.verification.related_numbers import (
     with_shares,
     without_unknown_sides,
 )
-from keet.verification.relation_check import UNIT_SHARES, RelationChecker
+from keet.verification.relation_check import RelationChecker
 from keet.verification.relations import clause_of, is_hypothetical, qualified
 from keet.verification.report_values import ReportValue, ReportValues, with_sum
 from keet.verification.same_launch import (
@@ -146,7 +146,7 @@ class _Verifier:
         self._everything = launch_lookup(everything)
         self._computed = known
         self._facts = ReportValues(self._everything, self._metric_ids_asked)
-        self._relations = RelationChecker(self._facts)
+        self._relations = RelationChecker(self._facts, known.facts_of)
         self._printed = _ExportLabels()
         self._files = wordlike_files(text, self._everything.of_each_kernel)
         self._places = find_places(text, self._files)
@@ -163,10 +163,10 @@ class _Verifier:
             yield SentenceSpan(self._text[start:end], start)
 
     def _metric_ids_asked(self) -> Iterator[str]:
-        """Metrics that the text names, and those needed to check claims of a limiter."""
+        """Metrics that the text names."""
         for sentence in self.sentences():
             yield from (each for term in terms_in(sentence.text) for each in term.metric_ids)
-        yield from ("duration", *UNIT_SHARES)
+        yield "duration"
 
     def sentence(self, sentence: SentenceSpan) -> CheckedSentence:
         self._topics.enter(sentence)
@@ -197,6 +197,8 @@ class _Verifier:
             found = sorted([*found, *checked], key=lambda check: check.number.start)
         found += [CheckedNumber(number, "not_found", None, _TOO_MANY) for number in left]
         related = self._relations.check(sentence, claims, self._spoken_of)
+        open_topics = (None, "limiter")  # others that no fact decides are left out
+        related = [r for r in related if r.verdict != "not_found" or r.topic in open_topics]
         if scope is None:
             found, related = with_factors(found, related)
         else:

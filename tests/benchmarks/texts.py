@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.agent.edits.patch_making import LineReplacement, place_changes
-from keet.agent.source.constants import read_constants
+from keet.agent.edits.line_matching import LineReplacement, place_changes
+from keet.agent.source.constants import source_constants
 from keet.agent.source.source_listing import shown_source
 from keet.ingest import read_profile
 from keet.prose.reading import read_prose
@@ -56,7 +56,7 @@ def readers() -> list[Reader]:
 def _source(text: str) -> None:
     launch = launch_of(f"__global__ void k(int n) {{}}\n{text}", "k")
     shown_source(launch, 3000)
-    read_constants(launch)
+    source_constants(launch)
 
 
 def _edited(text: str, more: str = "") -> None:
@@ -64,7 +64,7 @@ def _edited(text: str, more: str = "") -> None:
 
 
 def _edited_in_vain(text: str) -> None:
-    """Similar lines are looked for as well."""
+    """The nearest lines are looked for as well."""
     _edited(text, "\nq;\n")
 
 

@@ -1,50 +1,58 @@
-"""The tools about launches as a whole: `list_launches`, `analyst_findings`, `check_roofline` and
-`stall_reasons`.
-
-For a single launch, the first prompt has all that they would answer.
-"""
+"""Short texts about launches for the first prompt of the agent: what tools would answer in full."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
+from itertools import chain, islice
 
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.examined import pointer_rows
 from keet.analysis.ledger import Ledger
-from keet.analysis.roofline.launch_roofline import SHOWN_WORK, LaunchRoofline, find_roofline
-from keet.catalog import stalls
+from keet.analysis.sass import machine_code
+from keet.analysis.source_lines import find_hotspots
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Sentence
 from keet.explanation.account_rows import account_rows
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.gain_texts import forecast_text
 from keet.formatting import shape_text
+from keet.pages.hotspots import (
+    distinct_bytes_text,
+    excess_text,
+    hotspots_summary,
+    row_numbers,
+    share_words,
+    size_text,
+    spot_place,
+    times_read_text,
+    waiting_for,
+)
+from keet.profile import Absent
 from keet.units import Quantity
 from keet_tools.answers import (
     Abstention,
     Answer,
     AnswerText,
     ToolInput,
-    one_page,
     place_name,
     quote,
-    quote_prose,
     shorten,
 )
 
-_LAUNCHES_PER_PAGE = 6
+_LAUNCHES = 20
+"""That are listed; a tool has all."""
 _PARTS = 2
 """Of the time of a launch."""
 
 
-def list_launches(tool_input: ToolInput, report: int = 0, page: int = 1) -> Answer:
+def list_launches(tool_input: ToolInput, report: int = 0) -> Answer:
     """Launches of a report: kernel, grid, block, duration, verdict."""
-    explanation = tool_input.report(report)
-    shown, more = one_page(explanation.launches, page, _LAUNCHES_PER_PAGE)
+    launches = tool_input.report(report).launches
     say = AnswerText()
-    device = explanation.launches[0].launch.device.name if explanation.launches else None
-    rows = [_launch_row(each, say) for each in shown]
+    device = launches[0].launch.device.name if launches else None
+    rows = [_launch_row(each, say) for each in launches[:_LAUNCHES]]
+    left = len(launches) - len(rows)
+    more = f"`{left} more launches`: see explain" if left > 0 else ""
     return say.answer(f"report {quote(f'{report}')} on {quote(device or 'unknown')}", *rows, more)
 
 
@@ -53,15 +61,11 @@ def _launch_row(each: LaunchExplanation, say: AnswerText) -> str:
     duration = each.view.get("duration")
     took = f" {say(duration)}" if duration else ""
     shapes = f"grid {shape_text(launch.grid)} block {shape_text(launch.block)}"
-    headline = say.headline(each, 150)
+    headline = say.sentence(shorten(each.verdict.headline, 150))
     what = f"#{launch.id} {quote(launch.kernel, 50)} {quote(shapes)}"
-    return f"{what}{took}{_run(each, say)}: {headline}{_time(each, say)}"
-
-
-def _time(each: LaunchExplanation, say: AnswerText) -> str:
-    """The largest parts of the account."""
     parts = [f"{say(part.share)} {part.label}" for part in each.account.leading(_PARTS)]
-    return f" Time: {'; '.join(parts)}." if parts else ""
+    time = f" Time: {'; '.join(parts)}." if parts else ""
+    return f"{what}{took}{_run(each, say)}: {headline}{time}"
 
 
 def _run(each: LaunchExplanation, say: AnswerText) -> str:
@@ -81,37 +85,26 @@ def _run(each: LaunchExplanation, say: AnswerText) -> str:
 
 
 FINDINGS = 3
-"""Per page."""
+"""That are described, together with other remarks."""
 _TEXT = 300
 _HEADLINE = 400
 ACCOUNT = "where the time goes"
 _ROWS = 6
 """Parts of the time."""
+_HEALTHY = 4
 
 
-def analyst_findings(
-    tool_input: ToolInput, launch: int | None = None, report: int = 0, page: int = 1
-) -> Answer:
+def analyst_findings(tool_input: ToolInput, launch: int | None = None, report: int = 0) -> Answer:
     """keet's own findings: causes, places, forecasts, what is healthy, what is not known."""
     each = tool_input.launch(launch, report)
     say = AnswerText()
-    parts: list[Finding | str] = [*each.findings, *_others(each, say)]
-    shown, more = one_page(parts, page, FINDINGS) if parts else ([], "")
-    rows = [
-        part if isinstance(part, str) else _finding_row(tool_input, each, part, say)
-        for part in shown
-    ]
+    findings = (_finding_row(tool_input, each, own, say) for own in each.findings)
     return say.answer(
-        _unlike(each, say), _replay(each, say), say.headline(each, _HEADLINE), *rows, more
+        say.sentence(each.in_run.warning or "") if each.in_run else "",
+        _replay(each, say),
+        say.sentence(shorten(each.verdict.headline, _HEADLINE)),
+        *islice(chain(findings, _others(each, say)), FINDINGS),
     )
-
-
-def _unlike(each: LaunchExplanation, say: AnswerText) -> str:
-    """That the launch represents others which took much longer or shorter."""
-    found = each.in_run
-    if found is None or found.warning is None:
-        return ""
-    return say.with_names(found.warning, found.evidence)
 
 
 def _replay(each: LaunchExplanation, say: AnswerText) -> str:
@@ -120,10 +113,9 @@ def _replay(each: LaunchExplanation, say: AnswerText) -> str:
     if replay is None:
         return ""
     reasons = [
-        f"Likely {reason.id}: {say.with_names(reason.text, reason.evidence)}."
-        for reason in replay.likely_reasons
+        f"Likely {reason.id}: {say.sentence(reason.text)}." for reason in replay.likely_reasons
     ]
-    return " ".join([say.with_names(replay.text, replay.evidence), *reasons])
+    return " ".join([say.sentence(replay.text), *reasons])
 
 
 def _finding_row(
@@ -135,16 +127,9 @@ def _finding_row(
     forecast = f"{forecast_text(finding, ledger)}{' under replay' if each.replay else ''}"
     return (
         f"- {finding.id} ({finding.confidence}), forecast `{forecast}`: "
-        f"{say.with_names(shorten(finding.text, _TEXT), finding.evidence)}{where} "
-        f"Remedy: {shorten(_action(tool_input, finding), _TEXT)}"
+        f"{say.sentence(shorten(finding.text, _TEXT))}{where} "
+        f"Remedy: {say.sentence(shorten(tool_input.shown(finding).action, _TEXT))}"
     )
-
-
-def _action(tool_input: ToolInput, finding: Finding) -> str:
-    if tool_input.show_source:
-        return finding.action
-    here = f" at {finding.places[0].where}" if finding.here and finding.places else ""
-    return replace(finding, here=here).action
 
 
 def _place(each: LaunchExplanation, place: Place, say: AnswerText) -> str:
@@ -164,130 +149,94 @@ def account_lines(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
     rows = account_rows(each.view, each.account, _ROWS)
     if parts := "; ".join(f"{row.label} {say(row.share)}" for row in rows):
         yield f"- {ACCOUNT}: {parts}"
-    yield from (f"- {say.with_names(note.text, note.evidence)}" for note in each.notes)
+    yield from (f"- {say.sentence(note.text)}" for note in each.notes)
 
 
 def _others(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
     yield from account_lines(each, say)
     if each.healthy:
-        notes = [say.with_names(note.text, note.evidence) for note in each.healthy]
-        yield f"- healthy: {shorten('; '.join(notes), 400)}"
+        notes = "; ".join(say.sentence(note.text) for note in each.healthy[:_HEALTHY])
+        yield f"- healthy: {notes}"
     if each.skipped:
         reasons = "; ".join(f"{skip.check}: {skip.reason}" for skip in each.skipped)
-        yield f"- not known: {quote_prose(reasons, 400)}"
+        yield f"- not known: {quote(reasons, 400)}"
     if each.second_opinion:
         # Quoted: it may hold numbers of a rule, and it counts findings, which have ids here.
-        yield f"- {quote_prose(each.second_opinion, 300)}"
+        yield f"- {quote(each.second_opinion, 300)}"
 
 
-_CEILINGS_PER_PAGE = 10
-_OF_MEMORY = ("l2_stage", "bytes_moved")
-"""Notes that say more about a ceiling of memory."""
+_LINES = 7
 
 
-def check_roofline(
-    tool_input: ToolInput, launch: int | None = None, report: int = 0, page: int = 1
-) -> Answer:
-    """Share of peak of each arithmetic type and memory level, with arithmetic intensity."""
+def source_hotspots(tool_input: ToolInput, launch: int | None = None, report: int = 0) -> Answer:
+    """Hottest source lines (SASS without lines): sample share, stall reasons, wasted traffic."""
     each = tool_input.launch(launch, report)
-    found = find_roofline(each.launch, each.view.ledger)
-    if not found.ceilings:
-        reasons = "; ".join(f"{a.reason}: {a.remedy}" for a in found.skipped[:2])
-        raise Abstention(f"no share of any peak is known; {shorten(reasons, 400)}")
-    ranked = sorted(found.ceilings, key=lambda ceiling: -ceiling.share)
-    busy = [each for each in ranked if each.reached_pct >= SHOWN_WORK or each.busiest]
-    shown, more = one_page(busy or ranked, page, _CEILINGS_PER_PAGE)
-    say = AnswerText()
-    rows = []
-    for ceiling in shown:
-        parts = [_reached(ceiling.label, ceiling.evidence, say)]
-        if stage := ceiling.busiest:
-            parts.append(f"{stage.part} {say(stage.evidence)} busy")
-        for entry in found.lead_intensities():
-            if entry.level == ceiling.id:
-                value, ridge, _ = entry.evidence
-                parts.append(f"intensity {say(value)}, ridge {say(ridge)}")
-        rows.append(", ".join(parts))
-    if link := found.host_link:
-        known = [each for each in (link.reached, link.achieved, link.peak) if each]
-        rows.append(f"{_reached(link.name, known, say)} ({link.source})")
-    idle = ", ".join(ceiling.label for ceiling in ranked if busy and ceiling not in busy)
-    notes = [f"idle: {idle}"] if idle else []
-    notes += [
-        say.with_names(note.text, note.evidence) for note in each.notes if note.id in _OF_MEMORY
-    ]
-    notes += [shorten(note, 160) for note in found.notes[:2]]
-    return say.answer(_reading(found), *rows, *_unknown(found), *notes, more)
-
-
-def _reading(found: LaunchRoofline) -> str:
-    """Without what it tells people at a terminal to type."""
-    return found.reading.replace(": keet hotspots shows where", "").replace(
-        "; keet show REPORT tells how to", ""
+    found = find_hotspots(each.launch)
+    if isinstance(found, Absent):
+        raise Abstention(f"{found.reason}; {found.remedy}")
+    say = AnswerText(tool_input.names, each.view.ledger.scope)
+    what = "samples" if found.ranked_by == "samples" else "executed instructions, none sampled,"
+    unit = "source line" if found.by == "line" else "instruction"
+    heading = Sentence(
+        "Share of {what} ({total}) by {unit}; waits are shares of its own samples:",
+        what=what,
+        total=hotspots_summary(found),
+        unit=unit,
     )
+    partial = found.partial.text if found.partial else ""
+    sass = each.launch.disassembly if found.by != "line" and tool_input.show_source else {}
+    rows = []
+    for spot in found.rows[:_LINES]:
+        number = row_numbers(found, spot)
+        local = Sentence()
+        if spot.sectors_local:
+            count = number("local sectors", spot.sectors_local, "sector")
+            local = Sentence("local memory {count}s", count=count)
+        waits = waiting_for(spot, found)
+        facts = [Sentence("waits {waits}", waits=waits) if waits else "", excess_text(spot, found)]
+        code = "" if isinstance(sass, Absent) else sass.get(spot.address or -1, "")
+        shown = f" {quote(code)}" if code else ""
+        row = "; ".join(map(say.sentence, filter(None, [share_words(spot, found), *facts, local])))
+        rows.append(f"{place_name(spot_place(spot, each.launch))} {row}{shown}")
+    return say.answer(say.sentence(heading), say.sentence(partial), *rows)
 
 
-def _reached(label: str, evidence: Sequence[Evidence], say: AnswerText) -> str:
-    reached, *rates = map(say, evidence)
-    return ", ".join([f"{label} {reached} of peak", *([" of ".join(rates)] if rates[1:] else [])])
+def address_forms(tool_input: ToolInput, launch: int | None = None, report: int = 0) -> Answer:
+    """Bytes that are read through each pointer, and how often each is requested."""
+    each = tool_input.launch(launch, report)
+    code = each.view.code or (tool_input.report(report).reads_code and machine_code(each.launch))
+    if not code:
+        raise Abstention("the machine code is not analysed in this run; leave out --no-sass")
+    if isinstance(code, Absent):
+        raise Abstention(f"the machine code can't be analysed: {code.reason}; {code.remedy}")
+    say, ledger = AnswerText(), each.view.ledger
+    rows = []
+    for row in pointer_rows(code):
+        of = row.parameter or row.pointer
 
+        def number(label: str, value: float, unit: str = "", of: str = of) -> Evidence:
+            return ledger.derived(f"{label} {of}", Quantity(value, unit), label)
 
-def _unknown(found: LaunchRoofline) -> list[str]:
-    reasons = dict.fromkeys(absent.reason for absent in found.skipped)
-    return [f"not known: {shorten('; '.join(reasons), 200)}"] if reasons else []
-
-
-_STALLS_PER_PAGE = 8
-_STARVED = 50.0
-"""Per cent of the issue slots in use below which schedulers wait for warps, not warps for them."""
-HEALTHY_SHARE = 0.75
-"""Of its peak from which a unit is what warps wait for, however they do it."""
-_SCHEDULERS = (
-    ("no_eligible_pct", "cycles without an eligible warp"),
-    ("eligible_warps_per_scheduler", "eligible warps a scheduler"),
-    ("active_warps_per_scheduler", "active warps a scheduler"),
-    ("warp_cycles_per_issued_inst", "cycles between two instructions of a warp"),
-)
-
-
-def stall_reasons(
-    tool_input: ToolInput, launch: int | None = None, report: int = 0, page: int = 1
-) -> Answer:
-    """Shares of warp time by stall reason, what each means, and whether schedulers starve."""
-    view = tool_input.launch(launch, report).view
-    say = AnswerText()
-    if not view.stalls:
-        raise Abstention("warp states were not collected; profile with `--section WarpStateStats`")
-    ranked = sorted(view.stalls, key=lambda reason: -view.stalls[reason])
-    shown, more = one_page(ranked, page, _STALLS_PER_PAGE)
-    rows = [row for reason in shown if (row := _stall_row(view, reason, say))]
-    return say.answer(_judgement(view, say), *_schedulers(view, say), *rows, more)
-
-
-def _judgement(view: LaunchView, say: AnswerText) -> str:
-    """Stalls cost nothing while other warps issue."""
-    issue = view.ceilings.reached("issue")
-    if issue is None:
-        return "It is not known how busy the issue slots were, or whether stalls matter."
-    busiest = view.ceilings.nearest
-    if issue.value < _STARVED and busiest and busiest[0].share >= HEALTHY_SHARE:
-        unit = f"{busiest[0].spoken} at {say(busiest[0].reached)} of peak"
-        return f"Issue slots are {say(issue)} busy; warps wait since {unit} serves no faster."
-    if issue.value < _STARVED:
-        return f"Schedulers starve, issue slots are {say(issue)} busy: stalls cost time."
-    return f"Issue slots are {say(issue)} busy: most stalls are hidden by other warps."
-
-
-def _schedulers(view: LaunchView, say: AnswerText) -> list[str]:
-    found = [(view.get(metric), label) for metric, label in _SCHEDULERS]
-    texts = [f"{label} {say(value)}" for value, label in found if value is not None]
-    return ["; ".join(texts)] if texts else []
-
-
-def _stall_row(view: LaunchView, reason: str, say: AnswerText) -> str:
-    share = view.stall(reason)
-    if share is None:
-        return ""
-    stall = stalls()[reason]
-    means = f"waits for {stall.waits_for}" if stall.counts_as_stall else "no real stall"
-    return f"{stall.label} {say(share)}: {means}"
+        sizes = {
+            "threads request": (row.requested_bytes, "requested bytes"),
+            "L1 is asked, in sectors, for": (row.l1_bytes, "l1 bytes"),
+            "L1 reads from L2": (row.l2_bytes, "l2 bytes"),
+        }
+        facts = [
+            Sentence("{words} {size}", words=words, size=size_text(size, number, label))
+            for words, (size, label) in sizes.items()
+            if size is not None
+        ]
+        why, requested = row.why_unknown or "", row.requested_bytes
+        distinct = distinct_bytes_text(row.distinct_bytes_at_most, row.basis, why, number)
+        facts.append(Sentence("distinct bytes {distinct}", distinct=distinct))
+        if times := times_read_text(requested, row.distinct_bytes_at_most, number):
+            least = "about" if row.basis == "estimate" else "at least"
+            facts.append(Sentence("each byte {least} {times}", least=least, times=times))
+        name = quote(row.pointer if tool_input.show_source else of, 40)
+        rows.append(f"pointer {name}: {say.sentence(Sentence('; ').join(facts))}")
+    if not rows:
+        return Answer("The launch reads no global memory.")
+    read = ledger.measured("dram_bytes_read")
+    dram = f"The launch reads {say(read)} from DRAM." if read else ""
+    return say.answer("Global memory by pointer, most bytes first.", dram, *rows)

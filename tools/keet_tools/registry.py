@@ -1,127 +1,113 @@
-"""The tools by name, their descriptions for a model, and `call_tool`."""
+"""The tools that keet's own agent may call: descriptions for a model, and `call_tool`.
+
+They are those of `tools`, with names of evidence in their texts. The reports are open already, so
+`report` is a number, and arguments that can have one value only are not offered.
+"""
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Mapping
-from types import UnionType
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any, NamedTuple
 
-from keet.errors import one_line
-from keet_tools.address_forms import address_forms
-from keet_tools.amounts import amounts
-from keet_tools.answers import Abstention, Answer, ToolInput, quote
-from keet_tools.diff_profiles import diff_profiles
-from keet_tools.instruction_mix import instruction_mix
+from pydantic import ValidationError
+
+from keet.errors import KeetError, one_line
+from keet_tools import tools
+from keet_tools.answers import MAX_CHARACTERS, Answer, ToolInput, quote
+from keet_tools.calls import ToolCall, bounded_text
 from keet_tools.launch_overview import (
-    analyst_findings,
-    check_roofline,
-    list_launches,
-    stall_reasons,
-)
-from keet_tools.lookup_metric import lookup_metric
-from keet_tools.memory_access import memory_access
-from keet_tools.occupancy_what_if import occupancy_what_if
-from keet_tools.read_code import read_sass, read_source
-from keet_tools.source_hotspots import source_hotspots
-from keet_tools.why_waiting import why_waiting
-
-_FUNCTIONS: tuple[Callable[..., Answer], ...] = (
-    list_launches,
-    analyst_findings,
-    amounts,
-    lookup_metric,
-    check_roofline,
-    source_hotspots,
-    stall_reasons,
-    memory_access,
-    why_waiting,
-    instruction_mix,
     address_forms,
-    occupancy_what_if,
-    read_source,
-    read_sass,
-    diff_profiles,
+    analyst_findings,
+    list_launches,
+    source_hotspots,
 )
-_NEEDS_SOURCE = frozenset({"read_source", "read_sass"})
-_NEEDS_REPORTS = frozenset({"diff_profiles"})
-_NEEDS_LAUNCHES = frozenset(
-    {"list_launches", "analyst_findings", "stall_reasons", "check_roofline"}
-)
-"""Not offered for a single launch: the first prompt has all that they would answer."""
-_JSON_TYPES = {int: "integer", str: "string"}
+
+_OFFERED = ("explain", "line", "source", "amounts", "metrics", "occupancy", "what_if", "diff")
+_NEEDS_SOURCE = frozenset({"source", "amounts"})
+_NEEDS_REPORTS = frozenset({"diff"})
+_NEEDS_LAUNCHES = frozenset({"explain"})
+"""Not offered for a single launch: the first prompt has what it would answer."""
+_NOT_OFFERED = frozenset({"source", "kernel", "top", "force"})
+"""Arguments that a model of keet does not need; they work."""
+_DESCRIPTIONS = {
+    "explain": "keet's findings on launches: causes, lines, forecasts, where the time goes.",
+    "line": "A source line (`file.cu:31`): stalls and what they wait for, SASS, addresses, bytes, "
+    "loops; `0x0130`: SASS from there; without `line`: hottest lines, bytes by pointer.",
+    "source": "Source text from a line on, with each line's share of samples.",
+    "amounts": "How much work is done and needed: per item, array, access, loop; bounds.",
+    "metrics": "Metrics by ncu name, id, label or words; without a pattern: roofline, key metrics.",
+    "occupancy": "What limits occupancy; theoretical occupancy if something changed.",
+    "what_if": "Gain if claims held: JSON list of {finding, kind, of, needed|removed}; constants: "
+    "`N=4`.",
+    "diff": "Compare report `before` with `after`, or a launch of each: time, and why.",
+}
+_SUMMARIES: Mapping[str, Callable[..., Answer]] = {
+    each.__name__: each
+    for each in (list_launches, analyst_findings, source_hotspots, address_forms)
+}
+"""Short texts of the first prompt, by the names of tools of older transcripts."""
+_FORMER = {
+    "lookup_metric": ("metrics", {"query": "pattern"}),
+    "check_roofline": ("metrics", {}),
+    "stall_reasons": ("line", {}),
+    "memory_access": ("line", {}),
+    "why_waiting": ("line", {}),
+    "instruction_mix": ("line", {}),
+    "read_sass": ("line", {"at": "line"}),
+    "read_source": ("source", {}),
+    "occupancy_what_if": ("occupancy", {}),
+    "diff_profiles": ("diff", {}),
+}
+"""Names and arguments of tools in older transcripts."""
 _NOTHING = {"", "none", "null", "default"}
 """What models write for an argument without a value."""
 _WHOLE = re.compile(r"[-+]?\d{1,15}(?:\.0*)?")
+_NUMBERS = {"report", "before", "after"}
+"""Numbers of reports; tools of the MCP server take names."""
 
 
 class Tool(NamedTuple):
-    """A tool as a model sees it, and the function behind it."""
+    """A tool as a model sees it."""
 
     name: str
     description: str
     parameters: Mapping[str, Any]
     """A JSON Schema, as short as it can be: it is sent with each request."""
-    call: Callable[..., Answer]
 
 
-class _Parameter(NamedTuple):
-    type: type
-    required: bool
-    optional: bool
-    """None may be given."""
-
-
-def _parameters(function: Callable[..., Answer]) -> Mapping[str, _Parameter]:
-    hints = get_type_hints(function)
-    found = list(inspect.signature(function).parameters.values())[1:]
-    return {each.name: _parameter(hints[each.name], each) for each in found}
-
-
-def _parameter(hint: Any, found: inspect.Parameter) -> _Parameter:
-    choices = get_args(hint) if isinstance(hint, UnionType) else (hint,)
-    kind = next(choice for choice in choices if choice is not type(None))
-    return _Parameter(kind, found.default is found.empty, type(None) in choices)
-
-
-def _schema(parameters: Mapping[str, _Parameter]) -> dict[str, Any]:
-    properties = {name: {"type": _JSON_TYPES[each.type]} for name, each in parameters.items()}
-    required = [name for name, each in parameters.items() if each.required]
+def _tool(name: str) -> Tool:
+    whole = tools.TOOLS[name].input_schema
+    properties = {
+        field: {"type": "integer" if field in _NUMBERS else part["type"]}
+        for field, part in whole["properties"].items()
+        if field not in _NOT_OFFERED
+    }
     schema: dict[str, Any] = {"type": "object", "properties": properties}
-    return {**schema, "required": required} if required else schema
+    if required := [field for field in whole["required"] if field not in _NUMBERS]:
+        schema["required"] = required
+    return Tool(name, _DESCRIPTIONS[name], schema)
 
 
-def _tool(function: Callable[..., Answer]) -> Tool:
-    description = inspect.getdoc(function) or ""
-    schema = _schema(_parameters(function))
-    return Tool(function.__name__, description, schema, function)
-
-
-TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in map(_tool, _FUNCTIONS)}
+TOOLS: Mapping[str, Tool] = {name: _tool(name) for name in _OFFERED}
 
 
 def offered_tools(tool_input: ToolInput) -> tuple[Tool, ...]:
     """The useful tools for these reports, without arguments that can have only one value."""
-    single = len(tool_input.explanations) < 2
-    hidden = (set() if tool_input.show_source else _NEEDS_SOURCE) | (
-        _NEEDS_REPORTS if single else set()
-    )
-    hidden |= _NEEDS_LAUNCHES if _is_one_launch(tool_input) else set()
-    useless = ({"report"} if single else set()) | (
-        {"launch"} if _is_one_launch(tool_input) else set()
-    )
-    return tuple(_without(tool, useless) for tool in TOOLS.values() if tool.name not in hidden)
-
-
-def _is_one_launch(tool_input: ToolInput) -> bool:
-    return all(len(explanation.launches) < 2 for explanation in tool_input.explanations)
-
-
-def _without(tool: Tool, names: set[str]) -> Tool:
-    properties = tool.parameters["properties"]
-    kept = {name: each for name, each in properties.items() if name not in names}
-    return tool._replace(parameters={**tool.parameters, "properties": kept})
+    is_one_report = len(tool_input.explanations) < 2
+    is_one_launch = all(len(each.launches) < 2 for each in tool_input.explanations)
+    hidden = frozenset() if tool_input.show_source else _NEEDS_SOURCE
+    hidden |= _NEEDS_REPORTS if is_one_report else frozenset()
+    hidden |= _NEEDS_LAUNCHES if is_one_launch else frozenset()
+    useless = {"report"} if is_one_report else set()
+    useless |= {"launch", "before_launch", "after_launch"} if is_one_launch else set()
+    offered = []
+    for tool in TOOLS.values():
+        properties = tool.parameters["properties"]
+        kept = {name: part for name, part in properties.items() if name not in useless}
+        if tool.name not in hidden:
+            offered.append(tool._replace(parameters={**tool.parameters, "properties": kept}))
+    return tuple(offered)
 
 
 # --- calling
@@ -129,13 +115,46 @@ def _without(tool: Tool, names: set[str]) -> Tool:
 
 def call_tool(tool_input: ToolInput, name: str, arguments: Mapping[str, Any] | None) -> Answer:
     """Run a tool call of a model. A wrong call becomes an answer that says what is wrong."""
-    tool = TOOLS.get(name)
-    if tool is None:
-        return _refusal(f"there is no tool {quote(str(name), 40)}; there are {', '.join(TOOLS)}")
+    given = dict(arguments) if isinstance(arguments, Mapping) else {}
     try:
-        return tool.call(tool_input, **_arguments(tool, arguments))
-    except Abstention as reason:
-        return _refusal(str(reason))
+        if name in _SUMMARIES and not given.keys() - {"launch", "report", "page"}:
+            whole = {key: _whole(value) for key, value in given.items() if key != "page"}
+            chosen = {key: value for key, value in whole.items() if value is not None}
+            return _SUMMARIES[name](tool_input, **chosen)
+        if name in _SUMMARIES:
+            name = "line"
+        former, renamed = _FORMER.get(name, (name, {}))
+        if former != name:
+            given.pop("page", None)
+            given = {renamed.get(key, key): value for key, value in given.items()}
+        if former not in TOOLS:
+            known = ", ".join(TOOLS)
+            return _refusal(f"there is no tool {quote(str(name), 40)}; there are {known}")
+        return _called(tool_input, tools.TOOLS[former], given)
+    except KeetError as problem:
+        return _refusal(str(problem))
+
+
+def _called(tool_input: ToolInput, tool: tools.Tool, given: Mapping[str, Any]) -> Answer:
+    fields = tool.arguments.model_fields
+    unknown = [quote(str(name), 30) for name in given if name not in fields]
+    if unknown:
+        usage = ", ".join(TOOLS[tool.name].parameters["properties"])
+        return _refusal(f"{tool.name} has no argument {', '.join(unknown[:5])}; it takes {usage}")
+    reports = {"before": "0", "after": "1"} if tool.name == "diff" else {"report": "0"}
+    read = {name: _value(name, value) for name, value in given.items()}
+    kept = {name: value for name, value in read.items() if value is not None}
+    try:
+        asked = tool.arguments.model_validate({**reports, **kept})
+    except ValidationError as wrong:
+        problem = wrong.errors(include_url=False, include_input=False)[0]
+        where = ".".join(quote(str(part), 30) for part in problem["loc"])
+        return _refusal(f"{where} of {tool.name}: {problem['msg']}")
+    names = tool_input.names
+    names.cited.clear()
+    reply = tool.call(tool_input, asked, ToolCall(most=MAX_CHARACTERS, names=names))
+    text = bounded_text(reply.text, reply.end, MAX_CHARACTERS)
+    return Answer(text.rstrip("\n"), tuple(names.cited.values()))
 
 
 def _refusal(text: str) -> Answer:
@@ -143,37 +162,16 @@ def _refusal(text: str) -> Answer:
     return Answer(plain if len(plain) <= 600 else plain[:599] + "…", abstained=True)
 
 
-def _arguments(tool: Tool, given: Mapping[str, Any] | None) -> dict[str, Any]:
-    known = _parameters(tool.call)
-    values = given if isinstance(given, Mapping) else {}
-    unknown = [quote(str(name), 30) for name in values if name not in known]
-    if unknown:
-        raise Abstention(f"{tool.name} has no argument {', '.join(unknown[:5])}; {_usage(tool)}")
-    read = {name: _value(tool, name, known[name], value) for name, value in values.items()}
-    kept = {name: value for name, value in read.items() if value is not None}
-    missing = [name for name, each in known.items() if each.required and not kept.get(name)]
-    if missing:
-        raise Abstention(f"{tool.name} needs {', '.join(missing)}; {_usage(tool)}")
-    return kept
-
-
-def _usage(tool: Tool) -> str:
-    known = _parameters(tool.call)
-    described = [f"{name}: {_JSON_TYPES[each.type]}" for name, each in known.items()]
-    return f"it takes `{', '.join(described)}`"
-
-
-def _value(tool: Tool, name: str, parameter: _Parameter, value: Any) -> Any:
-    """None if the argument counts as not given."""
-    read = _whole(value) if parameter.type is int else _text(value)
-    if read is None and not _is_nothing(value):
-        wanted = _JSON_TYPES[parameter.type]
-        raise Abstention(f"{name} of {tool.name} has to be one {wanted}; {_usage(tool)}")
-    return read
-
-
-def _is_nothing(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and value.strip().lower() in _NOTHING)
+def _value(name: str, value: Any) -> Any:
+    """None if the argument counts as not given; numbers may be texts."""
+    if isinstance(value, str) and value.strip().lower() in _NOTHING:
+        return None
+    whole = _whole(value)
+    if name in _NUMBERS or (name == "line" and isinstance(value, int | float)):
+        return None if value is None else str(value if whole is None else whole)
+    if whole is not None and name != "file":
+        return whole if not isinstance(value, str) or name not in ("line", "pattern") else value
+    return value[: MAX_CHARACTERS if name == "claims" else 400] if isinstance(value, str) else value
 
 
 def _whole(value: Any) -> int | None:
@@ -182,10 +180,4 @@ def _whole(value: Any) -> int | None:
         return int(float(text)) if _WHOLE.fullmatch(text) else None
     if isinstance(value, float):
         return int(value) if value.is_integer() else None
-    return int(value) if isinstance(value, int) else None
-
-
-def _text(value: Any) -> str | None:
-    if isinstance(value, str):
-        return None if value.strip().lower() in _NOTHING else value[:400]
-    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return int(value) if isinstance(value, int) and not isinstance(value, bool) else None

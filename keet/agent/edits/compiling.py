@@ -7,95 +7,55 @@ other file of this machine (keet.agent.edits.confinement).
 
 from __future__ import annotations
 
-import hashlib
+import ast
+import functools
+import os
 import re
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Mapping, MutableMapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Literal, NamedTuple
 
-from keet.agent.edits.code_blocks import is_cuda, python_syntax_error
-from keet.agent.edits.confinement import kind_of_confinement
-from keet.agent.edits.nvcc import (
-    CompileError,
-    CompilerJob,
-    CompilerOutput,
-    Headers,
+from keet.agent.edits.compiler_output import (
+    CompilerMessage,
     KernelResources,
-    architecture,
-    errors_in,
-    find_nvcc,
-    headers_for,
+    flags_asked_for,
     kernel_named,
     kernels_in,
-    own_files,
-    plain_name,
-    run_once,
-    run_with_missing_flags,
+    messages_in,
+    needs_own_arch,
+    new_warnings,
 )
-from keet.agent.edits.patch_making import Patch
-from keet.agent.edits.unified_diff import plain_path
+from keet.agent.edits.confinement import (
+    CUDA_SUFFIXES,
+    ConfinedJob,
+    Headers,
+    headers_below,
+    is_plain,
+    kind_of_confinement,
+    project_of,
+    run_confined,
+    toolkit,
+)
+from keet.agent.edits.patches import Patch, diff_names, encoded, plain_path
 from keet.errors import one_line
+from keet.formatting import count_noun
+from keet.profile.names import KernelName
 
-__all__ = [
-    "BuildComparison",
-    "BuildOptions",
-    "Builds",
-    "CompileError",
-    "CompileProblem",
-    "Compiled",
-    "KernelResources",
-    "compile_edit",
-    "compile_source",
-    "find_nvcc",
-]
-
-TIMEOUT_S = 60.0
 _MOST_TEXT = 20_000_000
-_MOST_UNITS = 3
-_FLAGS = re.compile(
-    r"--?std=(?:c|gnu)\+\+\d\w|-O[0-3]|--?use_fast_math|--?ftz=(?:true|false)|-G|-g|--?lineinfo"
-    r"|--?generate-line-info|--?prec-(?:div|sqrt)=(?:true|false)|--?fmad=(?:true|false)"
-    r"|--?maxrregcount=\d+|--?expt-(?:relaxed-constexpr|extended-lambda)|--?extended-lambda"
-    r"|--?(?:rdc|relocatable-device-code)=(?:true|false)|-dc|--?default-stream=[\w-]+"
-    r"|-[DU]\w+(?:=[\w.+-]*)?"
+_MOST_UNITS, _MOST_FOLDERS, _MOST_RETRIES = 3, 40, 4
+_NEWER = "-std=c++20"
+_TOOLKIT = re.compile(
+    r"^/usr/(?:include|lib\w*|local/cuda[^/]*)/|/targets/[\w-]+/include/|/include/(?:c\+\+|crt)/"
+    r"|/(?:site|dist)-packages/nvidia/"
 )
-_WITH_VALUE = {"-std", "--std", "-maxrregcount", "--maxrregcount", "-D", "-U"}
-
-
-class Compiled(NamedTuple):
-    kernels: Mapping[str, KernelResources]
-    """By mangled name."""
-    arch: str
-    note: str = ""
-    """What differs from the build that was profiled: another architecture, flags left out."""
-    flags: tuple[str, ...] = ()
-    """The flags it compiled with: the given ones, and those that nvcc asked for."""
-    headers: Headers = Headers()
-
-
-class CompileProblem(NamedTuple):
-    kind: Literal["no compiler", "not compiled", "refused", "time limit", "errors"]
-    """ "not compiled": not CUDA (a valid Python kernel), or nvcc does not run."""
-    message: str
-    """One short line; for "errors", the first one."""
-    errors: tuple[CompileError, ...] = ()
-
-
-class BuildComparison(NamedTuple):
-    outcome: Literal["compiles", "fails", "not checked"]
-    """ "fails": the original compiles (or parses) and the edited file does not."""
-    message: str
-    """One line to print: resources before and after, the first error, or why it is not checked."""
-    errors: tuple[CompileError, ...] = ()
-    """At most 5, of the edited source, for one repair request; only for "fails"."""
-    before: KernelResources | None = None
-    after: KernelResources | None = None
-    """None if the kernel was not compiled (a template without a launch)."""
-    arch: str = ""
-    note: str = ""
-
-
-Builds = MutableMapping[str, Compiled | CompileProblem]
-"""Results by hash of sources and options; one dict per run."""
+"""Headers of compilers and toolkits: this machine's own are used instead."""
+_FLAG = re.compile(r"--?(?:ftz|prec-div|prec-sqrt|fmad)=(?:true|false)|--?use_fast_math|-G")
+"""Flags that a report proves. None names a file or a program."""
+_MISSING_HEADER = re.compile(r"(?:^|\s)(\S+): No such file or directory")
 
 
 class BuildOptions(NamedTuple):
@@ -104,205 +64,312 @@ class BuildOptions(NamedTuple):
     compute_capability: str | None = None
     """As in reports: "9.0"."""
     flags: tuple[str, ...] = ()
-    """Flags of nvcc; those that name files or programs are ignored."""
     include: tuple[str, ...] = ()
     """The user's folders for headers that are not among the sources. Where a source is on this
     machine, the headers that it includes are used too."""
-    main: str | None = None
-    """The path to compile; None: the CUDA source that defines or launches the kernel."""
-    timeout: float = TIMEOUT_S
-    headers: Headers | None = None
-    """None: those in `include` and those of the source itself. An edit gets its original's."""
-    arch: str = ""
-    """`sm_90a`: compile for it with only these flags. Empty: flags that nvcc asks for are added.
-    Edits are compiled with the settings of their original."""
+    timeout: float = 60.0
 
 
-DEFAULTS = BuildOptions()
+class Settings(NamedTuple):
+    """How the original compiled; its edits are compiled in the same way."""
+
+    arch: str
+    flags: tuple[str, ...]
+    """The given ones, and those that nvcc asked for."""
+    headers: Headers
+    timeout: float
 
 
-def compile_source(
-    files: Mapping[str, str], main: str, options: BuildOptions = DEFAULTS
-) -> Compiled | CompileProblem:
-    """Compile `main` (a key of `files`) to an object file in a temporary folder."""
-    if not is_cuda(main):
-        return _not_cuda(files, main)
-    nvcc = find_nvcc()
-    if nvcc is None:
-        return CompileProblem("no compiler", "nvcc was not found on this machine")
-    arch, note = architecture(nvcc, options.compute_capability)
-    if arch is None:
-        return CompileProblem("not compiled", note)
-    confinement = kind_of_confinement(nvcc)
-    if confinement is None:
-        return CompileProblem("not compiled", "this system cannot confine a compiler")
-    if sum(map(len, files.values())) > _MOST_TEXT:
-        return CompileProblem("refused", "the sources are too large")
-    headers = options.headers or headers_for(files, main, options.include)
-    flags, unknown = _known_flags(options.flags)
-    notes = [note, f"flags not used: {' '.join(unknown)[:100]}" if unknown else ""]
-    job = CompilerJob(nvcc, files, main, flags, arch, headers, options.timeout, confinement)
-    once = options.arch and job._replace(arch=options.arch)
-    return _built(
-        run_once(once) if once else run_with_missing_flags(job), "; ".join(filter(None, notes))
-    )
+class Compiled(NamedTuple):
+    kernels: Mapping[str, KernelResources]
+    """By mangled name."""
+    warnings: tuple[CompilerMessage, ...]
+    settings: Settings
 
 
-def _built(run: tuple[CompilerJob, CompilerOutput], note: str) -> Compiled | CompileProblem:
-    job, output = run
-    if output.code is None:
-        return CompileProblem("time limit", f"compiling took longer than {job.timeout:g} s")
-    if output.code == 0:
-        return Compiled(kernels_in(output.text), job.arch, note, job.flags, job.headers)
-    errors = errors_in(output.text, output.folder)
-    return CompileProblem("errors", str(errors[0]) if errors else "nvcc failed", errors)
+class CompileProblem(NamedTuple):
+    message: str
+    """One short line."""
+    errors: tuple[CompilerMessage, ...] = ()
+    """Empty if the code was not compiled."""
 
 
-def _not_cuda(files: Mapping[str, str], main: str) -> CompileProblem:
-    if not main.lower().endswith(".py"):
-        return CompileProblem("not compiled", f"{_base(main)} is not CUDA source")
-    found = python_syntax_error(files[main])
-    if found is None:
-        return CompileProblem("not compiled", "a Python kernel: only its syntax was checked")
-    error = CompileError(_base(main), found[0], one_line(found[1])[:200])
-    return CompileProblem("errors", str(error), (error,))
+class BuildComparison(NamedTuple):
+    outcome: Literal["compiles", "fails", "not checked"]
+    """ "fails": the original compiles (or parses) and the edited file does not."""
+    message: str
+    """One line to print: resources before and after, the first error, or why it is not checked."""
+    errors: tuple[CompilerMessage, ...] = ()
+    """At most 5, of the edited source, for one repair request; only for "fails"."""
+    warnings: tuple[str, ...] = ()
+    """At most 3 that the original does not have."""
 
 
-def _base(path: str) -> str:
-    return one_line(plain_path(path).rsplit("/", 1)[-1])[:120]
+Builds = MutableMapping[object, Compiled | CompileProblem]
+"""Results by sources and settings; one dict per launch."""
 
 
-def _known_flags(flags: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
-    """Flags may come from a report or a model: those that name files or programs are dropped."""
-    joined: list[str] = []
-    for flag in flags:
-        if joined and joined[-1] in _WITH_VALUE:
-            joined[-1] += flag if joined[-1] in ("-D", "-U") else f"={flag}"
-        else:
-            joined.append(flag)
-    known = tuple(flag for flag in joined if _FLAGS.fullmatch(flag))
-    return known, [one_line(flag) for flag in joined if flag not in known]
-
-
-class _Edit(NamedTuple):
-    before: Mapping[str, str]
-    after: Mapping[str, str]
-    kernel: str
+def find_nvcc() -> str | None:
+    """Path of nvcc: on PATH, in $CUDA_HOME or $CUDA_PATH, or in /usr/local/cuda."""
+    homes = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
+    places = [f"{home}/bin/nvcc" for home in homes if home]
+    runs = (place for place in places if os.access(place, os.X_OK))
+    return shutil.which("nvcc") or next(runs, None)
 
 
 def compile_edit(
     files: Mapping[str, str],
     patch: Patch,
-    kernel_mangled: str,
-    options: BuildOptions = DEFAULTS,
+    kernel: KernelName,
+    options: BuildOptions = BuildOptions(),  # noqa: B008 - cannot change
     builds: Builds | None = None,
 ) -> BuildComparison:
-    """Compile the original (once per `builds`) and the edited source, and compare the kernel.
+    """Compiles the original (once per `builds`) and the edited source, and compares the kernel.
 
     An original that does not compile here is "not checked", never a fault of the edit.
     """
-    edit = _Edit(files, {**files, **patch.files}, kernel_mangled)
     known: Builds = {} if builds is None else builds
-    main = options.main or _main(files, patch, kernel_mangled)
-    results = [_compare(edit, unit, options, known) for unit in _units(files, patch, main)]
-    if not results:
-        return BuildComparison(
-            "not checked", "not compiled: the edit changes no CUDA or Python source"
-        )
-    return min(results, key=lambda result: (result.outcome != "fails", result.after is None))
+    edited = {**files, **patch.files}
 
+    def compared(unit: str) -> BuildComparison:
+        if not is_cuda(unit):
+            return _parsed(unit, edited[unit])
+        key: object = (unit, options, *files.items())
+        before = known[key] = known.get(key) or compile_source(files, unit, options)
+        if isinstance(before, CompileProblem):
+            return BuildComparison("not checked", f"not compiled: {_obstacle(before)}")
+        key = (unit, before.settings, *edited.items())
+        after = known[key] = known.get(key) or _compiled(edited, unit, before.settings)[0]
+        return _comparison(before, after, kernel)
 
-def _units(files: Mapping[str, str], patch: Patch, main: str | None) -> list[str]:
-    """Files to compile: the main one, and other changed files that are not headers."""
-    others = [path for path in patch.files if path.lower().endswith((".cu", ".cpp", ".cc", ".py"))]
-    first = [main] if main is not None and main in files else []
-    return list(dict.fromkeys([*first, *others]))[:_MOST_UNITS]
-
-
-def _main(files: Mapping[str, str], patch: Patch, mangled: str) -> str | None:
-    """The .cu with the kernel's name, any .cu, a header with the name, a changed file."""
-    own = own_files(files) or files
-    name = re.compile(rf"\b{re.escape(plain_name(mangled))}\b")
-    units = [path for path in own if path.lower().endswith(".cu")]
-    cuda = [path for path in own if is_cuda(path)]
-    choices = (
-        [path for path in units if name.search(files[path])],
-        [path for path in units if path in patch.files],
-        units,
-        [path for path in cuda if name.search(files[path])],
-        list(patch.files),
+    nothing = "not compiled: the edit changes no CUDA or Python source"
+    return min(
+        map(compared, _units(files, patch, kernel.function)),
+        key=lambda result: ("fails", "compiles", "not checked").index(result.outcome),
+        default=BuildComparison("not checked", nothing),
     )
-    return next((some[0] for some in choices if some), None)
 
 
-def _compare(edit: _Edit, unit: str, options: BuildOptions, builds: Builds) -> BuildComparison:
-    before = _cached(edit.before, unit, options, builds)
-    if isinstance(before, CompileProblem):
-        return _without_original(before, edit.after, unit)
-    flags = (*options.flags, *before.flags)
-    options = options._replace(flags=flags, arch=before.arch, headers=before.headers)
-    after = _cached(edit.after, unit, options, builds)
-    if isinstance(after, CompileProblem):
-        return _failed(after, before)
-    old, new = (kernel_named(build.kernels, edit.kernel) for build in (before, after))
-    message = f"compiles for {after.arch}: {_change(old, new)}"
-    return BuildComparison("compiles", message, (), old, new, after.arch, before.note)
+def _units(files: Mapping[str, str], patch: Patch, function: str) -> list[str]:
+    """Files to compile: the .cu with the kernel's name, any .cu, a header with the name or a
+    changed file; and other changed files that are not headers."""
+    own = own_files(files) or files
+    name = re.compile(rf"\b{re.escape(function)}\b")
+    units = [path for path in own if path.lower().endswith(".cu")]
+    named = [path for path in own if is_cuda(path) and name.search(files[path])]
+    changed = [path for path in patch.files if path.lower().endswith((".cu", ".cpp", ".cc", ".py"))]
+    ranked = sorted(units, key=lambda path: (path not in named, path not in changed))
+    mains = [*ranked, *named, *patch.files]
+    return list(dict.fromkeys([*mains[:1], *changed]))[:_MOST_UNITS]
 
 
-def _without_original(
-    before: CompileProblem, edited: Mapping[str, str], unit: str
+def _comparison(
+    before: Compiled, after: Compiled | CompileProblem, kernel: KernelName
 ) -> BuildComparison:
-    if before.kind != "not compiled" or not unit.lower().endswith(".py"):
-        return BuildComparison("not checked", f"not compiled: {_obstacle(before)}")
-    after = _not_cuda(edited, unit)
-    if after.kind == "errors":
-        return BuildComparison("fails", f"is not valid Python: {after.message}", after.errors)
-    return BuildComparison("not checked", f"not compiled: {after.message}")
+    arch = before.settings.arch
+    if isinstance(after, CompileProblem):
+        if not after.errors:
+            return BuildComparison("not checked", after.message)
+        message = f"does not compile for {arch}: {after.message}"
+        return BuildComparison("fails", message, after.errors)
+    old, new = (kernel_named(build.kernels, kernel) for build in (before, after))
+    warnings = new_warnings(before.warnings, after.warnings)
+    said = f", {count_noun(len(warnings), 'new warning')}" if warnings else ""
+    message = f"compiles for {arch}: {_change(old, new)}{said}"
+    return BuildComparison("compiles", message, (), warnings)
 
 
 def _obstacle(before: CompileProblem) -> str:
     """Why the original code was not compiled."""
-    missing = _MISSING_HEADER.search(before.message)
-    if missing:
+    if missing := _MISSING_HEADER.search(before.message):
         return f"the report does not contain {missing[1]}"
-    if before.kind == "errors":
-        return f"the original code does not compile here: {before.message}"
-    return before.message
+    why = "the original code does not compile here: " if before.errors else ""
+    return why + before.message
 
 
-_MISSING_HEADER = re.compile(r"(?:^|\s)(\S+): No such file or directory")
-
-
-def _failed(after: CompileProblem, before: Compiled) -> BuildComparison:
-    if after.kind in ("errors", "refused"):
-        errors = after.errors or (CompileError("", 0, after.message),)
-        message = f"does not compile for {before.arch}: {after.message}"
-        return BuildComparison("fails", message, errors, arch=before.arch, note=before.note)
-    return BuildComparison("not checked", after.message, arch=before.arch, note=before.note)
-
-
-def _cached(
-    files: Mapping[str, str], unit: str, options: BuildOptions, builds: Builds
-) -> Compiled | CompileProblem:
-    key = hashlib.sha256(repr((sorted(files.items()), unit, options)).encode()).hexdigest()
-    if key not in builds:
-        builds[key] = compile_source(files, unit, options)
-    return builds[key]
+def _parsed(unit: str, text: str) -> BuildComparison:
+    base = one_line(plain_path(unit).rsplit("/", 1)[-1])[:120]
+    if not unit.lower().endswith(".py"):
+        return BuildComparison("not checked", f"not compiled: {base} is not CUDA source")
+    try:
+        ast.parse(text)
+    except SyntaxError as problem:
+        error = CompilerMessage(base, problem.lineno or 0, one_line(problem.msg)[:200])
+    except (ValueError, RecursionError, MemoryError) as problem:
+        error = CompilerMessage(base, 0, f"the file cannot be parsed ({type(problem).__name__})")
+    else:
+        said = "not compiled: a Python kernel: only its syntax was checked"
+        return BuildComparison("not checked", said)
+    return BuildComparison("fails", f"is not valid Python: {error}", (error,))
 
 
 def _change(old: KernelResources | None, new: KernelResources | None) -> str:
     if old is None or new is None:
         return "the kernel is not in the object file, so its resources are not known"
-    parts = [f"{_step(old.registers, new.registers)} registers per thread"]
-    spilled = old.spill_stores + old.spill_loads, new.spill_stores + new.spill_loads
-    if any(spilled):
-        parts.append(f"{_step(*spilled)} bytes spilled and reloaded")
-    if old.shared or new.shared:
-        parts.append(f"{_step(old.shared, new.shared)} bytes of static shared memory")
-    if old.stack != new.stack:
-        parts.append(f"{_step(old.stack, new.stack)} bytes of stack")
-    return ", ".join(parts)
+    parts = (
+        (old.registers, new.registers, "registers per thread", True),
+        (old.spilled, new.spilled, "bytes spilled and reloaded", old.spilled or new.spilled),
+        (old.shared, new.shared, "bytes of static shared memory", old.shared or new.shared),
+        (old.stack, new.stack, "bytes of stack", old.stack != new.stack),
+    )
+    return ", ".join(
+        (f"{a:,} -> {b:,} {what}" if a != b else f"{b:,} (as before) {what}")
+        for a, b, what, is_told in parts
+        if is_told
+    )
 
 
-def _step(old: int, new: int) -> str:
-    return f"{old:,} -> {new:,}" if old != new else f"{new:,} (as before)"
+# --- one source
+
+
+def compile_source(
+    files: Mapping[str, str], main: str, options: BuildOptions
+) -> Compiled | CompileProblem:
+    """Compiles `main` (a key of `files`). Retries with flags that nvcc asks for and with a newer
+    C++: the original flags are often unknown."""
+    nvcc = find_nvcc()
+    if nvcc is None:
+        return CompileProblem("nvcc was not found on this machine")
+    arch = architecture(nvcc, options.compute_capability)
+    if arch is None:
+        return CompileProblem("nvcc does not run on this machine")
+    flags = tuple(flag for flag in options.flags if _FLAG.fullmatch(flag))
+    headers = headers_for(files, main, options.include)
+    settings = Settings(arch, flags, headers, options.timeout)
+    result, output = _compiled(files, main, settings)
+    for _ in range(_MOST_RETRIES):
+        if isinstance(result, Compiled) or settings == _improved(settings, output):
+            break
+        settings = _improved(settings, output)
+        again, output = _compiled(files, main, settings)
+        if isinstance(again, Compiled) or _NEWER not in settings.flags:
+            result = again  # otherwise the errors of the usual C++ say more
+    return result
+
+
+def _improved(settings: Settings, output: str) -> Settings:
+    """The same if there is nothing more to try."""
+    flags, arch = settings.flags, settings.arch
+    if asked := [flag for flag in flags_asked_for(output) if flag not in flags]:
+        return settings._replace(flags=(*flags, *asked))
+    if needs_own_arch(output) and arch in ("sm_90", "sm_100", "sm_120"):
+        return settings._replace(arch=arch + "a")
+    # A missing header does not appear with another C++ version.
+    absent = "No such file or directory" in output or "cannot open source file" in output
+    tried = absent or not output or _NEWER in flags
+    return settings if tried else settings._replace(flags=(*flags, _NEWER))
+
+
+def _compiled(
+    files: Mapping[str, str], main: str, settings: Settings
+) -> tuple[Compiled | CompileProblem, str]:
+    """The result, and all that the compiler printed."""
+    nvcc = find_nvcc() or ""
+    confinement = kind_of_confinement(nvcc)
+    if confinement is None:
+        return CompileProblem("this system cannot confine a compiler"), ""
+    if sum(map(len, files.values())) > _MOST_TEXT:
+        return CompileProblem("the sources are too large"), ""
+    with tempfile.TemporaryDirectory(prefix="keet-compile-") as name:
+        folder = Path(name).resolve()
+        try:
+            what = "-c" if confinement == "namespaces" else "-cubin"
+            command = [toolkit(nvcc).nvcc, what, *_arguments(files, main, settings, folder)]
+            job = ConfinedJob(command, folder, settings.headers, settings.timeout)
+            code, output = run_confined(job, confinement, nvcc)
+        except (OSError, ValueError, subprocess.SubprocessError) as problem:
+            code, output = 1, f"nvcc error   : {problem}"
+        errors, warnings = messages_in(output, str(folder / "tree"))
+    if code is None:
+        return CompileProblem(f"compiling took longer than {settings.timeout:g} s"), ""
+    if code == 0:
+        return Compiled(kernels_in(output), warnings, settings), output
+    errors = errors or (CompilerMessage("", 0, "nvcc failed"),)
+    return CompileProblem(str(errors[0]), errors), output
+
+
+def _arguments(files: Mapping[str, str], main: str, settings: Settings, folder: Path) -> list[str]:
+    """Writes the sources with their relative paths."""
+    tree = folder / "tree"
+    own = own_files(files) | {main: files[main]}
+    _, names = diff_names(list(own))
+    folders = {tree}
+    for path, text in own.items():
+        place = tree / names[path]
+        if ".." in place.parts or not place.is_relative_to(tree):
+            raise ValueError("a path leaves the folder")
+        if not is_plain(names[path]):
+            raise ValueError("the name of a source has characters that a shell would interpret")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(encoded(text))
+        folders |= {parent for parent in place.parents if parent.is_relative_to(tree)}
+    include = [*map(str, sorted(folders)[:_MOST_FOLDERS]), *settings.headers.folders]
+    arch = settings.arch
+    return [
+        *("-x", "cu", "-Xptxas", "-v", *settings.flags),
+        *("-gencode", f"arch={arch.replace('sm_', 'compute_')},code={arch}"),
+        *(option for place in include for option in ("-I", place)),
+        *("-o", str(folder / "tmp" / "out.o"), str(tree / names[main])),
+    ]
+
+
+def is_cuda(path: str) -> bool:
+    return path.lower().endswith(CUDA_SUFFIXES)
+
+
+def own_files(files: Mapping[str, str]) -> dict[str, str]:
+    """Without headers of the toolkit."""
+    return {
+        path: text
+        for path, text in files.items()
+        if path.lower().endswith(".cu") or not _TOOLKIT.search(plain_path(path))
+    }
+
+
+def headers_for(files: Mapping[str, str], main: str, named: Sequence[str]) -> Headers:
+    """Headers in the user's folders `named`, and in the project of the source if it is on this
+    machine with the same text: a report can name any file."""
+    searched = [os.path.realpath(folder) for folder in named]
+    folders = list(searched)
+    project = project_of(Path(main)) if _is_on_disk(main, files[main]) else None
+    if project is not None:
+        searched.append(str(project))
+        places = [Path(path).resolve().parent for path in files if _is_on_disk(path, files[path])]
+        folders += [str(folder) for folder in places if folder.is_relative_to(project)]
+    usable = [folder for folder in dict.fromkeys(folders) if is_plain(folder) and folder != "/"]
+    return Headers(tuple(usable[:_MOST_FOLDERS]), tuple(headers_below(searched)))
+
+
+def _is_on_disk(path: str, text: str) -> bool:
+    """Asks for no path that would tell whether its folders exist, or about processes."""
+    file = Path(path)
+    is_odd = ".." in file.parts or path.startswith(("/proc/", "/dev/", "/sys/", "//"))
+    if is_odd or not is_cuda(path) or not text.strip() or not file.is_absolute():
+        return False
+    with suppress(OSError, ValueError):
+        if file.is_file() and file.stat().st_size <= 4 * len(text) + 16:
+            there, here = file.read_bytes(), encoded(text)
+            return there.replace(b"\r\n", b"\n") == here.replace(b"\r\n", b"\n")
+    return False
+
+
+def architecture(nvcc: str, compute_capability: str | None) -> str | None:
+    """`sm_90` for "9.0", or the nearest architecture that this nvcc has; None if it does not
+    run."""
+    known = _architectures(nvcc)
+    digits = re.fullmatch(r"(\d{1,3})\.(\d)", compute_capability or "")
+    if digits is None or not known:
+        return f"sm_{max(known)}" if known else None
+    wanted = int(digits[1] + digits[2])
+    same = [arch for arch in known if arch // 10 == wanted // 10 and arch <= wanted]
+    newer = [arch for arch in known if arch > wanted]
+    return f"sm_{max(same) if same else min(newer, default=max(known))}"
+
+
+@functools.cache
+def _architectures(nvcc: str) -> tuple[int, ...]:
+    with suppress(OSError, subprocess.SubprocessError):
+        command = [nvcc, "--list-gpu-code"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        return tuple(sorted({int(arch) for arch in re.findall(r"\bsm_(\d+)\b", done.stdout)}))
+    return ()

@@ -16,24 +16,25 @@ Where neither works, nothing is compiled.
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from keet.agent.edits.code_blocks import CUDA_SUFFIXES
 from keet.ingest.input.files import is_source
 
 Kind = Literal["namespaces", "library"]
 
+CUDA_SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".hh", ".hxx", ".inl", ".cpp", ".cc", ".cxx", ".c")
+_MOST_OUTPUT = 4_000_000
 _HERE = Path(__file__).parent
 _SYSTEM = (
     *("/bin", "/lib", "/lib32", "/lib64", "/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64"),
@@ -75,60 +76,45 @@ def toolkit(nvcc: str) -> Toolkit:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
         here = re.search(r"_HERE_=(\S.*)", done.stdout + done.stderr)
     program = (Path(here[1].strip()) / "nvcc" if here else Path(nvcc)).resolve()
+    tools = [Path(tool).resolve() for tool in (program, shutil.which("gcc")) if tool]
+    parts = [str(tool.parent.parent / part) for tool in tools for part in _PARTS]
     profile = str((program.parent / "nvcc.profile").resolve())
-    host = shutil.which("gcc")
-    parts = [
-        str(Path(tool).resolve().parent.parent / part)
-        for tool in (program, host)
-        if tool
-        for part in _PARTS
-    ]
-    return Toolkit(str(program), _outermost([*_SYSTEM, profile, str(program.parent), *parts]))
-
-
-def _outermost(paths: Sequence[str]) -> tuple[str, ...]:
-    """Those that exist and are not below another one."""
-    kept: list[str] = []
-    for path in sorted(set(paths)):
-        if os.path.lexists(path) and not any(Path(path).is_relative_to(other) for other in kept):
-            kept.append(path)
-    return tuple(kept)
+    visible: list[str] = []
+    for path in sorted({*_SYSTEM, profile, str(program.parent), *parts}):
+        is_below = any(Path(path).is_relative_to(other) for other in visible)
+        if os.path.lexists(path) and not is_below:
+            visible.append(path)
+    return Toolkit(str(program), tuple(visible))
 
 
 def headers_below(folders: Sequence[str]) -> list[str]:
     """Files of C++ and CUDA in these folders, by their names. Hidden files and links are left out:
     a link tells what is behind it, wherever that is."""
-    found = (path for folder in folders for path in _headers(folder))
-    return list(itertools.islice(found, _MOST_HEADERS))
-
-
-def _headers(top: str) -> Iterator[str]:
-    for place, folders, names in os.walk(top):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(filter(is_source, names)):
-            path = Path(place, name)
-            is_header = name.lower().endswith(_HEADERS)
-            if is_header and path.is_file() and not path.is_symlink():
-                yield str(path)
+    headers: list[str] = []
+    for top in folders:
+        for place, below, names in os.walk(top):
+            below[:] = sorted(name for name in below if not name.startswith("."))
+            named = (name for name in sorted(names) if name.lower().endswith(_HEADERS))
+            paths = (Path(place, name) for name in named if is_source(name))
+            headers += [str(path) for path in paths if path.is_file() and not path.is_symlink()]
+            if len(headers) >= _MOST_HEADERS:
+                return headers[:_MOST_HEADERS]
+    return headers
 
 
 def project_of(source: Path) -> Path | None:
     """The folder whose headers belong to a source on this machine: that of its repository, or its
     own, or the one above. None where that would be a home, a folder of homes or a top folder."""
+    import pwd
+
     own = source.parent.resolve()
     repositories = (place for place in (own, *own.parents) if (place / ".git").exists())
     above = own.parent if len(own.parts) > _SHALLOWEST else own
     folder = next(repositories, above)
     shallowest = _SHALLOWEST if folder == above else _SHALLOWEST - 1
-    is_shared = any(home.is_relative_to(folder) for home in _homes())
+    homes = [os.environ.get("HOME", "/"), *(entry.pw_dir for entry in pwd.getpwall())]
+    is_shared = any(Path(os.path.realpath(home)).is_relative_to(folder) for home in homes if home)
     return None if is_shared or len(folder.parts) < shallowest else folder
-
-
-def _homes() -> set[Path]:
-    import pwd
-
-    named = [os.environ.get("HOME", "/"), *(entry.pw_dir for entry in pwd.getpwall())]
-    return {Path(os.path.realpath(home)) for home in named if home}
 
 
 def is_plain(path: str) -> bool:
@@ -136,51 +122,71 @@ def is_plain(path: str) -> bool:
     return _PLAIN.fullmatch(path) is not None
 
 
+class Headers(NamedTuple):
+    """What the compiler may see besides the sources."""
+
+    folders: tuple[str, ...] = ()
+    """Searched for headers. Only `files` are seen in them."""
+    files: tuple[str, ...] = ()
+
+
 class ConfinedJob(NamedTuple):
     command: Sequence[str]
     folder: Path
     """A temporary folder. The program sees `tree` and may write to `tmp` below it."""
-    headers: Sequence[str] = ()
-    """Files to see at their own place."""
-    include: Sequence[str] = ()
-    """Folders that are to exist, with nothing in them but `headers`."""
+    headers: Headers = Headers()
     seconds: float = 60
-    """Of processor time, for each program."""
 
 
-def prepare(folder: Path) -> None:
-    for name in ("tree", "tmp", "root"):
-        (folder / name).mkdir()
-
-
-def confined_command(job: ConfinedJob, kind: Kind, nvcc: str) -> list[str]:
-    """The command that runs `job.command` confined. Writes what it needs into the folder."""
-    tree, tmp = str(job.folder / "tree"), str(job.folder / "tmp")
+def run_confined(job: ConfinedJob, kind: Kind, nvcc: str) -> tuple[int | None, str]:
+    """The exit code, None if the time limit passed, and what the command printed."""
+    folder, headers = job.folder, job.headers
+    tree, tmp, root = (folder / name for name in ("tree", "tmp", "root"))
+    for place in (tree, tmp, root):
+        place.mkdir(exist_ok=True)
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
-        "HOME": tmp,
-        "TMPDIR": tmp,
+        "HOME": str(tmp),
+        "TMPDIR": str(tmp),
         "LC_ALL": "C",
         "TZ": "UTC0",  # __TIME__ would tell the zone
     }
-    read = [*toolkit(nvcc).visible, *job.headers, tree]
+    read = [*toolkit(nvcc).visible, *headers.files, str(tree)]
     if kind == "library":
-        environment |= _library(job.folder, [*read, tmp], job.include)
+        environment |= _library(folder, [*read, str(tmp)], headers.folders)
     description = {
         "namespaces": kind == "namespaces",
-        "root": str(job.folder / "root"),
+        "root": str(root),
         "read": read,
-        "write": [tmp],
-        "folders": list(job.include),
-        "folder": tree,
+        "write": [str(tmp)],
+        "folders": list(headers.folders),
+        "folder": str(tree),
         "limits": _LIMITS | {"RLIMIT_CPU": int(job.seconds) + 1},
         "parent": os.getpid(),
         "environment": environment,
         "command": list(job.command),
     }
-    file = job.folder / "job.json"
-    file.write_text(json.dumps(description), encoding="utf-8")
-    return [sys.executable, "-I", "-S", str(_HERE / "confined_process.py"), str(file)]
+    (folder / "job.json").write_text(json.dumps(description), encoding="utf-8")
+    script = [sys.executable, "-I", "-S", str(_HERE / "confined_process.py"), f"{folder}/job.json"]
+    with (folder / "messages").open("w+b") as messages:
+        process = subprocess.Popen(
+            script,
+            stdin=subprocess.DEVNULL,
+            stdout=messages,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        code = None
+        try:
+            with suppress(subprocess.TimeoutExpired):
+                code = process.wait(job.seconds)
+        finally:
+            if process.returncode is None:  # with all programs that it started
+                with suppress(OSError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        messages.seek(0)
+        return code, messages.read(_MOST_OUTPUT).decode("utf-8", "replace")
 
 
 def _library(folder: Path, visible: Sequence[str], empty: Sequence[str]) -> dict[str, str]:
@@ -213,15 +219,14 @@ def _works(kind: Kind, nvcc: str) -> bool:
     loaded by all programs that matter."""
     with tempfile.TemporaryDirectory(prefix="keet-compile-") as name:
         folder = Path(name).resolve()
-        prepare(folder)
+        (folder / "tree").mkdir()
         (folder / "hidden.h").touch()
         source = folder / "tree" / "probe.cu"
         source.write_text(_PROBE.format(hidden=folder / "hidden.h"), encoding="utf-8")
         command = [toolkit(nvcc).nvcc, "-cubin", "-o", f"{folder}/tmp/out", str(source)]
         with suppress(OSError, subprocess.SubprocessError):
-            run = confined_command(ConfinedJob(command, folder), kind, nvcc)
-            done = subprocess.run(run, capture_output=True, timeout=60, check=False)
+            code, _ = run_confined(ConfinedJob(command, folder), kind, nvcc)
             loaded = (folder / "loaded").read_text().split() if kind == "library" else _READERS
             plain = is_plain(str(folder)) and " " not in str(folder)  # LD_PRELOAD is a list
-            return done.returncode == 0 and plain and {*loaded} >= _READERS
+            return code == 0 and plain and {*loaded} >= _READERS
     return False

@@ -17,16 +17,10 @@ from keet.agent.edits.compiling import (
     compile_edit,
     find_nvcc,
 )
-from keet.agent.edits.confinement import kind_of_confinement
-from keet.agent.edits.patch_making import (
-    LineReplacement,
-    Misfit,
-    Patch,
-    git_apply_check,
-    parse_diff,
-    place_changes,
-)
-from keet.agent.source.source_listing import build_facts, kernel_files
+from keet.agent.edits.confinement import CUDA_SUFFIXES, kind_of_confinement
+from keet.agent.edits.line_matching import Misfit, place_changes, replacements
+from keet.agent.edits.patches import Patch
+from keet.agent.source.source_listing import build_facts, generator_or_check, kernel_files
 from keet.evidence.free_numbers import Allowed, free_number
 from keet.ingest.input.files import is_source
 from keet.profile import Launch
@@ -34,7 +28,6 @@ from keet.profile.names import file_name
 
 _PROVED_FLAG = re.compile(r"\((-[\w=-]+), part of")
 """`-ftz=true` in a build fact."""
-_NOT_COMPILED = BuildComparison("not checked", "not compiled: --no-compile was given")
 
 
 class PlacedEdit(NamedTuple):
@@ -72,70 +65,61 @@ class EditPlacer:
 
     @property
     def can_compile(self) -> bool:
-        is_cuda = any(path.endswith((".cu", ".cuh", ".cpp", ".h")) for path in self._files)
+        if not self._compiles or not any(path.endswith(CUDA_SUFFIXES) for path in self._files):
+            return False
         nvcc = find_nvcc()
-        return (
-            self._compiles
-            and is_cuda
-            and nvcc is not None
-            and kind_of_confinement(nvcc) is not None
-        )
+        return nvcc is not None and kind_of_confinement(nvcc) is not None
 
     def place(self, changes: Sequence[RawChange]) -> PlacedEdit:
-        unchecked = BuildComparison("not checked", "")
+        source = "\n".join(self._files.values())
+        wanted = [
+            change._replace(new=without_figures(change.new, source))
+            for said in changes
+            for change in replacements(said)
+        ]
+        found: Patch | Misfit = "it has no changes with old and new lines"
         if not self._files:
-            return PlacedEdit(None, "the report has no source to change", unchecked)
-        wanted = [self._cleaned(change) for said in changes for change in _changes(said)]
-        if not wanted:
-            return PlacedEdit(None, "it has no changes with old and new lines", unchecked)
-        patch = place_changes(self._files, wanted)
-        if isinstance(patch, Misfit):
-            return PlacedEdit(None, patch.message, unchecked)
-        problem = git_apply_check(patch, self._files)
-        if problem:
-            return PlacedEdit(None, f"it does not apply: {problem}", unchecked)
-        return PlacedEdit(patch, None, self._compiled(patch))
+            found = "the report has no source to change"
+        elif wanted:
+            found = place_changes(self._files, wanted)
+        if isinstance(found, Patch) and (problem := self._forbidden(found)):
+            found = problem
+        if isinstance(found, Misfit):
+            return PlacedEdit(None, found, BuildComparison("not checked", ""))
+        return PlacedEdit(found, None, self._compiled(found))
 
-    def _cleaned(self, change: LineReplacement) -> LineReplacement:
-        return change._replace(new=without_figures(change.new, "\n".join(self._files.values())))
+    def _forbidden(self, patch: Patch) -> str | None:
+        """Why the edit may not change these lines: other data or weaker checks are no speed-up."""
+        for path in patch.files:
+            for span in patch.spans(path):
+                lines = range(span.start + 1, span.end + 1) or range(span.start, span.start + 2)
+                roles = {line: generator_or_check(self._launch, path, line) for line in lines}
+                changed = [(line, role) for line, role in roles.items() if role]
+                if changed and (span.end > span.start or len(changed) == len(lines)):
+                    line, role = changed[0]
+                    does = "makes input data" if role == "data generator" else "checks the results"
+                    where = f"line {line} of {file_name(path)}"
+                    return f"it changes {where}, which {does} of the program: leave that as it is"
+        return None
 
     def _compiled(self, patch: Patch) -> BuildComparison:
         if not self._compiles:
-            return _NOT_COMPILED
+            return BuildComparison("not checked", "not compiled: --no-compile was given")
         launch = self._launch
-        options = BuildOptions(
-            flags=compile_flags(launch),
-            include=self._include,
-            compute_capability=launch.device.compute_capability,
-        )
-        name = launch.name.mangled or launch.name.function
-        return compile_edit(self._files, patch, name, options, self._builds)
-
-
-def compile_flags(launch: Launch) -> tuple[str, ...]:
-    """Compiler flags that the report proves and that change the code."""
-    return tuple(flag for fact in build_facts(launch) for flag in _PROVED_FLAG.findall(fact))
-
-
-def _changes(said: RawChange) -> list[LineReplacement]:
-    if said.diff.strip():
-        return parse_diff(said.diff, said.file, said.line)
-    if not said.old.strip() and not said.new.strip():
-        return []
-    return [LineReplacement(said.file, said.old, said.new, said.line)]
+        proved = (_PROVED_FLAG.findall(fact) for fact in build_facts(launch))
+        flags = tuple(flag for some in proved for flag in some)
+        options = BuildOptions(launch.device.compute_capability, flags, self._include)
+        return compile_edit(self._files, patch, launch.name, options, self._builds)
 
 
 def sketch_of(said: RawEdit) -> str:
     """The code as the model wrote it, for a reader who applies it by hand."""
-    sketch = "\n".join(_sketched(change) for change in said.changes).strip("\n")
-    return without_figures(sketch, "")
-
-
-def _sketched(change: RawChange) -> str:
-    if change.diff:
-        return change.diff
-    old = [f"-{line}" for line in change.old.splitlines()]
-    return "\n".join([*old, *(f"+{line}" for line in change.new.splitlines())])
+    rows: list[str] = []
+    for change in said.changes:
+        old, new = change.old.splitlines(), change.new.splitlines()
+        signed = [*(f"-{line}" for line in old), *(f"+{line}" for line in new)]
+        rows += [change.diff] if change.diff else signed
+    return without_figures("\n".join(rows).strip("\n"), "")
 
 
 _COMMENT = re.compile(

@@ -1,243 +1,130 @@
 """Named constants of a kernel's source whose values can be computed from the text.
 
 First every place in the source that gives a name a value is collected, then the values are
-computed.
+computed. A name with several values, or one that changes, has none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+import ast
+import operator
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
-from keet.agent.source.code_parts import (
-    CodePart,
-    Token,
-    after_angles,
-    c_tokens,
-    closing,
-    is_conditional,
-    is_fortran,
-    is_python,
-    macro_of,
-    python_tokens,
-    split_commas,
-    written,
-)
-from keet.agent.source.constant_expressions import (
-    MacroFunction,
-    NotConstantError,
-    Number,
-    Scope,
-    evaluate,
-    is_float_type,
-    is_integer_type,
-    number_of,
-    struct_size,
-    type_size,
-)
-from keet.agent.source.cpp import (
-    changed_names,
-    declarators,
-    is_assignment,
-)
+from keet.agent.source import scanner
 from keet.agent.source.kernel_source import (
     KernelSource,
     LaunchSite,
     instance_arguments,
     kernel_source,
 )
-from keet.agent.source.languages import (
-    assigned_values,
-    fortran_tokens,
-    fortran_values,
-    python_changes,
-    statements_of,
-)
+from keet.agent.source.scanner import CodePart
 from keet.agent.source.source_listing import kernel_files
 from keet.profile import Launch
-from keet.profile.names import file_name
+
+Number = int | float
 
 _MOST_PASSES = 12
 """Names may depend on names that are defined later; longer chains stay unknown."""
-_LONGEST_TEXT = 80
+_CHANGED = re.compile(
+    r"(?:(?:\+\+|--|>>)\s*|[(,)]\s*&\s*)(?P<a>[^\W\d]\w*)"
+    r"|(?<![\w.])(?<!->)(?P<b>[^\W\d]\w*)\s*(?:\+\+|--|(?:[-+*/%&|^@]|<<|>>|//|\*\*)=)"
+    r"|\bfor\s+(?P<c>[^\W\d]\w*)\s+in\b"
+)
+"""What may change a variable: `n /= 2`, `scanf("%d", &n)`, `cin >> n`."""
+_ASSIGNED = re.compile(r"(?<![\w.])(?<!->)([^\W\d]\w*)\s*=(?!=)")
+_GUARDED = re.compile(r"#\s*ifndef\s+(\w+)\s*\n\s*#\s*define\s+\1\b")
+"""A default that a build may set with -D."""
+_STATIC_MEMBER = re.compile(r"\bconstexpr\s+[^;{}()]*=[^;{}]*;")
 
 
 class Constant(NamedTuple):
-    """A name of the source and the value that it has in this launch."""
+    """The value that a name of the source has in this launch."""
 
-    value: int | float
-    text: str
-    """The expression as the source writes it: `1 << 24`."""
-    place: str
-    """`file.cu:12`; `launch name` for a template argument of the launched instance."""
-    assumed: str = ""
-    """Why this build may have another value; empty if the value is certain."""
+    value: Number
+    assumed: bool = False
+    """Whether this build may have another value."""
 
 
-class SourceConstants(NamedTuple):
-    known: Mapping[str, Constant]
-    ambiguous: Mapping[str, str]
-    """Names without one certain value, and why: `n`: "has several values: ..."."""
-    sizes: Mapping[str, int]
-    """Bytes of the types that the source gives names to: aliases, and type parameters of the
-    launched instance."""
-
-
-def read_constants(launch: Launch) -> SourceConstants:
-    """The constants, the names without a single value, and the sizes of types."""
-    files = kernel_files(launch)
-    found = _definitions_of(kernel_source(launch, files), launch)
-    by_name: dict[str, list[_ValueDefinition]] = {}
-    for each in _different(found.values):
-        by_name.setdefault(each.name, []).append(each)
-    ambiguous = {name: f"{why} with no constant argument" for name, why in found.unbound.items()}
-    for name, how in found.changes.items():
-        if name not in by_name or not all(each.fixed for each in by_name[name]):
-            ambiguous[name] = how
-    pending = {name: each for name, each in by_name.items() if name not in ambiguous}
-    guarded = _guarded(launch, files)
-    known = _solve(pending, ambiguous, found.sizes, found.macros, guarded)
-    return SourceConstants(known, ambiguous, found.sizes)
+class _Definition(NamedTuple):
+    name: str
+    value: str
+    type: str = ""
+    """Declared type; empty: no conversion."""
+    fixed: bool = False
+    """A macro or constant: nothing can change it later."""
+    python: bool = False
 
 
 def source_constants(launch: Launch) -> Mapping[str, Constant]:
     """Names of the kernel's files whose value is known: defines, constants, enumerators, host
     variables that are set once, template arguments of this instance, kernel parameters that every
     launch of the kernel in the source passes the same value for."""
-    return read_constants(launch).known
+    files = kernel_files(launch)
+    source = kernel_source(launch, files)
+    scopes = _scopes(source)
+    arguments = _template_arguments(source, launch)
+    bound, unbound = _parameters(source)
+    local = [
+        each
+        for part in scopes
+        for statement in scanner.statements_of(part)
+        if part.kind != "module" or statement.headers  # others of a module are parts themselves
+        for each in _of_text(part, statement.text)
+    ]
+    pending: dict[str, set[_Definition]] = {}
+    outer = [each for part in source.parts for each in _of_part(part)]
+    given = [_Definition(name, value, fixed=True) for name, value in arguments.items()]
+    for each in (*local, *bound, *outer, *given):
+        pending.setdefault(each.name, set()).add(each)
+    changed = {m[m.lastgroup or 0] for p in scopes for m in _CHANGED.finditer(p.text, p.body)}
+    assigned = Counter(n for p in scopes if p.in_cpp for n in _ASSIGNED.findall(p.text, p.body))
+    declared = Counter(each.name for each in local)
+    changed |= {name for name, times in assigned.items() if times > declared[name]}
+    for name, found in list(pending.items()):
+        if name in unbound or (name in changed and not all(each.fixed for each in found)):
+            del pending[name]
+    sizes = {name: size for name, text in arguments.items() if (size := type_size(text, {}))}
+    guarded = {name for file in files for name in _GUARDED.findall(launch.source_files[file] or "")}
+    return _solve(pending, sizes, guarded)
 
 
 def source_literals(launch: Launch) -> set[float]:
     """Every integer and decimal literal of the kernel's files, also those inside expressions."""
-    found: set[float] = set()
-    for file in kernel_files(launch):
-        for token in _tokens(file, launch.source_files.get(file) or ""):
-            inner = c_tokens(token.text.lstrip("# \t")) if token.kind == "directive" else [token]
-            values = [number_of(each.text) for each in inner if each.kind == "number"]
-            found.update(float(value) for value in values if value is not None)
-    return found
-
-
-def _different(definitions: Sequence[_ValueDefinition]) -> Iterable[_ValueDefinition]:
-    """Without repeated definitions."""
-    found: dict[tuple[object, ...], _ValueDefinition] = {}
-    for each in definitions:
-        found.setdefault((each.name, each.number, *(t.text for t in each.value)), each)
-    return found.values()
-
-
-def _tokens(file: str, text: str) -> list[Token]:
-    if is_python(file):
-        return python_tokens(text)
-    return fortran_tokens(text) if is_fortran(file) else c_tokens(text)
-
-
-def _guarded(launch: Launch, files: Sequence[str]) -> set[str]:
-    texts = [launch.source_files.get(file) or "" for file in files if not is_python(file)]
-    return {name for text in texts for name in _guarded_macros(text)}
+    texts = [
+        scanner.blanked(file, launch.source_files.get(file) or "") for file in kernel_files(launch)
+    ]
+    values = (number_of(match[0]) for text in texts for match in NUMBER.finditer(text))
+    return {float(value) for value in values if value is not None}
 
 
 def _solve(
-    pending: dict[str, list[_ValueDefinition]],
-    ambiguous: dict[str, str],
-    sizes: Mapping[str, int],
-    macros: Mapping[str, MacroFunction],
-    guarded: set[str],
+    pending: dict[str, set[_Definition]], sizes: Mapping[str, int], guarded: set[str]
 ) -> dict[str, Constant]:
-    """Gives values to the names whose definitions can be computed and agree, until no more can."""
+    """Gives values to the names whose definitions can be computed and agree, until no more can.
+    What is built from an assumed value is assumed as well."""
     known: dict[str, Constant] = {}
     numbers: dict[str, Number] = {}
-    reasons: dict[str, str] = {}
     for _ in range(_MOST_PASSES):
         before = len(pending)
-        for name in list(pending):
-            try:
-                values = [_value(each, numbers, sizes, macros) for each in pending[name]]
-            except NotConstantError as problem:
-                reasons[name] = f"{problem} ({pending[name][0].place})"
+        for name, definitions in list(pending.items()):
+            values = {
+                converted(evaluate(each.value, numbers, sizes, python=each.python), each.type)
+                for each in definitions
+            }
+            if None in values:
                 continue
-            definitions = pending.pop(name)
-            if len(set(values)) == 1:
-                numbers[name] = values[0]
-                known[name] = _constant(definitions[0], values[0], known, guarded)
-            else:
-                ambiguous[name] = _several(definitions, values)
+            del pending[name]
+            if len(values) == 1 and (value := values.pop()) is not None:
+                used = set().union(*(scanner.names_of(each.value) for each in definitions))
+                assumed = name in guarded or any(n in known and known[n].assumed for n in used)
+                numbers[name] = value
+                known[name] = Constant(value, assumed)
         if len(pending) == before:
             break
-    ambiguous.update((name, reasons.get(name, "it is not a constant")) for name in pending)
     return known
-
-
-def _value(
-    definition: _ValueDefinition,
-    numbers: Mapping[str, Number],
-    sizes: Mapping[str, int],
-    macros: Mapping[str, MacroFunction],
-) -> Number:
-    value = evaluate(definition.value, Scope(numbers, sizes, macros, definition.python))
-    return definition.number(value) if definition.number else value
-
-
-def _constant(
-    definition: _ValueDefinition, value: Number, known: Mapping[str, Constant], guarded: set[str]
-) -> Constant:
-    """What is built from an assumed value is assumed as well."""
-    built_from = [known[token.text] for token in definition.value if token.text in known]
-    assumed = next((each.assumed for each in built_from if each.assumed), "")
-    if definition.name in guarded:
-        assumed = f"the build may define another {definition.name}"
-    text = written(definition.value)[:_LONGEST_TEXT]
-    return Constant(value, text, definition.place, assumed)
-
-
-def _several(definitions: Sequence[_ValueDefinition], values: Sequence[Number]) -> str:
-    first = {value: each.place for each, value in zip(definitions, values)}
-    told = ", ".join(f"{value} at {place}" for value, place in list(first.items())[:4])
-    return f"it has several values: {told}"
-
-
-_FIXED = frozenset({"const", "constexpr", "consteval", "constinit"})
-
-
-class _ValueDefinition(NamedTuple):
-    name: str
-    value: Sequence[Token]
-    place: str
-    number: type[int] | type[float] | None = None
-    """Conversion by its declared type; None: no conversion."""
-    fixed: bool = False
-    """A macro or constant: nothing can change it later."""
-    python: bool = False
-
-
-class _ValueDefinitions(NamedTuple):
-    values: Sequence[_ValueDefinition]
-    changes: Mapping[str, str]
-    """Variables that change, and how: they are not constants."""
-    unbound: Mapping[str, str]
-    """Parameters whose arguments are not in the source, and of what."""
-    sizes: Mapping[str, int]
-    macros: Mapping[str, MacroFunction]
-
-
-def _definitions_of(source: KernelSource, launch: Launch) -> _ValueDefinitions:
-    scopes = _scopes(source)
-    values = [each for part in source.parts for each in _of_part(part)]
-    values += [each for part in scopes for each in _of_body(part)]
-    arguments = _template_arguments(source, launch)
-    bound, unbound = _parameters(source)
-    values += [_ValueDefinition(n, v, "launch name", fixed=True) for n, v in arguments.items()]
-    return _ValueDefinitions(
-        [*values, *bound],
-        {name: how for part in scopes for name, how in _changes(part)},
-        unbound,
-        _sizes(source.parts, arguments),
-        _macros(source.parts),
-    )
-
-
-def _place(part: CodePart, tokens: Sequence[Token]) -> str:
-    return f"{file_name(part.file)}:{tokens[0].line if tokens else part.first}"
 
 
 def _scopes(source: KernelSource) -> list[CodePart]:
@@ -245,253 +132,266 @@ def _scopes(source: KernelSource) -> list[CodePart]:
     All host functions if no launch names the kernel."""
     above = [site.caller for site in source.path]
     if not above:
-        above = [part for part in source.parts if part.kind in ("function", "module")]
-        above = [part for part in above if not part.is_kernel]
+        above = [p for p in source.parts if p.kind in ("function", "module") and not p.is_kernel]
     chosen = [*([source.kernel] if source.kernel else []), *source.used, *above]
     return list({id(part): part for part in chosen if part.body or part.kind == "module"}.values())
 
 
-# --- definitions outside of functions
+# --- definitions
 
 
-def _of_part(part: CodePart) -> Iterator[_ValueDefinition]:
+def _of_part(part: CodePart) -> Iterator[_Definition]:
     if part.kind == "macro":
-        yield from _of_macro(part)
-    elif part.kind == "type" and any(token.text == "enum" for token in part.tokens[:3]):
+        if macro := scanner.macro_value(part.text):
+            yield _Definition(*macro, fixed=True)
+    elif part.kind == "value":
+        yield from _of_text(part, part.text)
+    elif part.kind == "type" and re.match(r"\s*(?:typedef\s+)?enum\b", part.text):
         yield from _enumerators(part)
     elif part.kind == "type":
-        yield from _static_members(part)
-    elif part.kind == "value":
-        yield from _of_statement(part, part.tokens)
+        for member in _STATIC_MEMBER.findall(part.text):
+            yield from _of_text(part, member)
 
 
-def _of_macro(part: CodePart) -> Iterator[_ValueDefinition]:
-    macro = macro_of(part.tokens[0])
-    if macro and macro.parameters is None and macro.body:
-        yield _ValueDefinition(macro.name, macro.body, _place(part, ()), fixed=True)
+def _enumerators(part: CodePart) -> Iterator[_Definition]:
+    opened = part.text.find("{")
+    before = "-1"
+    for each in scanner.split_commas(
+        part.text[opened + 1 : scanner.closing_bracket(part.text, opened)]
+    ):
+        name, _, value = (text.strip() for text in each.partition("="))
+        value = value or f"1 + {before}"
+        yield _Definition(name, value, "int", fixed=True)
+        before = name
 
 
-def _enumerators(part: CodePart) -> Iterator[_ValueDefinition]:
-    opened = next((at for at, token in enumerate(part.tokens) if token.text == "{"), None)
-    if opened is None:
+def _of_text(part: CodePart, text: str) -> Iterator[_Definition]:
+    if not part.in_cpp:
+        python = scanner.is_python(part.file)
+        pairs = scanner.assigned_values(text) if python else scanner.fortran_values(text)
+        yield from (_Definition(*pair, fixed=not python, python=python) for pair in pairs)
         return
-    before: list[Token] = c_tokens("-1", part.first)
-    for each in split_commas(part.tokens[opened + 1 : closing(part.tokens, opened)]):
-        value = (
-            each[2:]
-            if len(each) > 2 and each[1].text == "="
-            else c_tokens("1+", each[0].line) + before
-        )
-        if len(value) > 80:
-            return  # too many enumerators without values: each refers to the one before
-        yield _ValueDefinition(each[0].text, value, _place(part, each), int, fixed=True)
-        before = [Token("name", each[0].text, each[0].line)]
+    for name, kind, value in scanner.declarators(text):
+        if value is not None and converted(0, kind) is not None:
+            fixed = bool(scanner.names_of(kind) & {"const", "constexpr", "constinit"})
+            yield _Definition(name, value, kind, fixed)
 
 
-def _static_members(part: CodePart) -> Iterator[_ValueDefinition]:
-    """`static constexpr int` inside of a class; other members have a value per object."""
-    for at, token in enumerate(part.tokens):
-        if token.text == "constexpr":
-            end = next((i for i in range(at, len(part.tokens)) if part.tokens[i].text in ";{"), at)
-            yield from _of_statement(part, part.tokens[at:end])
+# --- parameters and template arguments
 
 
-def _of_statement(part: CodePart, tokens: Sequence[Token]) -> Iterator[_ValueDefinition]:
-    if is_python(part.file):
-        for name, value in assigned_values(tokens):
-            yield _ValueDefinition(name, value, _place(part, tokens), python=True)
-        return
-    if is_fortran(part.file):
-        for name, value in fortran_values(tokens):
-            yield _ValueDefinition(name, value, _place(part, tokens), fixed=True)
-        return
-    for each in declarators(tokens):
-        if each.value is None or not _is_number(each.type):
-            continue
-        fixed = any(token.text in _FIXED for token in each.type)
-        yield _ValueDefinition(
-            each.name, each.value, _place(part, tokens), _number(each.type), fixed
-        )
-
-
-def _is_number(kind: Sequence[Token]) -> bool:
-    if any(token.text in ("*", "&") for token in kind):
-        return False
-    return is_integer_type(kind) or is_float_type(kind)
-
-
-def _number(kind: Sequence[Token]) -> type[int] | type[float] | None:
-    if any(token.text == "auto" for token in kind):
-        return None
-    return float if is_float_type(kind) else int
-
-
-# --- bodies, parameters, template arguments
-
-
-def _of_body(part: CodePart) -> Iterator[_ValueDefinition]:
-    for token in part.tokens:
-        if token.kind == "directive" and (macro := macro_of(token)) and macro.parameters is None:
-            yield _ValueDefinition(macro.name, macro.body, _place(part, [token]), fixed=True)
-    for statement in statements_of(part):
-        if (
-            part.kind != "module" or statement.headers
-        ):  # other statements of a module are parts themselves
-            yield from _of_statement(part, statement.tokens)
-        if not is_python(part.file) and is_assignment(statement.tokens):
-            value = [token for token in statement.tokens[2:] if token.text != ";"]
-            yield _ValueDefinition(statement.tokens[0].text, value, _place(part, statement.tokens))
-
-
-def _changes(part: CodePart) -> Iterator[tuple[str, str]]:
-    changes = python_changes if is_python(part.file) else changed_names
-    for statement in statements_of(part):
-        for name, how in changes(statement.tokens):
-            yield name, f"{how} at {_place(part, statement.tokens)}"
-
-
-def _parameters_of(part: CodePart) -> list[tuple[str, Sequence[Token]]]:
-    """Names and types of a function's parameters, in order."""
-    opened = _parameter_list(part)
-    if opened is None:
-        return []
-    inside = part.head[opened + 1 : closing(part.head, opened)]
-    return [_parameter(each) for each in split_commas(inside, angles=not is_python(part.file))]
-
-
-def _parameter_list(part: CodePart) -> int | None:
-    head, name = part.head, part.names[0] if part.names else ""
-    found = [
-        at + 1 for at in range(len(head) - 1) if head[at].text == name and head[at + 1].text == "("
-    ]
-    return found[-1] if found else None
-
-
-def _parameter(tokens: Sequence[Token]) -> tuple[str, Sequence[Token]]:
-    ends = [at for at, token in enumerate(tokens) if token.text in ("=", "[", ":")]
-    before = tokens[: ends[0]] if ends and tokens[ends[0]].text != "::" else tokens
-    names = [token.text for token in before if token.kind == "name"]
-    return (names[-1] if names else ""), tokens
-
-
-def _parameters(source: KernelSource) -> tuple[list[_ValueDefinition], dict[str, str]]:
-    """Arguments of the kernel and of the functions that lead to its launch."""
-    bound: list[_ValueDefinition] = []
-    unbound: dict[str, str] = {}
+def _parameters(source: KernelSource) -> tuple[list[_Definition], set[str]]:
+    """Arguments of the kernel and of the functions that lead to its launch, and the names of
+    parameters without one."""
+    bound: list[_Definition] = []
+    unbound: set[str] = set()
     functions = [source.kernel, *(site.caller for site in source.path)]
     for function in {id(part): part for part in functions if part and part.body}.values():
-        sites = _sites_of(function, source)
-        for index, (name, kind) in enumerate(_parameters_of(function)):
-            if not name or any(token.text in ("*", "&&") for token in kind):
+        sites = source.sites
+        if function is not source.kernel:
+            calls = [site for site in source.path if site not in sites]
+            sites = [s for s in calls if scanner.names_of(s.statement.text) & set(function.names)]
+        start = re.search(rf"(?<!\w){re.escape((*function.names, '')[0])}\s*\(", function.head)
+        end = scanner.closing_bracket(function.head, start.end() - 1) if start else 0
+        inside = function.head[start.end() : end] if start else ""
+        for index, parameter in enumerate(scanner.split_commas(inside, angles=function.in_cpp)):
+            name = _parameter_name(parameter)
+            if not name or "*" in parameter or "&&" in parameter:
                 continue
             values = [_argument(site, index, name) for site in sites]
-            if not values or any(value is None for value in values):
-                unbound[name] = f"parameter of {function.names[0]}"
-            bound += [_binding(name, value, site) for value, site in zip(values, sites) if value]
-    return [each for each in bound if [t.text for t in each.value] != [each.name]], unbound
+            unbound |= {name} if not values or None in values else set()
+            for value, site in zip(values, sites):
+                if value is not None and value != name:
+                    python = scanner.is_python(site.caller.file)
+                    bound.append(_Definition(name, value, python=python))
+    return bound, unbound
 
 
-def _sites_of(function: CodePart, source: KernelSource) -> list[LaunchSite]:
-    if function is source.kernel:
-        return list(source.sites)
-    calls = [site for site in source.path if site not in source.sites]
-    return [s for s in calls if any(t.text in function.names for t in s.statement.tokens)]
+def _parameter_name(text: str) -> str:
+    names: list[str] = scanner.NAME.findall(re.split(r"[=\[]|(?<!:):(?!:)", text)[0])
+    return names[-1] if names else ""
 
 
-def _argument(site: LaunchSite, index: int, name: str) -> list[Token] | None:
-    arguments = site.arguments or []
-    for each in arguments:
-        if len(each) > 2 and each[0].text == name and each[1].text == "=":
-            return each[2:]
-    plain = [each for each in arguments if len(each) < 2 or each[1].text != "="]
+def _argument(site: LaunchSite, index: int, name: str) -> str | None:
+    plain: list[str] = []
+    for each in site.arguments or ():
+        keyword = re.match(r"(\w+)\s*=(?!=)\s*", each)
+        if keyword and keyword[1] == name:
+            return each[keyword.end() :]
+        plain += [] if keyword else [each]
     return plain[index] if index < len(plain) else None
 
 
-def _binding(name: str, value: Sequence[Token], site: LaunchSite) -> _ValueDefinition:
-    python = is_python(site.caller.file)
-    return _ValueDefinition(name, value, _place(site.caller, site.statement.tokens), python=python)
-
-
-def _template_arguments(source: KernelSource, launch: Launch) -> dict[str, list[Token]]:
-    """Parameters of the kernel's template with the arguments of this instance."""
-    if source.kernel is None:
+def _template_arguments(source: KernelSource, launch: Launch) -> dict[str, str]:
+    """Parameters of the kernel's template with the arguments of this instance, up to a pack."""
+    head = source.kernel.head if source.kernel else ""
+    match = re.match(r"\s*template\s*(?=<)", head)
+    if match is None:
         return {}
-    return dict(zip(_template_parameters(source.kernel.head), instance_arguments(launch.name)))
+    inside = head[match.end() + 1 : scanner.after_angles(head, match.end()) - 1]
+    inside = re.split(r",?[^,]*\.\.\.", inside)[0]
+    names = [_parameter_name(each) for each in scanner.split_commas(inside, angles=True)]
+    return dict(zip(names, instance_arguments(launch.name)))
 
 
-def _template_parameters(head: Sequence[Token]) -> list[str]:
-    """In order, up to a parameter pack."""
-    if not head or head[0].text != "template":
-        return []
-    names: list[str] = []
-    for each in split_commas(head[2 : after_angles(head, 1) - 1], angles=True):
-        if any(token.text == "..." for token in each):
-            break
-        names.append(_parameter(each)[0])
-    return names
+# --- expressions
+
+_LIMIT = 2**64
+_LONGEST = 400
+"""Characters of an expression."""
+NUMBER = re.compile(
+    r"(?<![\w.])(?:0[xX][0-9a-fA-F'_]+|0[bB][01'_]+|(?:\d[\d'_]*\.?\d*|\.\d+)(?:[eEdD][+-]?\d+)?)"
+    r"(?:[uUlLzZfF]{0,3}|_\w+)(?![\w.])"
+)
+_TYPES_BY_SIZE = {
+    1: "char bool int8_t uint8_t uchar __nv_fp8_e4m3",
+    2: "short int16_t uint16_t ushort half __half __nv_bfloat16 nv_bfloat16 char2 uchar2",
+    4: "int unsigned float int32_t uint32_t uint char4 uchar4 half2 __half2 __nv_bfloat162 short2",
+    8: "double size_t int64_t uint64_t ptrdiff_t uintptr_t float2 int2 uint2 short4 ushort4",
+    12: "float3 int3 uint3 dim3",
+    16: "float4 int4 uint4 double2 longlong2 ulonglong2",
+    32: "double4",
+}
+_SIZES = {name: size for size, names in _TYPES_BY_SIZE.items() for name in names.split()}
+_FLOATS = frozenset({"float", "double", "half", "__half", "__nv_bfloat16", "nv_bfloat16"})
+_SCALARS = frozenset(n for n in _SIZES if not re.search(r"[a-z0-9][234]$", n)) | {"long", "signed"}
+_QUALIFIER = re.compile(
+    r"\b(?:const(?:expr|init)?|static|inline|volatile|extern|struct|typename|std|__\w+__)\b|::"
+)
+_SCALAR = "|".join(sorted(_SCALARS))
+_SIZEOF = re.compile(r"\bsizeof\s*\(([^()]*)\)")
+_STATIC_CAST = re.compile(r"\bstatic_cast\s*<([^<>]*)>\s*(?=\()")
+_BRACED = re.compile(rf"\b({_SCALAR})\s*\{{([^{{}}]*)\}}")
+_C_CAST = re.compile(rf"\(\s*((?:(?:{_SCALAR})\s*)+)\)\s*(?:(?=\()|([\w.]+)(?!\s*[(<]))")
+_OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Number]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.BitOr: operator.or_,
+    ast.BitAnd: operator.and_,
+    ast.BitXor: operator.xor,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.Pow: operator.pow,
+    ast.USub: lambda _, a: -a,
+    ast.UAdd: lambda _, a: a,
+    ast.Invert: lambda _, a: ~a,
+}
+_CALLS: dict[str, Callable[..., Number]] = {
+    "min": min,
+    "max": max,
+    "cdiv": lambda a, b: -(-a // b),
+    "next_power_of_2": lambda n: 1 << max(int(n) - 1, 0).bit_length(),
+    **{name: float if name in _FLOATS else int for name in _SCALARS},
+}
 
 
-def _sizes(parts: Sequence[CodePart], arguments: Mapping[str, Sequence[Token]]) -> dict[str, int]:
-    """Bytes of aliases and of the kernel's type parameters; none where two definitions differ."""
-    found: dict[str, int] = {}
-    for name, tokens in arguments.items():
-        size = type_size(tokens, {})
-        found |= {name: size} if size else {}
-    differing: set[str] = set()
-    for part in parts:
-        words = [token.text for token in part.tokens[:3]]
-        if part.kind != "type" or not part.names or words[0] not in ("using", "typedef"):
-            continue
-        kind = part.tokens[3:-1] if words[0] == "using" else part.tokens[1:-2]
-        size, name = type_size(kind, found) if kind else None, part.names[-1]
-        if size is None or found.get(name, size) != size:
-            differing.add(name)
+def number_of(text: str) -> Number | None:
+    """The value of a literal; None for one that keet does not read."""
+    plain = re.sub(r"(?<=[\d.])_[a-zA-Z]\w*$|['_]", "", text).lower()
+    try:
+        if plain.startswith(("0x", "0b")):
+            value: Number = int(plain.rstrip("ulz"), 0)
+        elif whole := re.fullmatch(r"(\d{1,20})[ulz]*", plain):
+            value = int(whole[1], 8 if whole[1].startswith("0") else 10)
         else:
-            found[name] = size
-    found = {name: size for name, size in found.items() if name not in differing}
-    return found | _struct_sizes(parts, found)
+            value = float(re.sub(r"[fl]$", "", plain.replace("d", "e")))
+    except ValueError:
+        return None
+    return value if value < _LIMIT else None
 
 
-def _struct_sizes(parts: Sequence[CodePart], sizes: Mapping[str, int]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for part in parts:
-        size = struct_size(part.tokens, {**sizes, **found}) if part.kind == "type" else None
-        if size and len(part.names) == 1 and found.get(part.names[0], size) == size:
-            found[part.names[0]] = size
-    return found
+def evaluate(
+    text: str, names: Mapping[str, Number], sizes: Mapping[str, int], *, python: bool = False
+) -> Number | None:
+    """None if the text alone does not determine the value. `sizes`: bytes of types by name, besides
+    those that are the same on every CUDA platform."""
+    if len(text) > _LONGEST or (not python and re.search(r"\*\s*\*|//", text)):
+        return None
+    try:
+        tree = ast.parse(text.strip() if python else _as_python(text, sizes), mode="eval")
+        value = _value(tree.body, names, python=python)
+    except (SyntaxError, ValueError, TypeError, LookupError, ArithmeticError):
+        return None
+    except (RecursionError, MemoryError):
+        return None
+    # Unsigned arithmetic of C++ wraps around; this one does not.
+    wraps = not python and value < 0 and re.search(r"\b\d[\w.']*[uU]|\bu\w*|\bsize", text)
+    return None if wraps else value
 
 
-def _macros(parts: Sequence[CodePart]) -> dict[str, MacroFunction]:
-    """Macros with parameters, and functions that only return an expression."""
-    found: dict[str, MacroFunction] = {}
-    for part in parts:
-        macro = macro_of(part.tokens[0]) if part.kind == "macro" else None
-        if macro and macro.parameters is not None:
-            found[macro.name] = MacroFunction(macro.parameters, macro.body)
-        elif part.kind == "function" and part.body and part.in_cpp:
-            body = part.tokens[part.body + 1 : -1]
-            if len(body) > 2 and body[0].text == "return" and _only(body):
-                names = [name for name, _ in _parameters_of(part)]
-                found[part.names[0] if part.names else ""] = MacroFunction(names, body[1:-1])
-    return found
+def _as_python(text: str, sizes: Mapping[str, int]) -> str:
+    """An expression of C++ or Fortran, with sizes, casts and literals as Python writes them."""
+    text = _SIZEOF.sub(lambda match: str(type_size(match[1], sizes)), re.sub(r"\w+\s*::", "", text))
+    text = _BRACED.sub(r"\1(\2)", _STATIC_CAST.sub(lambda match: _cast(match[1]), text))
+    text = _C_CAST.sub(lambda m: _cast(m[1]) + (f"({m[2]})" if m[2] else ""), text)
+    text = text.replace("true", "1").replace("false", "0")
+    return NUMBER.sub(lambda match: str(number_of(match[0])), text)
 
 
-def _only(body: Sequence[Token]) -> bool:
-    return body[-1].text == ";" and sum(token.text == ";" for token in body) == 1
+def _cast(kind: str) -> str:
+    words = set(_QUALIFIER.sub(" ", kind).split())
+    return "float" if words & _FLOATS else "int" if words <= _SCALARS else "unknown"
 
 
-def _guarded_macros(text: str) -> set[str]:
-    """Macros defined inside of `#ifndef NAME`: a build may set them with -D."""
-    found: set[str] = set()
-    guards: list[str] = []
-    for token in c_tokens(text):
-        if token.kind != "directive":
-            continue
-        words = token.text.lstrip("# \t").split()
-        if is_conditional(token, "if"):
-            guards.append(words[1] if words[:1] == ["ifndef"] and len(words) > 1 else "")
-        elif is_conditional(token, "endif") and guards:
-            guards.pop()
-        elif (macro := macro_of(token)) and macro.name in guards and macro.body:
-            found.add(macro.name)
-    return found
+def _value(node: ast.expr, names: Mapping[str, Number], *, python: bool) -> Number:
+    """Raises an error if it is not constant."""
+    result: Number
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            result = number + 0
+        case ast.Name(id=name):
+            result = names[name]
+        case ast.UnaryOp(op=sign, operand=operand):
+            result = _OPERATORS[type(sign)](0, _value(operand, names, python=python))
+        case ast.BinOp(left=left, op=sign, right=right):
+            a, b = (_value(each, names, python=python) for each in (left, right))
+            result = _binary(sign, a, b, python=python)
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=args, keywords=[]):
+            result = _CALLS[name](*(_value(each, names, python=python) for each in args))
+        case _:
+            raise ValueError
+    if not -_LIMIT < result < _LIMIT:
+        raise OverflowError
+    return result
+
+
+def _binary(sign: ast.operator, a: Number, b: Number, *, python: bool) -> Number:
+    if isinstance(sign, ast.LShift | ast.RShift | ast.Pow) and not 0 <= b <= 64:
+        raise OverflowError
+    if not isinstance(sign, ast.Div | ast.Mod):
+        return _OPERATORS[type(sign)](a, b)
+    if python or isinstance(a, float) or isinstance(b, float):
+        return a / b if isinstance(sign, ast.Div) else a % b
+    quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)  # C rounds towards zero
+    return quotient if isinstance(sign, ast.Div) else a - quotient * b
+
+
+def type_size(text: str, sizes: Mapping[str, int]) -> int | None:
+    """Bytes of a type; None if CUDA platforms differ (`long`) or it is not known."""
+    if "*" in text or "&" in text:
+        return 8 if text.rstrip().endswith("*") else None
+    words = _QUALIFIER.sub(" ", text).split()
+    if words.count("long") == 2 and set(words) <= {"long", "unsigned", "signed", "int"}:
+        return 8
+    if len(words) == 2 and words[0] in ("unsigned", "signed"):
+        words = words[1:]
+    return sizes.get(words[0]) or _SIZES.get(words[0]) if len(words) == 1 else None
+
+
+def converted(value: Number | None, kind: str) -> Number | None:
+    """The value in a variable of a type; None if it does not fit, or the type is not a number."""
+    words = _QUALIFIER.sub(" ", kind).split()
+    if value is None or words == ["auto"] or not kind:
+        return value
+    if not words or not _SCALARS.issuperset(words):
+        return None
+    if _FLOATS.intersection(words):
+        return float(value)
+    if words == ["bool"]:
+        return int(bool(value))
+    size = 8 if "long" in words else type_size(kind, {}) or 4
+    is_unsigned = any(word.startswith(("u", "size")) for word in words)
+    lowest = 0 if is_unsigned else -(2 ** (8 * size - 1))
+    return int(value) if lowest <= value < lowest + 2 ** (8 * size) else None

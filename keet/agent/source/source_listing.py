@@ -7,15 +7,25 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
-from keet.agent.source.kernel_source import SourceExcerpt, excerpts_of, kernel_source, source_lines
+from keet.agent.source.kernel_source import (
+    KernelSource,
+    Role,
+    kernel_source,
+    program_roles,
+    reachable,
+    set_up,
+)
+from keet.agent.source.scanner import CodePart, names_of
 from keet.documents.finding import Place
 from keet.errors import one_line
 from keet.explanation.token_budget import count_tokens
 from keet.ingest.cubin import BuildInfo, HasCubins, build_info
 from keet.profile import Launch
 from keet.profile.names import file_name
+from keet.safe_text import code_lines
 
 _LONGEST_LINE = 160
 """Characters of a line: generated code has longer ones."""
@@ -30,6 +40,10 @@ _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"\n]+)"', re.MULTILINE)
 _MOST_PLACES = 20
 _HEAD_LINES = 6
 """First lines of a kernel, with its signature, which are always shown."""
+_COMMENT_LINES = 4
+"""Comment lines directly above a definition that are shown with it."""
+_COMMENT = re.compile(r"\s*(?://|/\*|\* |\*/)")
+_HOST_CALL = re.compile(r"\b(?:fprintf|printf|exit|cudaSuccess)\b")
 _SHORT_GAP, _SHORT_LINE = 2, 2
 
 Lines = Mapping[str, Collection[int]]
@@ -44,45 +58,96 @@ def kernel_files(launch: Launch) -> list[str]:
         if launch.source_files.get(location.file) and not _FOREIGN.search(location.file):
             counts[location.file] = counts.get(location.file, 0) + 1
     own = sorted(counts, key=lambda file: -counts[file])
-    return own + [path for path in _headers(launch, own) if path not in counts]
+    included, by_name = _included(launch, own)
+    headers = [by_name[name] for name in included if name in by_name]
+    return own + [path for path in headers if path not in counts]
 
 
-def _headers(launch: Launch, files: Sequence[str]) -> list[str]:
-    """Headers that these files include: they define constants and structs."""
-    known = _by_name(launch)
-    return [known[name] for name in _included(launch, files) if name in known]
-
-
-def _included(launch: Launch, files: Sequence[str]) -> list[str]:
+def _included(launch: Launch, files: Iterable[str]) -> tuple[list[str], dict[str, str]]:
+    """Names of the headers that these files include, and all files with text by name."""
     texts = [launch.source_files[file] or "" for file in files]
-    return sorted({file_name(name) for text in texts for name in _INCLUDE.findall(text)})
-
-
-def _by_name(launch: Launch) -> dict[str, str]:
-    return {file_name(path): path for path, text in launch.source_files.items() if text}
-
-
-def _absent_headers(launch: Launch, files: Sequence[str]) -> str:
-    """Names missing headers, so that a model does not guess their constants."""
-    absent = [name for name in _included(launch, files) if name not in _by_name(launch)]
-    return f"(not at hand: {', '.join(map(one_line, absent))})" if absent else ""
+    names = sorted({file_name(name) for text in texts for name in _INCLUDE.findall(text)})
+    return names, {file_name(path): path for path, text in launch.source_files.items() if text}
 
 
 def shown_source(launch: Launch, budget: int = 3000, places: Iterable[Place] = ()) -> str:
-    """The kernel, everything that it uses, its launch site and allocations, as numbered lines
-    within `budget` tokens.
+    """Numbered lines of the kernel, its launch site and set-up, the code that makes its data, and
+    everything that it uses, within `budget` tokens.
 
-    If they do not fit, allocations are dropped first, then what sizes the launch, then used
-    functions without one of the `places`, then the kernel's lines farthest from them. Empty if the
-    report has no text of the kernel's files."""
-    files = kernel_files(launch)
-    hot = _hot_lines(places)
-    pieces = excerpts_of(kernel_source(launch, files), launch, hot)
-    if pieces:
-        return _fitting(launch, files, pieces, hot, budget)
-    compiled = {file: _compiled(launch, file) for file in files}
-    near = {file: lines for file in files if (lines := hot.get(file, []))}
-    return _widest(launch, near or compiled, (40, 20, 12, 6, 3, 1, 0), budget)
+    What does not fit is left out in whole ranges, the least important first (`_excerpts`), then the
+    kernel's lines farthest from the `places`. Empty if the report has no text of the kernel's
+    files."""
+    files, hot = kernel_files(launch), _hot_lines(places)
+    source = kernel_source(launch, files)
+    if source.kernel is not None:
+        return _fitting(launch, _excerpts(source, launch, hot, budget // 3), hot, budget)
+    file = [*(file for file in files if file in hot), *files, ""][0]
+    lines = range(1, len(source_lines(launch.source_files.get(file))) + 1)
+    return _fitting(launch, [(file, lines)] if files else [], hot, budget)
+
+
+_Excerpt = tuple[str, Sequence[int]]
+"""A file, and lines that are shown together, or not at all."""
+
+
+def _excerpts(source: KernelSource, launch: Launch, hot: Hot, room: int) -> Iterator[_Excerpt]:
+    """The most important first: kernel and functions with hot lines, launches, short definitions
+    that the kernel uses, set-up of the launch, data generators in `room` tokens, then other
+    functions."""
+    hottest = [part for part in source.used if {*part.lines} & {*hot.get(part.file, ())}]
+    cold = [part for part in source.used if part not in hottest]
+    for part in filter(None, (source.kernel, *hottest)):
+        yield _definition(part, launch)
+    yield from ((site.caller.file, site.statement.lines) for site in source.sites)
+    yield from (_definition(part, launch) for part in cold if part.kind != "function")
+    names: set[str] = set()
+    for site in source.path:
+        statements = [site.statement, *set_up(site)]
+        names = names.union(*(names_of(each.text) for each in statements))
+        yield from ((site.caller.file, each.lines) for each in statements)
+        yield site.caller.file, site.caller.head_lines
+    values = [part for part in source.parts if part.kind in ("value", "macro")]
+    values = [part for part in values if not _HOST_CALL.search(part.text)]
+    yield from (_definition(part, launch) for part in reachable(names, values))
+    for file, lines in _generators(source):
+        texts = source_lines(launch.source_files.get(file))[lines[0] - 1 : lines[-1]]
+        if (tokens := count_tokens("\n".join(texts))) <= room:
+            room -= tokens
+            yield file, lines
+    yield from (_definition(part, launch) for part in cold if part.kind == "function")
+
+
+def _definition(part: CodePart, launch: Launch) -> _Excerpt:
+    """With the comment above it."""
+    first = part.first
+    texts = source_lines(launch.source_files.get(part.file))
+    while first > 1 and part.first - first < _COMMENT_LINES and _COMMENT.match(texts[first - 2]):
+        first -= 1
+    return part.file, range(first, part.last + 1)
+
+
+def _generators(source: KernelSource) -> list[_Excerpt]:
+    """What makes the data: all of it if no launch is found, else what the functions that lead to
+    the launch contain or call, directly or indirectly."""
+    roles = [each for each in program_roles(source) if each.role == "data generator"]
+    callers = [site.caller for site in source.path]
+    names = [name for part in callers for name in names_of(part.text[part.body :])]
+    called = reachable(names, [each.part for each in roles if each.part not in callers])
+    return [(e.part.file, e.lines) for e in roles if not callers or e.part in (*callers, *called)]
+
+
+@lru_cache(maxsize=32)
+def source_lines(text: str | None) -> tuple[str, ...]:
+    """Lines as a compiler counts them: only a line feed ends a line. Trailing blank lines are
+    dropped."""
+    return tuple(code_lines((text or "").rstrip()))
+
+
+def generator_or_check(launch: Launch, file: str, line: int) -> Role | None:
+    """Whether a line belongs to code that makes the input data ("data generator"), or to a check of
+    the results ("check": comparisons, reference implementations); None for all other lines."""
+    roles = program_roles(kernel_source(launch, kernel_files(launch)))
+    return next((r.role for r in roles if r.part.file == file and line in r.lines), None)
 
 
 def _hot_lines(places: Iterable[Place]) -> dict[str, list[int]]:
@@ -92,68 +157,50 @@ def _hot_lines(places: Iterable[Place]) -> dict[str, list[int]]:
     return found
 
 
-def _fitting(
-    launch: Launch, files: Sequence[str], pieces: Sequence[SourceExcerpt], hot: Hot, budget: int
-) -> str:
-    """Adds the excerpts in order; one that does not fit is skipped."""
-    chosen: dict[str, set[int]] = {file: set() for file in files}
+def _fitting(launch: Launch, pieces: Iterable[_Excerpt], hot: Hot, budget: int) -> str:
+    """Adds the excerpts in order; one that does not fit is skipped. Of the kernel, the first one,
+    as many lines as fit."""
+    chosen: dict[str, set[int]] = {file: set() for file in kernel_files(launch)}
     text = ""
-    for piece in pieces:
-        lines = chosen[piece.file]
-        longer = numbered(launch, {**chosen, piece.file: lines.union(piece.lines)})
+    for file, lines in pieces:
+        if chosen[file].issuperset(lines):
+            continue
+        longer = numbered(launch, {**chosen, file: chosen[file].union(lines)})
         if count_tokens(longer) <= budget:
             text = longer
-            lines.update(piece.lines)
-        elif piece.role == "kernel":
-            text, kept = _nearest(launch, piece, hot.get(piece.file, []), budget)
-            lines.update(kept)
+            chosen[file].update(lines)
+        elif not text:
+            text, kept = _nearest(launch, file, lines, hot.get(file, []), budget)
+            chosen[file].update(kept)
     return text
 
 
 def _nearest(
-    launch: Launch, kernel: SourceExcerpt, hot: Sequence[int], budget: int
+    launch: Launch, file: str, lines: Sequence[int], hot: Sequence[int], budget: int
 ) -> tuple[str, Sequence[int]]:
-    """As many lines of the kernel as fit: its first lines, then those nearest to hot lines."""
-    places = hot or _compiled(launch, kernel.file) or kernel.lines
-    head = kernel.lines[:_HEAD_LINES]
-    order = [*head, *sorted(kernel.lines[_HEAD_LINES:], key=_distance_to(places))]
-    fits, too_many = 0, len(order)
-    while too_many - fits > 1:
-        middle = (fits + too_many) // 2
-        tokens = count_tokens(numbered(launch, {kernel.file: order[:middle]}))
-        fits, too_many = (middle, too_many) if tokens <= budget else (fits, middle)
-    return numbered(launch, {kernel.file: order[:fits]}) if fits else "", order[:fits]
-
-
-def _distance_to(places: Sequence[int]) -> Callable[[int], int]:
-    ordered = sorted(places)
+    """As many of the lines as fit: the first ones, then those nearest to hot lines."""
+    compiled = {place.line for place in launch.locations.values() if place.file == file}
+    places = sorted(hot or compiled or lines)
 
     def distance(line: int) -> int:
-        at = bisect_left(ordered, line)
-        return min(abs(line - near) for near in ordered[max(at - 1, 0) : at + 1])
+        at = bisect_left(places, line)
+        return min(abs(line - near) for near in places[max(at - 1, 0) : at + 1])
 
-    return distance
-
-
-def _widest(launch: Launch, lines: Lines, radii: Sequence[int], budget: int) -> str:
-    """With as many lines around them as fit; if none fit, the first lines."""
-    for radius in radii:
-        # Every line takes at least one token, so only the start of a long list can fit.
-        around = {f: _around(list(ns)[:budget], radius)[: 2 * budget] for f, ns in lines.items()}
-        text = numbered(launch, around)
-        if count_tokens(text) <= budget:
-            return text
-    kept: list[str] = []
-    for row in text.splitlines():
-        if count_tokens("\n".join([*kept, row])) > budget - 12:
-            return "\n".join([*kept, "(the rest is left out)"])
-        kept.append(row)
-    return text
+    order = [*lines[:_HEAD_LINES], *sorted(lines[_HEAD_LINES:], key=distance)]
+    fits, too_many = 0, min(len(order), budget) + 1  # a line takes at least one token
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        tokens = count_tokens(numbered(launch, {file: order[:middle]}))
+        fits, too_many = (middle, too_many) if tokens <= budget else (fits, middle)
+    return numbered(launch, {file: order[:fits]}) if fits else "", order[:fits]
 
 
 def numbered(launch: Launch, lines: Lines) -> str:
     rows = [row for file, numbers in lines.items() for row in _rows(launch, file, numbers)]
-    return "\n".join([*rows, *filter(None, [_absent_headers(launch, list(lines))])])
+    included, by_name = _included(launch, lines)
+    if absent := [one_line(name) for name in included if name not in by_name]:
+        rows.append(f"(not at hand: {', '.join(absent)})")  # so that no constants are guessed
+    return "\n".join(rows)
 
 
 def _rows(launch: Launch, file: str, numbers: Iterable[int]) -> Iterator[str]:
@@ -182,14 +229,6 @@ def _gap(texts: Sequence[str], before: int, last: int) -> Iterator[str]:
 
 def _row(texts: Sequence[str], n: int) -> str:
     return f"{n}| {one_line(texts[n - 1].expandtabs(4)[:_LONGEST_LINE])}".rstrip()
-
-
-def _compiled(launch: Launch, file: str) -> list[int]:
-    return sorted({place.line for place in launch.locations.values() if place.file == file})
-
-
-def _around(lines: Iterable[int], radius: int) -> list[int]:
-    return [n for line in lines for n in range(line - radius, line + radius + 1)]
 
 
 _OPTION = re.compile(r"-{1,2}[A-Za-z][\w-]{0,30}(?:[= ]\w[\w.,=-]{0,30})?")

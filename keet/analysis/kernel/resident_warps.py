@@ -268,7 +268,7 @@ def _between_barriers(view: LaunchView) -> float:
     return min(1.0, accesses / barriers) if accesses and barriers else 1.0
 
 
-_QUEUES = (
+QUEUES = (
     "not_selected",
     "dispatch_stall",
     "math_pipe_throttle",
@@ -298,7 +298,7 @@ def serial_share(view: LaunchView) -> float:
 
 def _share_of_steps(view: LaunchView, *, is_outside: bool) -> float:
     elapsed, code = view.value("elapsed_cycles"), view.code
-    each = view.cycles_between(*_QUEUES)
+    each = view.cycles_between(*QUEUES)
     if not elapsed or code is None or not each:
         return 0.0
     program, flow = code.program, code.program.flow

@@ -10,28 +10,21 @@ from typing import Any, NamedTuple
 
 from keet_tools.answers import ToolInput, scope_of
 
-from keet.agent.answering import ModelLaunchResult, answer_question, explain_launch
+from keet.agent.answering import answer_question, explain_launch
 from keet.agent.model.messages import ChatReply, ChatRequest, ModelFault, ModelToolCall, TokenCount
 from keet.agent.model.transcript import Transcript
+from keet.agent.open_model import fault_from
 from keet.agent.options import ModelLimits
 from keet.agent.redaction import Redaction, Redactor
 from keet.agent.session import ModelSession, estimate
 from keet.documents.model_explanation import ModelExplanation
 from keet.evidence import Prose
 from keet.explanation.analyst import explain
-from keet.explanation.explanation_types import Explanation
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.ingest import read_profile
 from keet.profile import Profile
 from tests.kept_reports import sample_report
 
-READING: dict[str, Any] = {
-    "purpose": "Scores queries against items.",
-    "mapping": "Each block computes a tile of `kTile` by `kTile`.",
-    "hypotheses": [
-        {"text": "Column reads at slow.cu:43 conflict.", "finding": "shared_bank_conflict"},
-        {"text": "Barriers expose latency.", "finding": "barrier_bound"},
-    ],
-}
 SUMMARY = "Shared memory is the limit: {bank_conflict_share} is lost to conflicts."
 LINE = "for (int j = 0; j < kPerThread; ++j) from_item[j] = item_tile[item + j][k];"
 OTHER = "for (int j = 0; j < kPerThread; ++j) from_item[j] = item_tile[item + 16 * j][k];"
@@ -87,10 +80,15 @@ def explained(*names: str) -> list[Explanation]:
     ]
 
 
+class Found(NamedTuple):
+    each: LaunchExplanation
+    fault: ModelFault | None
+
+
 class Talk(NamedTuple):
     """What came of an investigation."""
 
-    found: ModelLaunchResult
+    found: Found
     chat: FakeChat
     before: Explanation
     told: list[str]
@@ -130,7 +128,11 @@ def talk(
     session = session_of(chat, explanations, told, limits, redact)
     shows = not session.redactor.hides_source
     tool_input = ToolInput(explanations, focus=focus, show_source=shows)
-    return Talk(explain_launch(session, tool_input, compiles=compiles), chat, explanations[0], told)
+    try:
+        found = Found(explain_launch(session, tool_input, compiles=compiles), None)
+    except (ModelFault, KeyboardInterrupt) as problem:
+        found = Found(tool_input.launch(), fault_from(problem))
+    return Talk(found, chat, explanations[0], told)
 
 
 def asked(*replies: Any, samples: Sequence[str], limits: ModelLimits = LIMITS) -> Prose:
@@ -140,7 +142,7 @@ def asked(*replies: Any, samples: Sequence[str], limits: ModelLimits = LIMITS) -
 
 
 def conclusion(**parts: Any) -> dict[str, Any]:
-    return {"summary": SUMMARY, **parts}
+    return {"summary": SUMMARY, "purpose": "Scores queries against items.", **parts}
 
 
 def cause(finding: str = "shared_bank_conflict", **parts: Any) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import re
 
 from keet.agent.model.messages import ModelFault
 from tests.unit.agent.conversations import (
-    READING,
     SUMMARY,
     FakeChat,
     cause,
@@ -20,9 +19,9 @@ from tests.unit.agent.conversations import (
 
 
 def prompt_of(**parts: object) -> str:
-    done = talk(READING, conclusion(**parts), {"corrections": []})
-    assert len(done.chat.requests) == 3
-    return done.chat.requests[2].messages[-1].text
+    done = talk(conclusion(**parts), {"corrections": []})
+    assert len(done.chat.requests) == 2
+    return done.chat.requests[1].messages[-1].text
 
 
 def test_faults_of_all_kinds_are_numbered() -> None:
@@ -59,23 +58,23 @@ def test_sentences_sent_back_are_fenced() -> None:
 
 
 def test_no_repair_is_requested_without_faults() -> None:
-    assert len(talk(READING, conclusion()).chat.requests) == 2
+    assert len(talk(conclusion()).chat.requests) == 1
 
 
 def test_after_an_interruption_nothing_more_is_asked() -> None:
-    chat = FakeChat([READING, conclusion(summary="L1 is at 92 %."), KeyboardInterrupt()])
+    chat = FakeChat([conclusion(summary="L1 is at 92 %."), KeyboardInterrupt()])
     session = session_of(chat, explained("score_tiles/slow"), [])
     from keet_tools.answers import ToolInput
 
     from keet.agent.answering import explain_launch
 
-    found = explain_launch(session, ToolInput(explained("score_tiles/slow")), compiles=False)
+    each = explain_launch(session, ToolInput(explained("score_tiles/slow")), compiles=False)
     assert session.interrupted
-    assert found.each.model_explanation is not None
-    assert [each.text for each in found.each.model_explanation.unchecked] == ["L1 is at 92 %."]
+    assert each.model_explanation is not None
+    assert [marked.text for marked in each.model_explanation.unchecked] == ["L1 is at 92 %."]
 
 
 def test_a_failed_repair_keeps_the_sentences() -> None:
-    done = talk(READING, conclusion(summary="L1 is at 92 %."), ModelFault("unreachable", "gone"))
+    done = talk(conclusion(summary="L1 is at 92 %."), ModelFault("unreachable", "gone"))
     assert done.found.fault is None
     assert str(done.model_explanation.summary) == "[unchecked] L1 is at 92 %."

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
+from keet.agent.answer_schemas import RawChange
 from keet.agent.edits import edit_placer
-from keet.agent.edits.compiling import BuildComparison, CompileError
+from keet.agent.edits.compiler_output import CompilerMessage
+from keet.agent.edits.compiling import BuildComparison
 from keet.agent.edits.edit_placer import without_figures
 from tests.unit.agent.conversations import (
     LINE,
     OTHER,
-    READING,
     Talk,
     change,
     conclusion,
@@ -20,13 +21,14 @@ from tests.unit.agent.conversations import (
     edit,
     talk,
 )
+from tests.unit.agent.source_launch import launch_of
 
 MISFIT = change(old="from_item[j] = item_tile[j][item][k];", new="x = y;")
 NOT_COMPILED = "not compiled: --no-compile was given"
 
 
 def edited(*replies: Any, edits: Any, compiles: bool = False) -> Talk:
-    return talk(READING, conclusion(edits=edits), *replies, compiles=compiles)
+    return talk(conclusion(edits=edits), *replies, compiles=compiles)
 
 
 def test_an_edit_becomes_a_diff_that_applies() -> None:
@@ -41,7 +43,7 @@ def test_an_edit_becomes_a_diff_that_applies() -> None:
 
 def test_an_edit_that_does_not_fit_is_sent_back_once() -> None:
     done = edited(corrections([change()]), edits=[edit(MISFIT)])
-    prompt = done.chat.requests[2].messages[-1].text
+    prompt = done.chat.requests[1].messages[-1].text
     assert "1. edit 1: Spread the columns over the banks." in prompt
     (found,) = done.model_explanation.edits
     assert found.problem is None
@@ -51,7 +53,7 @@ def test_an_edit_that_does_not_fit_is_sent_back_once() -> None:
 
 def test_an_edit_that_fits_nowhere_is_a_sketch() -> None:
     done = edited(corrections([MISFIT]), edits=[edit(MISFIT)])
-    assert len(done.chat.requests) == 3
+    assert len(done.chat.requests) == 2
     (found,) = done.model_explanation.edits
     assert found.diff == ""
     assert found.problem
@@ -60,7 +62,7 @@ def test_an_edit_that_fits_nowhere_is_a_sketch() -> None:
 
 def test_advice_without_changes_is_not_sent_back() -> None:
     done = edited(edits=[edit()])
-    assert len(done.chat.requests) == 2
+    assert len(done.chat.requests) == 1
     (found,) = done.model_explanation.edits
     assert str(found.what) == "Spread the columns over the banks."
     assert (found.diff, found.sketch) == ("", "")
@@ -71,7 +73,39 @@ def test_only_the_faulty_edit_is_replaced() -> None:
     first, second = done.model_explanation.edits
     assert first.diff
     assert second.diff == first.diff
-    assert "edit 2:" in done.chat.requests[2].messages[-1].text
+    assert "edit 2:" in done.chat.requests[1].messages[-1].text
+
+
+PROGRAM = """\
+__global__ void scale(float* x) { x[threadIdx.x] *= 2; }
+void fill_inputs(float* x, int n) {
+    for (int i = 0; i < n; ++i) x[i] = rand() % 7;
+}
+bool check(const float* x, int n) {
+    for (int i = 0; i < n; ++i) if (fabs(x[i] - expected(i)) > 1e-3) return false;
+    return true;
+}
+void run(float* x) { scale<<<1, 32>>>(x); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (1, None),
+        (3, "it changes line 3 of k.cu, which makes input data of the program: leave that as it is"),
+        (6, "it changes line 6 of k.cu, which checks the results of the program: leave that as it is"),
+        (9, None),
+    ],
+)  # fmt: skip
+def test_data_generators_and_checks_are_not_edited(line: int, reason: str | None) -> None:
+    placer = edit_placer.EditPlacer(launch_of(PROGRAM, "scale", compiled=[1]), compiles=False)
+    old = PROGRAM.splitlines()[line - 1]
+    changes = [RawChange(file="k.cu", old=old, new=f"{old} // other")]
+    placed = placer.place(changes)
+    assert (placed.problem, placed.patch is None) == (reason, reason is not None)
+    inserted = placer.place([RawChange(file="k.cu", old=old, new=f"// new\n{old}")])
+    assert (inserted.patch is None) == (reason is not None)
 
 
 # --- compiled
@@ -86,7 +120,7 @@ class Compiler:
     def __call__(self, files: Any, patch: Any, *_: Any, **__: Any) -> BuildComparison:
         self.seen.append(patch.diff)
         if "bad" in patch.diff:
-            error = CompileError("slow.cu", 43, 'identifier "bad" is undefined')
+            error = CompilerMessage("slow.cu", 43, 'identifier "bad" is undefined')
             return BuildComparison("fails", str(error), errors=(error,))
         return BuildComparison("compiles", "registers 128 → 96")
 
@@ -104,7 +138,7 @@ BAD = change(new="from_item[0] = bad;")
 
 def test_a_compile_error_is_sent_back_and_the_edit_replaced(compiler: Compiler) -> None:
     done = edited(corrections([change()]), edits=[edit(BAD)], compiles=True)
-    prompt = done.chat.requests[2].messages[-1].text
+    prompt = done.chat.requests[1].messages[-1].text
     assert "it does not compile: " in prompt
     assert 'identifier "bad" is undefined' in prompt
     (found,) = done.model_explanation.edits
@@ -170,7 +204,7 @@ def test_comments_of_the_source_are_kept() -> None:
 def test_neither_diff_nor_sketch_has_figures(old: str) -> None:
     boasting = change(old=old, new="from_item[0] = 1;  // 3x faster")
     said = conclusion(edits=[edit(boasting)])
-    (found,) = talk(READING, said, {"corrections": []}).model_explanation.edits
+    (found,) = talk(said, {"corrections": []}).model_explanation.edits
     assert "from_item[0] = 1;" in found.diff + found.sketch
     assert "faster" not in found.diff + found.sketch
 

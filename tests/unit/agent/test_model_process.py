@@ -317,7 +317,7 @@ def test_the_default_limit_grows_with_the_calls() -> None:
     assert default_limit(240.0, 1, is_own=False) == 4 * 240.0
     assert default_limit(600.0, 18, is_own=True) == 18 * 600.0
     plan = ModelOptions(spec("http://127.0.0.1:9/v1"))
-    assert plan.limit().seconds == 3 * 6 * 600.0
-    assert plan.limit(7).seconds == 7 * 6 * 600.0
+    assert plan.limit().seconds == 3 * plan.limits.calls * 600.0
+    assert plan.limit(7).seconds == 7 * plan.limits.calls * 600.0
     named = plan._replace(spec=plan.spec._replace(time_limit_s=9.0))
     assert named.limit(7).seconds == 9.0

@@ -1,14 +1,17 @@
-"""All edits of an explanation as one patch that `git apply` accepts."""
+"""All edits of an explanation as one patch, without those whose cause is not confirmed."""
 
-import difflib
+from __future__ import annotations
+
 import subprocess
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from keet.agent.edits.patch_making import patch_file
-from keet.documents.model_explanation import EditDocument
+from keet.agent.edits.line_matching import LineReplacement, place_changes
+from keet.agent.edits.patches import UNCONFIRMED, Patch, patch_file, with_patch
+from keet.documents.model_explanation import ClaimDocument, EditDocument, ModelEdit
+from keet.evidence import Prose
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation
 from keet.ingest import read_profile
@@ -19,16 +22,18 @@ SOURCE = (SAMPLE / "slow.cu").read_text(encoding="utf-8")
 FALL, EVAPORATION, MASS = "0.02f", "0.05f", "    float mass[kClasses];\n"
 
 
-def diff_of(old: str, new: str) -> str:
-    """With counts in all hunk headers, as keet writes them."""
-    texts = [text.splitlines(keepends=True) for text in (SOURCE, SOURCE.replace(old, new, 1))]
-    assert texts[0] != texts[1]
-    return "".join(difflib.unified_diff(*texts, "a/slow.cu", "b/slow.cu"))
+def patch_of(old: str, new: str) -> Patch:
+    line = next(line for line in SOURCE.splitlines() if old.strip("\n") in line)
+    change = LineReplacement("slow.cu", line, f"{line}\n".replace(old, new))
+    patch = place_changes({"slow.cu": SOURCE}, [change])
+    assert isinstance(patch, Patch), patch
+    return patch
 
 
-def edit(diff: str, build: str = "compiles", problem: str | None = None) -> EditDocument:
+def edit(patch: Patch | None, build: str = "compiles", problem: str | None = None) -> ModelEdit:
     parts = {"places": ("slow.cu:1",), "problem": problem, "build": build, "build_text": "text"}
-    return model_parts.edit(None, diff=diff, **parts)
+    made = model_parts.edit(None, diff=patch.diff if patch else "", **parts)
+    return ModelEdit(**{**vars(made), "patch": patch})
 
 
 @cache
@@ -61,39 +66,66 @@ def test_edits_are_combined(folder: Path) -> None:
     """Two lines next to each other, and one further down."""
     made = patch_file(
         with_edits(
-            edit(diff_of(FALL, "0.03f")),
-            edit(diff_of(EVAPORATION, "0.06f"), "not checked"),
-            edit(diff_of(MASS, "    float* mass;\n")),
+            edit(patch_of(FALL, "0.03f")),
+            edit(patch_of(EVAPORATION, "0.06f"), "not checked"),
+            edit(patch_of(MASS, "    float* mass;\n")),
         )
     )
     assert (made.edits, made.left_out) == (3, ())
     expected = SOURCE.replace(FALL, "0.03f", 1).replace(EVAPORATION, "0.06f", 1)
-    assert applied(made.diff, folder) == expected.replace(MASS, "    float* mass;\n", 1)
+    assert applied(made.patch.diff, folder) == expected.replace(MASS, "    float* mass;\n", 1)
 
 
 def test_an_edit_of_the_same_lines_is_skipped(folder: Path) -> None:
-    first, second = edit(diff_of(FALL, "0.03f")), edit(diff_of(FALL, "0.04f"))
+    first, second = edit(patch_of(FALL, "0.03f")), edit(patch_of(FALL, "0.04f"))
     made = patch_file(with_edits(first, second, first))
     assert made.edits == 2  # the same edit twice is no conflict
-    ((left, reason),) = made.left_out
-    assert left == second
-    assert reason == "it changes the same lines as an edit before it"
-    assert applied(made.diff, folder) == SOURCE.replace(FALL, "0.03f", 1)
+    assert made.left_out == ((second, "it changes the same lines as an edit before it"),)
+    assert applied(made.patch.diff, folder) == SOURCE.replace(FALL, "0.03f", 1)
 
 
 def test_edits_that_cannot_be_written() -> None:
-    sketch = edit("", "not checked", "the old lines are not there")
-    broken = edit(diff_of(FALL, "0.03f"), "fails")
-    other = edit(diff_of(FALL, "0.03f").replace(" of the mass", " of a mass"))
-    made = patch_file(with_edits(sketch, broken, other))
-    assert (made.diff, made.edits) == ("", 0)
+    sketch = edit(None, "not checked", "the old lines are not there")
+    broken = edit(patch_of(FALL, "0.03f"), "fails")
+    made = patch_file(with_edits(sketch, broken))
+    assert (made.patch.diff, made.edits) == ("", 0)
     assert [reason for _, reason in made.left_out] == [
         "the old lines are not there",
         "it does not build: text",
-        "it does not apply to the source",
     ]
+    assert patch_file(with_edits()).edits == patch_file(explained()).edits == 0
 
 
-def test_no_edits() -> None:
-    assert patch_file(with_edits()) == ("", "", 0, ())
-    assert patch_file(explained()) == ("", "", 0, ())
+def claim(supported: bool) -> ClaimDocument:
+    parts = dict.fromkeys(("gain", "forecast", "next_limiter", "floor"))
+    return ClaimDocument(supported=supported, reason="", **parts)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("finding", "confirmed"),
+    [("of_keet", True), ("supported", True), ("bare", False), ("refuted", False), (None, False)],
+)
+def test_only_a_confirmed_cause_brings_an_edit_into_the_patch(
+    finding: str | None, confirmed: bool
+) -> None:
+    causes = (
+        model_parts.cause("supported", Prose(), claim=claim(True)),
+        model_parts.cause("bare", Prose(), claim=claim(False)),
+        model_parts.cause("refuted", Prose(), claim=claim(True), problem="it is not so"),
+    )
+    edits = tuple(
+        ModelEdit(**{**vars(edit(patch_of(*change))), "finding": name})
+        for name, change in ((finding, (FALL, "0.03f")), ("of_keet", (FALL, "0.04f")))
+    )
+    told = with_patch(model_parts.said(causes=causes, edits=edits), ["of_keet"])
+    overlap = "it changes the same lines as an edit before it"
+    assert [(each.in_patch, each.cause_confirmed) for each in told.edits] == [
+        (confirmed, confirmed),
+        (not confirmed, True),
+    ]
+    reasons = [each.not_in_patch for each in told.edits]
+    assert reasons == ([None, overlap] if confirmed else [UNCONFIRMED, None])
+    every = explained()
+    whole = every._replace(launches=(every.launches[0]._replace(model_explanation=told),))
+    assert patch_file(whole).edits == 1
+    assert patch_file(whole, confirmed=False).edits == (not confirmed)

@@ -10,9 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.agent.source.constants import read_constants, source_literals
+from keet.agent.source.constants import source_constants, source_literals
 from keet.agent.source.kernel_source import kernel_source
-from keet.agent.source.source_listing import build_facts, kernel_files, shown_source
+from keet.agent.source.source_listing import (
+    build_facts,
+    generator_or_check,
+    kernel_files,
+    shown_source,
+)
 from keet.agent.source.source_listing import module_facts as told
 from keet.documents.finding import Place
 from keet.explanation.token_budget import count_tokens
@@ -148,12 +153,12 @@ def test_what_does_not_belong_to_it_is_left_out(fragment: str) -> None:
 
 
 @pytest.mark.slow
-def test_allocations_go_first_then_sizes_then_far_functions() -> None:
+def test_functions_without_hot_lines_go_first_then_the_set_up_of_the_launch() -> None:
     launch = program()
     near = [Place("/src/k.cu", line_of("return total(p)"), 1.0, "samples")]
     everything = count_tokens(shown_source(launch, 3000, near))
     dropped_at: dict[str, int] = {}
-    fragments = ["cudaMalloc(&in", "dim3 grid(", "float total(", "float scaled(", "mix<8><<<"]
+    fragments = ["float total(", "cudaMalloc(&in", "mix<8><<<", "float scaled("]
     for budget in range(everything, 100, -5):
         text = shown_source(launch, budget, near)
         assert count_tokens(text) <= budget
@@ -161,8 +166,14 @@ def test_allocations_go_first_then_sizes_then_far_functions() -> None:
             if fragment not in text:
                 dropped_at.setdefault(fragment, budget)
     order = [dropped_at[fragment] for fragment in fragments]
-    assert order[0] > order[1] > order[2] > order[3]
-    assert order[4] < order[1]
+    assert order == sorted(order, reverse=True)
+
+
+def test_what_makes_the_data_of_the_launch_is_shown() -> None:
+    text = shown_source(launch_of(DATA_AND_CHECKS, "scale", compiled=[2, 3]), 3000)
+    assert "h[i] = i % 5;" in text
+    assert "cpu_scale(float" not in text
+    assert "build_rows" not in text
 
 
 def test_the_kernel_that_does_not_fit_keeps_its_head_and_the_lines_near_the_places() -> None:
@@ -225,7 +236,7 @@ def test_a_fortran_loop_is_shown_with_its_procedure_and_parameters() -> None:
     assert "2|   integer, parameter :: nx = 64" in out
     assert "11|   end subroutine advance" in out
     assert "idle" not in out
-    assert read_constants(launch).known["ny"].value == 128
+    assert source_constants(launch)["ny"].value == 128
     assert 0.5 in source_literals(launch)
 
 
@@ -266,7 +277,7 @@ def test_no_text_raises_or_exceeds_its_budget(text: str, ending: str) -> None:
     for prefix in ("", "__global__ void k(int n) {"):
         launch = launch_of({f"/src/k.{ending}": prefix + text}, "k", "k<(int)3, float>(int)")
         assert count_tokens(shown_source(launch, 200)) <= 200
-        read_constants(launch)
+        source_constants(launch)
         source_literals(launch)
 
 
@@ -276,7 +287,7 @@ def test_long_sources_are_read(piece: str) -> None:
     """How the time grows with the length, `make bench` tells."""
     launch = launch_of(f"__global__ void k(int n) {{}}\n{repeated(piece, 60_000)}", "k")
     assert count_tokens(shown_source(launch, 3000)) <= 3000
-    read_constants(launch)
+    source_constants(launch)
 
 
 def test_facts_of_an_optimised_build(profile_of: Callable[[str], Profile]) -> None:
@@ -388,3 +399,40 @@ def test_damaged_machine_code_does_not_raise(damage: bytes, at: int) -> None:
     whole = cubin(_nv_debug_ptx_txt=b"mul.f32", **{"_note.nv.tkinfo": note("ptxas", "-O1")})
     build_info(whole[:at] + damage + whole[at + len(damage) :])
     build_info(damage)
+
+
+DATA_AND_CHECKS = """\
+#include <random>
+__device__ float step(float x) { return x * 0x9e3779b9; }
+__global__ void scale(float* x, int n) { x[threadIdx.x] = step(x[threadIdx.x]); }
+__global__ void init_field(float* x) { x[threadIdx.x] = threadIdx.x % 7; }
+static unsigned next_state(unsigned s) { return s * 1664525u + 1013904223u; }
+void build_rows(int* start, int n) {
+    for (int i = 0; i < n; ++i) start[i] = i * 3;
+}
+float cpu_scale(float x) { return x * 2; }
+void run(float* x, int n) { scale<<<n / 256, 256>>>(x, n); }
+int main() {
+    const int n = 1 << 20;
+    float* x;
+    float* h = new float[n];
+    for (int i = 0; i < n; ++i) {
+        h[i] = i % 5;
+    }
+    cudaMalloc(&x, n * sizeof(float));
+    run(x, n);
+    int wrong = 0;
+    for (int i = 0; i < n; ++i)
+        wrong += fabs(h[i] - cpu_scale(i)) > 1e-3;
+    return wrong;
+}
+"""
+
+
+def test_data_generators_and_checks_are_told_from_the_rest() -> None:
+    launch = launch_of(DATA_AND_CHECKS, "scale", compiled=[2, 3])
+    roles = [generator_or_check(launch, "/src/k.cu", line) for line in range(1, 25)]
+    generators = {n for n, role in enumerate(roles, 1) if role == "data generator"}
+    checks = {n for n, role in enumerate(roles, 1) if role == "check"}
+    assert generators == {4, 5, 6, 7, 8, 15, 16}
+    assert {9, 22} <= checks <= {9, 20, 21, 22, 23}

@@ -201,3 +201,15 @@ def test_the_text_of_a_request_is_complete() -> None:
     assert "--- tool read_source ---\nLines of the source." in text
     assert json.dumps(SCHEMA) in text
     assert "700" in text
+
+
+def test_the_reading_step_of_older_runs_is_skipped(tmp_path: Path) -> None:
+    """There the model was asked about the source first, by itself."""
+    path = tmp_path / "old.jsonl"
+    lines = [{"event": "start"}]
+    for phase, text in (("read", '{"purpose": "p"}'), ("inspect", '{"summary": "s"}')):
+        spent = {"input_tokens": 1, "output_tokens": 1, "estimated": False}
+        lines += [{"event": "request", "phase": phase}]
+        lines += [{"event": "reply", "text": text, "calls": [], "spent": spent}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    assert [reply.text for reply in replies_of(path)] == ['{"summary": "s"}']

@@ -140,7 +140,13 @@ def test_the_summary_has_all_sections_and_key_metrics(sample: str) -> None:
     text = evidence_summary(tool_input)
     for needed in ("duration", "dram_bytes_read", "l2_hit_rate_pct", "device_sm_count", "sm_clock"):
         assert f"{{{needed}}}" in text
-    for heading in ("launch: grid", "device: ", "units, of peak", "traffic: ", "stall_reasons:"):
+    for heading in (
+        "launch: grid",
+        "device: ",
+        "busy, of peak",
+        "traffic: ",
+        "warp time by state:",
+    ):
         assert heading in text
     assert "where the time goes" in text
     for finding in tool_input.launch().findings:
@@ -158,7 +164,7 @@ def test_without_source_the_machine_code_is_given() -> None:
     shown = evidence_summary(ToolInput(explained("score_tiles/slow")))
     hidden = evidence_summary(ToolInput(explained("score_tiles/slow"), show_source=False))
     bare = evidence_summary(ToolInput(explained("tests/data/reports/tour_nolines.ncu-repz")))
-    assert "address_forms:" in shown
+    assert "bytes by pointer:" in shown
     assert "item_tile" not in hidden
     assert re.search(r"0x[0-9a-f]{4} .*`[A-Z]", bare)
 
@@ -167,7 +173,7 @@ def test_against_another_report_the_difference_is_given() -> None:
     tool_input = ToolInput(explained("matrix_flip/fast", "matrix_flip/slow"))
     text = evidence_summary(tool_input)
     assert "report 1 is before and 0 after" in text
-    assert "7.02x {pair_0_speedup#1.0-0.0} faster" in text
+    assert "7.02x {all_kernels_speedup#1.0-0.0} faster" in text
     words = vocabulary(tool_input)
     assert all(words.names.lookup(name).ids for name in names_in(text))
 

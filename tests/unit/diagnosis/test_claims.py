@@ -22,6 +22,7 @@ from keet.diagnosis.claim_evaluation import (
     RankedCause,
     check_cause,
     evaluate_claims,
+    least_time,
     limiter_after,
     rank_with_claims,
 )
@@ -49,7 +50,7 @@ def claim_of(finding: str, kind: str, amount: float | str = "", of: str = "") ->
     """`4 byte` is a needed amount, a number a removed share."""
     if isinstance(amount, str) and amount:
         number, unit = amount.split()
-        return WorkClaim(finding, kind, needed=Quantity(float(number), unit), of=of)  # type: ignore[arg-type]
+        return WorkClaim(finding, kind, Quantity(float(number), unit), of=of, is_derived=True)  # type: ignore[arg-type]
     return WorkClaim(finding, kind, removed=amount or None, of=of, is_derived=True)  # type: ignore[arg-type]
 
 
@@ -168,6 +169,29 @@ def test_the_next_limiter_is_what_stays() -> None:
     assert limiter_after(model, 3.0) is None
 
 
+def test_a_gain_is_limited_by_what_the_warps_in_flight_allow() -> None:
+    """Nearly all bytes go, but each warp still has to issue its instructions one after the other,
+    and there are no more warps to hide that."""
+    report = "softmax_rows:slow"
+    result = evaluated(report, claim_of("local_memory_spill", "bytes", 0.95, "local"))
+    assert result.candidate is not None
+    effect, model = result.candidate.effect, diagnosis_of(report).model
+    assert isinstance(effect, Effect)
+    few = effect._replace(units=dict.fromkeys(model.loads, 0.05), least=0.0)
+    floor = least_time(model, few, {"bytes"})
+    assert model.gain(few) > model.gain(few._replace(least=floor)) == pytest.approx(1 / floor)
+    assert limiter_after(model, few._replace(least=floor)) == (
+        "the latency that its warps in flight do not hide"
+    )
+
+
+def test_no_more_work_is_redundant_than_there_is_beside_the_data() -> None:
+    """Each byte comes from DRAM once: what is computed on it may go, and the data stays."""
+    result = evaluated("pair_reduce:slow", claim_of("redundant_traffic", "redundant", 0.9))
+    assert not result.supported
+    assert result.possible < 1.1
+
+
 # --- wrong claims
 
 
@@ -176,7 +200,7 @@ MOST_WARPS = "device__attribute_max_warps_per_multiprocessor"
 REFUSED = [
     ("field_axpy:slow", claim_of("redundant_traffic", "bytes", "4 byte", "DRAM"), ["claimed.bytes of DRAM.4.0"]),
     ("field_axpy:slow", claim_of("redundant_traffic", "bytes", "1e12 byte", "DRAM"), ["bytes.dram.moved", "claimed.bytes of DRAM.1000000000000.0"]),
-    ("field_axpy:slow", claim_of("low_precision_possible", "bytes", "1e7 byte", "DRAM"), ["bytes.dram.stored", "claimed.bytes of DRAM.10000000.0"]),
+    ("field_axpy:slow", claim_of("low_precision_possible", "bytes", "1e7 byte", "DRAM"), ["bytes.dram.both.distinct", "claimed.bytes of DRAM.10000000.0"]),
     ("field_axpy:slow", claim_of("redundant_traffic", "bytes", "5e6 inst", "DRAM"), []),
     ("field_axpy:slow", claim_of("redundant_traffic", "bytes", "5e6 byte", "L3"), []),
     ("field_axpy:slow", claim_of("redundant_traffic", "bytes", "5e6 byte", "local"), ["bytes.local.moved"]),
@@ -237,7 +261,9 @@ def test_claims_about_one_cause_are_combined() -> None:
     assert max(gains) <= evaluated("blend_frames:slow", dram, l2).possible <= math.prod(gains) * 2
     assert evaluated("blend_frames:slow", dram, dram).possible == pytest.approx(gains[0])
     both = evaluated("blend_frames:slow", wrong, l2)
-    assert replace(both, candidate=None) == replace(alone[1], candidate=None)
+    (unused,) = both.unused
+    assert (unused.claim, unused.reason) == (wrong, evaluated("blend_frames:slow", wrong).reason)
+    assert replace(both, candidate=None, unused=()) == replace(alone[1], candidate=None)
 
 
 def test_what_is_not_in_the_report_is_unknown() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from keet.evidence import UNCHECKED
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.formats.html.blocks import html_blocks, html_page, reader
 from keet.pages.anchors import Anchors
@@ -19,9 +20,9 @@ from keet.pages.model import _Statement, model_section
 from keet.pages.model_words import (
     OWN_WORDS,
     edit_status,
+    marked_texts,
     not_confirmed,
     standing,
-    unchecked_text,
     usage_text,
 )
 from tests.explain_pages import explain_blocks, explain_html, texts_of
@@ -133,13 +134,13 @@ def test_the_page_says_what_is_lacking_and_whose_words_it_has() -> None:
         (foot, *_) = texts_of([block for block in blocks if isinstance(block, Foot)])
         assert (OWN_WORDS in foot) == (statement is not None)
         assert foot.endswith(usage_text(author))
-        assert (Notice(unchecked_text(1)) in blocks) == (statement is not None)
+        assert (Notice(*marked_texts([UNCHECKED])) in blocks) == (statement is not None)
 
 
 def test_each_report_counts_its_own_unchecked_sentences() -> None:
     page = explain_page([column_physics()] * 2, reader(), Asked(several=True))
     notices = [block for block in page.blocks if isinstance(block, Notice)]
-    assert notices == [Notice(unchecked_text(1))] * 2
+    assert notices == [Notice(*marked_texts([UNCHECKED]))] * 2
 
 
 def test_model_text_is_escaped() -> None:

@@ -17,9 +17,14 @@ from keet.diagnosis.claim_evaluation import EvaluatedClaim
 from keet.documents.document import json_text
 from keet.documents.explain import ExplainDocument
 from keet.documents.finding import Forecast
-from keet.documents.model_explanation import Authorship, ModelExplanation, UsageDocument
+from keet.documents.model_explanation import (
+    Authorship,
+    ModelExplanation,
+    UnusedClaimDocument,
+    UsageDocument,
+)
 from keet.errors import one_line
-from keet.evidence import Prose, Reference, Sentence
+from keet.evidence import UNCHECKED, Prose, Reference, Sentence
 from keet.evidence.free_numbers import Allowed
 from keet.explanation.analyst import explain
 from keet.explanation.explain_document import BY_MODEL, explain_document
@@ -32,11 +37,12 @@ from keet.pages.model_words import (
     claim_notes,
     edit_status,
     first_sentences,
+    marked_texts,
     model_words,
     places_of,
     ranked_edits,
     standing,
-    unchecked_text,
+    unused_notes,
     usage_text,
 )
 from keet.prose.reading import Names, read_prose
@@ -52,7 +58,7 @@ from tests.explain_pages import (
 )
 from tests.json_documents import check_text
 from tests.kept_reports import sample_report
-from tests.model_parts import cause, edit, hypothesis, said, usage
+from tests.model_parts import cause, edit, said, usage
 from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")
@@ -104,22 +110,6 @@ def physics() -> ModelExplanation:
             "{l2_throughput_pct}, while arithmetic idles."
         ),
         purpose=prose("One step of cloud physics in each air column."),
-        mapping=prose("One thread walks one column from the top down."),
-        hypotheses=(
-            hypothesis(
-                prose("`drops` is indexed with values known only at run time."),
-                "local_memory_spill", "confirmed",
-                prose("{local_share}, nearly all of it at the lines that index `drops`."),
-            ),
-            hypothesis(
-                prose("The many `expf` and `powf` saturate the special-function pipe."),
-                "sfu_bound", "refuted", prose("{inst_pipe_xu_pct}."),
-            ),
-            hypothesis(
-                prose("Columns with little cloud end early."), "warp_divergence", "inconclusive",
-                prose("The report has the average of active threads only."),
-            ),
-        ),
         causes=(
             cause(
                 "local_memory_spill",
@@ -183,7 +173,8 @@ def leading() -> tuple[Explanation, ModelExplanation]:
     forecast = Forecast(1.4, 1.8, 2.2)
     claimed = replace(
         first, id="redundant_traffic", origin="model", forecast=forecast, cause_certainty="likely",
-        text="The columns need 126 MB from DRAM; it reads 208.3 MB.", advice=None, places=(),
+        text=Sentence.of(["The columns need 126 MB from DRAM; it reads 208.3 MB."]), advice=None, places=(),
+        amounts_by="model", keet_alone=Forecast(1.0, 1.2, 1.4),
     )  # fmt: skip
     floor = next(piece for piece in each.evidence if piece.slug == "duration")
     claim = EvaluatedClaim(
@@ -196,10 +187,15 @@ def leading() -> tuple[Explanation, ModelExplanation]:
         "redundant_traffic", resolved_prose("column_physics", "Each column is read again for sunlight."),
         (), "slow.cu:140", None, claim,
     )  # fmt: skip
+    why = "The kernel does not access local memory."
+    unused = UnusedClaimDocument(claim="bytes of local, needed 4 B", reason=why, evidence=())
+    claimed_cause = replace(claimed_cause, unused_claims=(unused,))
     statement = replace(physics(), causes=(claimed_cause, *physics().causes), objections=(), leads=True,
         analyst_headline=each.verdict.headline,
     )  # fmt: skip
-    verdict = each.verdict._replace(headline="DRAM traffic: redundant traffic at slow.cu:140.")
+    verdict = each.verdict._replace(
+        headline=Sentence.of(["DRAM traffic: redundant traffic at slow.cu:140."])
+    )
     statement = statement.beside(["redundant_traffic", first.id])
     each = each._replace(verdict=verdict, findings=(claimed, first), model_explanation=statement)
     return explanation._replace(launches=(each,), author=AUTHOR), statement
@@ -276,9 +272,8 @@ def long_statement(sample: str) -> ModelExplanation:
     others = ("latency_bound", "tail_effect", "sfu_bound")
     causes = [cause(finding, prose, (), "slow.cu:30") for finding in (first, *others)]
     objections = (cause(first, prose, ()), cause("warp_divergence", prose, ()))
-    guess = hypothesis(prose, first, "confirmed", prose)
     return said(
-        prose, purpose=prose, mapping=prose, hypotheses=(guess,) * 3, causes=tuple(causes),
+        prose, purpose=prose, causes=tuple(causes),
         objections=objections, edits=edits,
     )  # fmt: skip
 
@@ -317,12 +312,10 @@ def test_results_in_the_sentence_and_how_they_were_computed_below() -> None:
 def test_numbers_of_hidden_texts_are_hidden_too(
     form: Format, verbose: bool, is_listed: bool
 ) -> None:
-    """Those of hypotheses."""
-    guess = replace(physics().hypotheses[0], text=Prose((Sentence.of((computed(),)),)))
-    statement = replace(physics(), hypotheses=(guess, *physics().hypotheses[1:]))
+    """Those of the purpose."""
+    statement = replace(physics(), purpose=Prose((Sentence.of((computed(),)),)))
     rows = cells_of(blocks_of(statement, form=form, verbose=verbose))
     assert "l2_throughput_pct#0" in [row[-1] for row in rows]
-    assert ("inst_pipe_xu_pct#0" in [row[-1] for row in rows]) == is_listed
     assert (BYTES in [row[0] for row in rows]) == is_listed
 
 
@@ -445,6 +438,28 @@ def test_compile_result_is_printed(build: Any, build_text: str, status: str) -> 
     assert edit_status(edit) == status
 
 
+def test_edits_of_unconfirmed_causes_are_beside_the_others() -> None:
+    """The first screen prints none of them in full, and keet's own advice stays."""
+    patch = replace(physics().edits[1], warnings=("slow.cu:3: variable x is unused",))
+    unsure = replace(patch, cause_confirmed=False, not_in_patch="its cause is not known")
+    action = " ".join(explained("column_physics").launches[0].findings[0].action.split())
+    screen = blocks_of(replace(physics(), edits=(unsure,)))
+    assert not any(isinstance(block, Code) for block in screen)
+    assert action in texts_of(screen)
+    assert any(text.startswith("Edit 1 (model) at") and "cause not confirmed" in text
+               for text in texts_of(screen))  # fmt: skip
+    texts = told(replace(physics(), edits=(unsure, patch)), verbose=True)
+    title = texts.index("Other edits, cause not confirmed:")
+    assert texts.index("Warning: slow.cu:3: variable x is unused") < title
+    assert any("--patch leaves it out: its cause is not known." in text for text in texts[title:])
+    (launch,) = document(with_model("column_physics", replace(physics(), edits=(unsure,))))[
+        "launches"
+    ]
+    (edit,) = launch["model"]["edits"]
+    assert (edit["in_patch"], edit["cause_confirmed"]) == (False, False)
+    assert edit["not_in_patch"] == "its cause is not known"
+
+
 @each_row("verbose", [False, True])
 def test_keets_advice_stays_where_no_edit_replaces_it(verbose: bool) -> None:
     action = explained("column_physics").launches[0].findings[0].action
@@ -482,8 +497,23 @@ def test_headline_of_the_model() -> None:
     assert f"Without the model, keet's headline is: {statement.analyst_headline}" in texts
     (why,) = (text for text in texts if text.startswith("Why (model): Each column is read again"))
     notes = claim_notes(statement.causes[0])
-    assert len(notes) == 2
+    notes = [*unused_notes(statement.causes[0]), *notes]
+    assert len(notes) == 3
     assert why.endswith(f"({'; '.join(notes)})")
+
+
+def test_a_forecast_says_whose_amounts_it_rests_on() -> None:
+    """In every format, and so does a claim that is not used."""
+    explanation, _ = leading()
+    whose, unused = "with the model's amounts; keet alone: 1.2x", "claim not used: bytes of local"
+    terminal = " ".join(explain_terminal(explanation, 100).split())
+    html = " ".join(texts_of(explain_blocks(explanation, form="html")))
+    for text in (terminal, explain_markdown(explanation), html):
+        assert whose in text
+        assert unused in text
+    first, second = document(explanation)["launches"][0]["findings"][:2]
+    assert (first["amounts_by"], first["keet_alone"]["likely"]) == ("model", 1.2)
+    assert (second["amounts_by"], second["keet_alone"]) == ("keet", second["forecast"])
 
 
 @each_row("leads", [False, True])
@@ -499,6 +529,7 @@ def test_json_says_whose_headline_it_is(leads: bool) -> None:
         "supported": True, "reason": "The columns are read twice.", "gain": 2.2,
         "forecast": {"low": 1.4, "likely": 1.8, "high": 2.2}, "next_limiter": "the LSU pipe",
         "floor": {"value": 3948224.0, "unit": "ns", "nonfinite": None},
+        "amounts_by": "model", "keet_alone": None, "may_lead": True,
     }  # fmt: skip
     assert launch["model"]["causes"][0].get("claim") == (claim if leads else None)
 
@@ -515,7 +546,7 @@ def test_numbers_of_both_parts_are_counted() -> None:
     own = document(explained("column_physics"))["grounding"]
     both = document(column_physics())["grounding"]
     count = physics().numbers
-    assert count == 7
+    assert count == 5
     assert both["numbers"] == own["numbers"] + count
     assert both["verified"] == own["verified"] + count
 
@@ -541,8 +572,8 @@ def test_unchecked_sentences_are_counted_where_they_are_printed() -> None:
     summary = resolved_prose("column_physics", "!L2 is at 82 %. The XU pipe idles.")
     statement = replace(physics(), summary=summary)
     assert notices(physics()) == []
-    assert notices(physics(), verbose=True) == notices(statement) == [unchecked_text(1)]
-    assert notices(statement, verbose=True) == [unchecked_text(2)]
+    assert notices(physics(), verbose=True) == notices(statement) == [*marked_texts([UNCHECKED])]
+    assert notices(statement, verbose=True) == [*marked_texts([UNCHECKED * 2])]
     model = document(with_model("column_physics", statement))["launches"][0]["model"]
     assert model["summary"].startswith("[unchecked] L2 is at 82 %.")
     assert [each["where"] for each in model["unchecked"]] == ["summary", "causes[1].text"]
@@ -610,7 +641,7 @@ def test_a_missing_model_part_changes_nothing_else() -> None:
 )
 def test_the_end_of_the_page(problem: str | None, answered: bool, notices: list[str]) -> None:
     author = AUTHOR._replace(problem=problem)
-    *told, foot, transcript = author_blocks(author, 0, answered=answered, part="part")
+    *told, foot, transcript = author_blocks(author, (), answered=answered, part="part")
     assert [each.words for each in told if isinstance(each, Notice)] == notices
     assert (OWN_WORDS in texts_of([foot])[0]) == answered
     assert texts_of([foot])[0].endswith(usage_text(author))
@@ -658,8 +689,7 @@ def hostile_statement(text: str) -> ModelExplanation:
     reference = Reference(text, (text,), text)
     prose = Prose((Sentence.of((text, reference)), Sentence.of((text,), text)))
     return said(
-        prose, purpose=prose, mapping=prose,
-        hypotheses=(hypothesis(prose, text, "refuted", prose),),
+        prose, purpose=prose,
         causes=(cause("local_memory_spill", prose, (reference,), text, text), cause(text, prose, (), text)),
         objections=(cause("local_memory_spill", prose, ()), cause(text, prose, ())),
         edits=(edit(text, prose, "", (text,), text, text, "not checked", text, prose, prose),

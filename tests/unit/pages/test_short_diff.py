@@ -41,6 +41,13 @@ def test_with_little_room_only_lines_that_locate_the_change() -> None:
     assert len(rows(diff_of(BEFORE, after))) == 6
 
 
+def test_removed_lines_make_room_for_new_ones() -> None:
+    diff = diff_of(BEFORE, ["float a;", "float b;", *BEFORE[-1:]])
+    assert rows(diff, 4) == [("1", "-(8 lines)"), ("", "+float a;"), ("", "+float b;")]
+    assert len(rows(diff, 11)) == 11
+    assert rows(diff_of(BEFORE, []), 2) == [(str(n), f"-{x}") for n, x in enumerate(BEFORE, 1)]
+
+
 def test_several_files() -> None:
     first, second = (diff_of(["x"], ["y"], file) for file in ("k.cu", "k.h"))
     change = [("1", "-x"), ("", "+y")]
@@ -65,7 +72,9 @@ def test_every_change_is_there_with_its_number(
     before: list[str], after: list[str], most: int
 ) -> None:
     diff = diff_of(before, after)
-    shown = short_diff(diff, most)
+    added = [row.text for row in short_diff(diff, most) if row.text.startswith("+")]
+    assert added == [line for line in diff.splitlines()[2:] if line.startswith("+")]
+    shown = short_diff(diff, 99)
     body = [line for line in diff.splitlines()[2:] if line[:1] in ("+", "-")]
     assert [row.text for row in shown if row.is_changed] == body
     for row in shown:

@@ -59,6 +59,9 @@ def test_it_is_printed(text: str, printed: str) -> None:
         "The H200 (NVIDIA H200) has HBM3e.", "Use 128-bit loads of 32-byte sectors in a 2-D grid.", "The work is O(n²) in µs.",
         "It is a two-pass, double-buffered kernel in half precision.", "The non-zeros are zero-initialised.", "It waits rather than works.",
         "The second half of the loop is cheap.", "Every warp stores a row.", "With σ and Δ it is naïve.", "It would need fewer sectors.",
+        "The stalls on IMC come from LDC and LDL.", "One of the two loads is redundant.", "HFMA2.BF16 would do two operations.",
+        "A warp's 32 lanes conflict in 32 banks.", "The index is computed twice.", "Thread 0 walks the list in two steps.",
+        "It reads in[x] and in[x+7].", "The stride is larger than a cache line, so loads miss.", "CUDA 12 packs FP16x2.",
         "`i % n` picks the lane.", "The MIO queue is full, says CUDA.", "No shared memory is used.", "It has x, y and z.",
     ],
 )  # fmt: skip
@@ -71,6 +74,12 @@ def test_ordinary_sentences_have_no_problem(text: str) -> None:
     [
         ("L2 is at 82.", "`82.` is a number outside of braces; write it as {name}"),
         ("L2 is twice as busy.", "`twice` is a number"),
+        ("Two SMs do all the work.", "`Two SMs` is a number"),
+        ("Three of the four schedulers idle.", "`four schedulers idle` is a number"),
+        ("L1 hits nine of ten.", "`ten` is a number"),
+        ("IPC of two is low.", "`IPC of two` is a number"),
+        ("Only one warp per scheduler is eligible.", "`one warp per scheduler` is a number"),
+        ("It makes XCII of them.", "`XCII` is a number"),
         ("The L2 hit rate is {l2_busy}.", "{l2_busy} is L2 busy, not l2 hit rate"),
         ("The registers per thread are {l2_busy}.", "{l2_busy} is L2 busy, not registers per thread"),
         ("{dram_busy > l2_busy}.", "{dram_busy > l2_busy} is false: DRAM busy 11.5% > L2 busy 83.1%"),

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from keet_tools.calls import ToolCall, bounded, bounded_text, json_size
 
 from keet.serve.allowed_folders import AllowedFolders
-from keet.serve.calls import ToolCall, bounded, bounded_text, json_size
 from keet.serve.report_cache import ReportCache
 from keet.serve.tools import TOOLS
 from tests.conftest import REPORTS

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from keet_tools.calls import ToolCall
 
 from keet.errors import UsageError
 from keet.serve.allowed_folders import AllowedFolders
-from keet.serve.calls import ToolCall
 from keet.serve.report_cache import ReportCache
 from tests.conftest import REPORTS
 

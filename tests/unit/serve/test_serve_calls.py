@@ -7,9 +7,7 @@ import unicodedata
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from keet.errors import UsageError
-from keet.serve.calls import (
+from keet_tools.calls import (
     MAX_RESULT,
     MAX_STRUCTURED,
     MAX_TEXT,
@@ -19,6 +17,8 @@ from keet.serve.calls import (
     json_size,
     page_of,
 )
+
+from keet.errors import UsageError
 
 texts = st.text(max_size=20) | st.sampled_from(["x" * 20_000, "\x1b" * 4_000, "\u202e" * 500])
 values = st.recursive(

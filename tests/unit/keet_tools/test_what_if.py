@@ -1,0 +1,78 @@
+"""`what_if`: claims of a caller are computed like those of keet's own agent."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from keet_tools.answers import Abstention, Answer, ToolInput
+from keet_tools.registry import call_tool
+from keet_tools.what_if import names_of, what_if_document
+
+from keet.documents.what_if import WhatIfDocument
+from tests.unit.agent.conversations import explained
+
+LESS = {"finding": "uncoalesced_global", "kind": "bytes", "of": "global", "needed": "24 * W * 4 B"}
+WRONG = {"finding": "redundant_traffic", "kind": "bytes", "of": "DRAM", "needed": "N * 4 B"}
+HALF = {"finding": "redundant_traffic", "kind": "bytes", "of": "L2", "removed": "0.5"}
+
+
+def computed(*claims: dict[str, str], sample: str = "blend_frames/slow") -> WhatIfDocument:
+    (explanation,) = explained(sample)
+    (each,) = explanation.launches
+    return what_if_document(each, claims, names_of(each.evidence, each, {"W": 2073600.0}))
+
+
+def answered(claims: Any, **arguments: Any) -> Answer:
+    text = claims if isinstance(claims, str) else json.dumps(claims)
+    return call_tool(
+        ToolInput(explained("blend_frames/slow")), "what_if", {"claims": text, **arguments}
+    )
+
+
+def test_claims_are_computed_by_finding() -> None:
+    """A refused claim has its reason; the others of its finding count."""
+    first, second = computed(WRONG, LESS, HALF).findings
+    assert (first.finding, second.finding) == ("redundant_traffic", "uncoalesced_global")
+    assert [unused.claim for unused in first.unused_claims] == ["bytes of DRAM, needed N * 4 B"]
+    for found in (first, second):
+        assert found.result.supported
+        assert found.result.forecast is not None
+        assert found.result.amounts_by == "model"
+        assert found.result.next_limiter
+        assert found.result.floor is not None
+        assert found.evidence
+    assert first.result.keet_alone is None
+    assert second.result.keet_alone is not None
+
+
+def test_what_the_report_contradicts_is_not_supported() -> None:
+    blocks = {"finding": "small_grid", "kind": "parallelism", "of": "blocks", "needed": "99999"}
+    (found,) = computed(blocks).findings
+    assert not found.result.supported
+    assert found.result.forecast is None
+    assert found.unused_claims[0].evidence
+
+
+def test_the_answer_names_its_numbers_and_whose_amounts_they_are() -> None:
+    answer = answered([LESS, WRONG], constants="W=2073600")
+    assert not answer.abstained
+    assert "with the claimed amounts; keet alone: " in answer.text
+    assert "claim not used: bytes of DRAM, needed N * 4 B" in answer.text
+    assert all(f"{{{piece.id}}}" in answer.text for piece in answer.evidence)
+
+
+@pytest.mark.parametrize(
+    ("claims", "constants"),
+    [("no", ""), ("[]", ""), ("[1]", ""), ('{"kind": "bytes"}', ""), ([LESS], "W=x")],
+)
+def test_a_wrong_call_is_answered(claims: Any, constants: str) -> None:
+    answer = answered(claims, constants=constants)
+    assert answer.abstained
+    assert answer.text
+
+
+def test_a_claim_needs_a_finding() -> None:
+    with pytest.raises(Abstention, match="redundant_traffic"):
+        computed({"kind": "bytes"})

@@ -1,0 +1,205 @@
+"""The tools `explain` and `context`: what limits kernels; `context` within a number of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from keet.documents.document import numbers_in
+from keet.documents.explain import ExplainLaunch, GroundingDocument
+from keet.documents.shared_types import DeviceDocument
+from keet.errors import one_line
+from keet.evidence import Sentence, constant
+from keet.explanation.explain_document import launch_document
+from keet_tools.arguments import ContextArguments, ExplainArguments
+from keet_tools.calls import ToolCall, ToolReply, page_of, paged_reply
+from keet_tools.reports import Reports, main_launch
+from keet_tools.results import (
+    CodeLine,
+    ContextToolResult,
+    ExplainedLaunchEntry,
+    ExplainToolResult,
+    NotChecked,
+    ProgramLine,
+    ProgramSummary,
+    TimeRow,
+)
+
+if TYPE_CHECKING:
+    from keet.explanation.explanation_types import Explanation, LaunchExplanation
+    from keet.explanation.program import ProgramExplanation
+
+
+_PER_PAGE = 20
+"""Launches."""
+_ROWS = 8
+"""Kernels listed in the program table, as in `keet explain`."""
+_UNITS = 4
+"""Hardware units per launch."""
+_ESCAPED = 0.88
+"""Length of a text / its length as JSON, at least."""
+
+
+def explain(reports: Reports, asked: ExplainArguments, call: ToolCall) -> ToolReply:
+    with reports.reading(asked.report, call, source=asked.source) as report:
+        launches = report.chosen(asked.launch, asked.kernel)
+        explanation = report.explained(launches, asked.top, call)
+        call.begin("writing the result")
+        return _reply(report.name, asked, explanation, call)
+
+
+def _reply(
+    name: str, asked: ExplainArguments, explanation: Explanation, call: ToolCall
+) -> ToolReply:
+    from keet.explanation.program import program_of
+    from keet.pages.explain import explain_part, plans_of
+    from keet.pages.program import shown_launches
+
+    program = program_of(explanation)
+    everything = asked.launch is not None or asked.kernel is not None
+    shown = shown_launches(explanation, program, everything=everything)
+    made: list[ExplainLaunch] = []
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for each in shown[asked.offset :]:
+            made.append(launch_document(explanation, each))
+            yield _launch(made[-1], each)
+
+    page = page_of(rows(), len(shown), asked.offset, _PER_PAGE)
+
+    def text_of(count: int) -> str:
+        """In as much detail as there is room for."""
+        here = shown[asked.offset : asked.offset + count]
+        text = ""
+        for plan in plans_of(len(here)):
+            make = partial(explain_part, explanation, here, plan, is_first=not asked.offset)
+            text = call.page(make, "markdown")
+            if len(text) <= call.most * _ESCAPED:
+                break
+        return text
+
+    hidden = _hidden(len(explanation.asked) - len(shown))
+    return paged_reply(
+        call,
+        ExplainToolResult,
+        page,
+        "launch",
+        text_of,
+        notes=[*_notes(explanation), *hidden],
+        end=hidden,
+        report=name,
+        device=DeviceDocument.taken_from(shown[0].launch.device),
+        program=_program(program) if program and not asked.offset else None,
+        grounding=lambda page: GroundingDocument.of(numbers_in(made[: len(page.entries)])),
+    )
+
+
+def _notes(explanation: Explanation) -> Iterator[str]:
+    from keet.analysis.capture.report_document import profile_notes, report_cautions
+    from keet.explanation.capture_hints import caution_about
+
+    yield from report_cautions(explanation.profile)
+    yield from profile_notes(explanation.profile)
+    hints = explanation.capture_hints
+    if hints.command:
+        yield f"{hints.introduction} {hints.command}"
+        yield from filter(None, [caution_about(hints.command)])
+
+
+def _hidden(rest: int) -> list[str]:
+    if rest <= 0:
+        return []
+    text = "{rest} launch takes little time or repeats another: not listed; name it with launch."
+    if rest > 1:
+        text = (
+            "{rest} launches take little time or repeat others: not listed; name one with launch, "
+            "or several with kernel."
+        )
+    return [Sentence(text, rest=constant(rest, "", "launches"))]
+
+
+def _program(program: ProgramExplanation) -> ProgramSummary:
+    return ProgramSummary(
+        us_total=program.us_total,
+        gain=program.gain,
+        rows=[ProgramLine.taken_from(row) for row in program.rows[:_ROWS]],
+        texts=list(program.texts),
+    )
+
+
+def _launch(document: ExplainLaunch, each: LaunchExplanation) -> dict[str, Any]:
+    """A part of the object that `keet explain --format json` prints for the launch."""
+    whole = document.to_dict()
+    units = whole["ceilings"][:_UNITS]
+    cited = [unit["evidence"] for unit in units]
+    cited += [id_ for finding in whole["findings"] for id_ in finding["evidence"]]
+    evidence = whole["evidence"]
+    skipped: list[Any] = [{name: s[name] for name in NotChecked.names()} for s in whole["skipped"]]
+    launch = ExplainedLaunchEntry(
+        **{name: whole[name] for name in ("id", "kernel", "grid", "block", "duration")},
+        **{name: whole["verdict"][name] for name in ("headline", "limiter", "reached_pct")},
+        units=units,
+        time=list(_time(each)),
+        findings=whole["findings"],
+        code=list(_code(each)),
+        looks_good=[note["text"] for note in whole["healthy"]],
+        remarks=list(_remarks(whole)),
+        not_checked=skipped,
+        evidence={id_: evidence[id_] for id_ in dict.fromkeys(cited) if id_ in evidence},
+    )
+    return launch.to_dict()
+
+
+def _time(each: LaunchExplanation) -> Iterator[TimeRow]:
+    from keet.explanation.account_rows import account_rows
+
+    for row in account_rows(each.view, each.account):
+        us = float(row.us.value) if row.us else None
+        yield TimeRow(part=row.label, share=row.share.value / 100, us=us, depth=0)
+
+
+def _code(each: LaunchExplanation) -> Iterator[CodeLine]:
+    from keet.analysis.source_lines import source_lines
+
+    lines = source_lines(each.launch)
+    places = ((place.file, place.line) for found in each.findings for place in found.places)
+    for file, number in dict.fromkeys(places):
+        text = lines.get(file, ())
+        if 0 < number <= len(text):
+            yield CodeLine(file=file, line=number, text=text[number - 1].strip())
+
+
+def _remarks(whole: dict[str, Any]) -> Iterator[str]:
+    yield from (note["text"] for note in whole["notes"])
+    if whole["second_opinion"]:
+        yield whole["second_opinion"]
+    for part in (whole.get("in_run"), whole.get("replay")):
+        if part and part.get("text"):
+            yield part["text"]
+
+
+_CAUSES = 5
+"""Findings that `keet context` has room for."""
+
+
+def context(reports: Reports, asked: ContextArguments, call: ToolCall) -> ToolReply:
+    from keet.explanation.capture_hints import caution_about
+    from keet.pages.context import context_text
+
+    with reports.reading(asked.report, call, source=asked.source) as report:
+        launches = report.chosen(asked.launch, asked.kernel)
+        launch = main_launch(report, launches)
+        explanation = report.explained([launch], _CAUSES, call)
+        text = context_text(explanation, asked.max_tokens, of=len(launches))
+        command = explanation.capture_hints.command
+        caution = caution_about(command) if one_line(command or "") in text else None
+        result = ContextToolResult(
+            report=report.name,
+            launch=launch.id,
+            kernel=launch.kernel,
+            chosen_from=len(launches),
+            context=text,
+            notes=[caution] if caution else [],
+        )
+        return ToolReply(result, text)

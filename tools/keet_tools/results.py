@@ -1,0 +1,351 @@
+"""What the tools return: types that a client can check, made of those of the JSON documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, field, fields
+from typing import Any, ClassVar, get_type_hints
+
+from keet.documents.cases import CaseDocument
+from keet.documents.diff import (
+    ChangeVerdictDocument,
+    ComparabilityDocument,
+    NextDocument,
+    PairDocument,
+)
+from keet.documents.document import D, Document
+from keet.documents.explain import GroundingDocument, ProgramRowDocument, UnitDocument
+from keet.documents.finding import FindingDocument, Forecast
+from keet.documents.hotspots import AwaitedDocument, PointerDocument, PurposeShare, SpotDocument
+from keet.documents.shared_types import (
+    DeviceDocument,
+    Dimensions,
+    JsonNumber,
+    JsonQuantity,
+    Skipped,
+)
+from keet.documents.show import MetricDocument, ShowLaunch
+from keet.documents.verify import NumberCheck, RelationDocument, VerifySummary
+from keet.documents.what_if import WhatIfFinding
+
+
+def selects(kind: type[Document], names: str) -> Callable[[type[D]], type[D]]:
+    """Declares some fields of a document, for a result that has only these."""
+
+    def with_fields(chosen: type[D]) -> type[D]:
+        types = get_type_hints(kind, include_extras=True)
+        for each in fields(kind):
+            if each.name in names.split():
+                chosen.__annotations__[each.name] = types[each.name]
+                if each.default is not MISSING:
+                    setattr(chosen, each.name, each.default)
+        chosen.described_by = kind
+        return chosen  # which is made a data class when it is first used, so with these fields
+
+    return with_fields
+
+
+class ToolResult(Document):
+    paged: ClassVar[str | None] = None
+    """The field that has the entries of a page."""
+    notes: list[str] = field(default_factory=list)
+    """notes on this result, and what was cut"""
+
+
+class PagedToolResult(ToolResult):
+    total: int
+    """entries on all pages"""
+    offset: int
+    """number of the first entry here"""
+    more: int
+    """entries after this page"""
+    next_offset: int | None
+    """`offset` of the next page; null: this is the last"""
+
+
+class ListedReport(Document):
+    path: str
+    """the name that other tools accept as `report`"""
+    size: int
+    """bytes"""
+    modified: str
+    """ISO 8601, UTC"""
+
+
+@selects(ShowLaunch, "id kernel grid block values run_share_pct")
+class ListedLaunch(Document):
+    """`id` is the value for `launch` of other tools."""
+
+
+class ReportSummary(Document):
+    path: str
+    format: str
+    launch_count: int
+    devices: list[DeviceDocument]
+    ncu_version: str | None
+    created: str | None
+    """ISO 8601, UTC"""
+    holds: list[str]
+    missing: list[str]
+    """what was not collected"""
+    capture: str | None
+    """the ncu command that collects it"""
+    build: str | None
+    """what to compile with first"""
+
+
+class ListReportsToolResult(PagedToolResult):
+    paged: ClassVar[str | None] = "entries"
+    folders: list[str]
+    """the folders of the server"""
+    report: ReportSummary | None
+    """null: `report` was not given"""
+    entries: list[ListedReport | ListedLaunch]
+    """reports; or launches of `report`, longest first"""
+
+
+class TimeRow(Document):
+    part: str
+    share: float
+    """of the launch's time, 0 to 1"""
+    us: float | None
+    """the same as microseconds"""
+    depth: int
+    """0: these add up to the launch's time. 1: within the one before"""
+
+
+@selects(Skipped, "check reason")
+class NotChecked(Document): ...
+
+
+class CodeLine(Document):
+    file: str
+    line: int
+    text: str
+
+
+class ExplainedLaunchEntry(Document):
+    id: int
+    kernel: str
+    grid: Dimensions | None
+    block: Dimensions | None
+    duration: JsonQuantity | None
+    """microseconds; null: not measured"""
+    headline: str
+    """what limits it, in one sentence"""
+    limiter: str | None
+    """the unit nearest to its peak; `latency`: none is near its peak; null: unknown"""
+    reached_pct: float | None
+    """per cent of its peak that this unit reached"""
+    units: list[UnitDocument]
+    """busiest first"""
+    time: list[TimeRow]
+    """where the time goes"""
+    findings: list[FindingDocument]
+    """causes, the largest gain first"""
+    code: list[CodeLine]
+    """text of the lines that the findings name"""
+    looks_good: list[str]
+    remarks: list[str]
+    """about the account, Nsight Compute's rules, the run and the replay"""
+    not_checked: list[NotChecked]
+    evidence: dict[str, JsonNumber]
+    """Evidence of the findings and units. Numbers by id. An id consists of the metric, the source
+    line if there is one, and the launch: `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run`
+    means several launches."""
+
+
+@selects(
+    ProgramRowDocument,
+    "kernel representative count us_total us_median share first_finding headline gain library",
+)
+class ProgramLine(Document):
+    """A group of similar launches."""
+
+
+class ProgramSummary(Document):
+    """All launches together, or the whole run if its run table is beside the report."""
+
+    us_total: float
+    """microseconds of all kernels"""
+    gain: Forecast | None
+    rows: list[ProgramLine]
+    """kernels, the largest share first"""
+    texts: list[str]
+
+
+class ExplainToolResult(PagedToolResult):
+    paged: ClassVar[str | None] = "launches"
+    report: str
+    device: DeviceDocument
+    program: ProgramSummary | None
+    """null: one launch without a run table, or not the first page"""
+    launches: list[ExplainedLaunchEntry]
+    grounding: GroundingDocument
+    """numbers of the texts that were checked"""
+
+
+class LineSummary(Document):
+    """One source line."""
+
+    file: str
+    line: int
+    source: str | None
+    executed: int | None
+    """warp-level instructions"""
+    executed_share: float | None
+    """of the launch, 0 to 1"""
+    purposes: list[PurposeShare]
+    waited_for_by: list[AwaitedDocument]
+    """samples at other lines"""
+    accesses: list[dict[str, Any]]
+    loops: list[dict[str, Any]]
+    """around the line, outermost first"""
+
+
+class LineToolResult(PagedToolResult):
+    paged: ClassVar[str | None] = "entries"
+    report: str
+    launch: int
+    kernel: str
+    samples: int | None
+    """of the launch; null: the report has none"""
+    line: LineSummary | None
+    """null: `line` was not given, see `entries`"""
+    row: SpotDocument | None
+    """samples, stalls and traffic of that line"""
+    entries: list[dict[str, Any]]
+    """hottest lines; or instructions of `line`, by their offset"""
+    pointers: list[PointerDocument]
+    """bytes read through each pointer"""
+    not_checked: list[NotChecked]
+
+
+class AmountRowResult(Document):
+    part: str
+    """what it is about"""
+    label: str
+    text: str
+    evidence: list[str]
+    """ids in `evidence`"""
+
+
+class AmountsToolResult(PagedToolResult):
+    paged: ClassVar[str | None] = "entries"
+    report: str
+    launch: int
+    kernel: str
+    entries: list[AmountRowResult]
+    """the most important first"""
+    program: list[str]
+    """about all launches together"""
+    evidence: dict[str, JsonNumber]
+
+
+class MetricsToolResult(PagedToolResult):
+    paged: ClassVar[str | None] = "metrics"
+    report: str
+    launch: int
+    kernel: str
+    metrics: list[MetricDocument]
+    roofline: list[str]
+    """shares of peak of arithmetic and memory; without a pattern only"""
+
+
+class ChangedOccupancy(Document):
+    theoretical_pct: float
+    warps: int
+    """per SM"""
+    limited_by: list[str]
+
+
+class OccupancyToolResult(ToolResult):
+    report: str
+    launch: int
+    kernel: str
+    theoretical_pct: float | None
+    achieved_pct: float | None
+    warps: int
+    """that fit on an SM"""
+    most_warps: int
+    """that an SM can hold"""
+    limited_by: list[str]
+    changed: ChangedOccupancy | None
+    """with the values that were asked for; null: none were"""
+
+
+class WhatIfToolResult(ToolResult):
+    report: str
+    launch: int
+    kernel: str
+    findings: list[WhatIfFinding]
+
+
+class SourceLine(Document):
+    line: int
+    text: str
+    share: float | None
+    """of the samples, 0 to 1; null: none, or not known"""
+
+
+class SourceToolResult(PagedToolResult):
+    paged: ClassVar[str | None] = "entries"
+    report: str
+    launch: int
+    kernel: str
+    file: str
+    entries: list[SourceLine]
+
+
+@selects(
+    PairDocument,
+    "before after kernel verdict limiter attribution fixed new remaining unknown",
+)
+class PairResult(Document):
+    """A kernel before and after."""
+
+
+class DiffToolResult(PagedToolResult):
+    paged: ClassVar[str | None] = "pairs"
+    before: str
+    after: str
+    verdict: ChangeVerdictDocument
+    comparability: ComparabilityDocument
+    pairs: list[PairResult]
+    """kernels, the largest change first"""
+    next: NextDocument | None
+    """the most expensive remaining cause"""
+    evidence: dict[str, JsonNumber]
+    grounding: GroundingDocument
+
+
+class ContextToolResult(ToolResult):
+    report: str
+    launch: int
+    kernel: str
+    chosen_from: int
+    """number of launches that matched; the longest is used"""
+    context: str
+
+
+class VerifyToolResult(PagedToolResult):
+    paged: ClassVar[str | None] = "checks"
+    report: str
+    before: str | None
+    summary: VerifySummary
+    wrong: bool
+    """whether a number or comparison is contradicted"""
+    checks: list[NumberCheck | RelationDocument]
+    """numbers and comparisons; sentences with errors first"""
+
+
+@selects(CaseDocument, "id finding lookalike archetype speedup hidden language title fix")
+class CaseRow(Document):
+    """`id` is the value for `case`."""
+
+
+class CasesToolResult(PagedToolResult):
+    paged: ClassVar[str | None] = "cases"
+    cases: list[CaseRow]
+    case: CaseDocument | None
+    """null: `case` was not given"""
