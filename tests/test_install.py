@@ -358,9 +358,7 @@ def test_commands_name_their_extra(core: Environment, tmp_path: Path) -> None:
 def test_without_the_model_package_explain_still_explains(
     core: Environment, tmp_path: Path
 ) -> None:
-    script = tmp_path / "script.jsonl"
-    script.write_text('{"content": "x"}')
-    for model in ("openai:gpt-5", "anthropic:claude-5", f"scripted:{script}"):
+    for model in ("openai:gpt-5", "anthropic:claude-5"):
         ran = core.keet("explain", SAMPLE, "--model", model, cwd=tmp_path)
         assert ran.code == 3
         assert "slow.cu:7" in ran.out
@@ -369,6 +367,15 @@ def test_without_the_model_package_explain_still_explains(
     asked = core.keet("ask", SAMPLE, "why?", "--model", "openai:gpt-5", cwd=tmp_path)
     assert asked.code == 3
     assert "pip install 'keet-ncu[model]'" in asked.err
+
+
+@pytest.mark.slow
+def test_a_replay_needs_no_model_package(core: Environment, tmp_path: Path) -> None:
+    report = ROOT / "kernels_samples" / "softmax_rows" / "slow.ncu-rep"
+    recorded = ROOT / "tests" / "transcripts" / "softmax_rows.jsonl"
+    ran = core.keet("explain", str(report), "--replay", str(recorded), "--no-compile", cwd=tmp_path)
+    assert ran.code == 0, ran.err
+    assert "(replayed)" in ran.out
 
 
 # --- keet eval of an installed keet
