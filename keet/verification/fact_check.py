@@ -86,11 +86,11 @@ _POSSIBLE = re.compile(
     re.IGNORECASE,
 )
 _PROPOSAL = re.compile(
-    r"\s*(?:and |then |instead |or )?(?:use|pad|stage|move|replace|reduce|add|tile|keep|try|make"
+    r"\W*(?:or |(?:and |then |instead )?(?:use|pad|stage|move|replace|reduce|add|tile|keep|try|make"
     r"|consider|let|raise|lower|split|fuse|check|avoid|swap|store|load|transpose|compute|increase"
     r"|decrease|launch|give|assign|sort|unroll|hoist|cache|remove|drop|read|write|put|swizzle|look"
     r"|verify|compare|profile|measure|set|go|deal|collect|combine|copy|merge|prefetch|change|turn"
-    r"|allocate|pass|precompute|bring)\b"
+    r"|allocate|pass|precompute|bring)\b)"
     r"(?!\s+(?:is|are|was|were|and stores|hit|miss|imbalance)\b)",
     re.IGNORECASE,
 )
@@ -98,7 +98,7 @@ _PROPOSAL = re.compile(
 
 def assertions_in(text: str) -> list[Assertion]:
     plain = _REFERENCE.sub(lambda match: "_" * len(match[0]), text)
-    if re.match(r"\s*(?:if|when|suppose)\b", plain, re.IGNORECASE) or plain.rstrip().endswith("?"):
+    if re.match(r"\W*(?:if|when|suppose)\b", plain, re.IGNORECASE) or plain.rstrip().endswith("?"):
         return []
     if _PROPOSAL.match(plain):  # only its reason is about the measured run
         reason = re.search(r"\b(?:because|since)\b", plain)
@@ -317,6 +317,9 @@ def _degree(match: re.Match[str]) -> tuple[str, bool]:
 
 def _amount(topic: str, match: re.Match[str]) -> Iterator[Assertion]:
     said, negated = _degree(match)
+    rest = match.string[: match.start()] + match.string[match.end() :]
+    if re.fullmatch(r"\W*(?:and)?\W*", rest):
+        return  # an item of a list
     if topic.startswith("uses.") and said == "many" and not negated:
         said = "some"
     if said:
