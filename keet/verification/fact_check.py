@@ -88,11 +88,11 @@ _POSSIBLE = re.compile(
 _TOO = re.compile(r"\b(?:too \w+|not enough)\b[^,;]* to \w+", re.IGNORECASE)
 """`too few warps to hide the latency` is a statement."""
 _PROPOSAL = re.compile(
-    r"\s*(?:and |then |instead |or )?(?:use|pad|stage|move|replace|reduce|add|tile|keep|try|make"
+    r"\W*(?:or |(?:and |then |instead )?(?:use|pad|stage|move|replace|reduce|add|tile|keep|try|make"
     r"|consider|let|raise|lower|split|fuse|check|avoid|swap|store|load|transpose|compute|increase"
     r"|decrease|launch|give|assign|sort|unroll|hoist|cache|remove|drop|read|write|put|swizzle|look"
     r"|verify|compare|profile|measure|set|go|deal|collect|combine|copy|merge|prefetch|change|turn"
-    r"|allocate|pass|precompute|bring)\b"
+    r"|allocate|pass|precompute|bring)\b)"
     r"(?!\s+(?:is|are|was|were|and stores|hit|miss|imbalance)\b)",
     re.IGNORECASE,
 )
@@ -118,7 +118,7 @@ def is_about_run(text: str) -> bool:
 def _asserting_clauses(text: str) -> Iterator[tuple[int, str]]:
     """With their positions. References and code are blanked."""
     plain = _REFERENCE.sub(lambda match: "_" * len(match[0]), text)
-    if re.match(r"\s*(?:if|when|suppose)\b", plain, re.IGNORECASE) or plain.rstrip().endswith("?"):
+    if re.match(r"\W*(?:if|when|suppose)\b", plain, re.IGNORECASE) or plain.rstrip().endswith("?"):
         return
     if _PROPOSAL.match(plain):  # only its reason is about the measured run
         reason = re.search(r"\b(?:because|since)\b", plain)
@@ -333,6 +333,9 @@ def _degree(match: re.Match[str]) -> tuple[str, bool]:
 
 def _amount(topic: str, match: re.Match[str]) -> Iterator[Assertion]:
     said, negated = _degree(match)
+    rest = match.string[: match.start()] + match.string[match.end() :]
+    if re.fullmatch(r"\W*(?:and)?\W*", rest):
+        return  # an item of a list
     if topic.startswith("uses.") and said == "many" and not negated:
         said = "some"
     if said:

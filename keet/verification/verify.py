@@ -199,6 +199,9 @@ class _Verifier:
         related = self._relations.check(sentence, claims, self._spoken_of)
         open_topics = (None, "limiter")  # others that no fact decides are left out
         related = [r for r in related if r.verdict != "not_found" or r.topic in open_topics]
+        is_wrong = any(r.topic and r.verdict == "contradicted" for r in related)
+        if is_wrong and self._computed.quotes(sentence.text):
+            related = [r for r in related if not r.topic]
         if scope is None:
             found, related = with_factors(found, related)
         else:
