@@ -175,7 +175,9 @@ def byte_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
         raise Refused("{begin} moved nothing in this launch.", begin=begin, moved=moved)
     verb = {"read": "reads", "written": "writes"}.get(direction, "moves")
     did = Sentence("{begin} {verb} {moved}", begin=begin, verb=verb, moved=moved)
-    amount, least = claim.needed and in_unit(claim.needed, "byte"), max(1.0, warps_launched(view))
+    amount = claim.needed and in_unit(claim.needed, "byte")
+    # A fix can remove all of local memory, but not all of what a kernel reads and writes.
+    least = 0.0 if traffic.name == "local" else max(1.0, warps_launched(view))
     shown, share, said = _stated(claim, view, f"bytes of {claim.of}", amount, did, moved, least)
     saved = share * float(moved.value)
     needed = float(moved.value) - saved
