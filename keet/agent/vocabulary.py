@@ -159,7 +159,7 @@ def _other_findings(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
     """Findings beyond the first page, one line each."""
     yield "other findings:"
     for finding in each.findings[FINDINGS:]:
-        text = say.with_names(shorten(finding.text, 160), finding.evidence)
+        text = say.sentence(shorten(finding.text, 160))
         yield f"- {finding.id} ({finding.cause_certainty}): {text}"
 
 

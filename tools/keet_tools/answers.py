@@ -233,9 +233,6 @@ class AnswerText:
         self._cited |= self._names.cited
         return named
 
-    def with_names(self, text: str, _: object = ()) -> str:
-        return self.sentence(text)
-
     def answer(self, *lines: str) -> Answer:
         kept = [one_line(line) for line in lines if line]
         text = "\n".join(kept)

@@ -142,6 +142,7 @@ def _launch(document: ExplainLaunch, each: LaunchExplanation) -> dict[str, Any]:
         units=units,
         time=list(_time(each)),
         findings=whole["findings"],
+        facts=whole["facts"],
         code=list(_code(each)),
         looks_good=[note["text"] for note in whole["healthy"]],
         remarks=list(_remarks(whole)),

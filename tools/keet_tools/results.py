@@ -14,7 +14,7 @@ from keet.documents.diff import (
     PairDocument,
 )
 from keet.documents.document import D, Document
-from keet.documents.explain import GroundingDocument, ProgramRowDocument, UnitDocument
+from keet.documents.explain import FactDocument, GroundingDocument, ProgramRowDocument, UnitDocument
 from keet.documents.finding import FindingDocument, Forecast
 from keet.documents.hotspots import AwaitedDocument, PointerDocument, PurposeShare, SpotDocument
 from keet.documents.shared_types import (
@@ -143,6 +143,8 @@ class ExplainedLaunchEntry(Document):
     """where the time goes"""
     findings: list[FindingDocument]
     """causes, the largest gain first"""
+    facts: list[FactDocument]
+    """what is known by topic; texts about the launch are checked against it"""
     code: list[CodeLine]
     """text of the lines that the findings name"""
     looks_good: list[str]
