@@ -111,11 +111,18 @@ def assertions_in(text: str) -> list[Assertion]:
 def is_about_run(text: str) -> bool:
     """Whether a clause says how the launch ran: where it waited, what was busy, what memory did.
     What the code computes, proposals and possibilities are not."""
-    run = re.compile(_data()["run"]["words"], re.IGNORECASE)
-    return any(run.search(clause) for _, clause in _asserting_clauses(text))
+    words = {name: re.compile(each, re.IGNORECASE) for name, each in _data()["run"].items()}
+    plain = re.sub(r"[\w./-]+\.\w+:\d+", " ", text)
+    for _, clause in _asserting_clauses(plain, words["hypothetical"]):
+        is_code = words["code"].search(clause) or not words["hardware"].search(clause)
+        if words["behaviour"].search(clause) or not is_code:
+            return True
+    return False
 
 
-def _asserting_clauses(text: str) -> Iterator[tuple[int, str]]:
+def _asserting_clauses(
+    text: str, possible: re.Pattern[str] = _POSSIBLE
+) -> Iterator[tuple[int, str]]:
     """With their positions. References and code are blanked."""
     plain = _REFERENCE.sub(lambda match: "_" * len(match[0]), text)
     if re.match(r"\W*(?:if|when|suppose)\b", plain, re.IGNORECASE) or plain.rstrip().endswith("?"):
@@ -123,16 +130,16 @@ def _asserting_clauses(text: str) -> Iterator[tuple[int, str]]:
     if _PROPOSAL.match(plain):  # only its reason is about the measured run
         reason = re.search(r"\b(?:because|since)\b", plain)
         plain = " " * reason.start() + plain[reason.start() :] if reason else ""
-    yield from ((begin, plain[begin:end]) for begin, end in _clauses(plain))
+    yield from ((begin, plain[begin:end]) for begin, end in _clauses(plain, possible))
 
 
-def _clauses(text: str) -> Iterator[tuple[int, int]]:
+def _clauses(text: str, possible: re.Pattern[str]) -> Iterator[tuple[int, int]]:
     """Those that assert something."""
     begin = 0
     for match in (*_CLAUSE_END.finditer(text), None):
         end = match.start() if match else len(text)
         clause = text[begin:end]
-        is_possible = _POSSIBLE.search(clause) and not _TOO.search(clause)
+        is_possible = possible.search(clause) and not _TOO.search(clause)
         if clause.strip() and not is_possible and not _PROPOSAL.match(clause):
             yield begin, end
         begin = match.end() if match else end

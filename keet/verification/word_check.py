@@ -25,6 +25,9 @@ _SUPERLATIVE = re.compile(r"\b(?:\w+est|most|dominant|main|leading|top|dominates
 _NEEDS_SUPPORT = ("limiter", "occupancy.limit", "busiest", "top_wait", "hottest", "dram_direction")
 """Topics of rankings and limiters begin so: a number in the sentence is no support for them."""
 
+_EXISTENCE = ("uses.", "local_memory")
+"""That a kernel has atomics does not support what else is said of them."""
+
 
 class WordChecker:
     def __init__(self, each: LaunchExplanation) -> None:
@@ -50,8 +53,7 @@ class WordChecker:
             is_open = any(topic.startswith(_NEEDS_SUPPORT) for topic in open_topics)
         else:
             is_open = is_about_run(text)
-        # That a kernel uses atomics does not support what else is said of them.
-        supports = (each for each in found if not (each.topic or "").startswith("uses."))
+        supports = (each for each in found if not (each.topic or "").startswith(_EXISTENCE))
         is_supported = any(each.verdict == "confirmed" for each in supports)
         if sentence.problem or not is_open or is_supported:
             return sentence
