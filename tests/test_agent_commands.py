@@ -272,15 +272,15 @@ def test_every_progress_line_and_the_price(keet: Keet, script: Script) -> None:
 
 def test_a_report_without_source_is_explained(keet: Keet, script: Script) -> None:
     report = "tests/data/reports/tour_nolines.ncu-repz"
-    model = script({"summary": "L2 is busy.", "causes": [], "edits": []})
+    model = script({"summary": "It adds rows.", "causes": [], "edits": []})
     result = keet("explain", report, "--launch", 0, "--model", model, "--format", "json")
-    assert document_of(result)["launches"][0]["model"]["summary"] == "L2 is busy."
+    assert document_of(result)["launches"][0]["model"]["summary"] == "It adds rows."
     assert result.code == 0
 
 
 def test_only_the_longest_launches_are_explained(keet: Keet, script: Script) -> None:
     report = "tests/data/reports/tour_nolines.ncu-repz"
-    model = script({"summary": "L2 is busy."})
+    model = script({"summary": "It adds rows."})
     result = keet("explain", report, "--model", model, "--model-launches", 1, "--format", "json")
     explained = [launch["model"] is not None for launch in document_of(result)["launches"]]
     assert sum(explained) == 1
@@ -301,12 +301,12 @@ def outside_marks(page: str) -> str:
 
 def test_numbers_outside_braces_are_sent_back_once_and_marked(keet: Keet, script: Script) -> None:
     wrong = CONCLUSION | {"summary": f"{WRONG} L1 is the limit. FMA is at 12.3 %."}
-    again = {"corrections": [{"number": 1, "text": "FMA waits. ALU is at 97.4 %."}]}
+    again = {"corrections": [{"number": 1, "text": "It adds rows. ALU is at 97.4 %."}]}
     model = script(wrong, again)
     document = document_of(keet("explain", TILES, "--model", model, "--format", "json"))
     (launch,) = document["launches"]
     assert launch["model"]["summary"] == (
-        f"[unchecked] {WRONG} L1 is the limit. FMA waits. [unchecked] ALU is at 97.4 %."
+        f"[unchecked] {WRONG} L1 is the limit. It adds rows. [unchecked] ALU is at 97.4 %."
     )
     told = [each["text"] for each in launch["model"]["unchecked"]]
     assert told == [WRONG, "ALU is at 97.4 %."]
@@ -453,12 +453,12 @@ def test_if_the_client_can_not_be_started_the_analysis_is_printed(
 
 def test_the_first_fault_is_reported_with_its_launch(keet: Keet, script: Script) -> None:
     report = "tests/data/reports/tour_nolines.ncu-repz"
-    model = script("no", "no", {"summary": "L2 is busy."})
+    model = script("no", "no", {"summary": "It adds rows."})
     result = keet("explain", report, "--model", model, "--model-launches", 2, "--format", "json")
     document = document_of(result)
     first, second = [launch for launch in document["launches"] if f"#{launch['id']} " in result.err]
     assert first["model"] is None
-    assert second["model"]["summary"] == "L2 is busy."
+    assert second["model"]["summary"] == "It adds rows."
     assert document["problem"].startswith(f"#{first['id']} ")
     assert "twice sent an answer that can't be read" in document["problem"]
 

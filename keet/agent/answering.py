@@ -44,7 +44,12 @@ def explain_launch(
     each = tool_input.launch()
     session.begin(f"#{each.launch.id} {each.launch.name.short}")
     session.tell("asking the model")
-    placer = EditPlacer(each.launch, compiles=compiles and tool_input.show_source, include=include)
+    placer = EditPlacer(
+        each.launch,
+        compiles=compiles and tool_input.show_source,
+        include=include,
+        quotes_source=tool_input.show_source,
+    )
     evidence, source = evidence_summary(tool_input), _source(tool_input)
 
     def opening(rounds: int) -> str:

@@ -219,7 +219,7 @@ class CheckedAnswer:
                 places=patch.places if patch else (),
                 patch=patch,
                 sketch="" if patch else sketch_of(said),
-                problem=placed.problem,
+                problem=(placed.problem or "").partition("\n")[0] or None,
                 build=placed.build.outcome,
                 build_text=placed.build.message,
                 warnings=placed.build.warnings,

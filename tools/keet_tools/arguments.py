@@ -100,7 +100,7 @@ class WhatIfArguments(LaunchArguments):
         BeforeValidator(lambda given: json.dumps(given) if isinstance(given, list) else given),
     ] = Field(
         max_length=MAX_TEXT,
-        description='JSON list like [{"finding": "redundant_traffic", "kind": "bytes", '
+        description='JSON list like [{"finding": "an id of explain", "kind": "bytes", '
         '"of": "DRAM", "needed": "N * 4 B"}], or "removed": "0.5"',
     )
     constants: str = Field("", max_length=_LONGEST, description="for example N=4096, TILE=32")

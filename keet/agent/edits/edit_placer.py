@@ -35,7 +35,7 @@ class PlacedEdit(NamedTuple):
 
     patch: Patch | None
     problem: str | None
-    """Why there is no patch; for the model, and for the reader if it is not corrected."""
+    """Why there is no patch; lines of the source for the model to copy follow its first line."""
     build: BuildComparison
 
     @property
@@ -51,8 +51,16 @@ class PlacedEdit(NamedTuple):
 class EditPlacer:
     """Places and compiles the edits of one launch. The original is compiled once."""
 
-    def __init__(self, launch: Launch, *, compiles: bool, include: Sequence[str] = ()) -> None:
-        """`include`: folders with headers that the report does not contain."""
+    def __init__(
+        self,
+        launch: Launch,
+        *,
+        compiles: bool,
+        include: Sequence[str] = (),
+        quotes_source: bool = True,
+    ) -> None:
+        """`include`: folders with headers that the report does not contain. `quotes_source`: the
+        model may see the source."""
         self._launch = launch
         self._files: Mapping[str, str] = {
             path: launch.source_files[path] or ""
@@ -62,6 +70,7 @@ class EditPlacer:
         self._compiles = compiles
         self._builds: Builds = {}
         self._include = tuple(include)
+        self._quotes_source = quotes_source
 
     @property
     def can_compile(self) -> bool:
@@ -85,7 +94,8 @@ class EditPlacer:
         if isinstance(found, Patch) and (problem := self._forbidden(found)):
             found = problem
         if isinstance(found, Misfit):
-            return PlacedEdit(None, found, BuildComparison("not checked", ""))
+            told = found if self._quotes_source else found.partition("\n")[0]
+            return PlacedEdit(None, told, BuildComparison("not checked", ""))
         return PlacedEdit(found, None, self._compiled(found))
 
     def _forbidden(self, patch: Patch) -> str | None:

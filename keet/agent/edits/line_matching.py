@@ -233,9 +233,9 @@ def _located(source: SourceText, change: LineReplacement) -> list[Span] | Misfit
     if place is not None:
         return list(_replaced(source, old, new, place))
     shown = "\n".join(source.numbered(_first(some), _first(some) + 1) for some in places[:4])
+    more = 'give more of the lines around them in `old` and `new`, or "line": the first one.'
     return (
-        f"The old lines fit {len(places)} places of {source.name}, beginning at:\n{shown}\n"
-        'Give more of the lines around them in `old` and `new`, or "line": the first one.'
+        f"The old lines fit {len(places)} places of {source.name}: {more}\nThey begin at:\n{shown}"
     )
 
 
@@ -341,7 +341,7 @@ def _not_found(source: SourceText, old: Sequence[str], line: int | None) -> Misf
         votes.most_common(1)[0][0] if votes else rows[similar[0]] if similar else (line or 1) - 1
     )
     shown = source.numbered(first - 1, first + min(len(old), 12) + 2)
-    return f"{said} {_COPY} The nearest lines:\n{shown}"
+    return f"{said} {_COPY}\nThe nearest lines:\n{shown}"
 
 
 # --- blocks

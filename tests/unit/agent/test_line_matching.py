@@ -189,7 +189,7 @@ def test_lines_in_two_places_need_more_context_or_a_line() -> None:
         pytest.param(
             change("    if (i < n) {\n        y[i] = a * x[i] + z[i];", "x"),
             "It has no line 'y[i] = a * x[i] + z[i];'. Copy the old lines from the source, and write "
-            "all of them. The nearest lines:\n6|     const int i = blockIdx",
+            "all of them.\nThe nearest lines:\n6|     const int i = blockIdx",
             id="one line is right",
         ),
         pytest.param(change("y[i] *= b;", "x"), "\n15|     if (i < n) y[i] *= a;", id="similar"),

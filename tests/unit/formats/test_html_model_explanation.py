@@ -61,7 +61,7 @@ def test_the_page_has_all_that_the_model_wrote() -> None:
             assert " ".join(sentence.split()) in shown
     remarks = [standing(cause, each) for cause in statement.causes]
     remarks += [not_confirmed(cause) for cause in objections]
-    assert sum(map(bool, remarks)) == 2
+    assert sum(map(bool, remarks)) == 3
     statuses = [edit_status(edit) for edit in statement.edits]
     for told in (*remarks, *statuses, str(statement.analyst_headline)):
         assert told in shown
