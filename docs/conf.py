@@ -68,7 +68,7 @@ SECTIONS = {
 CHILDREN = {
     "docs/commands": ["commands/*"],
     "docs/findings": ["findings/*"],
-    "docs/agent": ["agent_safety", "agent_results"],
+    "docs/agent": ["agent_checks", "agent_safety", "agent_results"],
     "docs/ci": ["ci_noise"],
     "docs/diff": ["diff_times"],
     "docs/profiling": ["profiling_examples"],

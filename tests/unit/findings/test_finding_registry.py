@@ -38,6 +38,7 @@ PLACES = {
     "keet/diagnosis/diagnosis.py": "what a launch without a cause ends in",
     "keet/explanation/analyst.py": "the note on full warps; the duration in the run beside ncu's",
     "keet/explanation/headline.py": "the sentence about a roofline, and about SMs without blocks",
+    "keet/explanation/known_facts.py": "spills are many where the finding about them is raised",
     "keet/explanation/memory_chart.py": "waste of a link is what the finding says is read again",
     "keet/pages/launch.py": "the note on bytes moved says the same as this finding",
 }
