@@ -108,8 +108,8 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - one per type
     kind = type(value)
     if kind is str or kind is int or value is None or kind is bool:
         return value
-    if kind is float:
-        return value if math.isfinite(value) else None
+    if isinstance(value, float):  # a Parameter, too
+        return float(value) if math.isfinite(value) else None
     if isinstance(value, Document):
         values = value.__dict__
         return {n: plain(values[n]) for n in value.names() if values[n] is not LEFT_OUT}
