@@ -328,20 +328,20 @@ def _not_found(source: SourceText, old: Sequence[str], line: int | None) -> Misf
     for number, row in enumerate(row for row in old if row.strip()):
         votes.update(at - number for at in places.get(_dense(row), ())[:20] if len(row.strip()) > 2)
     absent = next((row.strip() for row in old if row.strip() and _dense(row) not in places), "")
-    said = f"The old lines are not in {source.name}."
+    said = f"The old lines are not in {source.name}. {_COPY}"
     if any(_ELISION.match(row[:200]) for row in old):
-        said += ' `old` has "...".'
+        said += '\n`old` has "...".'
     elif absent:
-        said += f" It has no line {absent[:120]!r}."
+        said += f"\nIt has no line {absent[:120]!r}."
     rows = {dense[:200]: at for dense, (at, *_) in list(places.items())[:3000]}
     similar = get_close_matches(_dense(absent)[:200], rows, 1) if not votes else []
     if not votes and not similar and not (line and line <= len(source.lines)):
-        return f"{said} {_COPY}"
+        return said
     first = (
         votes.most_common(1)[0][0] if votes else rows[similar[0]] if similar else (line or 1) - 1
     )
     shown = source.numbered(first - 1, first + min(len(old), 12) + 2)
-    return f"{said} {_COPY}\nThe nearest lines:\n{shown}"
+    return f"{said}\nThe nearest lines:\n{shown}"
 
 
 # --- blocks
