@@ -38,9 +38,10 @@ KNOWN_NAME = re.compile(
 WIDTHS = frozenset({"8", "16", "32", "64", "128", "256", "884", "1688", "16816", "16832"})
 """After a dot in an instruction: `LDG.E.128`, `HMMA.16816.F32`."""
 SIZED = re.compile(
-    r"(?<![\w.])(?:(?:4|8|16|32|64|128|256)[- ]bit\b|(?:1|2|4|8|16|32|64|128)-byte(?= (?:aligned|"
+    r"(?<![\w.])(?:(?:4|8|16|32|64|128|256)[- ]bit\b|(?:1|2|4|8|16|32|64|128)-byte(?=\s+(?:aligned|"
     r"alignment|sectors?|lines?|cache lines?|loads?|stores?|words?|elements?|vectors?|"
-    r"access(?:es)?|transactions?|segments?|boundar\w+))|[1-4]-?D\b|\d{1,2}-point\b|"
+    r"access(?:es)?|transactions?|segments?|boundar\w+|entr(?:y|ies)|records?|structs?|structures?|"
+    r"fields?|values?|types?|code))|[1-4]-?D\b|\d{1,2}-point\b|"
     r"32 (?:lanes|banks|threads (?:of|in) (?:a|the|each|one) warp)\b|32-(?:lane|thread|bank)\b|"
     r"4 bytes (?:each|wide)\b)|\b(?:thread|lane|warp|block|rank) 0(?![\w.])|"
     r"\bCUDA 1\d(?:\.\d)?(?!\w)",

@@ -66,12 +66,26 @@ def free_number(words: str, allowed: Allowed, *, compares: bool) -> str | None:
     for match in CODE.finditer(words):
         span = decoded(match[1])
         quoted = is_code(span, allowed.code, allowed.literals, is_proposal=proposes)
+        quoted = quoted or _is_literal(span, words[: match.start()], allowed.code)
         if not quoted or _strange(span):
             return f"`{match[1][:40]}` is not in the source; {HOW}"
     plain = as_read(CODE.sub(" code ", words))
     if words_for.FASTER.search(plain):
         return "only keet forecasts speed-ups; leave the amount out"
     return _unreadable(plain) or _stated(plain, allowed) or _compared(plain, allowed, compares)
+
+
+def _is_literal(span: str, before: str, code: str) -> bool:
+    """`0.5` of the source, where the words do not state it of something: "is `0.5`"."""
+    literal = re.fullmatch(r"[-+]?(\d*\.\d+[fF]?|\d+\.[fF]?)", span.strip())
+    return bool(literal and literal[1] in source_of(code).words and not _STATES.search(before))
+
+
+_STATES = re.compile(
+    r"(?:\b(?:is|are|was|were|at|of|by|to|than|about|only|just|reach\w*|takes?|hits?|with|has|rate"
+    r"|share|ratio|occupancy)|[=~<>:(])\s*\Z",
+    re.IGNORECASE,
+)
 
 
 def _unreadable(plain: str) -> str | None:

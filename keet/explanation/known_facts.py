@@ -140,10 +140,18 @@ class _Loads:
         for ceiling in measured:
             yield self._load(ceiling)
 
+    def _least(self, ceiling: Ceiling) -> float:
+        """Percent. Half of the FMA pipe executes integers, too; of all of it, less may be busy."""
+        whole = self._view.value("pipe_fma_pct") if ceiling.name == "FMA" else None
+        return 100 * ceiling.share if whole is None else min(whole, 100 * ceiling.share)
+
     def _order(self, measured: Sequence[Ceiling]) -> KnownFact:
         """`L1>L2`: which unit is busier than which."""
-        shares = {each.name: 100 * each.share for each in measured}
-        pairs = {f"{a}>{b}" for a, b in permutations(shares, 2) if shares[a] - shares[b] > TIE}
+        pairs = {
+            f"{a.name}>{b.name}"
+            for a, b in permutations(measured, 2)
+            if self._least(a) - 100 * b.share > TIE
+        }
         said = [
             Sentence("{unit} {n:.0f}", unit=c.spoken, n=c.reached)
             for c in sorted(measured, key=lambda c: -c.share)[:5]
@@ -158,7 +166,8 @@ class _Loads:
         top, alike = 100 * ranked[0].share, {"L1", "LSU"}
         tie = min(float(TIE), top / 2)
         is_true = {c.name for c in ranked if 100 * c.share >= top - tie}
-        is_false = {c.name for c in ranked if 100 * c.share < top - 1.6 * tie} - self._limiters
+        least = self._least(ranked[0])
+        is_false = {c.name for c in ranked if 100 * c.share < least - 1.6 * tie} - self._limiters
         rest = [c for c in ranked if c.name != "issue"]  # not everybody calls that a unit
         is_false -= {rest[0].name} if ranked[0].name == "issue" else set()
         if is_true & alike:  # the LSU feeds L1, and one stage of L1 has its name

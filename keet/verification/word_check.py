@@ -24,7 +24,12 @@ _HAS = re.compile(
 _SUPERLATIVE = re.compile(r"\b(?:\w+est|most|dominant|main|leading|top|dominates?)\b", re.I)
 _NEEDS_SUPPORT = ("limiter", "occupancy.limit", "busiest", "top_wait", "hottest", "dram_direction")
 """Topics of rankings and limiters begin so: a number in the sentence is no support for them."""
-
+_LIMITS = re.compile(
+    r"\b(?:limit(?:s|ed|ing)?|caps?|capped|saturat\w+|bottleneck\w*|bound by|pile up|hot spot"
+    r"|fully (?:used|occupied|busy|loaded))\b",
+    re.IGNORECASE,
+)
+"""What no rule understands of these is no more supported by a number beside it."""
 _EXISTENCE = ("uses.", "local_memory")
 """That a kernel has atomics does not support what else is said of them."""
 
@@ -51,6 +56,7 @@ class WordChecker:
         if sentence.references:
             open_topics = (each.topic or "" for each in found if each.verdict == "not_found")
             is_open = any(topic.startswith(_NEEDS_SUPPORT) for topic in open_topics)
+            is_open = is_open or (not found and bool(_LIMITS.search(text)))
         else:
             is_open = is_about_run(text)
         supports = (each for each in found if not (each.topic or "").startswith(_EXISTENCE))
