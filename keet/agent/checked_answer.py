@@ -387,7 +387,7 @@ def rank_with_causes(
     each: LaunchExplanation, causes: Sequence[CauseDocument], objections: Sequence[CauseDocument]
 ) -> RankedLaunch:
     """Ranks by expected gain. A finding that the model objects to with true facts is ranked behind
-    the model's own supported causes."""
+    the first of the model's own causes that has a supported amount."""
     claims = [cause.claim for cause in causes if isinstance(cause.claim, EvaluatedClaim)]
     evaluated = [claim for claim in claims if claim.supported]
     diagnosis = _diagnosis(each)
@@ -410,16 +410,21 @@ def rank_with_causes(
 def _placed(
     entry: RankedCause, causes: Sequence[CauseDocument], each: LaunchExplanation
 ) -> Finding:
-    """With the model's source line first: samples only show where warps wait, not why."""
+    """With the model's source line: first, because samples only show where warps wait, not why;
+    behind the line where keet counted what the finding is about, if the model's line has none."""
     finding = replace(entry.finding, origin=entry.origin)
     own = (cause for cause in causes if cause.finding == finding.id and not cause.problem)
     claims = (cause.claim for cause in own if isinstance(cause.claim, EvaluatedClaim))
     place = next((evaluated.claim.place for evaluated in claims), None)
-    if place is None or (finding.places and finding.places[0].where == place.where):
+    if place is None:
         return finding
-    places = (place, *(known for known in finding.places if known.where != place.where))
-    here = each.view.here(findings()[finding.id].memory, places)
-    return replace(finding, places=places, here=here)
+    counted = [known for known in each.findings if known.id == finding.id]
+    places = [known for own in counted or [finding] for known in own.places]
+    others = [known for known in places if known.where != place.where]
+    is_there = len(others) < len(places) or not others or others[0].of == place.of
+    ordered = (place, *others) if is_there else (others[0], place, *others[1:])
+    here = each.view.here(findings()[finding.id].memory, ordered)
+    return replace(finding, places=ordered, here=here)
 
 
 def _diagnosis(each: LaunchExplanation) -> Diagnosis:
@@ -441,14 +446,13 @@ def _reordered(
     causes: Sequence[CauseDocument],
     objections: Sequence[CauseDocument],
 ) -> list[RankedCause]:
-    """Moves findings that the model objects to, with true facts, behind its own claims."""
+    """Moves a first finding that the model objects to, with true facts, right behind the first of
+    its own causes that has a supported amount."""
     # If the model also names the finding as a cause, it objects to its place or remedy only.
     named = {cause.finding for cause in causes}
     disputed = {each.finding for each in objections if not each.problem} - named
-    claimed = [(entry, entry.claim) for entry in ranked if entry.claim]
-    own = [entry for entry, claim in claimed if claim.is_backed]
+    own = [entry for entry in ranked if entry.claim and entry.claim.has_backed_amount]
     if not own or ranked[0].finding.id not in disputed:
         return list(ranked)
     first = own[0]._replace(leads=True)
-    rest = [entry._replace(leads=False) for entry in ranked if entry is not own[0]]
-    return [first, *sorted(rest, key=lambda entry: entry.finding.id in disputed)]
+    return [first, *(entry._replace(leads=False) for entry in ranked if entry is not own[0])]

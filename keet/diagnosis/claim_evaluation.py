@@ -91,6 +91,16 @@ class EvaluatedClaim(ClaimDocument):
         """Times faster if the claim is true; 1.0 where nothing could be computed."""
         return self.gain or 1.0
 
+    @property
+    def has_backed_amount(self) -> bool:
+        return self.is_backed and self.amounts_by == "model"
+
+    @property
+    def rests_on_model(self) -> bool:
+        """Whether nothing but the model's amounts shows the cause."""
+        alone = self.keet_alone
+        return self.amounts_by == "model" and (alone is None or alone.likely < WORTH)
+
 
 def unused_document(claim: EvaluatedClaim) -> UnusedClaimDocument:
     ids = tuple(piece.id for piece in claim.evidence)
@@ -318,11 +328,12 @@ def _computed(
     unknown = account.unknown_while_active
     expected = expected_gain(candidate, possible)
     amount = forecast(candidate, model, possible, unknown)
+    certainty = cause_certainty(candidate, view, unknown, expected, amount.low)
     return replace(
         result,
         expected=expected,
         forecast=amount,
-        cause_certainty=cause_certainty(candidate, view, unknown, expected, amount.low),
+        cause_certainty="possible" if result.rests_on_model else certainty,
     )
 
 
@@ -387,7 +398,8 @@ def rank_with_claims(
 
     The first leads, with one exception: a claim that is not backed (a share that is a bare number,
     or an amount that keet doubts) stands behind all that is expected to gain a tenth and is keet's
-    or backed, and does not lead where keet sees the launch at a roofline.
+    or backed, and does not lead where keet sees the launch at a roofline. A claim of which the
+    report shows nothing but the model's amounts stands behind findings whose cause is certain.
 
     A claim with the id of a finding is not listed beside it. It replaces the finding's forecast
     where it is backed and expected to gain more, and else only adds its evidence: no claim moves
@@ -406,6 +418,9 @@ def rank_with_claims(
     for cause in claims:
         sure = [position for position, known in enumerate(causes) if known.is_sure]
         first = 0 if cause.is_backed or not sure else sure[-1] + 1
+        if cause.claim and cause.claim.rests_on_model:
+            certain = (n for n in sure if causes[n].finding.cause_certainty == "certain")
+            first = max([first, *(n + 1 for n in certain)])
         gain = cause.finding.expected
         behind = (n for n in range(first, len(causes)) if causes[n].finding.expected < gain)
         causes.insert(next(behind, len(causes)), cause)

@@ -407,15 +407,23 @@ def objection(*because: str, finding: str = "occupancy_limited_shared") -> dict[
     return {"finding": finding, "text": "That is hidden by other work.", "because": list(because)}
 
 
-def test_an_objection_with_facts_ranks_the_finding_lower() -> None:
-    """Both findings are the analyst's; which one leads is the model's choice, and marked so."""
+def test_an_objection_without_an_amount_of_another_cause_moves_nothing() -> None:
     alone, disputed = median(), median(objection("theoretical_occupancy_pct > 10"))
     assert [each.problem for each in disputed.model_explanation.objections] == [None]
     ids = [each.id for each in alone.found.each.findings]
     assert ids[:2] == ["occupancy_limited_shared", "narrow_access"]
-    assert not alone.model_explanation.leads
+    assert [each.id for each in disputed.found.each.findings] == ids
+    assert not disputed.model_explanation.leads
+
+
+def test_an_objection_with_facts_ranks_the_finding_behind_a_cause_with_an_amount() -> None:
+    """Which one leads is the model's choice, and marked so; what it objects to comes second."""
+    amount = {"kind": "instructions", "of": "LSU", "needed": "inst_executed / kThreads"}
+    causes = [{**NARROW, "claims": [amount]}]
+    disputed = median(objection("theoretical_occupancy_pct > 10"), causes=causes)
     each = disputed.found.each
-    assert each.findings[0].id == "narrow_access"
+    ids = [finding.id for finding in each.findings]
+    assert ids[:2] == ["narrow_access", "occupancy_limited_shared"]
     assert each.verdict.by == "model, computed by keet"
     assert disputed.model_explanation.leads
     before = disputed.before.launches[0].verdict
@@ -494,3 +502,12 @@ def test_json_and_text_agree() -> None:
         first["keet_alone"] is None or first["keet_alone"]["likely"] < first["forecast"]["likely"]
     )
     assert launch["verdict"]["analyst_headline"] == done.before.launches[0].verdict.headline
+
+
+def test_a_models_line_without_what_is_counted_stands_behind_those_that_have_it() -> None:
+    """The conflicts are counted at line 43; line 20 has none."""
+    done = talk(conclusion(causes=[cause(file="slow.cu", line=20)]))
+    first, before = done.found.each.findings[0], done.before.launches[0].findings[0]
+    assert first.id == before.id == "shared_bank_conflict"
+    assert [place.where for place in first.places[:2]] == [before.places[0].where, "slow.cu:20"]
+    assert done.found.each.verdict == done.before.launches[0].verdict

@@ -95,6 +95,10 @@ ATTEMPTS = {
     "no reason at all, but a number in the text": Attempt(
         "half_dense/slow", "redundant_traffic", [], [claim("bytes", "global", removed="0.9")],
     ),
+    "more removed of another kind than a certain cause costs": Attempt(
+        "score_tiles/slow", "pipe_saturated", ["issue_active_pct"],
+        [claim("instructions", "all", "inst_executed / kTile")],
+    ),
     "all work is redundant, at a roofline": Attempt(
         "field_axpy/slow", "redundant_traffic", ["l2_hit_rate_pct"],
         [claim("redundant", removed="1 - l2_hit_rate_pct / 10")],
