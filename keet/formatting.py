@@ -6,6 +6,7 @@ Amounts with a unit (`69.9 us`, `537 MB`) are written by `keet.units.Quantity`.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 
 _NEXT_TO_NOTHING = 1e-4
@@ -112,6 +113,16 @@ def first_sentence(text: str) -> tuple[str, str]:
     """The first sentence, which is printed as a headline, and the others."""
     first, stop, others = text.partition(". ")
     return f"{first}{stop.rstrip()}", others
+
+
+_CLAUSE = re.compile(r"[;:] (?![^(]*\))")
+"""Its end, which is not within parentheses."""
+
+
+def first_clause(sentence: str) -> tuple[str, str]:
+    """Up to the first semicolon or colon, and the rest, which begins with it."""
+    end = _CLAUSE.search(sentence)
+    return (sentence[: end.start()], sentence[end.start() :]) if end else (sentence, "")
 
 
 def capitalized(text: str) -> str:

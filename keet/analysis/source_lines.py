@@ -62,8 +62,9 @@ class PartialSampling(NamedTuple):
         """With the share as evidence in this ledger."""
         share = Quantity(100 * self.share, "%")
         return Sentence(
-            "the samples cover only the first {share:.1f} of the launch (the buffer was full)",
+            "the samples cover only the first {share:.1f} of launch #{id} (the buffer was full)",
             share=ledger.derived("sampled_share", share, "part of the launch that samples cover"),
+            id=str(self.launch),
         )
 
     @property

@@ -47,12 +47,15 @@ def advice_for(finding: Finding, view: LaunchView) -> Advice:
 
 
 def _at_address(view: LaunchView, finding: Finding, facts: Sequence[Fact]) -> str:
-    """` at 0x0a90`: the first instruction that shows a fact, in code without source lines."""
+    """` (RED at instruction offset 0x0a90)`: the first instruction that shows a fact, in code
+    without source lines."""
     answers = (fact.answer(view, finding) for fact in facts)
     first = next((answer[0] for answer in answers if isinstance(answer, Sequence)), None)
     if view.code is None or first is None or view.launch.locate([first]):
         return ""
-    return f" at 0x{first - view.code.program.code[0].address:04x}"
+    code = view.code.program.code
+    opcode = next((each.opcode for each in code if each.address == first), "")
+    return f" ({opcode} at instruction offset 0x{first - code[0].address:04x})"
 
 
 def _because(view: LaunchView, finding: Finding, fact: Fact, library: str) -> Because:

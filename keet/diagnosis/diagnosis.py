@@ -382,12 +382,12 @@ def _outline(
     )
 
 
-def _relieved(candidate: Candidate, model: TimeModel) -> frozenset[str] | None:
-    """Units that have less work after the fix; None where that is not modelled."""
+def _relieved(candidate: Candidate, model: TimeModel) -> Mapping[str, float] | None:
+    """The share of each unit's work that the fix removes; None where that is not modelled."""
     if not isinstance(candidate.effect, Effect):
         return None
     left = model.loads_after(candidate.effect)
-    return frozenset(unit for unit, load in model.loads.items() if left[unit] < load)
+    return {unit: 1 - left[unit] / load for unit, load in model.loads.items() if left[unit] < load}
 
 
 MOSTLY_UNKNOWN = Parameter(

@@ -72,8 +72,9 @@ class Finding:
     """Times faster, allowing for the chance that the cause is not there. Findings are ranked by
     it."""
 
-    relieves: frozenset[str] | None = None
-    """Units that have less work after a fix; None where the gain does not follow from units."""
+    relieves: Mapping[str, float] | None = None
+    """Units that have less work after a fix, and the share of their work that goes, 0 to 1; None
+    where the gain does not follow from units."""
 
     brief: Sentence | None = None
     """How much is done again, in a few words for a headline."""

@@ -38,9 +38,10 @@ class ItemDocument(AmountText):
     name: str
     """For example `element of out`, `thread`, or the name that the user gave."""
     count: float
-    basis: Literal["stores", "threads", "user"]
+    basis: Literal["stores", "loads", "threads", "user"]
     """`stores`: distinct elements that the launch stores, by the addresses of its stores; where it
-    stores none, those that it updates by atomics."""
+    stores none, those that it updates by atomics. `loads`: those that it reads, where several
+    blocks or threads combine their work in each result."""
 
 
 class PerItemDocument(AmountText):

@@ -7,14 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 from keet.analysis.capture.coverage import Coverage, find_coverage
-from keet.analysis.hardware.ceilings import Ceiling
+from keet.analysis.hardware.ceilings import NEAR_PEAK, Ceiling, Ceilings
 from keet.analysis.kernel.archetype import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
-from keet.analysis.limits import MAJORITY, NEARLY_ALL, NOTABLE_PART
+from keet.analysis.limits import FEW, NEARLY_ALL, NOTABLE_PART
 from keet.analysis.source_lines import partial_sampling
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.diagnosis import (
+    WASTEFUL,
     CrossLaunchFindings,
     Diagnosis,
     cross_launch_findings,
@@ -231,19 +232,28 @@ def _healthy(view: LaunchView, found: set[str]) -> list[HealthyNote]:
         if (note := _small_share(view, spec, spec.looks_good))
     ]
     # A thread whose predicate is off does no work either.
-    threads = view.get("not_predicated_off_threads_per_warp") or view.get("active_threads_per_warp")
-    if threads is not None and threads.value >= NEARLY_ALL * _WARP:
-        notes.append(_active_threads(view, threads))
+    for metric, state in _WORKING.items():
+        threads = view.get(metric)
+        if threads is not None:
+            if threads.value >= NEARLY_ALL * _WARP:
+                notes.append(_working_threads(view, threads, state))
+            break
     return notes
 
 
-def _active_threads(view: LaunchView, threads: Evidence) -> HealthyNote:
+_WORKING = {
+    "not_predicated_off_threads_per_warp": "not predicated off",
+    "active_threads_per_warp": "active",
+}
+
+
+def _working_threads(view: LaunchView, threads: Evidence, state: str) -> HealthyNote:
     if round(threads.value, 1) == _WARP:
         text = Sentence("all {threads:.0f}s of a warp are active on average", threads=threads)
         return HealthyNote("warp_divergence", text, (threads,))
     every = view.ledger.derived("warp_size", Quantity(_WARP, ""), "threads of a warp")
-    words = "{number:.1f} active threads per warp on average (of {every:.0f})"
-    text = Sentence(words, number=threads._replace(unit=""), every=every)
+    words = "{number:.1f} threads per warp {state} on average (of {every:.0f})"
+    text = Sentence(words, number=threads._replace(unit=""), state=state, every=every)
     return HealthyNote("warp_divergence", text, (threads, every))
 
 
@@ -299,9 +309,9 @@ def _skipped(gap: GapDocument, coverage: Coverage, view: LaunchView) -> Skipped:
 
 
 def minor_defect(view: LaunchView, minor: Sequence[Finding]) -> Sentence | None:
-    """The first of them, and why fixing it gains little. None if none of them is more than half of
-    the accesses that it is about, or if it gains nothing at all."""
-    found = next((each for each in minor if _is_large(each) and each.forecast.likely > 1), None)
+    """The first of them that wastes a notable part of a unit's work, and why fixing it gains
+    little. None if there is none."""
+    found = next((each for each in minor if _is_large(each, view.ceilings)), None)
     if found is None:
         return None
     least, label = (
@@ -316,18 +326,22 @@ def minor_defect(view: LaunchView, minor: Sequence[Finding]) -> Sentence | None:
     )
 
 
-def _is_large(finding: Finding) -> bool:
-    shares = [float(each.value) for each in finding.evidence if each.unit == "%"]
-    is_access = finding.spec.looks_good is not None and finding.cause_certainty == "certain"
-    return is_access and max(shares, default=0.0) > 100 * MAJORITY
+def _is_large(finding: Finding, ceilings: Ceilings) -> bool:
+    """Whether its accesses waste a fifth of the work of a unit that is not idle. Waste that is not
+    measured is never more than possible here."""
+    is_measured = finding.spec.looks_good is not None and finding.cause_certainty != "possible"
+    return is_measured and any(
+        share >= 1 - WASTEFUL and (ceilings.share(unit) or 0.0) >= FEW
+        for unit, share in (finding.relieves or {}).items()
+    )
 
 
 def _why(finding: Finding, ceilings: Sequence[Ceiling]) -> Sentence:
-    """The busiest unit that keeps its work."""
+    """The busiest unit that keeps its work, if it explains the time."""
     others = [each for each in ceilings if each.name not in (finding.relieves or ())]
-    if not others:
+    busiest = max(others, key=lambda each: each.share, default=None)
+    if busiest is None or busiest.reached.value < NEAR_PEAK:
         return Sentence()
-    busiest = max(others, key=lambda each: each.share)
     text = ": {unit} would stay at {busy:.0f} of its peak"
     return Sentence(text, unit=busiest.spoken, busy=busiest.reached)
 

@@ -117,7 +117,7 @@ def capture_hints(
     `refused`: metrics whose numbers can't be measurements, once per launch. `whose`: see
     `CaptureHints`."""
     lacking: dict[str, dict[str, None]] = {}
-    others: dict[str, dict[str, str]] = {}
+    others: dict[str, dict[str, dict[str, None]]] = {}
     options: dict[str, None] = {}
     command: str | None = None
     without = ""
@@ -131,12 +131,12 @@ def capture_hints(
         elif remedy.startswith(_PROFILE_AGAIN):
             options[remedy.removeprefix(_PROFILE_AGAIN)] = None
         elif remedy != NO_REMEDY:
-            others.setdefault(remedy, {})[check] = reason
+            others.setdefault(remedy, {}).setdefault(check, {})[reason] = None
             continue
         lacking.setdefault(check, {})[reason] = None
     if others and not command:  # what prevents one capture prevents all of them
         first = next(iter(others.values()))
-        first |= dict.fromkeys(lacking, "")
+        first |= {check: {} for check in lacking}
         lacking = {}
     elif options:
         command = _with_options(
@@ -168,13 +168,15 @@ def _about_refused(names: Sequence[str]) -> Sentence:
     )
 
 
-def _sentence(remedy: str, reasons: Mapping[str, str]) -> Sentence:
-    """`reasons`: by what was not checked. The reason is printed if there is exactly one."""
-    reason = next(iter(reasons.values())) if len(reasons) == 1 else ""
+def _sentence(remedy: str, reasons: Mapping[str, Iterable[str]]) -> Sentence:
+    """`reasons`: by what was not checked. They are printed if they are about one check, and
+    few."""
+    of_one = [*next(iter(reasons.values()))] if len(reasons) == 1 else []
+    why = Sentence("; ").join(of_one) if len(of_one) <= MOST_NAMED else ""
     return Sentence(
         "Not checked: {checks}{why}. {remedy}.",
         checks=", ".join(reasons),
-        why=Sentence(" ({reason})", reason=reason) if len(reasons) == 1 else "",
+        why=Sentence(" ({why})", why=why) if why else "",
         remedy=Sentence("{remedy}", remedy=remedy).capitalized(),
     )
 

@@ -160,7 +160,7 @@ def _relieves(first: Finding, nearest: tuple[Ceiling, ...]) -> bool:
     """Whether a fix leaves less work for a unit that the headline names. A busy unit is not the
     consequence of a cause that gives it no work."""
     names = {each.name for each in nearest}
-    return first.relieves is None or WHOLE_SM in names or bool(names & first.relieves)
+    return first.relieves is None or WHOLE_SM in names or bool(names & first.relieves.keys())
 
 
 def cause_and_line(finding: Finding, line_note: str = "") -> Sentence:

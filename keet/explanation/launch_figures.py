@@ -13,7 +13,7 @@ from keet.analysis.ledger import LaunchLedger
 from keet.analysis.limits import NEGLIGIBLE
 from keet.analysis.roofline.compute import compute_ceilings, loads_constants
 from keet.analysis.roofline.launch_roofline import SHOWN_WORK, lead_of
-from keet.analysis.roofline.memory import dram_ceiling
+from keet.analysis.roofline.memory import dram_ceiling, slow_dram_clock
 from keet.documents.shared_types import FigureDocument
 from keet.evidence import Evidence, Sentence, finite
 from keet.profile import Absent
@@ -63,7 +63,7 @@ def _rates(view: LaunchView) -> Iterator[FigureDocument]:
         yield from _rate("arithmetic", lead)
     memory = dram_ceiling(view.ledger, view.ceilings)
     if not isinstance(memory, Absent):
-        yield from _rate("dram", memory)
+        yield from _rate("dram", memory, _counted_share(view))
     yield from lone_figures(view)
 
 
@@ -89,11 +89,20 @@ def _lone_figures(ledger: LaunchLedger) -> Iterator[FigureDocument]:
     yield _made("l2_hits", Sentence("{hits:.0f} of L2 reads hit", hits=hits), hits)
 
 
-def _rate(name: str, ceiling: Ceiling) -> Iterator[FigureDocument]:
+def _rate(name: str, ceiling: Ceiling, counted: Sentence | str = "") -> Iterator[FigureDocument]:
     rate, share = ceiling.achieved, ceiling.reached
     if rate is not None and rate.value > 0:
-        form = "{unit} {rate} ({share:.0f} of peak)"
-        yield _made(name, Sentence(form, rate=rate, unit=ceiling.name, share=share), rate, share)
+        form = "{unit} {rate} ({share:.0f} of peak{counted})"
+        words = {"rate": rate, "unit": ceiling.name, "share": share, "counted": counted}
+        yield _made(name, Sentence(form, **words), rate, share)
+
+
+def _counted_share(view: LaunchView) -> Sentence | str:
+    """The share that ncu measured, where it is not that of the rate over the duration."""
+    busy = view.ceilings.reached("DRAM")
+    if busy is None or slow_dram_clock(view.ledger) is None:
+        return ""
+    return Sentence(" over the duration; {busy:.0f} over the cycles that ncu counted", busy=busy)
 
 
 def _moved(view: LaunchView, dram: str) -> Iterator[FigureDocument]:
@@ -110,7 +119,7 @@ def _moved(view: LaunchView, dram: str) -> Iterator[FigureDocument]:
         size = Quantity(SECTOR * float(sectors.value), "byte")
         label = "bytes between L1 and L2"
         moved = view.ledger.derived("l2_l1_bytes", size, label, sectors)
-        yield _made("l2_bytes", Sentence("L1 to L2 {moved}", moved=moved), moved)
+        yield _made("l2_bytes", Sentence("{moved} between L1 and L2", moved=moved), moved)
     hits = positive(view.get("l2_hit_rate_pct"))
     if hits is not None:
         yield _made("l2_hit_rate", Sentence("L2 hits {hits:.0f}", hits=hits), hits)

@@ -74,8 +74,9 @@ def short_rows(amounts: MainAmounts) -> Iterator[tuple[str, Sentence]]:
     for row in amounts.per_item:
         if row.id == "instructions" and "per_item" not in listed:
             yield "per item", row.text
-    known = (loop for loop in amounts.loops if loop.copies is not None)
-    loops = [loop for loop in known if f"loop.{loop.line}" not in listed]
+    known = [loop for loop in amounts.loops[1:] if loop.copies is not None]
+    rows = [*amounts.loops[:1], *known]  # that with most of the instructions in any case
+    loops = [loop for loop in rows if f"loop.{loop.line}" not in listed]
     yield from ((loop_label(loop.line), loop.text) for loop in loops[:_SHORT_LOOPS])
     if bounds := told_bounds(amounts.bounds):
         yield "at least", Sentence("; ").join(bound.text for bound in bounds)

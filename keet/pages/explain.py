@@ -182,7 +182,7 @@ def _report(explanation: Explanation, reader: Reader, asked: Asked) -> list[Bloc
         return [Gap(), *screen_blocks(one, lines * max(_COLUMNS, reader.width) // reader.width)]
 
     details: Sequence[Detail] = ["full"] * len(shown)
-    if len(shown) < len(explanation.asked) and not told:
+    if len(shown) < len(explanation.asked) and not (told or verbose):
         room = MOST_LINES - reader.lines([*head, *foot(len(shown))])
         details = details_that_fit(len(shown), lambda *which: reader.lines(launch(*which)), room)
     launches = [block for which in enumerate(details) for block in launch(*which)]

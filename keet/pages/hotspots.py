@@ -46,6 +46,11 @@ if TYPE_CHECKING:
     from keet.analysis.sass import MachineCode
 
 _LAUNCHES_NAMED = 4
+_CALLS_SHOWN = 3
+_OF_CALLS = (
+    "Lines of CUDA's headers have rows of their own here; the findings of keet explain count their "
+    "loads and stores for the lines that call them."
+)
 _STALLS_SHOWN = 2
 _STALL_SHARE = 0.05
 """Smaller stall reasons are not printed."""
@@ -146,6 +151,8 @@ def _launch(found: Examined, reader: Reader, rows: slice, *, is_page: bool) -> I
     yield _table(found, found.rows[rows], reader)
     if not is_page:
         yield from _left_out(found, len(found.rows[rows]), reader)
+    if any(_called_at(spot, found) for spot in found.rows[rows]):
+        yield Text(_OF_CALLS, "muted")
     yield from _pointers(found)
     notes = hotspots_notes(found.launch, found, source_lines(found.launch), for_tool=is_page)
     yield from (Text(note, "muted") for note in notes)
@@ -212,6 +219,7 @@ def _spot_cell(spot: Spot, found: Examined, room: int, reader: Reader, *, is_lea
     left = room
     for words in (
         Span(code, "code strong"),
+        Span(_called_at(spot, found)),
         Span(purposes),
         Span(excess_text(spot, found), "warn"),
     ):
@@ -226,6 +234,18 @@ def _spot_cell(spot: Spot, found: Examined, room: int, reader: Reader, *, is_lea
     link = file_link(found.launch, where.file, reader) if where else ""
     place = Span(spot_place(spot, found.launch), "place", link)
     return Cell(joined((place, waiting), "  "), below)
+
+
+def _called_at(spot: Spot, found: Examined) -> str:
+    """The user's lines that call a line of the CUDA toolkit, whose accesses findings count for
+    them."""
+    if found.code is None or spot.location is None or spot.address is not None:
+        return ""
+    from keet.analysis.sass.lines import calls_of
+
+    calls = [line_text(each) for each in calls_of(found.code, spot.location)]
+    more = ", …" if len(calls) > _CALLS_SHOWN else ""
+    return f"called at {', '.join(calls[:_CALLS_SHOWN])}{more}" if calls else ""
 
 
 def spot_place(spot: Spot, launch: Launch) -> str:

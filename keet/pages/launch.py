@@ -31,7 +31,7 @@ from keet.explanation.gain_texts import forecast_evidence, forecast_text, range_
 from keet.explanation.launch_figures import figures_text
 from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.program import ProgramExplanation
-from keet.formatting import count_noun, first_sentence, shape_parts, share_text
+from keet.formatting import count_noun, first_clause, first_sentence, shape_parts, share_text
 from keet.pages.anchors import Anchors
 from keet.pages.blocks import (
     Bar,
@@ -172,6 +172,8 @@ def launch_blocks(shown: Shown) -> Iterator[Block]:
     if detail == "full":
         yield from rest_blocks(each)
         yield from occupancy_part(shown) if shown.verbose else ()
+    elif each.minor_defect:
+        yield Text(each.minor_defect, indent=INDENT)
 
 
 def launch_section(
@@ -267,7 +269,10 @@ def _answer(shown: Shown) -> Iterator[Item]:
     statement = each.model_explanation
     leads = bool(statement and statement.leads)
     limit, others = first_sentence(each.verdict.headline)
-    yield Item((limit, Span(f" {BY_MODEL}" if leads else "", "badge")), "Limit")
+    clause, rest = first_clause(limit)
+    yield Item(
+        (clause, Span(rest, "rest"), Span(f" {BY_MODEL}" if leads else "", "badge")), "Limit"
+    )
     if others:
         yield Item(others, "Also")
     for finding in each.findings[:1]:
@@ -537,8 +542,9 @@ def first_change(
     if shown.is_html:
         shown.listed_by = owner(row.first) if owner else -1
         kernel = (Span(name, "name", shown.anchor()), behind, part)
-        where, _, *todo = _answer_of(shown, row.finding)  # the launch itself says why
-        items = [Item(kernel, head.rstrip(":")), where, *todo]
+        where, _, *todo = _answer_of(shown, row.finding)
+        why = Item(finding_text(row.finding, program).replace("see above", "see below"), "Why")
+        items = [Item(kernel, head.rstrip(":")), where, why, *todo]
         yield Items(items, kind="answer panel")
         return
     yield from (Gap(), Text((Span(head, "strong"), " ", Span(name, "name"), behind, part)))

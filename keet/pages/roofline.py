@@ -21,7 +21,10 @@ _LAUNCHES_NAMED = 4
 
 def roofline_page(rooflines: Sequence[LaunchRoofline], reader: Reader) -> Page:
     length = 40 if reader.width >= _LONG_BARS else 24
-    blocks = [block for each in rooflines for block in _launch(each, length)]
+    by_time = sorted(rooflines, key=lambda each: (-each.launch.rank_time, each.id))
+    blocks = [block for each in by_time for block in _launch(each, length)]
+    if len(by_time) > 1:
+        blocks = [Text("Launches by time, the longest first.", "muted"), Gap(), *blocks]
     blocks += [Text(text, "muted") for text in absences(rooflines)]
     return Page([*blocks, Text(_legend(rooflines), "muted")], "Roofline")
 

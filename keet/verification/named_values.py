@@ -58,6 +58,10 @@ _OPPOSITES = tuple(
     )
 )
 """Words that distinguish otherwise equal names."""
+_WAYS = tuple(
+    frozenset(words_of(way))
+    for way in ("read reading load loaded", "write written wrote stored store")
+)
 _BARS = re.compile(r"[\u2500-\u259f·●→|*`_]+")
 _WORDS = re.compile(r"(?<!\S)\w+:(?=\s)|[\w.%]*[\w%]")
 _LAUNCH = re.compile(r"#(\d)")
@@ -113,7 +117,7 @@ class WordsAround(NamedTuple):
         if known.scope == "cell":
             return known.words == self.cell
         near = self.window if known.scope == "window" else self.sentence
-        if _names_opposite(known.words, near):
+        if _names_opposite(known.words, near) or _names_one_way(known.words, near):
             return False
         found = len(known.words & near)
         return found >= min(2, len(known.words)) and found >= known.covered * len(known.words)
@@ -124,6 +128,14 @@ def _names_opposite(words: frozenset[str], near: frozenset[str]) -> bool:
     equal."""
     missing = words - near
     return any(bool(pair & missing) and bool((pair - words) & near) for pair in _OPPOSITES)
+
+
+def _names_one_way(words: frozenset[str], near: frozenset[str]) -> bool:
+    """Traffic between two units is that of both directions: it is neither what goes from one to the
+    other nor what is written."""
+    if "between" not in words or any(way & words for way in _WAYS):
+        return False
+    return "between" not in near or sum(bool(way & near) for way in _WAYS) == 1
 
 
 @lru_cache(maxsize=512)

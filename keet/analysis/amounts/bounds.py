@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.amounts.arrays import arrays
+from keet.analysis.hardware.ceilings import PIPES
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import MAJORITY, NEARLY_ALL, NEGLIGIBLE
 from keet.documents.amounts import BoundDocument
@@ -71,12 +72,17 @@ def _bounds(view: LaunchView) -> Iterator[BoundDocument]:
             yield from _bound(view, "bytes_once", said, dram, part, *sources)
     if issue is not None and issue.value > 0:
         said = "if the same instructions are executed"
-        yield from _bound(view, "same_instructions", said, issue)
+        yield from _bound(view, "same_instructions", said, _busiest_of_instructions(view, issue))
         if view.code is not None and view.code.program.executed:
             part = sum(share for purpose, share in view.code.mix if purpose.value in _NEEDED)
             if part and _is_float(view.code):
                 said = "if only the arithmetic on data is executed"
                 yield from _bound(view, "arithmetic", said, issue, part)
+
+
+def _busiest_of_instructions(view: LaunchView, issue: Evidence) -> Evidence:
+    """Of the issue slots and the pipes, the one that the same instructions keep busy longest."""
+    return max((issue, *filter(None, map(view.ceilings.reached, PIPES))), key=lambda it: it.value)
 
 
 def _bound(

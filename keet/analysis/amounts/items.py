@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from keet.analysis.amounts.arrays import array_uses
+from keet.analysis.amounts.arrays import ArrayUse, array_uses
 from keet.analysis.kernel.executed_code import PURPOSES
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.documents.amounts import ItemDocument, PerItemDocument
@@ -16,6 +16,7 @@ from keet.evidence import Evidence, Sentence, counted
 from keet.units import Quantity
 
 if TYPE_CHECKING:
+    from keet.analysis.sass.analyses.footprints import Footprint
     from keet.analysis.sass.instructions.instruction import Instruction
 
 
@@ -35,19 +36,41 @@ def counted_per(text: str | None) -> tuple[str, float] | None:
 
 @cached_per_view
 def item_of(view: LaunchView) -> ItemDocument | None:
-    """What the user says; else the elements of the array of which most are stored, each once, or
-    updated by atomics if none is stored; else the threads."""
+    """What the user says; else the elements of the largest array that is stored, each once, or
+    updated by atomics if none is stored; of the largest array that is read, where several blocks
+    or threads combine their work in each result; else the threads."""
     if view.counted_per is not None:
         name, count = view.counted_per
         number = view.ledger.derived("items", Quantity(count, ""), f"{name}, as the user says")
         text = Sentence("{count} of {name}, as you said", count=number, name=name)
         return ItemDocument(name=name, count=count, basis="user", text=text, evidence=(number,))
-    stored = _stored(view)
-    return stored if stored is not None else _threads(view)
+    grid, block = view.launch.grid or (1,), view.launch.block or (1,)
+    written = [use for use in array_uses(view) if use.writes is not None]
+    plain = [use for use in written if not use.has_atomics]
+    stored = [(use.pointer, use.writes, use.stored) for use in plain or written]
+    found = _elements(view, stored, "stores", "stored" if plain else "updated")
+    least = math.prod(grid) if plain else math.prod((*grid, *block))
+    if found is not None and found.count >= max(least, 2):
+        return found
+    if found is not None:
+        own = [use for use in array_uses(view) if use.reads is not None and use.writes is None]
+        read = [(use.pointer, use.reads, _known(use)) for use in own]
+        found = _elements(view, read, "loads", "read")
+    return found or _threads(view)
 
 
-def _stored(view: LaunchView) -> ItemDocument | None:
-    """Elements of the largest output; None unless the number is exact."""
+def _known(use: ArrayUse) -> float | None:
+    return use.distinct if use.basis == "exact" else None
+
+
+_Side = tuple[str, "Footprint | None", float | None]
+"""An array's pointer, its loads or its stores, and their distinct bytes if these are exact."""
+
+
+def _elements(
+    view: LaunchView, sides: Sequence[_Side], basis: Literal["stores", "loads"], how: str
+) -> ItemDocument | None:
+    """Elements of the largest array; None unless the number is exact."""
     code = view.code
     if code is None:
         return None
@@ -55,23 +78,22 @@ def _stored(view: LaunchView) -> ItemDocument | None:
     found: dict[str, float] = {}
     widths: dict[str, int] = {}
     others = 0.0
-    written = [use for use in array_uses(view) if use.writes is not None]
-    plain = [use for use in written if not use.has_atomics]
-    for use in plain or written:
-        assert use.writes is not None
-        widths[use.pointer] = min(each.width for each in use.writes.accesses)
-        size = sizes.get(use.pointer, widths[use.pointer])
-        if use.stored is None:
-            others = max(others, (use.writes.at_most or use.writes.requested or 0.0) / size)
+    for pointer, side, known in sides:
+        if side is None:
+            continue
+        widths[pointer] = min(each.width for each in side.accesses)
+        size = sizes.get(pointer, widths[pointer])
+        if known is None:
+            others = max(others, (side.at_most or side.requested or 0.0) / size)
         else:
-            found[use.pointer] = use.stored / size
+            found[pointer] = known / size
     count = max(found.values(), default=0.0)
     if not found or others > count:  # the largest array may be another one
         return None
     pointer = min((each for each in found if found[each] == count), key=_offset)
     array = code.pointer_name(pointer)
     ran = _threads_ran(view)
-    # Where the type is not known, a wide store may be of one element or of several.
+    # Where the type is not known, a wide access may be of one element or of several.
     is_known = pointer in sizes or widths[pointer] < _WIDE
     noun = "element" if is_known else "vector"
     size = sizes.get(pointer, widths[pointer])
@@ -79,7 +101,6 @@ def _stored(view: LaunchView) -> ItemDocument | None:
     if size >= _WIDE:
         width = Quantity(size, "byte")
         wide = Sentence(" ({each} each)", each=view.ledger.derived("item_bytes", width, "of one"))
-    how = "stored" if plain else "updated"
     number = view.ledger.derived(
         "items", Quantity(count, ""), f"{noun}s of {array} that are {how}", *ran
     )
@@ -92,7 +113,7 @@ def _stored(view: LaunchView) -> ItemDocument | None:
         how=how,
     )
     return ItemDocument(
-        name=f"{noun} of {array}", count=count, basis="stores", text=text, evidence=(number, *ran)
+        name=f"{noun} of {array}", count=count, basis=basis, text=text, evidence=(number, *ran)
     )
 
 
@@ -162,11 +183,8 @@ def per_item(view: LaunchView, item: ItemDocument) -> tuple[PerItemDocument, ...
     )
 
 
-_MOST_NAMED = 3
-"""Purposes in the text about all instructions."""
-
-
 def _text(work: _Work, item: ItemDocument, numbers: Mapping[str, Evidence]) -> Sentence:
+    """Purposes add up to the instructions; the kinds named after them are some of these."""
     number = numbers[work.id]
     if work.unit:
         return Sentence("{number} per {item}", number=number, item=item.name)
@@ -174,19 +192,22 @@ def _text(work: _Work, item: ItemDocument, numbers: Mapping[str, Evidence]) -> S
         return Sentence("{number:.1f} per {item}", number=number, item=item.name)
     said = Sentence("{number:.1f} instructions per {item}", number=number, item=item.name)
     purposes = [each for each in numbers if each.startswith(_PURPOSE)]
-    if not purposes:
-        return said
-    if "loads" in numbers:  # which are named on their own
-        purposes = [each for each in purposes if each != f"{_PURPOSE}memory"]
     purposes.sort(key=lambda each: (each != _NEEDED, -numbers[each].value))
-    words = {each: PURPOSES[each.removeprefix(_PURPOSE)] for each in purposes[:_MOST_NAMED]}
-    words |= {each: _KINDS[each].removesuffix(" from global memory") for each in _ALSO_NAMED}
-    parts = [
+    named = {each: PURPOSES[each.removeprefix(_PURPOSE)] for each in purposes}
+    parts = _list(numbers, named)
+    if not parts:
+        return said
+    kinds = _list(numbers, {each: _KINDS[each] for each in _ALSO_NAMED})
+    among = Sentence("; among them {kinds}", kinds=kinds) if kinds else Sentence()
+    return Sentence("{said}: {parts}{among}", said=said, parts=parts, among=among)
+
+
+def _list(numbers: Mapping[str, Evidence], named: Mapping[str, str]) -> Sentence:
+    return Sentence(", ").join(
         Sentence("{n:.1f} {what}", n=numbers[each], what=what)
-        for each, what in words.items()
+        for each, what in named.items()
         if each in numbers and numbers[each].value >= _NAMED
-    ]
-    return Sentence("{said}: {parts}", said=said, parts=Sentence(", ").join(parts))
+    )
 
 
 _PURPOSE = "instructions."
@@ -194,7 +215,10 @@ _NEEDED = f"{_PURPOSE}value"
 """Arithmetic on data is named first, however small: it is what an item needs."""
 _NAMED = 0.05
 """Per item, from which on it is named."""
-_ALSO_NAMED = ("loads", "square_roots", "divisions", "integer_divisions", "atomics")
+_ALSO_NAMED = (
+    *("loads", "shared_loads", "atomics"),
+    *("square_roots", "divisions", "integer_divisions"),
+)
 _LANES = 32
 
 

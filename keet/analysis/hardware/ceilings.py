@@ -178,7 +178,7 @@ _UNITS = {
 MEMORY_UNITS = ("DRAM", "L2", "L1")
 HOST_LINK = "host link"
 WHOLE_SM = "SM"
-_WITHIN_SM = ("LSU", "FMA", "ALU", "FP64", "FP16", "XU", "tensor", "ADU")
+PIPES = ("LSU", "FMA", "ALU", "FP64", "FP16", "XU", "tensor", "ADU")
 
 _SPOKEN = {
     "issue": "the issue slots",
@@ -236,7 +236,7 @@ class Ceilings:
         busy = self._ledger.measured("sm_throughput_pct") if "issue" not in self else None
         if busy is None:
             return
-        pipes = (self._by_name[name].share for name in _WITHIN_SM if name in self._by_name)
+        pipes = (self._by_name[name].share for name in PIPES if name in self._by_name)
         if max(pipes, default=0.0) < share_of(busy) - SAME_PIPE:
             source = f"report: {busy.metric}"
             self._add(WHOLE_SM, Ceiling("sm", WHOLE_SM, "compute", busy, source))

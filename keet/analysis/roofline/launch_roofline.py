@@ -32,7 +32,7 @@ from keet.analysis.ledger import LaunchLedger
 from keet.analysis.limits import MAJORITY, NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.roofline.compute import compute_ceilings, loads_constants
-from keet.analysis.roofline.memory import memory_ceilings
+from keet.analysis.roofline.memory import memory_ceilings, slow_dram_clock
 from keet.analysis.time_model import TimeModel, attainable
 from keet.documents.document import live
 from keet.documents.roofline import (
@@ -253,7 +253,14 @@ def _intensity(
 def _notes(
     ledger: LaunchLedger, compute: Sequence[Ceiling], memory: Sequence[Ceiling], *, constants: bool
 ) -> Iterator[str]:
-    """Notes about what the counters leave out."""
+    """Notes about what the counters leave out, and about a peak that is not that of its clock."""
+    if (dram := slow_dram_clock(ledger)) and any(each.id == "dram" for each in memory):
+        yield Sentence(
+            "the peak of DRAM is that at the device's DRAM clock of {known}; the measured one, "
+            "{counted}, is cycles over duration, which is too low for short launches",
+            known=dram.of_device,
+            counted=dram.measured,
+        )
     groups = [c for c in compute if c.achieved and c.achieved.value > 0 and "GMMA" in c.source]
     if groups and any(level.id in ("l1", "shared") for level in memory):
         yield "HGMMA and TMA bypass the LSU: their L1 and shared memory traffic is not counted"
@@ -290,7 +297,8 @@ def _nearest_text(near: Sequence[Ceiling], *, is_known: bool) -> Iterator[Senten
         )
     else:
         yield Sentence(
-            "It is far from every ceiling; {names} {come} closest ({reached}).",
+            "By bytes and operations per second, it is far from every ceiling; {names} {come} "
+            "closest ({reached}).",
             names=names,
             come="come" if len(near) > 1 else "comes",
             reached=reached,

@@ -65,6 +65,18 @@ def calling_line(code: MachineCode, position: int) -> Location | None:
     return own if found is None else found
 
 
+def calls_of(code: MachineCode, line: Location) -> list[Location]:
+    """The lines that call a line of the toolkit, by its accesses, the most executed first."""
+    if not is_of_toolkit(line.file):
+        return []
+    calls: Counter[Location] = Counter()
+    for position in positions_of(code, line):
+        found = calling_line(code, position)
+        if found is not None and found != line:
+            calls[found] += code.program.counts[position]
+    return [each for each, _ in calls.most_common()]
+
+
 def _before(code: MachineCode, position: int) -> Location | None:
     """The line of the nearest instruction before that is outside of the toolkit: the compiler moves
     little across an atomic."""

@@ -447,32 +447,39 @@ class ClockRange(NamedTuple):
 
 
 def different_clocks(launches: Sequence[Traffic]) -> list[ClockRange]:
-    """One range per clock that differs notably, the largest difference first."""
-    found = [*_range("SM", launches, _sm_clock), *_range("DRAM", launches, _dram_clock)]
-    return sorted((each for each in found if each.ratio > SIMILAR), key=lambda each: -each.ratio)
-
-
-def _sm_clock(launch: Traffic) -> float:
-    return launch.sm_clock or 0.0
-
-
-def _dram_clock(launch: Traffic) -> float:
-    """0, as if unknown, where DRAM does not decide the time."""
-    decides = (launch.dram_pct or 0.0) >= 100 * MAJORITY
-    return (launch.dram_clock or 0.0) if decides else 0.0
+    """One range per clock that differs notably, the largest difference first. The DRAM clock
+    matters only where DRAM decides the time."""
+    found = [
+        *_range("SM", launches, lambda each: each.sm_clock or 0.0, lambda _: True),
+        *_range(
+            "DRAM",
+            launches,
+            lambda each: each.dram_clock or 0.0,
+            lambda each: (each.dram_pct or 0.0) >= 100 * MAJORITY,
+        ),
+    ]
+    return sorted(found, key=lambda each: -each.ratio)
 
 
 def _range(
-    label: str, launches: Sequence[Traffic], clock: Callable[[Traffic], float]
+    label: str,
+    launches: Sequence[Traffic],
+    clock: Callable[[Traffic], float],
+    depends: Callable[[Traffic], bool],
 ) -> Iterator[ClockRange]:
-    """Without short launches, whose clock (cycles over duration) is not exact, and without the
-    launches at both ends that take little of the time."""
+    """The range of all launches, if it differs notably between those whose time `depends` on the
+    clock and that take a notable part of the time. Without short launches, whose clock (cycles over
+    duration) is not exact."""
     long = [each for each in launches if each.us * 1e3 >= LONGEST_START_NS and clock(each) > 0]
     if len({each.launch.device for each in long}) != 1:
         return
-    ordered = sorted(long, key=clock)
-    slow, fast = _after_the_first(ordered), _after_the_first(ordered[::-1])
-    yield ClockRange(label, slow, fast, clock(slow), clock(fast))
+    ordered = sorted(filter(depends, long), key=clock)
+    if not ordered:
+        return
+    ends = _after_the_first(ordered), _after_the_first(ordered[::-1])
+    if clock(ends[1]) > SIMILAR * clock(ends[0]):
+        slow, fast = min(long, key=clock), max(long, key=clock)
+        yield ClockRange(label, slow, fast, clock(slow), clock(fast))
 
 
 def _after_the_first(ordered: Sequence[Traffic]) -> Traffic:

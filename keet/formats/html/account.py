@@ -44,6 +44,12 @@ class Segment(NamedTuple):
     tooltip: str
     within: tuple[Segment, ...] = ()
     """What it consists of: a second row, below it."""
+    tint: int = 0
+    """How many parts of the same kind are before it: parts of one kind are less and less dense."""
+
+    @property
+    def look(self) -> str:
+        return _look(self.kind, self.tint)
 
 
 _KINDS: Mapping[str, str] = {
@@ -130,7 +136,7 @@ def _mark(segment: Segment, start: float, length: float, rows: tuple[int, int]) 
     middle = y + height / 2
     title = element("title", segment.tooltip) if segment.tooltip else None
     yield element(
-        "rect", title, class_=f"part k-{segment.kind}", x=x, y=y, width=width, height=height
+        "rect", title, class_=f"part {segment.look}", x=x, y=y, width=width, height=height
     )
     if segment.kind == UNKNOWN:
         end = f"{(start + segment.share) * length / 100:.3f}%"
@@ -175,13 +181,14 @@ def draw_account(block: AccountFigure) -> Html:
     if busiest := busiest_units(each):
         title = element("p", "Units, share of peak", class_="units-title")
         units = [title, element("div", map(_unit, busiest), class_="units")]
-    units += [element("p", prose(note.text)) for note in block.notes]
+    notes = [element("p", prose(note.text)) for note in block.notes]
     table = _table(each, rows, noun) if rows else None
     beside = element("div", table, element("div", units), class_="account-columns")
     return element(
         "div",
         account_bar(segments_of(rows), name=name) if rows else None,
         element("div", beside, class_="account-scale"),
+        notes,
         class_="account",
     )
 
@@ -190,11 +197,12 @@ def segments_of(rows: Sequence[AccountRow]) -> list[Segment]:
     """One per row, and a last one without a label for what is too small for a row, so that
     everything adds up."""
     segments = []
-    for row in rows:
+    for row, tint in zip(rows, _tints(rows)):
         took = f", {row.time}" if row.us else ""
         tooltip = f"{row.label}\n{row.share:.1f} of the time{took}"
         share = float(row.share.value)
-        segments.append(Segment(row.label, share, row.time, row_kind(row), tooltip))
+        kind = row_kind(row)
+        segments.append(Segment(row.label, share, row.time, kind, tooltip, tint=tint))
     left = 100.0 - sum(segment.share for segment in segments)
     return [*segments, Segment("", left, "", OTHER, _SMALLER)] if left >= _LEAST else segments
 
@@ -203,9 +211,22 @@ def row_kind(row: AccountRow) -> str:
     return kind_of(row.parts[0].id) if len(row.parts) == 1 else OTHER
 
 
-def swatch(kind: str) -> Html:
+def _tints(rows: Sequence[AccountRow]) -> list[int]:
+    kinds = [row_kind(row) for row in rows]
+    return [kinds[:at].count(kind) for at, kind in enumerate(kinds)]
+
+
+_TINTS = 2
+"""Of each kind, besides its own colour: see `.tint-1` in charts.css."""
+
+
+def _look(kind: str, tint: int) -> str:
+    return f"k-{kind} tint-{min(tint, _TINTS)}" if tint else f"k-{kind}"
+
+
+def swatch(kind: str, tint: int = 0) -> Html:
     """The colour of a kind, before its name."""
-    return element("span", class_=f"swatch k-{kind}", aria_hidden="true")
+    return element("span", class_=f"swatch {_look(kind, tint)}", aria_hidden="true")
 
 
 def _table(each: LaunchExplanation, rows: Sequence[AccountRow], noun: str) -> Html:
@@ -214,7 +235,7 @@ def _table(each: LaunchExplanation, rows: Sequence[AccountRow], noun: str) -> Ht
     return element(
         "table",
         element("thead", element("tr", _heads())),
-        element("tbody", map(_row, rows)),
+        element("tbody", map(_row, rows, _tints(rows))),
         element("tfoot", _cells(element("th", whole[0], scope="row"), *whole[1:])),
         class_="account-table flat",
     )
@@ -225,10 +246,9 @@ def _heads() -> Iterator[Html]:
     yield from (element("th", name, scope="col", class_="number") for name in ("Share", "Time"))
 
 
-def _row(row: AccountRow) -> Html:
-    return _cells(
-        element("th", swatch(row_kind(row)), row.label, scope="row"), f"{row.share:.0f}", row.time
-    )
+def _row(row: AccountRow, tint: int) -> Html:
+    name = element("th", swatch(row_kind(row), tint), row.label, scope="row")
+    return _cells(name, f"{row.share:.0f}", row.time)
 
 
 def _cells(name: Html, *numbers: str) -> Html:

@@ -329,7 +329,8 @@ def _depth(depth: int) -> str | None:
 
 
 def _head(column: blocks.Column) -> Html:
-    look, first = ("number", None) if column.is_number else (None, "ascending")
+    look, first = ("number", None) if column.is_number else ("", "ascending")
+    look = " ".join(filter(None, (look, "wide" if column.wide else ""))) or None
     return element("th", one_line(column.name), scope="col", class_=look, data_first=first)
 
 
@@ -343,6 +344,7 @@ def _cells(columns: Sequence[blocks.Column], row: Sequence[Words | Cell]) -> Ite
             element("span", html_words(cell.below), class_="muted detail"),
         ]
         looks = {word for word in column.look.split() if word not in ("name", "label")}
+        looks |= {"wide"} if column.wide else set()
         words = cell.words
         if isinstance(words, Span):  # good and bad colour the whole cell
             looks.update(word for word in words.look.split() if word in ("good", "bad", "warn"))

@@ -5,7 +5,9 @@ const sortableHeaders = () => {
   return all("table").flatMap((table, at) => {
     const buttons = all("thead th button", table), key = buttons.map((each) => each.textContent).join("|");
     seen.set(key, (seen.get(key) || 0) + 1);
-    return seen.get(key) > 2 ? [] : buttons.map((_, number) => [at, number]);
+    const places = buttons.map((each, number) => [each, [at, number]]);
+    // Small screens hide columns.
+    return seen.get(key) > 2 ? [] : places.filter(([each]) => each.checkVisibility() || each.closest("details:not([open])")).map(([, place]) => place);
   });
 };
 

@@ -203,6 +203,17 @@ def test_launches_at_different_clocks_can_not_be_compared(
     assert all(said in text for text in texts)
 
 
+def test_the_range_of_clocks_is_that_of_all_launches() -> None:
+    """Also of those whose time does not depend on DRAM, once the range is told."""
+    clocks = {"add": (7e9, 80.0), "sort": (5e9, 80.0), "scan": (9e9, 20.0)}
+    launches = [
+        _one_read(n, name, **CLOCK, dram_frequency=clock, dram_throughput_pct=busy)
+        for n, (name, (clock, busy)) in enumerate(clocks.items())
+    ]
+    (said,) = (each.text for each in found_in(launches) if each.kind == "clocks")
+    assert "the DRAM clock is 5 GHz (#1) to 9 GHz (#2)." in said
+
+
 def test_drams_clock_matters_where_dram_is_busy() -> None:
     pair = [
         _one_read(n, name, **CLOCK, dram_frequency=clock, dram_throughput_pct=30.0)

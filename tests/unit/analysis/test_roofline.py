@@ -166,6 +166,26 @@ def test_two_ways_to_the_l2_peak_agree(profile_of: ProfileOf) -> None:
 
 
 @needs_corpus
+def test_the_dram_peak_of_short_launches_is_that_of_the_device() -> None:
+    """NCAR: launches of 13 us, of which ncu counted 6 us of cycles, beside launches of 4 ms."""
+    (path,) = CORPUS.glob("NCAR__*")
+    launches = read_profile(path).launches
+    peaks = [rates(find_roofline(launch), "dram")[2] for launch in launches]
+    assert max(peaks) < 1.02 * min(peaks)
+    notes = [bool(find_roofline(launch).notes) for launch in launches]
+    assert notes == [True, True, False, False, False]
+
+
+def test_a_dram_clock_that_is_low_in_a_long_launch_is_kept() -> None:
+    """Made up: the clock is that of a lower power state."""
+    counts = {"dram_peak_bytes_per_cycle": 1000.0, "dram_bytes_per_second": 1e11}
+    counts |= {"dram_frequency": 5e8, "device_memory_clock": 1e6}
+    for duration, peak in ((1e6, 5e11), (1e4, 1e12)):
+        launch = made_up({"dram": 20.0}, **counts, duration=duration)
+        assert rates(find_roofline(launch), "dram")[2] == peak
+
+
+@needs_corpus
 def test_int8_on_an_a40() -> None:
     """2048 operations per cycle and SM, as its data sheet has it (299.3 TOPS at 1740 MHz)."""
     (path,) = CORPUS.glob("eschnett__*")

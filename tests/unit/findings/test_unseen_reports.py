@@ -19,9 +19,15 @@ from keet.explanation.gain_texts import forecast_text
 from keet.explanation.headline import _headline, verdict_of
 from keet.profile import Device, Instances, KernelName, Launch, RawMetric
 from keet.profile.metric import Value
-from tests.conftest import REPORTS
+from tests.conftest import REPORTS, needs_corpus
 from tests.unit.analysis.made_up_launch import ELAPSED, GEFORCE, made_up
-from tests.unit.analysis.real_launches import ChangedData, changed, launch_of, profile_of
+from tests.unit.analysis.real_launches import (
+    ChangedData,
+    changed,
+    launch_of,
+    profile_of,
+    public_profile,
+)
 
 
 def gain_of(diagnosis: Diagnosis, finding: str) -> float:
@@ -55,10 +61,10 @@ def test_threads_that_are_predicated_off_do_not_look_good() -> None:
     name = "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"
     launch = launch_of("tap_filter")
     told = healthy_notes(launch)
-    assert [text for text in told if "active" in text]
+    assert [text for text in told if "predicated" in text]
     edited = changed(launch, lambda each, value: 19.3 if each == name else value)
     told = healthy_notes(edited)
-    assert not [text for text in told if "active" in text]
+    assert not [text for text in told if "predicated" in text]
 
 
 PACKED = {"l2_sectors_pct": 50.0, "l2_tag_requests_pct": 45.0}
@@ -246,7 +252,7 @@ def test_a_stencil_in_shared_memory_is_no_tree() -> None:
 
 def test_a_cause_that_gives_the_busy_unit_no_work_is_not_said_to_be_behind_it() -> None:
     diagnosis = diagnose(launch_of("reduce_rows/three_trees"))
-    first = replace(diagnosis.findings[0], relieves=frozenset())
+    first = replace(diagnosis.findings[0], relieves={})
     busy = diagnosis.view.ceilings.ranked[:1]
     said = str(_headline(diagnosis._replace(findings=(first,)), tuple(busy), ""))
     assert said.startswith("Main cause: ")
@@ -275,19 +281,39 @@ def test_a_sleep_has_no_gain_and_no_cases_of_other_causes() -> None:
     assert precedents_of(found) is None
 
 
-def test_a_large_defect_that_gains_little_is_said_with_the_reason() -> None:
-    """An edited snapshot: the same conflicts, while another unit of the SM is nearly always
-    busy."""
+def test_a_large_defect_that_gains_little_is_said() -> None:
+    """A snapshot: the same conflicts, if fixing them gained little. They may gain nothing at all,
+    and then they are likely, not certain."""
     diagnosis = diagnose(launch_of("wmma_product/flat_tiles"))
     first = diagnosis.findings[0]
     assert first.id == "shared_bank_conflict"
-    minor = replace(first, forecast=Forecast(1.0, 1.03, 1.05))
-    said = minor_defect(diagnosis.view, (minor,))
-    assert said is not None
-    assert said.startswith(first.text)
-    assert "Fixing only that would gain less than 10%: " in said
+    for certainty in ("certain", "likely"):
+        minor = replace(first, forecast=Forecast(1.0, 1.0, 1.05), cause_certainty=certainty)
+        said = minor_defect(diagnosis.view, (minor,))
+        assert said is not None
+        assert said.startswith(first.text)
+        # No other unit is near its peak, so that none is the reason.
+        assert said.endswith("Fixing only that would gain less than 10%.")
     assert minor_defect(diagnosis.view, ()) is None
-    assert minor_defect(diagnosis.view, (replace(minor, cause_certainty="likely"),)) is None
+    assert minor_defect(diagnosis.view, (replace(first, cause_certainty="possible"),)) is None
+    little = dict.fromkeys(first.relieves or (), 0.1)
+    assert minor_defect(diagnosis.view, (replace(first, relieves=little),)) is None
+
+
+@needs_corpus
+def test_half_of_the_wavefronts_are_conflicts_but_another_unit_is_full() -> None:
+    """Swagatam1812: a convolution with the ADU pipe at 96 %, and L1 at 99 %."""
+    (said,) = {minor_text(each) for each in public_profile("Swagatam1812").launches[:1]}
+    assert said.startswith("49% of the ")
+    assert "bank" in said
+    assert said.endswith(
+        "less than 10%: the ADU pipe (barriers, constant loads) would stay at 96% of its peak."
+    )
+
+
+def minor_text(launch: Launch) -> str:
+    diagnosis = diagnose(launch)
+    return minor_defect(diagnosis.view, diagnosis.minor) or ""
 
 
 def test_a_product_from_tiles_gains_by_its_loads_per_fma_without_counts() -> None:

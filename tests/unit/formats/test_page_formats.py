@@ -164,7 +164,7 @@ def test_html_shows_all_blocks() -> None:
         "<dd>first</dd></div>",
         '<th scope="col" class="number">Time</th>',
         '<th scope="row" class="break">turn<br><span class="muted detail">launch 3</span></th>'
-        '<td class="number">12 us</td><td>latency</td>',
+        '<td class="number">12 us</td><td class="wide">latency</td>',
         '<p class="muted">and 2 more</p>',
         '<span class="within within-1">for L2</span>',
         '<span class="added"><i>8  </i>+int b;\n</span>',

@@ -52,7 +52,11 @@ def around(text: str, index: int = 0) -> WordsAround:
         ("● L2     ████▎····· 23.0% 2.37 of 10.28 TB/s", 2, {"l2"}),
         ("addresses and indices 38%, arithmetic on data 35%", 1, {"data", "arithmetic"}),
         ("out[i] = a;   address 78%, memory 22%", 0, {"address"}),
-        ("It is far from every ceiling; L2 comes closest (36%).", 0, {"l2"}),
+        (
+            "By bytes and operations per second, it is far from every ceiling; L2 comes closest (36%).",
+            0,
+            {"l2"},
+        ),
     ],
 )
 def test_the_name_right_before_a_number(text: str, index: int, cell: set[str]) -> None:
@@ -242,3 +246,20 @@ def test_any_text_can_be_verified(flip_launches: Callable[[], Profile], text: st
 @pytest.fixture(scope="module")
 def flip_launches(flip: Profile) -> Callable[[], Profile]:
     return lambda: flip
+
+
+def test_bytes_of_both_directions_are_not_those_of_one() -> None:
+    label = "bytes between L1 and L2"
+    total = ComputedValue(
+        label, Quantity(4.0e6, "byte"), content_words(label), "window", covered=0.6
+    )
+    for text, is_found in (
+        ("Between L1 and L2, 4 MB move.", True),
+        ("It writes 4 MB from L1 to L2.", False),
+        ("It writes 4 MB between L1 and L2.", False),
+        ("It reads and writes 4 MB between L1 and L2.", True),
+    ):
+        numbers = find_numbers(text)
+        number = next(each for each in numbers if each.unit == "byte")
+        around_it = SentenceWords(text, numbers).around(number)
+        assert (known(total).find(number, around_it, ()) is not None) is is_found, text

@@ -248,6 +248,12 @@
     for (const each of opened.splice(0)) each.open = false;
   });
 
+  // --- small screens: the memory chart would be too small to read, so its table is open instead
+
+  if (matchMedia("(max-width: 36rem)").matches) {
+    for (const each of all(".memory-chart > details")) each.open = true;
+  }
+
   addThemeSwitch();
   all("table[data-sortable]").forEach(makeSortable);
   all("table[data-filter]").forEach(makeFilter);

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+from evals.public_reports import MANUALLY_READ, NOT_FOUND
+from keet.analysis.amounts.bounds import bounds
 from keet.analysis.amounts.items import item_of, per_item
 from keet.analysis.launch_view import LaunchView
 from keet.ingest import read_profile
@@ -34,6 +38,35 @@ def test_item(sample: str, name: str, count: int, basis: str) -> None:
     item = item_of(view_of(sample))
     assert item is not None
     assert (item.name, item.count, item.basis) == (name, count, basis)
+
+
+@pytest.mark.skipif(not MANUALLY_READ.is_dir(), reason=NOT_FOUND)
+def test_a_sum_is_counted_per_element_that_is_read() -> None:
+    """LakshyaSingh354: a dot product. All threads update one number."""
+    (path,) = MANUALLY_READ.glob("Laksh*dot_product*")
+    item = item_of(LaunchView(read_profile(path).launches[0], reads_code=True))
+    assert item is not None
+    assert (item.name, item.count, item.basis) == ("element of param+0x0", 1 << 20, "loads")
+
+
+def test_the_kinds_of_instructions_add_up() -> None:
+    view = view_of("half_dense")
+    item = item_of(view)
+    assert item is not None
+    (row,) = (row for row in per_item(view, item) if row.id == "instructions")
+    named = row.text.evidence.values()
+    parts = [each.value for each in named if each.id.startswith("per_item_instructions_")]
+    assert sum(parts) == pytest.approx(row.value)
+
+
+def test_the_same_instructions_need_their_busiest_pipe() -> None:
+    """Tensor cores at 94 %, issue slots at 17 %."""
+    path = SAMPLES["token_mix"].folder / "slow.ncu-repz"
+    view = LaunchView(read_profile(path).launches[0])
+    (bound,) = (each for each in bounds(view) if each.id == "same_instructions")
+    duration = view.value("duration")
+    assert duration is not None
+    assert bound.us > 0.94e-3 * duration
 
 
 def test_the_user_names_another() -> None:
