@@ -51,11 +51,12 @@ def explain_with_model(
     launches = list(explanation.launches)
 
     def work(session: ModelSession) -> ModelFault | None:
-        positions = _longest_launches(launches, options.launches)
+        positions = _typical_launches(explanation, options.launches)
         if len(positions) < len(explanation.asked):
             progress(
-                f"the model explains the {len(positions)} longest of {len(explanation.asked):,} "
-                "launches; choose others with --launch or --kernel, more with --model-launches"
+                f"the model explains {len(positions)} of {len(explanation.asked):,} launches, one "
+                "per kernel and shape; choose others with --launch or --kernel, more kernels with "
+                "--model-launches"
             )
         first: ModelFault | None = None
         for position in positions:
@@ -158,18 +159,18 @@ def _ask_about(
 def _tool_input(
     explanations: Sequence[Explanation], redactor: Redactor, position: int | None = None
 ) -> ToolInput:
-    """`position`: of the launch in focus; None: the longest of the first report."""
+    """`position`: of the launch in focus; None: the first of those to ask about."""
     if position is None:
-        (position,) = _longest_launches(explanations[0].launches, 1)
+        (position,) = _typical_launches(explanations[0], 1)
     return ToolInput(explanations, focus=position, show_source=not redactor.hides_source)
 
 
-def _longest_launches(launches: Sequence[LaunchExplanation], most: int) -> list[int]:
-    """Positions of the launches that take the most time, in the order of the report or run."""
-    if any(each.in_run for each in launches):  # already sorted by their time in the run
-        return list(range(len(launches)))[:most]
-    ranked = sorted(range(len(launches)), key=lambda position: -launches[position].launch.rank_time)
-    return sorted(ranked[:most])
+def _typical_launches(explanation: Explanation, most: int) -> list[int]:
+    """Positions of the launches to ask about: one per kernel and shape, the representative, of
+    those that take the most time. In the order of the report or run."""
+    position = {each.launch.id: place for place, each in enumerate(explanation.launches)}
+    ranked = explanation.profile.representatives(each.launch for each in explanation.launches)
+    return sorted(position[launch.id] for launch in ranked[:most])
 
 
 # --- what would be sent
@@ -185,7 +186,7 @@ def shown_prompts(
         tool_input = _tool_input(explanations, redactor)
         shown += _shown(options, redactor, lambda s: answer_question(s, tool_input, question))
     else:
-        for position in _longest_launches(explanations[0].launches, options.launches):
+        for position in _typical_launches(explanations[0], options.launches):
             launch = _tool_input(explanations, redactor, position)
             shown += _shown(options, redactor, lambda s: explain_launch(s, launch, compiles=False))  # noqa: B023
     return "\n\n".join(shown) + "\n"

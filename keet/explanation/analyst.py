@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, overload
 
@@ -28,13 +28,13 @@ from keet.documents.show import GapDocument
 from keet.evidence import Evidence, Sentence
 from keet.explanation.capture_hints import DEBUG_CODE, NO_REMEDY, WHOLE_LAUNCH
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
-from keet.explanation.headline import verdict_of
+from keet.explanation.headline import verdict_of, without_code
 from keet.explanation.launch_figures import lone_figures
 from keet.explanation.ncu_rules import second_opinion
 from keet.findings import FindingSpec, SmallShare, findings
 from keet.profile import Launch, Profile, RunPositions, Workload
 from keet.profile.launch import NO_COUNTS
-from keet.profile.launch_sequences import MAX_DECODED, iterate_launches
+from keet.profile.launch_sequences import MAX_DECODED, chosen_launches, iterate_launches
 from keet.units import Quantity
 
 if TYPE_CHECKING:
@@ -61,9 +61,9 @@ def explain(  # noqa: PLR0913 - options
     """Explain these launches, with up to `top` findings each.
 
     `report_scope`: prefix in evidence ids, so that they differ from those of other reports. `sass`:
-    also analyse the machine code of the longest launches. `most`: explain at most this many
-    launches; None: all. `keep=False`: the launches of a large report are explained each time they
-    are iterated over, and are not kept in memory.
+    also analyse the machine code of the longest launches (`Profile.with_code`). `most`: explain at
+    most this many launches; None: all. `keep=False`: the launches of a large report are explained
+    each time they are iterated over, and are not kept in memory.
     """
     # First: it reads all launches, and keeps little of each.
     together = cross_launch_findings(profile.launches, Ledger(scope_in(report_scope, OF_RUN)))
@@ -79,6 +79,7 @@ def explain(  # noqa: PLR0913 - options
         report_scope,
         together,
         frozenset(launch.id for launch in read),
+        _instead(profile, asked, read),
     )
     explained = LazyExplanations(picked, shared, on_launch)
     told = explained if not keep and len(picked) > MAX_DECODED else tuple(explained)
@@ -116,10 +117,22 @@ def _picked(profile: Profile, asked: list[Launch], most: int | None) -> list[Lau
     """In the order of `asked`."""
     if most is None or len(asked) <= most:
         return asked
-    from keet.explanation.launch_groups import launches_to_explain
-
-    chosen = {each.id for each in launches_to_explain(profile.groups_by_time(asked), most)}
+    chosen = {each.id for each in chosen_launches(profile.groups_by_time(asked), most)}
     return [launch for launch in asked if launch.id in chosen]
+
+
+def _instead(
+    profile: Profile, asked: Iterable[Launch], read: Collection[Launch]
+) -> Mapping[int, int | None]:
+    """By launch whose machine code is left out though that of others is analysed: the launch of its
+    kernel and shape to look at, if there is one."""
+    rank = {launch.id: place for place, launch in enumerate(read)}
+    found: dict[int, int | None] = {}
+    for group in profile.groups_by_time(asked) if rank else ():
+        of_group = (each.id for each in group if each.id in rank)
+        first = min(of_group, key=rank.__getitem__, default=None)
+        found |= {each.id: first for each in group if each.id not in rank}
+    return found
 
 
 class _Shared(NamedTuple):
@@ -132,6 +145,8 @@ class _Shared(NamedTuple):
     together: CrossLaunchFindings
     with_code: frozenset[int]
     """Launches whose machine code is analysed."""
+    instead: Mapping[int, int | None]
+    """See `_instead`."""
 
     def explained(self, launches: Iterable[Launch]) -> Iterator[LaunchExplanation]:
         told = (_explain(launch, self) for launch in launches)
@@ -187,9 +202,12 @@ def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
         together=shared.together,
     )
     view, found = diagnosis.view, diagnosis.findings[:top]
+    verdict = verdict_of(diagnosis)
+    if launch.id in shared.instead and not (launch.is_printed or view.lacks_counts):
+        verdict = without_code(verdict, launch, shared.instead[launch.id])
     return LaunchExplanation(
         launch,
-        verdict_of(diagnosis),
+        verdict,
         view.ceilings.ranked,
         found,
         diagnosis.account,

@@ -28,6 +28,7 @@ from keet.diagnosis.diagnosis import Diagnosis
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 from keet.evidence import Evidence, Sentence
 from keet.explanation.busy_units import distinct_units, leading_units, nearest_units
+from keet.profile import Launch
 from keet.units import Quantity
 
 By = Literal["keet", "model, computed by keet"]
@@ -84,6 +85,16 @@ def verdict_of(diagnosis: Diagnosis, line_note: str = "") -> Verdict:
         )
     blind = not diagnosis.findings and not model.is_measured
     return Verdict(limiter, reached, headline, diagnosis.healthy, blind, _is_open(diagnosis))
+
+
+def without_code(verdict: Verdict, launch: Launch, instead: int | None) -> Verdict:
+    """The verdict of a launch whose machine code was left out, though that of others was analysed.
+    `instead`: a launch of its kernel and shape of which it was."""
+    to_do = f"see launch #{instead}, which has the same kernel and shape"
+    if instead is None:
+        to_do = f"to include it: --launch {launch.id}"
+    words = "{said} Its machine code was not analysed, so causes may be missing; {to_do}."
+    return verdict._replace(headline=Sentence(words, said=verdict.headline, to_do=to_do))
 
 
 def _is_open(diagnosis: Diagnosis) -> bool:

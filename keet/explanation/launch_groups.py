@@ -7,10 +7,8 @@ kernel and shape, and a few more to compare it with. Explaining 10,000 launches 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import islice
 from typing import NamedTuple
 
 from keet.analysis.kernel.archetype import is_debug_build
@@ -21,7 +19,7 @@ from keet.documents.finding import Forecast
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.findings import findings
 from keet.profile import Launch, RunPositions
-from keet.profile.launch_sequences import MAX_DECODED, representative, sorted_by_duration
+from keet.profile.launch_sequences import MAX_DECODED
 
 LIKELY = 1
 """Position of the likely gain in a forecast."""
@@ -153,15 +151,13 @@ class LaunchGroup:
     @cached_property
     def different(self) -> tuple[LaunchResult, ...]:
         """Members whose first finding differs from that of the representative, which tables show.
-        Machine code changes findings, so only members explained without it are compared; if none
-        of them has the representative's finding, with the usual one."""
-        compared = [each for each in self.members if each.without_code] or self.members
+        Machine code changes findings, so only members that are explained as the representative is,
+        with it or without it, are compared."""
+        shown = answer_of(self.first)
+        compared = [each for each in self.members if each.without_code == shown.without_code]
         if len(compared) < SEVERAL:
             return ()
-        found = Counter(each.id for each in compared)
-        shown = first_answer(self.first)
-        usual = shown if shown in found else found.most_common(1)[0][0]
-        return tuple(each for each in compared if each.id != usual)
+        return tuple(each for each in compared if each.id != shown.id)
 
 
 def answer_of(each: LaunchExplanation) -> LaunchResult:
@@ -227,41 +223,3 @@ def launches_that_matter(groups: Sequence[LaunchGroup]) -> tuple[LaunchExplanati
 
 MOST_EXPLAINED = MAX_DECODED
 """Launches that a view explains at most. Smaller reports are explained completely."""
-
-
-def launches_to_explain(groups: Sequence[Sequence[Launch]], most: int) -> list[Launch]:
-    """At most `most` launches of these groups.
-
-    `groups`: identical launches, the group that takes the most time first. The representative of
-    each group comes first; the rest is shared among the groups, for launches of all durations.
-    """
-    groups = groups[:most]
-    counts = fair_shares([len(group) for group in groups], most)
-    return [
-        launch
-        for group, count in zip(groups, counts, strict=True)
-        for launch in _of_all_durations(group, count)
-    ]
-
-
-def fair_shares(sizes: Sequence[int], most: int) -> list[int]:
-    """How many launches of each group: the same number each; what small groups leave goes to larger
-    ones. There are at most `most` groups, so each has at least one."""
-    shares, left = [0] * len(sizes), most
-    smallest_first = sorted(range(len(sizes)), key=lambda at: sizes[at])
-    for done, at in enumerate(smallest_first):
-        shares[at] = min(sizes[at], left // (len(sizes) - done))
-        left -= shares[at]
-    return shares
-
-
-def _of_all_durations(group: Sequence[Launch], count: int) -> list[Launch]:
-    """The representative, the longest, the shortest, and others between them."""
-    ranked = sorted_by_duration(group)
-    last, steps = len(ranked) - 1, max(count - 2, 1)
-    spread = [round(last * step / steps) for step in range(steps)]
-    # Some of these may be the same launch: others fill up.
-    places = dict.fromkeys(
-        [ranked.index(representative(group)), last, *spread, *range(len(ranked))]
-    )
-    return [ranked[place] for place in islice(places, count)]

@@ -39,7 +39,10 @@ def _fields(
     with_code = profile.with_code(launches) if sass else []
     profile.prefetch_code(with_code)
     views = {launch.id: thorough_view(launch) for launch in with_code}
-    program = program_amounts(profile, views.values(), Ledger())
+    typical = (
+        views[launch.id] for launch in profile.representatives(launches) if launch.id in views
+    )
+    program = program_amounts(profile, typical, Ledger())
     if program is not None:
         yield "program", program
     yield "launches", _launches(launches, views, per)

@@ -316,8 +316,8 @@ def without_code_text(explanation: Explanation, shown: Sequence[LaunchExplanatio
         return ""
     read = len(counted) - off
     return (
-        f"The machine code was analysed for {read} of these {len(shown)} launches: one "
-        "for each kernel and shape that takes most of the time. For another one: --launch N."
+        f"The machine code was analysed for {read} of these {len(shown)} launches, of the kernels "
+        "and shapes that take most of the time. For another one: --launch N."
     )
 
 

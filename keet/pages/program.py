@@ -181,6 +181,9 @@ def linked_name(row: ProgramRow, name: str, links: Mapping[int, str], look: Look
     return Span(name, look, next(to, ""), full_name(row.first.launch) if row.first else "")
 
 
+_WITHOUT_CODE = " (machine code not analysed)"
+
+
 def members_blocks(each: LaunchExplanation, program: ProgramExplanation | None) -> Iterator[Block]:
     """The launches that this one represents, behind a summary; nothing if there are no others, or
     if another launch of the group lists them."""
@@ -188,7 +191,11 @@ def members_blocks(each: LaunchExplanation, program: ProgramExplanation | None) 
     if program is None or group is None or len(group.launches) < 2:
         return
     ranked = longest_first(group.launches)
-    labels = {each.launch.id: each.label for each in group.members}
+    has_code = group.first.view.code_state != "off"
+    labels = {
+        each.launch.id: f"{each.label}{_WITHOUT_CODE * (each.without_code and has_code)}"
+        for each in group.members
+    }
     others = {other.launch.id for other in group.different}
     rows: list[list[Words | Cell]] = []
     for launch in ranked[:_MOST_MEMBERS]:

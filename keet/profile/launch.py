@@ -419,8 +419,11 @@ def _shared(device: Device) -> Device:
 _HALF_A_HUNDREDTH = 0.005
 _ELAPSED = ("gpu__cycles_elapsed.max", "gpu__cycles_elapsed.avg", "gpc__cycles_elapsed.max")
 MOST_CODES = 8
-"""Most launches of a report whose machine code is analysed. A large one takes half a second, and a
-few kernels usually take most of the time."""
+"""Most kernels and shapes of a report whose machine code is analysed. A large one takes half a
+second, and a few kernels usually take most of the time."""
+MOST_WITH_CODE = 64
+"""Most launches of them. A further launch of a kernel takes a third of the time of the first if its
+counts are the same, else as long."""
 
 
 def _in_base_unit(name: str, value: Value, unit: str) -> Metric:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from keet.profile.launch import Launch
 from keet.progress import counted
@@ -70,6 +71,44 @@ def median(values: Iterable[float]) -> float:
     ranked = sorted(values)
     middle = len(ranked) // 2
     return ranked[middle] if len(ranked) % 2 else (ranked[middle - 1] + ranked[middle]) / 2
+
+
+def chosen_launches(groups: Sequence[Sequence[Launch]], most: int) -> list[Launch]:
+    """At most `most` launches of these groups.
+
+    `groups`: identical launches, the group that takes the most time first. The representative of
+    each group comes first; the rest is shared among the groups, for launches of all durations.
+    """
+    groups = groups[:most]
+    counts = fair_shares([len(group) for group in groups], most)
+    return [
+        launch
+        for group, count in zip(groups, counts, strict=True)
+        for launch in _of_all_durations(group, count)
+    ]
+
+
+def fair_shares(sizes: Sequence[int], most: int) -> list[int]:
+    """How many launches of each group: the same number each; what small groups leave goes to larger
+    ones. There are at most `most` groups, so each has at least one."""
+    shares, left = [0] * len(sizes), most
+    smallest_first = sorted(range(len(sizes)), key=lambda at: sizes[at])
+    for done, at in enumerate(smallest_first):
+        shares[at] = min(sizes[at], left // (len(sizes) - done))
+        left -= shares[at]
+    return shares
+
+
+def _of_all_durations(group: Sequence[Launch], count: int) -> list[Launch]:
+    """The representative, the longest, the shortest, and others between them."""
+    ranked = sorted_by_duration(group)
+    last, steps = len(ranked) - 1, max(count - 2, 1)
+    spread = [round(last * step / steps) for step in range(steps)]
+    # Some of these may be the same launch: others fill up.
+    places = dict.fromkeys(
+        [ranked.index(representative(group)), last, *spread, *range(len(ranked))]
+    )
+    return [ranked[place] for place in islice(places, count)]
 
 
 MAX_DECODED = 400

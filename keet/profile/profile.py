@@ -17,8 +17,8 @@ from keet.errors import KeetError, UsageError
 from keet.formatting import count_noun
 from keet.masking import masked
 from keet.optional_packages import require
-from keet.profile.launch import MOST_CODES, Device, Launch
-from keet.profile.launch_sequences import by_kernel_and_shape, representative
+from keet.profile.launch import MOST_CODES, MOST_WITH_CODE, Device, Launch
+from keet.profile.launch_sequences import by_kernel_and_shape, chosen_launches, representative
 from keet.profile.run_table import RunPositions, RunTable, Sha256, UtcTime
 
 if TYPE_CHECKING:
@@ -160,9 +160,13 @@ class Profile:
         return sorted(launches, key=lambda x: (-positions.busy_ns(x.id), -x.rank_time))
 
     def with_code(self, launches: Iterable[Launch]) -> list[Launch]:
-        """The launches whose machine code is analysed by default: one per kernel and shape, of
-        those that take most time."""
-        return [representative(group) for group in self.groups_by_time(launches)[:MOST_CODES]]
+        """The launches whose machine code is analysed: those of the kernels and shapes that take
+        most time; of each, the representative first. All of them in most reports."""
+        return chosen_launches(self.groups_by_time(launches)[:MOST_CODES], MOST_WITH_CODE)
+
+    def representatives(self, launches: Iterable[Launch]) -> list[Launch]:
+        """One launch per kernel and shape, of those that take most time first."""
+        return [representative(group) for group in self.groups_by_time(launches)]
 
     def groups_by_time(self, launches: Iterable[Launch]) -> list[list[Launch]]:
         """Groups of launches of one kernel and shape, those that take most time first."""

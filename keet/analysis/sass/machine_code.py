@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from weakref import WeakValueDictionary
 
 from keet.analysis.limits import POWER
 from keet.analysis.sass.analyses.address_patterns import Atomic, Merge, atomics, merges
@@ -26,6 +27,7 @@ from keet.analysis.sass.analyses.footprints import Footprints
 from keet.analysis.sass.analyses.loop_chains import LoopChains, loop_chains
 from keet.analysis.sass.analyses.loop_loads import (
     RepeatedArray,
+    RepeatedLoad,
     never_written,
     repeated_arrays,
     repeated_loads,
@@ -62,27 +64,16 @@ from keet.profile import Absent, Launch, Location
 
 
 @dataclass(frozen=True)
-class MachineCode:
-    """The analyses of one launch's code. A position is the index of an instruction by address."""
+class CountedCode:
+    """What follows from the code and from how often each instruction ran. Launches of the same
+    code with the same counts share it. A position is the index of an instruction by address."""
 
     program: SassProgram
     shape: LaunchShape
     threads: Mapping[int, int] | None
     """Threads that executed each address with its predicate on; `None` without the counter."""
-    stalls: Mapping[str, Mapping[int, int]]
-    sectors: Mapping[int, int] | None
-    """Sectors of 32 bytes that the global accesses at each address requested from L1."""
-    local_sectors: Mapping[int, int] | None
-    """The same for accesses to local memory."""
-    l2_read_bytes: int | None
-    """Bytes that L1 read from L2 in the whole launch."""
-    locations: Mapping[int, Location]
-    names: Mapping[str, str] = field(default_factory=dict)
-    """The name of each pointer argument in the source, by `param+0x10`."""
-    pointers: frozenset[str] = frozenset()
+    pointers: frozenset[str] = field(default=frozenset(), kw_only=True)
     """Parameters that are pointers; empty if the signature does not show them."""
-    element_sizes: Mapping[str, int] = field(default_factory=dict)
-    """Bytes of an element behind a pointer, where its type is known."""
 
     @cached_property
     def purposes(self) -> list[Purpose]:
@@ -95,29 +86,9 @@ class MachineCode:
         return [(purpose, count / total) for purpose, count in mix(self.program, self.purposes)]
 
     @cached_property
-    def expansions(self) -> list[Expansion]:
-        """Functions that the compiler expanded, by executed instructions, the most first."""
-        return expansions(self.program, self.location)
-
-    def expanded(self, *names: str) -> list[int]:
-        """Positions of the instructions of these expanded functions, in order."""
-        return sorted(
-            position
-            for each in self.expansions
-            if each.name in names
-            for position in each.positions
-        )
-
-    @cached_property
     def integer_divisions(self) -> list[int]:
         """Positions of instructions that run once per integer division or remainder."""
         return integer_divisions(self.program)
-
-    @cached_property
-    def multiples(self) -> Multiples:
-        """Special functions that follow from another call by products."""
-        names = {each.name for each in self.expansions}
-        return multiples(self.program, set(self.expanded(*names)), self.expanded(POWER))
 
     @cached_property
     def fast_powers(self) -> frozenset[int]:
@@ -145,15 +116,6 @@ class MachineCode:
         return sum(self.program.counts[position] for position in positions) / total
 
     @cached_property
-    def waits(self) -> list[Wait]:
-        return waits(self.program, self.stalls)
-
-    @cached_property
-    def serial_loads(self) -> list[SerialLoads]:
-        """Round trips to memory, of the loops and the code outside of loops that wait for them."""
-        return serial_loads(self.program, self.waits, lambda: self.accesses)
-
-    @cached_property
     def chains(self) -> list[LoopChains]:
         return loop_chains(self.program)
 
@@ -164,24 +126,6 @@ class MachineCode:
     @cached_property
     def accesses(self) -> list[Access]:
         return accesses(self.program, self.evaluation, self.threads, self.pointers)
-
-    @cached_property
-    def reuse(self) -> list[PointerReuse]:
-        rows = reuse_by_pointer(self.accesses, compared_parameters(self.evaluation))
-        has_local = any((self.local_sectors or {}).values())
-        l2_read_bytes = None if has_local else self.l2_read_bytes
-        return with_traffic(rows, self.program, self.sectors, l2_read_bytes)
-
-    @cached_property
-    def reuse_by_passes(self) -> list[PointerReuse]:
-        """The same, with what several loops load from the same addresses."""
-        return with_passes(self.reuse, self.accesses, self.program)
-
-    @cached_property
-    def footprints(self) -> Footprints:
-        """The bytes that the accesses of each array touch."""
-        rows = limits(self.evaluation)
-        return Footprints(self.accesses, self.evaluation, self.threads, rows, self.location)
 
     @cached_property
     def merges(self) -> list[Merge]:
@@ -207,10 +151,8 @@ class MachineCode:
         return invariants(self.program, loads - kept)
 
     @cached_property
-    def repeated_arrays(self) -> list[RepeatedArray]:
-        """What loops load again in every iteration although it stays the same."""
-        loads = repeated_loads(self.program, self.accesses, self.evaluation)
-        return repeated_arrays(self.program, loads, self.shape, self.sectors)
+    def repeated_loads(self) -> list[RepeatedLoad]:
+        return repeated_loads(self.program, self.accesses, self.evaluation)
 
     @cached_property
     def unknown_share(self) -> float:
@@ -224,6 +166,76 @@ class MachineCode:
             )
             / total
         )
+
+
+@dataclass(frozen=True)
+class MachineCode(CountedCode):
+    """The analyses of one launch's code."""
+
+    stalls: Mapping[str, Mapping[int, int]]
+    sectors: Mapping[int, int] | None
+    """Sectors of 32 bytes that the global accesses at each address requested from L1."""
+    local_sectors: Mapping[int, int] | None
+    """The same for accesses to local memory."""
+    l2_read_bytes: int | None
+    """Bytes that L1 read from L2 in the whole launch."""
+    locations: Mapping[int, Location]
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The name of each pointer argument in the source, by `param+0x10`."""
+    element_sizes: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of an element behind a pointer, where its type is known."""
+
+    @cached_property
+    def expansions(self) -> list[Expansion]:
+        """Functions that the compiler expanded, by executed instructions, the most first."""
+        return expansions(self.program, self.location)
+
+    def expanded(self, *names: str) -> list[int]:
+        """Positions of the instructions of these expanded functions, in order."""
+        return sorted(
+            position
+            for each in self.expansions
+            if each.name in names
+            for position in each.positions
+        )
+
+    @cached_property
+    def multiples(self) -> Multiples:
+        """Special functions that follow from another call by products."""
+        names = {each.name for each in self.expansions}
+        return multiples(self.program, set(self.expanded(*names)), self.expanded(POWER))
+
+    @cached_property
+    def waits(self) -> list[Wait]:
+        return waits(self.program, self.stalls)
+
+    @cached_property
+    def serial_loads(self) -> list[SerialLoads]:
+        """Round trips to memory, of the loops and the code outside of loops that wait for them."""
+        return serial_loads(self.program, self.waits, lambda: self.accesses)
+
+    @cached_property
+    def reuse(self) -> list[PointerReuse]:
+        rows = reuse_by_pointer(self.accesses, compared_parameters(self.evaluation))
+        has_local = any((self.local_sectors or {}).values())
+        l2_read_bytes = None if has_local else self.l2_read_bytes
+        return with_traffic(rows, self.program, self.sectors, l2_read_bytes)
+
+    @cached_property
+    def reuse_by_passes(self) -> list[PointerReuse]:
+        """The same, with what several loops load from the same addresses."""
+        return with_passes(self.reuse, self.accesses, self.program)
+
+    @cached_property
+    def footprints(self) -> Footprints:
+        """The bytes that the accesses of each array touch."""
+        rows = limits(self.evaluation)
+        return Footprints(self.accesses, self.evaluation, self.threads, rows, self.location)
+
+    @cached_property
+    def repeated_arrays(self) -> list[RepeatedArray]:
+        """What loops load again in every iteration although it stays the same."""
+        return repeated_arrays(self.program, self.repeated_loads, self.shape, self.sectors)
 
     def addresses(self, positions: Iterable[int]) -> list[int]:
         return [self.program.code[position].address for position in positions]
@@ -273,9 +285,17 @@ def machine_code(launch: Launch) -> MachineCode | Absent:
     table = InstructionTable(launch)
     sources = launch.source_files.values()
     parameters = signature(launch.name.demangled or "", sources)
-    return MachineCode(
-        SassProgram.of(texts, table.executed or {}),
-        launch_shape(launch.grid, launch.block, launch.device.compute_capability),
+    shape = launch_shape(launch.grid, launch.block, launch.device.compute_capability)
+    counts = table.executed or {}, table.threads or {}
+    key = (
+        *(tuple(each.items()) for each in (texts, *counts)),
+        *(launch.grid, launch.block, launch.device.compute_capability),
+        *(parameters.pointers, table.threads is None),
+    )
+    known = _known.get(key)
+    found = MachineCode(
+        known.program if known else SassProgram.of(texts, counts[0]),
+        shape,
         table.threads,
         table.stall_samples,
         table.costs["sectors_global"],
@@ -283,9 +303,21 @@ def machine_code(launch: Launch) -> MachineCode | Absent:
         _l2_read_bytes(launch),
         launch.locations,
         parameters.names(launch.name.function or "", sources),
-        parameters.pointers,
         parameters.element_sizes,
+        pointers=parameters.pointers,
     )
+    if known:
+        vars(found).update({each: vars(known)[each] for each in _SHARED & vars(known).keys()})
+    else:
+        _known[key] = found
+    return found
+
+
+_known: WeakValueDictionary[Hashable, MachineCode] = WeakValueDictionary()
+"""By the code, its counts and the shape. Launches of a kernel mostly have the same counts, and most
+of the analysis follows from them: a further launch takes a third of the time of the first. Nothing
+is kept longer than the launch's explanation."""
+_SHARED = frozenset(name for name in vars(CountedCode) if not name.startswith("_"))
 
 
 def _l2_read_bytes(launch: Launch) -> int | None:

@@ -16,12 +16,16 @@ from keet.documents.show import GapDocument
 from keet.explanation.analyst import explain
 from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation
-from keet.explanation.launch_groups import fair_shares, launches_to_explain
 from keet.explanation.program import ProgramCollector, ProgramExplanation, program_of
 from keet.pages.explain import whose_text
 from keet.pages.program import answer_text, listed_rows
 from keet.profile import Launch, Profile
-from keet.profile.launch_sequences import iterate_launches, representative
+from keet.profile.launch_sequences import (
+    chosen_launches,
+    fair_shares,
+    iterate_launches,
+    representative,
+)
 from tests.explain_pages import explain_html, explain_markdown
 from tests.many_launches import different, repeated
 
@@ -57,7 +61,7 @@ def test_groups_get_equal_numbers_of_explained_launches(sizes: list[int], more: 
 def test_chosen_launches_cover_all_durations(most: int) -> None:
     profile = _thirty()
     groups = profile.groups_by_time(profile.launches)
-    chosen = launches_to_explain(groups, most)
+    chosen = chosen_launches(groups, most)
     assert len(chosen) == len({launch.id for launch in chosen}) <= most
     assert {representative(group) for group in groups[:most]} <= set(chosen)
     for group in groups if most >= 9 else []:
@@ -88,7 +92,7 @@ def test_a_small_report_is_explained_completely(profile_of: ProfileOf) -> None:
 @given(st.integers(1, 30), st.integers(1, 30))
 def test_a_group_has_the_requested_number_of_launches(size: int, count: int) -> None:
     group = sorted(_thirty().launches, key=lambda launch: launch.rank_time)[:size]
-    assert len(launches_to_explain([group], count)) == min(size, count)
+    assert len(chosen_launches([group], count)) == min(size, count)
 
 
 # --- what is said of them

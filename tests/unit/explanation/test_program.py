@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -25,9 +26,12 @@ from keet.explanation.launch_groups import (
 )
 from keet.explanation.program import ProgramExplanation, program_of
 from keet.profile import Launch, Profile, RunTable
+from keet.profile.launch import MOST_WITH_CODE
 from keet.profile.launch_sequences import by_kernel_and_shape, median, representative
 from keet.profile.run_table import KernelRun
+from tests.conftest import needs_corpus
 from tests.many_launches import DURATION, copied, repeated
+from tests.unit.analysis.real_launches import public_profile
 
 PIPELINE = "pipeline_before.ncu-repz"
 TOUR = "tour_full.ncu-rep"
@@ -138,12 +142,42 @@ def test_other_shapes_are_other_rows(profile_of: ProfileOf) -> None:
     assert {row.grid for row in rows} >= {(7, 1, 1), profile.launches[0].grid}
 
 
-def test_machine_code_is_read_of_one_launch_per_row(profile_of: ProfileOf) -> None:
+def test_machine_code_is_read_of_all_launches_of_a_row(profile_of: ProfileOf) -> None:
     many = repeated(profile_of(TOUR), 5)
+    assert {*many.with_code(many.launches)} == {*many.launches}
+    typical = many.representatives(many.launches)
+    assert len({each.kernel for each in typical}) == 3
+    assert {each.id // 3 for each in typical} == {2}, "the third of five rounds is the median"
+
+
+def test_machine_code_of_many_launches_is_read_of_some_of_each_row(profile_of: ProfileOf) -> None:
+    many = repeated(profile_of(TOUR), 40)
     chosen = many.with_code(many.launches)
-    assert len(chosen) == 3
-    assert len({each.kernel for each in chosen}) == 3
-    assert {each.id // 3 for each in chosen} == {2}, "the third of five rounds is the median"
+    assert len(chosen) == MOST_WITH_CODE
+    assert {*many.representatives(many.launches)} <= {*chosen}
+    rows = Counter(each.kernel for each in chosen).values()
+    assert max(rows) - min(rows) <= 1
+
+
+def test_a_launch_whose_machine_code_is_left_out_says_so(profile_of: ProfileOf) -> None:
+    many = repeated(profile_of(TOUR), 40)
+    whole = explain(many, many.launches, 5)
+    chosen = {launch.id for launch in many.with_code(many.launches)}
+    typical = {launch.kernel: launch.id for launch in many.representatives(many.launches)}
+    for each in whole.launches:
+        said = "Its machine code was not analysed" in each.verdict.headline
+        assert said == (each.launch.id not in chosen)
+        assert not said or f"launch #{typical[each.launch.kernel]}," in each.verdict.headline
+
+
+@needs_corpus
+def test_identical_launches_have_the_same_findings() -> None:
+    """Four launches of one kernel; its finding needs the machine code."""
+    profile = public_profile("Swagatam1812__hpca-gpu-memory-profiling--variant2")
+    told = explain(profile, profile.launches, 5).launches
+    assert len(told) == 4
+    assert {each.view.code_state for each in told} == {"analysed"}
+    assert {tuple(f.id for f in each.findings) for each in told} == {("pipe_saturated",)}
 
 
 def test_launches_with_another_first_finding_are_named(told: tuple[LaunchExplanation, ...]) -> None:

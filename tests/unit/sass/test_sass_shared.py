@@ -1,0 +1,53 @@
+"""Launches of the same code with the same counts share what follows from them."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from keet.analysis.sass.machine_code import MachineCode, _known, machine_code
+from keet.ingest import read_profile
+from keet.profile import Launch
+from tests.unit.sass.assembled import analysed
+
+
+def _code(launch: Launch) -> MachineCode:
+    found = machine_code(launch)
+    assert isinstance(found, MachineCode)
+    return found
+
+
+_COMPARED = ("purposes", "mix", "atomics", "waits", "reuse", "serial_loads", "expansions")
+
+
+@pytest.fixture
+def launches() -> list[Launch]:
+    """Three launches of one kernel with the same counts, and one of another."""
+    every = read_profile("tests/data/reports/pipeline_after.ncu-repz").launches
+    same = [each for each in every if each.kernel == every[-1].kernel]
+    return [*same, every[0]]
+
+
+def test_a_further_launch_has_the_results_of_an_analysis_of_its_own(
+    launches: list[Launch],
+) -> None:
+    *same, other = launches
+    assert len(same) == 3
+    fresh = analysed(_code(same[1]))
+    results = [repr(getattr(fresh, name)) for name in _COMPARED]
+    del fresh
+    gc.collect()
+    first = analysed(_code(same[0]))
+    second = analysed(_code(same[1]))
+    assert second.evaluation is first.evaluation
+    assert [repr(getattr(second, name)) for name in _COMPARED] == results
+    assert _code(other).program is not first.program
+
+
+def test_nothing_is_kept_without_a_launch(launches: list[Launch]) -> None:
+    first = analysed(_code(launches[0]))
+    assert len(_known) >= 1
+    del first
+    gc.collect()
+    assert not _known
