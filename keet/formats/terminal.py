@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, TextIO
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _PIPED_WIDTH = 120
-"""Wide enough that `grep` finds text on one line, narrow enough for a pager."""
+"""Wide enough that `grep` finds text on one line, narrow enough for a wide terminal."""
 _STYLES = {
     "strong": "bold",
     "verdict": "bold",
@@ -51,15 +53,26 @@ _WORD = re.compile(
 
 
 def terminal_width(file: TextIO) -> int:
-    """COLUMNS if it is set, else the width of the terminal, else `_PIPED_WIDTH` for a pipe."""
+    """COLUMNS if it is set, else the width of the terminal: for a pipe, of the one at which the
+    command was typed. Files have `_PIPED_WIDTH`, and pipes where there is no terminal."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isascii() and columns.isdigit() and columns[0] != "0" and len(columns) <= 4:
         return int(columns)
-    if not file.isatty():
-        return _PIPED_WIDTH
-    import shutil  # imports compression libraries that nothing else here needs
+    if file.isatty():
+        import shutil  # imports compression libraries that nothing else here needs
 
-    return shutil.get_terminal_size().columns
+        return shutil.get_terminal_size().columns
+    for descriptor in (2, 0) if _is_pipe(file) else ():
+        with suppress(OSError):
+            return os.get_terminal_size(descriptor).columns or _PIPED_WIDTH
+    return _PIPED_WIDTH
+
+
+def _is_pipe(file: TextIO) -> bool:
+    try:
+        return stat.S_ISFIFO(os.fstat(file.fileno()).st_mode)
+    except (OSError, ValueError):  # not a file of the system
+        return False
 
 
 def is_terminal(file: TextIO) -> bool:
