@@ -4,6 +4,7 @@ import fcntl
 import os
 import pty
 import select
+import shlex
 import shutil
 import struct
 import subprocess
@@ -159,6 +160,20 @@ def test_without_a_pager_everything_is_printed(
     assert screen.exit_code() == 0
     assert screen.seen.count("\n") >= 24
     assert not pager.exists()
+
+
+@pytest.mark.slow
+def test_a_command_to_copy_is_broken_where_a_shell_continues_it(terminal: Keet) -> None:
+    """On one line for a pipe."""
+    words = ("profile", "-q", "--dry-run", "--", "./app")
+    screen = terminal(*words)
+    assert screen.exit_code() == 0
+    copied = screen.seen.replace("\r\n", "\n")
+    assert max(map(len, copied.splitlines())) <= 80
+    piped = typed(f"{KEET} {' '.join(words)} | cat")
+    assert shlex.split(copied.replace("\\\n", "")) == shlex.split(piped)
+    assert copied.count("\n") > 5
+    assert piped.count("\n") == 1
 
 
 def test_keets_own_variable_comes_first(terminal: Keet, pager: Path) -> None:

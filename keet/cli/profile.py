@@ -6,7 +6,7 @@ from __future__ import annotations
 import shlex
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -188,7 +188,7 @@ def run(args: Namespace) -> int:
     _check(args)
     report = args.output or _free_name(args)
     if args.dry_run:
-        sys.stdout.write(shlex.join(_command(args, report)) + "\n")
+        _print_command(shlex.join(_command(args, report)))
         return 0
     _check_place(report, args)
     return _profile_function(args, report) if args.function else _profile_program(args, report)
@@ -274,6 +274,19 @@ def _command(args: Namespace, report: Path) -> list[str]:
         )
     make = ncu_command if args.verbose else short_command
     return make(args.ncu or "ncu", request, report)
+
+
+def _print_command(command: str) -> None:
+    """One line for a pipe; on a terminal, as `keet explain` prints it."""
+    from keet.cli.pager import show_text
+
+    lines: Iterable[str] = [command]
+    if sys.stdout.isatty():
+        from keet.formats.terminal import terminal_width
+        from keet.formatting import command_lines
+
+        lines = command_lines(one_line(command), terminal_width(sys.stdout))
+    show_text("".join(f"{line}\n" for line in lines))
 
 
 def _request(args: Namespace) -> ProfileRequest:

@@ -7,7 +7,6 @@ Only this module decides width and colour.
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, TextIO
 
+from keet.formatting import command_lines
 from keet.pages import blocks
 from keet.pages.blocks import Block, Cell, Look, Page, Reader, Span, Words, spans
 from keet.safe_text import one_line, terminal_stream
@@ -45,11 +45,6 @@ _STYLES = {
 _NAME_WIDTH = 8
 """Columns of the name of a list."""
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "dim"}
-_WORD = re.compile(
-    r"""--(?:section|set|import-source)\ \S+ | (?: "[^"]*" | '[^']*' | [^\s"'] )+ | \S+""",
-    re.VERBOSE,
-)
-"""A word of a command: quoted text stays together, and an option keeps its value."""
 
 
 def terminal_width(file: TextIO) -> int:
@@ -423,15 +418,9 @@ def _code(block: blocks.Code, _: int) -> Iterator[RenderableType]:
 
 
 def _command(block: blocks.Command, width: int) -> Iterator[RenderableType]:
-    """Broken where a shell continues it. A word longer than the terminal is not wrapped by keet, so
-    that it can be copied."""
-    line = " "
-    for word in _WORD.findall(one_line(block.command)):
-        if len(line) + 1 + len(word) > width - 2 and line.strip():
-            yield _text(f"{line} \\", "place", is_unbroken=True)
-            line = "     "
-        line += f" {word}"
-    yield _text(line, "place", is_unbroken=True)
+    """Never moved to the right: blanks would divide a word that a line continues."""
+    for line in command_lines(one_line(block.command), width):
+        yield _text(line, "place", is_unbroken=True)
 
 
 def _part(block: blocks.Part | blocks.Fold, width: int) -> Iterator[RenderableType]:
