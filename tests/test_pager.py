@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from keet.corpus.discovery import reports_in
 from tests.conftest import REPORTS, TESTS
 from tests.rows import each_row
 
@@ -302,3 +303,13 @@ print(*{*sys.modules} - before)"""
     words = [sys.executable, "-c", code]
     done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == ""
+
+
+def test_mcp_says_that_it_waits(terminal: Keet) -> None:
+    pytest.importorskip("mcp")
+    screen = terminal("mcp", str(REPORTS))
+    screen.read_until("Ctrl-C ends it")
+    assert f"an MCP server for {len(reports_in(REPORTS))} reports" in screen.seen
+    assert f"claude mcp add keet -- keet mcp {REPORTS}" in screen.seen.replace("\r\n", "")
+    screen.type("\x03")
+    assert screen.exit_code() == -2

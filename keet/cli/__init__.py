@@ -109,6 +109,14 @@ _OTHER_WORDS = {
     **dict.fromkeys(("memory",), "chart"),
 }
 """Words that people type for a command."""
+_OPTIONS_OF_NCU = {
+    **dict.fromkeys(("-k", "--kernel-name", "--kernel-regex"), "--kernel"),
+    "-s": "--launch-skip",
+    "-c": "--launch-count",
+}
+"""Those of keet that mean the same."""
+_NEAR = 0.75
+"""Least similarity of a word and an option that was meant."""
 _HELP_ALL = "--help-all"
 
 
@@ -162,13 +170,17 @@ class _Parser(ArgumentParser):
     def _near_option(self, message: str) -> str:
         """A known option that is close to the first unknown one; empty if there is none."""
         unknown = message.partition("unrecognized arguments: ")[2].split()[:1]
-        if not unknown or not unknown[0].startswith("--"):
+        if not unknown or not unknown[0].startswith("-"):
             return ""
         import difflib
 
         name = unknown[0].partition("=")[0]
-        close = difflib.get_close_matches(name, self._option_string_actions, n=1)
-        return f"did you mean {close[0]}? " if close else ""
+        known = self._option_string_actions
+        if (same := _OPTIONS_OF_NCU.get(name)) in known:
+            return f"did you mean {same}? "
+        words = [each.removeprefix("--") for each in known if each.startswith("--")]
+        near = difflib.get_close_matches(name.removeprefix("--"), words, n=1, cutoff=_NEAR)
+        return f"did you mean --{near[0]}? " if near else ""
 
 
 class _Operand(str):

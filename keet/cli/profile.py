@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from keet.cli.arguments import pattern, positive
 from keet.cli.stderr import loud_stderr
-from keet.errors import IngestError, UsageError, one_line
+from keet.errors import IngestError, NotAvailable, UsageError, one_line
 from keet.optional_packages import install_command
 
 if TYPE_CHECKING:
@@ -268,9 +268,8 @@ def _command(args: Namespace, report: Path) -> list[str]:
     if request.launch_skip is None and request.launch_count is None and not request.as_range:
         _note(
             "this command profiles the first launch of each kernel, before the program has warmed "
-            "up; --launch-skip N takes a later one. Without --dry-run, keet selects launches by "
-            "time"
-            + ("; clocks are not locked (--clock-control base)" * (request.clock_control == "none"))
+            f"up (--launch-skip N: a later one), and {_CLOCKS[request.clock_control]}. Without "
+            "--dry-run, keet selects launches by time"
         )
     make = ncu_command if args.verbose else short_command
     return make(args.ncu or "ncu", request, report)
@@ -289,6 +288,12 @@ def _print_command(command: str) -> None:
     show_text("".join(f"{line}\n" for line in lines))
 
 
+_CLOCKS = {
+    "none": "leaves the clocks unchanged (--clock-control base: locked to the base clock)",
+    "base": "locks the clocks to the base clock (--clock-control none: left unchanged)",
+}
+
+
 def _request(args: Namespace) -> ProfileRequest:
     from keet.collect.ncu_command import ProfileRequest
 
@@ -305,7 +310,6 @@ def _request(args: Namespace) -> ProfileRequest:
 
 
 def _profile_program(args: Namespace, report: Path) -> int:
-    from keet.collect.ncu_command import find_ncu
     from keet.collect.profile_plan import ProfileOptions
     from keet.collect.profile_program import profile_program
 
@@ -320,12 +324,22 @@ def _profile_program(args: Namespace, report: Path) -> int:
         check_overhead=args.check_overhead,
     )
     with _terminated_like_ctrl_c():
-        status = profile_program(_request(args), report, find_ncu(args.ncu), options, _note)
+        status = profile_program(_request(args), report, _ncu(args), options, _note)
     _print_result(args, report)
     if status:
         failed = f"keet: {args.program[0]} failed with exit code {status} after its kernels ran"
         loud_stderr().write(one_line(failed) + "\n")
     return status
+
+
+def _ncu(args: Namespace) -> str:
+    from keet.collect.ncu_command import find_ncu
+
+    try:
+        return find_ncu(args.ncu)
+    except NotAvailable as problem:
+        command = f"keet profile --dry-run -- {shlex.join(args.program)}"
+        raise NotAvailable(f"{problem}; for the command to run where ncu is: {command}") from None
 
 
 def _check_stdin() -> None:
