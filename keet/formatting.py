@@ -136,3 +136,29 @@ def uncapitalized(text: str) -> str:
     if text[1:2].isupper() or text[1:2].isdigit():
         return text
     return text[:1].lower() + text[1:]
+
+
+_WORD = r"""(?x)
+    --(?:section|set|import-source|metrics)\ \S+ | (?: "[^"]*" | '[^']*' | [^\s"'] )+ | \S+"""
+"""A word of a command: quoted text stays together, and an option keeps its value."""
+
+
+def command_lines(command: str, width: int) -> Iterator[str]:
+    """A command to copy from the screen, broken only where a shell continues it: between words,
+    and in a list behind a comma, where the next line must not begin with a blank. What is longer
+    than a line and no list stays whole."""
+    room = width - 2
+    line = " "
+    for word in re.findall(_WORD, command):
+        is_list = "," in word and len(word) > room - 5 and not {*"'\""} & {*word}
+        first, *more = re.findall("[^,]*,|[^,]+", word) if is_list else [word]
+        if len(line) + 1 + len(first) > room and line.strip():
+            yield f"{line} \\"
+            line = "     "
+        line += f" {first}"
+        for part in more:
+            if len(line) + len(part) > room:
+                yield f"{line}\\"
+                line = ""
+            line += part
+    yield line

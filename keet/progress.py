@@ -32,8 +32,9 @@ class _ProgressLine:
         self._is_visible = False
 
     def write(self, text: str) -> None:
-        self._put(f"{_CLEAR}{visible(text)[: _width()]}")
-        self._is_visible = True
+        if self.is_shown:
+            self._put(f"{_CLEAR}{visible(text)[: _width()]}")
+            self._is_visible = True
 
     def clear(self) -> None:
         if self._is_visible:
@@ -121,6 +122,16 @@ def shown() -> Iterator[None]:
         yield
     finally:
         _line.is_shown = False
+
+
+@contextmanager
+def hidden() -> Iterator[None]:
+    """Within this context, another program has the terminal: a pager."""
+    before, _line.is_shown = _line.is_shown, False
+    try:
+        yield
+    finally:
+        _line.is_shown = before
 
 
 def hide() -> None:

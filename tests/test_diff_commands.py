@@ -253,7 +253,7 @@ def test_github_gets_annotations_and_a_summary(
     assert "::warning file=kernels_samples/xs_lookup/slow.cu,line=11," in lines[1]
     assert len(lines) <= 10
     written = summary.read_text(encoding="utf-8")
-    assert written.startswith("before\n## 🔴 keet: gate of 5% failed: 1 regression; ")
+    assert written.startswith("before\n## 🔴 keet: gate of 5% failed: 1 regression. ")
 
 
 # --- baselines

@@ -121,6 +121,15 @@ def test_a_file_that_looks_like_an_option(
 def test_unknown_options_are_reported(dashed: str, keet: Keet) -> None:
     assert "unrecognized arguments: --dsah" in keet("show", "r.ncu-rep", "--dsah").err
     assert "did you mean --dry-run?" in keet("profile", "--dryrun", "./app").err
+    assert "did you mean --kernel?" in keet("profile", "-k", "gemm", "--", "./app").err
+    assert "did you mean" not in keet("explain", "r.ncu-rep", "--brief").err  # nearest: --price
+
+
+def test_what_is_missing_is_what_is_needed(keet: Keet) -> None:
+    """`keet baseline list` takes no report."""
+    assert keet("baseline").err.startswith(
+        "keet: the following arguments are required: {save,list,show,name,remove};"
+    )
 
 
 def test_options_after_two_dashes_belong_to_the_program(keet: Keet) -> None:

@@ -47,7 +47,40 @@ def test_a_text_without_wrong_numbers_exits_0(keet: Keet, tmp_path: Path) -> Non
     assert "2 numbers: 1 confirmed, 0 contradicted, 1 not found" in result.out
     text.write_text("Nothing to count here.")
     result = keet("verify", text, "--report", REPORT)
-    assert (result.code, result.out) == (0, "the text contains no number to check\n")
+    assert result.code == 0
+    assert result.out.splitlines()[0] == "not checked  Nothing to count here."
+    assert "the text contains no number to check\n1 sentence not checked\n" in result.out
+
+
+def test_the_text_itself_is_an_argument(keet: Keet) -> None:
+    right, wrong = "transpose_rows takes 69.34 us", "transpose_rows takes 59.34 us and idles."
+    assert keet("verify", REPORT, right).code == 0
+    assert keet("verify", wrong, "--report", REPORT).code == 1
+    assert keet("verify", REPORT, f"{right}. {'It is slow. ' * 100}").code == 0
+    for path in ("my review.md", "./my review", "review"):
+        refused = keet("verify", REPORT, path)
+        assert (refused.code, "there is no such file" in refused.err) == (2, True)
+
+
+def test_every_sentence_is_listed(keet: Keet) -> None:
+    """What was not checked is not passed over in silence; a heading is no sentence."""
+    text = "# Of transpose_rows\n\nIt re-reads each byte four hundred times. It takes 69.34 us."
+    result = keet("verify", REPORT, text, "--launch", 0, "--format", "json")
+    document = json.loads(result.out)
+    check_document("verify", document)
+    assert document["not_checked"] == ["It re-reads each byte four hundred times."]
+    assert document["summary"]["confirmed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("says", "code"), [("is limited by registers", 1), ("is not limited by registers", 0)]
+)
+def test_limited_by_registers(says: str, code: int, keet: Keet) -> None:
+    """Its theoretical occupancy is full, and nothing is spilled."""
+    result = keet("verify", REPORT, f"transpose_rows {says}.", "--format", "json")
+    (relation,) = json.loads(result.out)["relations"]
+    assert (result.code, relation["topic"]) == (code, "limiter")
+    assert "occupancy is 100%" in relation["reason"]
 
 
 def test_standard_input(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:

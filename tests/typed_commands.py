@@ -37,7 +37,7 @@ class Typed(NamedTuple):
 def typed_commands(page: Path) -> Iterator[Typed]:
     name = page.relative_to(ROOT).as_posix()
     for kind, body in _BLOCK.findall(page.read_text(encoding="utf-8")):
-        lines = body.replace("\\\n", " ").splitlines()
+        lines = body.replace("\\\n", "").splitlines()
         alone = [line for line in lines if line.lstrip().startswith("#")]
         is_marked = any(map(_MARK.search, alone))
         command = ""

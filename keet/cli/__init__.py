@@ -25,6 +25,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 
 from keet import progress
+from keet.cli.pager import show_text
 from keet.cli.stderr import quiet_stderr
 from keet.errors import ExitCode, KeetError, UsageError, one_line
 from keet.files import REPORT_SUFFIXES, STDIN
@@ -108,6 +109,14 @@ _OTHER_WORDS = {
     **dict.fromkeys(("memory",), "chart"),
 }
 """Words that people type for a command."""
+_OPTIONS_OF_NCU = {
+    **dict.fromkeys(("-k", "--kernel-name", "--kernel-regex"), "--kernel"),
+    "-s": "--launch-skip",
+    "-c": "--launch-count",
+}
+"""Those of keet that mean the same."""
+_NEAR = 0.75
+"""Least similarity of a word and an option that was meant."""
 _HELP_ALL = "--help-all"
 
 
@@ -139,6 +148,11 @@ class _Parser(ArgumentParser):
 
         return short_help(self)
 
+    def print_help(self, file: Any = None) -> None:
+        """Called by argparse for --help."""
+        del file
+        show_text(self.format_help())
+
     def error(self, message: str) -> NoReturn:
         if not self.program_missing and (dashed := _dashed_file(self.given)):
             option, name = map(one_line, dashed)
@@ -156,13 +170,17 @@ class _Parser(ArgumentParser):
     def _near_option(self, message: str) -> str:
         """A known option that is close to the first unknown one; empty if there is none."""
         unknown = message.partition("unrecognized arguments: ")[2].split()[:1]
-        if not unknown or not unknown[0].startswith("--"):
+        if not unknown or not unknown[0].startswith("-"):
             return ""
         import difflib
 
         name = unknown[0].partition("=")[0]
-        close = difflib.get_close_matches(name, self._option_string_actions, n=1)
-        return f"did you mean {close[0]}? " if close else ""
+        known = self._option_string_actions
+        if (same := _OPTIONS_OF_NCU.get(name)) in known:
+            return f"did you mean {same}? "
+        words = [each.removeprefix("--") for each in known if each.startswith("--")]
+        near = difflib.get_close_matches(name.removeprefix("--"), words, n=1, cutoff=_NEAR)
+        return f"did you mean --{near[0]}? " if near else ""
 
 
 class _Operand(str):
@@ -234,7 +252,7 @@ def dispatch(arguments: list[str]) -> int:
     if arguments[:1] == ["help"] and len(arguments) > 1:
         return dispatch([*arguments[1:], "--help"])
     if not arguments or arguments[0] in ("-h", "--help", _HELP_ALL, "help"):
-        sys.stdout.write(help_text(is_complete=arguments[:1] == [_HELP_ALL]))
+        show_text(help_text(is_complete=arguments[:1] == [_HELP_ALL]))
         return 0
     if arguments[0] in ("-V", "--version"):
         sys.stdout.write(f"keet {__version__}\n")
@@ -255,7 +273,7 @@ def run_command(module: ModuleType, prog: str, rest: list[str]) -> int:
     takes_program = hasattr(module, "TAKES_PROGRAM")
     rest, after_dashes = _split_at_dashes(rest)
     if _HELP_ALL in rest:
-        sys.stdout.write(make_parser(module, prog).format_help())
+        show_text(make_parser(module, prog).format_help())
         return 0
     parser = make_parser(module, prog, asks_for_help=any(map(_may_ask_for_help, rest)))
     parser.program_missing = takes_program and not after_dashes
@@ -287,7 +305,7 @@ def _run_action(module: ModuleType, prog: str, rest: list[str]) -> int:
             return run_command(module, prog, rest[1:])
     action = module.find_action(rest)
     if action is None:
-        sys.stdout.write(module.help_text())
+        show_text(module.help_text())
         return 0
     return run_command(action, f"{prog} {rest[0]}", rest[1:])
 

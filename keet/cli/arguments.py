@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from keet.cli.pager import paged
 from keet.cli.stderr import print_written
 from keet.errors import UsageError
 from keet.files import STDIN, replacing_text
@@ -320,7 +321,8 @@ class Destination:
         """Write a text that is produced piece by piece, since it may not fit into memory. A file is
         replaced only if all pieces could be produced."""
         if self._path is None:
-            self._stdout.writelines(pieces)
+            with paged(self._stdout) as out:
+                out.writelines(pieces)
             return
         with writing(self._path), replacing_text(self._path) as write:
             for piece in pieces:
@@ -340,7 +342,8 @@ class Destination:
         from keet.formats import terminal
 
         if self._path is None and terminal.is_terminal(self._stdout):
-            terminal.print_page(make, self._stdout)
+            with paged(self._stdout) as out:
+                terminal.print_page(make, out)
             return
         # Files and pipes get no trailing spaces.
         width = terminal.terminal_width(self._stdout if self._path is None else io.StringIO())

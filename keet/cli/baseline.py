@@ -25,7 +25,8 @@ examples:
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("action", choices=("save", "list", "show", "name", "remove"))
+    actions = ("save", "list", "show", "name", "remove")
+    parser.add_argument("action", choices=actions, metavar=f"{{{','.join(actions)}}}")
     parser.add_argument(
         "name",
         nargs="?",
@@ -35,6 +36,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "reports",
         nargs="*",
+        default=[],  # argparse lists it as required otherwise
         type=report_path,
         metavar="REPORT",
         help="reports (one per run), or a folder of them; - reads standard input",

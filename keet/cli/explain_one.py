@@ -83,7 +83,8 @@ def _print_against(args: Namespace, explanation: Explanation, against: Explanati
 
     difference = compare_explanations(against, explanation)
     if forbidden := difference.forbidden:
-        print_problem(f"the reports can't be compared: {forbidden[0].text}; see: keet diff --help")
+        reasons = "; ".join(each.text for each in forbidden)
+        print_problem(f"the reports can't be compared: {reasons}; see: keet diff --help")
     top = top_of(args)
     print_against(args, with_first(explanation, top) if top else explanation, difference)
     return ExitCode.NOT_COMPARABLE if forbidden else 0

@@ -7,11 +7,16 @@ anything."""
 from __future__ import annotations
 
 import re
+import shlex
 import signal
+import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 
+from keet.cli.arguments import reports_in
+from keet.cli.stderr import print_progress
 from keet.errors import ExitCode
+from keet.formatting import count_noun
 
 EXAMPLES = """\
 examples:
@@ -56,6 +61,18 @@ def _port(text: str) -> int:
     return int(port)
 
 
+def _waiting_text(args: Namespace) -> str:
+    """For somebody who typed the command: nothing else is printed until a client writes."""
+    folders = args.roots or [Path()]
+    count = sum(len(reports_in(folder)) for folder in folders)
+    command = shlex.join(["keet", "mcp", *map(str, args.roots)])
+    return (
+        f"an MCP server for {count_noun(count, 'report')}, which waits for a client on stdin; "
+        f"clients start it themselves, for example: claude mcp add keet -- {command} "
+        "(others: keet mcp --help); Ctrl-C ends it"
+    )
+
+
 def run(args: Namespace) -> None:
     from keet.optional_packages import check
 
@@ -72,6 +89,8 @@ def run(args: Namespace) -> None:
 
         # Ctrl-C ends it at once: otherwise Python waits for the thread that reads stdin.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if sys.stdin.isatty():
+            print_progress(_waiting_text(args))
         anyio.run(serve_stdio, roots)
     else:
         from keet.serve.server import serve_http

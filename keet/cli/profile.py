@@ -6,14 +6,14 @@ from __future__ import annotations
 import shlex
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import pattern, positive
 from keet.cli.stderr import loud_stderr
-from keet.errors import IngestError, UsageError, one_line
+from keet.errors import IngestError, NotAvailable, UsageError, one_line
 from keet.optional_packages import install_command
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def run(args: Namespace) -> int:
     _check(args)
     report = args.output or _free_name(args)
     if args.dry_run:
-        sys.stdout.write(shlex.join(_command(args, report)) + "\n")
+        _print_command(shlex.join(_command(args, report)))
         return 0
     _check_place(report, args)
     return _profile_function(args, report) if args.function else _profile_program(args, report)
@@ -268,12 +268,30 @@ def _command(args: Namespace, report: Path) -> list[str]:
     if request.launch_skip is None and request.launch_count is None and not request.as_range:
         _note(
             "this command profiles the first launch of each kernel, before the program has warmed "
-            "up; --launch-skip N takes a later one. Without --dry-run, keet selects launches by "
-            "time"
-            + ("; clocks are not locked (--clock-control base)" * (request.clock_control == "none"))
+            f"up (--launch-skip N: a later one), and {_CLOCKS[request.clock_control]}. Without "
+            "--dry-run, keet selects launches by time"
         )
     make = ncu_command if args.verbose else short_command
     return make(args.ncu or "ncu", request, report)
+
+
+def _print_command(command: str) -> None:
+    """One line for a pipe; on a terminal, as `keet explain` prints it."""
+    from keet.cli.pager import show_text
+
+    lines: Iterable[str] = [command]
+    if sys.stdout.isatty():
+        from keet.formats.terminal import terminal_width
+        from keet.formatting import command_lines
+
+        lines = command_lines(one_line(command), terminal_width(sys.stdout))
+    show_text("".join(f"{line}\n" for line in lines))
+
+
+_CLOCKS = {
+    "none": "leaves the clocks unchanged (--clock-control base: locked to the base clock)",
+    "base": "locks the clocks to the base clock (--clock-control none: left unchanged)",
+}
 
 
 def _request(args: Namespace) -> ProfileRequest:
@@ -292,7 +310,6 @@ def _request(args: Namespace) -> ProfileRequest:
 
 
 def _profile_program(args: Namespace, report: Path) -> int:
-    from keet.collect.ncu_command import find_ncu
     from keet.collect.profile_plan import ProfileOptions
     from keet.collect.profile_program import profile_program
 
@@ -307,12 +324,22 @@ def _profile_program(args: Namespace, report: Path) -> int:
         check_overhead=args.check_overhead,
     )
     with _terminated_like_ctrl_c():
-        status = profile_program(_request(args), report, find_ncu(args.ncu), options, _note)
+        status = profile_program(_request(args), report, _ncu(args), options, _note)
     _print_result(args, report)
     if status:
         failed = f"keet: {args.program[0]} failed with exit code {status} after its kernels ran"
         loud_stderr().write(one_line(failed) + "\n")
     return status
+
+
+def _ncu(args: Namespace) -> str:
+    from keet.collect.ncu_command import find_ncu
+
+    try:
+        return find_ncu(args.ncu)
+    except NotAvailable as problem:
+        command = f"keet profile --dry-run -- {shlex.join(args.program)}"
+        raise NotAvailable(f"{problem}; for the command to run where ncu is: {command}") from None
 
 
 def _check_stdin() -> None:

@@ -7,10 +7,10 @@ of `keet mcp`."""
 from __future__ import annotations
 
 import json
-import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
+from keet.cli.pager import show_text
 from keet.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def run(args: Namespace) -> None:
         schemas = schema_of(known[args.command])
     else:
         raise UsageError(f"there is no schema {args.command!r}; there are: {', '.join(known)}")
-    sys.stdout.write(json.dumps(schemas, indent=1) + "\n")
+    show_text(json.dumps(schemas, indent=1) + "\n")
 
 
 def schema_documents() -> dict[str, type[Document]]:

@@ -7,6 +7,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from keet.cli.pager import show_text
 from keet.errors import UsageError, one_line
 
 EXAMPLES = """\
@@ -43,7 +44,7 @@ def run(args: Namespace) -> None:
         return
     if args.force:
         raise UsageError("--force replaces an installed file; add --install DIR")
-    sys.stdout.write(text)
+    show_text(text)
 
 
 def _install(path: Path, text: str, force: bool) -> None:  # noqa: FBT001 - the option's name

@@ -12,6 +12,7 @@ exit code is 1 if a number, a comparison or a statement is wrong."""
 
 from __future__ import annotations
 
+import os.path
 import sys
 from argparse import ArgumentParser, Namespace
 from codecs import getincrementaldecoder
@@ -37,6 +38,7 @@ EXAMPLES = """\
 examples:
   keet verify report.ncu-rep review.md
   keet verify report.ncu-rep answer.txt --launch 2
+  keet verify report.ncu-rep "the kernel is limited by DRAM, which is at 93 % of its peak"
   keet verify before.ncu-rep after.ncu-rep changes.md
   your-model < prompt.txt | keet verify report.ncu-rep -
   keet verify report.ncu-rep answer.txt --format json | jq '.checks[].verdict'
@@ -56,7 +58,8 @@ def configure(parser: ArgumentParser) -> None:
         nargs="+",
         metavar="REPORT… TEXT",
         help="a report, export or snapshot (two if the text compares them: before, then after), "
-        "and a file with a text; - reads one of them from standard input",
+        "and a file with a text, or the text itself in quotes; - reads one of them from standard "
+        "input",
     )
     parser.add_argument(
         "--report",
@@ -76,7 +79,7 @@ def run(args: Namespace) -> int:
     from keet.ingest import read_profile
 
     *reports, name = _in_order(args)
-    text = _read(name)
+    text = name if _is_text(name) else _read(name)
     profiles = [read_profile(path, run_table=args.run_table) for path in _reports(args, reports)]
     launches = [launch for profile in profiles for launch in selected_launches(profile, args)]
     verified = verify_against(profiles, text, launches, name=name)
@@ -101,7 +104,11 @@ def _in_order(args: Namespace) -> list[str]:
     files: list[str] = args.files
     if not args.report and len(files) == 1:
         raise UsageError("name the report and the text: keet verify REPORT TEXT")
-    if args.report or looks_like_report(Path(files[0])) or not looks_like_report(Path(files[-1])):
+    if args.report or _is_text(files[-1]):
+        return files
+    if not _is_text(files[0]) and looks_like_report(Path(files[0])):
+        return files
+    if not looks_like_report(Path(files[-1])):
         return files
     return [*files[1:], files[0]]
 
@@ -118,6 +125,16 @@ def _reports(args: Namespace, named: list[str]) -> list[Path]:
         )
     args.report, args.reports = None, reports  # -o must not take the place of them
     return reports
+
+
+_TEXT_FILES = (".md", ".txt", ".log", ".out", ".json", ".html", ".rst")
+
+
+def _is_text(name: str) -> bool:
+    """Whether an argument is the text itself: a sentence. A path that is not there stays one."""
+    looks_like_path = name.lower().endswith(_TEXT_FILES) or name.startswith(("/", "./", "../", "~"))
+    is_sentence = len(name.split()) > 1 and not looks_like_path
+    return is_sentence and not os.path.isfile(name)  # noqa: PTH113 - Path's raises for long names
 
 
 def _read(name: str) -> str:

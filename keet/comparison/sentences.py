@@ -21,7 +21,7 @@ from keet.documents.document import numbers_in
 from keet.documents.explain import GroundingDocument
 from keet.errors import NotComparable
 from keet.evidence import Reference, Sentence, constant
-from keet.formatting import capitalized, count_noun, shapes_text
+from keet.formatting import capitalized, shapes_text
 from keet.profile.run_table import RECORDER_NAMES
 
 _HOW: dict[How, str] = {
@@ -273,11 +273,13 @@ def _verdict(word: VerdictWord, speedup: Speedup | None) -> Sentence:
     return Sentence("{factor:speedup} {word}", factor=speedup.factor, word=word)
 
 
-def limits(pair: PairDifference) -> str | None:
+def limits(pair: PairDifference, *, also_same: bool = False) -> str | None:
     """The limiters of both sides, if they differ."""
-    if pair.limiter is None or pair.limiter[0] == pair.limiter[1]:
+    if pair.limiter is None or (pair.limiter[0] == pair.limiter[1] and not also_same):
         return None
     before, after = map(_limit_text, pair.limiter, pair.weighted)
+    if before == after:
+        return f"{before} before and after"
     if before.startswith(_LIMITED):
         after = after.removeprefix(_LIMITED)
     return f"{before} before, {after} after"
@@ -364,12 +366,11 @@ def check_comparable(
 ) -> None:
     """Raise if the sides are not comparable. `force`: how to compare anyway. `options`: the
     caller's names for options of `keet diff`; None: the same."""
-    if not difference.forbidden:
+    forbidden = difference.forbidden
+    if not forbidden:
         return
-    first, *others = difference.forbidden
-    more = f" (and {count_noun(len(others), 'more reason')})" if others else ""
-    text = first.text if options is None else first.text_with(options)
-    raise NotComparable(f"{text}{more}; to compare anyway: {force}")
+    texts = (each.text if options is None else each.text_with(options) for each in forbidden)
+    raise NotComparable(f"{'; '.join(texts)}; to compare anyway: {force}")
 
 
 def name_keet_diff_options(found: Difference) -> Difference:

@@ -88,8 +88,16 @@ def verify_against(  # noqa: PLR0913
         ),
         checks=checks,
         relations=relations,
+        not_checked=[each.sentence.text for each in found if is_unchecked(each)],
         sentences=found,
     )
+
+
+def is_unchecked(sentence: CheckedSentence) -> bool:
+    """Nothing in it was checked. Headings, and lines without words, are no sentences."""
+    text = sentence.sentence.text
+    is_sentence = any(map(str.isalpha, text)) and not text.lstrip().startswith("#")
+    return is_sentence and not sentence.verdicts
 
 
 def computed_values(

@@ -78,7 +78,11 @@ class VerifyDocument(Document):
     before: ReportDocument | None = None
     """The report before, for a text that compares two reports."""
     text: str
-    """The file that was checked; `-` is standard input."""
+    """The file that was checked, or the text itself if it was an argument; `-` is standard
+    input."""
     summary: VerifySummary
     checks: Sequence[NumberCheck]
     relations: Sequence[RelationDocument]
+    not_checked: Sequence[str] = ()
+    """The sentences in which nothing was checked: no number, comparison or statement that keet
+    understands."""

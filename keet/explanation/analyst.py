@@ -90,6 +90,7 @@ def explain(  # noqa: PLR0913 - options
         whole_run=_whole_run(profile, told, report_scope),
         across=together.found,
         build_hint=shared.coverage.build_hint,
+        without_profiling=shared.coverage.without_profiling,
         report_scope=report_scope,
         chosen=tuple(asked) if isinstance(told, LazyExplanations) or len(told) < len(asked) else (),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from keet.analysis.capture.recapture import recipe_options
@@ -24,6 +24,7 @@ _PROFILE_AGAIN = "profile again with: ncu "
 _IN_RECIPE = re.compile(r"(--section \S+|--import-source yes)\s*")
 
 
+SOURCES_AT_HAND = "If you have the sources, no new profile is needed:"
 _YOUR_PROGRAM = "./your_program"
 _EVERY_LAUNCH = Sentence("The report lacks")
 MOST_NAMED = 3
@@ -68,6 +69,8 @@ class CaptureHints(NamedTuple):
 
     whose: Mapping[str, Sentence] = {}
     """Of what only some launches lack: those launches, as the start of a sentence."""
+    without_profiling: str | None = None
+    """The keet command that needs no new profile, where the folder of the sources is enough."""
     partial: str | None = None
     """How much of the launch was sampled, if that is the same for all launches: one of `lacking`,
     and a sentence of its own without its full stop."""
@@ -93,12 +96,13 @@ class CaptureHints(NamedTuple):
         return Sentence(" ").join(sentences)
 
     @property
-    def introduction(self) -> str:
-        """Before the command; empty where there is none."""
-        if not self.command:
-            return ""
-        what = "it" if len(self.lacking) == 1 else "them"
-        return f"To collect {what}, {steps_before(self.command, self.build)}run:"
+    def commands(self) -> Iterator[tuple[str, str]]:
+        """The ways to get what is lacking, the cheapest first: an introduction and a command."""
+        if self.without_profiling:
+            yield SOURCES_AT_HAND, self.without_profiling
+        if self.command:
+            what = "it" if len(self.lacking) == 1 else "them"
+            yield f"To collect {what}, {steps_before(self.command, self.build)}run:", self.command
 
 
 def steps_before(command: str, build: str | None) -> str:
@@ -112,19 +116,21 @@ def capture_hints(
     build: str | None,
     refused: Sequence[str] = (),
     whose: Mapping[str, Sentence] = {},
+    without_profiling: str | None = None,
 ) -> CaptureHints:
-    """`build`: what the program has to be built with, where the report has no source lines.
-    `refused`: metrics whose numbers can't be measurements, once per launch. `whose`: see
+    """`build`: what the program has to be built with, where the report has no source lines or its
+    lines are those of a debug build. `without_profiling`: see `Coverage`; left out where more is
+    lacking. `refused`: metrics whose numbers can't be measurements, once per launch. `whose`: see
     `CaptureHints`."""
     lacking: dict[str, dict[str, None]] = {}
     others: dict[str, dict[str, dict[str, None]]] = {}
     options: dict[str, None] = {}
     command: str | None = None
-    without = ""
+    is_debug = False
     for each in skipped:
         check, reason, remedy = each.check, each.reason, each.remedy
         if check == DEBUG_BUILD:
-            without = " without -G"
+            is_debug = True
             continue
         if remedy.startswith(("ncu ", "keet ")):
             command = command or remedy
@@ -145,12 +151,15 @@ def capture_hints(
     sentences = [_sentence(remedy, checks) for remedy, checks in others.items()]
     sentences += [_about_refused(refused)] if refused else []
     sampled = tuple(lacking.get(WHOLE_LAUNCH, ()))
+    if is_debug:
+        build = f"{build} instead of -G" if build else "nvcc without -G"
     return CaptureHints(
         tuple(lacking),
         command,
-        f"{build or 'nvcc'}{without}" if command and (build or without) else None,
+        build if command else None,
         tuple(sentences),
         whose,
+        without_profiling if len(lacking) == 1 else None,
         sampled[0] if len(sampled) == 1 and WHOLE_LAUNCH not in whose else None,
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.account import Account
+from keet.analysis.capture.coverage import line_flag
 from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.launch_view import LaunchView
 from keet.diagnosis.finding import Finding
@@ -14,7 +15,7 @@ from keet.documents.finding import Forecast
 from keet.documents.shared_types import FigureDocument, Skipped
 from keet.evidence import Evidence, Sentence
 from keet.explanation.account_notes import account_notes
-from keet.explanation.capture_hints import CaptureHints, capture_hints, whose
+from keet.explanation.capture_hints import DEBUG_CODE, CaptureHints, capture_hints, whose
 from keet.explanation.headline import Verdict
 from keet.explanation.launch_figures import launch_figures
 from keet.profile import Launch, Profile
@@ -111,6 +112,8 @@ class Explanation(NamedTuple):
     across: tuple[CrossLaunch, ...] = ()
     """Findings about several launches, the largest saving first."""
     build_hint: str | None = None
+    without_profiling: str | None = None
+    """See `Coverage`."""
     """The compiler option that would give the report source lines."""
     report_scope: str = ""
     """Prefix of the launch in evidence ids; empty if there is one report."""
@@ -137,15 +140,18 @@ class Explanation(NamedTuple):
         skipped: dict[Skipped, None] = {}
         refused: list[str] = []
         lackers: dict[str, list[int]] = {}
+        debug: list[Launch] = []
         for told in self.launches:
             skipped |= dict.fromkeys(told.skipped)
+            debug += [told.launch] if DEBUG_CODE in told.skipped else []
             refused += sorted(told.view.ledger.refused)
             for check in dict.fromkeys(each.check for each in told.skipped):
                 lackers.setdefault(check, []).append(told.launch.id)
         every = len(self.launches)
         some = {check: ids for check, ids in lackers.items() if len(ids) < every}
         by_check = {check: whose(check, sorted(ids), every) for check, ids in some.items()}
-        return capture_hints(skipped, self.build_hint, refused, by_check)
+        build = self.build_hint or (line_flag(debug) if debug else None)
+        return capture_hints(skipped, build, refused, by_check, self.without_profiling)
 
 
 def texts_of(each: LaunchExplanation) -> list[str]:

@@ -7,12 +7,14 @@ Only this module decides width and colour.
 from __future__ import annotations
 
 import os
-import re
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, TextIO
 
+from keet.formatting import command_lines
 from keet.pages import blocks
 from keet.pages.blocks import Block, Cell, Look, Page, Reader, Span, Words, spans
 from keet.safe_text import one_line, terminal_stream
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _PIPED_WIDTH = 120
-"""Wide enough that `grep` finds text on one line, narrow enough for a pager."""
+"""Wide enough that `grep` finds text on one line, narrow enough for a wide terminal."""
 _STYLES = {
     "strong": "bold",
     "verdict": "bold",
@@ -43,23 +45,29 @@ _STYLES = {
 _NAME_WIDTH = 8
 """Columns of the name of a list."""
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "dim"}
-_WORD = re.compile(
-    r"""--(?:section|set|import-source)\ \S+ | (?: "[^"]*" | '[^']*' | [^\s"'] )+ | \S+""",
-    re.VERBOSE,
-)
-"""A word of a command: quoted text stays together, and an option keeps its value."""
 
 
 def terminal_width(file: TextIO) -> int:
-    """COLUMNS if it is set, else the width of the terminal, else `_PIPED_WIDTH` for a pipe."""
+    """COLUMNS if it is set, else the width of the terminal: for a pipe, of the one at which the
+    command was typed. Files have `_PIPED_WIDTH`, and pipes where there is no terminal."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isascii() and columns.isdigit() and columns[0] != "0" and len(columns) <= 4:
         return int(columns)
-    if not file.isatty():
-        return _PIPED_WIDTH
-    import shutil  # imports compression libraries that nothing else here needs
+    if file.isatty():
+        import shutil  # imports compression libraries that nothing else here needs
 
-    return shutil.get_terminal_size().columns
+        return shutil.get_terminal_size().columns
+    for descriptor in (2, 0) if _is_pipe(file) else ():
+        with suppress(OSError):
+            return os.get_terminal_size(descriptor).columns or _PIPED_WIDTH
+    return _PIPED_WIDTH
+
+
+def _is_pipe(file: TextIO) -> bool:
+    try:
+        return stat.S_ISFIFO(os.fstat(file.fileno()).st_mode)
+    except (OSError, ValueError):  # not a file of the system
+        return False
 
 
 def is_terminal(file: TextIO) -> bool:
@@ -410,15 +418,9 @@ def _code(block: blocks.Code, _: int) -> Iterator[RenderableType]:
 
 
 def _command(block: blocks.Command, width: int) -> Iterator[RenderableType]:
-    """Broken where a shell continues it. A word longer than the terminal is not wrapped by keet, so
-    that it can be copied."""
-    line = " "
-    for word in _WORD.findall(one_line(block.command)):
-        if len(line) + 1 + len(word) > width - 2 and line.strip():
-            yield _text(f"{line} \\", "place", is_unbroken=True)
-            line = "     "
-        line += f" {word}"
-    yield _text(line, "place", is_unbroken=True)
+    """Never moved to the right: blanks would divide a word that a line continues."""
+    for line in command_lines(one_line(block.command), width):
+        yield _text(line, "place", is_unbroken=True)
 
 
 def _part(block: blocks.Part | blocks.Fold, width: int) -> Iterator[RenderableType]:

@@ -205,9 +205,9 @@ def find_baseline(name: str) -> Baseline:
             f"the baseline {name} is damaged: its file {_CURRENT!r} names a missing version; "
             f"restore that file, or save it again: keet baseline save {name} REPORT"
         )
-    have = f"there are {', '.join(known)}" if known else "there are none yet"
+    have = f"saved baselines: {', '.join(known)}" if known else "none is saved yet"
     raise NotAvailable(
-        f"there is no baseline {one_line(name)!r}, {have}; "
+        f"there is no baseline {one_line(name)!r}; {have}; "
         "save one with: keet baseline save NAME REPORT"
     )
 

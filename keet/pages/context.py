@@ -394,8 +394,8 @@ def _gaps(
     hints = explanation._replace(launches=(each,)).capture_hints
     if hints.others:
         yield TextPiece(_GAPS, f"- Not in the report: {', '.join(hints.others)}", group="gap")
-    if hints.command:
-        line = one_line(f"{hints.introduction} {hints.command}")
+    for introduction, command in hints.commands:
+        line = one_line(f"{introduction} {command}")
         yield TextPiece(_GAPS, f"- {line}", group="remedy")
     for sentence in hints.sentences:
         yield TextPiece(_GAPS, f"- {one_line(sentence)}", group="remedy")

@@ -179,7 +179,7 @@ class _Writer:
         words, remedy = headline_parts(difference)
         look = _LOOKS[difference.verdict.word]
         if gate := difference.gate:  # its result comes first
-            words = (gate.verdict, "; ", words)
+            words = (gate.verdict, ". ", words)
             look = "verdict bad" if gate.failed else "verdict good"
         yield Heading(words, self.level, look=look, mark="keet:")
         devices = {d: None for run in difference.sides[1].captures for d in run.profile.devices}
@@ -309,7 +309,8 @@ class _Writer:
 
     def _pair(self, pair: PairDifference) -> Block:
         """If there is only one kernel, its times are already in the heading."""
-        summary = limits(pair) if is_alone(self.difference) else pair.verdict.headline
+        alone = is_alone(self.difference)
+        summary = limits(pair, also_same=True) if alone else pair.verdict.headline
         words = (Span(pair.kernel, "name"), f": {summary}" if summary else "")
         if self.is_markdown:
             return Fold(words, [*self._details(pair)])

@@ -250,9 +250,9 @@ def _not_checked(
         ]
         if rows:
             yield Fold("What was not checked, and why", [Items(rows)])
-    if hints.command:
-        yield Text(hints.introduction)
-        yield Command(in_full(hints.command) if verbose else hints.command)
+    for introduction, command in hints.commands:
+        yield Text(introduction)
+        yield Command(in_full(command) if verbose else command)
     yield from map(Notice, hints.sentences)
 
 

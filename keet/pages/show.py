@@ -10,7 +10,7 @@ from keet.analysis.capture.report_document import profile_notes
 from keet.analysis.hardware.ceilings import Ceilings
 from keet.analysis.ledger import LaunchLedger, Ledger
 from keet.evidence import Sentence, constant, counted
-from keet.explanation.capture_hints import steps_before
+from keet.explanation.capture_hints import SOURCES_AT_HAND, steps_before
 from keet.explanation.run_texts import whole_time
 from keet.formatting import shape_text
 from keet.ingest.ncu_rep.completeness import uncertain_count
@@ -219,6 +219,10 @@ def _coverage(coverage: Coverage) -> Iterator[Block]:
     if not coverage.gaps:
         items.append(Item("nothing that keet can use", missing))
     yield Items(items)
+    if coverage.without_profiling is not None:
+        yield Gap()
+        yield Text(SOURCES_AT_HAND)
+        yield Command(coverage.without_profiling)
     if coverage.command is not None:
         steps = steps_before(coverage.command, coverage.build_hint)
         yield Gap()

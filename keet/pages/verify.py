@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from keet.comparison.verify_values import VerifiedText
+from keet.comparison.verify_values import VerifiedText, is_unchecked
 from keet.documents.verify import RelationDocument
 from keet.formatting import count_noun
 from keet.pages.blocks import Block, Gap, Item, Items, Page, Span, Text, Words
@@ -25,7 +25,8 @@ _NEXT: Mapping[str, str] = {
         "not collected"
     ),
 }
-_MARK_WIDTH = 10
+_UNCHECKED = "not checked"
+_MARK_WIDTH = len(_UNCHECKED)
 
 
 def verify_page(
@@ -34,13 +35,11 @@ def verify_page(
     shown: Sequence[CheckedSentence] | None = None,
     advice: Mapping[str, str] = _NEXT,
 ) -> Page:
-    """Sentences without anything to check are left out.
-
-    `shown`: the sentences of one page; counts are over all sentences. `advice`: what to do,
+    """`shown`: the sentences of one page; counts are over all sentences. `advice`: what to do,
     depending on the result.
     """
     sentences = verified.sentences if shown is None else shown
-    items = [item for checked in sentences if checked.verdicts for item in _sentence(checked)]
+    items = [item for checked in sentences for item in _sentence(checked)]
     blocks: list[Block] = []
     if items:
         blocks += [Items(items, label_width=_MARK_WIDTH), Gap()]
@@ -52,6 +51,8 @@ def verify_page(
         blocks.append(Text(_counted(numbers, "number", "not found"), "strong"))
     if relations:
         blocks.append(Text(_counted(relations, "comparison", "not checked"), "strong"))
+    if left := len(verified.not_checked):
+        blocks.append(Text(f"{count_noun(left, 'sentence')} not checked", "muted"))
     report = verified.report.snapshot or verified.report.path
     blocks += [
         Text(line.format(report=report), "muted")
@@ -63,6 +64,10 @@ def verify_page(
 
 def _sentence(checked: CheckedSentence) -> Iterator[Item]:
     """A mark and the sentence, and below it the remarks on its numbers."""
+    if is_unchecked(checked):
+        yield Item(Span(_flat(checked.sentence.text), "muted"), Span(_UNCHECKED, "muted"))
+    if not checked.verdicts:
+        return
     mark, look = _MARKS[next(verdict for verdict in _MARKS if verdict in checked.verdicts)]
     if mark == "ok" and checked.checks:
         mark = "numbers ok"  # the rest of the sentence was not checked

@@ -45,11 +45,28 @@ def _judge(each: Assertion, facts: Mapping[str, KnownFact]) -> Judgement:
     if each.topic == "no_unit":
         return _judge_all_units(each, facts)
     fact = facts.get(each.topic)
+    if each.topic == "limiter" and _RESOURCE in each.said:
+        return _judge_registers(each, facts)
     if fact is None:
         return Judgement(each, None)
     verdicts = [fact.judge(_named(said, fact)) for said in each.said]
     holds = True if True in verdicts else False if {*verdicts} == {False} else None
     return Judgement(each, None if holds is None else holds is not each.is_negated, fact)
+
+
+_RESOURCE = "registers"
+"""No unit that can be busy: it limits a kernel through its occupancy."""
+
+
+def _judge_registers(each: Assertion, facts: Mapping[str, KnownFact]) -> Judgement:
+    """`limited by registers` is wrong where they neither limit the occupancy nor are spilled. Else
+    it is open whether that limits the kernel."""
+    limit, spills = facts.get("occupancy.limit"), facts.get("spills")
+    is_free = limit is not None and limit.judge(_RESOURCE) is False
+    if is_free and spills is not None and spills.judge("none"):
+        most = facts.get("occupancy.theoretical")
+        return Judgement(each, each.is_negated, most if most and most.judge("full") else limit)
+    return Judgement(each, None, limit)
 
 
 def _named(said: str, fact: KnownFact) -> str:

@@ -88,7 +88,12 @@ _COMMON = """\
 - `--format json` prints a document that [`keet schema`](commands/schema.md) describes.
 - `--` ends the options: `keet show -- -dash.ncu-rep`. For the value of an option, use `=`:
   `--report=-dash.ncu-rep`. In `keet profile`, the program follows `--`.
-- `NO_COLOR` and `COLUMNS` are respected.
+- On a terminal, a result that is longer than the screen goes through a pager, so that its beginning
+  stays in sight: `KEET_PAGER`, else `PAGER`, else `less` (with `LESS=FRX` unless `LESS` is set).
+  `KEET_PAGER=` or `KEET_PAGER=cat` switches it off. Exit codes do not depend on it. Pipes and files
+  get the plain text, and so does a terminal where the pager is not installed.
+- `NO_COLOR` and `COLUMNS` are respected. Without `COLUMNS`, text for a pipe (`keet … | less`) is as
+  wide as the terminal; files have 120 columns.
 
 ## Standard input
 

@@ -102,9 +102,8 @@ def _notes(explanation: Explanation) -> Iterator[str]:
     yield from report_cautions(explanation.profile)
     yield from profile_notes(explanation.profile)
     hints = explanation.capture_hints
-    if hints.command:
-        yield f"{hints.introduction} {hints.command}"
-        yield from filter(None, [caution_about(hints.command)])
+    yield from map(" ".join, hints.commands)
+    yield from filter(None, [caution_about(hints.command)])
 
 
 def _hidden(rest: int) -> list[str]:

@@ -29,6 +29,8 @@ class Coverage(NamedTuple):
     """What to compile with first."""
     obstacle: str | None = None
     """Why there is no such command although something is missing."""
+    without_profiling: str | None = None
+    """The keet command that has what is missing, where a folder of sources is enough for it."""
 
 
 _TOO_OLD = Sentence(
@@ -36,6 +38,9 @@ _TOO_OLD = Sentence(
     oldest="7.0",
     release="2020.1",
 )
+
+
+_WITH_SOURCES = "keet explain REPORT --source DIR"
 
 
 def _is_too_old(compute_capability: str | None) -> bool:
@@ -59,6 +64,7 @@ def find_coverage(profile: Profile, launches: Sequence[Launch] | None = None) ->
         command=recapture_command(profile) if possible else None,
         build_hint=next((gap.compile_flag for gap in gaps if gap.compile_flag), None),
         obstacle=_TOO_OLD if too_old and gaps else None,
+        without_profiling=_WITH_SOURCES if seen.lacks_only_text(gaps) else None,
     )
 
 
@@ -71,7 +77,7 @@ _LINE_FLAGS: Mapping[Language, str] = {
 """What gives kernels source lines; `nvcc -lineinfo` if none of these languages."""
 
 
-def _line_flag(launches: Sequence[Launch]) -> str | None:
+def line_flag(launches: Sequence[Launch]) -> str | None:
     """None for kernels of libraries, which their users do not build."""
     if all(library_of_launch(launch) for launch in launches):
         return None
@@ -80,6 +86,7 @@ def _line_flag(launches: Sequence[Launch]) -> str | None:
 
 
 _NVCC = "nvcc -lineinfo"
+_TEXT = "source_text"
 
 
 def _is_kernel(launch: Launch) -> bool:
@@ -107,6 +114,8 @@ class _Seen:
         self._has_kernels = False
         self._without_lines: list[Launch] = []
         self._without_text: list[Launch] = []
+        self._has_folder = False
+        """Whether the sources were looked for in a folder."""
 
     def add(self, launch: Launch) -> None:
         for capability in capabilities().values():
@@ -116,6 +125,7 @@ class _Seen:
                     self._is_collected[capability.id] = capability.section in launch.sections
         if _is_kernel(launch):  # ranges and graphs have no source to give, so they lack none
             self._has_kernels = True
+            self._has_folder |= launch.find_source is not None
             if not launch.has_lines:
                 self._without_lines.append(launch)
             if not launch.has_source_text:
@@ -160,7 +170,7 @@ class _Seen:
                     gives="which line of the source an instruction belongs to",
                     launches=_ids(self._without_lines),
                     section="SourceCounters",
-                    compile_flag=_line_flag(self._without_lines),
+                    compile_flag=line_flag(self._without_lines),
                 )
             )
         elif self._has_kernels:
@@ -168,7 +178,7 @@ class _Seen:
         if self._without_text:
             gaps.append(
                 GapDocument(
-                    id="source_text",
+                    id=_TEXT,
                     label="source text",
                     gives="the code of each line, next to its numbers",
                     launches=_ids(self._without_text),
@@ -178,6 +188,11 @@ class _Seen:
         elif self._has_kernels:
             present.append("source text")
         return present, gaps
+
+    def lacks_only_text(self, gaps: Iterable[GapDocument]) -> bool:
+        """Of what can be had. Every kernel has lines then, so files and lines are known."""
+        wanted = [gap.id for gap in gaps if not gap.unavailable]
+        return wanted == [_TEXT] and not self._has_folder
 
 
 # --- one launch

@@ -105,7 +105,7 @@ def test_a_profile() -> None:
 def test_a_difference() -> None:
     made = api.diff(TOUR, launches=(0, 1), gate=5)
     shown = Parsed(made._repr_html_()).text
-    assert "gate of 5% passed; 5.66x faster: 69.34 us → 12.26 us per launch" in shown
+    assert "gate of 5% passed. 5.66x faster: 69.34 us → 12.26 us per launch" in shown
     assert "uncoalesced global access" in shown
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from keet.errors import ExitCode
 from tests.conftest import REPORTS, Keet
 
 REPORT = REPORTS / "tour_basic.ncu-rep"
@@ -209,6 +210,24 @@ def test_wrong_usage(words: list[str], says: str, keet: Keet) -> None:
     done = keet("profile", *words)
     assert done.code == 2
     assert says in done.err
+
+
+def test_without_ncu_the_command_to_copy_is_named(
+    keet: Keet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keet.collect.ncu_command._usual_places", lambda: iter(()))
+    monkeypatch.setenv("PATH", "/nowhere")
+    done = keet("profile", "--", sys.executable, "a b")
+    assert done.code == ExitCode.NOT_AVAILABLE
+    assert f"keet profile --dry-run -- {sys.executable} 'a b'" in done.err
+
+
+@pytest.mark.parametrize("clocks", ["none", "base"])
+def test_a_dry_run_says_what_the_command_does_with_the_clocks(clocks: str, keet: Keet) -> None:
+    done = keet("profile", "--dry-run", "--clock-control", clocks, "--", "./app")
+    assert f"--clock-control {clocks} " in done.out
+    said = {"none": "leaves the clocks unchanged", "base": "locks the clocks"}
+    assert f"and {said[clocks]} " in done.err
 
 
 def test_ctrl_c_keeps_what_ncu_wrote(fake_ncu: FakeNcu, tmp_path: Path) -> None:

@@ -13,10 +13,11 @@ from test_diff_samples import check_mirrored
 
 from keet.comparison.compare import Difference
 from keet.comparison.pairs import pair_groups
+from keet.comparison.sentences import check_comparable
 from keet.comparison.sides import groups_of
-from keet.errors import KeetError
+from keet.errors import KeetError, NotComparable
 from keet.profile import Profile
-from tests.conftest import corpus_files, needs_corpus
+from tests.conftest import REPORTS, corpus_files, needs_corpus
 from tests.rows import each_row
 
 pytestmark = pytest.mark.slow
@@ -99,3 +100,14 @@ def _check_sense(found: Difference, before: Profile, after: Profile) -> None:
     for pair in found.pairs:
         if pair.timing.unmeasured:
             assert pair.timing.word == "inconclusive"
+
+
+@needs_corpus
+def test_every_reason_against_a_comparison_is_said() -> None:
+    """Another program on another GPU: both in one message."""
+    (path,) = (each for each in corpus_files() if each.name.startswith("suhithr"))
+    found = difference(read(path), read(REPORTS / "tour_full.ncu-rep"))
+    assert len(found.forbidden) == 2
+    with pytest.raises(NotComparable) as refused:
+        check_comparable(found, "--force")
+    assert all(each.text in str(refused.value) for each in found.forbidden)

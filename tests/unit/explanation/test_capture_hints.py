@@ -1,5 +1,7 @@
 """What to do about what a report lacks: one command that brings all of it, in full sentences."""
 
+from pathlib import Path
+
 import pytest
 
 from keet.analysis.capture.coverage import find_coverage
@@ -10,6 +12,7 @@ from keet.ingest import read_profile
 from tests.conftest import REPORTS, needs_corpus
 from tests.unit.analysis.real_launches import public_profile
 
+SOURCE = "keet explain REPORT --source DIR"
 COMMAND = "ncu --set full -o x ./app"
 
 
@@ -24,7 +27,9 @@ def test_options_are_added_to_the_command() -> None:
         "nvcc -lineinfo",
     )
     assert found.command == "ncu --interval 6 --set full -o x ./app"
-    assert found.introduction == "To collect them, build with nvcc -lineinfo and run:"
+    assert [*found.commands] == [
+        ("To collect them, build with nvcc -lineinfo and run:", found.command)
+    ]
     assert found.lacking == ("all samples", "machine code", "warp states", "roofline")
     assert (
         found.lacking_text
@@ -45,7 +50,7 @@ def test_what_no_command_collects_is_a_sentence() -> None:
     found = capture_hints([code, Skipped("source text", "not collected", COMMAND)], None)
     assert found.lacking == ("source text",)
     assert found.command == COMMAND
-    assert found.introduction == "To collect it, run:"
+    assert [*found.commands] == [("To collect it, run:", COMMAND)]
     assert found.sentences == (
         "Not checked: machine code (the reader is too new). Install another one.",
     )
@@ -61,7 +66,7 @@ def test_what_prevents_one_capture_prevents_all() -> None:
         "nvcc -lineinfo",
     )
     assert found.command is None
-    assert found.introduction == ""
+    assert [*found.commands] == []
     assert found.sentences == ("Not checked: roofline, pipes, machine code. This GPU is too old.",)
 
 
@@ -81,6 +86,40 @@ def test_explain_and_show_print_the_same_command(name: str) -> None:
     profile = read_profile(REPORTS / name)
     told = explain(profile, profile.launches, 5, sass=False)
     assert told.capture_hints.command == find_coverage(profile).command
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    ("name", "build"),
+    [
+        ("suhithr", "nvcc -lineinfo instead of -G"),
+        ("victor-lvsy", "nvcc -lineinfo instead of -G"),
+        ("Swagatam1812", None),
+    ],
+)
+def test_text_of_sources_at_hand_needs_no_new_profile(name: str, build: str | None) -> None:
+    """These reports have files and lines. The lines of a debug build came from -G."""
+    profile = public_profile(name)
+    found = explain(profile, profile.launches, 5, sass=False).capture_hints
+    assert "source text" in found.lacking
+    assert found.build == build
+    first, last = found.commands
+    assert first[1] == "keet explain REPORT --source DIR"
+    assert last[1] == found.command
+
+
+@needs_corpus
+def test_a_folder_without_the_sources_is_not_asked_for_again(tmp_path: Path) -> None:
+    path = Path(public_profile("Swagatam1812").provenance.path)
+    assert find_coverage(read_profile(path)).without_profiling == SOURCE
+    assert find_coverage(read_profile(path, source=tmp_path)).without_profiling is None
+
+
+def test_a_folder_of_sources_is_not_enough_where_more_is_lacking() -> None:
+    early = Skipped(WHOLE_LAUNCH, "the first 6%", "profile again with: ncu --interval 6")
+    text = Skipped("source text", "not collected", COMMAND)
+    assert len([*capture_hints([early, text], None, without_profiling=SOURCE).commands]) == 1
+    assert len([*capture_hints([text], None, without_profiling=SOURCE).commands]) == 2
 
 
 @needs_corpus

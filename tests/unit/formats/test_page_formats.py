@@ -5,7 +5,9 @@ from __future__ import annotations
 import builtins
 import io
 import re
-from collections.abc import Mapping
+import shlex
+import subprocess
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -349,7 +351,25 @@ def test_a_command_is_broken_where_a_shell_continues_it() -> None:
     lines = text(Command(command), width=40).splitlines()
     assert all(line.endswith(" \\") for line in lines[:-1])
     assert max(map(len, lines)) <= 40
-    assert " ".join(" ".join(lines).replace("\\", "").split()) == command
+    assert as_a_shell_reads(lines) == shlex.split(command)
+
+
+def test_a_long_list_is_broken_behind_commas() -> None:
+    """As copied from the screen, and one blank would divide the list."""
+    names = ",".join(f"smsp__sass_thread_inst_executed_op_{n}_pred_on.sum" for n in range(20))
+    command = f"ncu --section A --metrics {names} -k 'regex:^(a|b,c)$' -o a ./app --sizes 1,2,3"
+    for width in (72, 80, 120):
+        lines = text(Command(command), width=width).splitlines()
+        assert max(map(len, lines)) <= width
+        assert as_a_shell_reads(lines) == shlex.split(command)
+    assert sum("," in line for line in lines) > 3
+
+
+def as_a_shell_reads(lines: Sequence[str]) -> list[str]:
+    script = 'for word in "$@"; do printf \'%s\\n\' "$word"; done'
+    command = "\n".join(lines).strip()
+    words = ["sh", "-c", f"show() {{ {script}; }}; show {command}"]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 def test_long_code_says_where_the_rest_is() -> None:

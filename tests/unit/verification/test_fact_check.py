@@ -5,6 +5,9 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+import pytest
+
+from keet.evidence import Sentence
 from keet.explanation.analyst import explain
 from keet.explanation.known_facts import KnownFact, known_facts
 from keet.ingest import read_profile
@@ -138,3 +141,22 @@ def verdict(sample: str, sentence: str) -> str:
 def test_assertions_are_judged_by_facts(line: str) -> None:
     sample, expected, sentence = line.split(maxsplit=2)
     assert verdict(sample, sentence) == expected
+
+
+@pytest.mark.parametrize(
+    ("limits", "spilled", "holds"),
+    [(False, False, False), (True, False, None), (False, True, None)],
+)
+def test_limited_by_registers(limits: bool, spilled: bool, holds: bool | None) -> None:
+    """Wrong only where they neither limit the occupancy nor are spilled."""
+
+    def fact(topic: str, word: str, *, is_true: bool) -> KnownFact:
+        sides = (frozenset([word]), frozenset[str]())
+        return KnownFact(topic, word, Sentence(), *(sides if is_true else sides[::-1]))
+
+    facts = [
+        fact("occupancy.limit", "registers", is_true=limits),
+        fact("spills", "none", is_true=not spilled),
+    ]
+    (judged,) = judge_words("The kernel is limited by register pressure.", facts)
+    assert judged.holds is holds

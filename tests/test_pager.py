@@ -1,0 +1,315 @@
+"""Results on a terminal: what is longer than the screen goes through a pager."""
+
+import fcntl
+import os
+import pty
+import select
+import shlex
+import shutil
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from keet.corpus.discovery import reports_in
+from tests.conftest import REPORTS, TESTS
+from tests.rows import each_row
+
+ROOT = TESTS.parent
+KEET = f"{sys.executable} -m keet"
+REPORT = str(REPORTS / "tour_full.ncu-rep")
+SHOWS = """\
+import pathlib, sys
+pathlib.Path(sys.argv[1]).write_bytes(sys.stdin.buffer.read())
+"""
+"""A pager that keeps what it gets."""
+LEAVES = "import sys; sys.stdin.readline(); print('LEFT')"
+"""A pager that is quit on its first line."""
+WAITS = """\
+import signal, sys
+signal.signal(signal.SIGINT, lambda *_: print('INTERRUPTED', flush=True))
+sys.stdin.read()
+print('READY', flush=True)
+with open('/dev/tty') as keys: keys.readline()
+"""
+"""A pager that Ctrl-C does not end; a key does."""
+
+
+PROMPT = ":\x1b[K"
+"""Of less."""
+
+
+class Screen:
+    """A terminal of 80x24, or of another size, in which keet runs."""
+
+    def __init__(self, words: list[str], rows: int, environment: dict[str, str]) -> None:
+        self.pid, self.file = pty.fork()
+        if not self.pid:
+            size = struct.pack("HHHH", rows, 80, 0, 0)
+            fcntl.ioctl(0, termios.TIOCSWINSZ, size)
+            left_out = ("COLUMNS", "LINES", "PAGER", "KEET_PAGER", "LESS", "NO_COLOR")
+            kept = {name: value for name, value in os.environ.items() if name not in left_out}
+            paths = f"{ROOT}:{ROOT / 'tools'}"
+            others = {"TERM": "xterm-256color", "PYTHONPATH": paths, **environment}
+            os.execvpe(sys.executable, [sys.executable, *words], {**kept, **others})
+        self.seen = ""
+
+    def type(self, text: str) -> None:
+        os.write(self.file, text.encode())
+
+    def read_until(self, text: str) -> None:
+        while text not in self.seen:
+            assert self._reads(), f"{text!r} does not come: {self.seen!r}"
+
+    def exit_code(self) -> int:
+        while self._reads():
+            pass
+        os.close(self.file)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    def _reads(self) -> bool:
+        ready, _, _ = select.select([self.file], [], [], 60)
+        assert ready, f"nothing comes after {self.seen!r}"
+        with suppress(OSError):  # the program has ended
+            if more := os.read(self.file, 65536).decode(errors="replace"):
+                self.seen += more
+                return True
+        return False
+
+
+Keet = Callable[..., Screen]
+
+
+@pytest.fixture
+def terminal() -> Keet:
+    """Runs keet at a terminal."""
+
+    def run(*words: str, rows: int = 24, **environment: str) -> Screen:
+        return Screen(["-m", "keet", *words], rows, environment)
+
+    return run
+
+
+@pytest.fixture
+def pager(tmp_path: Path) -> Path:
+    """The text that a pager got, and by its name with `.py` the pager."""
+    (tmp_path / "shown.py").write_text(SHOWS)
+    return tmp_path / "shown"
+
+
+def command(pager: Path) -> str:
+    return f"{sys.executable} {pager}.py {pager}"
+
+
+def script(tmp_path: Path, text: str) -> str:
+    (tmp_path / "pager.py").write_text(text)
+    return f"{sys.executable} {tmp_path / 'pager.py'}"
+
+
+PAGES = [
+    ("explain", REPORT),
+    ("explain", REPORT, "--format", "json"),
+    ("explain", REPORT, "--format", "markdown"),
+    ("show", REPORT),
+    ("diff", REPORT, REPORT),
+    ("hotspots", REPORT),
+    ("roofline", REPORT, "--format", "json"),
+    ("amounts", REPORT, "--format", "json"),
+    ("metrics", REPORT),
+    ("finding", "tail_effect"),
+    ("--help",),
+    ("explain", "--help"),
+    ("explain", "--help-all"),
+    ("schema", "explain"),
+    ("skill",),
+]
+
+
+@each_row("words", PAGES, few=3)
+def test_what_is_longer_than_the_screen_goes_through_the_pager(
+    words: tuple[str, ...], terminal: Keet, pager: Path
+) -> None:
+    pager.unlink(missing_ok=True)
+    screen = terminal("-q", *words, rows=8, KEET_PAGER=command(pager))
+    assert screen.exit_code() == 0
+    assert screen.seen == ""
+    assert pager.read_text().count("\n") >= 8
+
+
+NOT_PAGED = [
+    {"KEET_PAGER": ""},
+    {"KEET_PAGER": "cat"},
+    {"KEET_PAGER": "", "PAGER": "{pager}"},
+    {"KEET_PAGER": "there-is-no-such-pager"},
+    {"KEET_PAGER": "not 'closed"},
+    {"PAGER": ""},
+    {"KEET_PAGER": "{pager}", "TERM": "dumb"},
+]
+
+
+@each_row("environment", NOT_PAGED, few=2)
+def test_without_a_pager_everything_is_printed(
+    environment: dict[str, str], terminal: Keet, pager: Path
+) -> None:
+    named = {name: value.format(pager=command(pager)) for name, value in environment.items()}
+    screen = terminal("finding", "tail_effect", **named)
+    assert screen.exit_code() == 0
+    assert screen.seen.count("\n") >= 24
+    assert not pager.exists()
+
+
+@pytest.mark.slow
+def test_a_command_to_copy_is_broken_where_a_shell_continues_it(terminal: Keet) -> None:
+    """On one line for a pipe."""
+    words = ("profile", "-q", "--dry-run", "--", "./app")
+    screen = terminal(*words)
+    assert screen.exit_code() == 0
+    copied = screen.seen.replace("\r\n", "\n")
+    assert max(map(len, copied.splitlines())) <= 80
+    piped = typed(f"{KEET} {' '.join(words)} | cat")
+    assert shlex.split(copied.replace("\\\n", "")) == shlex.split(piped)
+    assert copied.count("\n") > 5
+    assert piped.count("\n") == 1
+
+
+def test_keets_own_variable_comes_first(terminal: Keet, pager: Path) -> None:
+    terminal("finding", "tail_effect", PAGER=command(pager)).exit_code()
+    assert "tail_effect" in pager.read_text()
+    pager.unlink()
+    chosen = {"PAGER": "false", "KEET_PAGER": command(pager)}
+    terminal("finding", "tail_effect", **chosen).exit_code()
+    assert "tail_effect" in pager.read_text()
+
+
+def test_what_fits_on_the_screen_is_printed(terminal: Keet, pager: Path) -> None:
+    screen = terminal("finding", "tail_effect", rows=200, KEET_PAGER=command(pager))
+    assert screen.exit_code() == 0
+    assert "tail_effect" in screen.seen
+    assert not pager.exists()
+
+
+def typed(line: str, **environment: str) -> str:
+    """What is on the screen after a shell has run the line."""
+    shell = "import os, sys; os.execvp('sh', ['sh', '-c', sys.argv[1]])"
+    screen = Screen(["-c", shell, line], 24, environment)
+    assert screen.exit_code() == 0
+    return screen.seen
+
+
+@pytest.mark.parametrize("pipe", ["< /dev/null", "| cat"])
+def test_where_one_side_is_no_terminal_nothing_is_paged(pipe: str, pager: Path) -> None:
+    shown = typed(f"{KEET} finding tail_effect {pipe}", KEET_PAGER=command(pager))
+    assert shown.count("\n") >= 24
+    assert not pager.exists()
+
+
+WIDTHS = [
+    ("| cat", 80),
+    ("2>/dev/null | cat", 80),
+    ("</dev/null | cat", 80),
+    ("</dev/null 2>/dev/null | cat", 120),
+    ("> {file}; cat {file}", 120),
+    ("-o {file}; cat {file}", 120),
+]
+
+
+@each_row(("rest", "width"), WIDTHS, few=1)
+def test_a_pipe_is_as_wide_as_the_terminal(rest: str, width: int, tmp_path: Path) -> None:
+    shown = typed(f"{KEET} -q finding tail_effect {rest.format(file=tmp_path / 'page.txt')}")
+    longest = max(map(len, shown.splitlines()))
+    assert width - 15 < longest <= width
+
+
+@pytest.mark.slow
+def test_colours_and_no_links_unless_the_pager_knows_them(terminal: Keet, pager: Path) -> None:
+    screen = terminal("explain", REPORT, KEET_PAGER=command(pager))
+    assert screen.exit_code() == 0
+    assert "\x1b[1m" in pager.read_text()
+    assert "\x1b]8;" not in pager.read_text()
+
+
+def test_a_gate_keeps_its_exit_code_when_the_reader_leaves(terminal: Keet, tmp_path: Path) -> None:
+    before, after = (str(REPORTS / f"pipeline_{name}.ncu-repz") for name in ("after", "before"))
+    words = ("diff", before, after, "--gate", "5", "--format", "json")
+    screen = terminal(*words, KEET_PAGER=script(tmp_path, LEAVES))
+    assert screen.exit_code() == 1
+    assert "LEFT" in screen.seen
+    assert "keet:" not in screen.seen  # no message
+
+
+@pytest.mark.slow
+def test_ctrl_c_is_for_the_pager(terminal: Keet, tmp_path: Path) -> None:
+    screen = terminal("explain", REPORT, KEET_PAGER=script(tmp_path, WAITS))
+    screen.read_until("READY")
+    screen.type("\x03")
+    screen.read_until("INTERRUPTED")
+    screen.type("q\n")
+    assert screen.exit_code() == 0
+    assert "Traceback" not in screen.seen
+
+
+@pytest.mark.skipif(shutil.which("less") is None, reason="needs less")
+def test_less_shows_the_beginning(terminal: Keet) -> None:
+    screen = terminal("explain", REPORT, "--launch", "0")
+    screen.read_until(PROMPT)
+    first = screen.seen
+    assert "#0" in first
+    assert "no model" not in first
+    assert "ESC[" not in first
+    screen.type("q")
+    assert screen.exit_code() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("less") is None, reason="needs less")
+def test_less_with_options_of_the_user_still_shows_colours(terminal: Keet) -> None:
+    screen = terminal("explain", REPORT, LESS="-i")
+    screen.read_until(PROMPT)
+    assert "ESC[" not in screen.seen
+    assert "\x1b[1m" in screen.seen
+    screen.type("q")
+    assert screen.exit_code() == 0
+
+
+@pytest.mark.slow
+def test_a_pager_that_does_not_run(terminal: Keet, tmp_path: Path) -> None:
+    broken = tmp_path / "pager"
+    broken.write_bytes(b"\x7fELF")
+    broken.chmod(0o755)
+    screen = terminal("finding", "tail_effect", KEET_PAGER=str(broken))
+    assert screen.exit_code() == 0
+    assert screen.seen.count("\n") >= 24
+
+
+@pytest.mark.slow
+def test_an_error_is_on_the_terminal(terminal: Keet, pager: Path) -> None:
+    screen = terminal("explain", "there-is-none.ncu-rep", KEET_PAGER=command(pager))
+    assert screen.exit_code() == 4
+    assert "keet: there-is-none.ncu-rep" in screen.seen
+    assert not pager.exists()
+
+
+def test_imports_of_a_pipe_are_few() -> None:
+    """Where nothing is paged, nothing of it is imported."""
+    code = """import sys, keet.cli.pager as pager
+before = {*sys.modules}
+with pager.paged(sys.stdout): pass
+print(*{*sys.modules} - before)"""
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == ""
+
+
+def test_mcp_says_that_it_waits(terminal: Keet) -> None:
+    pytest.importorskip("mcp")
+    screen = terminal("mcp", str(REPORTS))
+    screen.read_until("Ctrl-C ends it")
+    assert f"an MCP server for {len(reports_in(REPORTS))} reports" in screen.seen
+    assert f"claude mcp add keet -- keet mcp {REPORTS}" in screen.seen.replace("\r\n", "")
+    screen.type("\x03")
+    assert screen.exit_code() == -2
