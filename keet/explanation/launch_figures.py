@@ -93,8 +93,8 @@ def _rate(name: str, ceiling: Ceiling, counted: Sentence | str = "") -> Iterator
     rate, share = ceiling.achieved, ceiling.reached
     if rate is not None and rate.value > 0:
         form = "{unit} {rate} ({share:.0f} of peak{counted})"
-        words = {"rate": rate, "unit": ceiling.name, "share": share, "counted": counted}
-        yield _made(name, Sentence(form, **words), rate, share)
+        words = Sentence(form, rate=rate, unit=ceiling.name, share=share, counted=counted)
+        yield _made(name, words, rate, share)
 
 
 def _counted_share(view: LaunchView) -> Sentence | str:

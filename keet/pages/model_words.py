@@ -206,7 +206,11 @@ def claim_notes(cause: CauseDocument) -> list[str]:
     if not isinstance(claim, EvaluatedClaim) or not claim.supported:
         return []
     if claim.least_time:
-        notes.append(Sentence("the remaining work needs at least {time}", time=claim.least_time))
+        notes.append(
+            Sentence(
+                "with the model's amounts, the rest takes at least {time}", time=claim.least_time
+            )
+        )
     if claim.next_limiter:
         notes.append(f"after the fix, the kernel is limited by {flat(claim.next_limiter)}")
     return notes

@@ -240,7 +240,7 @@ def _of_words(text: str, judged: Sequence[Judgement]) -> RelationDocument:
     )
 
 
-OPEN = "not checked: no known fact decides this"
+OPEN = "not checked: matched to no known fact"
 
 
 def _overlap(one: RelationDocument, other: RelationDocument) -> bool:

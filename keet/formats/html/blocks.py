@@ -329,8 +329,8 @@ def _depth(depth: int) -> str | None:
 
 
 def _head(column: blocks.Column) -> Html:
-    look, first = ("number", None) if column.is_number else ("", "ascending")
-    look = " ".join(filter(None, (look, "wide" if column.wide else ""))) or None
+    first = None if column.is_number else "ascending"
+    look = " ".join(["number"] * column.is_number + ["wide"] * column.wide) or None
     return element("th", one_line(column.name), scope="col", class_=look, data_first=first)
 
 
