@@ -15,9 +15,10 @@ from keet.explanation import headline
 from keet.explanation.busy_units import leading_units
 from keet.profile import Launch, Location
 from keet.profile.metric import Value
+from tests.conftest import needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, made_up
-from tests.unit.analysis.real_launches import changed, launch_of, profile_of
+from tests.unit.analysis.real_launches import changed, launch_of, profile_of, public_launch
 
 # --- atomics on one address
 
@@ -169,3 +170,24 @@ def test_scattered_atomics_are_named_where_the_gain_counts_them() -> None:
     assert {place.line for place in finding.places} & {255, 256, 257}
     share = next(each for each in finding.evidence if each.metric == "excess_sectors_share")
     assert share.value > 60
+
+
+# --- a saturated unit of the SM: its own accesses, and a second one that is as busy
+
+
+@needs_corpus
+def test_shared_accesses_are_placed_where_they_are_and_constants_named_beside_them() -> None:
+    first = diagnose(public_launch("Swagatam1812", 3)).findings[0]
+    assert first.variant == "L1/shared"
+    assert [place.line for place in first.places] == [268]
+    assert first.places[0].share > 0.9
+    assert "ADU pipe limits, too" in str(first.text)
+    assert "conv_kernels.cu:269" in str(first.text)
+    assert first.advice is not None
+    assert first.advice.name == "shared_and_constants"
+
+
+def test_barriers_beside_a_busy_l1_are_no_loads_of_constants() -> None:
+    first = diagnose(launch_of("tap_filter")).findings[0]
+    assert first.id == "pipe_saturated"
+    assert "ADU" not in str(first.text)
