@@ -24,7 +24,7 @@ from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.kernel.archetype import init_places, skipped_ahead_share
 from keet.analysis.kernel.register_tiles import UNSHARED, less_work_likelihood
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import MAJORITY
+from keet.analysis.limits import LIKELY, MAJORITY
 from keet.analysis.roofline.launch_roofline import AT_CEILING
 from keet.analysis.time_model import (
     DEVICE_WIDE,
@@ -109,7 +109,7 @@ FINDING = FindingSpec(
         "them in the order of memory.",
         when(instructions.many_passes, name="passes"): "Let neighbouring threads of a warp access "
         "neighbouring addresses of global memory and different banks of shared memory{here}: each "
-        "access takes several passes through L1.",
+        "access takes several passes through L1. First find out which of the two it is.",
         when(instructions.pipe_lsu, global_memory.replays, name="replays"): "Each memory "
         "instruction takes many wavefronts{here}: let neighbouring threads access neighbouring "
         "words of global memory and different banks of shared memory.",
@@ -260,6 +260,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         found = found._replace(effect=Effect(units, less_queueing(model, pipe.unit, removed)))
     if work.left is None:
         found = found._replace(likelihood=less_work_likelihood(view))
+    elif work.kind == "passes":  # of two causes, each with its own remedy
+        found = found._replace(likelihood=LIKELY)
     yield found
 
 

@@ -148,7 +148,8 @@ def _counts(view: LaunchView) -> dict[AccessKind, float]:
 def _many_passes(view: LaunchView, model: TimeModel) -> PipeWork | None:
     """More passes through L1 than the widest access takes: scattered addresses or conflicts."""
     l1, lsu = view.ceilings.reached("L1"), view.ceilings.reached("LSU")
-    if l1 is None or lsu is None or WIDEST * lsu.value >= l1.value or not replays(view, model):
+    found = replays(view, model)
+    if l1 is None or lsu is None or WIDEST * lsu.value >= l1.value or found is None:
         return None
     textures = view.value("l1_tex_wavefronts_pct") or view.value("l1_tex_input_pct") or 0.0
     if textures > lsu.value or view.count("UTMALDG", "UBLKCP"):  # they pass the LSU pipe by
@@ -156,7 +157,7 @@ def _many_passes(view: LaunchView, model: TimeModel) -> PipeWork | None:
     passes = ", while the LSU pipe that feeds it is at {lsu:.0f}: {what}"
     left = WIDEST * float(lsu.value) / float(l1.value)
     sent, returned = view.get("l2_input_pct"), view.get("l2_output_pct")
-    if sent and returned and sends_to_l2.test(view):
+    if sent and returned and not found.is_open and sends_to_l2.test(view):
         what = Sentence(
             "a store takes several passes through L1, as with scattered addresses (L2 receives "
             "data for {sent:.0f} of the time and sends for {returned:.0f})",
@@ -166,7 +167,8 @@ def _many_passes(view: LaunchView, model: TimeModel) -> PipeWork | None:
         why = Sentence(passes, lsu=lsu, what=what)
         return PipeWork("sent", why, (lsu, sent, returned), left)
     what = Sentence(
-        "an access takes several passes through L1, as with scattered addresses or bank conflicts"
+        "an access takes several passes through L1, as with scattered global addresses or with "
+        "bank conflicts in shared memory. The section MemoryWorkloadAnalysis_Tables shows which"
     )
     return PipeWork("passes", Sentence(passes, lsu=lsu, what=what), (lsu,), left)
 

@@ -184,7 +184,7 @@ def test_shared_accesses_are_placed_where_they_are_and_constants_named_beside_th
     assert "ADU pipe limits, too" in str(first.text)
     assert "conv_kernels.cu:269" in str(first.text)
     assert first.advice is not None
-    assert first.advice.name == "shared_and_constants"
+    assert first.advice.variant == "shared_and_constants"
 
 
 def test_barriers_beside_a_busy_l1_are_no_loads_of_constants() -> None:
