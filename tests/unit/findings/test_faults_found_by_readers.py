@@ -7,6 +7,7 @@ from pathlib import Path
 
 from keet.analysis.decisions.saturated import while_active
 from keet.analysis.facts import on_chip
+from keet.analysis.kernel.inactive_threads import uneven_trips
 from keet.analysis.kernel.library import users_function
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import HOT_LINE, TimeModel
@@ -191,3 +192,19 @@ def test_barriers_beside_a_busy_l1_are_no_loads_of_constants() -> None:
     first = diagnose(launch_of("tap_filter")).findings[0]
     assert first.id == "pipe_saturated"
     assert "ADU" not in str(first.text)
+
+
+# --- uneven loops
+
+
+@needs_corpus
+def test_full_warps_save_no_more_than_inactive_threads_and_waiting_show() -> None:
+    """Nested loops, of which the outer one ends late for few threads: 23.8 of 32 are active."""
+    launch = public_launch("bwd29__", 1)
+    left = uneven_trips(LaunchView(launch, reads_code=True)).executed
+    assert 23.7 / 32 - 0.05 < left < 1
+    first = diagnose(launch).findings[0]
+    assert first.id == "warp_divergence"
+    assert first.forecast.likely < 1.7
+    assert "different numbers of iterations" in str(first.text)
+    assert "wait" in str(first.text)
