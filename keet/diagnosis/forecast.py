@@ -128,6 +128,8 @@ def forecast(candidate: Candidate, model: TimeModel, possible: float, unknown: f
         most = model.most(candidate.effect) * 2 ** (ABOVE * size)
         high = max(possible, min(high, most, _by_needed_bytes(model, candidate.effect)))
     high = max(high, MAX_GAIN) if candidate.is_open else high
+    if isinstance(candidate.effect, Effect) and model.fixed:  # launch and drain stay
+        high = min(high, 1 / model.fixed)
     return Forecast(round(max(1.0, low), 2), round(possible, 2), round(high, 2))
 
 

@@ -104,6 +104,16 @@ FINDING = FindingSpec(
         "or store the items of each destination), sum the items of a destination in registers, "
         "and store each sum once, also if both ends of an item then compute it.",
         when(
+            on_chip.atomics_by_data,
+            on_chip.one_update_per_thread,
+            name="privatise_in_fewer_blocks",
+            unless=(on_chip.adds_block_copies,),
+        ): "Data chooses the addresses of atomics on global memory{here}: where the table fits, "
+        "update a copy in shared memory per block, where atomics are far cheaper, and add the "
+        "copies to global memory at the end, with fewer blocks that take many items each (a "
+        "grid-stride loop): now a block has one item per thread, so that a copy would take about "
+        "as many atomics as it saves. Else combine equal addresses within the warp first.",
+        when(
             on_chip.atomics_by_data, name="privatise", unless=(on_chip.adds_block_copies,)
         ): "Data chooses the addresses of atomics on global memory{here}: where the table fits, "
         "update a copy in shared memory per block, where atomics are far cheaper, and add the "

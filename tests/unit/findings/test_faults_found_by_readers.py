@@ -208,3 +208,26 @@ def test_full_warps_save_no_more_than_inactive_threads_and_waiting_show() -> Non
     assert first.forecast.likely < 1.7
     assert "different numbers of iterations" in str(first.text)
     assert "wait" in str(first.text)
+
+
+# --- what a fix cannot remove
+
+
+@needs_corpus
+def test_a_forecast_leaves_the_time_in_which_no_sm_is_active() -> None:
+    """A histogram: no SM is active for 10 % of 44 us, although a slice of L2 is."""
+    found = diagnose(public_launch("hzchenxiaobin__ai-infra-notes--profiling__week2__day6"))
+    start = found.account.part("launch")
+    assert start is not None
+    most = 100 / float(start.share.value)
+    assert found.findings[0].id == "atomic_contention"
+    assert found.findings[0].forecast.likely <= found.findings[0].forecast.high <= most + 0.01
+    assert found.findings[0].advice is not None
+    assert "fewer blocks that take many items each" in found.findings[0].action
+
+
+def test_no_forecast_of_a_short_kernel_goes_below_its_start() -> None:
+    for name in ("vote_grid/sum_of_each_warp", "energy_tally/add_per_warp", "key_count"):
+        found = diagnose(launch_of(name))
+        for each in found.findings:
+            assert each.forecast.high * found.model.fixed <= 1.01
