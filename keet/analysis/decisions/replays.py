@@ -67,11 +67,10 @@ def replays(view: LaunchView, model: TimeModel) -> Replays | None:
     repeated = (1 - REPLAYED / passes) * min(1.0, (passes - REPLAYED) / WIDEST)
     shared = view.value("shared_memory_per_block") or 0.0
     uses_shared = shared > (view.value("shared_memory_driver") or 0.0)
-    is_told = _part_in_l2(view, stage) >= NOTABLE_PART
-    if uses_shared and not is_told:
+    if uses_shared and _part_in_l2(view, stage) < NOTABLE_PART:
         return Replays(None, None, is_open=True)
-    sectors = sectors_per_lookup(view) if is_told else None
-    single = single_sectors(view) if is_told else None
+    sectors = sectors_per_lookup(view)
+    single = single_sectors(view)
     if single is None:  # without shared memory there is only one explanation
         single = 0.0 if uses_shared else 1.0
     may_conflict = uses_shared and sectors is not None and not is_padded(view)

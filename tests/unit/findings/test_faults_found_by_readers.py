@@ -19,7 +19,13 @@ from keet.profile.metric import Value
 from tests.conftest import needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, made_up
-from tests.unit.analysis.real_launches import changed, launch_of, profile_of, public_launch
+from tests.unit.analysis.real_launches import (
+    changed,
+    launch_of,
+    profile_of,
+    public_launch,
+    public_profile,
+)
 
 # --- atomics on one address
 
@@ -231,3 +237,20 @@ def test_no_forecast_of_a_short_kernel_goes_below_its_start() -> None:
         found = diagnose(launch_of(name))
         for each in found.findings:
             assert each.forecast.high * found.model.fixed <= 1.01
+
+
+# --- suspicions about several launches
+
+
+@needs_corpus
+def test_a_fusion_that_is_only_possible_is_not_what_limits_a_launch() -> None:
+    launches = public_profile("NCAR__GPU_workshop--10_HandsOnNsight__ncu__MW_Baseline").launches
+    found = diagnose(launches[2], launches)
+    said = str(headline.verdict_of(found).headline)
+    assert "FP64 pipe is at 70%" in said
+    assert "divisions, reciprocals or roots" in said
+    assert "miniWeather_mpi_openacc.F90:288 (46%)" in said
+    assert "possible cause: redundant" not in said
+    (fusion,) = (each for each in found.findings if each.variant == "hand_over")
+    assert fusion.forecast.likely <= fusion.forecast.high <= 1.4
+    assert found.findings[-1] is fusion
