@@ -67,6 +67,7 @@ FINDING = FindingSpec(
         "hand_over": "redundant traffic between kernels",
         "same_input": "redundant reads of a shared input",
     },
+    without_cases=("curand",),
     is_general=True,
     unlike={
         "at_dram_roofline": "A kernel at the DRAM roofline is as busy with DRAM, but its "

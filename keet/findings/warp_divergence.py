@@ -67,7 +67,7 @@ FINDING = FindingSpec(
     rests_on=("lanes",),
     is_general=True,
     labels={"idle_warps": "warps without work"},
-    without_cases=("idle_warps", "outside"),
+    without_cases=("idle_warps", "outside", "curand"),
     unlike={
         "load_imbalance": "Uneven work between warps or blocks leaves SMs idle, with full warps.",
         "uncoalesced_global": "Scattered addresses of full warps are a matter of memory, not of "

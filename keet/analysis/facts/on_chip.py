@@ -402,6 +402,10 @@ retries_in_shared = Fact(
     opcodes=("ATOMS",),
     of_finding=lambda _, finding: finding.variant == "retries",
 )
+updates_host_memory = Fact(
+    "the atomics update memory of the host",
+    of_finding=lambda _, finding: finding.variant == "in_host",
+)
 lanes_on_one_address = Fact(
     "all threads of a warp update one address",
     of_finding=lambda _, finding: finding.variant == "lanes",
