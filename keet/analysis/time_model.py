@@ -134,9 +134,11 @@ class TimeModel:
         """Blocks started per cycle on all SMs together; None: not measured."""
         self.loads = self._loads()
         self.is_measured = bool(self.loads)
-        self.fixed = 1 - (self.balance.longest or 1.0)
-        """Share of the time for launch and drain, as in the account: no SM was active. No fix of
-        the kernel shortens it."""
+        busy = max(self.balance.longest or 1.0, _slice_activity(view) if self.hot_line else 0.0)
+        self.fixed = 1 - busy
+        """Share of the time for launch and drain: neither an SM nor a busy L2 slice was active."""
+        self.start = 1 - (self.balance.longest or 1.0)
+        """Share of the time in which no SM is active: no fix of the kernel shortens it."""
         self.pressure = max(self.loads.values(), default=UNMEASURED_PRESSURE)
         """Load of the busiest unit; 1 is the most that it can do while SMs are active."""
         self.exposed = (1 - self.pressure**SHARPNESS) ** (1 / SHARPNESS)
@@ -492,6 +494,12 @@ def _lone_activity(view: LaunchView) -> float:
         return 0.0
     alone = (float(most.value) - float(usual.value)) / (elapsed - float(usual.value))
     return min(1.0, max(0.0, alone)) * _is_skewed(most, usual)
+
+
+def _slice_activity(view: LaunchView) -> float:
+    """Share of the time in which the busiest L2 slice is active, 0 to 1; 0: not known."""
+    active, cycles = view.value("l2_active_cycles_max"), l2_cycles(view)
+    return min(1.0, max(0.0, active / cycles)) if active and cycles else 0.0
 
 
 SLICE_BUSY_TO = Parameter(85.0, "percent of an L2 slice's peak: limits time", "judgement")

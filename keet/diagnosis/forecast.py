@@ -64,6 +64,7 @@ def possible_gain(candidate: Candidate, model: TimeModel) -> float:
         return min(most, max(1.0, effect), 1 / max(busy, 1 / MAX_GAIN))
     duration = model.view.value("duration")
     most = max(1.0, duration / LEAST_KERNEL_NS) if duration else MAX_GAIN
+    most = min(most, 1 / model.start) if model.start else most
     gain = min(_largest_gain(candidate, model), most, model.gain(effect))
     if candidate.variant == "calls" or effect.longest_sm < 1 or BEYOND_SMS & effect.units.keys():
         return gain
@@ -129,8 +130,8 @@ def forecast(candidate: Candidate, model: TimeModel, possible: float, unknown: f
         most = model.most(candidate.effect) * 2 ** (ABOVE * size)
         high = max(possible, min(high, most, _by_needed_bytes(model, candidate.effect)))
     high = min(candidate.most, max(high, MAX_GAIN) if candidate.is_open else high)
-    if isinstance(candidate.effect, Effect) and model.fixed:  # launch and drain stay
-        high = min(high, 1 / model.fixed)
+    if isinstance(candidate.effect, Effect) and model.start:  # launch and drain stay
+        high = min(high, 1 / model.start)
     return Forecast(round(max(1.0, low), 2), round(possible, 2), round(high, 2))
 
 

@@ -236,7 +236,7 @@ def test_no_forecast_of_a_short_kernel_goes_below_its_start() -> None:
     for name in ("vote_grid/sum_of_each_warp", "energy_tally/add_per_warp", "key_count"):
         found = diagnose(launch_of(name))
         for each in found.findings:
-            assert each.forecast.high * found.model.fixed <= 1.01
+            assert each.forecast.high * found.model.start <= 1.01
 
 
 # --- suspicions about several launches
