@@ -224,28 +224,17 @@ def ranked_candidates(
         known = best.get(candidate.id)
         # Measured waste of the busiest unit saves no time while another unit is equally busy.
         matters = possible > 1 or _wastes_the_busiest(each, model)
-        if matters and (known is None or _precedence(each) > _precedence(known)):
+        if matters and (known is None or each.gain > known.gain):
             best[candidate.id] = each
-    # Suspicions about several launches come last: they do not say what limits this one. Of gains
-    # that are limited, the one with more idle SMs or lanes comes first; of equal ones, the more
-    # usual cause.
+    # Of gains that are limited, the one with more idle SMs or lanes comes first; of equal ones, the
+    # more usual cause.
     usual = {spec.id: spec.edit.usual for spec in findings().values()}
     ranked = sorted(
         best.values(),
-        key=lambda each: (
-            each.candidate.basis == "suspected",
-            -each.gain,
-            _longest_left(each),
-            usual[each.candidate.id],
-        ),
+        key=lambda each: (-each.gain, _longest_left(each), usual[each.candidate.id]),
     )
     ranked = _said_once(_idle_sms_first(_empty_lanes_first(ranked)), view)
     return [each for each in ranked if not _is_explained(each, ranked, model)]
-
-
-def _precedence(each: RankedCandidate) -> tuple[bool, float]:
-    """Of candidates with one id: a suspicion replaces no cause that is worth a finding."""
-    return each.candidate.basis != "suspected" and is_worth(each), each.gain
 
 
 def _longest_left(each: RankedCandidate) -> float:

@@ -130,8 +130,9 @@ def _not_measured(diagnosis: Diagnosis) -> str:
 
 
 def _headline(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...], line_note: str) -> Sentence:
-    first = diagnosis.findings[0] if diagnosis.findings else None
-    # A suspicion about several launches does not say what limits this one.
+    # A suspicion about several launches does not say what limits this one: it is named only where
+    # nothing else is found.
+    first = min(diagnosis.findings, key=lambda each: each.variant in BETWEEN_LAUNCHES, default=None)
     is_shared = first is not None and first.variant in BETWEEN_LAUNCHES
     if first is None or is_shared or (diagnosis.healthy and nearest):
         said = _without_findings(diagnosis, nearest)

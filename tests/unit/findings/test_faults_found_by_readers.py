@@ -253,4 +253,3 @@ def test_a_fusion_that_is_only_possible_is_not_what_limits_a_launch() -> None:
     assert "possible cause: redundant" not in said
     (fusion,) = (each for each in found.findings if each.variant == "hand_over")
     assert fusion.forecast.likely <= fusion.forecast.high <= 1.4
-    assert found.findings[-1] is fusion
