@@ -49,6 +49,8 @@ class Candidate(NamedTuple):
     there, and only the amount is assumed."""
     is_open: bool = False
     """Whether nothing in the report limits the gain: the range has no upper end."""
+    most: float = math.inf
+    """Times faster at most, where other work of the launch limits a gain that is no `Effect`."""
     amount: Callable[[], Amount] | None = None
     """Computed only for candidates that are reported."""
 

@@ -137,6 +137,8 @@ class TimeModel:
         busy = max(self.balance.longest or 1.0, _slice_activity(view) if self.hot_line else 0.0)
         self.fixed = 1 - busy
         """Share of the time for launch and drain: neither an SM nor a busy L2 slice was active."""
+        self.start = 1 - (self.balance.longest or 1.0)
+        """Share of the time in which no SM is active: no fix of the kernel shortens it."""
         self.pressure = max(self.loads.values(), default=UNMEASURED_PRESSURE)
         """Load of the busiest unit; 1 is the most that it can do while SMs are active."""
         self.exposed = (1 - self.pressure**SHARPNESS) ** (1 / SHARPNESS)

@@ -60,9 +60,11 @@ def possible_gain(candidate: Candidate, model: TimeModel) -> float:
         # Fewer launches need not start as many blocks.
         loads = (load for unit, load in model.loads.items() if unit != BLOCK_STARTS)
         busy = max(loads, default=0.0) * (1 - model.fixed) if counts else 0.0
-        return min(MAX_GAIN, max(1.0, effect), 1 / max(busy, 1 / MAX_GAIN))
+        most = min(MAX_GAIN, candidate.most)
+        return min(most, max(1.0, effect), 1 / max(busy, 1 / MAX_GAIN))
     duration = model.view.value("duration")
     most = max(1.0, duration / LEAST_KERNEL_NS) if duration else MAX_GAIN
+    most = min(most, 1 / model.start) if model.start else most
     gain = min(_largest_gain(candidate, model), most, model.gain(effect))
     if candidate.variant == "calls" or effect.longest_sm < 1 or BEYOND_SMS & effect.units.keys():
         return gain
@@ -127,7 +129,9 @@ def forecast(candidate: Candidate, model: TimeModel, possible: float, unknown: f
     if isinstance(candidate.effect, Effect):  # other units keep about the same work
         most = model.most(candidate.effect) * 2 ** (ABOVE * size)
         high = max(possible, min(high, most, _by_needed_bytes(model, candidate.effect)))
-    high = max(high, MAX_GAIN) if candidate.is_open else high
+    high = min(candidate.most, max(high, MAX_GAIN) if candidate.is_open else high)
+    if isinstance(candidate.effect, Effect) and model.start:  # launch and drain stay
+        high = min(high, 1 / model.start)
     return Forecast(round(max(1.0, low), 2), round(possible, 2), round(high, 2))
 
 

@@ -25,7 +25,8 @@ MEASURED_ON = "H200"
 
 def precedents_of(finding: Finding) -> Precedents | None:
     """None if the casebook has no measured gain for this finding."""
-    is_other = finding.variant in finding.spec.without_cases
+    own = {finding.variant, finding.advice.variant if finding.advice else ""}
+    is_other = not own.isdisjoint(finding.spec.without_cases)
     return None if is_other else precedents().get(finding.id)
 
 
@@ -87,9 +88,9 @@ def _lookalikes_text(count: int) -> Sentence:
 
 
 def nearest_case(finding: Finding, each: LaunchExplanation) -> CaseSummary | None:
-    """The measured case of the first finding that is most like this launch: in the same language,
-    of the same kind of algorithm, with the nearest gain. None for other findings, and if no case
-    was measured.
+    """The measured case of the first finding that is most like this launch: of the same kind of
+    algorithm, in the same language, with the nearest gain. None for other findings, and if no case
+    of this kind was measured: one of another algorithm shows another change.
 
     Cases of a family that has a kernel of this name are left out: for those, it would be the answer
     to a question of the evals.
@@ -98,15 +99,16 @@ def nearest_case(finding: Finding, each: LaunchExplanation) -> CaseSummary | Non
         return None
     name = each.launch.name.function
     own = {case.family for case in case_summaries() if name in case.kernels}
-    alike = [c for c in case_summaries() if c.finding == finding.id and c.family not in own]
     # Once, not per case: names of templates can have 30,000 characters to search.
     is_triton = language_of(each.launch) == "Triton"
     kind = archetype_of(each.launch, each.view.opcodes)
+    named = _CASEBOOK_NAMES.get(kind or "", kind)
+    of_kind = (c for c in case_summaries() if c.finding == finding.id and c.archetype == named)
+    alike = [case for case in of_kind if case.family not in own]
 
-    def distance(case: CaseSummary) -> tuple[bool, bool, float]:
+    def distance(case: CaseSummary) -> tuple[bool, float]:
         return (
             (case.language == "triton") != is_triton,
-            case.archetype != _CASEBOOK_NAMES.get(kind or "", kind),
             abs(math.log(case.gain / max(1.0, finding.forecast.likely))),
         )
 

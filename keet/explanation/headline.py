@@ -141,16 +141,16 @@ def _not_measured(diagnosis: Diagnosis) -> str:
 
 
 def _headline(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...], line_note: str) -> Sentence:
-    first = diagnosis.findings[0] if diagnosis.findings else None
-    if first is None or (diagnosis.healthy and nearest):
+    # A suspicion about several launches does not say what limits this one: it is named only where
+    # nothing else is found.
+    first = min(diagnosis.findings, key=lambda each: each.variant in BETWEEN_LAUNCHES, default=None)
+    is_shared = first is not None and first.variant in BETWEEN_LAUNCHES
+    if first is None or is_shared or (diagnosis.healthy and nearest):
         said = _without_findings(diagnosis, nearest)
-        if first is None or first.variant not in BETWEEN_LAUNCHES:
+        if first is None or not is_shared:
             return said
-        # A possible cross-launch cause: the bytes at the roofline may not have to be moved.
         return Sentence("{said} There may be {cause}.", said=said, cause=first.label)
     where = _where(diagnosis, first, nearest).capitalized()
-    if first.variant in BETWEEN_LAUNCHES:  # a suspicion without a source line
-        return Sentence("{where}; possible cause: {cause}.", where=where, cause=first.label)
     cause = cause_and_line(first, line_note)
     if first.brief is not None:
         cause = Sentence("{cause}: {amount}", cause=cause, amount=first.brief)

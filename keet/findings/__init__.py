@@ -169,8 +169,8 @@ class FindingSpec(NamedTuple):
     more_work: tuple[str, ...] = ()
     """Variants whose fix does more work in the same time, and not the same work faster."""
     without_cases: tuple[str, ...] = ()
-    """Variants that no measured case of the finding has: what its cases gained says nothing about
-    them."""
+    """Variants, of the finding or its remedy, that no measured case has: what its cases gained says
+    nothing about them."""
     open_gains: tuple[str, ...] = ()
     """Variants whose gain nothing in a report shows: no number is printed."""
     is_general: bool = False

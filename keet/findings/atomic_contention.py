@@ -71,6 +71,10 @@ FINDING = FindingSpec(
         "variant.",
         when(origin.triton): "Combine within the program first (tl.sum, tl.histogram), then issue "
         "one tl.atomic_add per program{here}.",
+        when(on_chip.updates_host_memory, name="in_host"): "The address is in memory of the "
+        "host{here}: put it into the GPU's memory, and copy the result back when the "
+        "kernel is done. Then combine updates before they reach L2: within a warp, in shared "
+        "memory by block, or in several copies that are added at the end.",
         when(on_chip.retries_in_shared, name="retries"): "Threads retry a compare-and-swap on "
         "shared memory{here}. Give each thread or warp its own copy, or sum runs of equal keys in "
         "registers. Additions of float, double and long long are such loops there; int and "
@@ -104,6 +108,15 @@ FINDING = FindingSpec(
         "or store the items of each destination), sum the items of a destination in registers, "
         "and store each sum once, also if both ends of an item then compute it.",
         when(
+            on_chip.atomics_by_data,
+            on_chip.one_update_per_thread,
+            name="privatise_in_fewer_blocks",
+            unless=(on_chip.adds_block_copies,),
+        ): "Data chooses the addresses of atomics on global memory{here}, and a block has one item "
+        "per thread. Where the table fits, update a copy in shared memory per block, with fewer "
+        "blocks that take many items each (a grid-stride loop), and add the copies to global "
+        "memory at the end.",
+        when(
             on_chip.atomics_by_data, name="privatise", unless=(on_chip.adds_block_copies,)
         ): "Data chooses the addresses of atomics on global memory{here}: where the table fits, "
         "update a copy in shared memory per block, where atomics are far cheaper, and add the "
@@ -134,7 +147,9 @@ FINDING = FindingSpec(
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     hot = hot_slice(model)
     if hot and hot.is_atomic:
-        yield Candidate(FINDING.id, *hot.shown, lambda: _places(view), variant="global")
+        in_host = model.hot_line is not None and model.hot_line.is_in_host
+        variant = "in_host" if in_host else "global"
+        yield Candidate(FINDING.id, *hot.shown, lambda: _places(view), variant=variant)
     elif crowded := _same_address(view, model) or _one_by_one(view, model):
         yield crowded
     if not hot and (scattered := _scattered(view, model)):

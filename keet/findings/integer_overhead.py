@@ -48,7 +48,7 @@ FINDING = FindingSpec(
     claims=("instructions", "redundant"),
     rests_on=("instructions", "issue"),
     labels={SEARCH: "a loop that searches and seldom finds"},
-    without_cases=(SEARCH,),
+    without_cases=(SEARCH, "curand"),
     unlike={
         "narrow_access": "Address arithmetic for many narrow accesses goes away with wider ones.",
         "pipe_saturated": "A pipe that is busy with the work itself.",

@@ -70,7 +70,7 @@ FINDING = FindingSpec(
         "sleep": "warps sleep",
         "calls": "time in called routines",
     },
-    without_cases=("blocks", "sleep", "calls"),
+    without_cases=("blocks", "sleep", "calls", "curand"),
     open_gains=("sleep",),
     is_general=True,
     unlike={

@@ -42,6 +42,7 @@ FINDING = FindingSpec(
         "many warps.",
         "local_memory_spill": "Too few registers cause spills.",
     },
+    without_cases=("curand",),
     remedies={
         when(origin.initialises_curand, name="curand"): origin.SKIPS_AHEAD,
         when(origin.library_elementwise): "The registers of this kernel of {library} can't be "

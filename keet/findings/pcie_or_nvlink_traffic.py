@@ -71,8 +71,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if not load or rate is None:
         return
     units, hot = {HOST_LINK: min(1.0, _copied(view) / load)}, model.hot_line
-    if hot is not None and hot.is_in_host:
-        # L2 would serve such a line at once if it were in the GPU's memory.
+    if hot is not None and hot.is_in_host and not hot.is_atomic:
+        # L2 would serve such a line at once if it were in the GPU's memory. Atomics on it are a
+        # finding of their own.
         units[HOT_LINE], load = 1 - MOST_REMOVED, max(load, hot.load)
     part, fills = from_host(view.ledger), ""
     if part is not None:

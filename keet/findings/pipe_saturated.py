@@ -7,10 +7,11 @@ from functools import partial
 
 from keet.analysis.candidate import Candidate
 from keet.analysis.decisions.double_precision import double_precision
-from keet.analysis.decisions.pipe_work import issue_candidate, pipe_work
+from keet.analysis.decisions.pipe_work import PipeWork, issue_candidate, pipe_work, work_places
 from keet.analysis.decisions.saturated import (
     NEAR_BUSIEST,
     PIPE_WORK,
+    SaturatedUnit,
     constant_places,
     conversions,
     indexed_constants,
@@ -23,6 +24,7 @@ from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.kernel.archetype import init_places, skipped_ahead_share
 from keet.analysis.kernel.register_tiles import UNSHARED, less_work_likelihood
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import LIKELY, MAJORITY
 from keet.analysis.roofline.launch_roofline import AT_CEILING
 from keet.analysis.time_model import (
     DEVICE_WIDE,
@@ -32,7 +34,8 @@ from keet.analysis.time_model import (
     Effect,
     TimeModel,
 )
-from keet.evidence import Sentence
+from keet.documents.finding import Place
+from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
@@ -106,7 +109,7 @@ FINDING = FindingSpec(
         "them in the order of memory.",
         when(instructions.many_passes, name="passes"): "Let neighbouring threads of a warp access "
         "neighbouring addresses of global memory and different banks of shared memory{here}: each "
-        "access takes several passes through L1.",
+        "access takes several passes through L1. First find out which of the two it is.",
         when(instructions.pipe_lsu, global_memory.replays, name="replays"): "Each memory "
         "instruction takes many wavefronts{here}: let neighbouring threads access neighbouring "
         "words of global memory and different banks of shared memory.",
@@ -137,6 +140,15 @@ FINDING = FindingSpec(
         ): "Let each thread first combine several elements in a register, and combine the threads "
         "of a warp with shuffles (__shfl_down_sync){here}, so that only one value per warp goes "
         "through shared memory.",
+        when(
+            instructions.pipe_lsu,
+            on_chip.mostly_shared,
+            instructions.constants_too,
+            name="shared_and_constants",
+        ): "Read from shared and from constant memory less often{here}: keep a block of several "
+        "results per thread in registers, so that each value read serves several of them, and "
+        "unroll the loops with bounds that the compiler knows: a constant whose index it knows is "
+        "an operand of the arithmetic, and no load.",
         when(instructions.pipe_lsu, on_chip.mostly_shared, name="shared"): "Read from shared "
         "memory less often{here}: keep a block of several results per thread in registers, so "
         "that each value read serves several of them, and read with wide accesses (float4).",
@@ -238,14 +250,43 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         return
     work = pipe_work(view, model, pipe.unit)
     variant = f"{pipe.unit}/{work.kind}" if work.kind else pipe.unit
-    found = pipe.candidate(FINDING.id, work.why, *work.evidence)._replace(variant=variant)
+    also, cited = _constants_too(view, model, pipe)
+    why = Sentence("{why}{also}", why=work.why, also=also)
+    found = pipe.candidate(FINDING.id, why, *work.evidence, *cited)
+    found = found._replace(variant=variant, places=lambda: _places(view, pipe, work))
     if work.left is not None and work.left < PIPE_WORK:
         removed = 1 - work.left
         units = {**pipe.effect.units, pipe.unit: work.left}
         found = found._replace(effect=Effect(units, less_queueing(model, pipe.unit, removed)))
     if work.left is None:
         found = found._replace(likelihood=less_work_likelihood(view))
+    elif work.kind == "passes":  # of two causes, each with its own remedy
+        found = found._replace(likelihood=LIKELY)
     yield found
+
+
+def _places(view: LaunchView, pipe: SaturatedUnit, work: PipeWork) -> tuple[Place, ...]:
+    """Lines of the accesses that the finding names; else those of the unit."""
+    own = work_places(view, work.kind)
+    return pipe.places() if own is None else own
+
+
+def _constants_too(
+    view: LaunchView, model: TimeModel, pipe: SaturatedUnit
+) -> tuple[Sentence, tuple[Evidence, ...]]:
+    """That loads of constants keep the ADU pipe nearly as busy as this unit, so that both limit;
+    empty if they don't."""
+    found, reached = indexed_constants(view), view.ceilings.reached("ADU")
+    if found is None or reached is None or pipe.unit == "ADU" or found.part < MAJORITY:
+        return Sentence(), ()
+    if model.loads["ADU"] < NEAR_BUSIEST * model.pressure:
+        return Sentence(), ()
+    words = (
+        ". The ADU pipe limits, too: it is busy for {reached:.0f}, mostly with loads of constants "
+        "by an index{here} (their cache serves them for {busy:.0f} of the time)"
+    )
+    here = view.here(None, constant_places(view))
+    return Sentence(words, reached=reached, busy=found.busy, here=here), (reached, found.busy)
 
 
 def _random_setup(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:

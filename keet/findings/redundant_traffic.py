@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from keet.analysis.candidate import MEMORY_WAITS, Amount, Candidate, kept_waits
+from keet.analysis.candidate import MAX_GAIN, MEMORY_WAITS, Amount, Candidate, kept_waits
 from keet.analysis.decisions.saturated import PIPE_WORK, saturated
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.hardware.rates import SECTOR
@@ -32,6 +32,7 @@ L2_READS_KEPT = Parameter(0.2, "least share of L2's reads that a rewrite leaves"
 PASSES_OVER_DATA = Parameter(8, "most iterations of a loop of passes over the data", "judgement")
 
 _READS = ("load", "copy")
+_ARITHMETIC = ("issue", "FMA", "ALU", "FP64", "FP16", "XU", "tensor")
 _FRAGMENTS = (
     "Load tiles of both operands into shared memory, once for several warps of a block, "
     "and let each warp compute several fragments from them{here}; or call cuBLAS."
@@ -66,6 +67,7 @@ FINDING = FindingSpec(
         "hand_over": "redundant traffic between kernels",
         "same_input": "redundant reads of a shared input",
     },
+    without_cases=("curand",),
     is_general=True,
     unlike={
         "at_dram_roofline": "A kernel at the DRAM roofline is as busy with DRAM, but its "
@@ -563,6 +565,8 @@ def _between_launches(view: LaunchView, model: TimeModel) -> Iterator[Candidate]
     if shared.kind == "same_input" and model.busiest == "DRAM" and load > 0:
         # The weakest of the suspicions promises no more than a launch at DRAM's peak has left.
         gain = min(gain, max(1.0, 1 / load))
+    # A launch that is fused with others still does its arithmetic.
+    stays = [model.loads[unit] for unit in model.loads if unit in _ARITHMETIC]
     likelihoods = {"high": 1.0, "medium": LIKELY, "low": POSSIBLE}
     is_writer = view.launch.id in shared.writers
     operation = global_memory.STORE if is_writer else global_memory.LOAD
@@ -575,4 +579,5 @@ def _between_launches(view: LaunchView, model: TimeModel) -> Iterator[Candidate]
         "suspected",
         variant=shared.kind,
         likelihood=POSSIBLE if shared.kind == "same_input" else likelihoods[shared.confidence],
+        most=1 / max(1 / MAX_GAIN, max(stays, default=0.0)),
     )

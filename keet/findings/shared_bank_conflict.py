@@ -25,8 +25,9 @@ FINDING = FindingSpec(
     "the waiting for shared memory. Where the memory tables are missing, the wavefronts of each "
     "instruction are compared with the fewest that it could need. Without any of these counters, "
     "keet suspects it where a kernel with "
-    "shared memory keeps L1 busy much longer than the LSU pipe that feeds it, lookups in L2 take "
-    "whole lines, and the size of static shared memory is not that of padded tiles.",
+    "shared memory keeps L1 busy much longer than the LSU pipe that feeds it, L2 gets a notable "
+    "part of what passes through L1, in lookups of whole lines, and the size of static shared "
+    "memory is not that of padded tiles.",
     rules=("UncoalescedSharedAccess", "SharedMemoryConflicts"),
     credited_rules=("CPIStall", "UncoalescedSharedAccess", "SharedMemoryConflicts"),
     parameters=(UNRELATED_WAITS, COALESCED_WAITS, REPLAYED, WIDEST),

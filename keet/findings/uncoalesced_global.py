@@ -45,7 +45,8 @@ FINDING = FindingSpec(
     "the part that reaches them. Where indices read from memory decide the addresses (a gather), "
     "only a part of the waste is assumed to be removable. Without counters per instruction, keet "
     "suspects it where L1 is busy much longer than the LSU pipe that feeds it, and lookups in L2 "
-    "take single sectors.",
+    "take single sectors; if the kernel has shared memory, only where L2 gets a notable part of "
+    "what passes through L1.",
     rules=("UncoalescedGlobalAccess",),
     credited_rules=(
         "SOLBottleneck",

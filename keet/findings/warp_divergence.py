@@ -23,7 +23,7 @@ from keet.analysis.kernel.inactive_threads import (
 )
 from keet.analysis.kernel.resident_warps import grid_shape, idle_warps, shortness
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import MAJORITY
+from keet.analysis.limits import MAJORITY, NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import (
     BLOCK_STARTS,
@@ -67,7 +67,7 @@ FINDING = FindingSpec(
     rests_on=("lanes",),
     is_general=True,
     labels={"idle_warps": "warps without work"},
-    without_cases=("idle_warps", "outside"),
+    without_cases=("idle_warps", "outside", "curand"),
     unlike={
         "load_imbalance": "Uneven work between warps or blocks leaves SMs idle, with full warps.",
         "uncoalesced_global": "Scattered addresses of full warps are a matter of memory, not of "
@@ -168,6 +168,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         effect = Effect(effect.units)
     elif lost > 0:
         by_loops = min(1.0, (1 - uneven_trips(view).executed) / lost)
+        text, shown_loops = _with_loops(view, model, text, effect)
+        evidence = (*evidence, *shown_loops)
     places = partial(_places, view, inactive)
     # Threads differ a little in most code. Warps that are nearly empty run a path of few threads.
     doubt = 1 - chance_by(share * lost, DIVERGED)
@@ -175,6 +177,29 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if cause == "outside" and inactive is not None:  # they are counted at the check
         doubt = 1 - inactive.outside
     yield Candidate(FINDING.id, text, effect, evidence, places, "assumed", cause, doubt=doubt)
+
+
+def _with_loops(
+    view: LaunchView, model: TimeModel, text: Sentence, effect: Effect
+) -> tuple[Sentence, tuple[Evidence, ...]]:
+    """What equal numbers of iterations would save: more than full warps alone, where warps wait in
+    such loops."""
+    executed = 1 - uneven_trips(view).executed
+    waiting = sum(part * (1 - effect.waits.get(each, 1.0)) for each, part in model.waiting.items())
+    if max(executed, waiting) < NOTABLE_PART:
+        return text, ()
+    less = [
+        view.ledger.derived(f"loops_{what}", Quantity(100 * share, "%"), label)
+        for what, share, label in (
+            ("executed", executed, "instructions that equal numbers of iterations save"),
+            ("waiting", waiting, "waiting of warps that equal numbers of iterations save"),
+        )
+    ]
+    words = (
+        "{text} They leave loops after different numbers of iterations: with equal numbers, warps "
+        "would execute {executed:.0f} fewer instructions and wait {waiting:.0f} less."
+    )
+    return Sentence(words, text=text, executed=less[0], waiting=less[1]), tuple(less)
 
 
 def _converged(view: LaunchView, model: TimeModel, active: float, share: float) -> Effect:

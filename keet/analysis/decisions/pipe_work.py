@@ -11,12 +11,13 @@ that goes with a load.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Literal, NamedTuple
 
 from keet.analysis.candidate import Candidate
 from keet.analysis.decisions.replays import replays
-from keet.analysis.decisions.saturated import PIPE_WORK
+from keet.analysis.decisions.saturated import ACCESSES, PIPE_WORK, AccessKind, access_places
 from keet.analysis.facts.global_memory import sends_to_l2
 from keet.analysis.facts.origin import looks_like_gemm
 from keet.analysis.hardware.ceilings import Ceiling
@@ -36,23 +37,26 @@ from keet.units import Quantity
 Kind = Literal["shared", "unread", "loads", "stores", "local", "atomics", "sent", "passes", ""]
 """`unread`: stores to shared memory of far more than is read from it. `sent`: stores that take many
 passes through L1. `passes`: other accesses that do. Empty: not known, or of several kinds."""
-_WORDS: dict[Kind, str] = {
+_WORDS: Mapping[AccessKind, str] = {
     "shared": "access shared memory",
     "loads": "load from global memory",
     "stores": "store to global memory",
     "local": "access local memory",
     "atomics": "are atomics on global memory",
 }
-_OPCODES: dict[Kind, tuple[str, ...]] = {
-    "shared": ("LDS", "STS", "LDSM", "STSM", "ATOMS"),
-    "loads": ("LDG", "LD", "LDGSTS"),
-    "stores": ("STG", "ST"),
-    "local": ("LDL", "STL"),
-    "atomics": ("RED", "REDG", "ATOM", "ATOMG"),
+_PLACED: Mapping[Kind, tuple[str, tuple[str, ...]]] = {
+    "shared": ("accesses to shared memory", ACCESSES["shared"]),
+    "unread": ("stores to shared memory", ("STS", "STSM")),
+    "loads": ("global loads", ACCESSES["loads"]),
+    "stores": ("global stores", ACCESSES["stores"]),
+    "sent": ("global stores", ACCESSES["stores"]),
+    "local": ("accesses to local memory", ACCESSES["local"]),
+    "atomics": ("atomics on global memory", ACCESSES["atomics"]),
 }
+"""What the shares of source lines are of, and its opcodes."""
 _FROM_REGISTERS = ("HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA")
 """Matrix instructions that read no shared memory."""
-_METRICS: dict[Kind, tuple[str, ...]] = {
+_METRICS: Mapping[AccessKind, tuple[str, ...]] = {
     "shared": ("shared_load_inst", "shared_store_inst"),
     "loads": ("global_load_requests",),
     "stores": ("global_store_requests",),
@@ -69,6 +73,11 @@ class PipeWork(NamedTuple):
     left: float | None = None
     """Share of the unit's work that the widest accesses without repeats would take; None: not
     known."""
+
+
+def work_places(view: LaunchView, kind: Kind) -> tuple[Place, ...] | None:
+    """Lines by the accesses that the kind names; None: it names none."""
+    return access_places(view, *_PLACED[kind]) if kind in _PLACED else None
 
 
 def pipe_work(view: LaunchView, model: TimeModel, unit: str) -> PipeWork:
@@ -126,10 +135,10 @@ def _unread(view: LaunchView, found: PipeWork) -> PipeWork | None:
     return PipeWork("unread", why, (*found.evidence, times), left)
 
 
-def _counts(view: LaunchView) -> dict[Kind, float]:
+def _counts(view: LaunchView) -> dict[AccessKind, float]:
     """Executed warp instructions by kind of access."""
     if view.opcodes:
-        return {kind: view.count(*opcodes) for kind, opcodes in _OPCODES.items()}
+        return {kind: view.count(*opcodes) for kind, opcodes in ACCESSES.items()}
     return {
         kind: sum(view.value(metric) or 0.0 for metric in metrics)
         for kind, metrics in _METRICS.items()
@@ -139,7 +148,8 @@ def _counts(view: LaunchView) -> dict[Kind, float]:
 def _many_passes(view: LaunchView, model: TimeModel) -> PipeWork | None:
     """More passes through L1 than the widest access takes: scattered addresses or conflicts."""
     l1, lsu = view.ceilings.reached("L1"), view.ceilings.reached("LSU")
-    if l1 is None or lsu is None or WIDEST * lsu.value >= l1.value or not replays(view, model):
+    found = replays(view, model)
+    if l1 is None or lsu is None or WIDEST * lsu.value >= l1.value or found is None:
         return None
     textures = view.value("l1_tex_wavefronts_pct") or view.value("l1_tex_input_pct") or 0.0
     if textures > lsu.value or view.count("UTMALDG", "UBLKCP"):  # they pass the LSU pipe by
@@ -147,7 +157,7 @@ def _many_passes(view: LaunchView, model: TimeModel) -> PipeWork | None:
     passes = ", while the LSU pipe that feeds it is at {lsu:.0f}: {what}"
     left = WIDEST * float(lsu.value) / float(l1.value)
     sent, returned = view.get("l2_input_pct"), view.get("l2_output_pct")
-    if sent and returned and sends_to_l2.test(view):
+    if sent and returned and not found.is_open and sends_to_l2.test(view):
         what = Sentence(
             "a store takes several passes through L1, as with scattered addresses (L2 receives "
             "data for {sent:.0f} of the time and sends for {returned:.0f})",
@@ -157,7 +167,8 @@ def _many_passes(view: LaunchView, model: TimeModel) -> PipeWork | None:
         why = Sentence(passes, lsu=lsu, what=what)
         return PipeWork("sent", why, (lsu, sent, returned), left)
     what = Sentence(
-        "an access takes several passes through L1, as with scattered addresses or bank conflicts"
+        "an access takes several passes through L1, as with scattered global addresses or with "
+        "bank conflicts in shared memory. The section MemoryWorkloadAnalysis_Tables shows which"
     )
     return PipeWork("passes", Sentence(passes, lsu=lsu, what=what), (lsu,), left)
 

@@ -2,7 +2,8 @@
 
 Both keep L1 busy much longer than the instructions require. L2 tells them apart: a lookup for
 packed addresses takes up to the four sectors of a line, one for scattered addresses takes one
-sector. Bank conflicts do not reach L2.
+sector. Bank conflicts do not reach L2. Where little of what passes through L1 reaches L2, its
+lookups say nothing about the rest: scattered loads that hit L1 and bank conflicts look the same.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, kept_waits
+from keet.analysis.hardware.stages import share_of, sm_elapsed_cycles
 from keet.analysis.launch_view import LaunchView, cached_per_view
-from keet.analysis.limits import WIDEST
+from keet.analysis.limits import NOTABLE_PART, WIDEST
 from keet.analysis.parameters import Parameter
-from keet.analysis.time_model import SLICE_SECTORS, Effect, TimeModel
+from keet.analysis.time_model import SLICE_SECTORS, Effect, TimeModel, l2_cycles
 from keet.evidence import Evidence, Sentence
 from keet.units import Quantity
 
@@ -48,6 +50,8 @@ class Replays(NamedTuple):
     """As far as lookups of L2 take single sectors."""
     conflicts: Shown | None
     """As far as they take whole lines, and the kernel has shared memory that is not padded."""
+    is_open: bool = False
+    """L2 gets too little of what passes through L1 to tell the two apart."""
 
 
 def replays(view: LaunchView, model: TimeModel) -> Replays | None:
@@ -61,10 +65,12 @@ def replays(view: LaunchView, model: TimeModel) -> Replays | None:
         return None
     passes = max(float(times.value), REPLAYED)
     repeated = (1 - REPLAYED / passes) * min(1.0, (passes - REPLAYED) / WIDEST)
-    sectors = sectors_per_lookup(view)
-    single = single_sectors(view)
     shared = view.value("shared_memory_per_block") or 0.0
     uses_shared = shared > (view.value("shared_memory_driver") or 0.0)
+    if uses_shared and _part_in_l2(view, stage) < NOTABLE_PART:
+        return Replays(None, None, is_open=True)
+    sectors = sectors_per_lookup(view)
+    single = single_sectors(view)
     if single is None:  # without shared memory there is only one explanation
         single = 0.0 if uses_shared else 1.0
     may_conflict = uses_shared and sectors is not None and not is_padded(view)
@@ -81,6 +87,19 @@ def replays(view: LaunchView, model: TimeModel) -> Replays | None:
         if effects[1] and may_conflict
         else None,
     )
+
+
+def _part_in_l2(view: LaunchView, stage: Evidence) -> float:
+    """Sectors that L2 looks up per pass through L1: an upper bound of the share of the passes whose
+    sectors reach L2. 0: not known."""
+    sectors = view.ledger.named(_SECTORS, "sectors that L2 looks up, of peak")
+    peak = SLICE_SECTORS.get(view.launch.device.compute_capability or "")
+    slices, l2 = view.value("device_l2_slices"), l2_cycles(view)
+    cycles, sms = sm_elapsed_cycles(view.ledger), view.launch.device.sm_count
+    if sectors is None or peak is None or not slices or not l2 or cycles is None or not sms:
+        return 0.0
+    passes = share_of(stage) * sms * float(cycles.value)
+    return share_of(sectors) * peak * slices * l2 / passes if passes else 0.0
 
 
 _SCATTERED = ": the threads of a warp access scattered addresses"

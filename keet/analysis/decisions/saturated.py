@@ -14,8 +14,9 @@ pipe busy, as barriers do: the cache's own counter tells them apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from keet.analysis.candidate import Candidate, kept_waits, part_of
@@ -161,7 +162,16 @@ Work = Literal["reloads", "special functions", "conversions", "other"]
 _LEFT_OUT = (*DEVICE_WIDE, "FMA", "tensor", "FP16", "FP64", "issue", WHOLE_SM)
 """Near the peak of an arithmetic pipe, a kernel is at a roofline. Whether the work is needed is
 checked by other candidates."""
-_LOADS_AND_STORES = ("LD", "ST", "ATOM", "RED")
+AccessKind = Literal["shared", "loads", "stores", "local", "atomics"]
+ACCESSES: Mapping[AccessKind, tuple[str, ...]] = {
+    "shared": ("LDS", "STS", "LDSM", "STSM", "ATOMS"),
+    "loads": ("LDG", "LD", "LDGSTS"),
+    "stores": ("STG", "ST"),
+    "local": ("LDL", "STL"),
+    "atomics": ("RED", "REDG", "ATOM", "ATOMG"),
+}
+"""Opcodes of the LSU pipe, and so of L1. Loads of constants go through the ADU pipe."""
+_ACCESSES = tuple(chain.from_iterable(ACCESSES.values()))
 _OPCODES = {
     "ALU": (
         *("IADD", "LOP", "SHF", "ISETP", "VIMNMX", "IMNMX", "SEL", "FSEL", "FSETP", "FMNMX"),
@@ -169,11 +179,9 @@ _OPCODES = {
     ),
     "XU": ("MUFU", "I2F", "F2I", "F2F"),
     "FP64": ("DFMA", "DADD", "DMUL", "DSETP", "DMNMX", "DMMA"),
-    "LSU": _LOADS_AND_STORES,
-    "L1": _LOADS_AND_STORES,
     "ADU": ("BAR", "LDC", "ULDC"),
 }
-"""By the unit that executes them."""
+"""By the unit that executes them: how these opcodes start."""
 
 
 class SaturatedUnit(NamedTuple):
@@ -249,16 +257,26 @@ def less_queueing(model: TimeModel, unit: str, removed: float = 1 - PIPE_WORK) -
 
 def unit_places(view: LaunchView, unit: str) -> tuple[Place, ...]:
     """Lines by executed instructions of the unit; sampled lines without the machine code."""
-    if view.code is None or unit not in _OPCODES:
-        return view.sampled_places()
-    program = view.code.program
+    if unit in ("L1", "LSU"):
+        return access_places(view, "memory instructions", _ACCESSES)
+    opcodes = _OPCODES.get(unit, ())
+    of = f"instructions of the {unit} pipe"
+    return _places(view, of, lambda opcode: opcode.startswith(opcodes))
+
+
+def access_places(view: LaunchView, of: str, opcodes: Collection[str]) -> tuple[Place, ...]:
+    """Lines by executed accesses with these opcodes; sampled lines without the machine code."""
+    return _places(view, of, opcodes.__contains__)
+
+
+def _places(view: LaunchView, of: str, is_one: Callable[[str], bool]) -> tuple[Place, ...]:
+    program = view.code.program if view.code is not None else None
     executed = {
         program.code[position].address: program.counts[position]
-        for position in program.ran
-        if program.code[position].opcode.startswith(_OPCODES[unit])
+        for position in (program.ran if program is not None else ())
+        if program is not None and is_one(program.code[position].opcode)
     }
-    of = "loads and stores" if unit in ("L1", "LSU") else f"instructions of the {unit} pipe"
-    return view.places_by(of, executed) or view.sampled_places()
+    return (view.places_by(of, executed) if executed else ()) or view.sampled_places()
 
 
 def while_active(view: LaunchView, model: TimeModel) -> Evidence | None:

@@ -49,9 +49,11 @@ SECTOR_THREADS = 8
     metrics=("block_size",),
 )
 def narrow_rows(view: LaunchView) -> Answer:
-    """By the first dimension of the block, which the threads of a warp follow first."""
+    """By the first dimension of the block, which the threads of a warp follow first. A warp of a
+    block of 1 x 128 threads runs along the second one, and covers no other row of it."""
     width, *others = view.launch.block or (WARP,)
-    return width < SECTOR_THREADS and math.prod(others) > 1
+    is_column = width == 1 and max(others, default=1) >= WARP
+    return width < SECTOR_THREADS and math.prod(others) > 1 and not is_column
 
 
 @fact(

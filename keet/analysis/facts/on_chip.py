@@ -7,6 +7,7 @@ row's length in words of four bytes is odd.
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import add, floordiv, mul, sub
@@ -29,6 +30,7 @@ Rows = Literal["padded", "even", "within", "data"]
 """`even`: threads are an even number of words apart. `within`: they are so close that they must be
 in one row, which padding does not change. `data`: the index comes from memory."""
 
+_LANES = 32
 BANKS, WORD = 32, 4
 """Banks of shared memory, and bytes of a bank's word."""
 _EXCESS = "src_shared_wavefronts_excess"
@@ -400,6 +402,10 @@ retries_in_shared = Fact(
     opcodes=("ATOMS",),
     of_finding=lambda _, finding: finding.variant == "retries",
 )
+updates_host_memory = Fact(
+    "the atomics update memory of the host",
+    of_finding=lambda _, finding: finding.variant == "in_host",
+)
 lanes_on_one_address = Fact(
     "all threads of a warp update one address",
     of_finding=lambda _, finding: finding.variant == "lanes",
@@ -426,6 +432,15 @@ atomics_one_address = _atomic_addresses(
     "all threads update one address, or one per block", *("one address", "one address per block")
 )
 atomics_by_data = _atomic_addresses("data chooses the addresses of the atomics", "chosen by data")
+
+
+@fact("a thread makes one update", metrics=("grid_size", "block_size"), opcodes=_GLOBAL_ATOMICS)
+def one_update_per_thread(view: LaunchView) -> Answer:
+    """By warps: no more executions than the grid has warps."""
+    blocks, threads = view.launch.number("grid_size"), view.launch.number("block_size")
+    executed = view.count(*_GLOBAL_ATOMICS)
+    return 0 < executed <= (blocks or 0) * math.ceil((threads or 0) / _LANES)
+
 
 _COMBINED = ("LDS", "SHFL", "REDUX")
 _STEPS = 3

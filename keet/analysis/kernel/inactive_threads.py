@@ -282,7 +282,9 @@ class UnevenTrips(NamedTuple):
     entered, is the average number of iterations of a thread over that of its warp. If all threads
     of a warp need as many, the warp executes that share of the loop, and waits as much less, also
     where no unit is busy. A path that few threads take enters its loops with few threads, and
-    counts as no such loop.
+    counts as no such loop. Of an instruction whose threads are active on average, full warps would
+    execute that part: no less is left, also in nested loops whose shares belong to different
+    iterations.
     """
 
     left: Mapping[int, float]
@@ -315,6 +317,10 @@ def uneven_trips(view: LaunchView) -> UnevenTrips:
         for block in loop.blocks if share < 1 else ():
             for position in range(flow.blocks[block].start, flow.blocks[block].end):
                 left[position] = left.get(position, 1.0) * share
+    for position, share in left.items():
+        if runs := program.counts[position]:
+            lanes = threads.get(program.code[position].address, 0) / runs
+            left[position] = min(1.0, max(share, lanes / WARP))
     every = sum(program.counts)
     saved = sum(program.counts[at] * (1 - share) for at, share in left.items())
     return UnevenTrips(left, 1 - saved / every if every else 1.0)

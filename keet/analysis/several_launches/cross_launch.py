@@ -192,7 +192,7 @@ class _Writer:
         text = Sentence(
             "Possible round trips through memory: {count} launches in a row ({names}) {how}. If "
             "they are steps of one computation, each reads what the previous one {what}, and "
-            "fusing them {saves}{cached}.{results} If they are versions of one kernel, ignore "
+            "fusing them {saves}{cached}. If they are versions of one kernel, ignore "
             "this.",
             count=count,
             names=_names(found.chain),
@@ -200,7 +200,6 @@ class _Writer:
             what="wrote" if is_plain else "wrote or read",
             saves=_saves(saved, ()),
             cached=cached,
-            results="" if is_plain else _RESULTS,
         )
         return _finding("hand_over", text, _ids(found.chain), (count, moved), "low", saved)
 
@@ -221,12 +220,6 @@ def _finding(  # noqa: PLR0913, PLR0917 - what a finding is made of
         us_saved=float(saved.value) if saved else None,
         evidence=(*cited, saved) if saved else tuple(cited),
     )
-
-
-_RESULTS = (
-    " Where a step needs a maximum or a sum first, keep the rows on chip, or compute it in the "
-    "same pass, as an online softmax does."
-)
 
 
 def _named(launch: Launch) -> str:

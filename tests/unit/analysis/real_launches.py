@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from evals.public_reports import MANUALLY_READ, reports_in
 from keet.ingest import read_profile
 from keet.profile import Instances, Launch, Profile, RawMetric
 from keet.profile.launch import LaunchData
@@ -75,8 +76,11 @@ def launch_of(name: str) -> Launch:
 
 
 def public_profile(start: str) -> Profile:
-    """Of the report by other people whose name begins so."""
-    (path,) = (path for path in corpus_files() if path.name.startswith(start))
+    """Of the report by other people whose name begins so; if the corpus has none, of those that a
+    person has read."""
+    paths = [path for path in corpus_files() if path.name.startswith(start)]
+    read = [path for path in reports_in(MANUALLY_READ) if path.name.startswith(start)]
+    (path,) = paths or read
     return profile_of(path)
 
 

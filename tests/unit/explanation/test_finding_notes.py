@@ -24,13 +24,20 @@ from keet.explanation.analyst import explain
 from keet.explanation.casebook import casebook, summaries_text, telling_lines
 from keet.explanation.casebook import precedents_text as file_text
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.explanation.finding_notes import nearest_case, nearest_text
+from keet.explanation.finding_notes import nearest_case, nearest_text, precedents_of
 from keet.explanation.gain_texts import forecast_text
 from keet.findings import findings
 from keet.formatting import speedup_text
 from keet.pages.cases import heading
 from keet.profile import Profile
-from tests.unit.analysis.real_launches import CASES, SAMPLES, launch_of, profile_of
+from tests.conftest import needs_corpus
+from tests.unit.analysis.real_launches import (
+    CASES,
+    SAMPLES,
+    launch_of,
+    profile_of,
+    public_profile,
+)
 
 
 def test_precedents_match_the_case_index() -> None:
@@ -99,8 +106,20 @@ def test_a_case_is_not_shown_its_own_answer() -> None:
     id_ = next(id_ for id_ in CASES if id_.startswith("transpose/"))
     each = explained(id_)
     case = nearest_case(each.findings[0], each)
-    assert case is not None
-    assert case.family != "transpose"
+    assert case is None or case.family != "transpose"
+
+
+@needs_corpus
+@pytest.mark.parametrize("start", ["PriyanshuRS__", "algoparc__GPU-MMS--src__thrust"])
+def test_a_case_of_another_algorithm_is_no_precedent(start: str) -> None:
+    """The set-up of random numbers is like no convolution, a merge sort like no hash table."""
+    profile = public_profile(start)
+    each = explain(profile, profile.launches[:1], 5, sass=False).launches[0]
+    for finding in each.findings:
+        case = nearest_case(finding, each)
+        assert case is None or case.archetype == "sort"
+    if each.findings[0].advice and each.findings[0].advice.variant == "curand":
+        assert precedents_of(each.findings[0]) is None
 
 
 def test_every_row_is_a_finding_with_gains_in_order() -> None:

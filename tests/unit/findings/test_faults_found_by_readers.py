@@ -7,6 +7,7 @@ from pathlib import Path
 
 from keet.analysis.decisions.saturated import while_active
 from keet.analysis.facts import on_chip
+from keet.analysis.kernel.inactive_threads import uneven_trips
 from keet.analysis.kernel.library import users_function
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import HOT_LINE, TimeModel
@@ -15,9 +16,16 @@ from keet.explanation import headline
 from keet.explanation.busy_units import leading_units
 from keet.profile import Launch, Location
 from keet.profile.metric import Value
+from tests.conftest import needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, made_up
-from tests.unit.analysis.real_launches import changed, launch_of, profile_of
+from tests.unit.analysis.real_launches import (
+    changed,
+    launch_of,
+    profile_of,
+    public_launch,
+    public_profile,
+)
 
 # --- atomics on one address
 
@@ -169,3 +177,79 @@ def test_scattered_atomics_are_named_where_the_gain_counts_them() -> None:
     assert {place.line for place in finding.places} & {255, 256, 257}
     share = next(each for each in finding.evidence if each.metric == "excess_sectors_share")
     assert share.value > 60
+
+
+# --- a saturated unit of the SM: its own accesses, and a second one that is as busy
+
+
+@needs_corpus
+def test_shared_accesses_are_placed_where_they_are_and_constants_named_beside_them() -> None:
+    first = diagnose(public_launch("Swagatam1812", 3)).findings[0]
+    assert first.variant == "L1/shared"
+    assert [place.line for place in first.places] == [268]
+    assert first.places[0].share > 0.9
+    assert "ADU pipe limits, too" in str(first.text)
+    assert "conv_kernels.cu:269" in str(first.text)
+    assert first.advice is not None
+    assert first.advice.variant == "shared_and_constants"
+
+
+def test_barriers_beside_a_busy_l1_are_no_loads_of_constants() -> None:
+    first = diagnose(launch_of("tap_filter")).findings[0]
+    assert first.id == "pipe_saturated"
+    assert "ADU" not in str(first.text)
+
+
+# --- uneven loops
+
+
+@needs_corpus
+def test_full_warps_save_no_more_than_inactive_threads_and_waiting_show() -> None:
+    """Nested loops, of which the outer one ends late for few threads: 23.8 of 32 are active."""
+    launch = public_launch("bwd29__", 1)
+    left = uneven_trips(LaunchView(launch, reads_code=True)).executed
+    assert 23.7 / 32 - 0.05 < left < 1
+    first = diagnose(launch).findings[0]
+    assert first.id == "warp_divergence"
+    assert first.forecast.likely < 1.7
+    assert "different numbers of iterations" in str(first.text)
+    assert "wait" in str(first.text)
+
+
+# --- what a fix cannot remove
+
+
+@needs_corpus
+def test_a_forecast_leaves_the_time_in_which_no_sm_is_active() -> None:
+    """A histogram: no SM is active for 10 % of 44 us, although a slice of L2 is."""
+    found = diagnose(public_launch("hzchenxiaobin__ai-infra-notes--profiling__week2__day6"))
+    start = found.account.part("launch")
+    assert start is not None
+    most = 100 / float(start.share.value)
+    assert found.findings[0].id == "atomic_contention"
+    assert found.findings[0].forecast.likely <= found.findings[0].forecast.high <= most + 0.01
+    assert found.findings[0].advice is not None
+    assert "fewer blocks that take many items each" in found.findings[0].action
+
+
+def test_no_forecast_of_a_short_kernel_goes_below_its_start() -> None:
+    for name in ("vote_grid/sum_of_each_warp", "energy_tally/add_per_warp", "key_count"):
+        found = diagnose(launch_of(name))
+        for each in found.findings:
+            assert each.forecast.high * found.model.start <= 1.01
+
+
+# --- suspicions about several launches
+
+
+@needs_corpus
+def test_a_fusion_that_is_only_possible_is_not_what_limits_a_launch() -> None:
+    launches = public_profile("NCAR__GPU_workshop--10_HandsOnNsight__ncu__MW_Baseline").launches
+    found = diagnose(launches[2], launches)
+    said = str(headline.verdict_of(found).headline)
+    assert "FP64 pipe is at 70%" in said
+    assert "divisions, reciprocals or roots" in said
+    assert "miniWeather_mpi_openacc.F90:288 (46%)" in said
+    assert "possible cause: redundant" not in said
+    (fusion,) = (each for each in found.findings if each.variant == "hand_over")
+    assert fusion.forecast.likely <= fusion.forecast.high <= 1.4

@@ -189,6 +189,7 @@ def test_a_grid_that_fills_the_sms_or_a_busy_unit_is_none(launch: Launch) -> Non
     [
         ((3, 3, 1), True),
         ((1, 16, 1), True),
+        ((1, 128, 1), False),  # its warps run along y
         ((4, 8, 8), True),
         ((16, 16, 1), False),
         ((4, 1, 1), False),
