@@ -32,7 +32,9 @@ L2_READS_KEPT = Parameter(0.2, "least share of L2's reads that a rewrite leaves"
 PASSES_OVER_DATA = Parameter(8, "most iterations of a loop of passes over the data", "judgement")
 
 _READS = ("load", "copy")
-_ARITHMETIC = ("issue", "FMA", "ALU", "FP64", "FP16", "XU", "tensor")
+_ARITHMETIC = ("FP64", "FP16", "tensor")
+"""Pipes that compute on data only. The others also work for addresses, conversions and loads, which
+go with a launch that is fused."""
 _FRAGMENTS = (
     "Load tiles of both operands into shared memory, once for several warps of a block, "
     "and let each warp compute several fragments from them{here}; or call cuBLAS."
