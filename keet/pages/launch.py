@@ -201,13 +201,18 @@ def launch_section(
     if shown.program is None:  # the answer and all pictures are on the first screen
         words.append(pictures.pop())
     words += [*said, Part(found, "findings later", shown.anchor("findings"))]
-    is_short = shown.program and len(each.findings) <= _FEW_FINDINGS and not said
+    few = _FEW_FINDINGS if len(pictures) == _ALL_PICTURES else 0
+    is_short = shown.program and len(each.findings) <= few and not said
     (words if is_short else pictures).extend(_about(shown))  # so that both are about as long
     yield Part([Part(words, tag="div"), Part(pictures, tag="div")], "columns", tag="div")
     if shown.has_charts and (occupancy := [*occupancy_part(shown)]):
         yield Part(occupancy, "card", tag="div")
     yield from members_blocks(each, shown.program)
     yield from source
+
+
+_ALL_PICTURES = 3
+"""The time, the memory chart and the roofline."""
 
 
 def _pictures(shown: Shown) -> Iterator[Block]:
@@ -580,7 +585,9 @@ def _finding(shown: Shown, number: int, finding: Finding) -> Iterator[Block]:
         yield Text(text, "muted", indent=INDENT)
     # Edits of a model are of this code: readers must not take others for one.
     case = None if each.model_explanation else nearest_case(finding, each)
-    if case and case.changes and (shown.verbose or reader.format != "terminal"):
+    # A line that is gone does not say what to write.
+    adds = case is not None and any(line.startswith("+") for line in case.changes)
+    if case and adds and (shown.verbose or reader.format != "terminal"):
         text = f"What changed in {case.id}, another program:"
         yield from (Text(text, "muted", indent=INDENT), Code(case.changes, "diff", indent=INDENT))
     if shown.is_html:

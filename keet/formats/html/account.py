@@ -197,7 +197,7 @@ def segments_of(rows: Sequence[AccountRow]) -> list[Segment]:
     """One per row, and a last one without a label for what is too small for a row, so that
     everything adds up."""
     segments = []
-    for row, tint in zip(rows, _tints(rows)):
+    for row, tint in zip(rows, _row_tints(rows)):
         took = f", {row.time}" if row.us else ""
         tooltip = f"{row.label}\n{row.share:.1f} of the time{took}"
         share = float(row.share.value)
@@ -211,8 +211,12 @@ def row_kind(row: AccountRow) -> str:
     return kind_of(row.parts[0].id) if len(row.parts) == 1 else OTHER
 
 
-def _tints(rows: Sequence[AccountRow]) -> list[int]:
-    kinds = [row_kind(row) for row in rows]
+def _row_tints(rows: Sequence[AccountRow]) -> list[int]:
+    return tints([row_kind(row) for row in rows])
+
+
+def tints(kinds: Sequence[str]) -> list[int]:
+    """Of parts that are beside each other."""
     return [kinds[:at].count(kind) for at, kind in enumerate(kinds)]
 
 
@@ -235,7 +239,7 @@ def _table(each: LaunchExplanation, rows: Sequence[AccountRow], noun: str) -> Ht
     return element(
         "table",
         element("thead", element("tr", _heads())),
-        element("tbody", map(_row, rows, _tints(rows))),
+        element("tbody", map(_row, rows, _row_tints(rows))),
         element("tfoot", _cells(element("th", whole[0], scope="row"), *whole[1:])),
         class_="account-table flat",
     )
@@ -256,16 +260,19 @@ def _cells(name: Html, *numbers: str) -> Html:
 
 
 def draw_tree(block: AccountTree) -> Html | None:
-    """With the evidence ids of each share and of the numbers it was computed from."""
+    """With the evidence ids of each share and of the numbers it was computed from. Parts of
+    the bar have its colours."""
     each = block.each
     if each.verdict.not_judged or not each.account.parts:
         return None
+    drawn = account_rows(each.view, each.account)
+    of_bar = {row.parts[0].id: tint for row, tint in zip(drawn, _row_tints(drawn))}
     rows = [
         element(
             "tr",
             element(
                 "th",
-                swatch(kind_of(part.id)),
+                swatch(kind_of(part.id), of_bar.get(part.id, 0)),
                 part.label,
                 scope="row",
                 class_=f"within within-{depth}" if depth else None,

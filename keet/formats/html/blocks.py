@@ -21,6 +21,7 @@ from keet.formats.html.markup import (
     meter,
     prose,
     scrolling,
+    unbroken,
 )
 from keet.formats.html.page import bar, page
 from keet.formatting import capitalized
@@ -248,7 +249,7 @@ class _Writer:
     def command(self, block: blocks.Command) -> Content:
         key = next(self._keys)
         return fragment(
-            element("pre", one_line(block.command), class_="command", id=key),
+            element("pre", unbroken(one_line(block.command)), class_="command", id=key),
             element("p", _copier(key, "Copy command")),
         )
 

@@ -22,7 +22,7 @@ from keet.comparison.causes.line_changes import (
     sampled_time,
 )
 from keet.evidence import Evidence
-from keet.formats.html.account import OTHER, Segment, account_bar, kind_of, swatch
+from keet.formats.html.account import OTHER, Segment, account_bar, kind_of, swatch, tints
 from keet.formats.html.markup import Content, Html, element, fragment, heat_class, scrolling
 from keet.formatting import capitalized, percent_text, share_cell
 from keet.pages.diff_source import FEW_SAMPLES, common_unit
@@ -296,22 +296,31 @@ def _segments(
 ) -> tuple[Segment, ...]:
     """In the same order on both sides. Parts below `least` nanoseconds are one part at the end,
     without an anchor."""
-    found = [_segment(p, which, whole, least) for p in parts if _times(p)[which] >= least]
+    found = [
+        _segment(part, tint, which, whole, least)
+        for part, tint in zip(parts, _tints(parts))
+        if _times(part)[which] >= least
+    ]
     small = sum(ns for part in parts if (ns := _times(part)[which]) < least)
     rest = Segment("", 100 * small / whole, str(Quantity(small, "ns")), OTHER, "")
     return (*found, rest) if found and small else tuple(found)
 
 
-def _segment(part: PartChange, which: int, whole: float, least: float) -> Segment:
+def _segment(part: PartChange, tint: int, which: int, whole: float, least: float) -> Segment:
     ns, number = _times(part)[which], part.time.evidence[which]
     share = 100 * ns / whole
     within = _segments(_ranked(part.children), which, whole, least)
     tooltip = f"{part.part}\n{number}, {share:.1f}% of the time {_SIDES[which]}"
-    return Segment(part.part, share, str(number), kind_of(part.id), tooltip, within)
+    return Segment(part.part, share, str(number), kind_of(part.id), tooltip, within, tint)
 
 
 def _ranked(parts: Sequence[PartChange]) -> list[PartChange]:
     return sorted(parts, key=lambda part: -sum(_times(part)))
+
+
+def _tints(ranked: Sequence[PartChange]) -> list[int]:
+    """The same for both bars and the table."""
+    return tints([kind_of(part.id) for part in ranked])
 
 
 # --- the table
@@ -360,29 +369,30 @@ class _AccountTable:
         table = element(
             "table",
             element("thead", element("tr", element("th", "Part", scope="col"), heads)),
-            element("tbody", [self._rows(part) for part in self._parts]),
+            element("tbody", map(self._rows, self._parts, _tints(self._parts))),
             element("tfoot", self._total()),
             class_="account-table",
         )
         return scrolling("Time by part", table)
 
-    def _rows(self, part: PartChange) -> Iterator[Html]:
+    def _rows(self, part: PartChange, tint: int) -> Iterator[Html]:
         """The part and the parts inside it; small ones share a row."""
         least = _SEEN * max(self._wholes)
         why = f"not split further: {part.not_split}" if part.not_split else None
         note = element("small", why, class_="muted not-split") if why else None
-        yield self._row(part, [part.part, note])
-        large = [child for child in part.children if max(_times(child)) >= least]
-        small = [child for child in part.children if max(_times(child)) < least]
-        # One small part takes no more room under its own name.
-        named = _ranked(large if len(small) > 1 else part.children)
-        yield from (self._row(child, child.part, within=True) for child in named)
+        yield self._row(part, [part.part, note], tint)
+        children = _ranked(part.children)
+        small = [child for child in children if max(_times(child)) < least]
+        for child, inner in zip(children, _tints(children)):
+            # One small part takes no more room under its own name.
+            if len(small) < 2 or child not in small:
+                yield self._row(child, child.part, inner, within=True)
         if len(small) > 1:
             yield self._small_row(small)
 
-    def _row(self, part: PartChange, label: Content, *, within: bool = False) -> Html:
+    def _row(self, part: PartChange, label: Content, tint: int, *, within: bool = False) -> Html:
         share = _share_text(part.percent) if part.percent else None
-        name = (swatch(kind_of(part.id)), label)
+        name = (swatch(kind_of(part.id), tint), label)
         return self._cells(name, _times(part), share, within=within)
 
     def _small_row(self, parts: Sequence[PartChange]) -> Html:

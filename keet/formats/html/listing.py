@@ -11,7 +11,7 @@ from keet.analysis.examined import first_wait
 from keet.analysis.source_lines import Hotspots, Spot, find_hotspots, source_line
 from keet.evidence import Sentence, counted
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.formats.html.markup import STEPS, Content, Html, element, fragment, joined
+from keet.formats.html.markup import STEPS, Content, Html, element, fragment, joined, unbroken
 from keet.formats.html.source_lines import line_panel, reasons_of_all
 from keet.formats.html.source_rows import (
     OF_ID,
@@ -321,7 +321,7 @@ def draw_listing(block: ListingFigure) -> Html:
     listing = source_listing(block.each, block.anchors, block.room, counts_text=block.counts_text)
     if isinstance(listing, Absent):
         reason, remedy = map(capitalized, listing)
-        return element("p", f"{reason}. {remedy}.")
+        return element("p", unbroken(f"{reason}. {remedy}."))
     return listing.html
 
 

@@ -141,6 +141,8 @@ def _attribute_name(key: str) -> str:
 # --- small parts
 
 _CODE_SPAN = re.compile(r"`([^`]+)`")
+_OPTION = re.compile(r"(?<![\w-])(--?[A-Za-z][\w-]{0,39})(?![\w-])")
+"""Of a command. Longer words may have to be broken on a narrow screen."""
 STEPS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5)
 """Shares of the samples from which a line has the next step of heat: about twice each. A judgement:
 equal colours mean equal shares, in all launches and pages."""
@@ -150,7 +152,22 @@ def prose(text: str) -> Html:
     """A sentence of keet, whatever names are in it: names in backticks become code."""
     # A split at a group gives text and code by turns.
     parts = _CODE_SPAN.split(one_line(text))
-    return fragment([element("code", part) if i % 2 else part for i, part in enumerate(parts)])
+    return fragment(
+        [element("code", part) if i % 2 else unbroken(part) for i, part in enumerate(parts)]
+    )
+
+
+def unbroken(text: str) -> Html:
+    """Text whose options (`-G`, `--section`) are not broken behind their hyphens."""
+    if "-" not in text:
+        return fragment(text)
+    parts = _OPTION.split(text)
+    return fragment(
+        [
+            element("span", part, class_="unbroken") if i % 2 else part
+            for i, part in enumerate(parts)
+        ]
+    )
 
 
 def scrolling(label: str, content: Html) -> Html:

@@ -134,6 +134,20 @@ def test_bars_are_as_long_as_the_times() -> None:
     assert rights[1] / rights[0] == pytest.approx(ratio, rel=0.01)
 
 
+def test_a_part_has_the_same_colour_on_both_sides_and_in_the_table() -> None:
+    """Parts of one kind differ in their tint."""
+    html = draw_accounts(AccountsFigure(difference("matrix_flip").pairs[0].account))
+    drawn = re.findall(r'<rect class="part ([^"]*)"[^>]*><title>([^\n<]*)\n', html)
+    listed = re.findall(r'<span class="swatch ([^"]*)"[^>]*></span>([^<]*)<', html)
+    looks = {label: look for look, label in listed}
+    assert all(look == looks[label] for look, label in drawn)
+    assert {look for look in looks.values() if "k-latency" in look} == {
+        "k-latency",
+        "k-latency tint-1",
+        "k-latency tint-2",
+    }
+
+
 def test_times_of_parts_have_one_unit_and_add_up_to_those_of_the_pair() -> None:
     found = difference("matrix_flip").pairs[0]
     root = page_tree(draw_accounts(AccountsFigure(found.account)))

@@ -107,6 +107,23 @@ def test_every_part_has_its_evidence() -> None:
         assert any(part.label in row and part.share.id in row for row in rows), part.id
 
 
+def test_a_part_has_the_same_colour_in_the_bar_and_in_both_tables() -> None:
+    each = sample("matrix_flip")
+    looks = [
+        {
+            words(row[0]): row[0][0].get("class", "")
+            for row in page_tree(drawn).iter("tr")
+            if len(row) > 2 and len(row[0]) and row[0][0].tag == "span"
+        }
+        for drawn in (draw_account(AccountFigure(each)), draw_tree(AccountTree(each)) or "")
+    ]
+    in_bar = {part.label: f"swatch {part.look}" for part in segments_of(rows_of("matrix_flip"))}
+    shared = looks[0].keys() & looks[1].keys()
+    assert sum("tint-" in looks[0][label] for label in shared) >= 2
+    for label in shared:
+        assert looks[0][label] == looks[1][label] == in_bar[label]
+
+
 @each_row("name", EVERY, few=6)
 def test_every_part_has_a_colour(name: str) -> None:
     """No part of a sample falls back to the colour of unknown ids, and each colour exists."""

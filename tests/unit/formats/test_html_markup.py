@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.formats.html.markup import ELEMENTS, Html, element, fragment, joined
+from keet.formats.html.markup import ELEMENTS, Html, element, fragment, joined, prose
 from keet.formats.html.page import STYLES, page
 from keet.pages.anchors import Anchors
 
@@ -144,3 +144,15 @@ def test_anchors_are_unique_per_report_launch_file_and_line() -> None:
     ]
     assert len(made) == len(set(made))
     assert one.line(0, "a.cu", 1) == one.line(0, "a.cu", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("a debug build (-G): build without -G", ["-G", "-G"]),
+        ("ncu --section SourceCounters --import-source yes", ["--section", "--import-source"]),
+        ("-11% of a two-step run, a - b, `x --y`", []),
+    ],
+)
+def test_options_are_not_broken_behind_their_hyphens(text: str, options: list[str]) -> None:
+    assert re.findall('<span class="unbroken">(.*?)</span>', prose(text)) == options

@@ -170,7 +170,7 @@ def test_html_shows_all_blocks() -> None:
         '<p class="muted">and 2 more</p>',
         '<span class="within within-1">for L2</span>',
         '<span class="added"><i>8  </i>+int b;\n</span>',
-        '<pre class="command" id="copied-1">ncu --set full -o report ./app</pre>',
+        '<pre class="command" id="copied-1">ncu <span class="unbroken">--set</span> full ',
         '<details class="fold"><summary>Details</summary><p>inside</p></details>',
         "<div><p>within</p></div><p>drawn</p>",
     ):
