@@ -63,7 +63,7 @@ def representative(group: Sequence[Launch]) -> Launch:
 
 def sorted_by_duration(group: Sequence[Launch]) -> list[Launch]:
     """Shortest first."""
-    return sorted(group, key=lambda launch: (launch.rank_time, -launch.id))
+    return sorted(group, key=lambda launch: (launch.rank_time, launch.rank_cycles, -launch.id))
 
 
 def median(values: Iterable[float]) -> float:
