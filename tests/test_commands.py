@@ -242,6 +242,22 @@ def test_selection(selection: str, ids: list[int], keet: Keet) -> None:
     assert [launch["id"] for launch in json.loads(out)["launches"]] == ids
 
 
+def test_commands_about_one_launch_choose_the_representative_of_explain(keet: Keet) -> None:
+    report = REPORTS / "pipeline_before.ncu-repz"
+    program = json.loads(keet("explain", report, "--format", "json").out)["program"]
+    row = max(program["rows"], key=lambda row: row["us_total"])
+    number = row["representative"]
+    assert len(row["launches"]) > 1
+    assert [
+        each["id"] for each in json.loads(keet("chart", report, "--format", "json").out)["launches"]
+    ] == [number]
+    assert f"launch {number}" in keet("context", report).out
+    hotspots = keet("hotspots", report, "--by", "instruction").out.splitlines()
+    first, *others = [line for line in hotspots if re.match("#[0-9]+ ", line)]
+    assert first.startswith(f"#{number} {row['kernel']}")
+    assert len(others) == len(program["rows"]) + len(row["launches"]) - 2
+
+
 def test_a_kernel_is_found_by_any_form_of_its_name(keet: Keet) -> None:
     report = REPORTS / "tour_full.ncu-rep"
     for pattern in ("^transpose_tiles$", "_ZN4tour15", "tour::trans", r"tiles<float, 32>"):

@@ -132,9 +132,9 @@ class HotspotsResult(PageResult, HotspotsDocument):
 
             return line_page(self.whole, self.place)
         from keet.pages.hotspots import hotspots_page
-        from keet.profile.launch_sequences import longest_first
 
-        places = {launch.id: n for n, launch in enumerate(longest_first(self.profile.launches))}
+        launches = self.profile.representatives_first(self.profile.launches)
+        places = {launch.id: n for n, launch in enumerate(launches)}
         ranked = sorted(self.whole, key=lambda each: places[each.id])
         return hotspots_page(ranked, reader, self.top or _ROWS_SHOWN)
 

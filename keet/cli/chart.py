@@ -2,13 +2,15 @@
 host and other GPUs, with requests, bytes, hit rates and shares of the peak, what limits the launch,
 and what is waste.
 
-Without --launch, the launch that takes most time. Of two reports, both charts are drawn side by
-side to the same scale. A number that the report does not have is unknown, never zero."""
+Without --launch, the representative launch of the kernel that takes most time, as in `keet
+explain`. Of two reports, both charts are drawn side by side to the same scale. A number that the
+report does not have is unknown, never zero."""
 
 from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import (
@@ -23,7 +25,7 @@ from keet.errors import UsageError
 
 if TYPE_CHECKING:
     from keet.documents.memory_chart import MemoryChart
-    from keet.profile import Profile
+    from keet.profile import Launch, Profile
 
 EXAMPLES = """\
 examples:
@@ -82,11 +84,11 @@ def run(args: Namespace) -> None:
 
 
 def _charts(profile: Profile, args: Namespace) -> list[MemoryChart]:
-    """Of the launches that are named; else of the one that takes most time."""
+    """Of the launches that are named; else of the one that represents most time."""
     from keet.explanation.analyst import explain
     from keet.explanation.memory_chart import memory_chart
-    from keet.profile.launch_sequences import longest_first
 
-    chosen = longest_first(selected_launches(profile, args))
-    shown = chosen[:1] if args.launch is None else sorted(chosen, key=lambda each: each.id)
+    shown: Sequence[Launch] = selected_launches(profile, args)
+    if args.launch is None:
+        shown = profile.representatives(shown)[:1]
     return [memory_chart(each) for each in explain(profile, shown, top=5).launches]

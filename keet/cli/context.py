@@ -1,7 +1,7 @@
 """Print what limits a kernel as context for a prompt that asks for a faster one: causes by their
 cost, with evidence; source lines with the cost of each; what must not change; what to check
-afterwards. It is about one launch: the longest of the selected ones or, if the whole run is known,
-the one that accounts for most of its time.
+afterwards. It is about one launch: the representative of the kernel that takes most time (in the
+run, if that is known), as in `keet explain`.
 
 The text has at most --max-tokens tokens. keet uses no tokenizer: it takes the largest of
 bytes / 3.5, words * 1.35, and a count of word pieces (5 letters each), digits, signs and indents.

@@ -1,6 +1,7 @@
 """List the source lines of each launch that take the most time (instructions if the report has no
-source lines). They are ranked by warp samples, with stall reasons and memory traffic. The launch
-that takes most time comes first; JSON and CSV have them in the order of the report.
+source lines). They are ranked by warp samples, with stall reasons and memory traffic. One launch of
+each kernel and shape comes first, as in `keet explain`; JSON and CSV have them in the order of the
+report.
 
 Sectors are those of global memory, wavefronts those of shared memory. "Excess" is the part that
 coalesced addresses and conflict-free banks would save."""
@@ -25,7 +26,7 @@ from keet.cli.arguments import (
     top_of,
     view_top,
 )
-from keet.profile import Absent, Launch, Location
+from keet.profile import Absent, Launch, Location, Profile
 
 if TYPE_CHECKING:
     from keet.analysis.source_lines import Hotspots
@@ -68,9 +69,7 @@ def run(args: Namespace) -> None:
     profile = read_profile(args.report, source=args.source)
     launches: Sequence[Launch] = selected_launches(profile, args)
     if args.format == "terminal":
-        from keet.profile.launch_sequences import longest_first
-
-        launches = longest_first(launches)
+        launches = profile.representatives_first(launches)
     place = None
     if args.line is not None:
         from keet.analysis.line_facts import place_of
@@ -80,7 +79,7 @@ def run(args: Namespace) -> None:
     ranked = ranked_launches(profile, launches, args.by, place, has_sass=has_sass)
     out = Destination(args, sys.stdout)
     if args.format == "terminal" and place is not None:
-        page = _line_page([*ranked], place, args)
+        page = _line_page(profile, [*ranked], place, args)
         out.show_page(lambda _: page)
         return
     top = view_top(args) if args.format == "terminal" else top_of(args)
@@ -104,16 +103,21 @@ def run(args: Namespace) -> None:
 
 
 def _line_page(
-    found: Sequence[tuple[Launch, Hotspots | Absent]], place: Location, args: Namespace
+    profile: Profile,
+    found: Sequence[tuple[Launch, Hotspots | Absent]],
+    place: Location,
+    args: Namespace,
 ) -> Page:
-    """In full for the selected launches, else for the launch with most samples on the line."""
+    """In full for the selected launches, else for the representative with most samples on the
+    line."""
     from keet.analysis.examined import examined
     from keet.analysis.line_facts import samples_at, with_line
     from keet.pages.hotspots_line import line_page, other_launches
 
     shown, rest = found, found[:0]
     if args.launch is None and args.kernel is None:
-        ranked = sorted(found, key=lambda each: -samples_at(each[1]))
+        standing = set(profile.representatives(launch for launch, _ in found))
+        ranked = sorted(found, key=lambda each: (each[0] not in standing, -samples_at(each[1])))
         shown, rest = ranked[:1], ranked[1:]
     has_sass = not args.no_sass
     launches = [

@@ -56,6 +56,11 @@ def configure(parser: ArgumentParser) -> None:
     )
     add_top(parser, "groups of each list", default=10, data=("json", "csv"), also=("--limit",))
     parser.add_argument(
+        "--all",
+        action="store_true",
+        help="print the details of all listed groups (default: of the first three)",
+    )
+    parser.add_argument(
         "--device", type=pattern, metavar="REGEX", help="only launches on GPUs whose name matches"
     )
     add_kernel(parser)
@@ -105,4 +110,4 @@ def _print(args: Namespace, out: Destination, document: TopDocument) -> None:
     else:
         from keet.pages.top import top_page
 
-        out.show_page(lambda _: top_page(document), args.format)
+        out.show_page(lambda reader: top_page(document, reader, every=args.all), args.format)

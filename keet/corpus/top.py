@@ -22,13 +22,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
+from keet.analysis.limits import NOTABLE_PART
 from keet.corpus.batch.stored_files import is_gone
 from keet.corpus.store.launch_sql import TIME_BASE, LaunchFilter, choose, does_more_work
 from keet.corpus.store.reader import Store
-from keet.documents.finding import Forecast
+from keet.documents.finding import CauseCertainty, Forecast
 from keet.documents.top import (
     By,
     GapExampleDocument,
@@ -38,6 +40,7 @@ from keet.documents.top import (
     TopDocument,
 )
 from keet.explanation.headline import DEBUG_BUILD_STARTS
+from keet.profile.launch_sequences import representative
 
 _KEYS: dict[By, tuple[str, ...]] = {
     "kernel": ("kernel", "grid", "block"),
@@ -50,6 +53,7 @@ class TopGroup(NamedTuple):
     """A group of launches, with the finding that would save most."""
 
     key: tuple[Any, ...]
+    rank: int
     launches: int
     timed: int
     time_us: float | None
@@ -68,6 +72,8 @@ class TopGroup(NamedTuple):
     fastest_us: float | None
     saved_us: float | None
     """Part of `forecast_of_us` that the likely forecast saves."""
+    is_listed: bool
+    """False: the limit leaves it out, but it has no finding and takes much time."""
 
     @property
     def pool(self) -> tuple[Any, ...]:
@@ -117,9 +123,10 @@ WITH merged AS (
     FROM {source} WHERE NOT in_run GROUP BY of_pool
     {run_totals}
 )
-SELECT count(*) OVER (), {keys}, launches, timed, all_us, unjudged, in_runs, gaps, unknown, unlike,
+SELECT count(*) OVER (), {keys}, row_number() OVER (ORDER BY in_run DESC, {order}),
+    launches, timed, all_us, unjudged, in_runs, gaps, unknown, unlike,
     best.cause, best.n, best.forecast_of, best.slowest, best.likely, best.fastest,
-    best.saved
+    best.saved, {listed}
 FROM whole LEFT JOIN totals ON of_pool = {pool}
 {limit}
 ORDER BY in_run DESC, {order}
@@ -137,8 +144,17 @@ _ORDER = """
     (greatest(best.saved, 0) + coalesce(unknown, 0)) / {whole} DESC NULLS LAST,
     all_us / {whole} DESC NULLS LAST, {keys}
 """
-_LIMIT = "QUALIFY row_number() OVER (PARTITION BY in_run ORDER BY {order}) <= {limit}"
+_LISTED = "row_number() OVER (PARTITION BY in_run ORDER BY {order}) <= {limit}"
 """Per list: times of whole runs and of single launches can't be compared."""
+_WITHOUT_FINDING = 3
+"""Groups without a finding that the limit leaves out, but that are named: at most."""
+_LIMIT = """
+QUALIFY {listed} OR (
+    best.cause IS NULL AND all_us >= {notable} * total AND row_number() OVER (
+        PARTITION BY in_run, best.cause IS NULL ORDER BY all_us / {whole} DESC NULLS LAST, {keys}
+    ) <= {most}
+)
+"""
 
 
 _RUN_TOTALS = """
@@ -153,6 +169,7 @@ def find_leaders(
     keys, limit = _keys(selection.by), selection.limit
     whole = "total" if selection.sort == "share" else "1"
     order = _ORDER.format(keys=", ".join(keys), whole=whole)
+    listed = _LISTED.format(order=order, limit=limit) if limit else "true"
     pool = f"hash({', '.join(TIME_BASE)})"  # NULL is equal to NULL in a hash
     sql = _LEADERS.format(
         keys=", ".join(keys),
@@ -160,7 +177,14 @@ def find_leaders(
         source=chosen.source,
         run_totals=_RUN_TOTALS.format(pool=pool, runs=chosen.runs) if chosen.has_runs else "",
         order=order,
-        limit=_LIMIT.format(order=order, limit=limit) if limit else "",
+        listed=listed,
+        limit=_LIMIT.format(
+            listed=listed,
+            notable=float(NOTABLE_PART),
+            whole=whole,
+            keys=", ".join(keys),
+            most=_WITHOUT_FINDING,
+        ),
         holds=_HOLDS,
         unclear=_UNCLEAR,
         does_more=does_more_work(),
@@ -175,32 +199,30 @@ def _keys(by: By) -> tuple[str, ...]:
 
 
 class GroupMember(NamedTuple):
-    """Launches of a group with one kernel, finding and limiter. `path`, `launch`: the longest."""
+    """Launches of a group with one kernel, finding and limiter. `path`, `longest`: the longest."""
 
     finding: str | None
     variant: str | None
     debug_builds: int
+    without_code: int
     kernel: str
     limiter: str | None
     time_us: float | None
     longest_us: float | None
     path: str
-    launch: int
-    file: str | None
-    line: int | None
+    longest: str
+    """Its report and id: see `_KEY`."""
 
 
 Members = dict[tuple[Any, ...], list[GroupMember]]
 
+_KEY = "concat(report_sha256, ' ', launch_id)"
 _MEMBERS = """
 SELECT {keys}, top_finding, variant, count(*) FILTER (starts_with(headline, '{debug}')),
-    kernel, limiter, sum(spent_us), max(spent_us),
-    unnest(arg_max(
-        struct_pack(path := path, launch := launch_id, file := file, line := line),
-        coalesce(spent_us, -1)
-    ))
+    count(*) FILTER (machine_code = 'off'), kernel, limiter, sum(spent_us), max(spent_us),
+    unnest(arg_max(struct_pack(path := path, longest := {key}), coalesce(spent_us, -1)))
 FROM {source} LEFT JOIN (
-    SELECT report_sha256, launch_id, variant, file, line FROM findings WHERE rank = 1
+    SELECT report_sha256, launch_id, variant FROM findings WHERE rank = 1
 ) USING (report_sha256, launch_id)
 WHERE named AND coalesce({first}, '') IN (SELECT unnest($firsts))
 GROUP BY {keys}, top_finding, variant, kernel, limiter
@@ -220,11 +242,56 @@ def find_members(
     names = {"keys": ", ".join(keys), "first": keys[0], "source": chosen.source}
     parameters = {**chosen.parameters, "firsts": list({each.key[0] or "" for each in leaders})}
     members: Members = defaultdict(list)
-    sql = _MEMBERS.format(**names, debug=DEBUG_BUILD_STARTS)
+    sql = _MEMBERS.format(**names, debug=DEBUG_BUILD_STARTS, key=_KEY)
     for row in store.query(sql, parameters).rows:
         members[row[: len(keys)]].append(GroupMember(*row[len(keys) :]))
     counts = store.query(_REPORTS_OF_GROUPS.format(**names), parameters).rows
     return members, {row[:-1]: row[-1] for row in counts}
+
+
+class StoredLaunch(NamedTuple):
+    """A launch of the kernel and shape that a group names, in one report."""
+
+    id: int
+    rank_time: float
+    rank_cycles: float
+    finding: str | None
+    certainty: CauseCertainty | None
+    file: str | None
+    line: int | None
+
+
+_SAME_KERNEL = """
+SELECT longest, each.launch_id, coalesce(each.duration_us, 0), 0, each.top_finding,
+    cause_certainty, file, line
+FROM (
+    SELECT {key} AS longest, report_sha256, hash({shape}) AS shape FROM launches
+    WHERE {key} IN (SELECT unnest($longest))
+) AS named JOIN (SELECT *, hash({shape}) AS shape FROM launches) AS each
+    USING (report_sha256, shape)
+LEFT JOIN (
+    SELECT report_sha256, launch_id, cause_certainty, file, line FROM findings WHERE rank = 1
+) AS causes ON causes.report_sha256 = each.report_sha256 AND causes.launch_id = each.launch_id
+"""
+_SHAPE = "kernel_full, grid, block, device"
+
+
+def find_representatives(
+    store: Store, named: Mapping[str, str | None]
+) -> Mapping[str, StoredLaunch]:
+    """The launch of the same report, kernel and shape that `keet explain` prints, if it has the
+    finding, else of those that have it. `named`: the finding of the group, by its longest launch.
+    """
+    launches: dict[str, list[StoredLaunch]] = defaultdict(list)
+    sql = _SAME_KERNEL.format(key=_KEY, shape=_SHAPE)
+    for longest, *cells in store.query(sql, {"longest": list(named)}).rows:
+        launches[longest].append(StoredLaunch(*cells))
+    found = {longest: representative(group) for longest, group in launches.items()}
+    for longest, finding in named.items():
+        if found[longest].finding != finding:
+            own = [each for each in launches[longest] if each.finding == finding]
+            found[longest] = representative(own)
+    return found
 
 
 DEFAULT_LIMIT = 10
@@ -249,6 +316,14 @@ def find_top(store: Store, selection: Selection) -> TopDocument:
     members, report_counts = find_members(store, selection.by, chosen, leaders)
     reports, runs, known_runs, without_code = _report_counts(store, chosen)
     failed = store.query("SELECT count(*) FROM files WHERE status = 'failed'").rows[0][0]
+    named = {each.key: _Named(each, members[each.key]) for each in leaders}
+    standing = find_representatives(
+        store, {each.longest.longest: each.longest.finding for each in named.values()}
+    )
+    found = [
+        _opportunity(each, standing, gpus[each.leader.pool], report_counts[key])
+        for key, each in named.items()
+    ]
     return TopDocument(
         store=str(store.path),
         by=selection.by,
@@ -261,10 +336,8 @@ def find_top(store: Store, selection: Selection) -> TopDocument:
         time_us=next(iter(gpus.values())).time_us if len(gpus) == 1 else None,
         gpus=list(gpus.values()),
         groups=groups,
-        opportunities=[
-            _opportunity(rank, each, members[each.key], gpus[each.pool], report_counts[each.key])
-            for rank, each in enumerate(leaders, 1)
-        ],
+        opportunities=list(compress(found, (each.is_listed for each in leaders))),
+        without_finding=list(compress(found, (not each.is_listed for each in leaders))),
         runs=runs,
         known_runs=known_runs,
         sort=selection.sort,
@@ -345,20 +418,30 @@ def _report_counts(store: Store, chosen: LaunchFilter) -> tuple[int, ...]:
     return tuple(map(int, store.query(sql, chosen.parameters).rows[0]))
 
 
+class _Named(NamedTuple):
+    leader: TopGroup
+    members: Sequence[GroupMember]
+
+    @property
+    def affected(self) -> list[GroupMember]:
+        """Those with the finding."""
+        return [member for member in self.members if member.finding == self.leader.finding]
+
+    @property
+    def longest(self) -> GroupMember:
+        return max(self.affected, key=lambda member: member.longest_us or -1)
+
+
 def _opportunity(
-    rank: int,
-    leader: TopGroup,
-    members: Sequence[GroupMember],
-    gpu: GpuDocument,
-    reports: int,
+    named: _Named, standing: Mapping[str, StoredLaunch], gpu: GpuDocument, reports: int
 ) -> OpportunityDocument:
-    affected = [member for member in members if member.finding == leader.finding]
-    longest = max(affected, key=lambda member: member.longest_us or -1)
+    leader, members, affected = named.leader, named.members, named.affected
+    path, shown = named.longest.path, standing[named.longest.longest]
     lead = max(affected, key=lambda member: member.time_us or -1)
     grid, block = leader.shape
     saved_us = None if leader.saved_us is None else _rounded(max(0.0, leader.saved_us))
     return OpportunityDocument(
-        rank=rank,
+        rank=leader.rank,
         kernel=lead.kernel,
         kernels=len({member.kernel for member in members}),
         grid=grid,
@@ -377,9 +460,9 @@ def _opportunity(
         saved_us=saved_us,
         saved_share=_share(saved_us, gpu.total_us),
         not_judged=leader.not_judged,
-        path=longest.path,
-        launch=longest.launch,
-        gone=is_gone(longest.path),
+        path=path,
+        launch=shown.id,
+        gone=is_gone(path),
         basis=gpu.basis,
         run_launches=leader.run_launches,
         replay_gaps=leader.replay_gaps,
@@ -389,8 +472,10 @@ def _opportunity(
         variant=lead.variant if len({member.variant for member in affected}) == 1 else None,
         debug_builds=sum(member.debug_builds for member in members),
         reports=reports,
-        file=longest.file,
-        line=longest.line,
+        file=shown.file,
+        line=shown.line,
+        cause_certainty=shown.certainty,
+        without_code=sum(member.without_code for member in members),
     )
 
 

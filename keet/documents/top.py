@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from keet.documents.document import Document
-from keet.documents.finding import Forecast
+from keet.documents.finding import CauseCertainty, Forecast
 from keet.documents.shared_types import KEET, Producer
 
 Basis = Literal["run", "reports"]
@@ -57,7 +57,8 @@ class OpportunityDocument(Document):
     path: str
     """The report with the launch that takes the most time among those with the finding."""
     launch: int
-    """Id of that launch in the report."""
+    """Id of a launch there: the representative of that launch's kernel and shape in `keet explain`,
+    if it has the finding, else of those that have it."""
     gone: bool
     """True if that report is no longer at its path."""
     basis: Basis
@@ -88,6 +89,11 @@ class OpportunityDocument(Document):
     """Source file of the finding in the launch at `path`, as the compiler recorded it; null if not
     known."""
     line: int | None
+    cause_certainty: CauseCertainty | None
+    """Of the finding in the launch at `path`: whether the cause is there. Null without a finding,
+    or if an older keet did not store it."""
+    without_code: int
+    """Launches whose machine code was not analysed (`keet batch` without --sass)."""
 
 
 class GapExampleDocument(Document):
@@ -159,6 +165,9 @@ class TopDocument(Document):
     groups: int
     """Number of all groups, including those that --top leaves out."""
     opportunities: list[OpportunityDocument]
+    without_finding: list[OpportunityDocument]
+    """Groups without a finding that --top leaves out though they take a tenth or more of the time
+    on their GPU: those with most time, at most three per basis."""
     runs: int
     """Number of reports with launches whose time in the whole run is known; the other reports count
     as profiled."""

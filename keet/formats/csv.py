@@ -51,7 +51,7 @@ def top_csv(top: TopDocument) -> str:
 
     added = (
         *("basis", "run_launches", "replay_gaps", "saved_of_us", "unknown_us", "unlike_us"),
-        *("reports", "file", "line"),
+        *("reports", "file", "line", "cause_certainty", "without_code"),
     )
     names = [name for name in OpportunityDocument.names() if name not in ("forecast", *added)]
     rows: list[list[object]] = [

@@ -35,7 +35,6 @@ from keet.pages.launch import certainty_of, forecast_of, place_shares, unplaced_
 from keet.pages.program import ROWS, reason_texts, run_rows, spread_text
 from keet.pages.source_text import around, fence, indentation, language
 from keet.profile import Absent, Launch, Location, Profile, Workload
-from keet.profile.launch_sequences import longest
 from keet.profile.names import file_name
 
 if TYPE_CHECKING:
@@ -93,10 +92,9 @@ _NO_TEXT = "(no text)"
 def context_of(
     profile: Profile, chosen: Sequence[Launch], budget: int, *, causes: int = 5, sass: bool = True
 ) -> str:
-    """Explains the most important of the selected launches: the one that represents the most time
-    of the run if that is known, else the longest."""
-    launch = profile.by_run_time(chosen)[0] if profile.run else longest(chosen)
-    return context_text(explain(profile, [launch], causes, sass=sass), budget, of=len(chosen))
+    """Explains the launch that represents most time: `Profile.representatives`."""
+    launches = profile.representatives(chosen)[:1]
+    return context_text(explain(profile, launches, causes, sass=sass), budget, of=len(chosen))
 
 
 def context_text(explanation: Explanation, budget: int, of: int = 1) -> str:

@@ -45,6 +45,7 @@ from keet.units import format_number
 if TYPE_CHECKING:
     from keet.analysis.sass import MachineCode
 
+_ORDER = "Kernels by time; further launches of the same kernel and shape come last."
 _LAUNCHES_NAMED = 4
 _CALLS_SHOWN = 3
 _OF_CALLS = (
@@ -88,26 +89,28 @@ def hotspots_page(
     *,
     page_at: int | None = None,
 ) -> Page:
-    """`found`: the longest launch first. `page_at`: position of the first printed row, for a tool
-    with pages."""
+    """`found`: one launch per kernel and shape first. `page_at`: position of the first
+    printed row, for a tool with pages."""
     blocks: list[Block] = []
     silent: dict[Skipped, list[HotspotsLaunch]] = {}
     opaque: dict[Skipped, list[Launch]] = {}  # only launches: rows would need memory
     reasons: dict[str, None] = {}
     first = page_at or 0
     rows = slice(first, first + (top if reader.rows is None else min(top, reader.rows)))
+    printed = 0
     for each in found:
         if not isinstance(each, Examined):
             silent.setdefault(each.skipped[0], []).append(each)
             continue
+        printed += 1
         if missing := each.opaque:
             opaque.setdefault(missing, []).append(each.launch)
         blocks += [Gap()] if blocks else []
         blocks += _launch(each, reader, rows, is_page=page_at is not None)
         shown = (stall_reasons(spot)[:_STALLS_SHOWN] for spot in each.rows[rows])
         reasons.update(dict.fromkeys(reason for own in shown for reason in own))
-    if Gap() in blocks:
-        blocks = [Text("Launches by time, the longest first.", "muted"), Gap(), *blocks]
+    if printed > 1:
+        blocks = [Text(_ORDER, "muted"), Gap(), *blocks]
     if reasons:
         blocks.append(Gap())
     for reason in reasons:

@@ -18,12 +18,14 @@ from keet.findings import findings
 from keet.formatting import capitalized, count_noun, shape_text, share_cell, times_text
 from keet.pages.blocks import (
     Block,
+    Cell,
     Column,
     Gap,
     Heading,
     Item,
     Items,
     Page,
+    Reader,
     Span,
     Table,
     Text,
@@ -35,6 +37,8 @@ _GPU_LINES = 5
 """GPUs with a line above the list, at most."""
 _WIDE = 100
 """Columns of a terminal from which on the number of reports is shown."""
+_DETAILED = 3
+"""Groups of each list with details, unless all are asked for."""
 _LEAST_UNLIKE = 0.01
 """Share of a group's time in launches of other lengths; less is not mentioned."""
 _TITLES = {
@@ -44,11 +48,12 @@ _TITLES = {
 }
 
 
-def top_page(top: TopDocument) -> Page:
-    return Page([*_blocks(top)])
+def top_page(top: TopDocument, reader: Reader, *, every: bool = False) -> Page:
+    """`every`: with the details of all groups."""
+    return Page([*_blocks(top, reader, None if every else _DETAILED)])
 
 
-def _blocks(top: TopDocument) -> Iterator[Block]:
+def _blocks(top: TopDocument, reader: Reader, detailed: int | None) -> Iterator[Block]:
     yield Text(Span(top.store, "name"), is_unbroken=True)
     yield Text(_heading(top))
     if len(top.gpus) > 1:
@@ -62,10 +67,11 @@ def _blocks(top: TopDocument) -> Iterator[Block]:
         basis: [*group] for basis, group in groupby(top.opportunities, lambda each: each.basis)
     }
     for basis, some in lists.items():
+        more = [each for each in top.without_finding if each.basis == basis]
         yield Gap()
         if is_mixed:
             yield Heading(_TITLES[basis], 2)
-        yield _table(top, some)
+        yield _table(top, [*some, *more], is_wide=reader.width >= _WIDE)
     yield Gap()
     about = _about_runs(top) if top.runs else _about_no_runs(top)
     yield from (Text(line, "muted") for line in about)
@@ -73,8 +79,12 @@ def _blocks(top: TopDocument) -> Iterator[Block]:
     for basis, some in lists.items():
         if is_mixed:
             yield from (Heading(_TITLES[basis].partition(",")[0], 2), Gap())
-        for each, device in zip(some, device_names(some, top.gpus)):
+        for each, device in zip(some[:detailed], device_names(some, top.gpus)):
             yield from _opportunity(top, each, device)
+    if detailed is not None and any(len(some) > detailed for some in lists.values()):
+        whose = f"the first {detailed} of each list" if is_mixed else f"the first {detailed}"
+        command = f"keet top {shlex.quote(one_line(top.store))} --all"
+        yield Text(f"Details are of {whose}; of all: {command}", "muted")
     yield from (Text(note, "muted") for note in _notes(top))
     yield from _gap_note(top)
     yield Text(_next_step(top), is_unbroken=True)
@@ -83,21 +93,22 @@ def _blocks(top: TopDocument) -> Iterator[Block]:
 # --- groups of launches
 
 
-def _table(top: TopDocument, some: Sequence[OpportunityDocument]) -> Table:
-    """One row per group."""
-    others = ("time", "could save", "gain")
+def _table(top: TopDocument, some: Sequence[OpportunityDocument], *, is_wide: bool) -> Table:
+    """One row per group. In a narrow terminal, the source line is below the last name."""
+    others = ("time", "could save", "gain", "cause")
     titles = ["file" if top.by == "file" else "kernel", "finding"]
     if top.by == "finding":
         titles.reverse()
     overflow: Literal["fold", "ellipsis"] = "fold" if top.by == "file" else "ellipsis"
     columns = [Column("#", is_number=True), Column(titles[0], overflow=overflow)]
-    columns += [Column(title, is_number=True) for title in others]
-    columns += [Column(title, overflow="ellipsis") for title in (titles[1], "where")]
+    columns += [Column(title, is_number=title != "cause") for title in others]
+    last = [titles[1], "where"] if is_wide else [f"{titles[1]}, where"]
+    columns += [Column(title, overflow="ellipsis") for title in last]
     columns.append(Column("reports", is_number=True, wide=_WIDE))
-    rows: list[Sequence[Words]] = []
+    rows: list[Sequence[Words | Cell]] = []
     for each in some:
         name = "/".join(PurePath(each.path).parts[-2:]) if top.by == "file" else each.kernel
-        label = _finding_label(each) if each.finding else group_finding(each)
+        label = _finding_label(each) if each.finding else _without_finding(each)
         names = [Span(one_line(name), "name"), label]
         if top.by == "finding":
             names.reverse()
@@ -109,8 +120,9 @@ def _table(top: TopDocument, some: Sequence[OpportunityDocument]) -> Table:
         if each.file:
             file = PurePath(each.file.replace("\\", "/")).name
             place = Span(one_line(f"{file}:{each.line}"), "place")
-        numbers = (duration(each.time_us), saved, gain)
-        rows.append([str(each.rank), names[0], *numbers, names[1], place, f"{each.reports:,}"])
+        numbers = (duration(each.time_us), saved, gain, each.cause_certainty or "")
+        cells = [names[1], place] if is_wide else [Cell(names[1], place if each.file else "")]
+        rows.append([str(each.rank), names[0], *numbers, *cells, f"{each.reports:,}"])
     return Table(columns, rows)
 
 
@@ -124,11 +136,12 @@ def _opportunity(top: TopDocument, each: OpportunityDocument, device: str) -> It
     more = f" and {each.kernels - 1:,} more" if is_by_finding and each.kernels > 1 else ""
     shape = Span(f"  {launch_shape(each)}", "code") if each.grid else ""
     aside: Words = ("  ", Span(one_line(each.kernel), "code")) if top.by == "file" else shape
+    finding = group_finding(each) if each.finding else _without_finding(each)
     what: list[Words] = [
         (Span(name, "name plain" if is_by_finding else "name"), more, aside),
         (
-            Span(group_finding(each), "strong" if is_by_finding else ""),
-            (forecast, _gap_mark(each), _unlike_mark(each)),
+            Span(finding, "strong" if is_by_finding else ""),
+            (forecast, _gap_mark(each), _unlike_mark(each), _certainty(each)),
         ),
     ]
     if is_by_finding:
@@ -195,6 +208,21 @@ def group_finding(each: OpportunityDocument) -> str:
     if each.not_judged == each.launches:
         return f"not checked: {lacks}"
     return f"no finding ({each.not_judged:,} of {launches} not checked: {lacks})"
+
+
+def _without_finding(each: OpportunityDocument) -> str:
+    lacks = " (machine code not analysed)" if _lacks_code(each) else ""
+    return f"{group_finding(each)}{lacks}"
+
+
+def _lacks_code(each: OpportunityDocument) -> bool:
+    """Whether its machine code may show a finding, which it does not have."""
+    checked = each.launches - each.debug_builds - each.not_judged
+    return each.finding is None and each.without_code > 0 and checked > 0
+
+
+def _certainty(each: OpportunityDocument) -> str:
+    return f"  cause: {each.cause_certainty}" if each.cause_certainty else ""
 
 
 def _finding_label(each: OpportunityDocument) -> str:

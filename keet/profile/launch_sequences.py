@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import Protocol, TypeVar
 
 from keet.profile.launch import Launch
 from keet.progress import counted
@@ -43,7 +44,21 @@ def by_kernel_and_shape(launches: Iterable[Launch]) -> list[list[Launch]]:
     return list(groups.values())
 
 
-def representative(group: Sequence[Launch]) -> Launch:
+class Timed(Protocol):
+    """A `Launch`, or a launch as a store has it."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def rank_time(self) -> float: ...
+    @property
+    def rank_cycles(self) -> float: ...
+
+
+_T = TypeVar("_T", bound=Timed)
+
+
+def representative(group: Sequence[_T]) -> _T:
     """The launch with the median duration; of two, the longer one.
 
     If the longest takes more than `CONCENTRATED` times as long, most of the time may be in few
@@ -61,9 +76,9 @@ def representative(group: Sequence[Launch]) -> Launch:
     return ranked[-1]
 
 
-def sorted_by_duration(group: Sequence[Launch]) -> list[Launch]:
+def sorted_by_duration(group: Sequence[_T]) -> list[_T]:
     """Shortest first."""
-    return sorted(group, key=lambda launch: (launch.rank_time, -launch.id))
+    return sorted(group, key=lambda launch: (launch.rank_time, launch.rank_cycles, -launch.id))
 
 
 def median(values: Iterable[float]) -> float:

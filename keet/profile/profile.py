@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePath
@@ -18,7 +18,12 @@ from keet.formatting import count_noun
 from keet.masking import masked
 from keet.optional_packages import require
 from keet.profile.launch import MOST_CODES, MOST_WITH_CODE, Device, Launch
-from keet.profile.launch_sequences import by_kernel_and_shape, chosen_launches, representative
+from keet.profile.launch_sequences import (
+    by_kernel_and_shape,
+    chosen_launches,
+    longest_first,
+    representative,
+)
 from keet.profile.run_table import RunPositions, RunTable, Sha256, UtcTime
 
 if TYPE_CHECKING:
@@ -165,18 +170,28 @@ class Profile:
         return chosen_launches(self.groups_by_time(launches)[:MOST_CODES], MOST_WITH_CODE)
 
     def representatives(self, launches: Iterable[Launch]) -> list[Launch]:
-        """One launch per kernel and shape, of those that take most time first."""
+        """One launch per kernel and shape, of those that take most time first. The first one is
+        what a command about one launch prints."""
         return [representative(group) for group in self.groups_by_time(launches)]
+
+    def representatives_first(self, launches: Sequence[Launch]) -> list[Launch]:
+        """All of them: the representatives, then the others, the longest first."""
+        return [*dict.fromkeys([*self.representatives(launches), *longest_first(launches)])]
 
     def groups_by_time(self, launches: Iterable[Launch]) -> list[list[Launch]]:
         """Groups of launches of one kernel and shape, those that take most time first."""
         return sorted(by_kernel_and_shape(launches), key=self._time_of, reverse=True)
 
-    def _time_of(self, group: Iterable[Launch]) -> tuple[float, float]:
-        """Sort key: time in the run if it is known, then time in the report."""
+    def _time_of(self, group: Iterable[Launch]) -> tuple[float, float, float]:
+        """Sort key: time in the run if it is known, then time in the report, then GPU cycles of
+        launches without a duration."""
         positions, launches = self.in_run, list(group)
         in_run = sum(positions.busy_ns(launch.id) for launch in launches) if positions else 0.0
-        return in_run, sum(launch.rank_time for launch in launches)
+        return (
+            in_run,
+            sum(launch.rank_time for launch in launches),
+            sum(launch.rank_cycles for launch in launches),
+        )
 
     def prefetch_code(self, launches: Iterable[Launch]) -> None:
         """Start fetching the SASS text of launches in the background, and return at once.

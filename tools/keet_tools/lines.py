@@ -71,11 +71,11 @@ def _ranked(
         each = replace(each, reuse=hidden)
     rows = (row.to_dict() for row in each.rows[shown])
     page = page_of(rows, each.rows_total, asked.offset, _LINES)
-    longest = Sentence(
-        "The longest of {of:d} launches: name another with launch.",
+    chosen = Sentence(
+        "The representative of {of:d} launches: name another with launch.",
         of=constant(of, "", "launches"),
     )
-    notes = [longest] if of > 1 and report.focus is None else []
+    notes = [chosen] if of > 1 and report.focus is None else []
 
     def text_of(count: int) -> str:
         text = call.page(

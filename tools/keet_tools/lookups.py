@@ -122,8 +122,8 @@ def metrics(reports: Reports, asked: MetricsArguments, call: ToolCall) -> ToolRe
         documents = (each.to_dict() | left_out for each in here)
         page = page_of(documents, len(rows), asked.offset, _METRICS_PER_PAGE)
         of = constant(len(launches), "", "launches")
-        is_longest = of.value > 1 and report.focus is None
-        notes = [Sentence("The longest of {of:d} launches.", of=of)] if is_longest else []
+        is_chosen = of.value > 1 and report.focus is None
+        notes = [Sentence("The representative of {of:d} launches.", of=of)] if is_chosen else []
         notes += [] if explain else [_SHORTER]
         ledger = LaunchLedger(launch, report.scope)
         roofline = [] if asked.pattern or asked.offset else [*_roofline(launch, ledger)]

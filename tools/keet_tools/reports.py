@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from keet.errors import UsageError, one_line
 from keet.profile import Launch, Profile
-from keet.profile.launch_sequences import longest
 from keet.profile.profile import launches_with
 from keet.safe_text import shortened
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 class ReadReport(Protocol):
     name: str
     focus: Launch | None
-    """The launch that is meant if none is named; None: the longest."""
+    """The launch that is meant if none is named; None: `main_launch`."""
     scope: str
     """Prefix of its launches in evidence ids."""
     reads_code: bool
@@ -123,9 +122,7 @@ def selected_launches(
 
 
 def main_launch(report: ReadReport, launches: Sequence[Launch]) -> Launch:
-    """The one in focus, or the one that accounts for the most time."""
+    """The one in focus, or the representative of the kernel that takes most time."""
     if report.focus is not None and report.focus in launches:
         return report.focus
-    if report.profile.run:
-        return report.profile.by_run_time(launches)[0]
-    return longest(launches)
+    return report.profile.representatives(launches)[0]

@@ -326,7 +326,7 @@ class ContextToolResult(ToolResult):
     launch: int
     kernel: str
     chosen_from: int
-    """number of launches that matched; the longest is used"""
+    """number of launches that matched; the representative is used"""
     context: str
 
 

@@ -53,7 +53,7 @@ def test_a_group(tmp_path: Path) -> None:
             forecast=Forecast(low=1.0, likely=2.6667, high=4.0), saved_us=250.0, saved_share=0.625, not_judged=0,
             path="p", launch=1, gone=True, basis="reports", run_launches=None, replay_gaps=0,
             saved_of_us=400.0, unknown_us=None, unlike_us=None, variant=None, debug_builds=0,
-            reports=1, file=None, line=None,
+            reports=1, file=None, line=None, cause_certainty=None, without_code=0,
         ),
     ]  # fmt: skip
 
@@ -237,6 +237,55 @@ def test_groups_are_counted_before_the_limit(tmp_path: Path) -> None:
     assert (top.groups, len(top.opportunities)) == (5, 2)
 
 
+NOTHING = {"top_finding": None, "top_low": None, "top_forecast": None, "top_high": None}
+
+
+def test_long_launches_without_a_finding_are_named_below_the_limit(tmp_path: Path) -> None:
+    """Those that take a tenth of the time or more, whatever the reason; debug code is not read."""
+    debug = {"headline": DEBUG_BUILD_TEXT, "machine_code": "off"}
+    top = top_of(
+        tmp_path,
+        *({"kernel": f"k{i}"} for i in range(4)),
+        {**NOTHING, "kernel": "wmma_gemm", "duration_us": 600.0, "machine_code": "off"},
+        {**NOTHING, "kernel": "checked", "duration_us": 500.0, "machine_code": "analysed"},
+        {**NOTHING, "kernel": "debug", "duration_us": 400.0, **debug},
+        {**NOTHING, "kernel": "short", "duration_us": 50.0, "machine_code": "off"},
+        select=Selection(limit=2),
+    )
+    assert [(each.rank, each.kernel) for each in top.opportunities] == [(1, "k0"), (2, "k1")]
+    rest = [(each.rank, each.kernel, each.without_code) for each in top.without_finding]
+    assert rest == [(5, "wmma_gemm", 1), (6, "checked", 0), (7, "debug", 1)]
+    lines = page_text(lambda reader: top_page(top, reader), "markdown").splitlines()
+    names = [kernel for _, kernel, _ in rest]
+    rows = {name: line for name in names for line in lines if line.startswith("|") and name in line}
+    lacking = [kernel for kernel, line in rows.items() if "machine code not analysed" in line]
+    assert (list(rows), lacking) == (["wmma_gemm", "checked", "debug"], ["wmma_gemm"])
+
+
+@pytest.mark.parametrize(
+    ("finding", "named"), [("narrow_access", 2), ("small_grid", 0)], ids=["same", "another"]
+)
+def test_a_group_names_the_launch_that_explain_shows(
+    tmp_path: Path, finding: str, named: int
+) -> None:
+    """The representative, not the longest; if it has another finding, one with the group's."""
+    times = (150.0, 90.0, 100.0)  # the middle one is launch 2
+    launches: list[dict[str, object]] = [{"duration_us": each} for each in times]
+    launches[2]["top_finding"] = finding
+    (only,) = top_of(tmp_path, *launches).opportunities
+    assert (only.finding, only.launch) == ("narrow_access", named)
+
+
+def test_details_of_the_first_groups_and_of_all(tmp_path: Path) -> None:
+    top = top_of(tmp_path, *({"kernel": f"k{i}"} for i in range(5)))
+    some, every = (
+        page_text(lambda reader, every=every: top_page(top, reader, every=every), "markdown")
+        for every in (False, True)
+    )
+    assert [page.count("could save 50") for page in (some, every)] == [3, 5]
+    assert ["--all" in page for page in (some, every)] == [True, False]
+
+
 @pytest.mark.slow
 def test_times_are_those_of_a_plain_loop(tmp_path: Path) -> None:
     dice = random.Random(3)
@@ -290,7 +339,7 @@ def test_a_launch_of_a_few_threads_does_more_work_and_not_the_same_faster(tmp_pa
         top = find_top(store, Selection())
     assert shown(top) == [("too few threads", "2.0x the work in the same time (1.0x to 4.0x)")]
     assert top.opportunities[0].saved_us == 0
-    text = page_text(lambda _: top_page(top), "markdown")
+    text = page_text(lambda reader: top_page(top, reader), "markdown")
     assert "could save 0" not in text
     assert "saving none;" in text
 
