@@ -35,6 +35,8 @@ _READS = ("load", "copy")
 _ARITHMETIC = ("FP64", "FP16", "tensor")
 """Pipes that compute on data only. The others also work for addresses, conversions and loads, which
 go with a launch that is fused."""
+_AGAIN = "sectors of repeated loads"
+"""What places are shares of: loads of data that is read once are left out."""
 _FRAGMENTS = (
     "Load tiles of both operands into shared memory, once for several warps of a block, "
     "and let each warp compute several fragments from them{here}; or call cuBLAS."
@@ -269,7 +271,7 @@ def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Can
         Sentence(text, read=read, hedge=hedge, distinct=distinct, times=times),
         Effect(units, kept_waits(model, MEMORY_WAITS, removed * queue)),
         (times, read, distinct),
-        lambda: view.places_by("global sectors", sectors),
+        lambda: view.places_by(_AGAIN, sectors),
         variant="passes" if has_passes else "",
         amount=lambda: _amount(
             view, _most_again(view, "DRAM") or Sentence(_EACH, times=times), "bytes_once"
@@ -280,50 +282,65 @@ def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Can
 def _repeats(
     code: MachineCode, read: float, l2_bytes: float | None
 ) -> tuple[float, str, bool, dict[int, int]]:
-    """The part of `read` that DRAM had delivered before, by the addresses of the loads; how exact
-    the rest is; whether the kernel makes passes over the data; the sectors of these loads."""
+    """The part of `read` that DRAM had delivered before, at least, by the addresses of the loads;
+    how exact the rest is; whether the kernel makes passes over the data; the sectors of these
+    loads."""
     bounded = [row for row in code.reuse_by_passes if row.sector_bytes_at_most]
+    unbounded = [row for row in code.reuse_by_passes if not row.sector_bytes_at_most]
     repeated = [row for row in bounded if (row.times or 0) >= READ_AGAIN]
-    passes = [row.times or 1.0 for row in repeated if _is_passes(row)]
+    in_loops = {each.access.position: each.times for each in code.repeated_loads}
     distinct = float(sum(row.sector_bytes_at_most or 0 for row in bounded))
-    gathered = float(
-        sum(row.l1_bytes or 0 for row in code.reuse_by_passes if not row.sector_bytes_at_most)
-    )
-    is_vague = gathered or any(row.basis == "estimate" for row in bounded)
-    asked = sum(_beyond_l2(row, distinct + gathered, l2_bytes) for row in repeated)
-    if gathered and passes and min(passes) <= PASSES_OVER_DATA and len(repeated) == len(bounded):
-        # Data that is gathered with indices read in several passes is gathered as often.
-        asked += gathered * (1 - 1 / min(passes))
-        gathered = 0.0
-    # Reads at addresses without a known bound may all be needed.
-    bounded_bytes = float(sum(row.l1_bytes or 0 for row in bounded))
-    known = bounded_bytes / (bounded_bytes + gathered) if bounded_bytes else 0.0
+    # No more of a gather comes from DRAM than L2 delivers.
+    gathered = float(sum(_delivered(row) for row in unbounded))
+    by_passes = others = 0.0
+    for row in repeated:
+        if _is_passes(row, in_loops):
+            by_passes += _beyond_l2(row, distinct + gathered, l2_bytes)
+        else:  # a small table stays in L2
+            others += _beyond_l2(row, float(row.sector_bytes_at_most or 0), l2_bytes)
+    has_passes = by_passes > 0
+    sectors = code.sectors or {}
     positions = [access.position for row in repeated for access in row.accesses]
-    addresses = [code.program.code[position].address for position in positions]
-    sectors = {address: (code.sectors or {}).get(address, 0) for address in addresses}
-    wasted = min(asked, known * max(0.0, read - distinct))
-    return wasted, "about" if is_vague else "at most", bool(passes), sectors
+    # A loop that gathers at the same addresses in every iteration reads that data several times.
+    for row in unbounded if has_passes else ():
+        for access in row.accesses:
+            times = in_loops.get(access.position, 1.0)
+            if 1 < times <= PASSES_OVER_DATA:
+                own = SECTOR * sectors.get(code.program.code[access.position].address, 0)
+                again = own * (1 - 1 / times) * _delivered(row) / (row.l1_bytes or 1)
+                by_passes, gathered = by_passes + again, gathered - again
+                positions.append(access.position)
+    # All other reads at addresses without a known bound may be needed.
+    left = max(0.0, read - distinct - by_passes)
+    wasted = min(by_passes, max(0.0, read - distinct)) + min(others, max(0.0, left - gathered))
+    is_vague = unbounded or any(row.basis == "estimate" for row in bounded)
+    own_sectors = {each: sectors.get(each, 0) for each in code.addresses(positions)}
+    return wasted, "about" if is_vague else "at most", has_passes, own_sectors
 
 
-def _beyond_l2(row: PointerReuse, everything: float, l2_bytes: float | None) -> float:
-    """Bytes that DRAM reads again for a pointer; data that stays in L2 is read once.
+def _delivered(row: PointerReuse) -> float:
+    """Bytes that L2 delivers for a pointer; those that its loads ask L1 for if it is not known."""
+    asked = row.l1_bytes or 0
+    return float(asked if row.l2_bytes is None else min(asked, row.l2_bytes))
 
-    Between two passes over the data everything else goes through L2; a small table stays there.
-    """
-    own = float(row.sector_bytes_at_most or 0)
-    between = everything if _is_passes(row) else own
+
+def _beyond_l2(row: PointerReuse, between: float, l2_bytes: float | None) -> float:
+    """Bytes that DRAM reads again for a pointer; data that stays in L2 is read once. `between`:
+    bytes that go through L2 from one read to the next."""
     outside = min(1.0, between / l2_bytes) if l2_bytes else 1.0
-    return outside * ((row.l1_bytes or 0) - own)
+    return outside * ((row.l1_bytes or 0) - float(row.sector_bytes_at_most or 0))
 
 
-def _is_passes(row: PointerReuse) -> bool:
-    """Whether each thread has its own addresses, so that repeats come from loops over the same
-    data."""
+def _is_passes(row: PointerReuse, in_loops: Mapping[int, float]) -> bool:
+    """Whether each thread has its own addresses, and loads from them again in another loop or in
+    every iteration of one. `in_loops`: see `repeated_loads`, by position."""
     if row.repeated_bytes:
         return True
     loads = [access for access in row.accesses if access.kind == "load"]
+    if not any(access.position in in_loops for access in loads):
+        return False  # neighbouring threads or several instructions load the same bytes
     kinds = [{symbol.kind for symbol in access.offset.symbols} for access in loads]
-    return bool(kinds) and all({"tid", "ctaid"} <= own for own in kinds)
+    return all({"tid", "ctaid"} <= own for own in kinds)
 
 
 def _by_passes(view: LaunchView) -> float:
@@ -369,7 +386,7 @@ def _second_passes(view: LaunchView, model: TimeModel, queue: float) -> Iterator
         Sentence(text, asked=asked, repeated=repeated),
         Effect(units, kept_waits(model, MEMORY_WAITS, again / delivered * queue)),
         (repeated, asked),
-        lambda: view.places_by("global sectors", own),
+        lambda: view.places_by(_AGAIN, own),
         variant="passes",
         amount=lambda: _amount(view, _most_again(view, "L2"), "bytes_once"),
     )
@@ -430,7 +447,7 @@ def _in_every_iteration(view: LaunchView, model: TimeModel) -> Iterator[Candidat
         Effect(units, kept_waits_by(view, model, gone | removed, 1 - units["issue"])),
         (part_of, times, size),
         lambda: view.places_by(
-            "global sectors", {code.program.code[each].address: own[each] for each in own}
+            _AGAIN, {code.program.code[each].address: own[each] for each in own}
         ),
         variant="loop",
         amount=lambda: _amount(

@@ -14,6 +14,7 @@ from keet.analysis.time_model import HOT_LINE, TimeModel
 from keet.diagnosis.diagnosis import diagnose
 from keet.explanation import headline
 from keet.explanation.busy_units import leading_units
+from keet.findings import findings
 from keet.profile import Launch, Location
 from keet.profile.metric import Value
 from tests.conftest import needs_corpus
@@ -253,3 +254,31 @@ def test_a_fusion_that_is_only_possible_is_not_what_limits_a_launch() -> None:
     assert "possible cause: redundant" not in said
     (fusion,) = (each for each in found.findings if each.variant == "hand_over")
     assert fusion.forecast.likely <= fusion.forecast.high <= 1.4
+
+
+# --- addresses that depend on data
+
+
+def dram_reads_per_byte(name: str) -> float | None:
+    view = LaunchView(launch_of(name), reads_code=True)
+    found = [
+        float(each.value)
+        for candidate in findings()["redundant_traffic"].candidates(view, TimeModel(view))
+        for each in candidate.evidence
+        if each.metric == "dram_reads_per_byte"
+    ]
+    return found[0] if found else None
+
+
+@each_row("case", ["sparse_apply", "graph_bfs/social_queue", "embedding_bag/long_bags"])
+def test_row_offsets_read_twice_do_not_make_the_rows_redundant(case: str) -> None:
+    """`start[row]` and `start[row + 1]` are two reads of one array; how many bytes the rows have is
+    not known."""
+    assert dram_reads_per_byte(case) is None
+
+
+def test_gathers_in_passes_are_read_as_often_as_there_are_passes() -> None:
+    """Four passes; each byte was said to be read 43.8 times."""
+    times = dram_reads_per_byte("gather_scatter/records_passes")
+    assert times is not None
+    assert 2 < times <= 4.1
