@@ -252,7 +252,7 @@ def _not_checked(
             yield Fold("What was not checked, and why", [Items(rows)])
     for introduction, command in hints.commands:
         yield Text(introduction)
-        yield Command(in_full(command) if verbose else command)
+        yield from (Command(in_full(command) if verbose else command), Gap())
     yield from map(Notice, hints.sentences)
 
 

@@ -48,7 +48,7 @@ STYLE = Path("keet/formats/html/assets/charts.css").read_text(encoding="ascii")
 
 
 @cache
-def launches_of(path: Path) -> tuple[LaunchExplanation, ...]:
+def launches_of(path: Path) -> Sequence[LaunchExplanation]:
     profile = read_profile(path)
     return explain(profile, profile.launches, 5, sass=False).launches
 
