@@ -165,7 +165,8 @@ class ProgramDocument(Document):
     """Microseconds of all rows."""
     gain: Forecast | None
     """Gain over `us_total` if the first finding of each row's launch were fixed: the sum of the
-    savings. Short launches count as merged into one per row. Null if no gain is known."""
+    savings. Short launches count as merged into one per row; causes that are only possible and
+    kernels that seem to do the same work are left out. Null if no gain is known."""
     texts: tuple[str, ...]
     shown: tuple[int, ...]
     """Ids of the launches that matter most."""

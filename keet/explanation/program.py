@@ -37,7 +37,11 @@ from keet.explanation.launch_groups import (
     notable_saving,
 )
 from keet.explanation.run_texts import launches_text, microseconds, share, time
-from keet.explanation.same_work import same_work_texts
+from keet.explanation.same_work import (
+    same_work_texts,
+    versions_of_same_work,
+    versions_text,
+)
 from keet.formatting import times_text
 from keet.profile import Launch
 from keet.profile.launch_sequences import by_kernel_and_shape, median, representative
@@ -279,9 +283,10 @@ class _ProgramMaker:
     def program(self) -> ProgramExplanation:
         total = self._total()
         rows = tuple(self._rows(total))
-        gain = gain_of(self._sure_groups, float(total.value))
+        gain = gain_of(self._summed_groups, float(total.value))
         texts = (
             *self._sentences(total, gain),
+            *map(versions_text, self._versions),
             *same_work_texts(self._groups, self._book),
             *self._of_all_shapes(total),
             *self._explained(total),
@@ -318,9 +323,15 @@ class _ProgramMaker:
         return program_amounts(profile, views, Ledger(scope_in(scope, OF_RUN)))
 
     @cached_property
-    def _sure_groups(self) -> list[LaunchGroup]:
-        """Those whose first finding counts in the total: a cause that is only possible does not."""
-        return [group for group in self._groups if not group.is_only_possible]
+    def _versions(self) -> list[list[LaunchGroup]]:
+        return versions_of_same_work(self._groups)
+
+    @cached_property
+    def _summed_groups(self) -> list[LaunchGroup]:
+        """Those whose first finding counts in the total: a cause that is only possible does not,
+        nor do versions of the same work, of which a program needs one."""
+        versions = {group for own in self._versions for group in own}
+        return [g for g in self._groups if not g.is_only_possible and g not in versions]
 
     def _total(self) -> Evidence:
         """Time of all rows: of the run if it is known, else of the launches."""
@@ -395,14 +406,17 @@ class _ProgramMaker:
         )
         after_ns = float(total.value) / gain.likely
         after = time(self._book, "program_time_after", after_ns, "time after the fixes", total)
-        some_possible = len(self._sure_groups) < len(self._groups)
+        left_out = ["findings that are only possible"] * any(
+            group.is_only_possible for group in self._groups
+        )
+        left_out += ["versions of the same work"] * bool(self._versions)
         yield Sentence(
             "If the first finding of each kernel{explained} were fixed{possible} and its design "
             "stayed as it is, {what} would take about {after} instead of {total}: {likely:times} "
             "faster (estimated range {low:times} to {high:times}){every}. Another design that "
             "moves fewer bytes, or needs fewer passes or steps, may save more.",
             explained=" that is explained" if self._left_out else "",
-            possible=" (findings that are only possible are left out)" if some_possible else "",
+            possible=f" ({' and '.join(left_out)} are left out)" if left_out else "",
             what="the kernels of the run" if self._run else "they",
             after=after,
             total=total,
@@ -429,7 +443,7 @@ class _ProgramMaker:
             )
 
     def _if_every(self, total: Evidence, first: Forecast) -> Sentence:
-        every = gain_of(self._sure_groups, float(total.value), every=True)
+        every = gain_of(self._summed_groups, float(total.value), every=True)
         # Rounded sums of several launches may be slightly below the first finding's gain.
         is_more = every is not None and every.likely > first.likely
         if every is None or not is_more or times_text(every.likely) == times_text(first.likely):

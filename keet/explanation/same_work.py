@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import product, takewhile
 from typing import NamedTuple
 
+from keet.analysis.code_names import with_more
 from keet.analysis.ledger import Ledger
-from keet.analysis.limits import FEW_BYTES, SAME_BYTES, SIMILAR
+from keet.analysis.limits import FEW_BYTES, SAME_BYTES, SEVERAL, SIMILAR
 from keet.analysis.parameters import Parameter
 from keet.analysis.roofline.compute import compute_ceilings, loads_constants
 from keet.analysis.roofline.launch_roofline import lead_of
@@ -30,8 +31,17 @@ PER_BYTE = Parameter(
     1.0, "operations per byte of DRAM from which work is compared by operations", "judgement"
 )
 SAME_OPERATIONS = Parameter(0.02, "logarithm of counts of operations that are equal", "judgement")
+FEW_CYCLES = Parameter(
+    1000.0, "DRAM cycles below which many transfer code and constants", "judgement"
+)
+COMMON_NAME = Parameter(
+    0.5, "part of the shorter name that names of versions begin with", "judgement"
+)
+DRAM_BOUND = Parameter(
+    50.0, "percent of DRAM's peak from which other work may move as many bytes", "judgement"
+)
 _NAMED = 3
-"""Slower kernels that a text names."""
+"""Kernels that a text names."""
 
 
 class _Work(NamedTuple):
@@ -68,15 +78,68 @@ class _Kernel(NamedTuple):
             and len(set(registers)) == 1
         )
 
+    def is_version(self, other: _Kernel) -> bool:
+        """Where no operations are counted: whether two kernels have the same parameters, names that
+        begin alike, and move as much from and to DRAM, which limits neither."""
+        one, two = (each.group.first.launch for each in (self, other))
+        if one.name.full == two.name.full:
+            return False
+        parameters = [each.name.full.partition("(")[2] for each in (one, two)]
+        names = [each.kernel.partition("<")[0] for each in (one, two)]
+        alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*names)))
+        cycles = [each.number("dram_active_cycles") or 0.0 for each in (one, two)]
+        return (
+            parameters[0] == parameters[1] != ""
+            and alike >= COMMON_NAME * min(map(len, names))
+            and min(cycles) >= FEW_CYCLES
+            and abs(math.log(cycles[0] / cycles[1])) <= SAME_BYTES
+            and all((x.number("dram_throughput_pct") or 100.0) < DRAM_BOUND for x in (one, two))
+        )
+
+
+def versions_of_same_work(groups: Sequence[LaunchGroup]) -> list[list[LaunchGroup]]:
+    """Three kernels or more that seem to do the same work, the fastest first. Two with equal
+    amounts are often two steps of one program, such as the passes of a filter."""
+    sets: list[list[_Kernel]] = []
+    for kernel in _kernels(groups):
+        alike = [own for own in sets if any(_is_alternative(kernel, each) for each in own)]
+        joined = [each for own in alike for each in own]
+        sets = [*(own for own in sets if own not in alike), [*joined, kernel]]
+    return [[each.group for each in own] for own in sets if len(own) >= SEVERAL]
+
+
+def versions_text(versions: Sequence[LaunchGroup]) -> Sentence:
+    launches = [group.first.launch for group in versions]
+    names = [f"{launch.kernel} (#{launch.id})" for launch in launches]
+    return Sentence(
+        "{names} seem to be versions of the same work, the fastest first: a program needs one of "
+        "them, so their savings are not added up.",
+        names=with_more(", ".join(names[: _NAMED + 1]), len(names) - _NAMED - 1),
+    )
+
+
+def _kernels(groups: Sequence[LaunchGroup]) -> list[_Kernel]:
+    """Those whose work is known, the fastest first."""
+    known = ((group, _work_of(group.first)) for group in groups)
+    return sorted(
+        (_Kernel(group, work) for group, work in known if work), key=lambda each: each.work.ns
+    )
+
+
+def _is_alternative(one: _Kernel, other: _Kernel) -> bool:
+    """As many bytes alone do not say so: DRAM moves as many for different work. Launches of one
+    kernel with blocks of the same size may be parts of one work."""
+    is_bytes = one.work.kind in _BYTES_OF.values()
+    names = {each.group.first.launch.name.full for each in (one, other)}
+    is_other = _block(one) != _block(other) if len(names) == 1 else not is_bytes
+    return is_other and _is_same_work(one, other)
+
 
 def same_work_texts(groups: Sequence[LaunchGroup], book: Ledger) -> Iterator[Sentence]:
     """One sentence for each kernel that does the work of others in less time: of its own launches
     with other shapes first, then of other kernels."""
     total_ns = sum(group.time_ns for group in groups)
-    known = ((group, _work_of(group.first)) for group in groups)
-    kernels = sorted(
-        (_Kernel(group, work) for group, work in known if work), key=lambda each: each.work.ns
-    )
+    kernels = _kernels(groups)
     told: set[LaunchGroup] = set()
     for same_code, (place, fast) in product((True, False), tuple(enumerate(kernels))):
         slow = [
@@ -97,12 +160,17 @@ def _is_slower(slow: _Kernel, fast: _Kernel, total_ns: float) -> bool:
     one, other = slow.work, fast.work
     factor = one.ns / other.ns * min(1.0, _clocks(slow, fast))
     saved_ns = slow.group.time_ns * (1 - 1 / factor)
-    return (
-        one.kind == other.kind
-        and not (one.kind.startswith(_SHAPES) and _block(slow) == _block(fast))
-        and factor >= WORTH
-        and saved_ns >= SAVED_ACROSS * total_ns
-        and all(_is_equal(*pair, one.kind) for pair in zip(one.amounts, other.amounts))
+    return factor >= WORTH and saved_ns >= SAVED_ACROSS * total_ns and _is_same_work(slow, fast)
+
+
+def _is_same_work(slow: _Kernel, fast: _Kernel) -> bool:
+    one, other = slow.work, fast.work
+    if one.kind == _THREADS_ONLY == other.kind:
+        is_same_code = slow.is_same_code(fast)
+        if not (_block(slow) != _block(fast) if is_same_code else slow.is_version(fast)):
+            return False
+    return one.kind == other.kind and all(
+        _is_equal(*pair, one.kind) for pair in zip(one.amounts, other.amounts)
     )
 
 
@@ -139,9 +207,10 @@ def _work_of(each: LaunchExplanation) -> _Work | None:
             amount = Quantity(done, lead.achieved.unit.removesuffix("/s"))
             return _Work(f"{lead.name} operations", (amount,), launch.rank_time)
     stored = stored_bytes(launch) or written_and_read(launch)[0]
-    if not moved:  # launches of one kernel with as many threads, in blocks of other sizes
-        threads, kind = launch.number("threads"), f"{_SHAPES}{launch.name.full}"
-        return _Work(kind, (Quantity(threads, ""),), launch.rank_time) if threads else None
+    if not moved:
+        threads = launch.number("threads")
+        work = _Work(_THREADS_ONLY, (Quantity(threads or 0.0, ""),), launch.rank_time)
+        return work if threads else None
     if not read or moved < FEW_BYTES:
         return None
     amounts = tuple(Quantity(amount, "byte") for amount in (moved, read, stored) if amount)
@@ -155,8 +224,8 @@ def _text(fast: _Kernel, slow: Sequence[_Kernel], book: Ledger, *, same_code: bo
     more = " and others" if len(slow) > _NAMED else ""
     is_bytes = kind in _BYTES_OF.values()
     form = _BYTES if is_bytes else _OPERATIONS
-    if kind.startswith(_SHAPES):
-        form, kind = _THREADS, "threads"
+    if kind == _THREADS_ONLY:
+        form = _THREADS if same_code else _VERSIONS
     elif same_code:
         form, kind = _SHAPED, "bytes from and to DRAM" if is_bytes else kind
     factors = (_factor(fast, each, key, book, same_code=same_code) for each in slow[:_NAMED])
@@ -172,7 +241,9 @@ def _text(fast: _Kernel, slow: Sequence[_Kernel], book: Ledger, *, same_code: bo
     )
 
 
-_SHAPES = "threads of "
+_THREADS_ONLY = "threads"
+"""Neither operations nor bytes are counted: launches of one kernel in blocks of other sizes, and
+versions of a kernel."""
 _BYTES_OF = {True: "bytes", False: "bytes, none of them stored"}
 _SHAPED = (
     "{name} {does} as many {kind} ({amount}) with several launch shapes, and is fastest with "
@@ -181,6 +252,10 @@ _SHAPED = (
 _THREADS = (
     "{name} has as many threads ({amount:.0f}) in blocks of another size, and takes less time: "
     "{factors}{more}. If the work is the same, it shows what the size of a block gains."
+)
+_VERSIONS = (
+    "{name} has as many threads ({amount:.0f}) and about as much traffic from and to DRAM, and "
+    "takes less time: {factors}{more}. If the results are the same, it shows what is possible."
 )
 _OPERATIONS = (
     "{name} does as many {kind} ({amount}) in less time: {factors}{more}. If the results are the "

@@ -189,6 +189,8 @@ def _insight(insight: InsightDocument, reports: CitedReports, reader: Reader) ->
 def _words(insight: InsightDocument) -> Iterator[Block]:
     if insight.adds:
         yield Text((Span(f"{ADDS}: ", "strong"), insight.adds), "adds")
+    elif insight.cluster:
+        yield Text(_IN_ONE_FILE, "muted")
     yield Items([Item(text) for text in insight.text])
     if written := insight.written:
         blocks: list[Block] = []

@@ -1,4 +1,4 @@
-"""Finds clusters: kernels with the same finding, which one fix may help, and their times."""
+"""Finds clusters: kernels with the same finding, and their times."""
 
 from __future__ import annotations
 
@@ -271,21 +271,22 @@ def _adds(cluster: ClusterDocument, book: FactBook) -> Sentence:
         100 * first.saved_likely_us / saved if saved else 0.0,
         "%",
     )
-    others = [f"`{name}`" for name in _other_names(cluster)]
+    others = _other_names(cluster)
     return Sentence(
-        "The kernel with the largest saving (`{kernel}`) has {share:.0f} of it; the set shows "
-        "that the same fix may help {others} too.",
+        "The kernel with the largest saving (`{kernel}`) has {share:.0f} of it; {others} {have} "
+        "the same finding.",
         kernel=first.kernel,
         share=share,
         others=joined(others),
+        have="has" if len(others) == 1 else "have",
     )
 
 
 def _other_names(cluster: ClusterDocument) -> list[str]:
     names = dict.fromkeys(kernel.kernel for kernel in cluster.kernels[1:])
     names.pop(cluster.kernels[0].kernel, None)
-    shown = list(names)[:2]
-    return shown or [cluster.kernels[1].shown_path]
+    shown = [f"`{name}`" for name in names][:2] or [f"`{cluster.kernels[1].shown_path}`"]
+    return [*shown, *["others"] * (len(names) > len(shown))]
 
 
 class RunTimeSql(NamedTuple):

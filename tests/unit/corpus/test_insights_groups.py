@@ -9,6 +9,8 @@ import pytest
 
 from keet.corpus.insights.changes import change_point
 from keet.documents.insights import InsightsDocument
+from keet.formats import page_text
+from keet.pages.insights import insights_page
 from tests.insights_sets import finding, insights_of, launch, make_set, night, of_kind
 
 
@@ -177,6 +179,8 @@ def test_the_set_adds_nothing_to_kernels_of_one_file(tmp_path: Path) -> None:
     found = found_in(tmp_path, sick, [finding(each, "small_grid", 2.0) for each in sick])
     (insight,) = of_kind(found, "cluster")
     assert insight.adds == ""
+    page = page_text(lambda reader: insights_page(found, reader), "markdown")
+    assert page.count("in one file") == 1
 
 
 def test_what_is_left_out_and_what_was_not_analysed_is_counted(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,10 @@ from keet.analysis.ledger import Ledger
 from keet.explanation.analyst import explain
 from keet.explanation.launch_groups import LaunchGroup
 from keet.explanation.program import program_of
-from keet.explanation.same_work import same_work_texts
+from keet.explanation.same_work import same_work_texts, versions_of_same_work
+from keet.ingest import read_profile
 from keet.profile.metric import Value
-from tests.conftest import REPORTS
+from tests.conftest import REPORTS, TESTS, corpus_files, needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.real_launches import SAMPLES, changed, profile_of
 
@@ -149,3 +151,66 @@ def test_kernels_that_store_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keet.explanation.same_work.stored_bytes", lambda _: 0)
     monkeypatch.setattr("keet.explanation.same_work.written_and_read", lambda _: (0, 0))
     _check_other_shape(8, "moves as many bytes from and to DRAM")
+
+
+@needs_corpus
+@each_row(
+    ("name", "fastest_first"),
+    [("hzchen", (1, 0, 2)), ("AveryClapp", (3, 2, 1, 0))],
+)
+def test_savings_of_versions_of_the_same_work_are_not_added_up(
+    name: str, fastest_first: tuple[int, ...]
+) -> None:
+    """Three versions of a product, by threads and DRAM traffic; four, by FP32 operations."""
+    profile = read_profile(next(path for path in corpus_files() if path.name.startswith(name)))
+    program = program_of(explain(profile, profile.launches, 5, sass=False))
+    assert program is not None
+    (versions,) = versions_of_same_work(program.groups)
+    assert tuple(group.first.launch.id for group in versions) == fastest_first
+    assert program.gain is None
+    assert not any("were fixed" in text for text in program.texts)
+    assert any("versions of the same work" in text for text in program.texts)
+
+
+@needs_corpus
+def test_kernels_with_other_parameters_names_or_traffic_are_no_versions() -> None:
+    profile = read_profile(next(path for path in corpus_files() if path.name.startswith("hzchen")))
+    program = program_of(explain(profile, profile.launches, 5, sass=False))
+    assert program is not None
+    *others, two = program.groups
+    assert versions_of_same_work([*others, two])
+
+    def other(change: Callable[[str, Value], Value] = lambda _, value: value, **name: str) -> None:
+        launch = changed(two.first.launch, change)
+        launch.name = launch.name._replace(**name)
+        group = LaunchGroup([launch], two.first._replace(launch=launch), [])
+        assert not versions_of_same_work([*others, group])
+
+    signature = two.first.launch.name.full
+    other(demangled=signature.replace("matmul_", "softmax_"))
+    other(demangled=signature.replace("const float *, ", "", 1))
+    other(
+        lambda name, value: (
+            2.0 * value
+            if name == "dram__cycles_active.avg" and isinstance(value, int | float)
+            else value
+        )
+    )
+
+
+@needs_corpus
+def test_parts_of_one_work_are_no_versions() -> None:
+    """Launches of one kernel with as many operations but for 1 %, on grids of other sizes."""
+    report = next(path for path in corpus_files() if path.name.startswith("bwd29"))
+    profile = read_profile(report)
+    program = program_of(explain(profile, profile.launches, 5, sass=False))
+    assert program is not None
+    assert versions_of_same_work(program.groups) == []
+
+
+def test_two_passes_with_as_many_operations_are_no_versions() -> None:
+    family = TESTS.parent / "kernels_samples" / "casebook" / "families" / "edge_detect"
+    path = next(family.glob("profiles/smooth.two_passes*"))
+    program = program_of(explain(profile := profile_of(path), profile.launches, 5, sass=False))
+    assert program is not None
+    assert versions_of_same_work(program.groups) == []
