@@ -420,9 +420,12 @@ def _placed(
         return finding
     counted = [known for known in each.findings if known.id == finding.id]
     places = [known for own in counted or [finding] for known in own.places]
-    others = [known for known in places if known.where != place.where]
-    is_there = len(others) < len(places) or not others or others[0].of == place.of
-    ordered = (place, *others) if is_there else (others[0], place, *others[1:])
+    named = next((known for known in places if known.where == place.where), None)
+    others = [known for known in places if known is not named]
+    if named or not others or others[0].of == place.of:
+        ordered = (named or place, *others)
+    else:
+        ordered = (others[0], place, *others[1:])
     here = each.view.here(findings()[finding.id].memory, ordered)
     return replace(finding, places=ordered, here=here)
 

@@ -179,7 +179,7 @@ def test_which_row_a_device_is(name: str, cc: str, sms: int, match: str | None) 
 
 def test_files_stay_readable() -> None:
     folder = Path(COMPILED.parent)
-    long = [p.name for p in folder.rglob("*.toml") if len(p.read_text().splitlines()) > 420]
+    long = [p.name for p in folder.rglob("*.toml") if len(p.read_text().splitlines()) > 440]
     assert long == []
 
 
