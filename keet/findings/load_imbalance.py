@@ -11,6 +11,7 @@ from keet.analysis.decisions.occupancy import USUAL_ACHIEVED
 from keet.analysis.facts import grid, origin, waits
 from keet.analysis.kernel.resident_warps import (
     BALANCED,
+    EQUAL_BLOCKS,
     UNEVEN_INSTRUCTIONS,
     among_those_with_blocks,
     blocks_differ,
@@ -45,7 +46,7 @@ FINDING = FindingSpec(
     "a long launch.",
     rules=("WorkloadImbalance",),
     credited_rules=("IssueSlotUtilization", "CPIStall", "AchievedOccupancy", "WorkloadImbalance"),
-    parameters=(BALANCED, UNEVEN_INSTRUCTIONS, SHORT_KERNEL_NS, MOST_REMOVED),
+    parameters=(BALANCED, EQUAL_BLOCKS, UNEVEN_INSTRUCTIONS, SHORT_KERNEL_NS, MOST_REMOVED),
     claims=("parallelism", "waiting"),
     rests_on=("balance", "barriers"),
     has_long_blocks=True,
