@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from keet.analysis.facts.grid import EARLY_WARPS, SHORT_BLOCKS
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.diagnosis import MOSTLY_UNKNOWN
@@ -152,14 +153,16 @@ def judge_rule(
 
 def _of_occupancy(found: Sequence[Finding]) -> RuleAssessment:
     for n, each in enumerate(found, 1):
-        if _OF_OCCUPANCY in each.spec.credited_rules:
+        ends_early = each.variant in (SHORT_BLOCKS, EARLY_WARPS)
+        if ends_early or _OF_OCCUPANCY in each.spec.credited_rules:
             # Of exposed latency, few warps are a cause, not a consequence.
-            is_cause = each.spec.headline == "idle" or "waiting" not in each.spec.claims
+            is_idle = each.spec.headline == "idle"
+            is_cause = ends_early or is_idle or "waiting" not in each.spec.claims
             words = "keet considers it a consequence of finding {rank}."
             if not is_cause:
                 words = "More warps are one way to hide the waits of finding {rank}."
             return RuleAssessment(Sentence(words, rank=str(n)), n)
-    words = "No finding causes it; more warps help only as far as there is work for them."
+    words = "No finding explains it; more warps help only as far as there is work for them."
     return RuleAssessment(Sentence(words))
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from keet.analysis.facts.grid import SHORT_BLOCKS
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.diagnosis import diagnose
@@ -79,6 +80,13 @@ def test_low_occupancy_is_a_consequence_of_too_few_or_unequal_blocks_only(
     judged = judge_rule(OCCUPANCY, [*map(finding, names)], [], 0)
     assert judged.finding == finding_of_rule
     assert ("consequence" in judged.text) == (finding_of_rule is not None)
+
+
+def test_blocks_that_end_at_once_lower_the_occupancy() -> None:
+    found = [finding("uncoalesced_global"), finding("occupancy_limited_block", SHORT_BLOCKS)]
+    judged = judge_rule(OCCUPANCY, found, [], 0)
+    assert judged.finding == 2
+    assert "consequence" in judged.text
 
 
 def test_few_warps_are_no_consequence_of_exposed_latency() -> None:
