@@ -394,7 +394,11 @@ def rank_with_causes(
     ranked = _reordered(rank_with_claims(diagnosis, evaluated), causes, objections)
     findings = tuple(_placed(entry, causes, each) for entry in ranked)
     again = second_opinion(each.view.ledger, findings, each.minor, each.account.unknown)
-    told = each._replace(findings=findings, second_opinion=again)
+    told = each._replace(
+        findings=findings,
+        second_opinion=again,
+        order_reason=each.order_reason if _is_order_kept(each, findings) else None,
+    )
     if not ranked or not ranked[0].leads:
         return RankedLaunch(told, leads=False)
     first = each.findings[0].id if each.findings and not each.verdict.healthy else None
@@ -405,6 +409,15 @@ def rank_with_causes(
     note = "" if leads or lines[0] == lines[1] else " (line by the model)"
     verdict = verdict_of(diagnosis._replace(findings=findings, healthy=None), note)
     return RankedLaunch(told._replace(verdict=verdict._replace(by=by)), leads)
+
+
+def _is_order_kept(each: LaunchExplanation, findings: Sequence[Finding]) -> bool:
+    """Whether keet's first finding is still first, and no forecast that its reason may compare has
+    changed."""
+    own = {finding.id: finding.forecast for finding in each.findings}
+    return [f.id for f in findings[:1]] == [f.id for f in each.findings[:1]] and all(
+        own.get(finding.id, finding.forecast) == finding.forecast for finding in findings
+    )
 
 
 def _placed(

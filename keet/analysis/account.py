@@ -241,6 +241,8 @@ class _AccountBuilder:
     def _uneven(self, active: float, longest: float, evidence: tuple[Evidence, ...]) -> _Draft:
         """Splits idle time: what the grid shape explains if all blocks take equally long, and the
         rest, which is uneven work."""
+        from keet.analysis.kernel.resident_warps import blocks_differ, evenness
+
         shape, share = self.shape, max(0.0, longest - active)
         expected = shape.expected if shape else 1.0
         even = min(1.0, active / longest) if longest else 1.0
@@ -249,6 +251,8 @@ class _AccountBuilder:
         name, label = (
             ("small_grid", "fewer blocks than SMs") if few else ("tail", "last wave of blocks")
         )
+        if not few and (seen := evenness(self.view)) and blocks_differ(self.view, seen):
+            label = "last wave of blocks, or blocks of unequal length"
         grid = (shape.grid, shape.waves) if shape else ()
         sources = evidence[:2]
         children = [

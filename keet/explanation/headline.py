@@ -13,7 +13,9 @@ from keet.analysis.hardware.stages import SCHEDULERS
 from keet.analysis.kernel.archetype import is_debug_build, skipped_ahead_share
 from keet.analysis.kernel.resident_warps import (
     LIMIT_WORDS,
+    blocks_differ,
     does_nothing,
+    evenness,
     instructions_per_warp,
     tightest_limits,
 )
@@ -380,6 +382,8 @@ def _last_wave(diagnosis: Diagnosis) -> Sentence:
     waves = view.get("waves_per_sm")
     if last is None or waves is None or last.share.value < 100 * NOTABLE_PART:
         return Sentence()
+    if (even := evenness(view)) is not None and blocks_differ(view, even):
+        return Sentence()  # a few long blocks may be why, which whole waves do not change
     gain = Quantity(1 / (1 - float(last.share.value) / 100), "")
     label = "times faster at most without the idle time of the last wave"
     most = view.ledger.derived("left.last_wave", gain, label, last.share)

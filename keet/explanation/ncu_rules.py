@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from keet.analysis.facts.grid import EARLY_WARPS, SHORT_BLOCKS
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.diagnosis import MOSTLY_UNKNOWN
@@ -31,6 +32,9 @@ _SYMPTOMS = frozenset(
 """Rules about symptoms: waiting, busy units, cache misses."""
 _OF_ACCESSES = "MemoryCacheAccessPattern"
 """A symptom of how memory is accessed: other causes do not have it as a consequence."""
+_OF_OCCUPANCY = "AchievedOccupancy"
+"""A symptom of too few blocks, or of warps and blocks that end early: how threads access memory or
+compute does not change how many there are."""
 
 
 def second_opinion(
@@ -119,11 +123,17 @@ def judge_rule(
 ) -> RuleAssessment:
     """`unknown`: percentage of the time that the account could not attribute."""
     about = [n for n, finding in enumerate(found, 1) if _is_about(rule, finding)]
-    # A short kernel has a small grid too: the rule is about the finding that it is a rule of.
-    rank = min(about, key=lambda n: rule.rule not in found[n - 1].spec.rules, default=None)
+    # A short kernel has a small grid too: the rule is about the finding that it is a rule of; of
+    # two such findings, in whatever order, about the more usual one.
+    specs = {n: found[n - 1].spec for n in about}
+    rank = min(
+        about, key=lambda n: (rule.rule not in specs[n].rules, specs[n].edit.usual), default=None
+    )
     if rank is not None:
         text = Sentence("It agrees with finding {rank}.", rank=str(rank))
         return RuleAssessment(text, rank, agrees=True)
+    if found and rule.rule == _OF_OCCUPANCY:
+        return _of_occupancy(found)
     follows = rule.rule != _OF_ACCESSES or (found and rule.rule in found[0].spec.credited_rules)
     if found and rule.rule in _SYMPTOMS and follows:
         text = Sentence("keet considers it a consequence of finding {rank}.", rank="1")
@@ -139,6 +149,21 @@ def judge_rule(
         else "keet estimates that fixing it would gain less than {least:.0f}."
     )
     return RuleAssessment(Sentence(words, least=LEAST_GAIN))
+
+
+def _of_occupancy(found: Sequence[Finding]) -> RuleAssessment:
+    for n, each in enumerate(found, 1):
+        ends_early = each.variant in (SHORT_BLOCKS, EARLY_WARPS)
+        if ends_early or _OF_OCCUPANCY in each.spec.credited_rules:
+            # Of exposed latency, few warps are a cause, not a consequence.
+            is_idle = each.spec.headline == "idle"
+            is_cause = ends_early or is_idle or "waiting" not in each.spec.claims
+            words = "keet considers it a consequence of finding {rank}."
+            if not is_cause:
+                words = "More warps are one way to hide the waits of finding {rank}."
+            return RuleAssessment(Sentence(words, rank=str(n)), n)
+    words = "No finding explains it; more warps help only as far as there is work for them."
+    return RuleAssessment(Sentence(words))
 
 
 def _is_known(rule: RuleResult, minor: Sequence[Finding]) -> bool:

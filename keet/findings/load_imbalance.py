@@ -11,8 +11,10 @@ from keet.analysis.decisions.occupancy import USUAL_ACHIEVED
 from keet.analysis.facts import grid, origin, waits
 from keet.analysis.kernel.resident_warps import (
     BALANCED,
+    EQUAL_BLOCKS,
     UNEVEN_INSTRUCTIONS,
     among_those_with_blocks,
+    blocks_differ,
     evenness,
     grid_shape,
     least_kept,
@@ -20,7 +22,7 @@ from keet.analysis.kernel.resident_warps import (
     unequal_work,
 )
 from keet.analysis.launch_view import LaunchView, LeadingLines
-from keet.analysis.limits import SHORT_KERNEL_NS
+from keet.analysis.limits import MAJORITY, SHORT_KERNEL_NS
 from keet.analysis.time_model import MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
@@ -36,14 +38,15 @@ FINDING = FindingSpec(
     "them.",
     how="The active cycles of the average SM are compared with those of the SM that is active "
     "longest; SMs that get no block are left out. If the number of waves explains the difference, "
-    "it is a tail effect. "
+    "it is a tail effect, unless SMs hold far fewer warps than they would if all blocks took "
+    "equally long, and loops run for different numbers of iterations. "
     "SMs that execute as many instructions as others have the same work, and only their speed "
     "differs. "
     "Without a value for each SM, it is assumed where the average SM is active for only a part of "
     "a long launch.",
     rules=("WorkloadImbalance",),
     credited_rules=("IssueSlotUtilization", "CPIStall", "AchievedOccupancy", "WorkloadImbalance"),
-    parameters=(BALANCED, UNEVEN_INSTRUCTIONS, SHORT_KERNEL_NS, MOST_REMOVED),
+    parameters=(BALANCED, EQUAL_BLOCKS, UNEVEN_INSTRUCTIONS, SHORT_KERNEL_NS, MOST_REMOVED),
     claims=("parallelism", "waiting"),
     rests_on=("balance", "barriers"),
     has_long_blocks=True,
@@ -86,11 +89,24 @@ def candidates(view: LaunchView, _: TimeModel) -> Iterator[Candidate]:
     if even is not None:
         if shape is not None and shape.spread < 1:  # the rest of the SMs is a small grid's
             even, expected = among_those_with_blocks(view, even, shape.spread), 1.0
-        left = _left(float(even.ratio.value) / BALANCED, expected) ** unequal_work(view, even)
+        ratio, unequal = float(even.ratio.value) / BALANCED, unequal_work(view, even)
+        left, of_any_length = _left(ratio, expected) ** unequal, _left(ratio, 1.0) ** unequal
+        held = blocks_differ(view, even) if left > math.pow(of_any_length, MAJORITY) else None
+        by_loops = held is not None and bool(waits.uneven_loops.test(view))
+        left = of_any_length if by_loops else left
         effect = Effect(longest_sm=max(left, 1 / MAX_GAIN), every_wait=resident(view) ** (1 - left))
         evidence = (even.share, even.ratio, *((shape.waves,) if shape and shape.waves else ()))
         text = Sentence("SMs have unequal work: {even}.", even=even.text)
-        yield Candidate(FINDING.id, text, effect, evidence, view.sampled_places)
+        made = Candidate(FINDING.id, text, effect, evidence, view.sampled_places)
+        if held is not None and by_loops:  # the number of waves would explain it, too
+            text = Sentence(
+                "{said} They hold {held:.0f} of the warps that they would hold if all blocks took "
+                "equally long.",
+                said=text,
+                held=held,
+            )
+            made = made._replace(text=text, evidence=(*evidence, held), basis="assumed")
+        yield made
         return
     # Without a value per SM: only in long launches, where launch and drain do not matter.
     active, elapsed = view.get("sm_active_cycles"), view.get("elapsed_cycles")

@@ -294,10 +294,13 @@ def _repeats(
     gathered = float(sum(_delivered(row) for row in unbounded))
     by_passes = others = 0.0
     for row in repeated:
+        is_stream = row.repeated_bytes or _has_own_addresses(row)  # a small table stays in L2
+        between = distinct + gathered if is_stream else float(row.sector_bytes_at_most or 0)
+        again = _beyond_l2(row, between, l2_bytes)
         if _is_passes(row, in_loops):
-            by_passes += _beyond_l2(row, distinct + gathered, l2_bytes)
-        else:  # a small table stays in L2
-            others += _beyond_l2(row, float(row.sector_bytes_at_most or 0), l2_bytes)
+            by_passes += again
+        else:
+            others += again
     has_passes = by_passes > 0
     sectors = code.sectors or {}
     positions = [access.position for row in repeated for access in row.accesses]
@@ -311,8 +314,10 @@ def _repeats(
                 by_passes, gathered = by_passes + again, gathered - again
                 positions.append(access.position)
     # All other reads at addresses without a known bound may be needed.
+    bounded_bytes = float(sum(row.l1_bytes or 0 for row in bounded))
+    known = bounded_bytes / (bounded_bytes + gathered) if bounded_bytes else 0.0
     left = max(0.0, read - distinct - by_passes)
-    wasted = min(by_passes, max(0.0, read - distinct)) + min(others, max(0.0, left - gathered))
+    wasted = min(by_passes, max(0.0, read - distinct)) + min(others, known * left)
     is_vague = unbounded or any(row.basis == "estimate" for row in bounded)
     own_sectors = {each: sectors.get(each, 0) for each in code.addresses(positions)}
     return wasted, "about" if is_vague else "at most", has_passes, own_sectors
@@ -336,11 +341,15 @@ def _is_passes(row: PointerReuse, in_loops: Mapping[int, float]) -> bool:
     every iteration of one. `in_loops`: see `repeated_loads`, by position."""
     if row.repeated_bytes:
         return True
+    in_loop = any(access.position in in_loops for access in row.accesses)
+    return in_loop and _has_own_addresses(row)
+
+
+def _has_own_addresses(row: PointerReuse) -> bool:
+    """Whether each thread has its own addresses."""
     loads = [access for access in row.accesses if access.kind == "load"]
-    if not any(access.position in in_loops for access in loads):
-        return False  # neighbouring threads or several instructions load the same bytes
     kinds = [{symbol.kind for symbol in access.offset.symbols} for access in loads]
-    return all({"tid", "ctaid"} <= own for own in kinds)
+    return bool(kinds) and all({"tid", "ctaid"} <= own for own in kinds)
 
 
 def _by_passes(view: LaunchView) -> float:

@@ -6,8 +6,16 @@ from collections.abc import Iterator
 
 from keet.analysis.candidate import Candidate
 from keet.analysis.facts import grid, origin
-from keet.analysis.kernel.resident_warps import BALANCED, evenness, grid_shape, shortness
+from keet.analysis.kernel.resident_warps import (
+    BALANCED,
+    EQUAL_BLOCKS,
+    blocks_differ,
+    evenness,
+    grid_shape,
+    shortness,
+)
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import POSSIBLE
 from keet.analysis.time_model import Effect, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
@@ -19,11 +27,12 @@ FINDING = FindingSpec(
     meaning="The last wave of blocks fills only a part of the GPU but takes as long as a full one.",
     how="The number of waves says which part of the SMs the last wave uses. The loss is at most "
     "the idle time that was measured: 1 minus the active cycles of the average SM over those of "
-    "the SM that is active longest.",
+    "the SM that is active longest. Where SMs hold far fewer warps than they would if all blocks "
+    "took equally long, a few long blocks or warps look the same, and it is only possible.",
     rules=("LaunchConfiguration",),
     rule_titles=("Tail Effect",),
     credited_rules=("LaunchConfiguration", "AchievedOccupancy", "WorkloadImbalance"),
-    parameters=(BALANCED,),
+    parameters=(BALANCED, EQUAL_BLOCKS),
     claims=("parallelism",),
     rests_on=("waves", "balance"),
     headline="idle",
@@ -43,6 +52,9 @@ FINDING = FindingSpec(
         when(origin.triton): "Launch as many programs as fit on the GPU at a time and let each "
         "loop over several tiles (persistent programs), or choose block sizes that give whole "
         "waves.",
+        when(grid.blocks_of_any_length, name="unequal"): "Let the longest blocks start first, or "
+        "cut their work into pieces; only where all blocks take about the same time does it help "
+        "to choose a grid of whole waves.",
         when(grid.waves_just_over, name="just_over"): "Only a few blocks are left over for the "
         "last wave: give each block slightly more work so that the grid fits into whole waves.",
         when(grid.large_blocks): "Use smaller blocks with smaller tiles, so that the last wave is "
@@ -71,7 +83,20 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         # In a very short kernel, SMs differ because blocks start one after the other.
         kept = min(1.0, left) ** (1 - shortness(view, model))
         effect, evidence = Effect(longest_sm=kept), (waves, even.share, even.ratio)
-        yield Candidate(FINDING.id, said, effect, evidence, view.launch_places)
+        made = Candidate(FINDING.id, said, effect, evidence, view.launch_places)
+        if (held := blocks_differ(view, even)) is not None:
+            text = (
+                "Waves per SM: {waves:.2f}, and {even}. But SMs hold {held:.0f} of the warps that "
+                "they would hold if all blocks took equally long: SMs may be idle because of a few "
+                "long blocks or warps."
+            )
+            made = made._replace(
+                text=Sentence(text, waves=waves, even=even.text, held=held),
+                evidence=(*evidence, held),
+                variant=grid.ANY_LENGTH,
+                likelihood=POSSIBLE,
+            )
+        yield made
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

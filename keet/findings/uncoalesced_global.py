@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, Candidate, kept_waits
 from keet.analysis.decisions.replays import COALESCED_WAITS, REPLAYED, replays
@@ -11,6 +12,7 @@ from keet.analysis.facts import global_memory, grid, instructions, on_chip, orig
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.hardware.stages import FABRIC_PER_SECTOR, l2_share_by_sectors, sm_elapsed_cycles
 from keet.analysis.kernel.bytes_in_flight import unqueued_share
+from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, WIDEST
 from keet.analysis.memory_work import (
@@ -80,6 +82,10 @@ FINDING = FindingSpec(
         when(origin.library): "Pass {library} contiguous, aligned inputs: copy strided or "
         "transposed views into a packed layout once, or choose the layout that the routine "
         "prefers. The access pattern inside its kernel can't be changed.",
+        when(global_memory.begins_in_sectors, name="misaligned"): "Neighbouring threads access "
+        "neighbouring bytes, but the first of them is within a sector{here}: let each thread "
+        "handle several items, load aligned words with wide accesses (uint2, uint4), and shift "
+        "them in registers. Pad rows to whole sectors where their length is why.",
         when(origin.triton, global_memory.gathers, name="triton_gather"): "Make neighbouring "
         "elements of a block load neighbouring addresses{here}: sort or group the indices, and "
         "load whole contiguous rows per index (a second tl.arange along the row) instead of "
@@ -156,8 +162,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         ideal = view.sum_over("load_store_sectors_ideal", column, plain, label)
     if every is None or sectors is None or ideal is None or not sectors.value:
         return
-    gathered = _gathered(view)
-    gathers = gathered > MAJORITY
+    gathered, shifted = _gathered(view), _misaligned(view)
+    gathers, is_shifted = gathered > MAJORITY, shifted.share > MAJORITY
     # In the order of its indices, the work needs fewer sectors of atomics as well.
     atomics = _scattered_atomics(view) if gathers else 0.0
     amount = Quantity(sectors.value - ideal.value + atomics, "sector")
@@ -170,16 +176,23 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         kept **= GATHERED
     units = _fewer_sectors(view, kept, gathered, 0.0 if gathers else _lone_sectors(view))
     units["L1"] = _passes(view, units["L1"], gathered)
+    if is_shifted:  # the other sector is mostly in the same line, and takes no pass of its own
+        for unit in ("L1", "LSU"):
+            units[unit] = 1 - (1 - units[unit]) * shifted.lines
     # Requests with many sectors take longer if the units that serve them have queues.
     relief = max(model.loads.get(unit, 0.0) * (1 - left) for unit, left in units.items())
     removed = min(1.0, relief * COALESCED_WAITS)
     text = (
-        "{share:.0f} of the {every}s that global accesses touch would not be needed if the threads "
-        "of a warp accessed neighbouring bytes."
+        "{share:.0f} of the {every}s that global accesses touch would not be needed if {otherwise}."
+    )
+    otherwise = (
+        "warps, whose threads access neighbouring bytes already, began at the start of a sector"
+        if is_shifted
+        else "the threads of a warp accessed neighbouring bytes"
     )
     yield Candidate(
         FINDING.id,
-        Sentence(text, share=share, every=every),
+        Sentence(text, share=share, every=every, otherwise=otherwise),
         # Without the queues, a thread still waits for as many round trips.
         Effect(
             units,
@@ -189,7 +202,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         (share, every, sectors, ideal),
         lambda: _places(view, with_atomics=atomics > 0),
         "assumed" if gathers else "measured",
-        variant="gather" if gathers else "",
+        variant="gather" if gathers else global_memory.MISALIGNED if is_shifted else "",
     )
 
 
@@ -319,6 +332,36 @@ def _gathered(view: LaunchView) -> float:
         return part / (sum(excess.values()) or 1)
     places = view.places_by("excess sectors", excess)
     return float(is_gather(view.accesses(FINDING.memory, places)))
+
+
+class Misaligned(NamedTuple):
+    """Excess of accesses whose threads access neighbouring bytes: they begin within a sector."""
+
+    share: float
+    """Of all excess sectors, 0 to 1."""
+    lines: float
+    """Share of these accesses, 0 to 1, that cross a line, because they begin anywhere in it."""
+
+
+def _misaligned(view: LaunchView) -> Misaligned:
+    excess, executed = _excess(view), view.table.executed or {}
+    every = sum(excess.values())
+    if view.code is None or not every:
+        return Misaligned(0.0, 1.0)
+    from keet.analysis.sass.analyses.address_patterns import lane_stride
+
+    shifted: list[tuple[int, float]] = []
+    for access in view.code.accesses:
+        (address,) = view.code.addresses([access.position])
+        count = excess.get(address, 0)
+        # A row of threads that ends within a warp has a sector more for each row.
+        if not 0 < count <= executed.get(address, 0) or access.is_gather:
+            continue
+        if abs(lane_stride(access.offset) or 0) == access.width:
+            shifted.append((count, access.width * WARP / (SECTORS_PER_LINE * SECTOR)))
+    amount = sum(count for count, _ in shifted)
+    lines = sum(count * min(1.0, size) for count, size in shifted)
+    return Misaligned(amount / every, lines / amount if amount else 1.0)
 
 
 def _excess(view: LaunchView) -> Mapping[int, int]:

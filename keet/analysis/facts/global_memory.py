@@ -90,6 +90,12 @@ def _gathers(view: LaunchView, finding: RaisedFinding) -> Answer:
 
 gathers = Fact("the addresses come from data in memory", of_finding=_gathers)
 
+MISALIGNED = "misaligned"
+begins_in_sectors = Fact(
+    "the threads of a warp access neighbouring bytes that begin within a sector",
+    of_finding=lambda _, finding: finding.variant == MISALIGNED,
+)
+
 LARGEST_RECORD = Parameter(256, "bytes between threads: records, not rows", "judgement")
 
 

@@ -76,6 +76,11 @@ early_warps = Fact(
     "most warps of a block end long before the block",
     of_finding=lambda _, finding: finding.variant == EARLY_WARPS,
 )
+ANY_LENGTH = "any_length"
+blocks_of_any_length = Fact(
+    "SMs hold fewer warps than they would if all blocks took equally long",
+    of_finding=lambda _, finding: finding.variant == ANY_LENGTH,
+)
 waves_just_over = Fact.measured(
     "the last wave holds a few blocks",
     lambda waves: waves > 1 and 0 < waves % 1 <= FEW,

@@ -141,6 +141,38 @@ def among_those_with_blocks(view: LaunchView, even: Evenness, spread: float) -> 
     return Evenness(ratio, share, spread)
 
 
+EQUAL_BLOCKS = Parameter(
+    0.7,
+    "warps that SMs hold over those that blocks of equal length would: below, lengths differ; "
+    "0.8 to 1.1 in kernels whose last wave is the cause",
+    "judgement",
+)
+
+
+def held_of_equal(view: LaunchView, even: Evenness) -> Evidence | None:
+    """Warps that SMs hold on average until the longest SM ends, over those that they would hold if
+    all blocks took equally long: what a last wave leaves idle is in both. None: not known, or not
+    more than a wave."""
+    held, fit = view.get("achieved_occupancy_pct"), view.get("theoretical_occupancy_pct")
+    shape = grid_shape(view)
+    if held is None or fit is None or not fit.value or shape is None or shape.waves is None:
+        return None
+    if shape.spread < 1 or shape.waves.value <= 1:
+        return None
+    part = float(held.value) * float(even.ratio.value) / (float(fit.value) * shape.expected)
+    label = "resident warps over those of blocks that take equally long"
+    return view.ledger.derived(
+        "held_of_equal_blocks", Quantity(100 * part, "%"), label, held, fit, even.ratio, shape.waves
+    )
+
+
+def blocks_differ(view: LaunchView, even: Evenness) -> Evidence | None:
+    """What shows that warps or blocks do not take equally long, so that the number of waves need
+    not be why SMs are idle; None if nothing shows it."""
+    held = held_of_equal(view, even)
+    return held if held is not None and held.value < 100 * EQUAL_BLOCKS else None
+
+
 UNEVEN_INSTRUCTIONS = Parameter(
     0.4,
     "unevenness of executed instructions over that of active cycles, from which work is unequal",

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from keet.agent.checked_answer import rank_with_causes
 from keet.agent.model.messages import ModelFault
 from keet.agent.options import ModelLimits
 from keet.analysis.time_model import TimeModel
 from keet.diagnosis.claim_evaluation import check_cause
 from keet.documents.model_explanation import Authorship, CauseDocument
+from keet.evidence import Sentence
 from tests.model_parts import usage
 from tests.rows import each_row
 from tests.unit.agent.conversations import (
@@ -428,6 +430,19 @@ def test_an_objection_with_facts_ranks_the_finding_behind_a_cause_with_an_amount
     assert disputed.model_explanation.leads
     before = disputed.before.launches[0].verdict
     assert disputed.model_explanation.analyst_headline == before.headline
+
+
+def test_why_a_finding_ranks_first_is_left_out_once_another_one_does() -> None:
+    amount = {"kind": "instructions", "of": "LSU", "needed": "inst_executed / kThreads"}
+    disputed = median(
+        objection("theoretical_occupancy_pct > 10"), causes=[{**NARROW, "claims": [amount]}]
+    )
+    said = disputed.model_explanation
+    each = disputed.before.launches[0]._replace(order_reason=Sentence("Ranked before another."))
+    assert rank_with_causes(each, (), ()).each.order_reason == each.order_reason
+    moved = rank_with_causes(each, said.causes, said.objections).each
+    assert moved.findings[0].id != each.findings[0].id
+    assert moved.order_reason is None
 
 
 REDUNDANT = {

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from keet.analysis.facts.grid import SHORT_BLOCKS
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.diagnosis import diagnose
@@ -60,6 +61,45 @@ def test_a_rule_about_waiting_is_a_consequence_of_the_cause() -> None:
         "The Nsight Compute rule with the largest estimate is CPIStall (Long Scoreboard Stalls). "
         "keet considers it a consequence of finding 1."
     )
+
+
+OCCUPANCY = rule_result("Occupancy", "OPT", "", rule="AchievedOccupancy")
+
+
+@pytest.mark.parametrize(
+    ("names", "finding_of_rule"),
+    [
+        (("uncoalesced_global", "warp_divergence"), None),
+        (("uncoalesced_global", "small_grid"), 2),
+        (("warp_divergence", "load_imbalance", "latency_bound"), 2),
+    ],
+)
+def test_low_occupancy_is_a_consequence_of_too_few_or_unequal_blocks_only(
+    names: tuple[str, ...], finding_of_rule: int | None
+) -> None:
+    judged = judge_rule(OCCUPANCY, [*map(finding, names)], [], 0)
+    assert judged.finding == finding_of_rule
+    assert ("consequence" in judged.text) == (finding_of_rule is not None)
+
+
+def test_blocks_that_end_at_once_lower_the_occupancy() -> None:
+    found = [finding("uncoalesced_global"), finding("occupancy_limited_block", SHORT_BLOCKS)]
+    judged = judge_rule(OCCUPANCY, found, [], 0)
+    assert judged.finding == 2
+    assert "consequence" in judged.text
+
+
+def test_few_warps_are_no_consequence_of_exposed_latency() -> None:
+    judged = judge_rule(OCCUPANCY, [finding("latency_bound")], [], 0)
+    assert judged.finding == 1
+    assert "consequence" not in judged.text
+
+
+def test_the_rule_of_two_findings_is_about_the_same_one_in_any_order() -> None:
+    rule = rule_result("Source", "OPT", "", rule="UncoalescedGlobalAccess")
+    both = [finding("narrow_access"), finding("uncoalesced_global")]
+    assert judge_rule(rule, both, [], 0).finding == 2
+    assert judge_rule(rule, both[::-1], [], 0).finding == 1
 
 
 def test_a_checked_rule_without_a_finding_would_gain_little() -> None:
