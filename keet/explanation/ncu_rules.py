@@ -158,12 +158,14 @@ def _of_occupancy(found: Sequence[Finding]) -> RuleAssessment:
             # Of exposed latency, few warps are a cause, not a consequence.
             is_idle = each.spec.headline == "idle"
             is_cause = ends_early or is_idle or "waiting" not in each.spec.claims
-            words = "keet considers it a consequence of finding {rank}."
+            said = Sentence("keet considers it a consequence of finding {rank}.", rank=str(n))
             if not is_cause:
                 words = "More warps are one way to hide the waits of finding {rank}."
-            return RuleAssessment(Sentence(words, rank=str(n)), n)
-    words = "No finding explains it; more warps help only as far as there is work for them."
-    return RuleAssessment(Sentence(words))
+                said = Sentence(words, rank=str(n))
+            return RuleAssessment(said, n)
+    return RuleAssessment(
+        Sentence("No finding explains it; more warps help only as far as there is work for them.")
+    )
 
 
 def _is_known(rule: RuleResult, minor: Sequence[Finding]) -> bool:

@@ -85,13 +85,15 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         effect, evidence = Effect(longest_sm=kept), (waves, even.share, even.ratio)
         made = Candidate(FINDING.id, said, effect, evidence, view.launch_places)
         if (held := blocks_differ(view, even)) is not None:
-            text = (
-                "Waves per SM: {waves:.2f}, and {even}. But SMs hold {held:.0f} of the warps that "
-                "they would hold if all blocks took equally long: SMs may be idle because of a few "
-                "long blocks or warps."
-            )
             made = made._replace(
-                text=Sentence(text, waves=waves, even=even.text, held=held),
+                text=Sentence(
+                    "Waves per SM: {waves:.2f}, and {even}. But SMs hold {held:.0f} of the warps "
+                    "that they would hold if all blocks took equally long: SMs may be idle because "
+                    "of a few long blocks or warps.",
+                    waves=waves,
+                    even=even.text,
+                    held=held,
+                ),
                 evidence=(*evidence, held),
                 variant=grid.ANY_LENGTH,
                 likelihood=POSSIBLE,
