@@ -439,7 +439,9 @@ def _placed(
         ordered = (named or place, *others)
     else:
         ordered = (others[0], place, *others[1:])
-    here = each.view.here(findings()[finding.id].memory, ordered)
+    # keet's advice is about the lines where keet found something to change.
+    advised = places if counted and not named else ordered
+    here = each.view.here(findings()[finding.id].memory, advised)
     return replace(finding, places=ordered, here=here)
 
 
