@@ -61,7 +61,7 @@ class Counter:
         ("show --format json", 2),
         ("metrics --format csv", 1),
         ("metrics --format json", 1),
-        ("hotspots --no-sass", 2),
+        ("hotspots --no-sass", 3),
         ("hotspots --no-sass --format csv", 1),
         ("snapshot -o -", 1),
     ],

@@ -91,7 +91,7 @@ def check(typed: Typed, workspace: Path, folder: Path, monkeypatch: pytest.Monke
     elif program == "keet" and rest[:1] != ["mcp"] and not set("|<>$&~") & set(command):
         if "-" in rest:
             monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(_standard_input(rest))))
-        assert main(rest) in ((0, 1) if "--gate" in rest else (0,))
+        assert main(rest) in ((0, 1) if {"--gate", "verify"} & {*rest} else (0,))
     elif "--http" in rest:  # a server runs until it is stopped
         with pytest.raises(subprocess.TimeoutExpired):
             subprocess.run([program, *rest], check=False, capture_output=True, timeout=5)

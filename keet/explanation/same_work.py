@@ -97,11 +97,15 @@ class _Kernel(NamedTuple):
         )
 
 
+MOST_COMPARED = 64
+"""Kernels, those that take most time: each is compared with each."""
+
+
 def versions_of_same_work(groups: Sequence[LaunchGroup]) -> list[list[LaunchGroup]]:
     """Three kernels or more that seem to do the same work, the fastest first. Two with equal
     amounts are often two steps of one program, such as the passes of a filter."""
     sets: list[list[_Kernel]] = []
-    for kernel in _kernels(groups):
+    for kernel in _kernels(tuple(groups)[:MOST_COMPARED]):
         alike = [own for own in sets if any(_is_alternative(kernel, each) for each in own)]
         joined = [each for own in alike for each in own]
         sets = [*(own for own in sets if own not in alike), [*joined, kernel]]

@@ -122,7 +122,7 @@ def test_a_decoupled_look_back_gets_the_advice_of_fewer_blocks() -> None:
     assert finding.id == "barrier_bound"
     assert finding.advice is not None
     assert finding.advice.variant == "look_back"
-    assert "at 0x0a90" in finding.action
+    assert "offset 0x0a90" in finding.action
     assert "several items" in finding.action
 
 
