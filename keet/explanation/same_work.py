@@ -105,7 +105,7 @@ def versions_of_same_work(groups: Sequence[LaunchGroup]) -> list[list[LaunchGrou
     """Three kernels or more that seem to do the same work, the fastest first. Two with equal
     amounts are often two steps of one program, such as the passes of a filter."""
     sets: list[list[_Kernel]] = []
-    for kernel in _kernels(tuple(groups)[:MOST_COMPARED]):
+    for kernel in _kernels(groups):
         alike = [own for own in sets if any(_is_alternative(kernel, each) for each in own)]
         joined = [each for own in alike for each in own]
         sets = [*(own for own in sets if own not in alike), [*joined, kernel]]
@@ -124,7 +124,7 @@ def versions_text(versions: Sequence[LaunchGroup]) -> Sentence:
 
 def _kernels(groups: Sequence[LaunchGroup]) -> list[_Kernel]:
     """Those whose work is known, the fastest first."""
-    known = ((group, _work_of(group.first)) for group in groups)
+    known = ((group, _work_of(group.first)) for group in tuple(groups)[:MOST_COMPARED])
     return sorted(
         (_Kernel(group, work) for group, work in known if work), key=lambda each: each.work.ns
     )
