@@ -336,13 +336,14 @@ def _saturated_memory(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sen
         return Sentence()
     is_once = unit == "L2" and view.streaming is not None and view.streaming.verdict == "once"
     return Sentence(
-        "{units}, and every byte is read once: only fewer requests to {unit}, or fewer bytes, "
-        "help.{direction}"
-        if is_once
-        else "{units}: only fewer requests to {unit}, or fewer bytes, help. The report does not "
-        "show which of them are not needed.{direction}",
+        "{units}{once}. {bound} {only} fewer requests to {unit}, or fewer bytes, help{unknown}."
+        "{direction}",
         units=_at_peak(nearest).capitalized(),
+        once=", and every byte is read once" if is_once else "",
+        bound=_bound(diagnosis),
+        only="Beyond that, only" if reached_share(model, unit) < 1 / WORTH else "Only",
         unit="L2" if unit == "L2" else "L1",
+        unknown="" if is_once else "; the report does not show which of them are not needed",
         direction=_direction(view) if unit == "L2" else "",
     )
 
