@@ -206,7 +206,7 @@ def _list(numbers: Mapping[str, Evidence], named: Mapping[str, str]) -> Sentence
     return Sentence(", ").join(
         Sentence("{n:.1f} {what}", n=numbers[each], what=what)
         for each, what in named.items()
-        if each in numbers and numbers[each].value >= _NAMED
+        if each in numbers and numbers[each].value >= _NAMED_FROM.get(each, _NAMED)
     )
 
 
@@ -215,8 +215,10 @@ _NEEDED = f"{_PURPOSE}value"
 """Arithmetic on data is named first, however small: it is what an item needs."""
 _NAMED = 0.05
 """Per item, from which on it is named."""
+_NAMED_FROM = {"stores": 1.5}
+"""An item is stored once."""
 _ALSO_NAMED = (
-    *("loads", "shared_loads", "atomics"),
+    *("loads", "stores", "shared_loads", "atomics"),
     *("square_roots", "divisions", "integer_divisions"),
 )
 _LANES = 32
@@ -258,7 +260,7 @@ _KINDS = {
     "tensor": "tensor instructions",
     "special": "special functions",
     "square_roots": "square roots, also reciprocal ones",
-    "divisions": "divisions of floats",
+    "divisions": "floating-point divisions",
     "integer_divisions": "divisions of integers",
 }
 _OPERATIONS = {

@@ -60,6 +60,9 @@ class Ceiling(NamedTuple):
     @property
     def spoken(self) -> str:
         """As in a sentence."""
+        stage = self.stage
+        if stage is not None and stage.id in _HEAVY and stage.busy.value == self.reached.value:
+            return _HEAVY[stage.id]
         return spoken_unit(self.name)
 
     @property
@@ -194,6 +197,11 @@ _SPOKEN = {
     WHOLE_SM: "the busiest pipe of the SMs",
 }
 
+_HEAVY = {
+    "fmaheavy": "the heavy half of the FMA pipe",
+    "aluheavy": "the heavy half of the ALU pipe",
+}
+"""Some instructions run on one half of a pipe only: integer multiplications on that of FMA."""
 _PLURAL = ("issue", "tensor")
 
 
