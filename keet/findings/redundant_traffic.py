@@ -14,8 +14,15 @@ from keet.analysis.instruction_removal import kept_waits_by, removed_part
 from keet.analysis.kernel.library import library_of_launch
 from keet.analysis.kernel.register_tiles import loads_fragments
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import FEW_BYTES, LIKELY, NOTABLE_PART, POSSIBLE, READ_AGAIN
-from keet.analysis.memory_work import global_loads_part
+from keet.analysis.limits import (
+    FEW_BYTES,
+    LIKELY,
+    NEGLIGIBLE,
+    NOTABLE_PART,
+    POSSIBLE,
+    READ_AGAIN,
+)
+from keet.analysis.memory_work import global_loads_part, global_part
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import BLOCK_STARTS, MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
@@ -52,7 +59,8 @@ FINDING = FindingSpec(
     "machine code, are compared with the bytes that DRAM delivered. From L2: the bytes that L1 "
     "reads from L2 are compared with the bytes that come from DRAM, and with those of one pass if "
     "several loops of a thread load from the same addresses. In a loop: loads whose addresses and "
-    "data stay the same in all iterations, if a block can keep what they load. In L1: L1 is the "
+    "data stay the same in all iterations, if a block can keep what they load, and stores to the "
+    "same addresses in every iteration, of which only the last one counts. In L1: L1 is the "
     "busiest unit, mostly with global loads that hit. Between launches: two launches move the same "
     "amount of data one after the other, which is only a suspicion, because a report holds no "
     "pointers.",
@@ -100,6 +108,9 @@ FINDING = FindingSpec(
         when(global_memory.loads_in_every_iteration, name="loop"): "A loop loads the same data in "
         "every iteration{here}: load them once before the loop, and keep them in registers (an "
         "array whose indices are constants) or in shared memory.",
+        when(global_memory.stores_in_every_iteration, name="stores"): "Each iteration of a loop "
+        "overwrites what the one before stored{here}: keep the values in registers during the "
+        "loop, and store them once after it.",
         when(global_memory.loads_operands, name="fragments"): _FRAGMENTS,
         when(
             origin.looks_like_gemm,
@@ -161,6 +172,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     yield from _from_dram(view, model, queue)
     yield from _second_passes(view, model, queue)
     yield from _in_every_iteration(view, model)
+    yield from _overwritten(view, model)
     yield from _from_l2(view, model, queue)
     pipe = saturated(view, model)
     if pipe is not None and pipe.work == "reloads":
@@ -506,6 +518,61 @@ def _in_every_iteration(view: LaunchView, model: TimeModel) -> Iterator[Candidat
             "bytes_once",
             "arithmetic",
         ),
+    )
+
+
+def _overwritten(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    """A loop stores to the same addresses in every iteration, and may load them before that: one
+    store after the loop would do. The stores go with their waits, and with the loads."""
+    code, executed = view.code, view.get("inst_executed")
+    if code is None or executed is None or not code.repeated_stores:
+        return
+    from keet.analysis.amounts.loops import named_loop
+
+    found = code.repeated_stores
+    gone = {each.access.position: min(MOST_REMOVED, 1 - 1 / each.times) for each in found}
+    for each in found:
+        gone |= dict.fromkeys(each.loads, gone[each.access.position])
+    sectors, positions = code.sectors or {}, [each.position for each in code.accesses]
+    own = {each: sectors.get(code.program.code[each].address, 0) for each in positions}
+    every = sum(own.values())
+    less = sum(gone[each] * own[each] for each in gone) / every if every else 0.0
+    if less < NEGLIGIBLE:
+        return
+    removed = _without_loads(code, gone)
+    units = dict.fromkeys(("L1", "LSU"), 1 - less * global_part(view))
+    # L1 writes each store through to L2, and may serve the loads.
+    written = sum(gone[each.access.position] * own[each.access.position] for each in found)
+    moved = view.value("l2_l1_sectors") or 0.0
+    units["L2"] = 1 - min(MOST_REMOVED, written / moved) if moved else 1.0
+    units |= {unit: 1 - removed_part(view, removed, unit) for unit in ("issue", "FMA", "ALU")}
+    largest = max(found, key=lambda each: own[each.access.position])
+    amount = Quantity(largest.times, "")
+    times = view.ledger.derived("loop_stores_per_byte", amount, "stores to each address", executed)
+    label = "sectors of global accesses that these stores and the loads of them touch"
+    part = Quantity(100 * sum(own[each] for each in gone) / every, "%")
+    share = view.ledger.derived("loop_stores_share", part, label, executed)
+    text = (
+        "{loop} stores to the same addresses of `{array}` in every iteration{sum}: {times:count} "
+        "times each, {share:.0f} of the sectors of all global accesses."
+    )
+    yield Candidate(
+        FINDING.id,
+        Sentence(
+            text,
+            loop=named_loop(view, largest.loop),
+            array=code.pointer_name(largest.access.pointer),
+            sum=", and loads the value back" if largest.loads else "",
+            times=times,
+            share=share,
+        ),
+        Effect(units, kept_waits_by(view, model, removed, 1 - units["issue"])),
+        (share, times),
+        lambda: view.places_by(
+            "sectors that are overwritten",
+            {code.program.code[each].address: own[each] for each in gone},
+        ),
+        variant="stores",
     )
 
 

@@ -102,7 +102,8 @@ def _busiest_of_arithmetic(
         own = [each for each in code.program.ran if code.program.code[each].opcode in opcodes]
         needed = [each for each in own if code.purposes[each].value in _NEEDED]
         if busy is not None:
-            found.append((busy, code.share(needed) / code.share(own) if own else float(not opcodes)))
+            whole = float(not opcodes)
+            found.append((busy, code.share(needed) / code.share(own) if own else whole))
     return max(found, key=lambda each: float(each[0].value) * each[1])
 
 

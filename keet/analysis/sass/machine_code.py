@@ -28,9 +28,11 @@ from keet.analysis.sass.analyses.loop_chains import LoopChains, loop_chains
 from keet.analysis.sass.analyses.loop_loads import (
     RepeatedArray,
     RepeatedLoad,
+    RepeatedStore,
     never_written,
     repeated_arrays,
     repeated_loads,
+    repeated_stores,
 )
 from keet.analysis.sass.analyses.outer_products import OuterProducts, outer_products
 from keet.analysis.sass.analyses.packed_bytes import PackedBytes, packed_bytes
@@ -153,6 +155,10 @@ class CountedCode:
     @cached_property
     def repeated_loads(self) -> list[RepeatedLoad]:
         return repeated_loads(self.program, self.accesses, self.evaluation)
+
+    @cached_property
+    def repeated_stores(self) -> list[RepeatedStore]:
+        return repeated_stores(self.program, self.accesses, self.evaluation)
 
     @cached_property
     def unknown_share(self) -> float:
