@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from keet.analysis.candidate import HIDEABLE, Candidate, a_unit_explains, kept_waits
 from keet.analysis.decisions.saturated import while_active
 from keet.analysis.facts import global_memory, grid, on_chip, origin, waits
-from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE_SM, Ceiling, spoken_unit
+from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE, Ceiling, spoken_unit
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.kernel.bytes_in_flight import BytesInFlight, bytes_in_flight
 from keet.analysis.kernel.executed_code import called_share
@@ -378,7 +378,7 @@ def _busiest(view: LaunchView, model: TimeModel, top: Ceiling | None) -> Sentenc
         used = Sentence("{busy:.0f} of which are used", busy=top.reached)
         none = "None of the measured units" if view.ceilings.unmeasured else "No unit"
         return Sentence("{none} is busier than the issue slots, {used}", none=none, used=used)
-    if top.name == WHOLE_SM:
+    if top.name in WHOLE:
         text = "No unit is busier than {unit}, at {busy:.0f} of its peak"
         return Sentence(text, unit=top.spoken, busy=top.reached)
     text = "The busiest unit is {unit} at {busy:.0f} of its peak"
