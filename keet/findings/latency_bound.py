@@ -223,6 +223,14 @@ FINDING = FindingSpec(
         when(
             waits.waits_for_global_loads,
             global_memory.loads_global,
+            grid.fewer_blocks_than_sms,
+            name="few_blocks",
+        ): "Have more loads in flight at a time{here}: issue them before they are needed (prefetch "
+        "into registers), or shorten chains of dependent loads. With several items per thread, "
+        "even fewer SMs would have a block.",
+        when(
+            waits.waits_for_global_loads,
+            global_memory.loads_global,
             on_chip.uses_shared,
             origin.has_async_copy,
             name="ampere",

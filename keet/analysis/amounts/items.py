@@ -218,7 +218,7 @@ _NAMED = 0.05
 _NAMED_FROM = {"stores": 1.5}
 """An item is stored once."""
 _ALSO_NAMED = (
-    *("loads", "stores", "shared_loads", "atomics"),
+    *("loads", "stores", "generic", "shared_loads", "atomics"),
     *("square_roots", "divisions", "integer_divisions"),
 )
 _LANES = 32
@@ -253,6 +253,7 @@ _KINDS = {
     "shared_loads": "loads from shared memory",
     "shared_stores": "stores to shared memory",
     "local": "loads and stores of local memory",
+    "generic": "loads and stores at generic addresses",
     "atomics": "atomics",
     "fp32": "FP32 operations",
     "fp64": "FP64 operations",
@@ -303,6 +304,10 @@ def _kinds(each: Instruction) -> Iterator[tuple[str, int]]:
         yield "divisions", 1
 
 
+_GENERIC = ("LD", "ST")
+"""Their addresses may be in any memory; of debug builds, most are in local memory."""
+
+
 def _memory(each: Instruction) -> str:
     from keet.analysis.sass.instructions.opcodes import GLOBAL, LOCAL, SHARED, Role
 
@@ -311,6 +316,8 @@ def _memory(each: Instruction) -> str:
     is_load = each.role in (Role.LOAD, Role.COPY)
     if not is_load and each.role is not Role.STORE:
         return ""
+    if each.opcode in _GENERIC:
+        return "generic"
     if each.opcode in GLOBAL:
         return "loads" if is_load else "stores"
     if each.opcode in SHARED:
