@@ -227,7 +227,7 @@ def test_a_full_l2_without_a_finding_says_what_would_help() -> None:
     diagnosis = diagnose(launch)
     assert not diagnosis.findings
     headline = verdict_of(diagnosis).headline
-    assert "only fewer requests to L2, or fewer bytes, help" in headline
+    assert "only fewer requests to l2, or fewer bytes, help" in headline.lower()
     assert "request/s" not in headline
     assert "More goes to L2 (93% of peak) than comes back (30%)" in headline
     assert "at most 1.0x" not in headline

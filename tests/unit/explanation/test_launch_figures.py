@@ -108,8 +108,8 @@ def test_what_keeps_an_sm_from_holding_more_warps_is_said(grid: float, said: str
 @each_row(
     ("grid", "said"),
     [
-        (1.0, "16 that it could have: most of them end early."),
-        (5000.0, "32 that it could have: most of them end before others take their place."),
+        (1.0, "16 that it could have: many of them end early."),
+        (5000.0, "32 that it could have: many of them end before others take their place."),
     ],
 )
 def test_warps_that_ended_do_not_count_as_missing_blocks(grid: float, said: str) -> None:
