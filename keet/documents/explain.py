@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Literal
 
 from keet.documents.amounts import LaunchAmounts, ProgramAmounts
-from keet.documents.document import LEFT_OUT, Document
+from keet.documents.document import COMPUTED, LEFT_OUT, Document
 from keet.documents.finding import FindingDocument, Forecast, MinorDocument
 from keet.documents.model_explanation import (
     ModelDocument,
@@ -233,7 +233,7 @@ class UnitDocument(Document):
     evidence: EvidenceId
 
 
-class FactDocument(Document):
+class FactDocument(Document, kw_only=False):
     """What is known about a launch on one topic. A topic that was not measured has no entry."""
 
     topic: str
@@ -241,7 +241,10 @@ class FactDocument(Document):
     value: str
     """In a word: a unit, `none`, `some`, `many`, `low`, `middle`, `high`, a source line."""
     text: JsonSentence
-    evidence: tuple[EvidenceId, ...]
+    evidence: tuple[EvidenceId, ...] = field(default=COMPUTED, kw_only=True)
+
+    def __post_init__(self) -> None:
+        self.__dict__["evidence"] = tuple(self.text.evidence.values())
 
 
 class ExplainLaunch(Document):

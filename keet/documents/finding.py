@@ -53,7 +53,7 @@ class NearestDocument(Document):
     language: Literal["cuda", "triton"]
     gain: float
     """Times faster."""
-    changes: list[str]
+    changes: tuple[str, ...]
     """Two or three lines of its diff."""
 
 
