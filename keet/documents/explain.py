@@ -31,7 +31,7 @@ from keet.documents.shared_types import (
     RunDocument,
     Skipped,
 )
-from keet.evidence import Confidence
+from keet.evidence import Confidence, Sentence
 from keet.profile.run_table import KnownBy
 
 
@@ -244,7 +244,8 @@ class FactDocument(Document, kw_only=False):
     evidence: tuple[EvidenceId, ...] = field(default=COMPUTED, kw_only=True)
 
     def __post_init__(self) -> None:
-        self.__dict__["evidence"] = tuple(self.text.evidence.values())
+        if isinstance(self.text, Sentence):
+            self.__dict__["evidence"] = tuple(self.text.evidence.values())
 
 
 class ExplainLaunch(Document):

@@ -118,7 +118,12 @@ def launch_document(explanation: Explanation, each: LaunchExplanation) -> Explai
         ],
         all_fixed=each.all_fixed.if_known if each.all_fixed else None,
         order_reason=each.order_reason,
-        minor=[_minor(finding) for finding in each.minor],
+        minor=[
+            MinorDocument.taken_from(
+                finding, forecast=finding.forecast.if_known, evidence=list(finding.evidence)
+            )
+            for finding in each.minor
+        ],
         account=[_part(part) for part in each.account.parts],
         amounts=each.amounts,
         notes=each.notes,
@@ -166,16 +171,11 @@ def _finding(
     causes = each.model_explanation.causes if each.model_explanation else ()
     why = " ".join(cause.text for cause in causes if cause.finding == finding.id)
     alone = finding.forecast if finding.amounts_by == "keet" else finding.keet_alone
-    return FindingDocument(
-        id=finding.id,
+    return FindingDocument.taken_from(
+        finding,
         rank=rank,
-        cause_certainty=finding.cause_certainty,
         certainty_reason=reason,
-        confidence=finding.confidence,
         confidence_reason=reason,
-        title=finding.title,
-        text=finding.text,
-        action=finding.action,
         forecast=finding.forecast.if_known,
         precedents=PrecedentsDocument.taken_from(precedents) if precedents else None,
         nearest_case=NearestDocument.taken_from(case) if case else None,
@@ -185,17 +185,6 @@ def _finding(
         origin=finding.origin if has_model else LEFT_OUT,
         amounts_by=finding.amounts_by if has_model else LEFT_OUT,
         keet_alone=(alone and alone.if_known) if has_model else LEFT_OUT,
-    )
-
-
-def _minor(finding: Finding) -> MinorDocument:
-    return MinorDocument(
-        id=finding.id,
-        cause_certainty=finding.cause_certainty,
-        title=finding.title,
-        text=finding.text,
-        forecast=finding.forecast.if_known,
-        evidence=list(finding.evidence),
     )
 
 
