@@ -15,18 +15,18 @@ from keet.documents.model_explanation import (
     UsageDocument,
 )
 from keet.documents.shared_types import (
-    KEET,
+    CommandResult,
     DeviceDocument,
     Dimensions,
     EvidenceId,
     FigureDocument,
     FindingId,
-    JsonNumber,
     JsonProse,
     JsonQuantity,
     JsonSentence,
+    LaunchResult,
     NumberDocument,
-    Producer,
+    NumbersById,
     ReportDocument,
     RunDocument,
     Skipped,
@@ -174,9 +174,7 @@ class ProgramDocument(Document):
     """The largest saving comes first."""
     amounts: ProgramAmounts | None
     """What the launches do together. Null if the report has no times."""
-    evidence: dict[str, JsonNumber]
-    """Numbers by id. An id consists of the metric, the source line if there is one, and the launch:
-    `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run` means several launches."""
+    evidence: NumbersById
 
 
 class LaunchVerdict(Document):
@@ -248,9 +246,7 @@ class FactDocument(Document, kw_only=False):
             self.__dict__["evidence"] = tuple(self.text.evidence.values())
 
 
-class ExplainLaunch(Document):
-    id: int
-    kernel: str
+class ExplainLaunch(LaunchResult):
     kernel_full: str
     device: int
     """Index into `devices`."""
@@ -289,9 +285,7 @@ class ExplainLaunch(Document):
     switched off, or not one of the longest launches."""
     second_opinion: str | None
     """What Nsight Compute's own rules rank first."""
-    evidence: dict[str, JsonNumber]
-    """Numbers by id. An id consists of the metric, the source line if there is one, and the launch:
-    `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run` means several launches."""
+    evidence: NumbersById
     hypotheses: tuple[str, ...] = LEFT_OUT
     """Always empty: models are no longer asked for hypotheses."""
     model: ModelDocument | None = LEFT_OUT
@@ -316,11 +310,10 @@ class GroundingDocument(Document):
         return cls(numbers=numbers, verified=numbers, unchecked=list(unchecked))
 
 
-class ExplainDocument(Document):
+class ExplainDocument(CommandResult):
     """`keet explain --format json`"""
 
-    schema_version: Literal[4] = 4
-    producer: Producer = KEET
+    schema_version: Literal[4] = 4  # type: ignore[assignment]
     author: str = "analyst"
     """`analyst` (keet alone), or `model:PROVIDER:NAME` if a model contributed."""
     report: ReportDocument
@@ -350,11 +343,10 @@ class CitedNumberDocument(NumberDocument):
     kernel: str | None
 
 
-class AskDocument(Document):
+class AskDocument(CommandResult):
     """`keet ask --format json`"""
 
-    schema_version: Literal[2] = 2
-    producer: Producer = KEET
+    schema_version: Literal[2] = 2  # type: ignore[assignment]
     author: str
     """`model:PROVIDER:NAME`."""
     question: str

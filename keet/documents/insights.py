@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Annotated, Any, Literal
 
 from keet.documents.document import Document, plain
-from keet.documents.shared_types import KEET, Producer, WrittenAs
+from keet.documents.shared_types import CommandResult, WrittenAs
 from keet.evidence import Evidence
 from keet.units import Quantity, base_unit, format_number
 
@@ -314,11 +314,9 @@ class InsightsUsageDocument(Document):
     estimated: bool
 
 
-class InsightsDocument(Document):
+class InsightsDocument(CommandResult):
     """`keet insights --format json`"""
 
-    schema_version: Literal[1] = 1
-    producer: Producer = KEET
     store: str
     author: str = "analyst"
     """`analyst` (keet alone), or `model:PROVIDER:NAME`."""
