@@ -363,7 +363,6 @@ def _side(tokens: Sequence[Token]) -> Side:
 
 # --- values of names
 
-_SHOWN_OPERATORS = {">=": "≥", "<=": "≤", "==": "=", "!=": "≠", "~": "≈", "*": "×", "**": "^"}
 ABOUT = 0.1
 """Relative difference up to which two numbers are about the same (`~`); assumed."""
 _EQUAL = 0.005
@@ -412,25 +411,22 @@ class EvaluatedExpression(NamedTuple):
 def evaluate(expression: Expression, lookup: Lookup) -> EvaluatedExpression:
     """Raises ValueProblem."""
     names = tuple(lookup(token.text) for token in expression.tokens if token.kind == "name")
-    left, *right = (_value(side, lookup) for side in expression.sides)
+    values = [_value(side, lookup) for side in expression.sides]
     texts = [_shown(side.tokens, lookup) for side in expression.sides]
-    for other in right:
+    if not expression.comparison:
+        (value,), (text,) = values, texts
+        if expression.kind in ("name", "number"):
+            return EvaluatedExpression(text, value, names)
+        # The sentence uses the result; the computation follows in brackets.
+        alone = value_text(value)
+        return EvaluatedExpression(f"{alone} ({text})", value, names, alone=alone)
+    for at, (mine, other) in enumerate((values, values[::-1])):
         # `{l2_busy > 80}` compares with 80 %, and says so.
-        texts = [
-            f"{text}%" if len(side.tokens) == 1 and mine.is_bare and theirs.is_percent else text
-            for text, side, mine, theirs in zip(
-                texts, expression.sides, (left, other), (other, left)
-            )
-        ]
-        true = _holds(expression.comparison, *alike(left, other))
-        sign = _SHOWN_OPERATORS.get(expression.comparison, expression.comparison)
-        text = f" {sign} ".join(texts)
-        return EvaluatedExpression(text, left, names, is_comparison=True, is_true=true)
-    if expression.kind in ("name", "number"):
-        return EvaluatedExpression(texts[0], left, names)
-    # The sentence uses the result; the computation follows in brackets.
-    alone = value_text(left)
-    return EvaluatedExpression(f"{alone} ({texts[0]})", left, names, alone=alone)
+        is_number = [token.kind for token in expression.sides[at].tokens] == ["number"]
+        texts[at] += "%" if is_number and mine.is_bare and other.is_percent else ""
+    text = f" {_sign(expression.comparison)} ".join(texts)
+    is_true = _holds(expression.comparison, *alike(*values))
+    return EvaluatedExpression(text, values[0], names, is_comparison=True, is_true=is_true)
 
 
 def constants_of(expression: Expression) -> Iterator[float]:
@@ -611,8 +607,13 @@ def _shown(tokens: Sequence[Token], lookup: Lookup) -> str:
             shown += ", "
         else:
             is_sign = not shown or shown[-1] in "( -"
-            shown += text if is_sign else f" {_SHOWN_OPERATORS.get(text, text)} "
+            shown += text if is_sign else f" {_sign(text)} "
     return shown
+
+
+def _sign(operator: str) -> str:
+    signs = {">=": "≥", "<=": "≤", "==": "=", "!=": "≠", "~": "≈", "*": "×", "**": "^"}
+    return signs.get(operator, operator)
 
 
 def _shown_number(text: str) -> str:

@@ -79,6 +79,7 @@ def test_comparisons(text: str, is_true: bool) -> None:
     [
         ("l2_busy", "L2 busy 83.1%"),
         ("l2_busy > 80", "L2 busy 83.1% > 80%"),
+        ("N > l2_busy", "`N` 8,192 > L2 busy 83.1%"),
         ("dram_bytes / (N * 4 B)", "8,921 (DRAM Bytes Read 292.3 MB / (`N` 8,192 × 4 B))"),
         ("sizeof(float) * 1000000", "4 MB (sizeof(float) × 1,000,000)"),
         ("l2_busy >= -dram_busy", "L2 busy 83.1% ≥ -DRAM busy 11.5%"),
