@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Reports = Report | Sequence[Report]
 """A report, a folder of runs, `baseline:NAME`, or several runs of the same program."""
+_KERNELS_IN_NOTEBOOKS = 3
+"""That are shown in full."""
 _OPTIONS = {"--launch A:B": "launches=(A, B)", "--times N:M": "times=(N, M)"}
 """What messages call the options of `keet diff` here."""
 
@@ -361,6 +363,6 @@ class DiffResult(ApiResult):
                 yield pair.kernel, each.kind, each.what, each.unit, each.share, each.finding
 
     def _repr_html_(self) -> str:
-        from keet.api.notebook import diff_html
+        from keet.api.notebook import page_html
 
-        return diff_html(self.difference)
+        return page_html(lambda reader: self._page(reader, top=_KERNELS_IN_NOTEBOOKS))

@@ -486,6 +486,6 @@ class ExplainResult(ApiResult):
         return data_frame(rows, METRIC_COLUMNS)
 
     def _repr_html_(self) -> str:
-        from keet.api.notebook import explain_html
+        from keet.api.notebook import page_html
 
-        return explain_html(self.explanation, everything=self._everything)
+        return page_html(self._page)
