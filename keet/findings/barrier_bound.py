@@ -34,9 +34,9 @@ FINDING = FindingSpec(
     label="waiting at barriers",
     meaning="Warps spend a large part of their time waiting at block-wide barriers.",
     how="The share of warp time spent at block-wide barriers. A fixed part of it is assumed to be "
-    "removable, and less where an SM holds many blocks: the others work meanwhile. The machine code "
-    "shows steps in which a part of the block's threads has work: a warp that has the whole item "
-    "executes fewer of their instructions, and does not wait at barriers.",
+    "removable, and less where an SM holds many blocks: the others work meanwhile. The machine "
+    "code shows steps in which a part of the block's threads has work: a warp that has the whole "
+    "item executes fewer of their instructions, and does not wait at barriers.",
     rules=("CPIStall",),
     credited_rules=("IssueSlotUtilization", "CPIStall", "LaunchConfiguration"),
     parameters=(BARRIER_WAITS, FEW_BLOCKS, INDIRECT),
@@ -128,19 +128,23 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             effect = _by_few_warps(view, model, steps, waits["barrier"])
             doubt = 1 - steps.executed
         if steps and steps.executed >= NOTABLE_PART:
-            label = "executed in steps in which a part of the block's threads has work"
-            share = view.ledger.derived(
-                "steps_share", Quantity(100 * steps.executed, "%"), label, barrier
+            amounts = (
+                ("executed", "executed in steps in which a part of the block's threads has work"),
+                ("threads", "of the block's threads that have work in such a step"),
             )
-            label = "of the block's threads that have work in such a step"
-            part = view.ledger.derived(
-                "steps_threads", Quantity(100 * steps.threads, "%"), label, barrier
+            share, active = (
+                view.ledger.derived(
+                    f"steps_{name}", Quantity(100 * getattr(steps, name), "%"), label, barrier
+                )
+                for name, label in amounts
             )
-            words = "{share:.0f} of the instructions are steps between barriers in which {part:.0f} "
+            words = (
+                "{share:.0f} of the instructions are steps between barriers in which {active:.0f} "
+            )
             words += "of the block's threads have work; the others execute conditions and wait. "
             words += "Warps spend {at:.0f} of their time at the barriers."
-            variant, text = STEPS, Sentence(words, at=barrier, share=share, part=part)
-            evidence = (barrier, share, part)
+            variant, text = STEPS, Sentence(words, at=barrier, share=share, active=active)
+            evidence = (barrier, share, active)
         if lone := lone_thread(view):
             variant, effect, doubt = ONE_THREAD, _shared_out(view, model, lone), 1.0
             part, label = Quantity(100 * lone.executed, "%"), "executed by one thread per block"
@@ -194,16 +198,22 @@ _PIPES: Mapping[str, tuple[str, ...]] = {
 def _by_few_warps(view: LaunchView, model: TimeModel, steps: BlockSteps, kept: float) -> Effect:
     """As many warps as have work execute the steps. `kept`: of waiting at other barriers."""
     removed = {unit: removed_part(view, steps.gone, unit) for unit in ("issue", "FMA", "ALU")}
-    program = view.code.program if view.code else None
-    for unit, opcodes in _PIPES.items():
-        own = [each for each in program.ran if program.code[each].opcode in opcodes]
-        every = sum(program.counts[each] for each in own)
-        less = sum(program.counts[each] * steps.gone.get(each, 0.0) for each in own)
-        removed[unit] = less / every if every else 0.0
+    removed |= {unit: _removed_of(view, steps, opcodes) for unit, opcodes in _PIPES.items()}
     units = {unit: 1 - min(MOST_REMOVED, part) for unit, part in removed.items()}
     waits = kept_waits_by(view, model, steps.gone, removed["issue"])
     waits["barrier"] = steps.waiting * (1 - MOST_REMOVED) + (1 - steps.waiting) * kept
     return Effect(units, waits)
+
+
+def _removed_of(view: LaunchView, steps: BlockSteps, opcodes: tuple[str, ...]) -> float:
+    """Share of the executions of these opcodes that goes, 0 to 1."""
+    program = view.code.program if view.code else None
+    if program is None:
+        return 0.0
+    own = [each for each in program.ran if program.code[each].opcode in opcodes]
+    every = sum(program.counts[each] for each in own)
+    less = sum(program.counts[each] * steps.gone.get(each, 0.0) for each in own)
+    return less / every if every else 0.0
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

@@ -8,13 +8,13 @@ loop writes the shared or local memory that it reads, or the launch the array.
 Multiples: of exp(-x), exp(-2 x), exp(-3 x), …, one call is enough. Exponentials of multiples are
 powers of the first one, a product each. Sines and cosines of multiples of an angle follow by
 rotation. The same holds for a loop that adds a fixed step to the argument: each iteration follows
-from the one before.
+from the one before. And exp(-x) exp(-y) is one exponential, of the sum.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from keet.analysis.sass.analyses.loop_loads import SHARED_WRITES
@@ -162,7 +162,48 @@ def multiples(
                 continue
             gone |= dict.fromkeys(own, part)
             products += part * _PRODUCTS[function] * program.counts[each.position]
+    for product, call in _products(program, users, gone, other):
+        gone |= dict.fromkeys((product, call.position, *call.scaling), 1.0)
+        products += program.counts[product] * (not _is_fused(program, call))
     return Multiples(gone, products, _stepped_powers(program, powers, steps))
+
+
+def _products(
+    program: SassProgram, users: list[list[int]], taken: Collection[int], other: Collection[int]
+) -> Iterator[tuple[int, _Call]]:
+    """Products of two exponentials that nothing else uses, with one of them: it goes, because the
+    exponential of the sum is the product."""
+    for position in program.ran:
+        each = program.code[position]
+        if each.opcode != "FMUL" or len(each.reads) != 2:
+            continue
+        reads = program.values.read[position]
+        calls = [_exponential(program, users, reads[name], position) for name in each.reads]
+        first, second = calls
+        if first is None or second is None or first.position == second.position:
+            continue
+        if not {first.position, second.position} & {*taken, *other}:
+            yield position, second
+
+
+def _exponential(
+    program: SassProgram, users: list[list[int]], value: int, product: int
+) -> _Call | None:
+    """The call that the value is the result of, if only this product uses it."""
+    code, written = program.code, program.values.written
+    made = program.values.definitions(value, _STEPS)
+    calls = [each for each in made if _function(code[each]) == "EX2"]
+    if len(calls) != 1 or any(each not in calls and not _squares(code[each]) for each in made):
+        return None
+    used = {user for each in made for result in written[each].values() for user in users[result]}
+    merged = {user for user in used if not _squares(code[user])}
+    return _call(program, users, calls[0]) if merged <= {product} else None
+
+
+def _is_fused(program: SassProgram, call: _Call) -> bool:
+    """Whether the argument is a product, so that the sum of two arguments is one instruction."""
+    made = program.values.definitions(call.root, 1) if call.root >= 0 else []
+    return any(program.code[each].opcode == "FMUL" for each in made) or call.factor != 1.0
 
 
 def fast_powers(program: SassProgram) -> frozenset[int]:
