@@ -77,9 +77,8 @@ FINDING = FindingSpec(
         "cub::BlockReduce{here}; let each thread add several items first.",
         when(waits.few_threads_in_steps, name=STEPS): "Give each item to one warp, or to a few of "
         "its lanes, with several values in the registers of each{here}, and exchange them by "
-        "shuffles: then no barrier is left, and no warp executes the conditions of steps in which "
-        "it has no work. Where an item needs more threads, work within warps first and across "
-        "warps once.",
+        "shuffles: then no barrier is left, nor the conditions of steps without work. Where an "
+        "item needs more threads, work within warps first and across warps once.",
         when(waits.few_warps_work, name="few_warps"): "Only a few warps of each block work before "
         "the barrier, and the others wait for them{here}: spread that step over all warps, let "
         "each thread handle several items so that it is done less often, or start no more warps "
@@ -125,26 +124,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         evidence: tuple[Evidence, ...] = (barrier,)
         doubt = 1.0
         if steps := block_steps(view):
-            effect = _by_few_warps(view, model, steps, waits["barrier"])
-            doubt = 1 - steps.executed
-        if steps and steps.executed >= NOTABLE_PART:
-            amounts = (
-                ("executed", "executed in steps in which a part of the block's threads has work"),
-                ("threads", "of the block's threads that have work in such a step"),
-            )
-            share, active = (
-                view.ledger.derived(
-                    f"steps_{name}", Quantity(100 * getattr(steps, name), "%"), label, barrier
-                )
-                for name, label in amounts
-            )
-            words = (
-                "{share:.0f} of the instructions are steps between barriers in which {active:.0f} "
-            )
-            words += "of the block's threads have work; the others execute conditions and wait. "
-            words += "Warps spend {at:.0f} of their time at the barriers."
-            variant, text = STEPS, Sentence(words, at=barrier, share=share, active=active)
-            evidence = (barrier, share, active)
+            effect, doubt = _by_few_warps(view, model, steps, effect), 1 - steps.idle
+        if steps and steps.idle >= NOTABLE_PART:
+            variant, (text, evidence) = STEPS, _shown_steps(view, barrier, steps)
         if lone := lone_thread(view):
             variant, effect, doubt = ONE_THREAD, _shared_out(view, model, lone), 1.0
             part, label = Quantity(100 * lone.executed, "%"), "executed by one thread per block"
@@ -195,13 +177,33 @@ _PIPES: Mapping[str, tuple[str, ...]] = {
 """Opcodes by whose executions these units have less work."""
 
 
-def _by_few_warps(view: LaunchView, model: TimeModel, steps: BlockSteps, kept: float) -> Effect:
-    """As many warps as have work execute the steps. `kept`: of waiting at other barriers."""
+def _shown_steps(
+    view: LaunchView, barrier: Evidence, steps: BlockSteps
+) -> tuple[Sentence, tuple[Evidence, ...]]:
+    label = "executed in steps in which a part of the block's threads has work"
+    percent = Quantity(100 * steps.executed, "%")
+    share = view.ledger.derived("steps_share", percent, label, barrier)
+    label = "of the block's threads that have work in such a step"
+    percent = Quantity(100 * steps.threads, "%")
+    active = view.ledger.derived("steps_threads", percent, label, barrier)
+    words = "{share:.0f} of the instructions are steps between barriers in which {active:.0f} of "
+    words += "the block's threads have work; the others execute conditions and wait. Warps spend "
+    words += "{at:.0f} of their time at the barriers."
+    text = Sentence(words, at=barrier, share=share, active=active)
+    return text, (barrier, share, active)
+
+
+def _by_few_warps(view: LaunchView, model: TimeModel, steps: BlockSteps, fewer: Effect) -> Effect:
+    """As many warps as have work execute the steps. `fewer`: what the fix of the other barriers
+    leaves."""
     removed = {unit: removed_part(view, steps.gone, unit) for unit in ("issue", "FMA", "ALU")}
     removed |= {unit: _removed_of(view, steps, opcodes) for unit, opcodes in _PIPES.items()}
     units = {unit: 1 - min(MOST_REMOVED, part) for unit, part in removed.items()}
+    of_barriers = (1 - fewer.units["ADU"]) / INDIRECT  # the rest are loads of constants
+    units["ADU"] = min(fewer.units["ADU"], 1 - of_barriers * (1 - units["ADU"]))
     waits = kept_waits_by(view, model, steps.gone, removed["issue"])
-    waits["barrier"] = steps.waiting * (1 - MOST_REMOVED) + (1 - steps.waiting) * kept
+    others = (1 - steps.waiting) * fewer.waits["barrier"]
+    waits["barrier"] = steps.waiting * (1 - MOST_REMOVED) + others
     return Effect(units, waits)
 
 

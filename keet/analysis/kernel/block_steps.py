@@ -37,6 +37,11 @@ class BlockSteps(NamedTuple):
     waiting: float
     """Share of the waiting at barriers that goes with them, 0 to 1."""
 
+    @property
+    def idle(self) -> float:
+        """Share of what the block's threads execute for which they have no work, 0 to 1."""
+        return self.executed * (1 - self.threads)
+
 
 class _Stretch(NamedTuple):
     """The code between the previous barriers and one."""
@@ -79,10 +84,12 @@ def block_steps(view: LaunchView) -> BlockSteps | None:
             opcode, purpose, runs_at = program.code[at].opcode, code.purposes[at].value, runs_of[at]
             in_registers = opcode == "STS" or at in own
             if needed < 1:
-                left = fewest if opcode == "LDS" else needed
-                less = 1 - min(1.0, left * max(each.rounds, runs_at) / runs_at)
+                times = max(each.rounds, runs_at) / runs_at
+                less, alone = 1 - min(1.0, needed * times), 1 - min(1.0, fewest * times)
                 if in_registers or (purpose == "control" and runs_at >= each.rounds):
                     less = near  # nor does a condition select the warps that have work
+                elif opcode == "LDS":  # warps that have less than an item exchange more
+                    less = near * alone + (1 - near) * less
             else:  # as far as these steps are most of the work
                 is_broadcast = opcode == "LDS" and not getattr(program.code[at].memory, "name", "")
                 less = 1.0 if in_registers else 1 - fewest if is_broadcast else 0.0

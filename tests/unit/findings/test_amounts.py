@@ -151,8 +151,6 @@ def test_what_is_left_is_the_next_limit(case: str, cause: str, measured: float) 
         ("particle_push/few_scattering_lanes", "warp_divergence"),
         # Sixteen blocks of an SM: the others work while one waits.
         ("option_tree/barriers_between_four_warps", "barrier_bound"),
-        # The rows of a triangle get shorter by one, those of a tree by half.
-        ("option_tree/one_node_per_thread", "barrier_bound"),
         # Points of a stencil load two neighbours, as the steps of a tree do.
         ("heat_steps/doubles_for_floats", "barrier_bound"),
         # One slice of L2 has more to do, and no address is updated often.
