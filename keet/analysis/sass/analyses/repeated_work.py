@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from keet.analysis.sass.analyses.loop_loads import SHARED_WRITES
 from keet.analysis.sass.flow.control_flow import Loop
-from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.flow.program import Readers, SassProgram
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction, is_move
 from keet.analysis.sass.instructions.opcodes import LOCAL, SHARED, Role
@@ -173,31 +173,30 @@ def _products(
 ) -> Iterator[tuple[int, _Call]]:
     """Products of two exponentials that nothing else uses, with one of them: it goes, because the
     exponential of the sum is the product."""
+    readers, read = Readers(program), program.values.read
     for position in program.ran:
         each = program.code[position]
-        if each.opcode != "FMUL" or len(each.reads) != 2:
+        if each.opcode != "FMUL" or len(set(each.reads)) != 2:
             continue
-        reads = program.values.read[position]
-        calls = [_exponential(program, users, reads[name], position) for name in each.reads]
-        first, second = calls
-        if first is None or second is None or first.position == second.position:
-            continue
-        if not {first.position, second.position} & {*taken, *other}:
-            yield position, second
+        calls = [_exponential(readers, read[position][name], position) for name in each.reads]
+        if None not in calls and not {*calls} & {*taken, *other}:
+            yield position, _call(program, users, calls[1] or 0)
 
 
-def _exponential(
-    program: SassProgram, users: list[list[int]], value: int, product: int
-) -> _Call | None:
-    """The call that the value is the result of, if only this product uses it."""
-    code, written = program.code, program.values.written
+def _exponential(readers: Readers, value: int, product: int) -> int | None:
+    """The position of the call that the value is the result of, if only this product uses it, and
+    as often: a call in front of a loop serves many products."""
+    program = readers.program
+    code, written, counts = program.code, program.values.written, program.counts
     made = program.values.definitions(value, _STEPS)
     calls = [each for each in made if _function(code[each]) == "EX2"]
-    if len(calls) != 1 or any(each not in calls and not _squares(code[each]) for each in made):
+    squares = {each for each in made if _squares(code[each])}
+    if len(calls) != 1 or counts[calls[0]] < counts[product] or {*made} - squares - {*calls}:
         return None
-    used = {user for each in made for result in written[each].values() for user in users[result]}
-    merged = {user for user in used if not _squares(code[user])}
-    return _call(program, users, calls[0]) if merged <= {product} else None
+    used = {
+        user for each in made for result in written[each].values() for user in readers.of(result)
+    }
+    return calls[0] if used - squares <= {product} else None
 
 
 def _is_fused(program: SassProgram, call: _Call) -> bool:
