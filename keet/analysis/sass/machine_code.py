@@ -35,7 +35,7 @@ from keet.analysis.sass.analyses.loop_loads import (
 )
 from keet.analysis.sass.analyses.outer_products import OuterProducts, outer_products
 from keet.analysis.sass.analyses.packed_bytes import PackedBytes, packed_bytes
-from keet.analysis.sass.analyses.purpose import Purpose, mix, purposes
+from keet.analysis.sass.analyses.purpose import Purpose, decided_by_data, mix, purposes
 from keet.analysis.sass.analyses.repeated_work import (
     Invariant,
     Multiples,
@@ -105,6 +105,11 @@ class CountedCode:
     def packed_bytes(self) -> PackedBytes:
         """Positions of integer arithmetic on bytes that are taken out of words one by one."""
         return packed_bytes(self.program, self.purposes)
+
+    @cached_property
+    def decided_by_data(self) -> frozenset[int]:
+        """Positions of the instructions that depend on values that were loaded."""
+        return decided_by_data(self.program)
 
     @cached_property
     def lane_groups(self) -> dict[int, float]:
