@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -462,10 +462,25 @@ def _round_trips(view: LaunchView) -> Evidence | None:
         }
     )
     every = samples.total()
-    if not every:
+    alike = sum((part / every) ** 2 for part in samples.values())
+    spread = 1 / alike / _chained(view.code, samples) if every else 0.0
+    if spread < 1:
         return None
-    spread = 1 / sum((part / every) ** 2 for part in samples.values())
     return view.ledger.derived("round_trips", Quantity(spread, ""), label)
+
+
+def _chained(code: MachineCode, samples: Mapping[int, int]) -> float:
+    """Loads in a row that choose the address of the next one, of the loop with most waits: they are
+    never issued together."""
+    from keet.analysis.sass.analyses.address_patterns import chooses_address
+
+    flow, at = code.program.flow, Counter[int]()
+    for position, count in samples.items():
+        at[flow.loop_of.get(flow.block_of[position], -1)] += count
+    most = max(at, key=at.__getitem__)
+    chain = next((each.load_chain for each in code.chains if each.loop == most), ())
+    chosen = sum(chooses_address(code.program, load, chain[:n]) for n, load in enumerate(chain))
+    return 1 + chosen
 
 
 def absent(view: LaunchView, model: TimeModel) -> Absence | None:

@@ -24,6 +24,7 @@ from keet.analysis.sass.analyses.expansions import (
     integer_divisions,
 )
 from keet.analysis.sass.analyses.footprints import Footprints
+from keet.analysis.sass.analyses.lane_groups import lane_groups
 from keet.analysis.sass.analyses.loop_chains import LoopChains, loop_chains
 from keet.analysis.sass.analyses.loop_loads import (
     RepeatedArray,
@@ -36,7 +37,7 @@ from keet.analysis.sass.analyses.loop_loads import (
 )
 from keet.analysis.sass.analyses.outer_products import OuterProducts, outer_products
 from keet.analysis.sass.analyses.packed_bytes import PackedBytes, packed_bytes
-from keet.analysis.sass.analyses.purpose import Purpose, mix, purposes
+from keet.analysis.sass.analyses.purpose import Purpose, decided_by_data, mix, purposes
 from keet.analysis.sass.analyses.repeated_work import (
     Invariant,
     Multiples,
@@ -106,6 +107,17 @@ class CountedCode:
     def packed_bytes(self) -> PackedBytes:
         """Positions of integer arithmetic on bytes that are taken out of words one by one."""
         return packed_bytes(self.program, self.purposes)
+
+    @cached_property
+    def decided_by_data(self) -> frozenset[int]:
+        """Positions of the instructions that depend on values that were loaded."""
+        return decided_by_data(self.program)
+
+    @cached_property
+    def lane_groups(self) -> dict[int, float]:
+        """Positions of integer arithmetic that several neighbouring threads do equally, and the
+        share of it that goes if one does it."""
+        return lane_groups(self.program, self.shape, self.purposes)
 
     @cached_property
     def outer_products(self) -> OuterProducts | None:
