@@ -20,7 +20,9 @@ from keet.analysis.candidate import MEMORY_WAITS, kept_waits
 from keet.analysis.instruction_removal import kept_waits_without
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.memory_work import (
+    ATOMIC_KINDS,
     SPREAD_PASSES,
+    global_atomics,
     less_shared,
     shared_atomics_by_data,
     without_atomic_requests,
@@ -45,12 +47,13 @@ def hot_slice(model: TimeModel) -> HotSlice | None:
     if hot is None:
         return None
     # What combines within a block first sends one request per block, and a loop over the data
-    # needs no more blocks than fit on the GPU at a time.
+    # needs no more blocks than fit on the GPU at a time. The words of a table that is spread over
+    # all slices do not fit into a block: only the lanes of a warp combine.
     blocks, kept = model.view.value("grid_size") or 0.0, 1 - MOST_REMOVED
     if hot.requests and blocks:
         rounds = max(1.0, model.view.value("waves_per_sm") or 1.0)
         kept = min(1.0, blocks / rounds / hot.requests)
-    kept = max(kept, hot.left)
+    kept = max(kept, hot.left, hot.of_table / _LANES)
     how = "atomics" if hot.is_atomic else "plain loads or stores"
     text = (
         "The busiest slice of L2 looks up {skew:.1f} times the sectors of an average one: "
@@ -256,27 +259,27 @@ class ScatteredAdds(NamedTuple):
     reads data of the destination, because then the other end of the item needs it as well."""
 
 
-class SameAddressLanes(NamedTuple):
-    """Atomics on global memory whose lanes all update one address."""
+class LaneRequests(NamedTuple):
+    """Requests of the atomics on global memory. L1 sends the updates that a warp makes in one
+    sector together, but an address only once: further lanes with it make requests of their own."""
 
-    lanes: float
-    """Threads that executed one: each makes a request of its own."""
-    warps: float
-    """Warps that executed one: requests that would do."""
+    made: float
+    needed: float
+    """Sectors that the addresses of each warp are in: requests if lanes with the same address
+    combine their updates first."""
+
+    @property
+    def repeated(self) -> float:
+        return max(0.0, self.made - self.needed)
 
 
-def same_address_lanes(view: LaunchView) -> SameAddressLanes:
-    """None of them without the machine code."""
-    ours = [
-        each
-        for each in (view.code.atomics if view.code else ())
-        if each.memory == "global" and each.spread.startswith("one address")
-    ]
-    if view.code is None or not ours:
-        return SameAddressLanes(0.0, 0.0)
-    program, active = view.code.program, view.by_address("thread_inst_executed_true")
-    lanes = sum(float(active.get(program.code[each.position].address, 0)) for each in ours)
-    return SameAddressLanes(lanes, float(sum(program.counts[each.position] for each in ours)))
+@cached_per_view
+def lane_requests(view: LaunchView) -> LaneRequests | None:
+    """None if there are none, or their sectors were not counted for each instruction."""
+    column, addresses = view.table.column("src_l2_sectors_global") or {}, global_atomics(view)
+    made = sum(view.value(f"{kind}_sectors") or 0.0 for kind in ATOMIC_KINDS)
+    needed = sum(float(column.get(each, 0)) for each in addresses)
+    return LaneRequests(made, needed) if made and needed else None
 
 
 @cached_per_view
@@ -310,10 +313,15 @@ def scattered_adds(view: LaunchView) -> ScatteredAdds | None:
         for position in program.ran
         if program.code[position].opcode in ("LDG", "LD")
     )
-    # Lanes that update one address, or words of one sector, each make a request.
-    others = same_address_lanes(view).lanes
     if not again and sum(requests.values()) > _LANES / 2 * sum(program.counts[at] for at in adds):
         return None
+    # Lanes that update one address each make a request.
+    threads = view.table.threads or {}
+    others = sum(
+        threads.get(program.code[each.position].address, 0)
+        for each in code.atomics
+        if each.memory == "global" and each.spread.startswith("one address")
+    )
     total = max(sum(requests.values()), (view.value("global_reduction_sectors") or 0.0) - others)
     return ScatteredAdds(total, min(1.0, total / sent), 2 if again else 1)
 
