@@ -54,9 +54,10 @@ FINDING = FindingSpec(
     "shared memory: the wavefronts of atomics that are repeats, because threads of a warp update "
     "the same address, beyond those of evenly spread addresses. On global memory: the busiest "
     "slice of L2 is compared with the average one, where its requests are atomics, because one "
-    "address is served by one slice at a limited rate. Also: atomics whose threads each make a "
-    "request of their own, while warps wait for them and no level of memory is busy. Last: sums at "
-    "addresses from a list of indices, by their share of the sectors between SMs and L2.",
+    "address is served by one slice at a limited rate. Also: requests of atomics beyond the "
+    "sectors that the addresses of each warp are in: threads of a warp that update the same "
+    "address make a request each. Last: sums at addresses from a list of indices, by their share of the sectors "
+    "between SMs and L2.",
     rule_titles=("L2 Slices Workload Imbalance",),
     parameters=(FLOAT_ATOMIC_RATE, ATOMIC_RATE, MOST_REMOVED, UNRELATED_WAITS, INDIRECT),
     claims=("instructions", "bytes", "waiting"),
@@ -201,15 +202,14 @@ def _same_address(view: LaunchView, model: TimeModel) -> Candidate | None:
     executed = view.get("global_reduction_inst") or view.get("global_atomic_inst")
     if found is None or not found.repeated or not cycles or not sent or executed is None:
         return None
-    # 1: one after the other, they would take all of the time; or even if each slice serves as many.
-    serial = found.repeated / atomic_rate(view) / cycles
-    in_all = min(1.0, serial / (view.value("device_l2_slices") or math.inf))
+    # 1: they take all of the time if one slice serves them, or even if all slices serve as many.
+    takes = found.repeated / atomic_rate(view) / cycles
+    serial, in_all = min(1.0, takes), min(1.0, takes / (view.value("device_l2_slices") or math.inf))
     queued = model.waiting_for(*_QUEUES)
     behind = queued / (queued + model.waiting_for("long_scoreboard")) if queued else 0.0
-    serial = min(1.0, serial)
     waits = kept_waits(model, _QUEUES, MOST_REMOVED * serial)
-    behind = max(serial * behind, in_all)
-    waits |= kept_waits(model, ("long_scoreboard",), MOST_REMOVED * behind)
+    loads_behind = MOST_REMOVED * max(serial * behind, in_all)
+    waits |= kept_waits(model, ("long_scoreboard",), loads_behind)
     per = view.ledger.derived(
         "atomic_requests_per_sector",
         Quantity(found.made / found.needed, ""),
@@ -280,9 +280,9 @@ _WORD = 4
 
 def _one_by_one(view: LaunchView, model: TimeModel) -> Candidate | None:
     """Without the sectors of single instructions: atomics of which each thread makes a request of
-    its own, and that wait in a queue although
-    no level of memory is busy: threads update few addresses. Scattered updates of a large table
-    make as many requests, but keep L2 or DRAM busy."""
+    its own, and that wait in a queue although no level of memory is busy: threads update few
+    addresses. Scattered updates of a large table make as many requests, but keep L2 or DRAM
+    busy."""
     counted = [(view.get(f"{kind}_sectors"), view.get(f"{kind}_inst")) for kind in ATOMIC_KINDS]
     pairs = [(ours, runs) for ours, runs in counted if ours and runs and ours.value and runs.value]
     if not pairs or _apart(view) or lane_requests(view) is not None:
