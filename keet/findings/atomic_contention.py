@@ -56,8 +56,8 @@ FINDING = FindingSpec(
     "slice of L2 is compared with the average one, where its requests are atomics, because one "
     "address is served by one slice at a limited rate. Also: requests of atomics beyond the "
     "sectors that the addresses of each warp are in: threads of a warp that update the same "
-    "address make a request each. Last: sums at addresses from a list of indices, by their share of "
-    "the sectors between SMs and L2.",
+    "address make a request each. Last: sums at addresses from a list of indices, by their share "
+    "of the sectors between SMs and L2.",
     rule_titles=("L2 Slices Workload Imbalance",),
     parameters=(FLOAT_ATOMIC_RATE, ATOMIC_RATE, MOST_REMOVED, UNRELATED_WAITS, INDIRECT),
     claims=("instructions", "bytes", "waiting"),
