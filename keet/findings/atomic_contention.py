@@ -105,8 +105,9 @@ FINDING = FindingSpec(
         "(cub::BlockReduce) first, and issue one atomic per block.",
         when(on_chip.lanes_on_one_address, name="lanes"): "Threads of a warp update the same "
         "address{here}: combine their values first, and let one thread per address issue the "
-        "atomic. Where the whole warp has one address, by __shfl_down_sync or cub::BlockReduce; "
-        "where neighbours have, by a segmented sum with shuffles; else by __match_any_sync.",
+        "atomic: a sum of the warp where all threads have one address (__shfl_down_sync), a "
+        "segmented sum where neighbours have, else a sum per group of threads with the same "
+        "address (__match_any_sync).",
         when(
             on_chip.adds_scattered, name="scattered"
         ): "A list of indices chooses where atomics add "
