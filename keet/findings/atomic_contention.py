@@ -105,9 +105,8 @@ FINDING = FindingSpec(
         "(cub::BlockReduce) first, and issue one atomic per block.",
         when(on_chip.lanes_on_one_address, name="lanes"): "Threads of a warp update the same "
         "address{here}: combine their values first, and let one thread per address issue the "
-        "atomic: a sum of the warp where all threads have one address (__shfl_down_sync), a "
-        "segmented sum where neighbours have, else a sum per group of threads with the same "
-        "address (__match_any_sync).",
+        "atomic: a sum of the warp if all have one address (__shfl_down_sync), a segmented sum if "
+        "neighbours have, else a sum per group of equal addresses (__match_any_sync).",
         when(
             on_chip.adds_scattered, name="scattered"
         ): "A list of indices chooses where atomics add "
