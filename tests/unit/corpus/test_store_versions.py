@@ -91,10 +91,12 @@ def test_the_list_of_columns_is_that_of_the_store(keet: Keet) -> None:
 
 @pytest.mark.parametrize("sql", ["FROM account", "SELECT sum(us) FROM launches JOIN account USING (launch_id)"])  # fmt: skip
 @pytest.mark.slow
-def test_views_missing_in_an_old_store_are_refused_with_a_command(sql: str, keet: Keet) -> None:
+def test_views_missing_in_an_old_store_are_refused_with_a_command(
+    sql: str, keet: Keet, wording
+) -> None:
     result = keet("query", VERSION_1, sql)
     assert (result.code, result.out) == (2, "")
-    assert result.err == f"keet: there is no view 'account'; {NOTE}"
+    wording(result.err)
 
 
 @pytest.mark.slow
@@ -128,7 +130,9 @@ def test_a_batch_does_not_go_on_in_an_old_store(old: Path, more: list[str], batc
 
 
 @pytest.mark.slow
-def test_the_command_that_makes_it_again_can_be_pasted(old: Path, batch: Keet, keet: Keet) -> None:
+def test_the_command_that_makes_it_again_can_be_pasted(
+    old: Path, batch: Keet, keet: Keet, wording
+) -> None:
     reports = (REPORTS / "metrics_only.ncu-repz", REPORTS / "range.ncu-rep")
     refused = batch(*reports, "-o", old, "--jobs", 1).err
     again = shlex.split(refused.split("Make a new store with: keet batch ")[1])
@@ -137,7 +141,7 @@ def test_the_command_that_makes_it_again_can_be_pasted(old: Path, batch: Keet, k
     assert read_version(new).number == SCHEMA_VERSION
     result = keet("query", new, "SELECT count(DISTINCT launch_id) FROM account", "--format", "csv")
     assert result.err == ""
-    assert batch(*again).out.startswith("2 files: 0 done, 2 unchanged since the last time")
+    wording(batch(*again).out)
 
 
 def test_no_writer_mixes_versions(old: Path) -> None:
