@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from tests.conftest import Keet
 from tests.diff_pages import pair
 from tests.kept_reports import sample_report
-from tests.page_parts import PageParts
 
 SLOW, FAST = pair("matrix_flip")
 
@@ -50,17 +48,3 @@ def test_what_cannot_be_compared_leaves_no_page(keet: Keet, tmp_path: Path) -> N
     assert result.code == 6
     assert not target.exists()
     assert page(keet, tmp_path, SLOW, other, "--force")
-
-
-def test_a_terminal_is_refused(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    result = keet("diff", SLOW, FAST, "--format", "html")
-    assert (result.code, result.out) == (2, "")
-    assert "-o page.html" in result.err
-    assert result.err.count("\n") == 1
-
-
-def test_explain_against_has_what_changed(keet: Keet, tmp_path: Path) -> None:
-    target = tmp_path / "page.html"
-    keet("explain", FAST, "--against", SLOW, "--format", "html", "-o", target)
-    assert "7.02x faster" in PageParts(target.read_text(encoding="utf-8")).text_of("diff")

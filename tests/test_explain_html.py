@@ -1,7 +1,6 @@
 """`keet explain --format html`: the same answer as in other formats, on one page."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -86,13 +85,6 @@ def test_a_page_is_deterministic(keet: Keet, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     assert keet("explain", ZOO, "--format", "html", "-o", page).out == ""
     assert page.read_text(encoding="utf-8") == first
-
-
-def test_a_page_is_not_printed_to_a_terminal(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    result = keet("explain", FLIP, "--format", "html")
-    assert (result.code, result.out) == (2, "")
-    assert "-o page.html" in result.err
 
 
 def test_several_reports_have_an_index(keet: Keet, tmp_path: Path) -> None:

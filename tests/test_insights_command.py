@@ -125,16 +125,6 @@ def test_html_is_a_page_in_a_file_that_says_what_the_terminal_says(
     assert page.count('class="sweep-drawing"') == 2
 
 
-def test_a_page_is_not_printed_on_a_terminal(
-    keet: Keet, store: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    result = keet("insights", store, "--format", "html")
-    assert (result.code, result.out) == (2, "")
-    assert "-o page.html" in result.err
-    assert result.err.count("\n") == 1
-
-
 def test_a_store_without_insights_says_so(keet: Keet, tmp_path: Path, wording) -> None:
     out = keet("insights", make_set(tmp_path / "s", [launch("one.ncu-rep")])).out
     wording(out)

@@ -14,7 +14,7 @@ from keet.cli import COMMANDS, make_parser, stderr
 from keet.cli.explain_model import NO_MODEL
 from keet.cli.stderr import QuietStream, loud_stderr, quiet_stderr
 from keet.files import cache_folder
-from tests.conftest import REPORTS, Keet, Result
+from tests.conftest import REPORTS, TESTS, Keet, Result
 from tests.rows import each_row
 
 BASIC = REPORTS / "tour_basic.ncu-rep"
@@ -266,3 +266,19 @@ def test_metrics_help_says_how_many_metrics_are_explained(keet: Keet) -> None:
     from keet.pages.metrics import _EXPLAIN_UP_TO
 
     assert f"{_EXPLAIN_UP_TO} or fewer" in " ".join(keet("metrics", "--help").out.split())
+
+
+# --- pages
+
+
+@each_row(
+    "words",
+    [("explain", BASIC), ("diff", BASIC, BASIC), ("insights", TESTS / "data/stores/version_1")],
+)
+def test_a_page_is_not_printed_on_a_terminal(
+    words: tuple[object, ...], keet: Keet, monkeypatch: pytest.MonkeyPatch, wording
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    result = keet(*words, "--format", "html")
+    assert (result.code, result.out) == (2, "")
+    wording(result.err, case=words[0])
