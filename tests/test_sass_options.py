@@ -59,7 +59,7 @@ def test_the_line_to_change_comes_first(keet: Keet) -> None:
 @pytest.mark.slow
 def test_the_code_of_the_longest_launches_is_analysed_and_explain_says_so(keet: Keet) -> None:
     told = keet("explain", STREAMS, "--no-model", "--launch", "0-11", width=120)
-    assert "machine code was not analysed" in " ".join(told.out.split())
+    assert "was not analysed" in " ".join(told.out.split())
     states = [
         launch["machine_code"]
         for launch in json.loads(

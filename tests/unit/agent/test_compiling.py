@@ -368,7 +368,7 @@ def test_names_that_a_shell_would_interpret_are_not_compiled(
     for files, main in (({name: KERNEL}, name), ({"/r/k.cu": KERNEL, name: ""}, "/r/k.cu")):
         result = compile_source(files, main, SM_90)
         assert isinstance(result, CompileProblem)
-        assert "characters that a shell would interpret" in result.message
+        assert "a shell would" in result.message
     (tmp_path / "a`id`b").mkdir()
     assert headers_for({"k.cu": KERNEL}, "k.cu", [str(tmp_path / "a`id`b"), "/"]).folders == ()
 

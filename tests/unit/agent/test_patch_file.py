@@ -76,11 +76,12 @@ def test_edits_are_combined(folder: Path) -> None:
     assert applied(made.patch.diff, folder) == expected.replace(MASS, "    float* mass;\n", 1)
 
 
-def test_an_edit_of_the_same_lines_is_skipped(folder: Path) -> None:
+def test_an_edit_of_the_same_lines_is_skipped(folder: Path, wording) -> None:
     first, second = edit(patch_of(FALL, "0.03f")), edit(patch_of(FALL, "0.04f"))
     made = patch_file(with_edits(first, second, first))
     assert made.edits == 2  # the same edit twice is no conflict
-    assert made.left_out == ((second, "it changes the same lines as an edit before it"),)
+    assert [left for left, _ in made.left_out] == [second]
+    wording([reason for _, reason in made.left_out])
     assert applied(made.patch.diff, folder) == SOURCE.replace(FALL, "0.03f", 1)
 
 

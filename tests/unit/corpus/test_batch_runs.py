@@ -230,7 +230,7 @@ def test_the_table_of_a_copy_is_used_where_the_first_has_none(
         assert {Path(path).name for (path,) in asked(store, "SELECT path FROM launches")} == {
             "x.ncu-rep"
         }
-        assert "2 unchanged since the last time" in batch(tree, "-o", store).out
+        assert "2 unchanged since" in batch(tree, "-o", store).out
 
 
 @pytest.mark.slow
