@@ -97,7 +97,7 @@ class TestWords:
     def test_sectors_are_those_before_l1(self, wording) -> None:
         spot = next(s for s in hotspots_of(FLIP).rows if s.sectors_global)
         assert [label for label, _ in traffic_facts(spot)] == ["Global memory"]
-        wording([line for line in panel(FLIP, 7).splitlines() if "sectors" in line])
+        wording(re.findall(r"[\d,]+ sectors [^(]*", panel(FLIP, 7)))
         assert "not the traffic" in page_of(FLIP).text
 
     def test_targets_of_branches_are_offsets(self) -> None:
