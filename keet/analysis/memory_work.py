@@ -190,14 +190,14 @@ def shared_atomics_by_data(view: LaunchView) -> bool:
     )
 
 
-_ATOMIC_KINDS = ("global_reduction", "global_atomic")
+ATOMIC_KINDS = ("global_reduction", "global_atomic")
 
 
 def without_atomic_requests(view: LaunchView) -> float:
     """What is left of L1's work, 0 to 1, if atomics on global memory, which pass through L1 once
     per request, become atomics on shared memory; 1: not counted."""
-    requests = sum(view.value(f"{kind}_sectors") or 0.0 for kind in _ATOMIC_KINDS)
-    runs = sum(view.value(f"{kind}_inst") or 0.0 for kind in _ATOMIC_KINDS)
+    requests = sum(view.value(f"{kind}_sectors") or 0.0 for kind in ATOMIC_KINDS)
+    runs = sum(view.value(f"{kind}_inst") or 0.0 for kind in ATOMIC_KINDS)
     if not requests or not runs:
         return 1.0
     plain = sum(view.value(f"global_{way}_sectors") or 0.0 for way in ("load", "store"))

@@ -350,6 +350,8 @@ class HotLine(NamedTuple):
     """Share of the slice's work that stays if its requests are spread over all slices."""
     spread: float = 1.0
     """Share of L2's work that is left if every slice has as little to do as the idlest one."""
+    of_table: float = 0.0
+    """0 to 1: whether atomics on many other addresses go to all slices. 0: not known."""
     is_in_host: bool = False
     """The line is in host memory, so it is fetched repeatedly; see `_host_line`."""
     is_counted: bool = False
@@ -390,9 +392,23 @@ def _by_sectors(view: LaunchView) -> HotLine | None:
     load = sure * max(queued, _lone_activity(view), _busiest_atomics(view))
     requests = rate * (l2_cycles(view) or 0.0)
     full, left = _fullest_slice(view)
+    of_table = min(1.0, _even_atomics(view) / MAJORITY)
     if full * repeats > load:
-        return HotLine(full * repeats, shown, most, usual, True, requests, left)
-    return HotLine(load, shown, most, usual, True, requests, spread=spread)
+        return HotLine(full * repeats, shown, most, usual, True, requests, left, 1.0, of_table)
+    return HotLine(load, shown, most, usual, True, requests, 0.0, spread, of_table)
+
+
+def _even_atomics(view: LaunchView) -> float:
+    """Share of the atomics that all slices serve equally many of, 0 to 1; 0: not measured. What the
+    idlest slice looks up beyond the average of other accesses is atomics."""
+    counted = [view.value(f"l2_all_{kind}_sectors") for kind in ("atomic", "reduction")]
+    slices, usual, least = map(
+        view.value, ("device_l2_slices", "l2_slice_sectors_avg", "l2_slice_sectors_min")
+    )
+    every = sum(each or 0.0 for each in counted)
+    if not every or not slices or usual is None or least is None:
+        return 0.0
+    return min(1.0, max(0.0, 1 - (usual - least) * slices / every))
 
 
 def _by_requests(view: LaunchView) -> HotLine | None:

@@ -13,7 +13,6 @@ from keet.api.result import WIDTH, ApiResult, chosen_table, data_frame
 from keet.errors import UsageError
 from keet.formatting import count_noun, speedup_text
 from keet.profile import Launch, Profile
-from keet.safe_text import visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,9 +20,12 @@ if TYPE_CHECKING:
     from keet.comparison.result import Difference
     from keet.comparison.sides import Side
     from keet.documents.diff import DiffDocument, GateDocument, PairDocument, PartChangeDocument
+    from keet.pages.blocks import Page, Reader
 
 Reports = Report | Sequence[Report]
 """A report, a folder of runs, `baseline:NAME`, or several runs of the same program."""
+_KERNELS_IN_NOTEBOOKS = 3
+"""That are shown in full."""
 _OPTIONS = {"--launch A:B": "launches=(A, B)", "--times N:M": "times=(N, M)"}
 """What messages call the options of `keet diff` here."""
 
@@ -326,26 +328,21 @@ class DiffResult(ApiResult):
         change = change_text(self.verdict, self.speedup)
         return f"<DiffResult {names}: {change}, {kernels}{gate}>"
 
-    def to_text(self, width: int = WIDTH, *, top: int = 5) -> str:
-        from keet.formats import page_text
+    def _page(self, reader: Reader, *, top: int) -> Page:
         from keet.pages.diff import diff_page
 
-        return page_text(lambda reader: diff_page(self.difference, reader, top), "terminal", width)
+        return diff_page(self.difference, reader, top)
+
+    def to_text(self, width: int = WIDTH, *, top: int = 5) -> str:
+        return self._as("terminal", width, top=top)
 
     def to_markdown(self, *, top: int = 5) -> str:
         """As `keet diff --format markdown`. `top`: kernels described in full."""
-        from keet.formats import page_text
-        from keet.pages.diff import diff_page
-
-        page = page_text(lambda reader: diff_page(self.difference, reader, top), "markdown")
-        return visible(page)
+        return self._as("markdown", top=top)
 
     def to_html(self, *, top: int = 5) -> str:
         """The page of `keet diff --format html`: one file without external resources."""
-        from keet.formats import page_text
-        from keet.pages.diff import diff_page
-
-        return page_text(lambda reader: diff_page(self.difference, reader, top), "html")
+        return self._as("html", top=top)
 
     def to_pandas(
         self, table: Literal["pairs", "account", "attribution"] = "pairs"
@@ -366,6 +363,6 @@ class DiffResult(ApiResult):
                 yield pair.kernel, each.kind, each.what, each.unit, each.share, each.finding
 
     def _repr_html_(self) -> str:
-        from keet.api.notebook import diff_html
+        from keet.api.notebook import page_html
 
-        return diff_html(self.difference)
+        return page_html(lambda reader: self._page(reader, top=_KERNELS_IN_NOTEBOOKS))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from keet.documents.explain import ExplainDocument, PartDocument
     from keet.evidence import Evidence
     from keet.explanation.explanation_types import Explanation, LaunchExplanation
-    from keet.pages.blocks import Format
+    from keet.pages.blocks import Page, Reader
     from keet.profile import Launch, Profile
 
 
@@ -402,27 +402,24 @@ class ExplainResult(ApiResult):
     def to_text(
         self, width: int = WIDTH, *, everything: bool | None = None, verbose: bool = False
     ) -> str:
-        return self._page("terminal", width, everything=everything, verbose=verbose)
+        return self._as("terminal", width, everything=everything, verbose=verbose)
 
     def to_markdown(self, *, everything: bool | None = None, verbose: bool = False) -> str:
         """As `keet explain --format markdown`. `everything`: every launch in full (`--all`), which
         is the default if launches were selected by number."""
-        return visible(self._page("markdown", everything=everything, verbose=verbose))
+        return self._as("markdown", everything=everything, verbose=verbose)
 
     def _page(
-        self, form: Format, width: int = WIDTH, *, everything: bool | None, verbose: bool
-    ) -> str:
-        from keet.formats import page_text
+        self, reader: Reader, *, everything: bool | None = None, verbose: bool = False
+    ) -> Page:
         from keet.pages.explain import Asked, explain_page
 
         asked = Asked(self._everything if everything is None else everything, verbose)
-        return page_text(
-            lambda reader: explain_page([self.explanation], reader, asked), form, width
-        )
+        return explain_page([self.explanation], reader, asked)
 
     def to_html(self, *, everything: bool | None = None) -> str:
         """The page of `keet explain --format html`: one file without external resources."""
-        return self._page("html", everything=everything, verbose=False)
+        return self._as("html", everything=everything)
 
     def to_context(self, max_tokens: int = 2000) -> str:
         """As `keet context`: the launch that matters most, for a prompt that asks for a faster
@@ -489,6 +486,6 @@ class ExplainResult(ApiResult):
         return data_frame(rows, METRIC_COLUMNS)
 
     def _repr_html_(self) -> str:
-        from keet.api.notebook import explain_html
+        from keet.api.notebook import page_html
 
-        return explain_html(self.explanation, everything=self._everything)
+        return page_html(self._page)

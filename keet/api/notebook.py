@@ -7,7 +7,7 @@ readable without its style, which viewers remove from untrusted notebooks. There
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from keet.formats import markdown
 from keet.formats.html.blocks import html_fragment
 from keet.formats.html.markup import Html, element
 from keet.formatting import count_noun, shape_text, share_text
-from keet.pages.blocks import Bar, Bars, Block, Cell, Column, Span, Table, Text, Words
+from keet.pages.blocks import Bar, Bars, Block, Cell, Column, Page, Reader, Span, Table, Text, Words
 from keet.pages.device import describe_device
 from keet.profile import Profile
 from keet.safe_text import visible
@@ -24,8 +24,7 @@ from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.roofline.launch_roofline import LaunchRoofline
-    from keet.comparison.result import Difference
-    from keet.explanation.explanation_types import Explanation, LaunchExplanation
+    from keet.explanation.explanation_types import LaunchExplanation
 
 _STYLE = """
 .keet { line-height: 1.45; max-width: 64rem }
@@ -52,8 +51,6 @@ _STYLE = """
 _ROWS = 12
 """Rows of a table of launches, findings or parts; `.to_pandas()` has all."""
 _PARTS = 24
-_FULL = 3
-"""Kernels of a difference that are shown in full."""
 
 
 def profile_html(profile: Profile) -> str:
@@ -77,11 +74,8 @@ def profile_html(profile: Profile) -> str:
     return _whole([Text((name, f": {count}{device}")), Table(columns, rows, more)])
 
 
-def explain_html(explanation: Explanation, *, everything: bool) -> str:
-    from keet.pages.explain import Asked, explain_page
-
-    page = explain_page([explanation], markdown.reader(), Asked(everything=everything))
-    return _whole(page.blocks)
+def page_html(make: Callable[[Reader], Page]) -> str:
+    return _whole(make(markdown.reader()).blocks)
 
 
 def launch_html(each: LaunchExplanation) -> str:
@@ -108,12 +102,6 @@ def account_html(parts: Sequence[tuple[str, int, float, float | None]]) -> str:
     ]
     more = _more(len(parts) - _PARTS, "parts", ".to_pandas()")
     return _whole([Bars(bars, name="Where the time goes"), Text(more, "muted")])
-
-
-def diff_html(difference: Difference) -> str:
-    from keet.pages.diff import diff_page
-
-    return _whole(diff_page(difference, markdown.reader(), _FULL).blocks)
 
 
 def roofline_html(rooflines: Sequence[LaunchRoofline]) -> str:

@@ -15,7 +15,7 @@ from keet.safe_text import visible
 if TYPE_CHECKING:
     import pandas as pd
 
-    from keet.pages.blocks import Format, Page, Reader
+    from keet.pages.blocks import Format, Page
 
 T = TypeVar("T")
 WIDTH = 100
@@ -33,6 +33,16 @@ class ApiResult(ABC):
     @abstractmethod
     def to_text(self, width: int = WIDTH) -> str:
         """What the command prints on a terminal with `width` columns, without colour."""
+
+    def _page(self, *reader: Any, **options: Any) -> Page:
+        """What its command prints, for a `Reader`; `options`: those of the command."""
+        raise NotImplementedError
+
+    def _as(self, form: Format, width: int = WIDTH, **options: Any) -> str:
+        from keet.formats import page_text
+
+        text = page_text(lambda reader: self._page(reader, **options), form, width)
+        return visible(text) if form == "markdown" else text
 
     def to_json(self) -> str:
         """The text that the command prints with `--format json`."""
@@ -56,24 +66,16 @@ class PageResult(ApiResult, Document):
     def document(self) -> Self:
         return self
 
-    @abstractmethod
-    def _page(self, reader: Reader) -> Page: ...
-
     def to_text(self, width: int = WIDTH) -> str:
         return self._as("terminal", width)
 
     def to_markdown(self) -> str:
         """Text for pull requests and chats."""
-        return visible(self._as("markdown"))
+        return self._as("markdown")
 
     def to_html(self) -> str:
         """One file without external resources."""
         return self._as("html")
-
-    def _as(self, form: Format, width: int = WIDTH) -> str:
-        from keet.formats import page_text
-
-        return page_text(self._page, form, width)
 
 
 class Table(Sequence[T]):

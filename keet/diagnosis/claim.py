@@ -15,8 +15,8 @@ from keet.evidence import Evidence, Sentence, constant
 from keet.findings import ClaimKind, FindingSpec, findings
 from keet.prose.expressions import (
     EvaluatedExpression,
+    Expression,
     NamedValue,
-    Node,
     UnitValue,
     ValueProblem,
     constants_of,
@@ -124,7 +124,9 @@ _SMALL = 16
 """Element sizes and unrolled loops: up to here, a number in the source may be any number."""
 
 
-def _is_derived(claim: WorkClaim, node: Node, result: EvaluatedExpression, names: Names) -> bool:
+def _is_derived(
+    claim: WorkClaim, node: Expression, result: EvaluatedExpression, names: Names
+) -> bool:
     areas = {*claim.spec.rests_on} if claim.finding in findings() else set()
     literals = {*constants_of(node)} - (set() if result.value.has_dimension else {1.0})
     if not result.names:  # sizes that are written in the source or are those of the launch

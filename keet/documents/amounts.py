@@ -7,7 +7,6 @@ from typing import Literal
 
 from keet.documents.document import LEFT_OUT, Document
 from keet.documents.shared_types import (
-    KEET,
     DeviceDocument,
     Dimensions,
     EvidenceId,
@@ -15,8 +14,8 @@ from keet.documents.shared_types import (
     JsonLocation,
     JsonNumber,
     JsonSentence,
-    Producer,
-    ReportDocument,
+    LaunchResult,
+    ReportResult,
     Skipped,
 )
 
@@ -395,9 +394,7 @@ class LaunchAmounts(Document):
     unknown: tuple[Skipped, ...]
 
 
-class AmountsLaunch(Document):
-    id: int
-    kernel: str
+class AmountsLaunch(LaunchResult):
     grid: Dimensions | None
     block: Dimensions | None
     duration_us: float | None
@@ -492,12 +489,9 @@ class ProgramAmounts(Document):
     evidence: dict[str, JsonNumber]
 
 
-class AmountsDocument(Document):
+class AmountsDocument(ReportResult):
     """`keet amounts --format json`"""
 
-    schema_version: Literal[1] = 1
-    producer: Producer = KEET
-    report: ReportDocument
     device: DeviceDocument
     """The GPU of the first launch in this document."""
     program: ProgramAmounts | None = LEFT_OUT

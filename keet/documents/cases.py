@@ -6,7 +6,7 @@ from typing import Literal
 
 from keet.documents.document import LEFT_OUT, Document
 from keet.documents.finding import PrecedentsDocument
-from keet.documents.shared_types import KEET, FindingId, Producer
+from keet.documents.shared_types import CommandResult, FindingId
 
 
 class CaseStepDocument(Document):
@@ -92,11 +92,9 @@ class CaseDocument(Document):
         return next(alone, self.speedup)
 
 
-class CasesDocument(Document):
+class CasesDocument(CommandResult):
     """`keet finding --cases --format json`"""
 
-    schema_version: Literal[1] = 1
-    producer: Producer = KEET
     cases: list[CaseDocument]
 
 
@@ -162,9 +160,7 @@ class FindingReferenceDocument(Document):
     """Cases with the symptom where the fix gained less than 10 %, at most 3."""
 
 
-class FindingsDocument(Document):
+class FindingsDocument(CommandResult):
     """`keet finding --format json`: all findings, or the one that was named."""
 
-    schema_version: Literal[1] = 1
-    producer: Producer = KEET
     findings: list[FindingReferenceDocument]

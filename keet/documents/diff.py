@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Literal
 
 from keet.documents.document import Document
 from keet.documents.explain import ExplainDocument, GroundingDocument
 from keet.documents.finding import Forecast
 from keet.documents.shared_types import (
-    KEET,
+    CommandResult,
     DeviceDocument,
     EvidenceId,
+    JsonLocation,
     JsonNumber,
     JsonQuantity,
-    Producer,
     ReportDocument,
-    WrittenAs,
 )
-from keet.profile.launch import Location
 
 AttributionKind = Literal["fusion", "cause", "account", "unit", "line", "work"]
 Severity = Literal["forbids", "weakens", "note"]
@@ -69,14 +67,6 @@ class ChangeVerdictDocument(Document):
     before: JsonQuantity | None
     """Microseconds, of all launches together unless `basis` is `per_launch`."""
     after: JsonQuantity | None
-
-
-class PlaceDocument(Document):
-    file: str
-    line: int
-
-
-JsonLocation = Annotated[Location, WrittenAs(PlaceDocument)]
 
 
 class AttributionDocument(Document):
@@ -202,11 +192,10 @@ class GateDocument(Document):
     """Sentences that say what was not gated and why."""
 
 
-class DiffDocument(Document):
+class DiffDocument(CommandResult):
     """`keet diff --format json`"""
 
-    schema_version: Literal[2] = 2
-    producer: Producer = KEET
+    schema_version: Literal[2] = 2  # type: ignore[assignment]
     before: SideDocument
     after: SideDocument
     comparability: ComparabilityDocument

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from keet.documents.document import Document
-from keet.documents.shared_types import KEET, Producer
+from keet.documents.shared_types import CommandResult
 
 
 class CheckDocument(Document, kw_only=False):
@@ -19,9 +19,7 @@ class CheckDocument(Document, kw_only=False):
     remedy: str | None = None
 
 
-class DoctorDocument(Document):
+class DoctorDocument(CommandResult):
     """`keet doctor --format json`"""
 
-    schema_version: Literal[1] = 1
-    producer: Producer = KEET
     checks: list[CheckDocument]

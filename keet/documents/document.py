@@ -61,8 +61,8 @@ class Document(LazyDataclass):
         "use_attribute_docstrings": True,
     }
 
-    described_by: ClassVar[type[Document] | None] = None
-    """Another document that has the same fields, with their descriptions."""
+    described_by: ClassVar[dict[str, type[Document]]] = {}
+    """By field: another document that has it, with its description."""
 
     def __init_subclass__(cls, *, kw_only: bool = True) -> None:
         make_on_use(cls, kw_only=kw_only)
@@ -84,9 +84,10 @@ class Document(LazyDataclass):
         return _names(cls)  # type: ignore[arg-type]
 
     @classmethod
-    def taken_from(cls, record: object) -> Self:
-        """From another record that has the same fields, and perhaps more."""
-        return cls(**{name: getattr(record, name) for name in cls.names()})
+    def taken_from(cls, record: object, **values: Any) -> Self:
+        """From another record that has the same fields, and perhaps more, but for those given."""
+        taken = (name for name in cls.names() if name not in values)
+        return cls(**{name: getattr(record, name) for name in taken}, **values)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON types: numbers, texts, lists and dicts."""

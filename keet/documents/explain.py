@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Literal
 
 from keet.documents.amounts import LaunchAmounts, ProgramAmounts
-from keet.documents.document import LEFT_OUT, Document
+from keet.documents.document import COMPUTED, LEFT_OUT, Document
 from keet.documents.finding import FindingDocument, Forecast, MinorDocument
 from keet.documents.model_explanation import (
     ModelDocument,
@@ -15,23 +15,23 @@ from keet.documents.model_explanation import (
     UsageDocument,
 )
 from keet.documents.shared_types import (
-    KEET,
+    CommandResult,
     DeviceDocument,
     Dimensions,
     EvidenceId,
     FigureDocument,
     FindingId,
-    JsonNumber,
     JsonProse,
     JsonQuantity,
     JsonSentence,
+    LaunchResult,
     NumberDocument,
-    Producer,
+    NumbersById,
     ReportDocument,
     RunDocument,
     Skipped,
 )
-from keet.evidence import Confidence
+from keet.evidence import Confidence, Sentence
 from keet.profile.run_table import KnownBy
 
 
@@ -174,9 +174,7 @@ class ProgramDocument(Document):
     """The largest saving comes first."""
     amounts: ProgramAmounts | None
     """What the launches do together. Null if the report has no times."""
-    evidence: dict[str, JsonNumber]
-    """Numbers by id. An id consists of the metric, the source line if there is one, and the launch:
-    `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run` means several launches."""
+    evidence: NumbersById
 
 
 class LaunchVerdict(Document):
@@ -233,7 +231,7 @@ class UnitDocument(Document):
     evidence: EvidenceId
 
 
-class FactDocument(Document):
+class FactDocument(Document, kw_only=False):
     """What is known about a launch on one topic. A topic that was not measured has no entry."""
 
     topic: str
@@ -241,12 +239,14 @@ class FactDocument(Document):
     value: str
     """In a word: a unit, `none`, `some`, `many`, `low`, `middle`, `high`, a source line."""
     text: JsonSentence
-    evidence: tuple[EvidenceId, ...]
+    evidence: tuple[EvidenceId, ...] = field(default=COMPUTED, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.text, Sentence):
+            self.__dict__["evidence"] = tuple(self.text.evidence.values())
 
 
-class ExplainLaunch(Document):
-    id: int
-    kernel: str
+class ExplainLaunch(LaunchResult):
     kernel_full: str
     device: int
     """Index into `devices`."""
@@ -285,9 +285,7 @@ class ExplainLaunch(Document):
     switched off, or not one of the longest launches."""
     second_opinion: str | None
     """What Nsight Compute's own rules rank first."""
-    evidence: dict[str, JsonNumber]
-    """Numbers by id. An id consists of the metric, the source line if there is one, and the launch:
-    `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run` means several launches."""
+    evidence: NumbersById
     hypotheses: tuple[str, ...] = LEFT_OUT
     """Always empty: models are no longer asked for hypotheses."""
     model: ModelDocument | None = LEFT_OUT
@@ -312,11 +310,10 @@ class GroundingDocument(Document):
         return cls(numbers=numbers, verified=numbers, unchecked=list(unchecked))
 
 
-class ExplainDocument(Document):
+class ExplainDocument(CommandResult):
     """`keet explain --format json`"""
 
-    schema_version: Literal[4] = 4
-    producer: Producer = KEET
+    schema_version: Literal[4] = 4  # type: ignore[assignment]
     author: str = "analyst"
     """`analyst` (keet alone), or `model:PROVIDER:NAME` if a model contributed."""
     report: ReportDocument
@@ -346,11 +343,10 @@ class CitedNumberDocument(NumberDocument):
     kernel: str | None
 
 
-class AskDocument(Document):
+class AskDocument(CommandResult):
     """`keet ask --format json`"""
 
-    schema_version: Literal[2] = 2
-    producer: Producer = KEET
+    schema_version: Literal[2] = 2  # type: ignore[assignment]
     author: str
     """`model:PROVIDER:NAME`."""
     question: str

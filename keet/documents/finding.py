@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Literal
+from typing import Annotated, Literal
 
 from keet.documents.document import LEFT_OUT, Document
-from keet.documents.shared_types import EvidenceId, FindingId
+from keet.documents.shared_types import Described, EvidenceId, FindingId
 from keet.evidence import Confidence
 from keet.profile.names import file_name
 
-CauseCertainty = Literal["certain", "likely", "possible"]
-"""Whether the cause is there. `certain`: a counter that only this cause moves shows it. `likely`:
-the account points at it, and one assumption is needed. `possible`: it needs a fact that the report
-lacks."""
+CauseCertainty = Annotated[
+    Literal["certain", "likely", "possible"],
+    Described(
+        "`certain`: a counter that only this cause moves shows it. `likely`: the account points at "
+        "it, and one assumption is needed. `possible`: it needs a fact that the report lacks."
+    ),
+]
+"""Whether the cause is there."""
 
 
 class Forecast(Document, kw_only=False):
@@ -53,7 +57,7 @@ class NearestDocument(Document):
     language: Literal["cuda", "triton"]
     gain: float
     """Times faster."""
-    changes: list[str]
+    changes: tuple[str, ...]
     """Two or three lines of its diff."""
 
 
@@ -85,8 +89,6 @@ class MinorDocument(Document):
 
     id: FindingId
     cause_certainty: CauseCertainty
-    """`certain`: a counter that only this cause moves shows it. `likely`: the account points at it,
-    and one assumption is needed. `possible`: it needs a fact that the report lacks."""
     title: str
     text: str
     forecast: Forecast | None
@@ -100,8 +102,6 @@ class FindingDocument(Document):
     rank: int
     """Starts at 1; the largest gain comes first."""
     cause_certainty: CauseCertainty
-    """`certain`: a counter that only this cause moves shows it. `likely`: the account points at it,
-    and one assumption is needed. `possible`: it needs a fact that the report lacks."""
     certainty_reason: str | None
     """Why the cause is only possible; null if it is likely or certain."""
     confidence: Confidence

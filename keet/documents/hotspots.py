@@ -6,13 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from keet.documents.document import Document
-from keet.documents.shared_types import (
-    KEET,
-    JsonLocation,
-    Producer,
-    ReportDocument,
-    Skipped,
-)
+from keet.documents.shared_types import JsonLocation, LaunchResult, ReportResult, Skipped
 from keet.profile import Location
 
 PurposeName = Literal[
@@ -21,8 +15,8 @@ PurposeName = Literal[
 LinkName = Literal["result", "register reuse", "completion", "itself", "unknown"]
 
 
-class Placed:
-    """A document about a line of the source, or about code without one."""
+class Placed(Document):
+    """About a line of the source, or code without one."""
 
     file: str | None
     line: int | None
@@ -66,9 +60,7 @@ class LineInstruction(Document):
     waits: Sequence[InstructionWait]
 
 
-class AwaitedDocument(Placed, Document):
-    file: str | None
-    line: int | None
+class AwaitedDocument(Placed):
     reason: str
     samples: int
 
@@ -110,13 +102,11 @@ class AtomicDocument(Document):
     has_result: bool
 
 
-class LoopDocument(Placed, Document):
+class LoopDocument(Placed):
     name: str
     """Name of the loop, as in address forms."""
     address: int
     """Address of its first instruction."""
-    file: str | None
-    line: int | None
     trips: float | None
     """Iterations per entry, averaged over all warps."""
     depth: int
@@ -145,9 +135,7 @@ class InvariantDocument(Document):
     loads: int
 
 
-class RoutineDocument(Placed, Document):
-    file: str | None
-    line: int | None
+class RoutineDocument(Placed):
     instructions: int
     executed: int
     samples: int
@@ -182,9 +170,7 @@ class StallDocument(Document):
     samples: int
 
 
-class SpotDocument(Placed, Document):
-    file: str | None
-    line: int | None
+class SpotDocument(Placed):
     source: str | None
     """The text of the line, if the source is available."""
     address: int | None
@@ -252,9 +238,7 @@ class PointerDocument(Document):
     """Why `distinct_bytes_at_most` is null."""
 
 
-class HotspotsLaunch(Document):
-    id: int
-    kernel: str
+class HotspotsLaunch(LaunchResult):
     by: Literal["line", "instruction"] | None
     ranked_by: Literal["samples", "executed"] | None
     total: int | None
@@ -274,10 +258,7 @@ class HotspotsLaunch(Document):
     skipped: Sequence[Skipped]
 
 
-class HotspotsDocument(Document):
+class HotspotsDocument(ReportResult):
     """`keet hotspots --format json`"""
 
-    schema_version: Literal[1] = 1
-    producer: Producer = KEET
-    report: ReportDocument
     launches: list[HotspotsLaunch]

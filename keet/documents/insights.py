@@ -6,7 +6,8 @@ from collections import Counter
 from typing import Annotated, Any, Literal
 
 from keet.documents.document import Document, plain
-from keet.documents.shared_types import KEET, Producer, WrittenAs
+from keet.documents.model_explanation import UsageDocument
+from keet.documents.shared_types import CommandResult, WrittenAs
 from keet.evidence import Evidence
 from keet.units import Quantity, base_unit, format_number
 
@@ -303,22 +304,14 @@ class InsightsGroundingDocument(Document):
     stray: list[str]
 
 
-class InsightsUsageDocument(Document):
-    calls: int
-    cached: int
-    input_tokens: int
-    output_tokens: int
-    cost: float | None
+class InsightsUsageDocument(UsageDocument):
+    cost: float | None  # type: ignore[assignment]
     """US dollars; null if the price is not known."""
-    seconds: float
-    estimated: bool
 
 
-class InsightsDocument(Document):
+class InsightsDocument(CommandResult):
     """`keet insights --format json`"""
 
-    schema_version: Literal[1] = 1
-    producer: Producer = KEET
     store: str
     author: str = "analyst"
     """`analyst` (keet alone), or `model:PROVIDER:NAME`."""

@@ -7,13 +7,12 @@ from typing import Literal
 
 from keet.documents.document import Document
 from keet.documents.shared_types import (
-    KEET,
     EvidenceId,
     JsonNumber,
     JsonQuantity,
     JsonSentence,
-    Producer,
-    ReportDocument,
+    LaunchResult,
+    ReportResult,
 )
 from keet.evidence import Evidence
 
@@ -77,11 +76,9 @@ class MemoryLink(Document):
         return (value for value in values if isinstance(value, Evidence))
 
 
-class MemoryChart(Document):
+class MemoryChart(LaunchResult):
     """The memory chart of one launch."""
 
-    id: int
-    kernel: str
     duration: JsonQuantity | None
     nodes: tuple[MemoryNode, ...]
     links: tuple[MemoryLink, ...]
@@ -111,10 +108,7 @@ class MemoryChart(Document):
         return tuple(each for each in self.links if {each.source, each.target} == {*nodes})
 
 
-class MemoryChartDocument(Document):
+class MemoryChartDocument(ReportResult):
     """`keet chart --format json`"""
 
-    schema_version: Literal[1] = 1
-    producer: Producer = KEET
-    report: ReportDocument
     launches: tuple[MemoryChart, ...]

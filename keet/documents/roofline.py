@@ -6,12 +6,11 @@ from typing import Literal
 
 from keet.documents.document import Document
 from keet.documents.shared_types import (
-    KEET,
     EvidenceId,
-    JsonNumber,
     JsonQuantity,
-    Producer,
-    ReportDocument,
+    LaunchResult,
+    NumbersById,
+    ReportResult,
     Skipped,
 )
 from keet.evidence import Evidence
@@ -71,9 +70,7 @@ class IntensityDocument(Document):
         return self.value < self.ridge
 
 
-class RooflineLaunch(Document):
-    id: int
-    kernel: str
+class RooflineLaunch(LaunchResult):
     duration: JsonQuantity | None
     sm_clock: JsonQuantity | None
     nearest: tuple[str, ...]
@@ -87,9 +84,7 @@ class RooflineLaunch(Document):
     reading: str
     notes: list[str]
     skipped: list[Skipped]
-    evidence: dict[str, JsonNumber]
-    """Numbers by id. An id consists of the metric, the source line if there is one, and the launch:
-    `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run` means several launches."""
+    evidence: NumbersById
 
     def ceiling(self, ceiling_id: str) -> CeilingDocument:
         return next(each for each in self.ceilings if each.id == ceiling_id)
@@ -114,10 +109,7 @@ class RooflineLaunch(Document):
         return any(each.check == ceiling_id for each in self.skipped)
 
 
-class RooflineDocument(Document):
+class RooflineDocument(ReportResult):
     """`keet roofline --format json`"""
 
-    schema_version: Literal[1] = 1
-    producer: Producer = KEET
-    report: ReportDocument
     launches: tuple[RooflineLaunch, ...]

@@ -39,6 +39,13 @@ class Producer(Document):
 KEET = Producer()
 
 
+class CommandResult(Document):
+    """What a command prints."""
+
+    schema_version: Literal[1] = 1
+    producer: Producer = KEET
+
+
 class QuantityDocument(Document):
     value: Number | None
     """Null if the number is not finite: see `nonfinite`."""
@@ -72,6 +79,16 @@ class WrittenAs:
         return handler.generate_schema(self._form)
 
 
+class Described:
+    """The description of a type, for fields of several documents; for pydantic."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __get_pydantic_json_schema__(self, core: Any, schema_of: Any) -> dict[str, Any]:
+        return {**schema_of(core), "description": self._text}
+
+
 JsonQuantity = Annotated[Quantity, WrittenAs(QuantityDocument)]
 EvidenceId = Annotated[Evidence, WrittenAs(str)]
 JsonNumber = Annotated[Evidence, WrittenAs(NumberDocument)]
@@ -86,6 +103,15 @@ class SourcePlace(Document):
 
 
 JsonLocation = Annotated[Location, WrittenAs(SourcePlace)]
+
+
+NumbersById = Annotated[
+    dict[str, JsonNumber],
+    Described(
+        "Numbers by id. An id consists of the metric, the source line if there is one, and the "
+        "launch: `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run` means several launches."
+    ),
+]
 
 
 class OriginDocument(Document):
@@ -119,6 +145,16 @@ class ReportDocument(Document):
     """The report that a snapshot was made from, as the snapshot states."""
     evidence: dict[str, JsonNumber] = LEFT_OUT
     """Numbers of the notes, by id; left out if they have none."""
+
+
+class ReportResult(CommandResult):
+    report: ReportDocument
+
+
+class LaunchResult(Document):
+    id: int
+    kernel: str
+    """Short stable name."""
 
 
 class DeviceDocument(Document):
@@ -203,9 +239,7 @@ class RunDocument(Document):
     notes: tuple[str, ...]
     text: tuple[str, ...]
     """Sentences about the run."""
-    evidence: dict[str, JsonNumber]
-    """Numbers by id. An id consists of the metric, the source line if there is one, and the launch:
-    `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run` means several launches."""
+    evidence: NumbersById
 
 
 class Skipped(Document, kw_only=False):

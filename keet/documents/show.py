@@ -7,13 +7,12 @@ from typing import Literal
 
 from keet.documents.document import LEFT_OUT, Document
 from keet.documents.shared_types import (
-    KEET,
     DeviceDocument,
     Dimensions,
     JsonQuantity,
+    LaunchResult,
     NonFinite,
-    Producer,
-    ReportDocument,
+    ReportResult,
     RunDocument,
 )
 from keet.units import Number, Quantity
@@ -42,10 +41,7 @@ class GapDocument(Document):
         return self.launches[at : at + 1] == (launch,)
 
 
-class ShowLaunch(Document):
-    id: int
-    kernel: str
-    """Short stable name."""
+class ShowLaunch(LaunchResult):
     kernel_full: str
     kernel_function: str
     kernel_mangled: str
@@ -72,12 +68,9 @@ class ShowLaunch(Document):
     """Number of launches in the run that this one represents."""
 
 
-class ShowDocument(Document):
+class ShowDocument(ReportResult):
     """`keet show --format json`"""
 
-    schema_version: Literal[1] = 1
-    producer: Producer = KEET
-    report: ReportDocument
     devices: list[DeviceDocument]
     launches: list[ShowLaunch]
     holds: list[str]
@@ -122,16 +115,11 @@ class MetricDocument(Document):
         return None if value is None or isinstance(value, str) else Quantity(value, self.unit)
 
 
-class MetricsLaunch(Document):
-    id: int
-    kernel: str
+class MetricsLaunch(LaunchResult):
     metrics: list[MetricDocument]
 
 
-class MetricsDocument(Document):
+class MetricsDocument(ReportResult):
     """`keet metrics --format json`"""
 
-    schema_version: Literal[1] = 1
-    producer: Producer = KEET
-    report: ReportDocument
     launches: list[MetricsLaunch]

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from keet.documents.document import Document
 from keet.documents.finding import CauseCertainty, Forecast
-from keet.documents.shared_types import KEET, Producer
+from keet.documents.shared_types import CommandResult
 
 Basis = Literal["run", "reports"]
 By = Literal["kernel", "finding", "file"]
@@ -139,11 +139,9 @@ class GpuDocument(Document):
     sums of durations, not GPU time."""
 
 
-class TopDocument(Document):
+class TopDocument(CommandResult):
     """`keet top --format json`"""
 
-    schema_version: Literal[1] = 1
-    producer: Producer = KEET
     store: str
     by: By
     device: str | None
@@ -186,11 +184,9 @@ class QueryColumn(Document):
     """Type of the column, as duckdb names it."""
 
 
-class QueryDocument(Document):
+class QueryDocument(CommandResult):
     """`keet query --format json`"""
 
-    schema_version: Literal[1] = 1
-    producer: Producer = KEET
     columns: list[QueryColumn]
     rows: list[list[Any]]
     """Cells in the order of `columns`; null for NULL, or for a number that JSON cannot represent.

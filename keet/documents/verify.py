@@ -6,12 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from keet.documents.document import Document
-from keet.documents.shared_types import (
-    KEET,
-    JsonQuantity,
-    Producer,
-    ReportDocument,
-)
+from keet.documents.shared_types import JsonQuantity, ReportDocument, ReportResult
 
 ClaimVerdict = Literal["confirmed", "contradicted", "not_found"]
 
@@ -69,12 +64,9 @@ class RelationDocument(Document):
     """The topic in `launches[].facts` of `keet explain --format json`; null for comparisons."""
 
 
-class VerifyDocument(Document):
+class VerifyDocument(ReportResult):
     """`keet verify --format json`"""
 
-    schema_version: Literal[1] = 1
-    producer: Producer = KEET
-    report: ReportDocument
     before: ReportDocument | None = None
     """The report before, for a text that compares two reports."""
     text: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keet.analysis.hardware.ceilings import TIE, WHOLE_SM, Ceiling
+from keet.analysis.hardware.ceilings import TIE, WHOLE, Ceiling
 from keet.analysis.time_model import BLOCK_STARTS, HOT_LINE, LEADS
 from keet.diagnosis.diagnosis import Diagnosis
 
@@ -35,8 +35,8 @@ def leading_units(diagnosis: Diagnosis) -> tuple[Ceiling, ...]:
     units = distinct_units(diagnosis.view.ceilings.ranked)
     if model.pressure < LEADS or model.busiest == BLOCK_STARTS:
         return ()
-    if model.busiest == WHOLE_SM:
-        return tuple(each for each in units if each.name == WHOLE_SM)
+    if model.busiest in WHOLE:
+        return tuple(each for each in units if each.name == model.busiest)
     if model.busiest == HOT_LINE:
         return tuple(each for each in units if each.name == "L2")
     loads = {each.name: model.loads.get(each.name, 0.0) for each in units}

@@ -4,18 +4,17 @@ question about reports (`keet ask`)."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from keet.analysis.account import TimePart
 from keet.analysis.capture.report_document import report_document
 from keet.diagnosis.finding import Finding
-from keet.documents.document import Streamed, live, number_fields, numbers_in
+from keet.documents.document import LEFT_OUT, Streamed, live, number_fields, numbers_in
 from keet.documents.explain import (
     AskDocument,
     CitedNumberDocument,
     ExplainDocument,
     ExplainLaunch,
-    FactDocument,
     GroundingDocument,
     LaunchVerdict,
     PartDocument,
@@ -35,9 +34,8 @@ from keet.explanation.finding_notes import nearest_case, precedents_of, why_only
 from keet.explanation.known_facts import known_facts
 from keet.explanation.program import ProgramCollector
 
-BY_MODEL = "model, computed by keet"
+BY_MODEL: Final = "model, computed by keet"
 """Author of the headline if it is a model's cause."""
-Fields = dict[str, Any]
 
 
 def explain_document(explanation: Explanation) -> ExplainDocument:
@@ -115,44 +113,42 @@ def launch_document(explanation: Explanation, each: LaunchExplanation) -> Explai
             for c in each.ceilings
         ],
         findings=[
-            _finding(rank, finding, each, **_model_fields(explanation, each, finding))
+            _finding(rank, finding, each, has_model=explanation.author is not None)
             for rank, finding in enumerate(each.findings, 1)
         ],
         all_fixed=each.all_fixed.if_known if each.all_fixed else None,
         order_reason=each.order_reason,
-        minor=[_minor(finding) for finding in each.minor],
+        minor=[
+            MinorDocument.taken_from(
+                finding, forecast=finding.forecast.if_known, evidence=list(finding.evidence)
+            )
+            for finding in each.minor
+        ],
         account=[_part(part) for part in each.account.parts],
         amounts=each.amounts,
         notes=each.notes,
         healthy=each.healthy,
-        facts=tuple(
-            FactDocument(
-                topic=fact.topic,
-                value=fact.value,
-                text=fact.text,
-                evidence=tuple(fact.text.evidence.values()),
-            )
-            for fact in known_facts(each)
-        ),
+        facts=known_facts(each),
         skipped=list(each.skipped),
         machine_code=each.view.code_state,
         second_opinion=each.second_opinion,
         evidence={piece.id: piece for piece in each.evidence},
-        **_by_model(explanation, each),
-        **_in_run(explanation, each),
+        hypotheses=() if explanation.author else LEFT_OUT,
+        model=each.model_explanation if explanation.author else LEFT_OUT,
+        in_run=each.in_run if explanation.whole_run else LEFT_OUT,
+        replay=each.replay if explanation.whole_run else LEFT_OUT,
     )
 
 
 def _verdict(explanation: Explanation, each: LaunchExplanation) -> LaunchVerdict:
     verdict, said = each.verdict, each.model_explanation
-    by: Fields = {"by": "keet"} if explanation.author else {}
-    if said and said.leads:
-        by = {"by": BY_MODEL, "analyst_headline": said.analyst_headline}
+    leads = bool(explanation.author and said and said.leads)
     return LaunchVerdict(
         limiter=verdict.limiter if verdict.reached else None,
         reached_pct=finite(verdict.reached),
         headline=verdict.headline,
-        **by,
+        by=(BY_MODEL if leads else "keet") if explanation.author else LEFT_OUT,
+        analyst_headline=said.analyst_headline if said and leads else LEFT_OUT,
     )
 
 
@@ -167,77 +163,28 @@ def _part(part: TimePart) -> PartDocument:
     )
 
 
-def _in_run(explanation: Explanation, each: LaunchExplanation) -> Fields:
-    if explanation.whole_run is None:
-        return {}
-    return {"in_run": each.in_run, "replay": each.replay}
-
-
-def _by_model(explanation: Explanation, each: LaunchExplanation) -> Fields:
-    if explanation.author is None:
-        return {}
-    return {"hypotheses": (), "model": each.model_explanation}
-
-
-def _model_fields(explanation: Explanation, each: LaunchExplanation, finding: Finding) -> Fields:
-    if explanation.author is None:
-        return {}
+def _finding(
+    rank: int, finding: Finding, each: LaunchExplanation, *, has_model: bool
+) -> FindingDocument:
+    precedents, case = precedents_of(finding), nearest_case(finding, each)
+    reason = why_only_possible(finding, each.view, each.account) or None
     causes = each.model_explanation.causes if each.model_explanation else ()
     why = " ".join(cause.text for cause in causes if cause.finding == finding.id)
     alone = finding.forecast if finding.amounts_by == "keet" else finding.keet_alone
-    return {
-        "why": why or None,
-        "origin": finding.origin,
-        "amounts_by": finding.amounts_by,
-        "keet_alone": alone and alone.if_known,
-    }
-
-
-def _finding(
-    rank: int, finding: Finding, each: LaunchExplanation, **by_model: Any
-) -> FindingDocument:
-    precedents = precedents_of(finding)
-    reason = why_only_possible(finding, each.view, each.account) or None
-    return FindingDocument(
-        id=finding.id,
+    return FindingDocument.taken_from(
+        finding,
         rank=rank,
-        cause_certainty=finding.cause_certainty,
         certainty_reason=reason,
-        confidence=finding.confidence,
         confidence_reason=reason,
-        title=finding.title,
-        text=finding.text,
-        action=finding.action,
         forecast=finding.forecast.if_known,
         precedents=PrecedentsDocument.taken_from(precedents) if precedents else None,
-        nearest_case=_nearest(finding, each),
+        nearest_case=NearestDocument.taken_from(case) if case else None,
         locations=finding.places,
         evidence=list(finding.evidence),
-        **by_model,
-    )
-
-
-def _nearest(finding: Finding, each: LaunchExplanation) -> NearestDocument | None:
-    case = nearest_case(finding, each)
-    if case is None:
-        return None
-    return NearestDocument(
-        id=case.id,
-        archetype=case.archetype,
-        language=case.language,  # type: ignore[arg-type]
-        gain=case.gain,
-        changes=list(case.changes),
-    )
-
-
-def _minor(finding: Finding) -> MinorDocument:
-    return MinorDocument(
-        id=finding.id,
-        cause_certainty=finding.cause_certainty,
-        title=finding.title,
-        text=finding.text,
-        forecast=finding.forecast.if_known,
-        evidence=list(finding.evidence),
+        why=(why or None) if has_model else LEFT_OUT,
+        origin=finding.origin if has_model else LEFT_OUT,
+        amounts_by=finding.amounts_by if has_model else LEFT_OUT,
+        keet_alone=(alone and alone.if_known) if has_model else LEFT_OUT,
     )
 
 

@@ -61,7 +61,8 @@ def _disagreement(found: Precedents, finding: Finding, ledger: Ledger) -> Senten
         which, form, bound = "larger", "at most {share:.0f}", found.high
     else:
         return Sentence()
-    if finding.spec.of_launches:
+    own, others = (f"{100 * (1 - 1 / gain):.0f}" for gain in (likely, bound))
+    if finding.spec.of_launches or own == others:  # the parts of the time would not show it
         return Sentence(" The forecast is {which}.", which=which)
     part = Quantity(100 * (1 - 1 / likely), "%")
     theirs = constant(100 * (1 - 1 / bound), "%", "part of the time in the casebook")

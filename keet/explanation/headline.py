@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from keet.analysis.capture.report_document import has_only_shape
 from keet.analysis.decisions.saturated import while_active
 from keet.analysis.facts.waits import warps_sleep
-from keet.analysis.hardware.ceilings import MEMORY_UNITS, WHOLE_SM, Ceiling, spoken_unit
+from keet.analysis.hardware.ceilings import MEMORY_UNITS, WHOLE, Ceiling, spoken_unit
 from keet.analysis.hardware.stages import SCHEDULERS
 from keet.analysis.kernel.archetype import is_debug_build, skipped_ahead_share
 from keet.analysis.kernel.resident_warps import (
@@ -173,7 +173,9 @@ def _relieves(first: Finding, nearest: tuple[Ceiling, ...]) -> bool:
     """Whether a fix leaves less work for a unit that the headline names. A busy unit is not the
     consequence of a cause that gives it no work."""
     names = {each.name for each in nearest}
-    return first.relieves is None or WHOLE_SM in names or bool(names & first.relieves.keys())
+    return (
+        first.relieves is None or not names.isdisjoint(WHOLE) or bool(names & first.relieves.keys())
+    )
 
 
 def cause_and_line(finding: Finding, line_note: str = "") -> Sentence:
@@ -336,13 +338,14 @@ def _saturated_memory(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sen
         return Sentence()
     is_once = unit == "L2" and view.streaming is not None and view.streaming.verdict == "once"
     return Sentence(
-        "{units}, and every byte is read once: only fewer requests to {unit}, or fewer bytes, "
-        "help.{direction}"
-        if is_once
-        else "{units}: only fewer requests to {unit}, or fewer bytes, help. The report does not "
-        "show which of them are not needed.{direction}",
+        "{units}{once}. {bound} {only} fewer requests to {unit}, or fewer bytes, help{unknown}."
+        "{direction}",
         units=_at_peak(nearest).capitalized(),
+        once=", and every byte is read once" if is_once else "",
+        bound=_bound(diagnosis),
+        only="Beyond that, only" if reached_share(model, unit) < 1 / WORTH else "Only",
         unit="L2" if unit == "L2" else "L1",
+        unknown="" if is_once else "; the report does not show which of them are not needed",
         direction=_direction(view) if unit == "L2" else "",
     )
 

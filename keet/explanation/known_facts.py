@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
-from typing import NamedTuple
 
 from keet.analysis.facts.global_memory import LOAD, STORE, addresses_of
 from keet.analysis.hardware.ceilings import HOST_LINK, MEMORY_UNITS, TIE, Ceiling
@@ -19,6 +18,8 @@ from keet.analysis.kernel.resident_warps import evenness, grid_shape, resident_b
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import global_addresses, local_cause
 from keet.catalog import stalls
+from keet.documents.document import live
+from keet.documents.explain import FactDocument
 from keet.evidence import Evidence, Sentence, constant
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.units import Quantity
@@ -34,16 +35,11 @@ _Words = frozenset[str]
 _NONE: _Words = frozenset()
 
 
-class KnownFact(NamedTuple):
-    topic: str
-    """`spills`, `load.dram`: stable names."""
-    value: str
-    """What is known, in a word: `none`, `high`, a unit, a source line."""
-    text: Sentence
-    true: _Words = _NONE
+class KnownFact(FactDocument, kw_only=False):
+    true: _Words = live(default=_NONE)
     """What a text may say of the topic."""
-    false: _Words = _NONE
-    open: _Words = _NONE
+    false: _Words = live(default=_NONE)
+    open: _Words = live(default=_NONE)
     """Not decided, although `false` has `OTHERS`."""
 
     def judge(self, said: str) -> bool | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import partial
 
@@ -9,17 +10,20 @@ from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.decisions.atomics import (
     Retries,
     hot_slice,
+    lane_requests,
     retries,
-    same_address_lanes,
     scattered_adds,
     shown_retries,
 )
 from keet.analysis.facts import on_chip, origin
+from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LIKELY, MAJORITY, NOTABLE_PART
 from keet.analysis.memory_work import (
+    ATOMIC_KINDS,
     SPREAD_PASSES,
     UNRELATED_WAITS,
+    global_atomics,
     less_shared,
     shared_atomics_by_data,
 )
@@ -50,9 +54,10 @@ FINDING = FindingSpec(
     "shared memory: the wavefronts of atomics that are repeats, because threads of a warp update "
     "the same address, beyond those of evenly spread addresses. On global memory: the busiest "
     "slice of L2 is compared with the average one, where its requests are atomics, because one "
-    "address is served by one slice at a limited rate. Also: atomics whose threads each make a "
-    "request of their own, while warps wait for them and no level of memory is busy. Last: sums at "
-    "addresses from a list of indices, by their share of the sectors between SMs and L2.",
+    "address is served by one slice at a limited rate. Also: requests of atomics beyond the "
+    "sectors that the addresses of each warp are in: threads of a warp that update the same "
+    "address make a request each. Last: sums at addresses from a list of indices, by their share "
+    "of the sectors between SMs and L2.",
     rule_titles=("L2 Slices Workload Imbalance",),
     parameters=(FLOAT_ATOMIC_RATE, ATOMIC_RATE, MOST_REMOVED, UNRELATED_WAITS, INDIRECT),
     claims=("instructions", "bytes", "waiting"),
@@ -98,9 +103,11 @@ FINDING = FindingSpec(
         when(on_chip.atomics_one_address, name="one_address"): "All blocks update one "
         "address{here}: combine values within the warp (__shfl_down_sync) and the block "
         "(cub::BlockReduce) first, and issue one atomic per block.",
-        when(on_chip.lanes_on_one_address, name="lanes"): "The threads of a warp update one "
-        "address{here}: combine values within the warp (__shfl_down_sync) or the block "
-        "(cub::BlockReduce) first, and let one thread issue the atomic.",
+        when(on_chip.lanes_on_one_address, name="lanes"): "Threads of a warp update the same "
+        "address{here}: combine their values first, and let one thread per address issue the "
+        "atomic: a sum of the warp where all threads have one address (__shfl_down_sync), a "
+        "segmented sum where neighbours have, else a sum per group of threads with the same "
+        "address (__match_any_sync).",
         when(
             on_chip.adds_scattered, name="scattered"
         ): "A list of indices chooses where atomics add "
@@ -150,7 +157,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         in_host = model.hot_line is not None and model.hot_line.is_in_host
         variant = "in_host" if in_host else "global"
         yield Candidate(FINDING.id, *hot.shown, lambda: _places(view), variant=variant)
-    elif crowded := _same_address(view, model) or _one_by_one(view, model):
+    if crowded := _same_address(view, model) or _one_by_one(view, model):
         yield crowded
     if not hot and (scattered := _scattered(view, model)):
         yield scattered
@@ -191,34 +198,37 @@ _QUEUES = ("lg_throttle", "mio_throttle", "drain")
 def _same_address(view: LaunchView, model: TimeModel) -> Candidate | None:
     """Lanes of a warp that update one address, where other warps update others. Each address is hot
     for a while only, so that all slices of L2 serve as many requests in the end."""
-    lanes, warps = same_address_lanes(view)
+    found = lane_requests(view)
     cycles, sent = l2_cycles(view), view.value("l2_l1_sectors")
     executed = view.get("global_reduction_inst") or view.get("global_atomic_inst")
-    if lanes <= warps or not cycles or not sent or executed is None:
+    if found is None or not found.repeated or not cycles or not sent or executed is None:
         return None
-    # 1: one after the other, they would take all of the time.
-    serial = min(1.0, (lanes - warps) / atomic_rate(view) / cycles)
+    # 1: they take all of the time if one slice serves them, or even if all slices serve as many.
+    takes = found.repeated / atomic_rate(view) / cycles
+    serial, in_all = min(1.0, takes), min(1.0, takes / (view.value("device_l2_slices") or math.inf))
     queued = model.waiting_for(*_QUEUES)
     behind = queued / (queued + model.waiting_for("long_scoreboard")) if queued else 0.0
     waits = kept_waits(model, _QUEUES, MOST_REMOVED * serial)
-    waits |= kept_waits(model, ("long_scoreboard",), MOST_REMOVED * serial * behind)
+    loads_behind = MOST_REMOVED * max(serial * behind, in_all)
+    waits |= kept_waits(model, ("long_scoreboard",), loads_behind)
     per = view.ledger.derived(
-        "atomic_lanes_per_address",
-        Quantity(lanes / warps, ""),
-        "threads of a warp whose atomic updates one address",
+        "atomic_requests_per_sector",
+        Quantity(found.made / found.needed, ""),
+        "requests of atomics per sector that the addresses of a warp are in",
         executed,
     )
     text = (
-        "In atomics on global memory, {per:.0f} threads of a warp update the same address. Each of "
-        "them makes a request of its own, and L2 serves these one after the other."
+        "Atomics on global memory make {per:.1f} requests for each sector that a warp updates: "
+        "threads of the warp update the same address. Each of them makes a request of its own, and "
+        "L2 serves these one after the other."
     )
-    left = 1 - min(1.0, (lanes - warps) / sent)
+    left = 1 - min(1.0, found.repeated / sent)
     return Candidate(
         FINDING.id,
         Sentence(text, per=per),
         Effect(dict.fromkeys(("L1", "L2"), left), waits),
         (per, executed),
-        lambda: _places(view, "one address"),
+        lambda: _crowded_places(view),
         "assumed",
         variant="lanes",
     )
@@ -265,16 +275,18 @@ _COMPUTED = tuple(unit for unit in WITHIN_SM if unit != "L1")
 _LANES = 32
 _SECTORS_PER_PASS = 4
 """A pass of a coalesced access through L1 serves a cache line."""
-_KINDS = ("global_reduction", "global_atomic")
+_WORD = 4
+"""Bytes of the smallest word that most atomics update."""
 
 
 def _one_by_one(view: LaunchView, model: TimeModel) -> Candidate | None:
-    """Atomics of which each thread makes a request of its own, and that wait in a queue although
-    no level of memory is busy: threads update few addresses. Scattered updates of a large table
-    make as many requests, but keep L2 or DRAM busy."""
-    counted = [(view.get(f"{kind}_sectors"), view.get(f"{kind}_inst")) for kind in _KINDS]
+    """Without the sectors of single instructions: atomics of which each thread makes a request of
+    its own, and that wait in a queue although no level of memory is busy: threads update few
+    addresses. Scattered updates of a large table make as many requests, but keep L2 or DRAM
+    busy."""
+    counted = [(view.get(f"{kind}_sectors"), view.get(f"{kind}_inst")) for kind in ATOMIC_KINDS]
     pairs = [(ours, runs) for ours, runs in counted if ours and runs and ours.value and runs.value]
-    if not pairs or _apart(view):
+    if not pairs or _apart(view) or lane_requests(view) is not None:
         return None
     sectors, executed = max(pairs, key=lambda pair: float(pair[0].value))
     label = "requests of a warp's atomic on global memory"
@@ -327,6 +339,17 @@ def _places(view: LaunchView, spread: str = "") -> tuple[Place, ...]:
         if atomic.memory == "global" and atomic.spread.startswith(spread)
     }
     return view.places_by("atomics", costs) or view.sampled_places()
+
+
+def _crowded_places(view: LaunchView) -> tuple[Place, ...]:
+    """Lines of atomics whose threads outnumber the words of the sectors that they update."""
+    column, threads = view.table.column("src_l2_sectors_global") or {}, view.table.threads or {}
+    costs = {
+        each: int(threads.get(each, 0) - column.get(each, 0) * SECTOR / _WORD)
+        for each in global_atomics(view)
+    }
+    crowded = {each: cost for each, cost in costs.items() if cost > 0}
+    return view.places_by("atomics", crowded) or _places(view)
 
 
 def _retried(view: LaunchView, found: Retries) -> tuple[Place, ...]:

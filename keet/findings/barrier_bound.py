@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 
-from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits, part_of
+from keet.analysis.candidate import Candidate, kept_waits
 from keet.analysis.decisions.saturated import indexed_constants
 from keet.analysis.facts import grid, instructions, on_chip, origin, waits
-from keet.analysis.facts.waits import TREE
-from keet.analysis.instruction_removal import kept_waits_by
+from keet.analysis.facts.instructions import XU
+from keet.analysis.facts.waits import STEPS
+from keet.analysis.instruction_removal import kept_waits_by, removed_part
+from keet.analysis.kernel.block_steps import BlockSteps, block_steps
 from keet.analysis.kernel.inactive_threads import LoneThread, lone_thread
-from keet.analysis.kernel.register_tiles import SHORTEST_TREE, loads_per_barrier
 from keet.analysis.kernel.resident_warps import least_kept, resident_blocks
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WITHIN_SM, Effect, TimeModel
 from keet.documents.finding import Place
@@ -21,10 +23,6 @@ from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
 
-PER_STEP = Parameter(
-    5, "instructions of a step of a tree: barrier, store, two loads, sum", "judgement"
-)
-MOSTLY = Parameter(0.75, "accesses of such a step over their usual number", "judgement")
 BARRIER_WAITS = Parameter(0.75, "share of the waiting at barriers that a fix removes", "fit")
 FEW_BLOCKS = Parameter(2, "blocks per SM, beyond which they cover each other's barriers", "fit")
 
@@ -36,7 +34,9 @@ FINDING = FindingSpec(
     label="waiting at barriers",
     meaning="Warps spend a large part of their time waiting at block-wide barriers.",
     how="The share of warp time spent at block-wide barriers. A fixed part of it is assumed to be "
-    "removable, and less where an SM holds many blocks: the others work meanwhile.",
+    "removable, and less where an SM holds many blocks: the others work meanwhile. The machine "
+    "code shows steps in which a part of the block's threads has work: a warp that has the whole "
+    "item executes fewer of their instructions, and does not wait at barriers.",
     rules=("CPIStall",),
     credited_rules=("IssueSlotUtilization", "CPIStall", "LaunchConfiguration"),
     parameters=(BARRIER_WAITS, FEW_BLOCKS, INDIRECT),
@@ -44,7 +44,7 @@ FINDING = FindingSpec(
     rests_on=("barriers",),
     labels={
         ONE_THREAD: "one thread works while its block waits",
-        TREE: "steps of a reduction tree in shared memory",
+        STEPS: "steps in which few threads of a block work",
     },
     unlike={
         "latency_bound": "If all warps of a block wait for loads in front of the barrier, the "
@@ -71,6 +71,14 @@ FINDING = FindingSpec(
         "its block waits at a barrier: spread its loop over all threads, and combine their partial "
         "results by shuffles (cub::BlockReduce, or cub::BlockScan where each step needs the one "
         "before).",
+        when(
+            origin.looks_like_reduction, name="reduction", unless=(instructions.uses_shuffles,)
+        ): "Reduce within warps by shuffles (__shfl_xor_sync) and across warps once, or use "
+        "cub::BlockReduce{here}; let each thread add several items first.",
+        when(waits.few_threads_in_steps, name=STEPS): "Give each item to one warp, or to a few of "
+        "its lanes, with several values in the registers of each{here}, and exchange them by "
+        "shuffles: then no barrier is left, nor the conditions of steps without work. Where an "
+        "item needs more threads, work within warps first and across warps once.",
         when(waits.few_warps_work, name="few_warps"): "Only a few warps of each block work before "
         "the barrier, and the others wait for them{here}: spread that step over all warps, let "
         "each thread handle several items so that it is done less often, or start no more warps "
@@ -81,19 +89,12 @@ FINDING = FindingSpec(
         when(origin.looks_like_scan, name="scan", unless=(instructions.uses_shuffles,)): "Scan "
         "within warps by shuffles (__shfl_up_sync) and across warps once, or use "
         "cub::BlockScan{here}; let each thread scan several items first.",
-        when(
-            origin.looks_like_reduction, name="reduction", unless=(instructions.uses_shuffles,)
-        ): "Reduce within warps by shuffles (__shfl_xor_sync) and across warps once, or use "
-        "cub::BlockReduce{here}; let each thread add several items first.",
         when(on_chip.stages_through_shared, origin.has_async_copy, name="async_tiles"): "Keep two "
         "or more tiles in shared memory and copy the next one with cp.async while the current one "
         "is used{here}: one barrier per step is enough then, and it seldom waits.",
         when(on_chip.stages_through_shared, name="tiles"): "Keep two tiles in shared memory, and "
         "load the next one into registers while the current one is used{here}: one barrier per "
         "step is enough then.",
-        when(waits.sums_by_a_tree, name="tree"): "Reduce within warps by shuffles "
-        "(__shfl_xor_sync) and across warps once, or use cub::BlockReduce{here}; let each thread "
-        "add several items first.",
         when(waits.uneven_loops, name="uneven"): "Warps reach the barrier at different times, "
         "because their loops differ in length{here}: share the work between barriers evenly, or "
         "use smaller blocks.",
@@ -121,27 +122,21 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         of_barriers = 1 - constants.part if constants else 1.0
         variant, effect = "", Effect({"ADU": 1 - INDIRECT * of_barriers}, waits)
         evidence: tuple[Evidence, ...] = (barrier,)
-        if steps := _tree_steps(view):  # shuffles need neither the barriers nor shared memory
-            units = dict.fromkeys(("issue", "ALU", "L1", "LSU", "ADU"), 1 - steps)
-            others = tuple(state for state in model.waiting if state not in MEMORY_WAITS)
-            waits = kept_waits(model, others, steps) | kept_waits(model, ("barrier",), MOST_REMOVED)
-            effect = Effect(units, waits)
-            part, label = Quantity(100 * steps, "%"), "steps of a tree in shared memory"
-            share = view.ledger.derived("tree_share", part, label)
-            words = "About {share:.0f} of the instructions are steps of a tree in shared memory: a "
-            words += "barrier, a store, two loads and a sum. Warps spend {at:.0f} of their time at "
-            words += "the barriers."
-            variant, text = TREE, Sentence(words, at=barrier, share=share)
-            evidence = (barrier, share)
+        doubt = 1.0
+        if steps := block_steps(view):
+            effect, doubt = _by_few_warps(view, model, steps, effect), 1 - steps.idle
+        if steps and steps.idle >= NOTABLE_PART:
+            variant, (text, evidence) = STEPS, _shown_steps(view, barrier, steps)
         if lone := lone_thread(view):
-            variant, effect = ONE_THREAD, _shared_out(view, model, lone)
+            variant, effect, doubt = ONE_THREAD, _shared_out(view, model, lone), 1.0
             part, label = Quantity(100 * lone.executed, "%"), "executed by one thread per block"
             share = view.ledger.derived("lone_thread_share", part, label)
             words = "Warps spend {at:.0f} of their time at block-wide barriers, mostly while one "
             words += "thread of their block executes {share:.0f} of all instructions."
             text, evidence = Sentence(words, at=barrier, share=share), (barrier, share)
         places = partial(_lone_places, view, lone) if lone else view.barrier_places
-        yield Candidate(FINDING.id, text, effect, evidence, places, "assumed", variant)
+        found = Candidate(FINDING.id, text, effect, evidence, places, "assumed", variant)
+        yield found._replace(doubt=doubt)
 
 
 def _lone_places(view: LaunchView, lone: LoneThread) -> tuple[Place, ...]:
@@ -171,18 +166,56 @@ def _uncovered(view: LaunchView) -> float:
     return min(1.0, FEW_BLOCKS / float((blocks.given or blocks.fit).value))
 
 
-def _tree_steps(view: LaunchView) -> float:
-    """Share of the instructions that are steps of a reduction tree in shared memory: between two
-    barriers, a value is stored and two are loaded, by fewer and fewer threads. 0 if it is no such
-    tree."""
-    barriers, stores, loads = (part_of(view, opcode) for opcode in ("BAR", "STS", "LDS"))
-    is_tree = (
-        MOSTLY * barriers <= stores <= barriers / MOSTLY
-        and 2 * MOSTLY * stores <= loads <= 2 * stores / MOSTLY
-    )
-    if not is_tree or part_of(view, "SHFL") or loads_per_barrier(view) / 2 > SHORTEST_TREE:
+_ACCESSES = ("LDS", "STS", "LDG", "STG")
+_PIPES: Mapping[str, tuple[str, ...]] = {
+    "L1": _ACCESSES,
+    "LSU": _ACCESSES,
+    "ADU": ("BAR",),
+    "XU": XU,
+    "FP64": ("DFMA", "DADD", "DMUL", "DSETP"),
+}
+"""Opcodes by whose executions these units have less work."""
+
+
+def _shown_steps(
+    view: LaunchView, barrier: Evidence, steps: BlockSteps
+) -> tuple[Sentence, tuple[Evidence, ...]]:
+    label = "executed in steps in which a part of the block's threads has work"
+    percent = Quantity(100 * steps.executed, "%")
+    share = view.ledger.derived("steps_share", percent, label, barrier)
+    label = "of the block's threads that have work in such a step"
+    percent = Quantity(100 * steps.threads, "%")
+    active = view.ledger.derived("steps_threads", percent, label, barrier)
+    words = "{share:.0f} of the instructions are steps between barriers in which {active:.0f} of "
+    words += "the block's threads have work; the others execute conditions and wait. Warps spend "
+    words += "{at:.0f} of their time at the barriers."
+    text = Sentence(words, at=barrier, share=share, active=active)
+    return text, (barrier, share, active)
+
+
+def _by_few_warps(view: LaunchView, model: TimeModel, steps: BlockSteps, fewer: Effect) -> Effect:
+    """As many warps as have work execute the steps. `fewer`: what the fix of the other barriers
+    leaves."""
+    removed = {unit: removed_part(view, steps.gone, unit) for unit in ("issue", "FMA", "ALU")}
+    removed |= {unit: _removed_of(view, steps, opcodes) for unit, opcodes in _PIPES.items()}
+    units = {unit: 1 - min(MOST_REMOVED, part) for unit, part in removed.items()}
+    of_barriers = (1 - fewer.units["ADU"]) / INDIRECT  # the rest are loads of constants
+    units["ADU"] = min(fewer.units["ADU"], 1 - of_barriers * (1 - units["ADU"]))
+    waits = kept_waits_by(view, model, steps.gone, removed["issue"])
+    others = (1 - steps.waiting) * fewer.waits["barrier"]
+    waits["barrier"] = steps.waiting * (1 - MOST_REMOVED) + others
+    return Effect(units, waits)
+
+
+def _removed_of(view: LaunchView, steps: BlockSteps, opcodes: tuple[str, ...]) -> float:
+    """Share of the executions of these opcodes that goes, 0 to 1."""
+    program = view.code.program if view.code else None
+    if program is None:
         return 0.0
-    return min(MOST_REMOVED, PER_STEP * barriers)
+    own = [each for each in program.ran if program.code[each].opcode in opcodes]
+    every = sum(program.counts[each] for each in own)
+    less = sum(program.counts[each] * steps.gone.get(each, 0.0) for each in own)
+    return less / every if every else 0.0
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

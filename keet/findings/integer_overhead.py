@@ -41,7 +41,8 @@ FINDING = FindingSpec(
     "from the machine code (from integer counters without it). What every kernel needs is "
     "subtracted. Integer divisions are counted with all their instructions, 64-bit arithmetic "
     "with those that 32 bits would not need, bytes taken out of words with their extraction and "
-    "three of four instructions that compute with them. If other threads load the same values, "
+    "three of four instructions that compute with them, and what several neighbouring threads "
+    "compute equally as far as one of them would do. If other threads load the same values, "
     "several results per thread also save loads.",
     credited_rules=("SOLBottleneck", "HighPipeUtilization"),
     parameters=(OVERHEAD_BASE, OVERHEAD_REMOVED, PER_DIVISION, MOST_REMOVED, INDIRECT),
@@ -74,6 +75,9 @@ FINDING = FindingSpec(
         when(instructions.takes_bytes_apart, name="bytes"): "Work on four bytes at a time{here} "
         "instead of taking them out of words one by one: packed sums and differences (__vadd4, "
         "__dp4a), and masks with one multiplication for comparisons and digits.",
+        when(instructions.repeats_in_neighbours, name="neighbours"): "Neighbouring threads compute "
+        "the same{here}: let one thread take the items of all of them (with wide loads), or "
+        "compute it in one lane and pass it on by shuffles.",
         when(instructions.computes_long_integers, name="long_values"): "Compute in the width of a "
         "register{here} where the values fit: int or unsigned instead of long long, int64_t or "
         "size_t. Split larger values once, for example into days and seconds, and go on with the "
@@ -135,13 +139,21 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         of_integers = (integers + min(special, integers / 2)) / on_xu
         units["XU"] = 1 - removed["ADU"] * of_integers
     of_overhead = min(1.0, removed["ADU"] / (share.value / 100)) if share.value else 0.0
-    gone = dict.fromkeys(_overhead(view), of_overhead)
+    gone = dict.fromkeys(_overhead(view), of_overhead) if of_overhead else {}
     gone |= {each: OVERHEAD_REMOVED * part for each, part in counted.items()}
     if (reloads := _reloads(view)) and (left := loads_left(view)) is not None:
         # With several results per thread, one set of addresses and one load serve all of them. They
         # wait less as far as instructions are the limit.
         gone |= dict.fromkeys(reloads, (1 - left) * model.loads.get("issue", 0.0) ** SHARPNESS)
         units["issue"] -= (1 - left) * view.code.share(reloads) if view.code else 0.0
+    if instructions.repeats_in_neighbours.test(view) and view.code:
+        # A thread that takes the items of several has their addresses once, and waits once.
+        program, alike = view.code.program, view.code.lane_groups
+        taken = sum(alike.values()) / len(alike)
+        loads = [each for each in program.ran if program.code[each].opcode == "LDG"]
+        overhead = dict.fromkeys(_rest(view, counted), INDIRECT * taken)
+        gone = {**dict.fromkeys(loads, taken), **overhead, **gone}
+        units |= {unit: 1 - removed_part(view, gone, unit) for unit in (*_PIPES, "issue")}
     waits = kept_waits_by(view, model, gone, removed["issue"])
     places = partial(view.column_places, "executed instructions", "inst_executed")
     said, shown = Sentence(), [share, issue]
@@ -277,6 +289,7 @@ def _rest(view: LaunchView, counted: Mapping[int, float]) -> list[int]:
 _DIVIDES = " {part:.0f} are divisions or remainders of integers."
 _WIDE = " {part:.0f} are for upper halves and carries of long integers."
 _BYTES = " {part:.0f} take bytes out of words and compute with them one by one."
+_GROUPS = " {part:.0f} compute the same in several neighbouring threads."
 
 
 def _named(view: LaunchView) -> Iterator[tuple[Evidence | None, str]]:
@@ -297,6 +310,12 @@ def _named(view: LaunchView) -> Iterator[tuple[Evidence | None, str]]:
             view.code.packed_bytes.gone,
             _BYTES,
         ),
+        (
+            "lane_group_share",
+            "compute the same in several neighbouring threads",
+            view.code.lane_groups,
+            _GROUPS,
+        ),
     ):
         part = Quantity(100 * view.code.share(positions), "%")
         whole = f"of the executed instructions {label}"
@@ -316,16 +335,18 @@ def _reloads(view: LaunchView) -> list[int]:
 
 def _counted(view: LaunchView) -> dict[int, float]:
     """By position, the share that goes of instructions that 64-bit integers need and 32-bit ones do
-    not, and of arithmetic on single bytes. Divisions at run time are counted on their own."""
+    not, of arithmetic on single bytes, and of what neighbouring threads compute equally. Divisions
+    at run time are counted on their own."""
     if view.code is None:
         return {}
-    gone = view.code.packed_bytes.gone | dict.fromkeys(view.code.wide_integers, 1.0)
+    code = view.code
+    gone = code.lane_groups | code.packed_bytes.gone | dict.fromkeys(code.wide_integers, 1.0)
     divisions = set(view.code.expanded(*INTEGER_DIVISIONS))
     return {each: part for each, part in gone.items() if each not in divisions}
 
 
 def leading_lines(code: MachineCode) -> LeadingLines:
-    """Lines of a search, of divisions, of 64-bit integers or of single bytes, whichever are more,
+    """Lines of what is counted (a search, divisions and the like), whichever are more,
     if they are a notable part; else lines by executed instructions that compute addresses,
     conditions and conversions."""
     known = {
@@ -333,6 +354,7 @@ def leading_lines(code: MachineCode) -> LeadingLines:
         "divisions of integers": code.expanded(*INTEGER_DIVISIONS),
         "64-bit integers": sorted(code.wide_integers),
         "bytes taken out of words": sorted(code.packed_bytes.gone),
+        "what several threads compute equally": sorted(code.lane_groups),
     }
     of = max(known, key=lambda each: code.share(known[each]))
     positions = known[of]

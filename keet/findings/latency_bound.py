@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import HIDEABLE, Candidate, a_unit_explains, kept_waits
 from keet.analysis.decisions.saturated import while_active
 from keet.analysis.facts import global_memory, grid, on_chip, origin, waits
-from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE_SM, Ceiling, spoken_unit
+from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE, Ceiling, spoken_unit
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.kernel.bytes_in_flight import BytesInFlight, bytes_in_flight
 from keet.analysis.kernel.executed_code import called_share
@@ -223,6 +223,14 @@ FINDING = FindingSpec(
         when(
             waits.waits_for_global_loads,
             global_memory.loads_global,
+            grid.fewer_blocks_than_sms,
+            name="few_blocks",
+        ): "Have more loads in flight at a time{here}: issue them before they are needed (prefetch "
+        "into registers), or shorten chains of dependent loads. With several items per thread, "
+        "even fewer SMs would have a block.",
+        when(
+            waits.waits_for_global_loads,
+            global_memory.loads_global,
             on_chip.uses_shared,
             origin.has_async_copy,
             name="ampere",
@@ -378,7 +386,7 @@ def _busiest(view: LaunchView, model: TimeModel, top: Ceiling | None) -> Sentenc
         used = Sentence("{busy:.0f} of which are used", busy=top.reached)
         none = "None of the measured units" if view.ceilings.unmeasured else "No unit"
         return Sentence("{none} is busier than the issue slots, {used}", none=none, used=used)
-    if top.name == WHOLE_SM:
+    if top.name in WHOLE:
         text = "No unit is busier than {unit}, at {busy:.0f} of its peak"
         return Sentence(text, unit=top.spoken, busy=top.reached)
     text = "The busiest unit is {unit} at {busy:.0f} of its peak"
@@ -454,10 +462,25 @@ def _round_trips(view: LaunchView) -> Evidence | None:
         }
     )
     every = samples.total()
-    if not every:
+    alike = sum((part / every) ** 2 for part in samples.values())
+    spread = 1 / alike / _chained(view.code, samples) if every else 0.0
+    if spread < 1:
         return None
-    spread = 1 / sum((part / every) ** 2 for part in samples.values())
     return view.ledger.derived("round_trips", Quantity(spread, ""), label)
+
+
+def _chained(code: MachineCode, samples: Mapping[int, int]) -> float:
+    """Loads in a row that choose the address of the next one, of the loop with most waits: they are
+    never issued together."""
+    from keet.analysis.sass.analyses.address_patterns import chooses_address
+
+    flow, at = code.program.flow, Counter[int]()
+    for position, count in samples.items():
+        at[flow.loop_of.get(flow.block_of[position], -1)] += count
+    most = max(at, key=at.__getitem__)
+    chain = next((each.load_chain for each in code.chains if each.loop == most), ())
+    chosen = sum(chooses_address(code.program, load, chain[:n]) for n, load in enumerate(chain))
+    return 1 + chosen
 
 
 def absent(view: LaunchView, model: TimeModel) -> Absence | None:

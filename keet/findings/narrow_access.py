@@ -202,9 +202,9 @@ def _xu_share(view: LaunchView, below_line: float) -> float:
 
 def _index_share(code: MachineCode) -> float:
     """Index work of each thread, and of its iterations that access global memory: a loop on shared
-    memory or registers has its own. Of conditions, no more go than there are instructions for
-    addresses: the rest decides by what was loaded, as in an interpreter. Those of functions such as
-    powf stay, once per element."""
+    memory or registers has its own. Conditions that decide by what was loaded stay, once per
+    element: those that depend on it, and what is more than there are instructions for addresses, as
+    in an interpreter. Those of functions such as powf stay, too."""
     program, flow = code.program, code.program.flow
     loop_of = {p: flow.loop_of.get(flow.block_of[p]) for p in program.ran}
     loops = {loop_of[p] for p in program.ran if program.code[p].opcode in _ACCESSES} | {None}
@@ -216,8 +216,9 @@ def _index_share(code: MachineCode) -> float:
     }
     shares = {purpose: code.share(positions) for purpose, positions in of.items()}
     divisions = set(code.expanded(*INTEGER_DIVISIONS)).intersection(set().union(*of.values()))
-    decides = shares["control"] - shares["address"]
-    return sum(shares.values()) - max(0.0, decides) - INDIRECT * code.share(divisions)
+    decides = code.share(of["control"] & code.decided_by_data)
+    decides = max(decides, shares["control"] - shares["address"])
+    return sum(shares.values()) - decides - INDIRECT * code.share(divisions)
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

@@ -54,7 +54,7 @@ FINDING = FindingSpec(
     "stays below the theoretical one, or that the rate at which the GPU starts blocks is the "
     "limit; or most warps of a block end long before the block does, which holds its place until "
     "the last one ends. The gain is that of covering the same waiting with more warps.",
-    rules=("TheoreticalOccupancy",),
+    rules=("TheoreticalOccupancy", "Occupancy"),
     rule_titles=("Block Size",),
     credited_rules=(
         "HighPipeUtilization",

@@ -22,7 +22,7 @@ FINDING = FindingSpec(
     "waiting with as many more warps as the next limit of the SM leaves room for. Where shared "
     "memory limits as much, both are named, and less is expected. Matrix products are left out, "
     "because they reuse data from their registers.",
-    rules=("TheoreticalOccupancy",),
+    rules=("TheoreticalOccupancy", "Occupancy"),
     credited_rules=(
         "HighPipeUtilization",
         "IssueSlotUtilization",

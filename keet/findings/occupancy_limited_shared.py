@@ -23,7 +23,7 @@ FINDING = FindingSpec(
     "waiting with as many more warps as the next limit of the SM leaves room for. Matrix products "
     "are left out, because they reuse data from their tiles, unless an SM holds a single block "
     "that does not copy asynchronously: it loads, computes and stores one after the other.",
-    rules=("TheoreticalOccupancy",),
+    rules=("TheoreticalOccupancy", "Occupancy"),
     credited_rules=(
         "HighPipeUtilization",
         "IssueSlotUtilization",

@@ -14,8 +14,15 @@ from keet.analysis.instruction_removal import kept_waits_by, removed_part
 from keet.analysis.kernel.library import library_of_launch
 from keet.analysis.kernel.register_tiles import loads_fragments
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import FEW_BYTES, LIKELY, NOTABLE_PART, POSSIBLE, READ_AGAIN
-from keet.analysis.memory_work import global_loads_part
+from keet.analysis.limits import (
+    FEW_BYTES,
+    LIKELY,
+    NEGLIGIBLE,
+    NOTABLE_PART,
+    POSSIBLE,
+    READ_AGAIN,
+)
+from keet.analysis.memory_work import global_loads_part, global_part
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import BLOCK_STARTS, MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
@@ -52,7 +59,8 @@ FINDING = FindingSpec(
     "machine code, are compared with the bytes that DRAM delivered. From L2: the bytes that L1 "
     "reads from L2 are compared with the bytes that come from DRAM, and with those of one pass if "
     "several loops of a thread load from the same addresses. In a loop: loads whose addresses and "
-    "data stay the same in all iterations, if a block can keep what they load. In L1: L1 is the "
+    "data stay the same in all iterations, if a block can keep what they load, and stores to the "
+    "same addresses in every iteration, of which only the last one counts. In L1: L1 is the "
     "busiest unit, mostly with global loads that hit. Between launches: two launches move the same "
     "amount of data one after the other, which is only a suspicion, because a report holds no "
     "pointers.",
@@ -100,6 +108,9 @@ FINDING = FindingSpec(
         when(global_memory.loads_in_every_iteration, name="loop"): "A loop loads the same data in "
         "every iteration{here}: load them once before the loop, and keep them in registers (an "
         "array whose indices are constants) or in shared memory.",
+        when(global_memory.stores_in_every_iteration, name="stores"): "Each iteration of a loop "
+        "overwrites what the one before stored{here}: keep the values in registers during the "
+        "loop, and store them once after it.",
         when(global_memory.loads_operands, name="fragments"): _FRAGMENTS,
         when(
             origin.looks_like_gemm,
@@ -161,6 +172,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     yield from _from_dram(view, model, queue)
     yield from _second_passes(view, model, queue)
     yield from _in_every_iteration(view, model)
+    yield from _overwritten(view, model)
     yield from _from_l2(view, model, queue)
     pipe = saturated(view, model)
     if pipe is not None and pipe.work == "reloads":
@@ -243,7 +255,7 @@ def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Can
     if view.code is None or read is None or executed is None or read.value < FEW_BYTES:
         return
     l2_size = view.value("device_l2_size")
-    wasted, hedge, has_passes, sectors = _repeats(view.code, float(read.value), l2_size)
+    wasted, hedge, passes, sectors = _repeats(view.code, float(read.value), l2_size)
     if not wasted:
         return
     once, label = read.value - wasted, "bytes that would be read from DRAM if each were read once"
@@ -262,6 +274,7 @@ def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Can
     within = min(removed, wasted / loaded) * global_loads_part(view)
     units |= dict.fromkeys(("L1", "LSU"), 1 - within)
     units[BLOCK_STARTS] = 1 - removed  # a block that reads for several others does their work
+    waits = kept_waits(model, MEMORY_WAITS, removed * queue)
     text = (
         "The launch reads {read} from DRAM, but the addresses of its loads cover {hedge} "
         "{distinct}: each byte is read {times:.1f} times on average."
@@ -269,22 +282,41 @@ def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Can
     yield Candidate(
         FINDING.id,
         Sentence(text, read=read, hedge=hedge, distinct=distinct, times=times),
-        Effect(units, kept_waits(model, MEMORY_WAITS, removed * queue)),
+        Effect(*_without_passes(view, model, passes, units, waits)),
         (times, read, distinct),
         lambda: view.places_by(_AGAIN, sectors),
-        variant="passes" if has_passes else "",
+        variant="passes" if passes else "",
         amount=lambda: _amount(
             view, _most_again(view, "DRAM") or Sentence(_EACH, times=times), "bytes_once"
         ),
     )
 
 
+def _without_passes(
+    view: LaunchView,
+    model: TimeModel,
+    passes: Mapping[int, float],
+    units: Mapping[str, float],
+    waits: Mapping[str, float],
+) -> tuple[dict[str, float], dict[str, float]]:
+    """What is left of units and waits if a thread loads its data in one pass: fewer bytes shorten
+    the queue, but loads that go take their round trips and address arithmetic with them. `passes`:
+    the share that goes, by position of a load."""
+    if view.code is None or not passes:
+        return dict(units), dict(waits)
+    gone = _without_loads(view.code, passes)
+    less = {unit: 1 - removed_part(view, gone, unit) for unit in ("issue", "FMA", "ALU")}
+    less_waits = kept_waits_by(view, model, gone, 1 - less["issue"])
+    kept = {state: min(waits.get(state, 1.0), left) for state, left in less_waits.items()}
+    return {**units, **less}, {**waits, **kept}
+
+
 def _repeats(
     code: MachineCode, read: float, l2_bytes: float | None
-) -> tuple[float, str, bool, dict[int, int]]:
+) -> tuple[float, str, dict[int, float], dict[int, int]]:
     """The part of `read` that DRAM had delivered before, at least, by the addresses of the loads;
-    how exact the rest is; whether the kernel makes passes over the data; the sectors of these
-    loads."""
+    how exact the rest is; the loads of further passes over the data, with the share of each that
+    goes with them; the sectors of all repeated loads."""
     bounded = [row for row in code.reuse_by_passes if row.sector_bytes_at_most]
     unbounded = [row for row in code.reuse_by_passes if not row.sector_bytes_at_most]
     repeated = [row for row in bounded if (row.times or 0) >= READ_AGAIN]
@@ -293,12 +325,14 @@ def _repeats(
     # No more of a gather comes from DRAM than L2 delivers.
     gathered = float(sum(_delivered(row) for row in unbounded))
     by_passes = others = 0.0
+    passes: dict[int, float] = {}
     for row in repeated:
         is_stream = row.repeated_bytes or _has_own_addresses(row)  # a small table stays in L2
         between = distinct + gathered if is_stream else float(row.sector_bytes_at_most or 0)
         again = _beyond_l2(row, between, l2_bytes)
         if _is_passes(row, in_loops):
             by_passes += again
+            passes |= _passes_of(row, in_loops)
         else:
             others += again
     has_passes = by_passes > 0
@@ -313,6 +347,7 @@ def _repeats(
                 again = own * (1 - 1 / times) * _delivered(row) / (row.l1_bytes or 1)
                 by_passes, gathered = by_passes + again, gathered - again
                 positions.append(access.position)
+                passes[access.position] = 1 - 1 / times
     # All other reads at addresses without a known bound may be needed.
     bounded_bytes = float(sum(row.l1_bytes or 0 for row in bounded))
     known = bounded_bytes / (bounded_bytes + gathered) if bounded_bytes else 0.0
@@ -320,7 +355,16 @@ def _repeats(
     wasted = min(by_passes, max(0.0, read - distinct)) + min(others, known * left)
     is_vague = unbounded or any(row.basis == "estimate" for row in bounded)
     own_sectors = {each: sectors.get(each, 0) for each in code.addresses(positions)}
-    return wasted, "about" if is_vague else "at most", has_passes, own_sectors
+    return wasted, "about" if is_vague else "at most", passes if has_passes else {}, own_sectors
+
+
+def _passes_of(row: PointerReuse, in_loops: Mapping[int, float]) -> dict[int, float]:
+    """The share of each load that goes if there is one pass, by position: all of a later loop's,
+    and what a loop repeats."""
+    own = {access.position for access in row.accesses if access.kind in _READS}
+    times = {each: in_loops[each] for each in own if each in in_loops}
+    found = {each: min(MOST_REMOVED, 1 - 1 / often) for each, often in times.items()}
+    return found | dict.fromkeys(row.repeats, float(MOST_REMOVED))
 
 
 def _delivered(row: PointerReuse) -> float:
@@ -386,6 +430,10 @@ def _second_passes(view: LaunchView, model: TimeModel, queue: float) -> Iterator
     ]
     every = view.code.sectors or {}
     own = {address: every.get(address, 0) for address in view.code.addresses(positions)}
+    passes = dict.fromkeys(
+        (each for row in view.code.reuse_by_passes for each in row.repeats), float(MOST_REMOVED)
+    )
+    waits = kept_waits(model, MEMORY_WAITS, again / delivered * queue)
     text = (
         "Several loops of a thread load from the same addresses: of the {asked} that L1 reads from "
         "L2, about {repeated} were read before by an earlier loop."
@@ -393,7 +441,7 @@ def _second_passes(view: LaunchView, model: TimeModel, queue: float) -> Iterator
     yield Candidate(
         FINDING.id,
         Sentence(text, asked=asked, repeated=repeated),
-        Effect(units, kept_waits(model, MEMORY_WAITS, again / delivered * queue)),
+        Effect(*_without_passes(view, model, passes, units, waits)),
         (repeated, asked),
         lambda: view.places_by(_AGAIN, own),
         variant="passes",
@@ -422,7 +470,8 @@ def _in_every_iteration(view: LaunchView, model: TimeModel) -> Iterator[Candidat
     sectors = code.sectors or {}
     own = {each: sectors.get(code.program.code[each].address, 0) for each in gone}
     less = sum(gone[each] * own[each] for each in gone) / float(every.value)
-    removed = _without_loads(code, {a: gone[a.positions[0]] for a, at in kept if "registers" in at})
+    in_registers = [array for array, places in kept if "registers" in places]
+    removed = _without_loads(code, {p: gone[p] for each in in_registers for p in each.positions})
     again = _again_from_l2(code, [array for array, _ in kept])
     moved = SECTOR * (view.value("l2_l1_sectors") or 0.0)
     units = dict.fromkeys(("L1", "LSU"), 1 - min(MOST_REMOVED, less) * global_loads_part(view))
@@ -472,6 +521,61 @@ def _in_every_iteration(view: LaunchView, model: TimeModel) -> Iterator[Candidat
     )
 
 
+def _overwritten(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    """A loop stores to the same addresses in every iteration, and may load them before that: one
+    store after the loop would do. The stores go with their waits, and with the loads."""
+    code, executed = view.code, view.get("inst_executed")
+    if code is None or executed is None or not code.repeated_stores:
+        return
+    from keet.analysis.amounts.loops import named_loop
+
+    found = code.repeated_stores
+    gone = {each.access.position: min(MOST_REMOVED, 1 - 1 / each.times) for each in found}
+    for each in found:
+        gone |= dict.fromkeys(each.loads, gone[each.access.position])
+    sectors, positions = code.sectors or {}, [each.position for each in code.accesses]
+    own = {each: sectors.get(code.program.code[each].address, 0) for each in positions}
+    every = sum(own.values())
+    less = sum(gone[each] * own[each] for each in gone) / every if every else 0.0
+    if less < NEGLIGIBLE:
+        return
+    removed = _without_loads(code, gone)
+    units = dict.fromkeys(("L1", "LSU"), 1 - less * global_part(view))
+    # L1 writes each store through to L2, and may serve the loads.
+    written = sum(gone[each.access.position] * own[each.access.position] for each in found)
+    moved = view.value("l2_l1_sectors") or 0.0
+    units["L2"] = 1 - min(MOST_REMOVED, written / moved) if moved else 1.0
+    units |= {unit: 1 - removed_part(view, removed, unit) for unit in ("issue", "FMA", "ALU")}
+    largest = max(found, key=lambda each: own[each.access.position])
+    amount = Quantity(largest.times, "")
+    times = view.ledger.derived("loop_stores_per_byte", amount, "stores to each address", executed)
+    label = "sectors of global accesses that these stores and the loads of them touch"
+    part = Quantity(100 * sum(own[each] for each in gone) / every, "%")
+    share = view.ledger.derived("loop_stores_share", part, label, executed)
+    text = (
+        "{loop} stores to the same addresses of `{array}` in every iteration{sum}: {times:count} "
+        "times each, {share:.0f} of the sectors of all global accesses."
+    )
+    yield Candidate(
+        FINDING.id,
+        Sentence(
+            text,
+            loop=named_loop(view, largest.loop),
+            array=code.pointer_name(largest.access.pointer),
+            sum=", and loads the value back" if largest.loads else "",
+            times=times,
+            share=share,
+        ),
+        Effect(units, kept_waits_by(view, model, removed, 1 - units["issue"])),
+        (share, times),
+        lambda: view.places_by(
+            "sectors that are overwritten",
+            {code.program.code[each].address: own[each] for each in gone},
+        ),
+        variant="stores",
+    )
+
+
 def _missed(view: LaunchView) -> float:
     """Share of the sectors that global loads request which L1 does not have, 0 to 1."""
     loads, missed = view.value("global_load_sectors"), view.value("global_load_sectors_missed")
@@ -491,15 +595,14 @@ def _again_from_l2(code: MachineCode, arrays: Sequence[RepeatedArray]) -> float:
     return again
 
 
-def _without_loads(code: MachineCode, arrays: Mapping[RepeatedArray, float]) -> dict[int, float]:
+def _without_loads(code: MachineCode, loads: Mapping[int, float]) -> dict[int, float]:
     """Share of each instruction that goes with loads of which this share goes, by position: the
     loads, and the arithmetic of their addresses."""
     from keet.analysis.sass.analyses.repeated_work import only_for
 
     users, found = code.program.values.users(), dict[int, float]()
-    for array, part in arrays.items():
-        for position in array.positions:
-            found |= dict.fromkeys(only_for(code.program, users, {position}), part)
+    for position, part in loads.items():
+        found |= dict.fromkeys(only_for(code.program, users, {position}), part)
     return found
 
 

@@ -39,6 +39,8 @@ FINDING = FindingSpec(
         "bank_conflicts_load",
         "shared_load_wavefronts",
         "few bank conflicts in shared memory ({share:.0f} of the load wavefronts are repeats)",
+        covers=("bank_conflicts_load",),
+        misses=("bank_conflicts_ldgsts",),
         also=(("bank_conflicts_store", "shared_store_wavefronts"),),
     ),
     unlike={

@@ -63,11 +63,13 @@ class _Generator(GenerateJsonSchema):
     def dataclass_schema(self, schema: Any) -> Any:
         """Pydantic finds the docstrings of a class's own fields only."""
         found = super().dataclass_schema(schema)
-        kind, own = schema["cls"], found["properties"]
-        for base in (*kind.__mro__[1:], kind.described_by or Document):
-            if base is not Document and issubclass(base, Document):
-                for name, each in schema_of(base)["properties"].items():
-                    own.update({name: {**each, **own[name]}} if name in own else {})
+        kind: type[Document] = schema["cls"]
+        bases = [base for base in kind.__mro__[1:-1] if issubclass(base, Document)]
+        for name, field in found["properties"].items():
+            for base in (*bases, kind.described_by.get(name)):
+                described = schema_of(base)["properties"] if base not in (None, Document) else {}
+                if text := described.get(name, {}).get("description"):
+                    field.setdefault("description", text)
         return found
 
 

@@ -132,9 +132,9 @@ def _use(each: LaunchExplanation) -> Sentence:
     for number, finding in enumerate(each.findings, 1):
         which = constant(number, "", "finding")
         if finding.id.startswith(_FINDINGS):
-            return Sentence(
-                "More warps should help this launch: see finding {which:d}.", which=which
-            )
+            may = "may" if finding.cause_certainty == "possible" else "should"
+            words = "More warps {may} help this launch: see finding {which:d}."
+            return Sentence(words, may=may, which=which)
         if finding.id == LATENCY.id:
             words = "More warps are one way to hide the waits of finding {which:d}, but not always "
             return Sentence(words + "the fastest: see what keet advises there.", which=which)

@@ -1,28 +1,23 @@
 """Expressions over named numbers: `dram_bytes / (N * 4 B)`, `l2_busy > 2 * dram_busy`.
 
-Names are looked up by the caller. An expression is parsed once into a tree, which is evaluated with
-units and printed with the label and value of each name: bytes / bytes is a ratio, bytes + time is
-an error.
+Names are looked up by the caller. An expression is parsed once: a pattern finds names and numbers,
+Python (`ast`) parses what is between them. It is evaluated with units, and printed with the label
+and value of each name: bytes / bytes is a ratio, bytes + time is an error.
 """
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from random import Random
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from keet.units import Quantity, base_unit, format_number, parse_unit, symbol
 
-_DIMENSIONS: Mapping[str, tuple[Mapping[str, int], float]] = {
-    "byte": ({"byte": 1}, 1.0),
-    "bit": ({"byte": 1}, 0.125),
-    "s": ({"s": 1}, 1.0),
-    "cycle": ({"cycle": 1}, 1.0),
-    "hz": ({"cycle": 1, "s": -1}, 1.0),
-}
+_DIMENSIONS = ("byte", "cycle", "s")
 """Units with dimensions, in SI. All others count things (sectors, instructions)."""
 _DEGREE = 4
 """Powers of a unit beyond this are a mistake."""
@@ -64,22 +59,16 @@ def value_of(number: float, unit: str) -> UnitValue:
     if unit == "%":
         return UnitValue(number / 100, is_percent=True)
     parsed = parse_unit(unit)
-    dimensions: Counter[str] = Counter()
-    things: Counter[str] = Counter()
-    scale = float(10.0**parsed.power)
-    for place, part in enumerate(parsed.kind.split("/")):
-        sign = 1 if place == 0 else -1
-        if part not in _DIMENSIONS:
-            things[part] += sign
-            continue
-        powers, factor = _DIMENSIONS[part]
-        scale *= factor**sign
-        for name, power in powers.items():
-            dimensions[name] += sign * power
+    over, *under = parsed.kind.replace("hz", "cycle/s").split("/")
+    powers = Counter([over])
+    powers.subtract(under)
+    scale = 10.0**parsed.power * 0.125 ** powers["bit"]
+    powers["byte"] += powers.pop("bit", 0)
+    powers["wavefront"] += powers.pop("conflict", 0)  # a bank conflict is one more wavefront
     for plain in ("", "x", "1"):
-        del things[plain]
-    things["wavefront"] += things.pop("conflict", 0)  # a bank conflict is one more wavefront
-    return UnitValue(number * scale, _powers(dimensions), _powers(things))
+        del powers[plain]
+    dimensions = {name: powers.pop(name, 0) for name in _DIMENSIONS}
+    return UnitValue(number * scale, _powers(dimensions), _powers(powers))
 
 
 def _powers(found: Mapping[str, int]) -> Powers:
@@ -247,23 +236,6 @@ _LONGEST_EXPRESSION = 300
 """Characters of an expression."""
 _DEEPEST_NESTING = 20
 _MOST_TOKENS = 100
-_LINE = (
-    r"@(?:[\w./+-]+:\d+(?:\.\.[\w./+-]+(?::\d+)?)?"  # one line, or one before and one after
-    r"|(?:fn\d+\+)?0x[0-9a-fA-F]+|\w+)"  # an instruction; no line
-)
-_NAME = rf"[A-Za-z_]\w*(?:[.]\w+)*(?:{_LINE})?(?:#[\w.]+(?:-\d+(?:\.\d+)?)?)?"
-_NUMBER = r"0[xX][0-9a-fA-F]+|\d[\d_]*(?:\.\d+)?(?:[eE][-+]?\d+)?"
-_THOUSANDS = r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|"
-_REST = (
-    rf"{_NUMBER})|(?P<name>{_NAME})"
-    r"|(?P<op><<|>=|<=|==|!=|~=|\*\*|[-+*/()<>~≈≥≤×÷%,]))"
-)
-_TOKEN = re.compile(rf"\s*(?:(?P<number>{_THOUSANDS}{_REST}", re.ASCII)
-_TOKEN_IN_BRACKETS = re.compile(rf"\s*(?:(?P<number>{_REST}", re.ASCII)
-"""Inside calls, a comma separates arguments: `min(16,128)`."""
-_SAME = {"≈": "~", "~=": "~", "≥": ">=", "≤": "<=", "×": "*", "÷": "/"}
-_BINDS = {"<<": 0, "+": 1, "-": 1, "*": 2, "/": 2}
-_COMPARISONS = (">", "<", ">=", "<=", "==", "!=", "~")
 UNITS = {
     "B": "byte", "KB": "Kbyte", "kB": "Kbyte", "MB": "Mbyte", "GB": "Gbyte", "TB": "Tbyte",
     "byte": "byte", "bytes": "byte", "ns": "ns", "us": "us", "ms": "ms", "s": "s",
@@ -275,127 +247,122 @@ UNITS = {
     "iteration": "iteration", "iterations": "iteration",
 }  # fmt: skip
 _BINARY = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_LINE = (
+    r"@(?:[\w./+-]+:\d+(?:\.\.[\w./+-]+(?::\d+)?)?"  # one line, or one before and one after
+    r"|(?:fn\d+\+)?0x[0-9a-fA-F]+|\w+)"  # an instruction; no line
+)
+_NAME = rf"[A-Za-z_]\w*(?:[.]\w+)*(?:{_LINE})?(?:#[\w.]+(?:-\d+(?:\.\d+)?)?)?"
+_NUMBER = r"0[xX][0-9a-fA-F]+|\d[\d_]*(?:\.\d+)?(?:[eE][-+]?\d+)?"
+_THOUSANDS = r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|"
+_REST = (
+    rf"{_NUMBER})(?:\s*(?P<unit>%|(?:{'|'.join((*UNITS, *_BINARY))})(?![\w.#@])))?"
+    rf"|(?P<size>sizeof\s*\([^()]*\))|(?P<name>{_NAME})(?P<call>\s*\()?"
+    r"|(?P<op><<|>=|<=|==|!=|~=|\*\*|[-+*/()<>~≈≥≤×÷,]))"
+)
+_TOKEN = re.compile(rf"\s*(?:(?P<number>{_THOUSANDS}{_REST}", re.ASCII)
+_TOKEN_IN_BRACKETS = re.compile(rf"\s*(?:(?P<number>{_REST}", re.ASCII)
+"""Inside calls, a comma separates arguments: `min(16,128)`."""
+_SAME = {"≈": "~", "~=": "~", "≥": ">=", "≤": "<=", "×": "*", "÷": "/"}
+_COMPARISONS = (">", "<", ">=", "<=", "==", "!=", "~")
 
 
-class Node(NamedTuple):
-    """One operation, name or number of an expression."""
-
-    kind: str
-    """`number`, `name`, `call`, or the operator."""
-    text: str = ""
-    parts: tuple[Node, ...] = ()
+class Token(NamedTuple):
+    kind: Literal["number", "size", "name", "call", "op"]
+    text: str
+    """Of a number with its unit, `4 KiB`; of a call the function."""
 
 
-def parse(text: str) -> Node:
+class Side(NamedTuple):
+    """Arithmetic: all of an expression, or what stands before or after its comparison."""
+
+    tokens: tuple[Token, ...]
+    tree: ast.expr
+    """With the places of tokens instead of numbers and names: `_0 * _2`."""
+
+
+class Expression(NamedTuple):
+    sides: tuple[Side, ...]
+    comparison: str = ""
+
+    @property
+    def tokens(self) -> list[Token]:
+        return [token for side in self.sides for token in side.tokens]
+
+    @property
+    def kind(self) -> str:
+        """`number` or `name` if it is only that."""
+        first, *more = self.tokens
+        return "" if more else first.kind
+
+    @property
+    def text(self) -> str:
+        """Of a number or a name."""
+        return self.tokens[0].text
+
+
+def parse(text: str) -> Expression:
     """Raises ValueProblem."""
-    tokens = list(_tokens(text)) if len(text) <= _LONGEST_EXPRESSION else []
+    tokens = list(_tokens(text.rstrip())) if len(text) <= _LONGEST_EXPRESSION else []
     if len(text) > _LONGEST_EXPRESSION or len(tokens) > _MOST_TOKENS:
         raise ValueProblem("it is too long")
-    return _Parser(tokens).whole()
+    _check_order(tokens)
+    at = next((n for n, token in enumerate(tokens) if token.text in _COMPARISONS), None)
+    if at is None:
+        return Expression((_side(tokens),))
+    return Expression((_side(tokens[:at]), _side(tokens[at + 1 :])), tokens[at].text)
 
 
-def _tokens(text: str) -> Iterator[tuple[str, str]]:
+def _tokens(text: str) -> Iterator[Token]:
     place = depth = 0
-    text = text.rstrip()
     while place < len(text):
         match = (_TOKEN_IN_BRACKETS if depth else _TOKEN).match(text, place)
         if match is None:
             raise ValueProblem(f"`{text[place : place + 20].strip()}` cannot be read")
-        kind = str(match.lastgroup)
-        found = match[kind]
-        depth += (found == "(") - (found == ")")
-        yield kind, _SAME.get(found, found)
+        kind, found = next((k, match[k]) for k in ("number", "size", "name", "op") if match[k])
+        depth += found == "(" or bool(match["call"])
+        depth -= found == ")"
+        unit = f" {match['unit']}" if match["unit"] else ""
+        yield Token("call" if match["call"] else kind, _SAME.get(found, found) + unit)  # type: ignore[arg-type]
         place = match.end()
 
 
-class _Parser:
-    """Recursive descent, with the precedence of Python."""
-
-    def __init__(self, tokens: list[tuple[str, str]]) -> None:
-        self._tokens = tokens
-        self._at = self._depth = 0
-
-    def whole(self) -> Node:
-        left = self._binary()
-        if (operator := self._next()) in _COMPARISONS:
-            self._at += 1
-            left = Node(operator, "", (left, self._binary()))
-        if self._at < len(self._tokens):
-            raise ValueProblem(f"`{self._tokens[self._at][1]}` is not expected there")
-        return left
-
-    def _binary(self, least: int = 0) -> Node:
-        """Of operators that bind at least that tightly."""
-        left = self._signed()
-        while (binds := _BINDS.get(operator := self._next(), -1)) >= least:
-            self._at += 1
-            left = Node(operator, "", (left, self._binary(binds + 1)))
-        return left
-
-    def _signed(self) -> Node:
-        if self._next() == "-":
-            self._at += 1
-            return Node("negative", "", (self._deeper(self._signed),))
-        base = self._atom()
-        if self._next() == "**":
-            self._at += 1
-            return Node("**", "", (base, self._deeper(self._signed)))
-        return base
-
-    def _deeper(self, inner: Callable[[], Node]) -> Node:
-        self._depth += 1
-        if self._depth > _DEEPEST_NESTING:
-            raise ValueProblem("it is nested too deeply")
-        found = inner()
-        self._depth -= 1
-        return found
-
-    def _atom(self) -> Node:
-        kind, text = self._take()
-        if kind == "number":
-            return self._with_unit(text)
-        if kind == "name":
-            return self._call(text) if self._next() == "(" else Node("name", text)
-        if text != "(":
+def _check_order(tokens: Iterable[Token]) -> None:
+    """Values and operators take turns, and brackets are closed: then Python can parse it."""
+    open_brackets: list[str] = []
+    is_value_next, compares = True, False
+    for kind, text in tokens:
+        if is_value_next:
+            fits = kind != "op" or text in ("(", "-")
+            is_value_next = kind in ("call", "op")
+            open_brackets += [kind] if kind == "call" or text == "(" else []
+        elif text == ")":
+            fits = bool(open_brackets and open_brackets.pop())
+        elif text in _COMPARISONS:
+            fits = not open_brackets and not compares
+            is_value_next = compares = True
+        else:
+            fits = kind == "op" and text != "(" and (text != "," or open_brackets[-1:] == ["call"])
+            is_value_next = True
+        if not fits:
             raise ValueProblem(f"`{text}` is not expected there")
-        inner = self._deeper(self._binary)
-        self._close()
-        return Node("()", "", (inner,))
+        if len(open_brackets) > _DEEPEST_NESTING:
+            raise ValueProblem("it is nested too deeply")
+    if is_value_next:
+        raise ValueProblem("it ends too early")
+    if open_brackets:
+        raise ValueProblem("a closing bracket is missing")
 
-    def _with_unit(self, text: str) -> Node:
-        unit = self._next()
-        if unit == "%" or unit in UNITS or unit in _BINARY:
-            self._at += 1
-            return Node("number", f"{text} {unit}")
-        return Node("number", text)
 
-    def _call(self, name: str) -> Node:
-        self._at += 1
-        parts = [self._deeper(self._binary)]
-        while self._next() == ",":
-            self._at += 1
-            parts.append(self._deeper(self._binary))
-        self._close()
-        return Node("call", name, tuple(parts))
-
-    def _close(self) -> None:
-        if self._next() != ")":
-            raise ValueProblem("a closing bracket is missing")
-        self._at += 1
-
-    def _next(self) -> str:
-        return self._tokens[self._at][1] if self._at < len(self._tokens) else ""
-
-    def _take(self) -> tuple[str, str]:
-        if self._at >= len(self._tokens):
-            raise ValueProblem("it ends too early")
-        self._at += 1
-        return self._tokens[self._at - 1]
+def _side(tokens: Sequence[Token]) -> Side:
+    written = (
+        token.text if token.kind == "op" else f"_{n}(" if token.kind == "call" else f"_{n}"
+        for n, token in enumerate(tokens)
+    )
+    return Side(tuple(tokens), ast.parse(" ".join(written), mode="eval").body)
 
 
 # --- values of names
 
-_SHOWN_OPERATORS = {">=": "≥", "<=": "≤", "==": "=", "!=": "≠", "~": "≈", "*": "×", "**": "^"}
 ABOUT = 0.1
 """Relative difference up to which two numbers are about the same (`~`); assumed."""
 _EQUAL = 0.005
@@ -441,52 +408,43 @@ class EvaluatedExpression(NamedTuple):
     """For arithmetic: the result without the computation."""
 
 
-def evaluate(node: Node, lookup: Lookup) -> EvaluatedExpression:
+def evaluate(expression: Expression, lookup: Lookup) -> EvaluatedExpression:
     """Raises ValueProblem."""
-    names = tuple(_names(node, lookup))
-    if node.kind in _COMPARISONS:
-        left, right = (_value(part, lookup) for part in node.parts)
-        true = _holds(node.kind, *alike(left, right))
-        text = _shown(_with_percent(node, left, right), lookup)
-        return EvaluatedExpression(text, left, names, is_comparison=True, is_true=true)
-    value = _value(node, lookup)
-    if node.kind in ("name", "number"):
-        return EvaluatedExpression(_shown(node, lookup), value, names)
-    # The sentence uses the result; the computation follows in brackets.
-    alone = value_text(value)
-    return EvaluatedExpression(f"{alone} ({_shown(node, lookup)})", value, names, alone=alone)
+    names = tuple(lookup(token.text) for token in expression.tokens if token.kind == "name")
+    values = [_value(side, lookup) for side in expression.sides]
+    texts = [_shown(side.tokens, lookup) for side in expression.sides]
+    if not expression.comparison:
+        (value,), (text,) = values, texts
+        if expression.kind in ("name", "number"):
+            return EvaluatedExpression(text, value, names)
+        # The sentence uses the result; the computation follows in brackets.
+        alone = value_text(value)
+        return EvaluatedExpression(f"{alone} ({text})", value, names, alone=alone)
+    for at, (mine, other) in enumerate((values, values[::-1])):
+        # `{l2_busy > 80}` compares with 80 %, and says so.
+        is_number = [token.kind for token in expression.sides[at].tokens] == ["number"]
+        texts[at] += "%" if is_number and mine.is_bare and other.is_percent else ""
+    text = f" {_sign(expression.comparison)} ".join(texts)
+    is_true = _holds(expression.comparison, *alike(*values))
+    return EvaluatedExpression(text, values[0], names, is_comparison=True, is_true=is_true)
 
 
-def _with_percent(node: Node, left: UnitValue, right: UnitValue) -> Node:
-    """`{l2_busy > 80}` compares with 80 %, and says so."""
-    parts = [
-        Node("number", f"{part.text} %")
-        if part.kind == "number" and mine.is_bare and other.is_percent
-        else part
-        for part, mine, other in zip(node.parts, (left, right), (right, left))
-    ]
-    return node._replace(parts=tuple(parts))
-
-
-def constants_of(node: Node) -> Iterator[float]:
+def constants_of(expression: Expression) -> Iterator[float]:
     """Numbers that are written out, without their units: 4 of `4 KiB`."""
-    if node.kind == "number":
-        yield _number(node.text)
-    for part in node.parts:
-        yield from constants_of(part)
+    return (_number(token.text) for token in expression.tokens if token.kind == "number")
 
 
 def has_influence(
-    node: Node, lookup: Lookup, counts: Callable[[NamedValue], bool] = lambda _: True
+    expression: Expression, lookup: Lookup, counts: Callable[[NamedValue], bool] = lambda _: True
 ) -> bool:
     """Whether the result depends on the values of its names: `x * 0 + 12` and `82 * x / x` do not.
     Found by trying other values; equal values are changed equally, because a report often has the
     same number under several names. `counts`: whether a name is one of those that matter."""
-    outcomes = {_outcome(node, _varied(lookup, counts, salt)) for salt in range(4)}
+    outcomes = {_outcome(expression, _varied(lookup, counts, salt)) for salt in range(4)}
     return len(outcomes) > 1
 
 
-def is_telling(node: Node, lookup: Lookup) -> bool:
+def is_telling(expression: Expression, lookup: Lookup) -> bool:
     """Whether a comparison would be false if one of its numbers were ten times larger or smaller:
     `grid_size > 0` says nothing about a grid."""
 
@@ -498,15 +456,9 @@ def is_telling(node: Node, lookup: Lookup) -> bool:
 
         return found
 
-    names = {part.text for part in _every(node) if part.kind == "name"}
+    names = {token.text for token in expression.tokens if token.kind == "name"}
     others = [scaled(name, factor) for name in names for factor in (0.1, 10.0)]
-    return any(not evaluate(node, other).is_true for other in others)
-
-
-def _every(node: Node) -> Iterator[Node]:
-    yield node
-    for part in node.parts:
-        yield from _every(part)
+    return any(not evaluate(expression, other).is_true for other in others)
 
 
 def _varied(lookup: Lookup, counts: Callable[[NamedValue], bool], salt: int) -> Lookup:
@@ -522,10 +474,10 @@ def _varied(lookup: Lookup, counts: Callable[[NamedValue], bool], salt: int) -> 
     return varied
 
 
-def _outcome(node: Node, lookup: Lookup) -> str:
+def _outcome(expression: Expression, lookup: Lookup) -> str:
     """Two digits: smaller changes do not count. For a comparison: the ratio of its sides."""
     try:
-        numbers = [_value(part, lookup).number for part in _sides(node)]
+        numbers = [_value(side, lookup).number for side in expression.sides]
     except ValueProblem as problem:
         return str(problem)
     if len(numbers) == 1:
@@ -533,59 +485,42 @@ def _outcome(node: Node, lookup: Lookup) -> str:
     return f"{numbers[0] / numbers[1]:.2g}" if numbers[1] else f"{numbers[0]:.2g} to 0"
 
 
-def _sides(node: Node) -> tuple[Node, ...]:
-    return node.parts if node.kind in _COMPARISONS else (node,)
-
-
 # --- evaluation
 
 
-def _names(node: Node, lookup: Lookup) -> Iterator[NamedValue]:
-    if node.kind == "name":
-        yield lookup(node.text)
-    if not (node.kind == "call" and node.text == "sizeof"):
-        for part in node.parts:
-            yield from _names(part, lookup)
-
-
-_OPERATIONS: Mapping[str, Callable[[UnitValue, UnitValue], UnitValue]] = {
-    "+": add,
-    "-": lambda one, other: add(one, other, -1),
-    "*": multiply,
-    "/": divide,
-    "**": power,
+_OPERATIONS: Mapping[type[ast.operator], Callable[[UnitValue, UnitValue], UnitValue]] = {
+    ast.Add: add,
+    ast.Sub: lambda one, other: add(one, other, -1),
+    ast.Mult: multiply,
+    ast.Div: divide,
+    ast.Pow: power,
+    ast.LShift: lambda one, other: multiply(one, power(bare(2), other)),
 }
 
 
-def _value(node: Node, lookup: Lookup) -> UnitValue:
-    if node.kind == "number":
-        return _literal(node.text)
-    if node.kind == "name":
-        return lookup(node.text).value
-    if node.kind == "call" and node.text == "sizeof":
-        return _size(node.parts)
-    parts = [_value(part, lookup) for part in node.parts]
-    return _called(node.text, parts) if node.kind == "call" else _computed(node.kind, parts)
+def _value(side: Side, lookup: Lookup) -> UnitValue:
+    def value(node: ast.expr) -> UnitValue:
+        match node:
+            case ast.BinOp(left, operator, right):
+                return _OPERATIONS[type(operator)](value(left), value(right))
+            case ast.UnaryOp(operand=operand):
+                found = value(operand)
+                return found._replace(number=-found.number)
+            case ast.Call(ast.Name(place), arguments):
+                return _called(side.tokens[int(place[1:])].text, [*map(value, arguments)])
+            case ast.Name(place):
+                kind, text = side.tokens[int(place[1:])]
+                return lookup(text).value if kind == "name" else _LITERALS[kind](text)
+        raise AssertionError(ast.dump(node))
+
+    return value(side.tree)
 
 
-def _computed(kind: str, parts: list[UnitValue]) -> UnitValue:
-    if kind == "()":
-        return parts[0]
-    if kind == "negative":
-        return parts[0]._replace(number=-parts[0].number)
-    if kind == "<<":
-        return multiply(parts[0], power(bare(2), parts[1]))
-    operation = _OPERATIONS.get(kind)
-    if operation is None:
-        raise ValueProblem("a comparison has no value; use it on its own")
-    return operation(*parts)
-
-
-def _size(parts: tuple[Node, ...]) -> UnitValue:
-    size = _SIZES.get(parts[0].text)
-    if size is None or len(parts) > 1:
-        raise ValueProblem(f"the size of `{parts[0].text}` is not known; give it in B")
-    return value_of(size, "byte")
+def _size(text: str) -> UnitValue:
+    kind = text.partition("(")[2].removesuffix(")").strip()
+    if kind not in _SIZES:
+        raise ValueProblem(f"the size of `{kind}` is not known; give it in B")
+    return value_of(_SIZES[kind], "byte")
 
 
 _FUNCTIONS: Mapping[str, Callable[[float], float]] = {
@@ -638,6 +573,9 @@ def _literal(text: str) -> UnitValue:
     return checked(value_of(_number(number), UNITS.get(unit, unit)))
 
 
+_LITERALS: Mapping[str, Callable[[str], UnitValue]] = {"number": _literal, "size": _size}
+
+
 def _holds(operator: str, left: UnitValue, right: UnitValue) -> bool:
     """Differences are relative to the larger number, because printed numbers are rounded."""
     a, b = left.number, right.number
@@ -654,26 +592,28 @@ def _holds(operator: str, left: UnitValue, right: UnitValue) -> bool:
 # --- as text
 
 
-def _shown(node: Node, lookup: Lookup) -> str:
-    if node.kind == "number":
-        return _shown_number(node.text)
-    if node.kind == "name":
-        named = lookup(node.text)
-        place = f" at {named.where}" if named.where else ""
-        return f"{named.label} {named.shown}{place}"
-    if node.kind == "call" and node.text == "sizeof":
-        return f"sizeof({node.parts[0].text})"
-    return _joined(node, [_shown(part, lookup) for part in node.parts])
+def _shown(tokens: Sequence[Token], lookup: Lookup) -> str:
+    """With labels and values of names, and spaces around operators."""
+    shown = ""
+    for kind, text in tokens:
+        if kind == "number":
+            shown += _shown_number(text)
+        elif kind == "name":
+            named = lookup(text)
+            shown += f"{named.label} {named.shown}{f' at {named.where}' if named.where else ''}"
+        elif kind != "op" or text in ("(", ")"):
+            shown += text + "(" * (kind == "call")
+        elif text == ",":
+            shown += ", "
+        else:
+            is_sign = not shown or shown[-1] in "( -"
+            shown += text if is_sign else f" {_sign(text)} "
+    return shown
 
 
-def _joined(node: Node, parts: list[str]) -> str:
-    if node.kind == "call":
-        return f"{node.text}({', '.join(parts)})"
-    if node.kind == "()":
-        return f"({parts[0]})"
-    if node.kind == "negative":
-        return f"-{parts[0]}"
-    return f"{parts[0]} {_SHOWN_OPERATORS.get(node.kind, node.kind)} {parts[1]}"
+def _sign(operator: str) -> str:
+    signs = {">=": "≥", "<=": "≤", "==": "=", "!=": "≠", "~": "≈", "*": "×", "**": "^"}
+    return signs.get(operator, operator)
 
 
 def _shown_number(text: str) -> str:

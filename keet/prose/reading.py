@@ -18,8 +18,8 @@ from keet.evidence.digits import LISTED, PLACE
 from keet.evidence.free_numbers import Allowed, free_number
 from keet.prose.expressions import (
     EvaluatedExpression,
+    Expression,
     NamedValue,
-    Node,
     ValueProblem,
     constants_of,
     evaluate,
@@ -125,7 +125,7 @@ class _Reader:
             Reference(shown, ids, part, result.alone if result.names else ""), problem, result
         )
 
-    def _wrong(self, part: str, node: Node, result: EvaluatedExpression) -> str | None:
+    def _wrong(self, part: str, node: Expression, result: EvaluatedExpression) -> str | None:
         """Raises ValueProblem."""
         if result.is_comparison and not result.is_true:
             return f"{{{part}}} is false: {result.text}"
@@ -136,7 +136,7 @@ class _Reader:
         problem = unfounded(node, result, self._names)
         return f"{{{part}}}: {problem}" if problem else None
 
-    def _wrong_count(self, part: str, node: Node, result: EvaluatedExpression) -> str | None:
+    def _wrong_count(self, part: str, node: Expression, result: EvaluatedExpression) -> str | None:
         """For numbers without a name: they must be in the source, or small."""
         is_bytes = dict(result.value.dimensions) == {"byte": 1}
         if result.is_comparison or not (result.value.is_bare or is_bytes):
@@ -151,7 +151,7 @@ class _Reader:
         return f"{{{part}}}: {part} is not a number of the source or the launch"
 
 
-def unfounded(node: Node, result: EvaluatedExpression, names: Names) -> str | None:
+def unfounded(node: Expression, result: EvaluatedExpression, names: Names) -> str | None:
     """Why an expression says nothing about its names: its value comes from a number that is written
     out. Raises ValueProblem."""
     is_measured = any(named.ids for named in result.names)
@@ -193,7 +193,7 @@ def _repeated_unit(read: _Read, after: str) -> int:
 
 
 def _printed(
-    node: Node, result: EvaluatedExpression, said: str | None, after: str, text: str
+    node: Expression, result: EvaluatedExpression, said: str | None, after: str, text: str
 ) -> str:
     """A single name is printed with its label, unless exactly that label is next to it."""
     if not result.names:

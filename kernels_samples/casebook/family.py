@@ -141,8 +141,8 @@ def load_families() -> list[Family]:
     return [load_family(FAMILIES / name) for name in family_names()]
 
 
-WORK = "work"
-SPLITS = (WORK, "locked", "opened")
+WORK, LOCKED = "work", "locked"
+SPLITS = (WORK, LOCKED, "opened")
 """`opened`: families that were locked, and have been scored and partly seen."""
 
 

@@ -119,12 +119,8 @@ def _hidden(rest: int) -> list[str]:
 
 
 def _program(program: ProgramExplanation) -> ProgramSummary:
-    return ProgramSummary(
-        us_total=program.us_total,
-        gain=program.gain,
-        rows=[ProgramLine.taken_from(row) for row in program.rows[:_ROWS]],
-        texts=list(program.texts),
-    )
+    rows = [ProgramLine.taken_from(row) for row in program.rows[:_ROWS]]
+    return ProgramSummary.taken_from(program, rows=rows)
 
 
 def _launch(document: ExplainLaunch, each: LaunchExplanation) -> dict[str, Any]:
@@ -135,18 +131,17 @@ def _launch(document: ExplainLaunch, each: LaunchExplanation) -> dict[str, Any]:
     cited += [id_ for finding in whole["findings"] for id_ in finding["evidence"]]
     evidence = whole["evidence"]
     skipped: list[Any] = [{name: s[name] for name in NotChecked.names()} for s in whole["skipped"]]
+    taken = {name: each for name, each in whole.items() if name in ExplainedLaunchEntry.names()}
+    taken["evidence"] = {i: evidence[i] for i in dict.fromkeys(cited) if i in evidence}
     launch = ExplainedLaunchEntry(
-        **{name: whole[name] for name in ("id", "kernel", "grid", "block", "duration")},
+        **taken,
         **{name: whole["verdict"][name] for name in ("headline", "limiter", "reached_pct")},
         units=units,
         time=list(_time(each)),
-        findings=whole["findings"],
-        facts=whole["facts"],
         code=list(_code(each)),
         looks_good=[note["text"] for note in whole["healthy"]],
         remarks=list(_remarks(whole)),
         not_checked=skipped,
-        evidence={id_: evidence[id_] for id_ in dict.fromkeys(cited) if id_ in evidence},
     )
     return launch.to_dict()
 

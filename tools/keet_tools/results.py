@@ -7,23 +7,18 @@ from dataclasses import MISSING, field, fields
 from typing import Any, ClassVar, get_type_hints
 
 from keet.documents.cases import CaseDocument
-from keet.documents.diff import (
-    ChangeVerdictDocument,
-    ComparabilityDocument,
-    NextDocument,
-    PairDocument,
-)
+from keet.documents.diff import DiffDocument, PairDocument
 from keet.documents.document import D, Document
-from keet.documents.explain import FactDocument, GroundingDocument, ProgramRowDocument, UnitDocument
-from keet.documents.finding import FindingDocument, Forecast
-from keet.documents.hotspots import AwaitedDocument, PointerDocument, PurposeShare, SpotDocument
-from keet.documents.shared_types import (
-    DeviceDocument,
-    Dimensions,
-    JsonNumber,
-    JsonQuantity,
-    Skipped,
+from keet.documents.explain import (
+    ExplainLaunch,
+    GroundingDocument,
+    LaunchVerdict,
+    ProgramDocument,
+    ProgramRowDocument,
+    UnitDocument,
 )
+from keet.documents.hotspots import AwaitedDocument, PointerDocument, PurposeShare, SpotDocument
+from keet.documents.shared_types import DeviceDocument, JsonNumber, Skipped
 from keet.documents.show import MetricDocument, ShowLaunch
 from keet.documents.verify import NumberCheck, RelationDocument, VerifySummary
 from keet.documents.what_if import WhatIfFinding
@@ -39,7 +34,7 @@ def selects(kind: type[Document], names: str) -> Callable[[type[D]], type[D]]:
                 chosen.__annotations__[each.name] = types[each.name]
                 if each.default is not MISSING:
                     setattr(chosen, each.name, each.default)
-        chosen.described_by = kind
+        chosen.described_by = {**chosen.described_by, **dict.fromkeys(names.split(), kind)}
         return chosen  # which is made a data class when it is first used, so with these fields
 
     return with_fields
@@ -53,6 +48,7 @@ class ToolResult(Document):
 
 
 class PagedToolResult(ToolResult):
+    paged: ClassVar[str | None] = "entries"
     total: int
     """entries on all pages"""
     offset: int
@@ -61,6 +57,12 @@ class PagedToolResult(ToolResult):
     """entries after this page"""
     next_offset: int | None
     """`offset` of the next page; null: this is the last"""
+
+
+class OfLaunch(Document):
+    report: str
+    launch: int
+    kernel: str
 
 
 class ListedReport(Document):
@@ -95,7 +97,6 @@ class ReportSummary(Document):
 
 
 class ListReportsToolResult(PagedToolResult):
-    paged: ClassVar[str | None] = "entries"
     folders: list[str]
     """the folders of the server"""
     report: ReportSummary | None
@@ -124,37 +125,21 @@ class CodeLine(Document):
     text: str
 
 
+@selects(ExplainLaunch, "id kernel grid block duration findings facts evidence")
+@selects(LaunchVerdict, "headline limiter reached_pct")
 class ExplainedLaunchEntry(Document):
-    id: int
-    kernel: str
-    grid: Dimensions | None
-    block: Dimensions | None
-    duration: JsonQuantity | None
-    """microseconds; null: not measured"""
-    headline: str
-    """what limits it, in one sentence"""
-    limiter: str | None
-    """the unit nearest to its peak; `latency`: none is near its peak; null: unknown"""
-    reached_pct: float | None
-    """per cent of its peak that this unit reached"""
+    """`evidence` is that of the findings and units."""
+
     units: list[UnitDocument]
     """busiest first"""
     time: list[TimeRow]
     """where the time goes"""
-    findings: list[FindingDocument]
-    """causes, the largest gain first"""
-    facts: list[FactDocument]
-    """what is known by topic; texts about the launch are checked against it"""
     code: list[CodeLine]
     """text of the lines that the findings name"""
     looks_good: list[str]
     remarks: list[str]
     """about the account, Nsight Compute's rules, the run and the replay"""
     not_checked: list[NotChecked]
-    evidence: dict[str, JsonNumber]
-    """Evidence of the findings and units. Numbers by id. An id consists of the metric, the source
-    line if there is one, and the launch: `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run`
-    means several launches."""
 
 
 @selects(
@@ -165,15 +150,12 @@ class ProgramLine(Document):
     """A group of similar launches."""
 
 
+@selects(ProgramDocument, "us_total gain texts")
 class ProgramSummary(Document):
     """All launches together, or the whole run if its run table is beside the report."""
 
-    us_total: float
-    """microseconds of all kernels"""
-    gain: Forecast | None
     rows: list[ProgramLine]
     """kernels, the largest share first"""
-    texts: list[str]
 
 
 class ExplainToolResult(PagedToolResult):
@@ -205,11 +187,7 @@ class LineSummary(Document):
     """around the line, outermost first"""
 
 
-class LineToolResult(PagedToolResult):
-    paged: ClassVar[str | None] = "entries"
-    report: str
-    launch: int
-    kernel: str
+class LineToolResult(PagedToolResult, OfLaunch):
     samples: int | None
     """of the launch; null: the report has none"""
     line: LineSummary | None
@@ -232,11 +210,7 @@ class AmountRowResult(Document):
     """ids in `evidence`"""
 
 
-class AmountsToolResult(PagedToolResult):
-    paged: ClassVar[str | None] = "entries"
-    report: str
-    launch: int
-    kernel: str
+class AmountsToolResult(PagedToolResult, OfLaunch):
     entries: list[AmountRowResult]
     """the most important first"""
     program: list[str]
@@ -244,11 +218,8 @@ class AmountsToolResult(PagedToolResult):
     evidence: dict[str, JsonNumber]
 
 
-class MetricsToolResult(PagedToolResult):
+class MetricsToolResult(PagedToolResult, OfLaunch):
     paged: ClassVar[str | None] = "metrics"
-    report: str
-    launch: int
-    kernel: str
     metrics: list[MetricDocument]
     roofline: list[str]
     """shares of peak of arithmetic and memory; without a pattern only"""
@@ -261,10 +232,7 @@ class ChangedOccupancy(Document):
     limited_by: list[str]
 
 
-class OccupancyToolResult(ToolResult):
-    report: str
-    launch: int
-    kernel: str
+class OccupancyToolResult(ToolResult, OfLaunch):
     theoretical_pct: float | None
     achieved_pct: float | None
     warps: int
@@ -276,10 +244,7 @@ class OccupancyToolResult(ToolResult):
     """with the values that were asked for; null: none were"""
 
 
-class WhatIfToolResult(ToolResult):
-    report: str
-    launch: int
-    kernel: str
+class WhatIfToolResult(ToolResult, OfLaunch):
     findings: list[WhatIfFinding]
 
 
@@ -290,11 +255,7 @@ class SourceLine(Document):
     """of the samples, 0 to 1; null: none, or not known"""
 
 
-class SourceToolResult(PagedToolResult):
-    paged: ClassVar[str | None] = "entries"
-    report: str
-    launch: int
-    kernel: str
+class SourceToolResult(PagedToolResult, OfLaunch):
     file: str
     entries: list[SourceLine]
 
@@ -307,24 +268,16 @@ class PairResult(Document):
     """A kernel before and after."""
 
 
+@selects(DiffDocument, "verdict comparability next evidence grounding")
 class DiffToolResult(PagedToolResult):
     paged: ClassVar[str | None] = "pairs"
     before: str
     after: str
-    verdict: ChangeVerdictDocument
-    comparability: ComparabilityDocument
     pairs: list[PairResult]
     """kernels, the largest change first"""
-    next: NextDocument | None
-    """the most expensive remaining cause"""
-    evidence: dict[str, JsonNumber]
-    grounding: GroundingDocument
 
 
-class ContextToolResult(ToolResult):
-    report: str
-    launch: int
-    kernel: str
+class ContextToolResult(ToolResult, OfLaunch):
     chosen_from: int
     """number of launches that matched; the representative is used"""
     context: str

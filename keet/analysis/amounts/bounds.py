@@ -77,12 +77,34 @@ def _bounds(view: LaunchView) -> Iterator[BoundDocument]:
             part = sum(share for purpose, share in view.code.mix if purpose.value in _NEEDED)
             if part and _is_float(view.code):
                 said = "if only the arithmetic on data is executed"
-                yield from _bound(view, "arithmetic", said, issue, part)
+                busy, part = _busiest_of_arithmetic(view, view.code, issue, part)
+                yield from _bound(view, "arithmetic", said, busy, part)
 
 
 def _busiest_of_instructions(view: LaunchView, issue: Evidence) -> Evidence:
     """Of the issue slots and the pipes, the one that the same instructions keep busy longest."""
     return max((issue, *filter(None, map(view.ceilings.reached, PIPES))), key=lambda it: it.value)
+
+
+_SLOW = {"FP64": ("DFMA", "DADD", "DMUL", "DSETP", "DMNMX"), "tensor": ()}
+"""Pipes that an instruction may occupy for many cycles, with the opcodes that they execute; none
+where all that they execute is arithmetic on data."""
+
+
+def _busiest_of_arithmetic(
+    view: LaunchView, code: MachineCode, issue: Evidence, part: float
+) -> tuple[Evidence, float]:
+    """What the arithmetic on data keeps busy longest, and its part of that unit's work: the issue
+    slots, of which it has `part`, or a slow pipe."""
+    found = [(issue, part)]
+    for pipe, opcodes in _SLOW.items():
+        busy = view.ceilings.reached(pipe)
+        own = [each for each in code.program.ran if code.program.code[each].opcode in opcodes]
+        needed = [each for each in own if code.purposes[each].value in _NEEDED]
+        if busy is not None:
+            whole = float(not opcodes)
+            found.append((busy, code.share(needed) / code.share(own) if own else whole))
+    return max(found, key=lambda each: float(each[0].value) * each[1])
 
 
 def _bound(

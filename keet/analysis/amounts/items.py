@@ -206,7 +206,7 @@ def _list(numbers: Mapping[str, Evidence], named: Mapping[str, str]) -> Sentence
     return Sentence(", ").join(
         Sentence("{n:.1f} {what}", n=numbers[each], what=what)
         for each, what in named.items()
-        if each in numbers and numbers[each].value >= _NAMED
+        if each in numbers and numbers[each].value >= _NAMED_FROM.get(each, _NAMED)
     )
 
 
@@ -215,8 +215,10 @@ _NEEDED = f"{_PURPOSE}value"
 """Arithmetic on data is named first, however small: it is what an item needs."""
 _NAMED = 0.05
 """Per item, from which on it is named."""
+_NAMED_FROM = {"stores": 1.5}
+"""An item is stored once."""
 _ALSO_NAMED = (
-    *("loads", "shared_loads", "atomics"),
+    *("loads", "stores", "generic", "shared_loads", "atomics"),
     *("square_roots", "divisions", "integer_divisions"),
 )
 _LANES = 32
@@ -251,6 +253,7 @@ _KINDS = {
     "shared_loads": "loads from shared memory",
     "shared_stores": "stores to shared memory",
     "local": "loads and stores of local memory",
+    "generic": "loads and stores at generic addresses",
     "atomics": "atomics",
     "fp32": "FP32 operations",
     "fp64": "FP64 operations",
@@ -258,7 +261,7 @@ _KINDS = {
     "tensor": "tensor instructions",
     "special": "special functions",
     "square_roots": "square roots, also reciprocal ones",
-    "divisions": "divisions of floats",
+    "divisions": "floating-point divisions",
     "integer_divisions": "divisions of integers",
 }
 _OPERATIONS = {
@@ -301,6 +304,10 @@ def _kinds(each: Instruction) -> Iterator[tuple[str, int]]:
         yield "divisions", 1
 
 
+_GENERIC = ("LD", "ST")
+"""Their addresses may be in any memory; of debug builds, most are in local memory."""
+
+
 def _memory(each: Instruction) -> str:
     from keet.analysis.sass.instructions.opcodes import GLOBAL, LOCAL, SHARED, Role
 
@@ -309,6 +316,8 @@ def _memory(each: Instruction) -> str:
     is_load = each.role in (Role.LOAD, Role.COPY)
     if not is_load and each.role is not Role.STORE:
         return ""
+    if each.opcode in _GENERIC:
+        return "generic"
     if each.opcode in GLOBAL:
         return "loads" if is_load else "stores"
     if each.opcode in SHARED:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.analysis.hardware.ceilings import MEMORY_UNITS, WHOLE_SM, Ceiling, spoken_unit
+from keet.analysis.hardware.ceilings import MEMORY_UNITS, WHOLE, Ceiling, spoken_unit
 from keet.analysis.hardware.stages import sm_elapsed_cycles
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.documents.amounts import UnitUseDocument
@@ -69,7 +69,7 @@ def _while_active(view: LaunchView, ceiling: Ceiling) -> Evidence | None:
     """As measured for the same counter, else from the cycles in which SMs are active; None for
     units outside of the SMs, and where the cycles are not known."""
     is_outside = ceiling.name in MEMORY_UNITS and ceiling.name != "L1"
-    if is_outside or ceiling.kind == "link" or ceiling.name == WHOLE_SM:
+    if is_outside or ceiling.kind == "link" or ceiling.name in WHOLE:
         return None
     label = f"{_name(ceiling)} busy while an SM is active"
     if ceiling.reached.metric.endswith(_ELAPSED):

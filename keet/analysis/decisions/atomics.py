@@ -20,12 +20,21 @@ from keet.analysis.candidate import MEMORY_WAITS, kept_waits
 from keet.analysis.instruction_removal import kept_waits_without
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.memory_work import (
+    ATOMIC_KINDS,
     SPREAD_PASSES,
+    global_atomics,
     less_shared,
     shared_atomics_by_data,
     without_atomic_requests,
 )
-from keet.analysis.time_model import HOT_LINE, MOST_REMOVED, SHARPNESS, Effect, TimeModel
+from keet.analysis.time_model import (
+    BLOCK_STARTS,
+    HOT_LINE,
+    MOST_REMOVED,
+    SHARPNESS,
+    Effect,
+    TimeModel,
+)
 from keet.evidence import Evidence, Sentence
 from keet.units import Quantity
 
@@ -44,13 +53,17 @@ def hot_slice(model: TimeModel) -> HotSlice | None:
     hot = model.hot_line
     if hot is None:
         return None
-    # What combines within a block first sends one request per block, and a loop over the data
-    # needs no more blocks than fit on the GPU at a time.
+    # What combines within a block first sends each sector once per block: at least those that a
+    # warp updates at a time. A loop over the data needs no more blocks than fit on the GPU. The
+    # words of a table that is spread over all slices do not fit into a block: only the lanes of a
+    # warp combine.
     blocks, kept = model.view.value("grid_size") or 0.0, 1 - MOST_REMOVED
+    found = lane_requests(model.view) if hot.is_atomic else None
+    rounds = max(1.0, model.view.value("waves_per_sm") or 1.0)
     if hot.requests and blocks:
-        rounds = max(1.0, model.view.value("waves_per_sm") or 1.0)
-        kept = min(1.0, blocks / rounds / hot.requests)
-    kept = max(kept, hot.left)
+        each = found.warps / found.needed * found.made if found else hot.requests
+        kept = min(1.0, blocks / rounds / each)
+    kept = max(kept, hot.left, hot.of_table / _LANES)
     how = "atomics" if hot.is_atomic else "plain loads or stores"
     text = (
         "The busiest slice of L2 looks up {skew:.1f} times the sectors of an average one: "
@@ -74,12 +87,36 @@ def hot_slice(model: TimeModel) -> HotSlice | None:
     units = {HOT_LINE: kept, "L2": 1 - (1 - kept) * (1 - hot.spread)}
     if hot.is_atomic:
         units["L1"] = without_atomic_requests(model.view)
+        units |= _summed_first(model, units["L1"], rounds)
     effect = Effect(units, waits)
     sentence = Sentence(text, skew=hot.skew, how=how)
     evidence = (hot.skew, hot.most, *(() if hot.is_counted else (hot.usual,)))
     return HotSlice(hot.is_atomic, (sentence, effect, evidence))
 
 
+def _summed_first(model: TimeModel, l1: float, rounds: float) -> dict[str, float]:
+    """What is left of units if a thread first sums what `rounds` threads had, and then its warp
+    sums by shuffles. Only where a sum at one address is all that the kernel stores. `l1`: what else
+    is left of L1's work."""
+    view, shuffles = model.view, model.view.executed("SHFL")
+    ours = [each for each in (view.code.atomics if view.code else ()) if each.memory == "global"]
+    is_sum = ours and all(each.spread == "one address" and not each.has_result for each in ours)
+    if not shuffles or not is_sum or view.executed("STG"):
+        return {}
+    fewer, fronts = shuffles * (1 - 1 / rounds), view.value("shared_wavefronts") or math.inf
+    by_shuffles = less_shared(model, min(1.0, fewer / fronts)).units["L1"]
+    accesses = shuffles + view.executed(*_ACCESSES)
+    # An addition follows each shuffle.
+    issued = 1 - min(1.0, 2 * fewer / (view.all_executed or math.inf))
+    return {
+        "L1": max(0.0, l1 + by_shuffles - 1),
+        "LSU": 1 - fewer / accesses,
+        "issue": issued,
+        BLOCK_STARTS: 1 / rounds,
+    }
+
+
+_ACCESSES = ("LDG", "STG", "LDS", "STS", "RED", "ATOM")
 _MEMORY = ("load", "store", "atomic or reduction in memory")
 """Roles of the instructions that the LSU pipe executes."""
 _MATH = ("ALU", "FMA", "FP64", "FP16")
@@ -256,27 +293,30 @@ class ScatteredAdds(NamedTuple):
     reads data of the destination, because then the other end of the item needs it as well."""
 
 
-class SameAddressLanes(NamedTuple):
-    """Atomics on global memory whose lanes all update one address."""
+class LaneRequests(NamedTuple):
+    """Requests of the atomics on global memory. L1 sends the updates that a warp makes in one
+    sector together, but an address only once: further lanes with it make requests of their own."""
 
-    lanes: float
-    """Threads that executed one: each makes a request of its own."""
+    made: float
+    needed: float
+    """Sectors that the addresses of each warp are in: requests if lanes with the same address
+    combine their updates first."""
     warps: float
-    """Warps that executed one: requests that would do."""
+    """How often warps executed these atomics."""
+
+    @property
+    def repeated(self) -> float:
+        return max(0.0, self.made - self.needed)
 
 
-def same_address_lanes(view: LaunchView) -> SameAddressLanes:
-    """None of them without the machine code."""
-    ours = [
-        each
-        for each in (view.code.atomics if view.code else ())
-        if each.memory == "global" and each.spread.startswith("one address")
-    ]
-    if view.code is None or not ours:
-        return SameAddressLanes(0.0, 0.0)
-    program, active = view.code.program, view.by_address("thread_inst_executed_true")
-    lanes = sum(float(active.get(program.code[each.position].address, 0)) for each in ours)
-    return SameAddressLanes(lanes, float(sum(program.counts[each.position] for each in ours)))
+@cached_per_view
+def lane_requests(view: LaunchView) -> LaneRequests | None:
+    """None if there are none, or their sectors were not counted for each instruction."""
+    column, addresses = view.table.column("src_l2_sectors_global") or {}, global_atomics(view)
+    made = sum(view.value(f"{kind}_sectors") or 0.0 for kind in ATOMIC_KINDS)
+    needed = sum(float(column.get(each, 0)) for each in addresses)
+    warps = sum((view.table.executed or {}).get(each, 0) for each in addresses)
+    return LaneRequests(made, needed, warps) if made and needed and warps else None
 
 
 @cached_per_view
@@ -310,10 +350,15 @@ def scattered_adds(view: LaunchView) -> ScatteredAdds | None:
         for position in program.ran
         if program.code[position].opcode in ("LDG", "LD")
     )
-    # Lanes that update one address, or words of one sector, each make a request.
-    others = same_address_lanes(view).lanes
     if not again and sum(requests.values()) > _LANES / 2 * sum(program.counts[at] for at in adds):
         return None
+    # Lanes that update one address each make a request.
+    threads = view.table.threads or {}
+    others = sum(
+        threads.get(program.code[each.position].address, 0)
+        for each in code.atomics
+        if each.memory == "global" and each.spread.startswith("one address")
+    )
     total = max(sum(requests.values()), (view.value("global_reduction_sectors") or 0.0) - others)
     return ScatteredAdds(total, min(1.0, total / sent), 2 if again else 1)
 

@@ -116,7 +116,7 @@ def _text(
         "L1 is busy for {stage:.0f} of the time and the LSU pipe that feeds it for {asked:.0f}, "
         "{times:.1f} times less: an access takes many passes through L1{lookups}."
     )
-    words = ". A lookup in L2 takes {sectors:.1f}{why}"
+    words = ". A lookup in L2 takes {sectors:.1f}s on average{why}"
     lookups = Sentence(words, sectors=sectors, why=why) if sectors else why
     return Sentence(text, stage=stage, asked=asked, times=times, lookups=lookups)
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from keet.analysis.candidate import Candidate, kept_waits, part_of
 from keet.analysis.facts.instructions import XU, mostly_conversions
-from keet.analysis.hardware.ceilings import WHOLE_SM
+from keet.analysis.hardware.ceilings import WHOLE
 from keet.analysis.hardware.stages import share_of, sm_elapsed_cycles
 from keet.analysis.kernel.register_tiles import (
     LOADS,
@@ -159,7 +159,7 @@ FADE_IN = Parameter(10, "how fast a unit starts to count beyond such a share", "
 
 
 Work = Literal["reloads", "special functions", "conversions", "other"]
-_LEFT_OUT = (*DEVICE_WIDE, "FMA", "tensor", "FP16", "FP64", "issue", WHOLE_SM)
+_LEFT_OUT = (*DEVICE_WIDE, "FMA", "tensor", "FP16", "FP64", "issue", *WHOLE)
 """Near the peak of an arithmetic pipe, a kernel is at a roofline. Whether the work is needed is
 checked by other candidates."""
 AccessKind = Literal["shared", "loads", "stores", "local", "atomics"]
@@ -283,7 +283,7 @@ def while_active(view: LaunchView, model: TimeModel) -> Evidence | None:
     """How busy the busiest unit is while SMs are active. None where most SMs work, and for units
     that all SMs share."""
     busiest, active = view.ceilings.get(model.busiest or ""), model.balance.active
-    if busiest is None or not 0 < active < MAJORITY or busiest.name in (*DEVICE_WIDE, WHOLE_SM):
+    if busiest is None or not 0 < active < MAJORITY or busiest.name in (*DEVICE_WIDE, *WHOLE):
         return None
     issuing = view.get("one_or_more_eligible_pct")
     if busiest.name == "issue" and issuing is not None:

@@ -279,6 +279,9 @@ loads_operands = _is_variant(
     "fragments", "warps load operands of the tensor cores that other warps load, too"
 )
 loads_in_every_iteration = _is_variant("loop", "a loop loads the same data in every iteration")
+stores_in_every_iteration = _is_variant(
+    "stores", "a loop stores to the same addresses in every iteration"
+)
 passes_in_kernel = _is_variant("passes", "several loops of the kernel load from the same addresses")
 
 _SECTOR = 32.0

@@ -125,6 +125,11 @@ def takes_bytes_apart(code: MachineCode) -> Answer:
     return if_most_run(code, sorted(code.packed_bytes.gone), code.program.ran, NOTABLE_PART)
 
 
+@Fact.of_code("several neighbouring threads compute the same integers")
+def repeats_in_neighbours(code: MachineCode) -> Answer:
+    return if_most_run(code, sorted(code.lane_groups), code.program.ran, NOTABLE_PART)
+
+
 @fact(
     "the compiler divides to count the iterations of an unrolled loop: the source line has no "
     "division",

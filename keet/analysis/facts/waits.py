@@ -362,10 +362,10 @@ def inactive_in_routines(view: LaunchView) -> Answer:
 
 # --- barriers
 
-TREE = "tree"
-sums_by_a_tree = Fact(
-    "steps of a reduction tree go through shared memory, with a barrier each",
-    of_finding=lambda _, finding: finding.variant == TREE,
+STEPS = "steps"
+few_threads_in_steps = Fact(
+    "in steps between barriers, only a part of the block's threads has work",
+    of_finding=lambda _, finding: finding.variant == STEPS,
 )
 
 

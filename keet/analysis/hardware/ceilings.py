@@ -60,6 +60,9 @@ class Ceiling(NamedTuple):
     @property
     def spoken(self) -> str:
         """As in a sentence."""
+        stage = self.stage
+        if stage is not None and stage.id in _HEAVY and stage.busy.value == self.reached.value:
+            return _HEAVY[stage.id]
         return spoken_unit(self.name)
 
     @property
@@ -178,6 +181,10 @@ _UNITS = {
 MEMORY_UNITS = ("DRAM", "L2", "L1")
 HOST_LINK = "host link"
 WHOLE_SM = "SM"
+WHOLE_MEMORY = "memory"
+WHOLE = (WHOLE_SM, WHOLE_MEMORY)
+"""Shares of the busiest of several units that the report does not tell apart."""
+_WHOLE_MEMORY = ("memory_throughput_pct", "mem_busy_pct", "mem_max_bandwidth_pct")
 PIPES = ("LSU", "FMA", "ALU", "FP64", "FP16", "XU", "tensor", "ADU")
 
 _SPOKEN = {
@@ -192,8 +199,14 @@ _SPOKEN = {
     "ADU": "the ADU pipe (barriers, constant loads)",
     HOST_LINK: "the link to the host",
     WHOLE_SM: "the busiest pipe of the SMs",
+    WHOLE_MEMORY: "the busiest unit of the memory system",
 }
 
+_HEAVY = {
+    "fmaheavy": "the heavy half of the FMA pipe",
+    "aluheavy": "the heavy half of the ALU pipe",
+}
+"""Some instructions run on one half of a pipe only: integer multiplications on that of FMA."""
 _PLURAL = ("issue", "tensor")
 
 
@@ -221,6 +234,7 @@ class Ceilings:
         for name, unit in _UNITS.items():
             self._add(name, _unit_ceiling(ledger, name, unit))
         self._add_whole_sm()
+        self._add_whole_memory()
         self._add_host_link()
 
     def _add(self, name: str, ceiling: Ceiling | None) -> None:
@@ -240,6 +254,17 @@ class Ceilings:
         if max(pipes, default=0.0) < share_of(busy) - SAME_PIPE:
             source = f"report: {busy.metric}"
             self._add(WHOLE_SM, Ceiling("sm", WHOLE_SM, "compute", busy, source))
+
+    def _add_whole_memory(self) -> None:
+        """For sets that have the share of the busiest unit, but not that of L1 or L2."""
+        if not self.unmeasured:
+            return
+        known = filter(None, map(self._ledger.measured, _WHOLE_MEMORY))
+        busy = max(known, key=lambda each: float(each.value), default=None)
+        units = (self._by_name[each].share for each in (*MEMORY_UNITS, "LSU") if each in self)
+        if busy is not None and max(units, default=0.0) < share_of(busy) - SAME_PIPE:
+            source = f"report: {busy.metric}"
+            self._add(WHOLE_MEMORY, Ceiling("memory", WHOLE_MEMORY, "memory", busy, source))
 
     def _add_host_link(self) -> None:
         used = uses_host_link(self._ledger)
@@ -338,7 +363,7 @@ def _unit_ceiling(ledger: LaunchLedger, name: str, unit: _Unit) -> Ceiling | Non
     stages = measured_stages(ledger, (*unit.stages, *leading))
     stage = leading_stage(ledger, name, whole, stages)
     if stage is None and name == "L1":
-        stage = shared_wavefronts_stage(ledger)
+        stage = measured_stage(ledger, "shared_memory") or shared_wavefronts_stage(ledger)
     if stage is None:
         return None
     if stage.id == "tensor":

@@ -59,7 +59,18 @@ def measured_stage(ledger: LaunchLedger, unit_id: str) -> UnitStage | None:
         if found is not None:
             busy = found if unit.basis == "elapsed" else _over_elapsed(ledger, unit, found)
             return UnitStage(unit_id, unit.label, busy) if busy else None
-    return _issue_slots(ledger, unit) if unit_id == "issue_slots" else None
+    if unit_id == "issue_slots":
+        return _issue_slots(ledger, unit)
+    # ComputeWorkloadAnalysis has pipes over the active cycles only.
+    for name in unit.share_of_peak if unit.basis == "elapsed" else ():
+        if _PER_ELAPSED in name and name.startswith("sm__"):
+            found = ledger.named(name.replace(_PER_ELAPSED, _PER_ACTIVE), f"{label} while active")
+            if found is not None and (busy := _over_elapsed(ledger, unit, found)) is not None:
+                return UnitStage(unit_id, unit.label, busy)
+    return None
+
+
+_PER_ELAPSED, _PER_ACTIVE = "sustained_elapsed", "sustained_active"
 
 
 @cache
@@ -156,16 +167,29 @@ def _issued_while_active(ledger: LaunchLedger) -> _Computed | None:
         ledger.named(_ACTIVE_SHARE, "issue slots busy while active"),
         ledger.measured("one_or_more_eligible_pct"),
     )
-    share = next(filter(None, shares), None)
-    blocks, sms = ledger.measured("grid_size"), ledger.launch.device.sm_count
-    if share is None or blocks is None or not sms:
+    share, active = next(filter(None, shares), None), _active_part(ledger)
+    if share is None or active is None:
         return None
-    active = ledger.measured("sm_active_cycles"), ledger.measured("elapsed_cycles")
-    if active[0] is not None and active[1] is not None and active[1].value:
-        part = min(1.0, float(active[0].value) / float(active[1].value))
-        return Quantity(float(share.value) * part, "%"), (share, active[0], active[1])
-    part = min(1.0, float(blocks.value) / sms)
-    return Quantity(float(share.value) * part, "%"), (share, blocks)
+    return Quantity(float(share.value) * active.part, "%"), (share, *active.sources)
+
+
+class _ActivePart(NamedTuple):
+    part: float
+    """Of all cycles of all SMs, 0 to 1."""
+    sources: tuple[Evidence, ...]
+
+
+def _active_part(ledger: LaunchLedger) -> _ActivePart | None:
+    """Without cycles, an SM counts as active if the grid has a block for it: other idle time is not
+    known then."""
+    active, elapsed = ledger.measured("sm_active_cycles"), ledger.measured("elapsed_cycles")
+    if active is not None and elapsed is not None and elapsed.value:
+        part = min(1.0, float(active.value) / float(elapsed.value))
+        return _ActivePart(part, (active, elapsed))
+    blocks, sms = ledger.measured("grid_size"), ledger.launch.device.sm_count
+    if blocks is None or not sms:
+        return None
+    return _ActivePart(min(1.0, float(blocks.value) / sms), (blocks,))
 
 
 def measured_stages(ledger: LaunchLedger, unit_ids: Iterable[str]) -> tuple[UnitStage, ...]:
@@ -192,12 +216,12 @@ def shared_wavefronts_stage(ledger: LaunchLedger) -> UnitStage | None:
 
 def _over_elapsed(ledger: LaunchLedger, unit: HardwareUnit, busy: Evidence) -> Evidence | None:
     """Converts a share of the SMs' active cycles to a share of all cycles."""
-    active, elapsed = ledger.measured("sm_active_cycles"), ledger.measured("elapsed_cycles")
-    if active is None or elapsed is None or not elapsed.value:
+    active = _active_part(ledger)
+    if active is None:
         return None
-    share = Quantity(busy.value * min(1.0, active.value / elapsed.value), "%")
+    share = Quantity(float(busy.value) * active.part, "%")
     label = f"{unit.label.partition(' (')[0]} busy, of peak, over elapsed cycles"
-    return ledger.derived(f"{busy.slug}_elapsed", share, label, busy, active, elapsed)
+    return ledger.derived(f"{busy.slug}_elapsed", share, label, busy, *active.sources)
 
 
 SAME_CLOCK = Parameter(

@@ -110,10 +110,15 @@ def _outside(view: LaunchView, launched: float) -> tuple[float, int | None] | No
     lanes = {each: threads.get(each, 0) / executed[each] for each in entry}
     # Older reports count a thread only if its predicate is on: single instructions may have none.
     last = entry[-1:] if active else entry[-int(SOME_UNPREDICATED) :]
-    left = launched - max(lanes[each] for each in last if executed[each] == executed[entry[-1]])
+    end, lost = entry[-1], 0.0
+    most = max(lanes[each] for each in last if executed[each] == executed[end])
+    # A thread outside of the data accesses none: of a short loop in front, threads come back.
+    for address, kind in view.by_address("memory_type").items():
+        if kind and address > end and executed.get(address, 0) >= executed[end]:
+            most = max(most, threads.get(address, 0) / executed[address])
+    left = launched - most
     if left <= 0:
         return 0.0, None
-    end, lost = entry[-1], 0.0
     # Later code has at least as many inactive threads, unless the paths join again.
     for address, count in executed.items():
         if address > end:

@@ -526,12 +526,16 @@ def few_warps(view: LaunchView) -> tuple[Sentence, tuple[Evidence, ...]] | None:
     share = view.get("achieved_occupancy_pct")
     if held is None or share is None or blocks is None or not 0 < share.value < 100 * MAJORITY:
         return None
-    most = Quantity(round(100 * float(held.value) / float(share.value)), "")
-    can = view.ledger.derived("warps_an_sm_can_hold", most, "warps that an SM can hold", held)
+    most = round(100 * float(held.value) / float(share.value))
+    block = view.value("block_size")
+    if blocks.given is not None and block:  # more blocks help up to what fits
+        most = min(most, math.ceil(block / WARP) * int(blocks.fit.value))
+    label = "warps that an SM can hold"
+    can = view.ledger.derived("warps_an_sm_can_hold", Quantity(most, ""), label, held)
     if (given := _given_warps(view, blocks)) and held.value < MAJORITY * given.value:
-        rest = "most of them end early"
+        rest = "many of them end early"
         if not blocks.are_all:
-            rest = "most of them end before others take their place"
+            rest = "many of them end before others take their place"
         early = "An SM holds {held:.1f}s of the {given:.0f} that it could have: {rest}."
         return Sentence(early, held=held, given=given, rest=rest), (held, given)
     by = " and ".join(blocks.limits)

@@ -24,17 +24,20 @@ from keet.analysis.sass.analyses.expansions import (
     integer_divisions,
 )
 from keet.analysis.sass.analyses.footprints import Footprints
+from keet.analysis.sass.analyses.lane_groups import lane_groups
 from keet.analysis.sass.analyses.loop_chains import LoopChains, loop_chains
 from keet.analysis.sass.analyses.loop_loads import (
     RepeatedArray,
     RepeatedLoad,
+    RepeatedStore,
     never_written,
     repeated_arrays,
     repeated_loads,
+    repeated_stores,
 )
 from keet.analysis.sass.analyses.outer_products import OuterProducts, outer_products
 from keet.analysis.sass.analyses.packed_bytes import PackedBytes, packed_bytes
-from keet.analysis.sass.analyses.purpose import Purpose, mix, purposes
+from keet.analysis.sass.analyses.purpose import Purpose, decided_by_data, mix, purposes
 from keet.analysis.sass.analyses.repeated_work import (
     Invariant,
     Multiples,
@@ -106,6 +109,17 @@ class CountedCode:
         return packed_bytes(self.program, self.purposes)
 
     @cached_property
+    def decided_by_data(self) -> frozenset[int]:
+        """Positions of the instructions that depend on values that were loaded."""
+        return decided_by_data(self.program)
+
+    @cached_property
+    def lane_groups(self) -> dict[int, float]:
+        """Positions of integer arithmetic that several neighbouring threads do equally, and the
+        share of it that goes if one does it."""
+        return lane_groups(self.program, self.shape, self.purposes)
+
+    @cached_property
     def outer_products(self) -> OuterProducts | None:
         """Tiles of matrix products that the arithmetic pipes compute; None if there are none."""
         return outer_products(self.program)
@@ -153,6 +167,10 @@ class CountedCode:
     @cached_property
     def repeated_loads(self) -> list[RepeatedLoad]:
         return repeated_loads(self.program, self.accesses, self.evaluation)
+
+    @cached_property
+    def repeated_stores(self) -> list[RepeatedStore]:
+        return repeated_stores(self.program, self.accesses, self.evaluation)
 
     @cached_property
     def unknown_share(self) -> float:

@@ -8,8 +8,9 @@ from functools import cache
 import pytest
 
 from keet.analysis.account import account_of
+from keet.analysis.amounts.bounds import bounds
 from keet.analysis.decisions.atomics import hot_slice
-from keet.analysis.hardware.ceilings import HOST_LINK
+from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE_MEMORY
 from keet.analysis.kernel.resident_warps import working_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import HOT_LINE, TimeModel
@@ -270,3 +271,35 @@ def test_passes_through_an_idle_l1_cost_nothing() -> None:
 
 def test_padded_tiles_are_not_blamed_for_bank_conflicts() -> None:
     assert "shared_bank_conflict" not in passes(80.0, static=32 * 33 * 4.0)
+
+
+# --- without SpeedOfLight
+
+
+def test_pipes_over_active_cycles_are_converted_to_all_cycles() -> None:
+    full = launch_of("key_count")
+    small = without(full, r"(pipe_lsu|lsuin_requests).*sustained_elapsed")
+    shares = [LaunchView(launch).ceilings.share("LSU") for launch in (full, small)]
+    assert shares[0]
+    assert shares[1] == pytest.approx(shares[0], rel=0.02)
+
+
+def test_the_busiest_unit_of_memory_is_known_although_no_unit_is() -> None:
+    full = launch_of("key_count")
+    ceilings = LaunchView(without(full, r"^(l1tex|lts|sm__inst_executed_pipe_lsu|idc)")).ceilings
+    assert WHOLE_MEMORY not in LaunchView(full).ceilings
+    assert ceilings.share(WHOLE_MEMORY) == pytest.approx(
+        float(full.get("memory_throughput_pct").value) / 100  # type: ignore[union-attr]
+    )
+
+
+# --- least times
+
+
+def test_arithmetic_on_doubles_takes_as_long_as_their_pipe() -> None:
+    view = LaunchView(launch_of("gas_state"), reads_code=True)
+    least = next(each for each in bounds(view) if each.id == "arithmetic")
+    busy, duration = view.ceilings.share("FP64"), view.value("duration")
+    assert busy
+    assert duration
+    assert 0.9 * busy <= least.us / (duration / 1e3) <= busy

@@ -226,11 +226,11 @@ def test_a_pipe_of_the_only_active_sm_is_judged_while_it_is_active() -> None:
     assert gain_of(diagnose(launch), "latency_bound") < 1.1
 
 
-def test_a_tree_in_shared_memory_is_named_by_what_it_loads(wording) -> None:
+def test_a_tree_in_shared_memory_is_named_by_what_it_loads() -> None:
     """Barriers give the LSU pipe no work, and the loads and stores between them do."""
     found = diagnose(launch_of("reduce_rows/three_trees")).findings[0]
     assert found.id == "barrier_bound"
-    wording(found.label)
+    assert found.variant == "steps"
     assert found.relieves is not None
     assert "LSU" in found.relieves
 
@@ -241,7 +241,7 @@ def test_a_stencil_in_shared_memory_is_no_tree() -> None:
     (launch, *_) = profile_of(REPORTS.parent / "runs" / "steps_one.ncu-repz").launches
     diagnosis = diagnose(launch)
     assert "barrier_bound" in {each.id for each in (*diagnosis.findings, *diagnosis.minor)}
-    assert "tree" not in {each.variant for each in (*diagnosis.findings, *diagnosis.minor)}
+    assert "steps" not in {each.variant for each in (*diagnosis.findings, *diagnosis.minor)}
 
 
 def test_a_cause_that_gives_the_busy_unit_no_work_is_not_said_to_be_behind_it(wording) -> None:

@@ -41,7 +41,7 @@ def value(text: str) -> str:
     [
         ("2 + 3 * 4", "14"), ("(2 + 3) * 4", "20"), ("2 * 3 ** 2", "18"), ("-2 ** 2", "-4"),
         ("2 ** 3 ** 2", "512"), ("20 - 3 - 2", "15"), ("64 / 4 / 2", "8"), ("1 << 4 + 1", "32"),
-        ("- - 3", "3"), ("1,024 * 2", "2,048"), ("1_000", "1,000"), ("0x10 + 1", "17"), ("1.5e3", "1,500"),
+        ("- - 3", "3"), ("-" * 90 + "1", "1"), ("1,024 * 2", "2,048"), ("1_000", "1,000"), ("0x10 + 1", "17"), ("1.5e3", "1,500"),
         ("min(16,128)", "16"), ("max(2, 3, 1)", "3"), ("ceil(7 / 2)", "4"), ("floor(7 / 2)", "3"),
         ("abs(3 - 7)", "4"), ("log2(8)", "3"), ("sqrt(16)", "4"), ("sizeof(float4) * 2", "32 B"),
         ("N * N * 4 B", "268.4 MB"), ("N * sizeof(float)", "32.77 kB"), ("4 KiB", "4.10 kB"),
@@ -79,6 +79,7 @@ def test_comparisons(text: str, is_true: bool) -> None:
     [
         ("l2_busy", "L2 busy 83.1%"),
         ("l2_busy > 80", "L2 busy 83.1% > 80%"),
+        ("N > l2_busy", "`N` 8,192 > L2 busy 83.1%"),
         ("dram_bytes / (N * 4 B)", "8,921 (DRAM Bytes Read 292.3 MB / (`N` 8,192 × 4 B))"),
         ("sizeof(float) * 1000000", "4 MB (sizeof(float) × 1,000,000)"),
         ("l2_busy >= -dram_busy", "L2 busy 83.1% ≥ -DRAM busy 11.5%"),
@@ -97,12 +98,12 @@ def test_it_is_printed_with_labels_and_values(text: str, shown: str) -> None:
         ("duration / 0", "divides by zero"), ("1 / (2 - 2)", "divides by zero"), ("duration ** 2", "plain numbers"),
         ("ceil(l2_busy)", "plain number, not %"), ("ceil(duration)", "plain number"), ("sqrt(0 - 1)", "no value"),
         ("log2(0)", "no value"), ("sizeof(thing)", "not known"), ("sizeof(int, 4)", "not known"), ("sin(1)", "no function"),
-        ("1 < 2 < 3", "not expected"), ("(1 < 2) + 1", "closing bracket"), ("10 ** 400", "too large"), ("1e999", "too large"),
+        ("1 < 2 < 3", "not expected"), ("(1 < 2) + 1", "not expected"), ("10 ** 400", "too large"), ("1e999", "too large"),
         ("0x" + "f" * 290, "too large"), ("9" * 200, "too large"), ("a" * 301, "too long"), ("1+" * 140 + "1", "too long"),
-        ("(" * 40 + "1" + ")" * 40, "nested too deeply"), ("-" * 90 + "1", "nested too deeply"), ("min(" * 40, "nested too deeply"),
-        ("2 ** " * 40 + "2", "nested too deeply"), ("٣ + 1", "cannot be read"), ("l2_busy；", "cannot be read"),
+        ("(" * 40 + "1" + ")" * 40, "nested too deeply"), ("min(" * 40, "nested too deeply"),
+        ("2 ** " * 40 + "2", "too large"), ("٣ + 1", "cannot be read"), ("l2_busy；", "cannot be read"),
         ("x\u200b", "cannot be read"), ("l2_busy = 3", "cannot be read"), ("'a'", "cannot be read"), ("l2_busy 3", "not expected"),
-        ("__import__('os')", "cannot be read"), ("(1,024)", "closing bracket"),
+        ("__import__('os')", "cannot be read"), ("(1,024)", "not expected"),
     ],
 )  # fmt: skip
 def test_problems(text: str, problem: str) -> None:

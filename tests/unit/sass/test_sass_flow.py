@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,6 +49,28 @@ def test_code_that_never_ran_is_left_out() -> None:
     assert found.flow.block_of[2] == -1
     assert found.ran == [0, 1, 4, 5, 6]
     assert found.counts[2] == 0
+
+
+LOOP_AFTER_LOOP = """
+    BSSY B0, {target}
+    first: IADD3 R0, R0, 0x1, RZ
+    ISETP.GE.AND P0, PT, R0, R1, PT
+    @!P0 BRA first
+    meet: BSYNC B0
+    second: IADD3 R2, R2, 0x1, RZ
+    ISETP.GE.AND P0, PT, R2, R3, PT
+    @!P0 BRA second
+    EXIT
+"""
+
+
+@pytest.mark.parametrize("target", ["meet", "second"])
+def test_parts_of_a_warp_meet_before_the_next_loop(target: str) -> None:
+    """The threads of four warps leave the first loop in three parts, which all execute BSYNC."""
+    counts = [4, 40, 40, 40, 12, 20, 20, 20, 4]
+    first, second = program(LOOP_AFTER_LOOP.format(target=target), counts).flow.loops
+    assert (first.entries, second.entries) == (4, 4)
+    assert second.trips == 5
 
 
 DO_WHILE = """

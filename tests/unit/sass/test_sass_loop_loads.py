@@ -6,7 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from keet.analysis.sass.analyses.loop_loads import RepeatedLoad, repeated_loads
+from keet.analysis.sass.analyses.loop_loads import (
+    RepeatedLoad,
+    RepeatedStore,
+    repeated_loads,
+    repeated_stores,
+)
+from keet.analysis.sass.machine_code import MachineCode
 from tests.unit.sass.assembled import assembled, machine
 
 OUTER, INNER = 16, 8
@@ -38,10 +44,10 @@ CODE = """
 LOAD = "LDG.E R6, [R4.64]"
 
 
-def found(
+def coded(
     before: str = "NOP", address: str = "NOP", load: str = LOAD, limit: str = "0x8", after: str = ""
-) -> list[RepeatedLoad]:
-    """Of the load in the inner loop, of code that stores through another pointer."""
+) -> tuple[MachineCode, list[int]]:
+    """Code that stores through another pointer than it loads from; how often each row runs."""
     text = CODE.format(before=before, address=address, load=load, limit=limit, after=after)
     rows = [row.strip() for row in text.splitlines() if row.strip()]
     counts, runs = [], 1
@@ -50,7 +56,12 @@ def found(
         counts.append(runs if "EXIT" not in row else 1)
         runs = OUTER if row.endswith("BRA inner") else runs
     texts = assembled(rows)
-    code = machine(texts, dict(zip(texts, counts, strict=True)))
+    return machine(texts, dict(zip(texts, counts, strict=True))), counts
+
+
+def found(**parts: str) -> list[RepeatedLoad]:
+    """Of the load in the inner loop."""
+    code, counts = coded(**parts)
     loads = repeated_loads(code.program, code.accesses, code.evaluation)
     return [each for each in loads if counts[each.access.position] == OUTER * INNER]
 
@@ -171,3 +182,34 @@ def test_what_a_block_would_have_to_keep() -> None:
     code = replace(machine(texts, dict(zip(texts, counts, strict=True))), sectors=None)
     (row,) = code.repeated_arrays
     assert (row.times, row.block_bytes, row.thread_bytes) == (16, 128 * 16, 16)
+
+
+# --- stores
+
+
+def stores(after: str = "NOP") -> list[RepeatedStore]:
+    """Of the store in the outer loop, with an instruction before it."""
+    code, _ = coded(after=after)
+    return repeated_stores(code.program, code.accesses, code.evaluation)
+
+
+def test_a_result_is_stored_in_every_iteration() -> None:
+    (store,) = stores()
+    assert (store.access.pointer, store.times, store.loads) == ("param+0x18", OUTER, ())
+
+
+def test_a_sum_in_memory_is_loaded_back() -> None:
+    (store,) = stores("LDG.E R20, [R10.64]")
+    assert len(store.loads) == 1
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "IADD3 R10, R10, 0x400, RZ",  # each iteration has its own address
+        "LDG.E R20, [R10.64+0x400]",  # another thread's value: it may need each of them
+        "LDG.E R20, [R14.64+R6]\n    IMAD.WIDE R10, R20, 0x4, c[0x0][0x228]",  # data decides
+    ],
+)
+def test_stores_that_are_needed(after: str) -> None:
+    assert stores(after) == []

@@ -58,6 +58,36 @@ def test_other_factors_need_a_call_of_their_own(factor: str) -> None:
     assert not multiples(program(EXPONENTIALS.format(factor=factor), [ONCE] * 12), ()).gone
 
 
+PRODUCT = """
+    LDG.E R9, desc[UR4][R2.64]
+    LDG.E R8, desc[UR4][R2.64+0x4]
+    {argument}
+    FSETP.GEU.AND P0, PT, R8, -126, PT
+    @!P0 FMUL R8, R8, 0.5
+    MUFU.EX2 R6, R5
+    MUFU.EX2 R7, R8
+    @!P0 FMUL R7, R7, R7
+    FMUL R4, R6, R7
+    {other}
+    STG.E desc[UR4][R2.64], R4
+    EXIT
+"""
+
+
+def test_a_product_of_exponentials_is_one_of_the_sum() -> None:
+    """One call goes with its scaling, and the product with it; the sum takes an instruction."""
+    texts = PRODUCT.format(argument="MOV R5, R9", other="NOP")
+    found = multiples(program(texts, [ONCE] * 12), ())
+    assert sorted(found.gone) == [3, 4, 6, 7, 8]
+    assert found.products == ONCE
+
+
+@pytest.mark.parametrize("other", ["FADD R4, R4, R7", "FADD R4, R4, R6"])
+def test_exponentials_that_are_needed_alone_stay(other: str) -> None:
+    texts = PRODUCT.format(argument="MOV R5, R9", other=other)
+    assert not multiples(program(texts, [ONCE] * 12), ()).gone
+
+
 @pytest.mark.parametrize(
     ("start", "argument", "step", "gone"),
     [

@@ -4,7 +4,7 @@ accesses that could be merged, and the addresses of atomics."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
 
 from keet.analysis.sass.analyses.distinct_bytes import distinct_values, shape_of
@@ -177,6 +177,29 @@ def index_loads(program: SassProgram, position: int) -> list[int]:
         waiting += [state for state in more if state not in seen]
         seen.update(more)
     return sorted(found)
+
+
+def chooses_address(program: SassProgram, position: int, loads: Collection[int]) -> bool:
+    """Whether the address of an access depends on one of these loads in any way, also by a
+    condition that chooses it: the next node of a tree. A condition under which the access is made
+    at all does not count."""
+    read = program.values.read[position]
+    memory = program.code[position].memory
+    names = {memory.name, memory.uniform} if memory is not None else set()
+    waiting = [read[name] for name in names if name in read]
+    seen = set(waiting)
+    while waiting and len(seen) < _MOST_FOLLOWED:
+        origin = program.values.all[waiting.pop()]
+        more = list(origin.inputs)
+        if origin.kind is Kind.GUARDED and origin.guard is not None:
+            more.append(origin.guard[0])
+        if origin.kind is Kind.DEFINITION:
+            if origin.position in loads:
+                return True
+            more += program.values.read[origin.position].values()
+        waiting += [value for value in more if value not in seen]
+        seen.update(more)
+    return False
 
 
 _ENDS = (Role.LOAD, Role.ATOMIC, Role.CONSTANT, Role.SPECIAL, Role.UNKNOWN)

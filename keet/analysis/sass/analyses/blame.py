@@ -256,7 +256,7 @@ def _wait(
 ) -> BarrierWait:
     rounds = program.counts[barrier] / warps
     explained, alone = 0.0, []
-    for each in _before(program, barrier):
+    for each in before_barrier(program, barrier).positions:
         running = max(1.0, _entered(program, each, barrier) / rounds) if rounds else warps
         # What every warp runs once is not the work of few, however often the barrier is reached.
         if running < warps / 2 and _entered(program, each) < program.counts[0] / 2:
@@ -276,14 +276,21 @@ def _entered(program: SassProgram, position: int, barrier: int | None = None) ->
     return count
 
 
-def _before(program: SassProgram, barrier: int) -> list[int]:
-    """Executed positions on the paths from the previous barriers to this one.
+class BeforeBarrier(NamedTuple):
+    """The code between the previous barriers and one."""
 
-    For a barrier in a loop, only those in the loop: code before the loop runs once for all
+    positions: list[int]
+    """Those that ran."""
+    barriers: list[int]
+    """The previous barriers."""
+
+
+def before_barrier(program: SassProgram, barrier: int) -> BeforeBarrier:
+    """For a barrier in a loop, only what is in the loop: code before the loop runs once for all
     iterations.
     """
     flow = program.flow
-    found: list[int] = []
+    found, barriers = list[int](), list[int]()
     start = flow.block_of[barrier]
     loop = flow.loops[flow.loop_of[start]].blocks if start in flow.loop_of else None
     seen: set[int] = set()
@@ -296,12 +303,13 @@ def _before(program: SassProgram, barrier: int) -> list[int]:
                 found.append(position)
             position -= 1
         if position >= flow.blocks[block].start:
-            continue  # the barrier before
+            barriers.append(position)
+            continue
         for before in flow.blocks[block].predecessors:
             if before not in seen and (loop is None or before in loop):
                 seen.add(before)
                 waiting.append((before, flow.blocks[before].end))
-    return found
+    return BeforeBarrier(found, barriers)
 
 
 def polls_memory(program: SassProgram, positions: tuple[int, ...]) -> list[int]:

@@ -81,6 +81,76 @@ def repeated_loads(
 _JUMPS = words("BRX BRXU JMX JMXU")
 
 
+class RepeatedStore(NamedTuple):
+    """A store that a loop does at the same address in every iteration: all but the last are
+    overwritten."""
+
+    access: Access
+    loop: int
+    """The outermost loop that repeats it."""
+    times: float
+    """How often a thread stores to each of its addresses because of these loops."""
+    loads: tuple[int, ...]
+    """Positions of the loads of the loop that read the value back: a sum in memory."""
+
+
+def repeated_stores(
+    program: SassProgram, found: Sequence[Access], evaluation: Evaluation
+) -> list[RepeatedStore]:
+    """In the order of the code. Left out where the loop loads from the array at other addresses:
+    other threads may need each of the values."""
+    if any(program.code[each].opcode in _JUMPS for each in program.ran):
+        return []
+    fixed = {each.position for each in never_written(program, found)}
+    by_loop: dict[int, Steadiness] = {}
+    repeated = []
+    for access in found:
+        position = access.position
+        each = program.code[position]
+        if access.kind != "store" or not program.counts[position] or each.has(*_SEEN_BY_OTHERS):
+            continue
+        own: list[Loop] = []
+        times = 1.0
+        for loop in reversed(program.flow.loops_around(program.flow.block_of[position])):
+            trips = iterations_of(program, loop)
+            if trips is None or trips < LEAST_TIMES:
+                continue
+            if loop.index not in by_loop and len(by_loop) == _MOST_LOOPS:
+                continue
+            if loop.index not in by_loop:
+                by_loop[loop.index] = Steadiness(program, loop, fixed, evaluation)
+            part = by_loop[loop.index].repeats(position, only_address=True)
+            if part * trips >= LEAST_TIMES:
+                own.append(loop)
+                times *= part * trips
+        loads = _read_back(program, found, access, own[0]) if own else None
+        if loads is not None:
+            repeated.append(RepeatedStore(access, own[0].index, times, loads))
+    return repeated
+
+
+_SEEN_BY_OTHERS = ("STRONG", "VOLATILE", "MMIO")
+
+
+def _read_back(
+    program: SassProgram, found: Sequence[Access], store: Access, loop: Loop
+) -> tuple[int, ...] | None:
+    """Loads of the loop from the address that the store writes; None if others may read it."""
+    form, written = (form_of(store.offset), store.width), _pointers(store)
+    own = []
+    for access in found:
+        inside = program.flow.block_of[access.position] in loop.blocks
+        if access is store or not inside or access.kind == "store":
+            continue
+        if written.isdisjoint(_pointers(access)):
+            continue
+        is_same = access.pointer == store.pointer and (form_of(access.offset), access.width) == form
+        if access.kind != "load" or not is_same or store.pointer in (LOADED, SEVERAL):
+            return None
+        own.append(access.position)
+    return tuple(own)
+
+
 def unchanged(
     program: SassProgram,
     found: Sequence[Access],
@@ -311,11 +381,16 @@ class Steadiness:
         self.is_endless = not any(map(self._is_open, self._exits(loop)))
         """Whether no condition to leave the loop changes: it waits for what others write."""
 
-    def repeats(self, position: int) -> float:
-        """The part of the iterations in which a load is done with the same address, 0 to 1."""
+    def repeats(self, position: int, *, only_address: bool = False) -> float:
+        """The part of the iterations in which an access is done with the same address, 0 to 1, and
+        with the same operands, if these are not only its address."""
         program, flow = self.program, self.program.flow
         block = flow.block_of[position]
-        reads = program.values.read[position].values()
+        read = program.values.read[position]
+        reads = read.values()
+        memory = program.code[position].memory
+        if only_address and memory is not None:
+            reads = [read[name] for name in (memory.name, memory.uniform) if name in read]
         if self.is_endless or any(self._changes(each, block) for each in reads):
             return 0.0
         if not any(map(self._is_open, self._conditions(block))):

@@ -7,6 +7,7 @@ from predicates. If a result has several uses, addresses come before data, and d
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
@@ -247,3 +248,29 @@ def _passes_on(each: Instruction, purpose: Purpose) -> Iterable[str]:
             return ()
         return [name for name in each.reads if "P" not in name or each.has("X")]
     return each.reads
+
+
+_FROM_MEMORY = (Role.LOAD, Role.ATOMIC, Role.SHUFFLE)
+
+
+def decided_by_data(program: SassProgram) -> frozenset[int]:
+    """Positions of the instructions whose operands or condition depend on values that were loaded,
+    also by the path on which a value was chosen under such a condition."""
+    values, users = program.values, program.values.users()
+    merged: dict[int, list[int]] = defaultdict(list)
+    for one in values.all:
+        guard = () if one.guard is None else (one.guard[0],)
+        for each in (*one.inputs, *guard):
+            merged[each].append(one.index)
+    loads = (at for at in program.ran if program.code[at].role in _FROM_MEMORY)
+    waiting = [value for at in loads for value in values.written[at].values()]
+    found, seen = set[int](), set(waiting)
+    while waiting:
+        value = waiting.pop()
+        own = [at for at in users[value] if at not in found]
+        found.update(own)
+        more = {result for at in own for result in values.written[at].values()}
+        more = (more | {*merged[value]}) - seen
+        waiting += more
+        seen |= more
+    return frozenset(found)

@@ -8,18 +8,18 @@ loop writes the shared or local memory that it reads, or the launch the array.
 Multiples: of exp(-x), exp(-2 x), exp(-3 x), …, one call is enough. Exponentials of multiples are
 powers of the first one, a product each. Sines and cosines of multiples of an angle follow by
 rotation. The same holds for a loop that adds a fixed step to the argument: each iteration follows
-from the one before.
+from the one before. And exp(-x) exp(-y) is one exponential, of the sum.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from keet.analysis.sass.analyses.loop_loads import SHARED_WRITES
 from keet.analysis.sass.flow.control_flow import Loop
-from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.flow.program import Readers, SassProgram
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction, is_move
 from keet.analysis.sass.instructions.opcodes import LOCAL, SHARED, Role
@@ -162,7 +162,47 @@ def multiples(
                 continue
             gone |= dict.fromkeys(own, part)
             products += part * _PRODUCTS[function] * program.counts[each.position]
+    for product, call in _products(program, users, gone, other):
+        gone |= dict.fromkeys((product, call.position, *call.scaling), 1.0)
+        products += program.counts[product] * (not _is_fused(program, call))
     return Multiples(gone, products, _stepped_powers(program, powers, steps))
+
+
+def _products(
+    program: SassProgram, users: list[list[int]], taken: Collection[int], other: Collection[int]
+) -> Iterator[tuple[int, _Call]]:
+    """Products of two exponentials that nothing else uses, with one of them: it goes, because the
+    exponential of the sum is the product."""
+    readers, read = Readers(program), program.values.read
+    for position in program.ran:
+        each = program.code[position]
+        if each.opcode != "FMUL" or len(set(each.reads)) != 2:
+            continue
+        calls = [_exponential(readers, read[position][name], position) for name in each.reads]
+        if None not in calls and not {*calls} & {*taken, *other}:
+            yield position, _call(program, users, calls[1] or 0)
+
+
+def _exponential(readers: Readers, value: int, product: int) -> int | None:
+    """The position of the call that the value is the result of, if only this product uses it, and
+    as often: a call in front of a loop serves many products."""
+    program = readers.program
+    code, written, counts = program.code, program.values.written, program.counts
+    made = program.values.definitions(value, _STEPS)
+    calls = [each for each in made if _function(code[each]) == "EX2"]
+    squares = {each for each in made if _squares(code[each])}
+    if len(calls) != 1 or counts[calls[0]] < counts[product] or {*made} - squares - {*calls}:
+        return None
+    used = {
+        user for each in made for result in written[each].values() for user in readers.of(result)
+    }
+    return calls[0] if used - squares <= {product} else None
+
+
+def _is_fused(program: SassProgram, call: _Call) -> bool:
+    """Whether the argument is a product, so that the sum of two arguments is one instruction."""
+    made = program.values.definitions(call.root, 1) if call.root >= 0 else []
+    return any(program.code[each].opcode == "FMUL" for each in made) or call.factor != 1.0
 
 
 def fast_powers(program: SassProgram) -> frozenset[int]:

@@ -79,12 +79,12 @@ def _one_pass(row: PointerReuse, program: SassProgram) -> PointerReuse:
     pairs = [(one, other) for one, other in pairs if is_after(program, one, other)]
     if not any(_are_in_two_loops(program, one, other) for one, other in pairs):
         return row
-    again = {other.position: other for _, other in pairs}.values()
-    repeated = sum(access.requested_bytes or 0 for access in again)
+    again = {other.position: other for _, other in pairs}
+    repeated = sum(access.requested_bytes or 0 for access in again.values())
     if not repeated or not row.requested_bytes or not row.l1_bytes:
         return row
     if row.sector_bytes_at_most:
-        return replace(row, repeated_bytes=repeated)
+        return replace(row, repeated_bytes=repeated, repeats=tuple(again))
     once = row.requested_bytes - repeated
     # Rows that are not aligned share sectors with their neighbours.
     is_dense = all(_is_dense(access) for access in row.accesses if access.threads)
@@ -95,6 +95,7 @@ def _one_pass(row: PointerReuse, program: SassProgram) -> PointerReuse:
         sector_bytes_at_most=sectors,
         basis="estimate",
         repeated_bytes=repeated,
+        repeats=tuple(again),
     )
 
 
@@ -329,6 +330,8 @@ class PointerReuse:
     """`apportioned`: the launch's L1 misses, divided by the sectors of each pointer."""
     repeated_bytes: int = 0
     """The part of the requested bytes that an earlier loop of the thread loaded, too."""
+    repeats: tuple[int, ...] = ()
+    """Positions of the loads of later loops that request them."""
 
     @property
     def times(self) -> float | None:

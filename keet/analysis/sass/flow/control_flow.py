@@ -10,6 +10,7 @@ quadratic for hostile code.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -299,10 +300,26 @@ def _count_trips(flow: Flow, code: Sequence[Instruction], executed: Mapping[int,
     def count(block: int) -> int:
         return executed.get(code[flow.blocks[block].start].address, 0)
 
+    entered = Counter[int | None]()
+    for each in code:
+        if each.opcode == "BSSY":
+            entered[each.target] += executed.get(each.address, 0)
+
+    def left(block: int) -> int:
+        """How often warps left it. Each part of a divergent warp executes the BSYNC where the parts
+        meet, and then they go on as one warp, like the one that executed BSSY. Its target is the
+        BSYNC or the instruction after it."""
+        end = flow.blocks[block].end
+        runs = executed.get(code[end - 1].address, 0)
+        if code[end - 1].opcode != "BSYNC":
+            return runs
+        meets = max(entered[each.address] for each in code[end - 1 : end + 1])
+        return min(runs, meets) if meets else runs
+
     starts = {*flow.entries, *flow.callers}
     for loop in flow.loops:
         entries = sum(
-            _edge_count(flow, count(before), before, loop.header, count)
+            _edge_count(flow, left(before), before, loop.header, count)
             for before in flow.blocks[loop.header].predecessors
             if before not in loop.blocks
         )

@@ -1,0 +1,203 @@
+"""Arithmetic that several neighbouring threads do equally, as with a counter that is divided by
+four: all that follows from it alone has the same result in four lanes.
+
+A value's lanes are grouped by what it is computed from: the thread's index is different in each
+lane, without its lowest bits it is the same in a group, and a constant is the same in all. A sum of
+the index and a multiple of a power of two keeps the groups below it. Where paths join, or data of
+other threads comes in, nothing is said, except for what a loop changes by such a multiple.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import NamedTuple
+
+from keet.analysis.sass.analyses.purpose import Purpose
+from keet.analysis.sass.flow.program import PURE, SassProgram
+from keet.analysis.sass.flow.values import Kind, SsaValue
+from keet.analysis.sass.instructions.instruction import Instruction, is_move
+from keet.analysis.sass.instructions.opcodes import IMPURE, Role
+from keet.analysis.sass.instructions.operands import Operand
+from keet.analysis.sass.polynomials.symbols import LaunchShape
+
+_OF_RESULTS = (Purpose.VALUE, Purpose.CONVERSION)
+_WARP = 5
+"""Power of two of the lanes of a warp."""
+_ZERO = 32
+_ROUNDS = 12
+
+
+class _Lanes(NamedTuple):
+    shared: int
+    """Power of two of the neighbouring lanes that have the same value; 5: the warp."""
+    aligned: int
+    """Power of two that divides the value; of an index, what it is added to."""
+    is_index: bool = False
+    """Whether it is the lane's number and something that is the same in all lanes."""
+
+
+_OWN, _ALL, _NOTHING = _Lanes(0, 0), _Lanes(_WARP, 0), _Lanes(_WARP, _ZERO)
+
+
+def lane_groups(
+    program: SassProgram, shape: LaunchShape, purposes: Sequence[Purpose]
+) -> dict[int, float]:
+    """By position of integer arithmetic for results: the share that goes if a thread takes the
+    items of a group of lanes and computes it once, 1/2 for two lanes. What is the same in the whole
+    warp is not listed. Nor are addresses and conditions: lanes that share an item need them."""
+    if shape.block is None:
+        return {}
+    known = _Groups(program, shape)
+    found: dict[int, float] = {}
+    for position in program.ran:
+        each, read = program.code[position], program.values.read[position]
+        if each.role is Role.INTEGER and purposes[position] in _OF_RESULTS:
+            # A guard only chooses what each lane needs of it.
+            shared = min((known.of(read[name]).shared for name in each.reads), default=_WARP)
+            if 0 < shared < _WARP:
+                found[position] = 1 - 1 / 2**shared
+    return found
+
+
+class _Groups:
+    def __init__(self, program: SassProgram, shape: LaunchShape) -> None:
+        self.program, self.shape = program, shape
+        self.known: dict[int, _Lanes] = {}
+        """By value; at first, values have no differences that were not found."""
+        for _ in range(_ROUNDS):
+            before = dict(self.known)
+            for value in program.values.all:
+                self.known[value.index] = self._of(value)
+            if before == self.known:
+                return
+        self.known = dict.fromkeys(self.known, _OWN)
+
+    def of(self, value: int) -> _Lanes:
+        return self.known.get(value, _NOTHING)
+
+    def _of(self, value: SsaValue) -> _Lanes:
+        if value.kind is Kind.DEFINITION:
+            return self._defined(value.position)
+        if value.kind is Kind.GUARDED and value.guard is not None:
+            inputs = (*value.inputs, value.guard[0])
+            return _Lanes(min(self.of(each).shared for each in inputs), 0)
+        if value.kind is Kind.JOIN and value.block in self.program.loop_headers:
+            return reduce(_meet, map(self.of, value.inputs), _NOTHING)
+        return _OWN
+
+    def _defined(self, position: int) -> _Lanes:  # noqa: PLR0911 - one per kind of opcode
+        each = self.program.code[position]
+        if each.role is Role.SPECIAL:
+            return self._special(each)
+        if each.role not in PURE or each.opcode in IMPURE:
+            return _OWN
+        sources = [self._source(position, one) for one in each.sources]
+        if each.opcode in ("SHF", "USHF") and "R" in each.modifiers:
+            return _shifted_right(each, sources)
+        if each.opcode in ("LEA", "ULEA") and each.has("HI") and len(sources) >= 4:
+            low, base = sources[:2]
+            return _sum([_over(low, _ZERO - _number(each.sources[3])), base])
+        if each.opcode in ("LOP3", "ULOP3"):
+            return self._masked(each, sources)
+        if is_move(each) or each.role is Role.CONSTANT:
+            return next((one for one in sources if one != _NOTHING), _NOTHING)
+        if each.opcode in ("IADD3", "VIADD", "IADD", "UIADD3") and not each.has("X"):
+            return _sum(sources)
+        if each.opcode in ("IMAD", "UIMAD") and not each.has("X", "HI", "WIDE"):
+            first, second, third = (*sources, _NOTHING, _NOTHING)[:3]
+            return _sum([_product(first, second, each), third])
+        return _Lanes(min([one.shared for one in sources], default=_WARP), 0)
+
+    def _source(self, position: int, one: Operand) -> _Lanes:
+        if one.kind == "immediate":
+            return _Lanes(_WARP, _trailing(one.value))
+        if one.kind == "constant":
+            known = self.shape.constants.get(one.value) if one.bank == 0 and not one.name else None
+            return _ALL if known is None else _Lanes(_WARP, _trailing(known))
+        if one.kind in ("register", "predicate"):
+            if not one.name:
+                return _NOTHING
+            value = self.program.values.read[position].get(one.name)
+            found = _OWN if value is None else self.of(value)
+            is_other = found.is_index and (one.negated or one.inverted)
+            return _OWN if is_other else found
+        return _ALL
+
+    def _special(self, each: Instruction) -> _Lanes:
+        name = each.sources[-1].name if each.sources else ""
+        x, y, _ = self.shape.block or (1, 1, 1)
+        if name == "SR_LANEID":
+            return _Lanes(0, _ZERO, is_index=True)
+        if name == "SR_TID.X":
+            return _Lanes(0, _trailing(x) if x % 32 else _ZERO, is_index=True)
+        if name.startswith("SR_TID."):
+            return _Lanes(min(_WARP, _trailing(x if name.endswith("Y") else x * y)), 0)
+        return _ALL if name.startswith(("SR_CTAID", "SR_Cga", "SR_NCTAID", "SR_NTID")) else _OWN
+
+    def _masked(self, each: Instruction, sources: list[_Lanes]) -> _Lanes:
+        masks = [one.value for one in each.sources[:3] if one.kind == "immediate"]
+        is_and = any(one.kind == "immediate" and one.value == 0xC0 for one in each.sources[3:4])
+        if is_and and len(masks) == 1:
+            found = next((one for one in sources[:3] if one.is_index), None)
+            if found is not None:
+                bits = _trailing(masks[0] & 0xFFFFFFFF)
+                ones = _trailing((masks[0] + 1) & 0xFFFFFFFF)
+                if bits:
+                    return _Lanes(min(found.aligned, bits, _WARP), bits)
+                return found._replace(aligned=min(found.aligned, ones)) if ones else _OWN
+        return _Lanes(min(one.shared for one in sources[:3]), 0)
+
+
+def _trailing(number: int) -> int:
+    """Power of two that divides a number."""
+    return (number & -number).bit_length() - 1 if number else _ZERO
+
+
+def _number(one: Operand) -> int:
+    return one.value if one.kind == "immediate" else 0
+
+
+def _meet(first: _Lanes, second: _Lanes) -> _Lanes:
+    if _NOTHING in (first, second):
+        return second if first == _NOTHING else first
+    if first.is_index == second.is_index:
+        return _Lanes(
+            min(first.shared, second.shared), min(first.aligned, second.aligned), first.is_index
+        )
+    return _OWN
+
+
+def _sum(sources: list[_Lanes]) -> _Lanes:
+    indices = [one for one in sources if one.is_index]
+    aligned = min(one.aligned for one in sources)
+    if not indices:
+        return _Lanes(min(one.shared for one in sources), aligned)
+    is_index = len(indices) == 1 and all(one.shared >= _WARP for one in sources if not one.is_index)
+    return _Lanes(0, aligned if is_index else 0, is_index)
+
+
+def _product(first: _Lanes, second: _Lanes, each: Instruction) -> _Lanes:
+    for one, source in ((first, each.sources[1]), (second, each.sources[0])):
+        if one.is_index and source.kind == "immediate" and source.value == 1:
+            return one
+    if _NOTHING in (first, second):
+        return _NOTHING
+    return _Lanes(min(first.shared, second.shared), min(_ZERO, first.aligned + second.aligned))
+
+
+def _shifted_right(each: Instruction, sources: list[_Lanes]) -> _Lanes:
+    """`SHF.R.S32.HI R17, RZ, 0x1f, R4`: the third source is shifted."""
+    low, _, high = (*sources, _NOTHING, _NOTHING)[:3]
+    if low != _NOTHING or not each.has("HI"):
+        return _Lanes(min(one.shared for one in sources), 0)
+    return _over(high, _number(each.sources[1]))
+
+
+def _over(one: _Lanes, bits: int) -> _Lanes:
+    """A value without its lowest bits. Thread indices and counters have no sign."""
+    if bits >= _ZERO - 1 or one == _NOTHING:
+        return _NOTHING
+    if one.is_index:
+        return _Lanes(min(bits, one.aligned, _WARP), 0)
+    return _Lanes(one.shared, max(0, one.aligned - bits))

@@ -1,0 +1,67 @@
+"""Integers that neighbouring threads compute equally."""
+
+from __future__ import annotations
+
+import pytest
+
+from keet.analysis.sass.analyses.lane_groups import lane_groups
+from keet.analysis.sass.analyses.purpose import purposes
+from keet.analysis.sass.polynomials.symbols import launch_shape
+from tests.unit.sass.assembled import program
+
+COUNTER = """
+    S2R R0, SR_TID.X
+    S2R R7, SR_CTAID.X
+    {index}
+    {part}
+    IMAD R6, R5, 0x2545f491, RZ
+    LOP3.LUT R6, R6, 0x5eed, RZ, 0x3c, !PT
+    STG.E desc[UR4][R2.64], R6
+    EXIT
+"""
+QUARTER = "SHF.R.U32.HI R5, RZ, 0x2, R4"
+
+
+def found(
+    index: str, part: str = QUARTER, block: tuple[int, int, int] = (128, 1, 1)
+) -> dict[int, float]:
+    code = program(COUNTER.format(index=index, part=part), [100] * 8)
+    shape = launch_shape((64, 2, 1), block, "9.0")
+    return lane_groups(code, shape, purposes(code))
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        "MOV R4, R0",
+        "IADD3 R4, R0, 0x200, RZ",
+        # Blocks of 128 threads.
+        "IMAD R4, R7, c[0x0][0x0], R0",
+    ],
+)
+def test_what_follows_from_a_quarter_of_the_index_is_the_same_in_four_lanes(index: str) -> None:
+    assert found(index) == {4: 0.75, 5: 0.75}
+
+
+def test_pairs_and_blocks_of_few_columns() -> None:
+    assert set(found("MOV R4, R0", "LOP3.LUT R5, R4, 0xfffffffe, RZ, 0xc0, !PT").values()) == {0.5}
+    assert set(found("S2R R4, SR_TID.Y", "MOV R5, R4", (4, 32, 1)).values()) == {0.75}
+
+
+@pytest.mark.parametrize(
+    ("index", "part"),
+    [
+        ("MOV R4, R0", "MOV R5, R4"),
+        # The groups do not start at multiples of four lanes.
+        ("IADD3 R4, R0, 0x1, RZ", QUARTER),
+        # Every second thread: the quarter is that of two lanes.
+        ("IMAD R4, R0, R0, RZ", QUARTER),
+        # The same in the whole warp: one instruction of it computes it once.
+        ("MOV R4, R0", "SHF.R.U32.HI R5, RZ, 0x5, R4"),
+        # Data of the thread itself.
+        ("LDG.E R4, desc[UR4][R2.64]", QUARTER),
+    ],
+    ids=["index", "odd start", "square", "warp", "data"],
+)
+def test_lanes_with_values_of_their_own_are_no_group(index: str, part: str) -> None:
+    assert not found(index, part)
