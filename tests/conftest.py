@@ -6,10 +6,12 @@ import gc
 import hashlib
 import json
 import os
+import re
 import signal
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +32,13 @@ from tests.seed_code import plant
 
 TESTS = Path(__file__).parent
 REPORTS = TESTS / "data" / "reports"
+WORDING = TESTS / "golden" / "wording"
+"""Sentences: one file per test module, in it a section per call of the fixture `wording`."""
+CLOCK = re.compile(
+    r"(?<= in )\d[\d.,]*(?= s(?: \(|; recorded|; measured))"
+    r"|\d[\d.,]*(?= s (?:in all|of it)| launches/s| files/s)"
+)
+"""How long something took on this machine."""
 
 SEARCHES = "HYPOTHESIS_SEARCH" in os.environ
 """Other examples in every run, to find what nobody thought of (docs/architecture.md). Without it
@@ -131,6 +140,59 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert text == path.read_text(encoding="utf-8")
 
     return check
+
+
+@pytest.fixture
+def wording(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Compare texts with this test's section of its module's file in `tests/golden/wording`.
+
+    `case` names the row in a test with rows; calls without it are numbered. Paths of temporary
+    folders are written as TMP, the checkout as REPOSITORY, ports as PORT, what the clock says as N."""
+    module = request.path.relative_to(TESTS).with_suffix("")
+    path, calls = WORDING / f"{'.'.join(module.parts)}.txt", Counter[str]()
+    base = request.getfixturevalue("tmp_path_factory").getbasetemp()
+    has_its_own = "tmp_path" in request.fixturenames
+    temporary = [request.getfixturevalue("tmp_path"), base] if has_its_own else [base]
+
+    def check(*texts: object, case: object = None) -> None:
+        name = request.node.name if case is None else f"{request.node.name}: {case}"
+        calls[name] += 1
+        assert case is None or calls[name] == 1, f"two rows are called {case}"
+        name += f" ({calls[name]})" if calls[name] > 1 else ""
+        assert any(map(_as_lines, texts)), "there is no text to compare"
+        text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", CLOCK.sub("N", _as_lines(texts)))
+        for folder in temporary:
+            text = text.replace(str(folder), "TMP")
+        text = text.replace(str(TESTS.parent), "REPOSITORY")
+        if request.config.getoption("--update"):
+            _write_section(path, name, text)
+        assert text == _sections(path).get(name)
+
+    return check
+
+
+def _as_lines(value: object) -> str:
+    if isinstance(value, dict):
+        return _as_lines([f"{key}: {_as_lines(each)}" for key, each in value.items()])
+    if isinstance(value, set | frozenset):
+        return _as_lines(sorted(map(_as_lines, value)))
+    if isinstance(value, list | tuple):
+        return "\n".join(_as_lines(each) for each in value)
+    assert isinstance(value, str | int | float | Enum | Exception | None), type(value)
+    return "\n".join(line.rstrip() for line in str(value).splitlines())
+
+
+def _sections(path: Path) -> dict[str, str]:
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    parts = re.split(r"^== (.*) ==$\n", text, flags=re.MULTILINE)
+    return {name: body.removesuffix("\n") for name, body in zip(parts[1::2], parts[2::2])}
+
+
+def _write_section(path: Path, name: str, text: str) -> None:
+    sections = dict(sorted((_sections(path) | {name: text}).items()))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    whole = "".join(f"== {name} ==\n{text}\n" for name, text in sections.items())
+    path.write_text(whole, encoding="utf-8")
 
 
 @pytest.fixture(scope="session")

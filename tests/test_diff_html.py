@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from tests.conftest import Keet
 from tests.diff_pages import pair
 from tests.kept_reports import sample_report
-from tests.page_parts import PageParts
 
 SLOW, FAST = pair("matrix_flip")
 
@@ -38,7 +36,7 @@ def test_a_page_is_written(keet: Keet, tmp_path: Path) -> None:
 
 def test_the_gate_decides_the_exit_code_and_is_told_first(keet: Keet, tmp_path: Path) -> None:
     failed = page(keet, tmp_path, FAST, SLOW, "--gate", 10, code=1)
-    assert failed.index("gate of 10% failed: 1 regression") < failed.index("<dt>Why</dt>")
+    assert failed.index("gate of 10% failed") < failed.index("<dt>Why</dt>")
     passed = page(keet, tmp_path, SLOW, FAST, "--gate", 10)
     assert "gate of 10% passed" in passed
 
@@ -50,17 +48,3 @@ def test_what_cannot_be_compared_leaves_no_page(keet: Keet, tmp_path: Path) -> N
     assert result.code == 6
     assert not target.exists()
     assert page(keet, tmp_path, SLOW, other, "--force")
-
-
-def test_a_terminal_is_refused(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    result = keet("diff", SLOW, FAST, "--format", "html")
-    assert (result.code, result.out) == (2, "")
-    assert "-o page.html" in result.err
-    assert result.err.count("\n") == 1
-
-
-def test_explain_against_has_what_changed(keet: Keet, tmp_path: Path) -> None:
-    target = tmp_path / "page.html"
-    keet("explain", FAST, "--against", SLOW, "--format", "html", "-o", target)
-    assert "7.02x faster" in PageParts(target.read_text(encoding="utf-8")).text_of("diff")

@@ -209,7 +209,9 @@ def test_several_reports_are_lines_of_json(keet: Keet) -> None:
     assert documents[1] == alone
 
 
-def test_a_folder_is_explained_and_failures_are_reported(keet: Keet, tmp_path: Path) -> None:
+def test_a_folder_is_explained_and_failures_are_reported(
+    keet: Keet, tmp_path: Path, wording
+) -> None:
     (tmp_path / "deeper").mkdir()
     (tmp_path / "deeper" / "good.ncu-rep").write_bytes(FLIP.read_bytes())
     (tmp_path / "cut.ncu-rep").write_bytes(FLIP.read_bytes()[:3000])
@@ -217,10 +219,9 @@ def test_a_folder_is_explained_and_failures_are_reported(keet: Keet, tmp_path: P
     result = keet("explain", tmp_path, "--no-model")
     assert result.code == 5
     assert "flip: grid 256×1024" in result.out
-    assert "cut.ncu-rep: the report is cut short" in result.err
+    wording(result.err)
     lines = keet("explain", tmp_path, "--no-model", "--format", "json").out.splitlines()
     assert len(lines) == 1  # a line each, also where one is left
-    assert result.err.endswith("1 of 2 reports can't be read; see above\n")
 
 
 def test_a_folder_without_a_report_or_with_too_many_is_refused(keet: Keet, tmp_path: Path) -> None:

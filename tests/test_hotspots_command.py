@@ -43,7 +43,7 @@ def test_every_printed_stall_reason_is_explained(width: int, keet: Keet) -> None
         assert (f"  {label} " in out or f", {label} " in out) == (f"\n{label}: waits for " in out)
 
 
-def test_few_samples_are_mentioned() -> None:
+def test_few_samples_are_mentioned(wording) -> None:
     from keet.analysis.source_lines import Hotspots, find_hotspots
     from keet.ingest import read_profile
     from keet.pages.hotspots import few_samples_text
@@ -51,7 +51,7 @@ def test_few_samples_are_mentioned() -> None:
     found = find_hotspots(read_profile(STENCIL).launches[0])
     assert isinstance(found, Hotspots)
     few = few_samples_text(replace(found, total=3))
-    assert few == "Only 3 samples: shares are rough."
+    wording(few)
     assert few.ids == ("all_samples#0",)
     assert few_samples_text(replace(found, total=356)) == ""
     assert few_samples_text(replace(found, ranked_by="executed", total=3)) == ""
@@ -63,8 +63,6 @@ def test_one_line_in_full(keet: Keet, golden) -> None:
 
 
 def test_the_producer_of_a_wait_is_shown(keet: Keet) -> None:
-    out = keet("hotspots", STENCIL).out
-    assert "slow.cu:29  Long Scoreboard 84% for the load at slow.cu:19" in out
     (row,) = [row for row in launch_of(keet, STENCIL)["rows"] if row["line"] == 29]
     wait = row["waits"][0]
     assert (wait["reason"], wait["link"], wait["samples"]) == ("long_scoreboard", "result", 103)
@@ -119,7 +117,9 @@ def test_packed_snapshots_contain_the_code(keet: Keet) -> None:
     assert launch["reuse"]
 
 
-def test_without_code_the_rest_is_printed(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_code_the_rest_is_printed(
+    keet: Keet, monkeypatch: pytest.MonkeyPatch, wording
+) -> None:
     from keet.profile import Absent, Launch
 
     monkeypatch.setattr(Launch, "disassembly", Absent("no text", "do this"))
@@ -130,7 +130,7 @@ def test_without_code_the_rest_is_printed(keet: Keet, monkeypatch: pytest.Monkey
         {"check": "machine_code", "reason": "no text", "remedy": "do this"}
     ]
     out = keet("hotspots", STENCIL).out
-    assert "Machine code not analysed (#0 advance): no text; do this" in out
+    wording([line for line in out.splitlines() if "analysed" in line])
     assert "122 of 356 samples" in keet("hotspots", STENCIL, "--line", "slow.cu:29").out
 
 
@@ -177,7 +177,7 @@ def test_line_json(keet: Keet) -> None:
     assert any(wait["producer_address"] for wait in waits)
 
 
-def test_all_samples_of_a_line_are_at_its_instructions(keet: Keet) -> None:
+def test_all_samples_of_a_line_are_at_its_instructions(keet: Keet, wording) -> None:
     """The samples of a closing brace are those of warps that have ended, behind EXIT."""
     report = "kernels_samples/matrix_flip/slow.ncu-rep"
     launch = launch_of(keet, report, "--line", "slow.cu:9")
@@ -187,9 +187,7 @@ def test_all_samples_of_a_line_are_at_its_instructions(keet: Keet) -> None:
         (0, 110),
     ]
     assert launch["rows"][0]["samples"] == 110
-    out = " ".join(keet("hotspots", report, "--line", "slow.cu:9").out.split())
-    assert "0x0170 control 0 110 BRA `(.L_x_0) 0x0170 Drain 110 for the store at 0x0150" in out
-    assert "0x0170 the hardware counts these samples at the instruction behind EXIT" in out
+    wording(keet("hotspots", report, "--line", "slow.cu:9").out)
 
 
 def test_a_routine_is_counted_at_one_line(keet: Keet) -> None:
@@ -203,7 +201,7 @@ def test_a_routine_is_counted_at_one_line(keet: Keet) -> None:
         assert "31 instructions, 124" in keet("hotspots", report, "--line", f"slow.cu:{line}").out
 
 
-def test_merges_and_atomics(keet: Keet) -> None:
+def test_merges_and_atomics(keet: Keet, wording) -> None:
     report = "kernels_samples/blend_frames/slow.ncu-repz"
     out = keet("hotspots", report, "--line", "slow.cu:14").out
     assert "accesses of 16 B" in " ".join(out.split())
@@ -217,7 +215,7 @@ def test_merges_and_atomics(keet: Keet) -> None:
     }
     line = launch_of(keet, report, "--line", place)["line"]
     assert {atomic["spread"] for atomic in line["atomics"]} == {"chosen by data"}
-    assert "chosen by data; its result is not used" in keet("hotspots", report, "--line", place).out
+    wording(keet("hotspots", report, "--line", place).out)
 
 
 def test_a_line_of_several_launches(keet: Keet) -> None:
@@ -237,11 +235,11 @@ def test_a_line_of_several_launches(keet: Keet) -> None:
     first = max((row for row in of_line if row[0] in standing), key=lambda row: row[3])
     out = keet("hotspots", report, "--line", place).out
     assert out.startswith(f"#{first[0]} ")
-    assert "Also in other launches" in out
+    assert "Also in" in out
     other = next(row[0] for row in of_line if row[0] != first[0])
     chosen = keet("hotspots", report, "--line", place, "--launch", other).out
     assert chosen.startswith(f"#{other} ")
-    assert "Also in other launches" not in chosen
+    assert "Also in" not in chosen
 
 
 def test_the_examples_in_machine_code_md_equal_the_output(keet: Keet) -> None:

@@ -121,11 +121,11 @@ def titles(blocks: Sequence[Block]) -> list[str]:
     return [title for title in told if title.startswith("#")]
 
 
-def test_explain_starts_with_the_run(table: Path) -> None:
+def test_explain_starts_with_the_run(table: Path, wording) -> None:
     blocks = explain_blocks(explained(read_run_table(table)))
     lead = next(block for block in blocks if isinstance(block, Text))
     assert lead.look == "strong lead"
-    assert plain(lead.words).startswith("The run: 514 launches of 6 kernels; ")
+    wording(plain(lead.words))
     assert program_rows(blocks) == [
         ("transpose_rows #0", "7.0%", "700 us", "10", ""),  # saves more than 5 % of the run
         ("transpose_tiles #1", "48%", "4.88 ms", "400", ""),
@@ -133,9 +133,9 @@ def test_explain_starts_with_the_run(table: Path) -> None:
         ("normalise #2", "15%", "1.47 ms", "100", ""),
         ("2 other kernels", "0.2%", "20 us", "2", ""),
     ]
-    assert titles(blocks)[0].endswith("; represents 10 launches, 7.0% of the sum of all durations")
+    wording(titles(blocks)[0])
     (foot,) = [block for block in blocks if isinstance(block, Foot)]
-    assert "from the report and the run table" in plain(foot.words)
+    wording(plain(foot.words))
 
 
 @each_row(("rows", "kernels"), [("5,0.35", ["1", "2", "0"]), ("10,0.7", ["0", "1", "2"])])
@@ -151,7 +151,7 @@ def test_kernels_come_in_the_order_of_the_time_that_a_fix_saves(
     assert [title[1] for title in titles(explain_blocks(told, everything=True))] == kernels
 
 
-def test_explain_says_first_where_the_replay_differs() -> None:
+def test_explain_says_first_where_the_replay_differs(wording) -> None:
     told = explained(MANAGED)
     (first, *_), blocks = told.launches, explain_blocks(told)
     assert program_rows(blocks) == [
@@ -162,25 +162,21 @@ def test_explain_says_first_where_the_replay_differs() -> None:
     ]
     kernel = tables(blocks)["Kernels by time"].rows[0][0]
     assert isinstance(kernel, Cell)
-    assert kernel.below == "1 ms to 2.50 ms per launch"
+    wording(kernel.below)
     assert told.whole_run
     assert first.replay
-    assert [plain(block.words) for block in blocks if isinstance(block, Notice)] == [
-        *told.whole_run.warnings,
-        "wait_for_host could not be profiled: it did not end under replay; to profile it: try "
-        "--replay-mode range",
-        "note: the program started another one, which was not recorded",
-        first.replay.text,
-    ]
+    said = [plain(block.words) for block in blocks if isinstance(block, Notice)]
+    assert (said[:-3], said[-1]) == ([*told.whole_run.warnings], first.replay.text)
+    wording(said)
     place = next(n for n, x in enumerate(blocks) if isinstance(x, Notice) and x.indent)
-    assert plain(items(blocks[place:])[0].words).startswith("Likely: managed or host memory. ")
+    wording(plain(items(blocks[place:])[0].words))
     assert isinstance(blocks[place - 1], Heading)  # before all figures of the replay
 
 
-def test_a_launch_that_is_not_in_the_table_is_marked() -> None:
+def test_a_launch_that_is_not_in_the_table_is_marked(wording) -> None:
     told = explained(RunTable((kernel("transpose_rows", 10, 0.7),), "file"))
     first, *others = titles(explain_blocks(told, everything=True))
-    assert "; represents 10 launches, 100% of the" in first
+    wording(first)
     assert all(title.endswith("; not in the run table") for title in others)
 
 
@@ -226,12 +222,12 @@ def test_json_without_a_table_has_no_run(command: str, keet: Keet) -> None:
     assert not {"in_run", "replay"} & set(document["launches"][0])
 
 
-def test_a_table_may_be_named_for_one_report_only(table: Path, keet: Keet) -> None:
+def test_a_table_may_be_named_for_one_report_only(table: Path, keet: Keet, wording) -> None:
     named = ("explain", TOUR, "--run-table", table, "--no-model", "--format", "json")
     assert json.loads(keet(*named).out)["run"]["launches"] == 514
     result = keet("explain", TOUR, REPORTS / "tour_lines.ncu-repz", "--run-table", table)
     assert result.code == 2
-    assert "--run-table is for a single report" in result.err
+    wording(result.err)
 
 
 def test_the_table_is_not_overwritten(table: Path, keet: Keet) -> None:
@@ -262,14 +258,14 @@ def test_a_table_without_time_is_reported(tmp_path: Path, keet: Keet) -> None:
     assert "Run %" not in shown.out
 
 
-def test_run_tables_among_the_reports_are_skipped(beside: Path, keet: Keet) -> None:
+def test_run_tables_among_the_reports_are_skipped(beside: Path, keet: Keet, wording) -> None:
     table = beside.with_name("app.run.json")
     done = keet("explain", beside, table, "--no-model")
     assert (done.code, done.err) == (0, "")
     assert "#2 normalise" in done.out
     done = keet("explain", table, table)
     assert done.code == 2
-    assert "app.run.json is a run table; name a report" in done.err
+    wording(done.err)
 
 
 def test_show_lists_twenty_kernels() -> None:
@@ -298,22 +294,12 @@ def test_context_with_a_run_is_within_its_budget(budget: int) -> None:
     text = context(MANAGED_ROWS, budget)
     assert count_tokens(text) <= budget
     if "uncoalesced global access" in text.lower():
-        assert "1. Likely: managed or host memory." in text
+        assert "1. Likely: managed" in text
 
 
-def test_context_has_the_run(beside: Path, keet: Keet) -> None:
+def test_context_has_the_run(beside: Path, keet: Keet, wording) -> None:
     text = keet("context", beside).out
-    told = r"# Kernel normalise\n\nUnder ncu's replay .*\nUnder replay: No unit is above 52%"
-    assert re.match(told, text)
-    assert "the one with the largest share of the run): it took 14.69 us. It represents 100" in text
-    assert "## What the whole run spends its time on\n" in text
-    assert (
-        "- 95%: normalise, 100 launches, 241 ms, 1 ms to 2.50 ms per launch, this kernel\n"
-        "- 2.4%: wait_for_host, 3 launches, 6 ms\n"
-    ) in text
-    assert "## Causes: why the run differs from the replay\n1. Likely: managed or host " in text
-    assert "## Causes, by gain" not in text
-    assert "in the plain run this launch takes less than 2.41 ms.\n" in text
+    wording(text)
 
 
 def test_context_has_findings_after_the_reasons_of_the_replay() -> None:
@@ -322,15 +308,14 @@ def test_context_has_findings_after_the_reasons_of_the_replay() -> None:
     cause = text.index("\n## Causes seen under replay only\n2. Uncoalesced global access: ")
     assert reason < cause
     assert "## Causes, by gain" not in text
-    assert "- If cause 2 is gone, these should change: " in text
+    assert "\n- If cause 2 " in text
 
 
-def test_certainty_is_limited_to_the_replay() -> None:
+def test_certainty_is_limited_to_the_replay(wording) -> None:
     blocks = explain_blocks(explained(MANAGED_ROWS), 120)
     told = [plain(block.words) for block in blocks if isinstance(block, Heading)]
     (finding,) = [title for title in told if title.startswith("1. Uncoalesced")]
-    assert ") under replay" in finding
-    assert finding.endswith(", for the replay only")
+    wording(finding)
 
 
 # --- snapshot, baseline, verify
@@ -359,12 +344,14 @@ def test_a_baseline_keeps_the_table(
 
 
 @pytest.mark.slow
-def test_verify_says_what_the_run_has_instead(beside: Path, tmp_path: Path, keet: Keet) -> None:
+def test_verify_says_what_the_run_has_instead(
+    beside: Path, tmp_path: Path, keet: Keet, wording
+) -> None:
     text = tmp_path / "said.txt"
     text.write_text("In the run, normalise took 2.73 ms.\n")
     done = keet("verify", text, "--report", beside, width=120)
     assert done.code == 1
-    assert "GPU time of normalise is 241 ms; duration in the run of #2 is 2.41 ms" in done.out
+    wording([line for line in done.out.splitlines() if "normalise" in line])
 
 
 @each_row(
@@ -410,29 +397,23 @@ def test_verify_compares_sentences_about_the_run_with_its_table(
 # --- tools of the agent
 
 
-def test_tools_say_how_many_launches_a_launch_represents() -> None:
+def test_tools_say_how_many_launches_a_launch_represents(wording) -> None:
     tool_input = ToolInput([explained(MANAGED)])
     listed = re.sub(r" \{\S+\}", "", list_launches(tool_input).text).splitlines()
-    assert (
-        "represents 100 launches, 95.4% of the run; 2.41 ms in the run, so the rest is" in listed[1]
-    )
     found = re.sub(r" \{\S+\}", "", analyst_findings(tool_input).text)
-    assert found.startswith("Under ncu's replay this launch took 14.69 us; ")
+    wording(listed[1], found.splitlines()[0])
     assert "Likely managed_or_host_memory: " in found
     found = analyst_findings(ToolInput([explained(MANAGED_ROWS)])).text
     assert re.search(r"forecast `[^`]* under replay`", found)
 
 
-def test_tools_say_that_launches_are_not_alike() -> None:
+def test_tools_say_that_launches_are_not_alike(wording) -> None:
     own = kernel("tour::normalise", 160, 2.352, grid=(2048, 1, 1), block=(256, 1, 1))
     large = own._replace(grid=(8192, 1, 1), launches=10, total_ns=5000 * MS, busy_ns=5000 * MS)
     rows = (own._replace(median_ns=14.7 * US), large._replace(median_ns=500 * MS))
     tool_input = ToolInput([explained(RunTable(rows, "cupti"))])
     listed = re.sub(r" \{\S+\}", "", list_launches(tool_input).text)
-    assert "100.0% of the run, of which 0.05% is in launches about as long: No unit" in listed
-    found = analyst_findings(tool_input).text
-    assert found.startswith("This launch took 14.70 us {")
-    assert "What follows may not hold for the others." in found
+    wording(listed, analyst_findings(tool_input).text.splitlines()[:2])
 
 
 # --- tables that can't be
@@ -454,9 +435,9 @@ def test_an_invalid_time_is_refused(field: str, tmp_path: Path, keet: Keet) -> N
         assert problem in result.err
 
 
-def test_half_a_surrogate_pair_is_refused(tmp_path: Path, keet: Keet) -> None:
+def test_half_a_surrogate_pair_is_refused(tmp_path: Path, keet: Keet, wording) -> None:
     path = tmp_path / "odd.run.json"
     path.write_text(json.dumps(table_document(MANAGED)).replace("wait_for_host", "\\ud800"))
     result = keet("explain", TOUR, "--run-table", path, "--format", "json")
     assert result.code == 4
-    assert "the run table is damaged" in result.err
+    wording(result.err)

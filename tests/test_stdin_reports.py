@@ -102,14 +102,11 @@ def test_a_baseline_can_be_saved_from_stdin(
     assert keet("baseline", "save", "main", "-", "-").code == 2, "it is read once"
 
 
-def test_batch_refuses_stdin(keet: Keet, pipe: Any, tmp_path: Path) -> None:
+def test_batch_refuses_stdin(keet: Keet, pipe: Any, tmp_path: Path, wording) -> None:
     pipe(BASIC)
     refused = keet("batch", "-", "-o", tmp_path / "store")
     assert (refused.code, refused.out) == (2, "")
-    assert refused.err == (
-        "keet: keet batch takes files and folders, not standard input; save the report to a file, "
-        "or use: keet explain -\n"
-    )
+    wording(refused.err)
     assert not (tmp_path / "store").exists()
 
 
@@ -124,11 +121,11 @@ def test_verify_reads_either_the_text_or_the_report_from_stdin(
 
 
 @pytest.mark.parametrize("arguments", [("explain", "-", "-"), ("diff", "-", "-")])
-def test_stdin_may_be_used_once(arguments: tuple[str, ...], keet: Keet, pipe: Any) -> None:
+def test_stdin_may_be_used_once(arguments: tuple[str, ...], keet: Keet, pipe: Any, wording) -> None:
     pipe(BASIC)
     result = keet(*arguments)
     assert result.code == 2
-    assert "standard input, which can be read only once" in result.err
+    wording(result.err)
 
 
 @pytest.mark.parametrize(
@@ -148,11 +145,13 @@ def test_other_input_is_refused(content: bytes, said: str, keet: Keet, pipe: Any
     assert result.err.count("\n") == 1
 
 
-def test_a_terminal_is_refused(keet: Keet, pipe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_is_refused(
+    keet: Keet, pipe: Any, monkeypatch: pytest.MonkeyPatch, wording
+) -> None:
     pipe(b"", terminal=True)
-    assert "standard input is a terminal" in keet("explain", "-").err
+    wording(keet("explain", "-").err)
     monkeypatch.setattr(sys, "stdin", None)
-    assert "standard input is closed" in keet("explain", "-").err
+    wording(keet("explain", "-").err)
 
 
 def test_too_much_text_is_refused(monkeypatch: pytest.MonkeyPatch, pipe: Any) -> None:

@@ -231,15 +231,14 @@ def test_top_csv(store: Path, keet: Keet) -> None:
 
 
 def test_launches_without_a_time_are_said(
-    tmp_path: Path, analysed: dict[str, FileRows], keet: Keet
+    tmp_path: Path, analysed: dict[str, FileRows], keet: Keet, wording
 ) -> None:
     path, at = PATHS[0], LAUNCH_COLUMNS.index("duration_us")
     (row,) = analysed[path].launches
     untimed = FileRows(((*row[:at], None, *row[at + 1 :]),), ())
     write_part(tmp_path, [record(path, untimed.sha256)], [untimed])
     result = keet("top", tmp_path)
-    assert "1 launch has no measured duration, and no part in the times above." in result.out
-    assert "saving not known; the time of 1 launch was not" in result.out
+    wording(result.out)
 
 
 def changed(rows: FileRows, **cells: object) -> FileRows:
@@ -261,7 +260,7 @@ def write_on_gpus(out: Path, rows: FileRows, count: int) -> None:
 
 @pytest.mark.slow
 def test_several_gpus_are_told_one_by_one(
-    tmp_path: Path, analysed: dict[str, FileRows], keet: Keet
+    tmp_path: Path, analysed: dict[str, FileRows], keet: Keet, wording
 ) -> None:
     write_on_gpus(tmp_path, analysed[PATHS[0]], 7)
     lines = keet("top", tmp_path).out.splitlines()
@@ -271,11 +270,9 @@ def test_several_gpus_are_told_one_by_one(
     first = json.loads(keet("top", tmp_path, "--format", "json").out)["opportunities"][0]
     assert first["saved_share"] == pytest.approx(first["saved_us"] / first["time_us"])
     assert f"{duration(first['saved_us'])} ({first['saved_share']:.1%})" in "".join(lines)
-    told = " ".join(lines)
-    assert "None of these reports has a run table: each launch counts" in told
-    assert " Shares are of the time on the group's own GPU; groups are ranked by the time" in told
+    wording(lines[8:12])
     one = keet("top", tmp_path, "--device", "GPU 3").out.splitlines()
-    assert one[1] == "1.02 ms of GPU time in 1 launch of 1 report"
+    wording(one[1])
     assert "own GPU" not in "".join(one)
 
 
@@ -288,7 +285,7 @@ def test_a_report_without_counters_is_not_found_well(tmp_path: Path, keet: Keet)
     assert {each["unknown_share"] for each in cells} == {1.0}
     write_part(tmp_path, [record(path, rows.sha256)], [rows])
     out = keet("top", tmp_path).out
-    assert "not checked: no metric" in out
+    assert "not checked: " in out
     assert "none known" not in out
 
 
@@ -304,13 +301,13 @@ def test_what_was_judged_is_said_to_be(analysed: dict[str, FileRows]) -> None:
 
 @pytest.mark.slow
 def test_an_example_that_is_gone_is_marked(
-    tmp_path: Path, analysed: dict[str, FileRows], keet: Keet
+    tmp_path: Path, analysed: dict[str, FileRows], keet: Keet, wording
 ) -> None:
     lost = changed(analysed[PATHS[0]], path="no/such.ncu-rep")
     there = changed(analysed[PATHS[1]], path=PATHS[1])
     write_part(tmp_path, [record("no/such.ncu-rep", lost.sha256)], [lost])
     out = keet("top", tmp_path).out
-    assert "keet explain no/such.ncu-rep --launch 0  # this file was moved or deleted\n" in out
+    wording([line for line in out.splitlines() if "no/such.ncu-rep" in line])
     assert out.splitlines()[-1] == f"next: keet batch DIR -o {tmp_path} --prune"
     write_part(tmp_path, [record(PATHS[1], there.sha256)], [there])
     out = keet("top", tmp_path).out
@@ -382,7 +379,7 @@ def test_query_json(store: Path, keet: Keet) -> None:
     assert read_document(QueryDocument, empty).rows == []
 
 
-def test_query_csv(store: Path, keet: Keet) -> None:
+def test_query_csv(store: Path, keet: Keet, wording) -> None:
     out = keet(
         "query",
         store,
@@ -390,14 +387,16 @@ def test_query_csv(store: Path, keet: Keet) -> None:
         "--format",
         "csv",
     ).out
-    assert out == "path,n,reason\ncut.ncu-rep,,cut.ncu-rep: it was cut short; copy it again\n"
+    wording(out)
 
 
 @pytest.mark.slow
-def test_a_long_answer_is_cut_on_a_terminal_and_nowhere_else(store: Path, keet: Keet) -> None:
+def test_a_long_answer_is_cut_on_a_terminal_and_nowhere_else(
+    store: Path, keet: Keet, wording
+) -> None:
     sql = "SELECT range FROM range(5000)"
     out = keet("query", store, sql).out.splitlines()
-    assert out[-1] == "50 rows, and there are more: use --limit N, or --format csv for all"
+    wording(out[-1])
     assert len(out) == 53
     assert len(keet("query", store, sql, "--format", "csv").out.splitlines()) == 5001
     assert len(json.loads(keet("query", store, sql, "--format", "json").out)["rows"]) == 5000
@@ -462,12 +461,12 @@ def test_wrong_usage(arguments: list[str], says: str, store: Path, keet: Keet) -
 
 @pytest.mark.parametrize("command", [["top"], ["query"], ["query", "SELECT 1"]])
 @pytest.mark.slow
-def test_an_empty_store(command: list[str], tmp_path: Path, keet: Keet) -> None:
+def test_an_empty_store(command: list[str], tmp_path: Path, keet: Keet, wording) -> None:
     make_store(tmp_path)
     name, *rest = command
     result = keet(name, tmp_path, *rest)
     assert (result.code, result.out) == (2, "")
-    assert "the store is empty; fill it with: keet batch DIR -o" in result.err
+    wording(result.err)
 
 
 @pytest.mark.slow
@@ -545,10 +544,10 @@ def run_store(tmp_path: Path) -> Path:
 def test_a_command_that_top_names_for_a_replay_gap_can_be_pasted(
     run_store: Path, keet: Keet
 ) -> None:
-    """What it says of the gap is tested with `keet explain`."""
+    """What it says of the gap is tested in tests/unit/corpus/test_store_top_runs.py."""
     lines = keet("top", run_store, width=80).out.splitlines()
-    assert "The times of 1 launch in the run and under the profiler differ by more than" in lines
     step = lines[-2].strip().removeprefix("keet ")
+    assert step.startswith("explain ")
     assert keet(*shlex.split(step)).code == 0
 
 

@@ -63,10 +63,10 @@ def test_filters(field: str, keet: Keet) -> None:
     assert (older.code, older.out) == (0, result.out)
 
 
-def test_the_older_command_says_what_to_type_now(keet: Keet) -> None:
+def test_the_older_command_says_what_to_type_now(keet: Keet, wording) -> None:
     older = keet("cases", ENTRY.id)
     assert older.out == keet("finding", ENTRY.id).out
-    assert older.err == f"keet: keet cases has moved; now: keet finding {ENTRY.id}\n"
+    wording(older.err)
     assert keet("cases", ENTRY.id, "-q").err == ""
     assert "keet finding --cases" in keet("cases", "power_of_too_tile").err
 

@@ -42,11 +42,11 @@ def test_a_report_is_judged_by_its_longest_kernel() -> None:
     assert row.headline.endswith(".")
 
 
-def test_a_file_that_is_not_a_report_is_listed_as_unread() -> None:
+def test_a_file_that_is_not_a_report_is_listed_as_unread(wording) -> None:
     readme = Source("test data", "README.md", REPORTS.parent / "README.md")
     row = of_source(readme)
     assert isinstance(row, Unread)
-    assert row.why.startswith("keet does not read it")
+    wording(row.why)
     assert subjects(readme) == []
 
 
@@ -60,7 +60,7 @@ def test_a_launch_without_counters_has_no_measurements(monkeypatch: pytest.Monke
     assert not has_measurements(launch)
 
 
-def test_the_page_counts_findings_and_ceilings_and_lists_the_rest() -> None:
+def test_the_page_counts_findings_and_ceilings_and_lists_the_rest(wording) -> None:
     rows = [
         *[made_up("finding", "tail_effect", "tail_effect", "small_grid")] * 8,
         made_up("ceiling", "at_dram_roofline")._replace(headline="At most 1.1x is left."),
@@ -73,7 +73,7 @@ def test_the_page_counts_findings_and_ceilings_and_lists_the_rest() -> None:
     parts = page_parts(rows)
     summary, sums = parts[:2]
     assert isinstance(summary, Prose)
-    assert "11 of 13 readable reports, 85% (NOT met: at least 90%)" in summary.text
+    wording(summary.text)
     assert isinstance(sums, Table)
     assert sums.rows[-1] == ("all", "13", "8", "1", "1", "1", "2")
     silent = parts[4]
@@ -99,7 +99,7 @@ def test_a_ceiling_that_does_not_say_what_is_left_is_no_answer() -> None:
 def test_the_command_prints_a_page(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["coverage", "--only", "tour_lines.ncu-repz", "--processes", "1"]) == 0
     page = capsys.readouterr().out
-    assert page.startswith("# Coverage: does the longest kernel")
+    assert page.startswith("# Coverage: ")
     assert "Printed by `python -m evals.analyst coverage --only tour_lines.ncu-repz --p" in page
     assert "1 of 1 readable reports" in page
 

@@ -39,27 +39,24 @@ def test_another_name_of_the_cause_counts() -> None:
     assert scored(a_claim("sfu_bound"), a_claim("small_grid"), a_claim("tail_effect")).rank == 2
 
 
-def test_nothing_raised_is_a_miss_of_everything() -> None:
+def test_nothing_raised_is_a_miss_of_everything(wording) -> None:
     row = scored()
     assert row.rank is None
     assert not row.located
-    assert row.misses == ("cause: not raised; nothing was raised",)
+    wording(row.misses)
     assert (row.nvidia_rank, row.nvidia_global_rank, row.nvidia_first_means) == (None, None, 0)
 
 
-def test_a_false_healthy_answer_is_a_miss() -> None:
+def test_a_false_healthy_answer_is_a_miss(wording) -> None:
     row = score(TRUTH, {"slow": Answer(healthy="at_dram_roofline"), "fast": Answer()})
-    assert row.misses == (
-        "cause: not raised; nothing was raised: at_dram_roofline",
-        "left: fast is limited by latency_bound; nothing was raised",
-    )
+    wording(row.misses)
 
 
-def test_a_miss_says_what_came_first() -> None:
+def test_a_miss_says_what_came_first(wording) -> None:
     row = scored(a_claim("sfu_bound", 3.0), a_claim("tail_effect", places=(("slow.cu", 7),)))
-    assert row.misses == ("cause: tail_effect 2.00x (high) comes after sfu_bound 3.00x (high)",)
+    wording(row.misses)
     other = scored(a_claim("sfu_bound", 3.0))
-    assert other.misses == ("cause: not raised; raised: sfu_bound 3.00x (high)",)
+    wording(other.misses)
 
 
 @each_row(
@@ -88,17 +85,17 @@ def test_places_of_another_finding_do_not_count() -> None:
     ).located
 
 
-def test_a_finding_without_places_is_reported() -> None:
+def test_a_finding_without_places_is_reported(wording) -> None:
     (miss,) = scored(a_claim("tail_effect")).misses
-    assert miss == "location: tail_effect has no places; the cause is at slow.cu:7, slow.cu:9"
+    wording(miss)
 
 
-def test_what_was_fixed_may_not_be_raised_again() -> None:
+def test_what_was_fixed_may_not_be_raised_again(wording) -> None:
     fast = Answer((a_claim("latency_bound"), a_claim("narrow_access")))
     row = scored(a_claim("tail_effect", places=(("slow.cu", 7),)), fast=fast)
     assert row.still_raised == ("narrow_access",)
     assert row.left_named == (("fast", True),)
-    assert row.misses == ("fast: still raises narrow_access 2.00x (high)",)
+    wording(row.misses)
 
 
 def test_the_remaining_cause_must_come_first() -> None:
@@ -179,13 +176,9 @@ def test_unscored_is_counted_and_is_no_miss() -> None:
 # --- why a hit is one
 
 
-def test_a_hit_says_why() -> None:
+def test_a_hit_says_why(wording) -> None:
     row = scored(a_claim("sfu_bound"), a_claim("tail_effect", places=(("slow.cu", 7),)))
-    assert row.why == (
-        "cause: finding 2 of 2 is tail_effect 2.00x (high)",
-        "location: slow.cu:7 is a line of the cause",
-        "left: fast is limited by latency_bound, which comes first",
-    )
+    wording(row.why)
 
 
 # --- answers that are none
@@ -203,13 +196,13 @@ def test_a_repeated_finding_uses_two_ranks() -> None:
     assert (row.rank, row.beside) == (3, 1)
 
 
-def test_an_answer_about_another_kernel_does_not_count() -> None:
+def test_an_answer_about_another_kernel_does_not_count(wording) -> None:
     truth = replace(TRUTH, kernel="mine")
     good = a_claim("tail_effect", places=(("slow.cu", 7),))
     answers = {"slow": Answer((good,), kernel="other"), "fast": Answer(healthy="latency_bound")}
     row = score(truth, answers)
     assert (row.rank, row.located) == (None, False)
-    assert row.misses[0] == "cause: the answer is about other, not mine"
+    wording(row.misses[0])
     mine = score(truth, {**answers, "slow": Answer((good,), kernel="mine")})
     assert (mine.rank, mine.located) == (1, True)
 

@@ -152,12 +152,9 @@ def test_each_step_is_a_pair(layered: Sample) -> None:
     assert first.estimates == pytest.approx((4,))
 
 
-def test_unmeasured_programs_are_unscored(layered: Sample) -> None:
+def test_unmeasured_programs_are_unscored(layered: Sample, wording) -> None:
     bare = layered.model_copy(update={"measured": None})
-    assert [str(each) for each in pairs_of(bare, answers(bare))] == [
-        "xs_lookup, slow: slow or step1 was not measured",
-        "xs_lookup, step1: step1 or fast was not measured",
-    ]
+    wording([str(each) for each in pairs_of(bare, answers(bare))])
 
 
 def test_a_sample_without_a_report_is_unscored(layered: Sample) -> None:

@@ -74,6 +74,7 @@ def read(target: Path) -> dict[str, object]:
 
 def test_programs_of_all_models_are_carried_and_the_others_are_counted(
     answered: RunFolder,
+    wording,
 ) -> None:
     found = collect(answered)
     assert [(c.model, c.id) for c in found.candidates] == [
@@ -82,17 +83,14 @@ def test_programs_of_all_models_are_carried_and_the_others_are_counted(
         ("openai:gpt x/1", "optimize.gas_state.none.1"),
         ("openai:gpt x/1", "optimize.matrix_flip.none.1"),
     ]
-    assert [(w.model, w.why) for w in found.without_code] == [
-        ("m", "the answer holds no block of code"),
-        ("openai:gpt x/1", "no answer: too long"),
-    ]
+    wording([(w.model, w.why) for w in found.without_code])
 
 
-def test_a_program_for_another_prompt_is_left_out_of_the_bundle(folder: RunFolder) -> None:
+def test_a_program_for_another_prompt_is_left_out_of_the_bundle(folder: RunFolder, wording) -> None:
     answer(folder, folder.prompts[0], program("gas_state"), prompt_digest="0" * 12)
     found = collect(folder)
     assert found.candidates == []
-    assert "another text than this run's prompt" in found.without_code[0].why
+    wording(found.without_code[0].why)
 
 
 def test_names_of_files_are_safe_and_unique(answered: RunFolder) -> None:
@@ -188,13 +186,13 @@ def test_a_bundle_without_answers_or_into_a_used_folder_is_refused(
 
 
 def test_the_command_says_what_to_run_there(
-    answered: RunFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    answered: RunFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str], wording
 ) -> None:
     out = str(tmp_path / "a folder")
     assert main(["eval", "bundle", str(answered.path), "-o", out, "--arch", "sm_90a"]) == 0
     said = capsys.readouterr()
     assert "4 programs in" in said.out
     assert "cd 'a folder' && python3 score_candidates.py . -o measured.json" in said.out
-    assert "1 without a program: no answer: too long" in said.err
+    wording(said.err)
     assert main(["eval", "bundle", str(answered.path), "-o", out, "--arch", "sm_90; rm"]) == 2
     assert "is no architecture" in capsys.readouterr().err

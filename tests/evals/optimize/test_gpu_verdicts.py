@@ -149,7 +149,7 @@ def result(contest: Contest, sample: dict[str, object]) -> dict[str, Any]:
     return result_of(contest, contest.candidates[0], sample, 1.0)
 
 
-def test_the_speedup_is_the_ratio_of_medians_over_all_launches():
+def test_the_speedup_is_the_ratio_of_medians_over_all_launches(wording):
     contest = contest_of([[200, 220], [240, 200]], [[100, 110], [100, 130]])
     found = result(contest, {})
     assert found["status"] == "PASSED"
@@ -157,7 +157,7 @@ def test_the_speedup_is_the_ratio_of_medians_over_all_launches():
     assert found["speedup_rounds"] == [pytest.approx(2), pytest.approx(220 / 115, rel=1e-4)]
     assert found["floor_us"] is None
     assert found["empty_us"] == 300
-    assert found["why"] == "right for 5 seeds, in each of 4 timed launches"
+    wording(found["why"])
 
 
 def test_a_noisy_measurement_is_called_so():
@@ -174,11 +174,11 @@ def test_a_program_without_kernels_gets_no_credit_for_gpu_switches():
     assert result(contest, {})["candidate_us"] == 10
 
 
-def test_faster_than_the_hardware_is_a_cheat_when_it_is_seen_again():
+def test_faster_than_the_hardware_is_a_cheat_when_it_is_seen_again(wording):
     contest = contest_of([[200, 200]], [[50, 50]])
     found = result(contest, {"compulsory_bytes": 536870912})
     assert (found["status"], found["speedup"], found[BY_TIME]) == ("CHEAT", None, True)
-    assert "faster than the hardware" in found["why"]
+    wording(found["why"])
     honest = result(contest_of([[200, 200]], [[99, 99]]), {"compulsory_bytes": 536870912})
     assert honest["status"] == "PASSED"
 
@@ -293,7 +293,7 @@ def test_a_file_has_results_of_one_machine_and_method(tmp_path):
 
 
 @pytest.mark.parametrize("of_baseline", [False, True])
-def test_programs_the_machine_could_not_run_have_no_status(of_baseline):
+def test_programs_the_machine_could_not_run_have_no_status(of_baseline, wording):
     def fails(_: Contender) -> None:
         raise OSError(24, "Too many open files")
 
@@ -301,8 +301,7 @@ def test_programs_the_machine_could_not_run_have_no_status(of_baseline):
     contest.contenders[0 if of_baseline else 2].attempt(fails)
     found = result(contest, {})
     assert (found["status"], "candidate_us" in found) == (None, False)
-    start = "the baseline failed: " if of_baseline else ""
-    assert str(found["why"]).startswith(f"{start}this machine could not run it: [Errno 24] Too")
+    wording(str(found["why"]))
 
 
 def test_a_mistake_of_the_script_is_not_taken_for_a_broken_reply():

@@ -115,7 +115,9 @@ def test_another_template_text_is_another_version(monkeypatch: pytest.MonkeyPatc
     assert prompt_version() != before
 
 
-def test_the_command_makes_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_makes_a_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], wording
+) -> None:
     run = str(tmp_path / "run")
     names = ["--samples", "matrix_flip,key_count", "--conditions", "keet,none"]
     assert main(["eval", "prompts", "optimize", run, *names, "--attempts", "2"]) == 0
@@ -127,7 +129,7 @@ def test_the_command_makes_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert folder.run.conditions == ("none", "keet")
     assert len(folder.prompts) == 8
     assert main(["eval", "prompts", "optimize", run, *names]) == 2
-    assert "already contains a run" in capsys.readouterr().err
+    wording(capsys.readouterr().err)
 
 
 def test_a_run_says_which_explanations_it_holds(

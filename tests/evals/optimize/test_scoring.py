@@ -90,7 +90,7 @@ def scored(tmp_path: Path, text: str, **more: Any) -> OptimizeScore:
     return next(each for each in found if each.id == ID)
 
 
-def test_a_pass_has_its_numbers_and_its_reason(tmp_path: Path) -> None:
+def test_a_pass_has_its_numbers_and_its_reason(tmp_path: Path, wording) -> None:
     score = scored(tmp_path, fenced(source("fast")))
     assert (score.status, score.speedup, score.speedup_low, score.speedup_high) == (
         "PASSED",
@@ -101,9 +101,7 @@ def test_a_pass_has_its_numbers_and_its_reason(tmp_path: Path) -> None:
     assert (score.candidate_us, score.baseline_us, score.floor_us) == (200, 1000, 110)
     assert score.sol == pytest.approx(0.55)
     assert (score.kept_cause, score.touched_decoy) == (False, None)
-    assert score.why.startswith(
-        "5.00x (4.90 to 5.10 over rounds), 1000.0 us to 200.0 us, 55% of the speed of light; changed 1 of 1"
-    )
+    wording(score.why)
 
 
 @pytest.mark.parametrize(
@@ -120,11 +118,11 @@ def test_failures_stay_apart_and_have_no_speed_up(tmp_path: Path, status: str) -
     assert score.why.startswith("so it was; kept every line of the cause")
 
 
-def test_a_failed_baseline_leaves_the_answer_unscored(tmp_path: Path) -> None:
+def test_a_failed_baseline_leaves_the_answer_unscored(tmp_path: Path, wording) -> None:
     why = "the baseline failed"
     score = scored(tmp_path, fenced(source("fast")), status=None, why=why, speedup=None)
     assert score.status is None
-    assert score.why.startswith("could not be measured: the baseline failed")
+    wording(score.why)
 
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf, -3.0, 0.0])
@@ -151,37 +149,38 @@ def test_a_missing_ratio_is_that_of_the_times(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "I would use shared memory.", "```diff\n-a\n+b\n```"])
-def test_an_answer_without_a_program_does_not_compile(tmp_path: Path, text: str) -> None:
+def test_an_answer_without_a_program_does_not_compile(tmp_path: Path, text: str, wording) -> None:
     run = folder(tmp_path, answer(text))
     score = next(each for each in scores(run, None) if each.id == ID)
     assert score.status == "COMPILE_ERROR"
-    assert score.why.startswith("no program in the answer: ")
+    wording(score.why)
     assert score.cut_off is (text == "")
     assert (score.kept_cause, score.speedup) == (None, None)
 
 
-def test_unscored_is_not_failed(tmp_path: Path) -> None:
+def test_unscored_is_not_failed(tmp_path: Path, wording) -> None:
     run = folder(tmp_path, answer(fenced(source("fast"))))
     by_condition = {each.condition: each for each in scores(run, None)}
     assert (by_condition["none"].status, by_condition["none"].why) == (None, "no answer yet")
     assert by_condition["keet"].status is None
-    assert by_condition["keet"].why.startswith("not measured yet; changed")
+    wording(by_condition["keet"].why)
 
 
-def test_an_answer_with_an_error_is_unscored(tmp_path: Path) -> None:
+def test_an_answer_with_an_error_is_unscored(tmp_path: Path, wording) -> None:
     run = folder(tmp_path, answer(error="the server hung up"))
     score = next(each for each in scores(run, None) if each.id == ID)
-    assert (score.status, score.why) == (None, "no answer: the server hung up")
+    assert score.status is None
+    wording(score.why)
     assert not score.cut_off
 
 
 @pytest.mark.parametrize("error", [CUT, EMPTY])
-def test_truncated_and_empty_answers_are_failures(tmp_path: Path, error: str) -> None:
+def test_truncated_and_empty_answers_are_failures(tmp_path: Path, error: str, wording) -> None:
     """Even where what is there of the text would compile: it was never measured."""
     run = folder(tmp_path, answer(fenced(source("fast")), error=error))
     score = next(each for each in scores(run, None) if each.id == ID)
-    why = "the answer is empty" if error == EMPTY else "cut off at the limit of tokens"
-    assert (score.status, score.why) == ("COMPILE_ERROR", f"no program in the answer: {why}")
+    assert score.status == "COMPILE_ERROR"
+    wording(score.why)
     assert score.cut_off
 
 
@@ -202,14 +201,12 @@ def test_without_answers_there_is_nothing_to_score(tmp_path: Path) -> None:
     assert scores(folder(tmp_path), None) == []
 
 
-def test_the_program_measured_has_to_be_the_one_answered(tmp_path: Path) -> None:
+def test_the_program_measured_has_to_be_the_one_answered(tmp_path: Path, wording) -> None:
     code = source("fast")
     assert scored(tmp_path, fenced(code), digest=digest_of(code)).status == "PASSED"
     later = scored(tmp_path / "later", fenced(code), digest=digest_of(code + " "))
-    assert (later.status, later.why.split(";")[0]) == (
-        None,
-        "the program measured is not the one in the answer",
-    )
+    assert later.status is None
+    wording(later.why.split(";")[0])
 
 
 def test_tokens_are_carried_over_and_unknown_stays_unknown(tmp_path: Path) -> None:

@@ -107,14 +107,16 @@ def test_paired_over_questions_scored_in_both(run: Path) -> None:
     assert (found.questions, found.shares.difference.mean) == (3, pytest.approx(1 / 3))
 
 
-def test_the_page_lists_what_is_wrong(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_lists_what_is_wrong(
+    run: Path, capsys: pytest.CaptureFixture[str], wording
+) -> None:
     capsys.readouterr()
     text = printed(capsys, run)
     wrong = text.split("\nWrong\n")[1].split("\nUnscored\n")[0]
     assert wrong.count("(m:m)") == 3
-    assert "mcq.q-cell_update.keet.1 (m:m): the answer line says B: it idles." in wrong
+    wording(wrong)
     assert "mcq.q-row_norms.none.1" in text.split("\nUnscored\n")[1]
-    assert "No group is saturated." in text
+    assert "No group is" in text
 
 
 def test_json_and_markdown(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -124,13 +126,11 @@ def test_json_and_markdown(run: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "| m:m | all | keet |" in printed(capsys, run, "--format", "markdown")
 
 
-def test_all_right_without_a_profile_is_saturated() -> None:
+def test_all_right_without_a_profile_is_saturated(wording) -> None:
     def cell(condition: Condition, right: float, scored: int) -> Cell:
         return Cell("m:m", condition, "all", Interval(right, right, right), scored, 0)
 
-    assert list(saturation([cell("none", 0.96, 25)])) == [
-        "m:m, all: saturated: 96% right with the source alone; no profile can show a difference here"
-    ]
+    wording(list(saturation([cell("none", 0.96, 25)])))
     others = [cell("none", 0.94, 25), cell("none", 1.0, 9), cell("keet", 1.0, 25)]
     assert list(saturation([*others, Cell("m:m", "none", "all", None, 0, 9)])) == []
 
@@ -140,7 +140,7 @@ def test_nothing_is_listed_where_all_is_right(tmp_path: Path) -> None:
     assert report(run).wrong == ()
 
 
-def test_regressions_against_an_earlier_run(tmp_path: Path, run: Path) -> None:
+def test_regressions_against_an_earlier_run(tmp_path: Path, run: Path, wording) -> None:
     earlier = scored(folder(tmp_path / "old", {"none": "AAAA", "keet": "BAAB"}, version="w"))
     found = report(run, earlier).against
     assert found is not None
@@ -149,13 +149,13 @@ def test_regressions_against_an_earlier_run(tmp_path: Path, run: Path) -> None:
         ("mcq.q-cell_update.none.1", "A (right)", "C (wrong)"),
     ]
     assert [p.id for p in found.gains] == ["mcq.q-matrix_flip.keet.1"]
-    assert found.notes == ("other prompts: v here, w earlier",)
+    wording(found.notes)
     assert (found.pairs, found.only_earlier) == (7, 1)
 
 
-def test_the_short_table(run: Path) -> None:
+def test_the_short_table(run: Path, wording) -> None:
     unscored, table = short_parts(list(report(run).scores))
-    assert str(unscored[0]).startswith("1 of 8 answers is not scored: 1 ")
+    wording(str(unscored[0]))
     assert table[0] == [
         ("model", "condition", "right", "wrong", "unscored"),
         ("m:m", "none", "1", "2", "1"),

@@ -61,7 +61,6 @@ def test_the_terminal_has_every_table(run: Path, capsys: pytest.CaptureFixture[s
         "Failures",
     ):
         assert heading in text
-    assert "fewer than 5 samples: too few to tell conditions apart" in text
     assert "prompts abc123abc123" in text
 
 
@@ -86,10 +85,12 @@ def test_all_failures_and_nothing_else_are_listed(
     assert unscored.count("for a reason") == 1
 
 
-def test_a_run_without_failures_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_without_failures_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], wording
+) -> None:
     run = scored_run(tmp_path / "run", scores({"matrix_flip": {"none": [2.0]}}))
     text = printed(capsys, run)
-    assert "None: every scored program passed." in text
+    wording([line for line in text.splitlines() if "None" in line])
     assert "Unscored" not in text
 
 
@@ -98,7 +99,7 @@ def test_markdown_has_the_same_rows(run: Path, capsys: pytest.CaptureFixture[str
     text, page = as_text(parts), as_markdown("t", "c", parts)
     assert text.count("INCORRECT") == page.count("INCORRECT")
     told = printed(capsys, run, "--format", "markdown")
-    assert told.startswith("# keet eval: optimize\n\nPrinted by `keet eval report ")
+    assert told.startswith("# keet eval: optimize\n\n")
     assert "| model | condition | samples | scored | unscored | geomean |" in told
     assert "| test:model | keet | 3 | 6 | 0 | " in told
 
@@ -125,7 +126,7 @@ def test_one_sample_and_one_condition_are_enough(
 ) -> None:
     run = scored_run(tmp_path / "run", [score("matrix_flip", "keet", 2.0)])
     text = printed(capsys, run)
-    assert "one condition only: nothing to compare" in text
+    assert "one condition only" in text
     assert "2.00 (2.00 to 2.00)" in text
 
 
@@ -139,11 +140,11 @@ def test_models_of_several_runs_stand_side_by_side(
     assert "test:model  keet" in text
 
 
-def test_the_short_table_after_scoring() -> None:
+def test_the_short_table_after_scoring(wording) -> None:
     text = as_text(short_parts(scores(OUTCOMES)))
     assert "geomean" in text
     nothing = as_text(short_parts(scores({"matrix_flip": {"none": [None]}})))
-    assert nothing.startswith("none of 1 attempts is scored: 1 None for a reason; programs are")
+    wording(nothing)
 
 
 PARTLY: Outcomes = {
@@ -152,7 +153,9 @@ PARTLY: Outcomes = {
 }
 
 
-def test_a_part_of_a_run_says_so_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_part_of_a_run_says_so_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], wording
+) -> None:
     found = scores(PARTLY)
     whys = ["no answer yet", "not measured yet; changed 1 of 1", "not measured yet; kept 1"]
     told = [
@@ -164,7 +167,7 @@ def test_a_part_of_a_run_says_so_first(tmp_path: Path, capsys: pytest.CaptureFix
     text = printed(capsys, scored_run(tmp_path / "run", told))
     assert said in text.split("\nAll samples\n")[0]
     assert "faster than" not in text
-    assert "test:model: 10 of 15 attempts are not scored: no comparison is made" in text
+    wording([line for line in text.splitlines() if "test:model: " in line])
 
 
 def test_a_condition_without_a_score_has_its_row() -> None:
@@ -173,15 +176,14 @@ def test_a_condition_without_a_score_has_its_row() -> None:
     assert row.split()[2:6] == ["0", "0", "5", "-"]
 
 
-def test_reasons_are_counted_and_rare_ones_summed_up() -> None:
+def test_reasons_are_counted_and_rare_ones_summed_up(wording) -> None:
     whys = [f"no answer: error {i}" for i in range(6)] + ["no answer yet"] * 2
-    assert reasons(whys).startswith("2 no answer yet, 1 no answer: error 0, ")
-    assert reasons(whys).endswith(", 3 for other reasons")
+    wording(reasons(whys))
     assert len(reasons(["x " * 400])) < 80
 
 
-def test_the_machine_is_named(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "measured on: not written down; keet eval score does" in printed(capsys, run)
+def test_the_machine_is_named(run: Path, capsys: pytest.CaptureFixture[str], wording) -> None:
+    wording([line for line in printed(capsys, run).splitlines() if "measured on" in line])
     where = MeasuredOn(gpu="NVIDIA H200", driver="580", cuda="13.0", rounds=7, launches=5)
     write_lines(run / MACHINES, [where])
     assert "\n  measured on NVIDIA H200, driver 580, CUDA 13.0, 7 rounds x 5 launches\n" in printed(
@@ -191,10 +193,10 @@ def test_the_machine_is_named(run: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_tokens_leave_out_what_the_explanation_took(
-    run: Path, capsys: pytest.CaptureFixture[str]
+    run: Path, capsys: pytest.CaptureFixture[str], wording
 ) -> None:
-    text = " ".join(printed(capsys, run).split())
-    assert "Tokens of writing the explanation for `agent` are not included" in text
+    (at,) = (line for line in printed(capsys, run).split("\n\n") if "Tokens of" in line)
+    wording(at)
 
 
 def test_a_failure_is_one_line_of_a_length_to_read(

@@ -28,26 +28,23 @@ from tests.unit.agent.conversations import (
 FREE = "The LSU pipe runs at 97 % of its peak."
 
 
-def test_references_are_printed_by_keet() -> None:
+def test_references_are_printed_by_keet(wording) -> None:
     said = talk(conclusion()).model_explanation
-    assert str(said.summary) == (
-        "Shared memory is the limit: 59.6% (shared wavefronts lost to bank conflicts) is lost to "
-        "conflicts."
-    )
+    wording(str(said.summary))
     assert said.summary.ids == ("bank_conflict_share#0",)
     assert said.unchecked == ()
     assert said.sent_back == 0
 
 
-def test_a_number_outside_braces_is_sent_back_with_the_reason() -> None:
+def test_a_number_outside_braces_is_sent_back_with_the_reason(wording) -> None:
     again = corrections("The LSU pipe runs at {inst_pipe_lsu_pct}.")
     done = talk(conclusion(summary=f"{SUMMARY} {FREE}"), again)
     assert len(done.chat.requests) == 2
     prompt = done.chat.requests[1].messages[-1].text
     assert f"1. {FREE}" in prompt
-    assert "a number outside of braces; write it as {name}" in prompt
+    wording(prompt.partition(f"1. {FREE}")[2].splitlines()[:2])
     assert "{inst_pipe_lsu_pct}" in prompt  # names to choose from
-    assert "The LSU pipe runs at 36.0%" in str(done.model_explanation.summary)
+    assert "LSU pipe runs at 36.0%" in str(done.model_explanation.summary)
     assert (done.model_explanation.sent_back, done.model_explanation.unchecked) == (1, ())
 
 
@@ -70,17 +67,17 @@ LIE = "DRAM is the busiest unit."
 def test_a_contradicted_sentence_goes_back_with_the_fact() -> None:
     done = talk(conclusion(summary=f"{SUMMARY} {LIE}"), corrections("L1 is the busiest."))
     prompt = done.chat.requests[1].messages[-1].text
-    assert f"1. {LIE}\n   (The busiest unit is L1, at 92% of its peak" in prompt
+    assert f"1. {LIE}\n   (The busiest unit is L1" in prompt
     assert done.model_explanation.unchecked == ()
 
 
-def test_a_sentence_that_stays_contradicted_is_printed_with_the_fact() -> None:
+def test_a_sentence_that_stays_contradicted_is_printed_with_the_fact(wording) -> None:
     done = talk(conclusion(summary=f"{SUMMARY} {LIE}"), corrections(LIE))
     mark = "[contradicted: The busiest unit is L1, at 92% of its peak]"
     assert str(done.model_explanation.summary).endswith(f"{mark} {LIE}")
     (wrong,) = done.model_explanation.unchecked
     assert (wrong.fault, wrong.text) == ("contradicted", LIE)
-    assert wrong.reason.startswith("The busiest unit is L1")
+    wording(wrong.reason)
 
 
 @each_row(
@@ -128,7 +125,7 @@ def test_a_long_literal_in_an_edit_takes_no_time() -> None:
     assert len(done.model_explanation.edits) == 1
 
 
-def test_corrections_are_taken_by_number() -> None:
+def test_corrections_are_taken_by_number(wording) -> None:
     """In any order; numbers that were not asked for are ignored."""
     wrong = "DRAM is at 99 %. {l2_busy} is high. It adds. FMA is at 12 %."
     again = {
@@ -140,13 +137,7 @@ def test_corrections_are_taken_by_number() -> None:
         ]
     }
     done = talk(conclusion(summary=wrong), again)
-    assert [*done.model_explanation.summary.sentences] == [
-        "DRAM is at 99 %.",
-        "L2 is at 7.8% (L2 cache busy).",
-        "It adds.",
-        "It multiplies.",
-        "Then it stores.",
-    ]
+    wording([*done.model_explanation.summary.sentences])
     assert [*done.model_explanation.summary.problems] == ["DRAM is at 99 %."]
 
 
@@ -235,7 +226,7 @@ def pipe(**parts: Any) -> dict[str, Any]:
     return {"finding": "pipe_saturated", **told, **parts, "text": "Terms are computed again."}
 
 
-def test_a_supported_claim_leads_if_the_analyst_has_no_finding() -> None:
+def test_a_supported_claim_leads_if_the_analyst_has_no_finding(wording) -> None:
     done = series(pipe(claim=HALF, file="slow.cu", line=9))
     before, each = done.before.launches[0], done.found.each
     assert before.verdict.healthy
@@ -244,7 +235,7 @@ def test_a_supported_claim_leads_if_the_analyst_has_no_finding() -> None:
     assert (claim.supported, claim.is_backed) == (True, True)
     assert claim.possible == pytest.approx(2, abs=0.3)
     assert (each.findings[0].id, each.findings[0].origin) == ("pipe_saturated", "model")
-    assert each.verdict.by == "model, computed by keet"
+    wording(each.verdict.by)
     assert each.verdict.headline != before.verdict.headline
     assert each.verdict.healthy is None
     assert "slow.cu:9" in each.verdict.headline
@@ -282,9 +273,7 @@ def test_fewer_bytes_than_there_are_is_refuted() -> None:
     }
     said = {"summary": "It streams.", "causes": [{**told, "claims": [wrong, other]}]}
     done = talk(said, {"corrections": [{"number": 1}]}, sample="pair_reduce/slow")
-    assert (
-        "a claim of causes[0]: bytes of DRAM, needed dram_bytes_read / 4" in done.chat.texts()[-1]
-    )
+    assert " claim of causes[0]: bytes of DRAM, needed " in done.chat.texts()[-1]
     (found,) = done.model_explanation.causes
     (unused,) = found.unused_claims
     assert unused.claim == "bytes of DRAM, needed dram_bytes_read / 4"
@@ -368,10 +357,10 @@ def test_a_contradicted_cause_keeps_its_problem() -> None:
 
 
 @pytest.mark.parametrize("because", [[], ["kTile > 2"]])
-def test_a_cause_without_a_measured_fact_is_an_opinion(because: list[str]) -> None:
+def test_a_cause_without_a_measured_fact_is_an_opinion(because: list[str], wording) -> None:
     said = cause(because=because, text="Neighbours read the same bank.")
     found = only(talk(conclusion(causes=[said])))
-    assert found.problem == "it names no measured fact"
+    wording(found.problem)
     assert found.claim is None
 
 
@@ -418,7 +407,7 @@ def test_an_objection_without_an_amount_of_another_cause_moves_nothing() -> None
     assert not disputed.model_explanation.leads
 
 
-def test_an_objection_with_facts_ranks_the_finding_behind_a_cause_with_an_amount() -> None:
+def test_an_objection_with_facts_ranks_the_finding_behind_a_cause_with_an_amount(wording) -> None:
     """Which one leads is the model's choice, and marked so; what it objects to comes second."""
     amount = {"kind": "instructions", "of": "LSU", "needed": "inst_executed / kThreads"}
     causes = [{**NARROW, "claims": [amount]}]
@@ -426,7 +415,7 @@ def test_an_objection_with_facts_ranks_the_finding_behind_a_cause_with_an_amount
     each = disputed.found.each
     ids = [finding.id for finding in each.findings]
     assert ids[:2] == ["narrow_access", "occupancy_limited_shared"]
-    assert each.verdict.by == "model, computed by keet"
+    wording(each.verdict.by)
     assert disputed.model_explanation.leads
     before = disputed.before.launches[0].verdict
     assert disputed.model_explanation.analyst_headline == before.headline
@@ -458,12 +447,12 @@ def tiles(*objections: Any, causes: Any = (REDUNDANT,)) -> Talk:
     return talk(said, {"corrections": []})
 
 
-def test_an_objection_does_not_move_what_is_certain() -> None:
+def test_an_objection_does_not_move_what_is_certain(wording) -> None:
     cause = {**REDUNDANT, "claim": {"kind": "bytes", "of": "shared", "removed": "1 / kPerThread"}}
     objects = objection("bank_conflict_share < 70", finding="shared_bank_conflict")
     done = tiles(objects, causes=[cause])
     (found,) = done.model_explanation.objections
-    assert found.problem == "the report shows that cause with certainty"
+    wording(found.problem)
     assert done.found.each.findings[0].id == "shared_bank_conflict"
     assert done.found.each.verdict == done.before.launches[0].verdict
 
@@ -500,7 +489,7 @@ def test_an_objection_without_a_cause_of_its_own_moves_nothing() -> None:
 # --- JSON and text
 
 
-def test_json_and_text_agree() -> None:
+def test_json_and_text_agree(wording) -> None:
     """The verdict of the document is the headline of the page, with the mark in both."""
     from keet.explanation.explain_document import explain_document
 
@@ -510,7 +499,7 @@ def test_json_and_text_agree() -> None:
     document = explain_document(told).to_dict()
     (launch,) = document["launches"]
     assert launch["verdict"]["headline"] == done.found.each.verdict.headline
-    assert launch["verdict"]["by"] == "model, computed by keet"
+    wording(launch["verdict"]["by"])
     first = launch["findings"][0]
     assert (first["id"], first["amounts_by"]) == ("pipe_saturated", "model")
     assert (

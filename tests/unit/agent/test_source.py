@@ -290,17 +290,15 @@ def test_long_sources_are_read(piece: str) -> None:
     source_constants(launch)
 
 
-def test_facts_of_an_optimised_build(profile_of: Callable[[str], Profile]) -> None:
-    assert build_facts(profile_of("tour_full.ncu-rep").launches[0]) == [
-        "compiled for sm_90 by ptxas 13.0",
-        "with line information",
-        "not built with -use_fast_math: FP32 arithmetic keeps denormals",
-    ]
+def test_facts_of_an_optimised_build(profile_of: Callable[[str], Profile], wording) -> None:
+    wording(build_facts(profile_of("tour_full.ncu-rep").launches[0]))
 
 
-def test_without_lines_the_arithmetic_is_not_known(profile_of: Callable[[str], Profile]) -> None:
+def test_without_lines_the_arithmetic_is_not_known(
+    profile_of: Callable[[str], Profile], wording
+) -> None:
     facts = build_facts(profile_of("tour_nolines.ncu-repz").launches[0])
-    assert facts == ["compiled for sm_90 by ptxas 13.0"]
+    wording(facts)
 
 
 def test_triton_has_no_options_of_nvcc(profile_of: Callable[[str], Profile]) -> None:

@@ -174,7 +174,7 @@ def test_a_replay_shows_in_the_data_stage() -> None:
     assert {"shared_memory", "l1_writeback", "lsu"} <= {each.id for each in found.stages("L1")}
 
 
-def test_an_unexplained_l2_share_is_the_fabric_between_partitions() -> None:
+def test_an_unexplained_l2_share_is_the_fabric_between_partitions(wording) -> None:
     """A GPU with one partition has no such stage."""
     shares = {L2: 62.0, TAGS: 23.0, SECTORS: 28.0}
     stage = ceilings_with({**shares, **H200}).stage("L2")
@@ -184,7 +184,8 @@ def test_an_unexplained_l2_share_is_the_fabric_between_partitions() -> None:
     other = ceilings_with({**shares, **single, "device__attribute_compute_capability_minor": 6})
     unknown = other.stage("L2")
     assert unknown
-    assert (unknown.label, unknown.inferred) == ("the busiest stage of L2", True)
+    assert unknown.inferred
+    wording(unknown.label)
 
 
 @needs_corpus

@@ -60,15 +60,11 @@ def test_a_place_that_was_found_in_the_text_has_no_share(launch: Launch) -> None
     assert place_shares([place]) == ["launched here"]
 
 
-def test_both_ends_of_a_wait_say_which_they_are() -> None:
+def test_both_ends_of_a_wait_say_which_they_are(wording) -> None:
     """The load that is waited for and the line that waits: shares of one whole, twice."""
     load = Place("a.py", 13, 0.94, "waits for data")
     use = Place("a.py", 17, 0.72, "warps that wait for data")
-    assert place_shares([load]) == ["94% of all waits for data"]
-    assert place_shares([load, use]) == [
-        "the load: 94% of all waits for data",
-        "where warps wait for it: 72% of all waits for data",
-    ]
+    wording(place_shares([load]), place_shares([load, use]))
 
 
 @needs_corpus

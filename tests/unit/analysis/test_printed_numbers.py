@@ -99,14 +99,13 @@ def candidates(finding: str, view: LaunchView) -> list[Candidate]:
     return list(findings()[finding].candidates(view, TimeModel(view)))
 
 
-def test_latency_and_headline_name_the_same_unit() -> None:
+def test_latency_and_headline_name_the_same_unit(wording) -> None:
     launch = made_up({"l1": 21.0}, sm_throughput_pct=24.0, duration=1e6)
     found = diagnose(launch, reads_code=False)
-    assert "(busiest pipe of the SMs: 24%)" in verdict_of(found).headline
+    wording(verdict_of(found).headline)
     (latency,) = candidates("latency_bound", found.view)
     told = latency.text
-    assert told.startswith("No unit is busier than the busiest pipe of the SMs, at 24% of its peak")
-    assert told.endswith("the report has no warp states that show what warps wait for.")
+    wording(told)
 
 
 LIMITS = {
@@ -154,7 +153,7 @@ def test_more_warps_fit_up_to_the_next_limit(
     view = view_of({"dram": 20.0}, **(LIMITS | limits))
     (found,) = candidates("occupancy_limited_registers", view)
     assert found.effect.waits["long_scoreboard"] == pytest.approx(1 / times)
-    assert ("by registers and shared memory equally" in found.text) == tied
+    assert ("shared memory equally" in found.text) == tied
     assert (found.likelihood < 1) == tied
 
 
@@ -172,7 +171,7 @@ def test_larger_blocks_relieve_what_each_block_takes() -> None:
 def test_two_limits_of_an_export_are_both_named() -> None:
     found = {each.id: each for each in export("microsoft").findings}
     tied = found["occupancy_limited_registers"]
-    assert tied.label == "occupancy limited by registers and shared memory"
+    assert "registers and shared memory" in tied.label
     assert tied.cause_certainty == "possible"
     assert tied.expected < tied.forecast.likely, "shared memory may limit it as before"
 

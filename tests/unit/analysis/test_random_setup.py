@@ -26,17 +26,16 @@ def in_header(monkeypatch: pytest.MonkeyPatch, launch: Launch, line: int) -> Lau
     return launch
 
 
-def test_skip_ahead_leads_with_the_gain_of_its_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_skip_ahead_leads_with_the_gain_of_its_samples(
+    monkeypatch: pytest.MonkeyPatch, wording
+) -> None:
     launch = in_header(monkeypatch, launch_of("series_eval"), 326)
     assert skipped_ahead(LaunchView(launch)) == 1.0
     first, *others = diagnose(launch).findings
-    assert (first.id, first.variant, first.label) == (
-        "pipe_saturated",
-        "curand",
-        "setup of random numbers",
-    )
+    assert (first.id, first.variant) == ("pipe_saturated", "curand")
+    wording(first.label)
     assert first.forecast.likely > 5
-    assert "the same sequence number and another seed" in first.action
+    wording(first.action)
     # The same advice is not given twice.
     assert not any("sequence number" in each.action for each in others)
 

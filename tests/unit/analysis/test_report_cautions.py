@@ -52,11 +52,12 @@ def edited(names: list[str]) -> Profile:
 
 
 @each_row("names", [[FILL], [FILL, RANDOM], [RANDOM, RANDOM], [THRUST], [OPENACC]])
-def test_only_fills_and_random_numbers(names: list[str]) -> None:
+def test_only_fills_and_random_numbers(names: list[str], wording) -> None:
     (said,) = report_cautions(edited(names))
     assert said.startswith("Every launch" if len(names) > 1 else "The only launch")
-    assert "the kernel that was meant is probably not in it" in said
-    assert "ncu's option -k regex:YOUR_KERNEL (or skip" in said
+    assert "-k regex:YOUR_KERNEL" in said
+    if names == [FILL]:
+        wording(said)
     assert f"--launch-skip {len(names)})." in said
     profile = edited(names)
     origin = profile.provenance._replace(command_line="ncu -f -k fill -c 3 --nvtx -o x ./app")
@@ -84,7 +85,7 @@ def test_another_kernel_may_be_the_one_that_was_meant(names: list[str]) -> None:
 def test_a_public_report_without_the_users_kernel() -> None:
     """A benchmark of attention, stopped after the random inputs."""
     (said,) = report_cautions(public_profile("JakeFlasher"))
-    assert said.startswith("Every launch of this report is a kernel of PyTorch ATen")
+    assert "PyTorch ATen" in said
 
 
 def recorded(report: str, program: str) -> Profile:
@@ -103,9 +104,10 @@ FOLDERS = [
 
 
 @each_row(("program", "folder"), FOLDERS)
-def test_a_debug_folder_is_a_suspicion(program: str, folder: str) -> None:
+def test_a_debug_folder_is_a_suspicion(program: str, folder: str, wording) -> None:
     (said,) = report_cautions(recorded("tour_basic.ncu-rep", program))
-    assert said.startswith(f"The program is in a folder named {folder}: it may be a debug build.")
+    assert f" {folder}: " in said
+    wording(said, case=program)
 
 
 @each_row(
@@ -140,16 +142,14 @@ class _OnlyShape:
 
 
 @each_row(("options", "why"), [("--set default", "call that set basic"), ("--set full", "")])
-def test_no_section(options: str, why: str) -> None:
+def test_no_section(options: str, why: str, wording) -> None:
     profile = edited(["scale(float *)"])
     (launch,) = profile.launches
     launch.data = _OnlyShape(launch.data)  # type: ignore[assignment]
     provenance = profile.provenance._replace(command_line=f"ncu {options} ./app")
     (said,) = report_cautions(replace(profile, provenance=provenance))
-    assert said.startswith("ncu collected no section for any launch")
     assert why in said
-    headline = str(verdict_of(diagnose(launch, ())).headline)
-    assert "ncu collected no section for it" in headline
+    wording(said, verdict_of(diagnose(launch, ())).headline, case=options)
 
 
 @each_row(

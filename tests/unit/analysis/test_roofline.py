@@ -127,7 +127,7 @@ def test_as_ncus_rule_says(path: Path) -> None:
     assert any(checked)
 
 
-def test_tensor_operations_as_the_hardware_counts_them(profile_of: ProfileOf) -> None:
+def test_tensor_operations_as_the_hardware_counts_them(profile_of: ProfileOf, wording) -> None:
     launch = profile_of("zoo.ncu-repz").launches[2]
     counter = "sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32_sparsity_off.sum"
     roofline = find_roofline(launch)
@@ -138,7 +138,7 @@ def test_tensor_operations_as_the_hardware_counts_them(profile_of: ProfileOf) ->
     assert share == pytest.approx(theirs, rel=0.01)
     theirs = launch.metric(f"{counter}.peak_sustained_elapsed.per_second").value
     assert peak == pytest.approx(theirs, rel=1e-9)
-    assert "report: peak per cycle" in roofline.ceiling("tensor_fp16").source
+    wording(roofline.ceiling("tensor_fp16").source)
 
 
 def test_bytes_and_peaks_as_in_ncus_own_charts(profile_of: ProfileOf) -> None:
@@ -293,12 +293,12 @@ def test_absence_names_the_section(profile_of: ProfileOf) -> None:
     assert roofline.ceiling("l2").achieved is None  # the share alone
 
 
-def test_a_launch_without_metrics_has_no_roofline() -> None:
+def test_a_launch_without_metrics_has_no_roofline(wording) -> None:
     roofline = find_roofline(launch_with({}))
     assert (roofline.ceilings, roofline.nearest, roofline.lead) == ((), (), None)
     checks = {each.check for each in roofline.skipped}
     assert checks == {"fp64", "fp32", "fp16", "tensor", "dram", "l2", "l1", "shared"}
-    assert roofline.reading.endswith("keet show REPORT prints what to capture")
+    wording(roofline.reading)
 
 
 def test_nan_and_infinity_are_no_numbers() -> None:
@@ -426,24 +426,21 @@ def test_issue_slots_alone_are_no_roofline(factor: float) -> None:
     assert reached_roofline(model) != "compute"
 
 
-def test_the_headline_says_what_the_instructions_are_for() -> None:
+def test_the_headline_says_what_the_instructions_are_for(wording) -> None:
     """tap_filter: issue slots at 71 % and FMA at 49 % of peak were called the compute roofline."""
     diagnosis = diagnose(launch_of("tap_filter:fast"))
     assert diagnosis.healthy is None
     named = [each for each in (*diagnosis.findings, *diagnosis.minor) if each.variant == "issue"]
     (finding,) = named
     assert finding.id == "pipe_saturated"
-    assert "not arithmetic on data" in str(finding.text)
-    assert "addresses and indices" in str(finding.text)
-    assert finding.label == "many instructions beside the arithmetic"
+    wording(str(finding.text), finding.label)
 
 
-def test_without_a_finding_the_headline_names_the_instructions() -> None:
+def test_without_a_finding_the_headline_names_the_instructions(wording) -> None:
     diagnosis = diagnose(launch_of("phase_sum:fast"))
     assert not diagnosis.findings
     headline = str(verdict_of(diagnosis).headline)
-    assert "limit the number of instructions, not the arithmetic" in headline
-    assert "Of the time:" in headline
+    wording(headline)
 
 
 def test_a_busy_tensor_pipe_computes_however_few_its_instructions_are() -> None:

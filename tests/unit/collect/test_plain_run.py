@@ -97,18 +97,18 @@ def test_one_gpu_has_other_numbers_in_other_processes(tmp_path: Path) -> None:
 
 
 @needs_compiler
-def test_several_processes_are_added_up(program: Path, tmp_path: Path) -> None:
+def test_several_processes_are_added_up(program: Path, tmp_path: Path, wording) -> None:
     script = f"{program} {' '.join(STEP)}; {program} {' '.join(OTHER)}"
     found = record(Path(shutil.which("bash") or "bash"), tmp_path, "-c", script)
     assert found.table.launch_count == 402
-    assert found.table.notes == ("2 processes used the GPU; their launches are added up",)
+    wording(found.table.notes)
 
 
 @needs_compiler
-def test_unfinished_launches_are_noted(program: Path, tmp_path: Path) -> None:
+def test_unfinished_launches_are_noted(program: Path, tmp_path: Path, wording) -> None:
     found = record(program, tmp_path, *STEP, "launch", "late", "9000", "0", "1", "1", "1")
     assert found.table.launch_count == 400
-    assert "1 launches had not finished" in found.table.notes[0]
+    wording(found.table.notes[0])
 
 
 @needs_compiler

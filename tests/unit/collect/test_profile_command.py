@@ -67,13 +67,15 @@ def leftovers(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name != "bin")
 
 
-def test_a_report_is_written_and_shown(fake_ncu: FakeNcu, keet: Keet, tmp_path: Path) -> None:
+def test_a_report_is_written_and_shown(
+    fake_ncu: FakeNcu, keet: Keet, tmp_path: Path, wording
+) -> None:
     fake_ncu(PROFILED, report=REPORT)
     out = tmp_path / "r.ncu-rep"
     done = keet("profile", "--no-plain-run", "-o", out, "--", "ls", width=200)
     assert done.code == 0
     assert done.out.startswith(f"{out} on NVIDIA H200")
-    assert "keet: profiled transpose_rows in 23 passes" in done.err
+    wording(done.err)
     assert leftovers(tmp_path) == ["r.ncu-rep"]
     assert (
         keet("profile", "--no-plain-run", "-o", out, "-f", "--format", "path", "--", "ls").out
@@ -120,13 +122,13 @@ def test_an_incomplete_report_counts_as_no_report(
 
 
 def test_a_program_that_fails_late_keeps_its_report_and_its_code(
-    fake_ncu: FakeNcu, keet: Keet, tmp_path: Path
+    fake_ncu: FakeNcu, keet: Keet, tmp_path: Path, wording
 ) -> None:
     fake_ncu(PROFILED + FAILED, report=REPORT, code=7)
     done = keet("profile", "--no-plain-run", "-o", tmp_path / "r.ncu-rep", "--", "ls", width=200)
     assert done.code == 7
     assert "normalise" in done.out
-    assert "ls failed with exit code 7 after its kernels ran" in done.err
+    wording(done.err)
 
 
 @pytest.mark.parametrize(
@@ -157,32 +159,28 @@ def test_a_run_without_errors_prints_none(fake_ncu: FakeNcu, keet: Keet, tmp_pat
         assert "ncu ended" not in done.err
 
 
-def test_one_pass(fake_ncu: FakeNcu, keet: Keet, tmp_path: Path) -> None:
+def test_one_pass(fake_ncu: FakeNcu, keet: Keet, tmp_path: Path, wording) -> None:
     fake_ncu(ONE_PASS, report=REPORT)
     done = keet("profile", "--no-plain-run", "-o", tmp_path / "r.ncu-rep", "--", "ls")
-    assert "keet: profiled normalise in 1 pass\n" in done.err
+    wording(done.err)
 
 
-def test_no_gpu(fake_ncu: FakeNcu, keet: Keet, tmp_path: Path) -> None:
+def test_no_gpu(fake_ncu: FakeNcu, keet: Keet, tmp_path: Path, wording) -> None:
     smi = fake_ncu(FAILED, code=7).with_name("nvidia-smi")
     smi.write_text("#!/bin/sh\nexit 9\n")
     done = keet("profile", "--no-plain-run", "-o", tmp_path / "r.ncu-rep", "--", "ls", width=200)
     assert done.code == 3  # and the program was not run
-    assert "the program speaks" not in done.err
-    assert "there is no GPU that ncu can profile; see: nvidia-smi" in done.err
+    wording(done.err)
 
 
 @pytest.mark.slow
 def test_existing_files_are_replaced_only_with_force(
-    fake_ncu: FakeNcu, keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fake_ncu: FakeNcu, keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording
 ) -> None:
     fake_ncu(PROFILED, report=REPORT)
     kept = tmp_path / "ls.ncu-rep"
     kept.write_text("mine")
-    assert (
-        "it exists; replace it with --force"
-        in keet("profile", "--no-plain-run", "-o", kept, "--", "ls").err
-    )
+    wording(keet("profile", "--no-plain-run", "-o", kept, "--", "ls").err)
     monkeypatch.chdir(tmp_path)
     assert keet("profile", "--format", "path", "--", "ls").out == "ls_2.ncu-rep\n"
     assert kept.read_text() == "mine"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -48,6 +49,11 @@ def plan_of(plain: PlainRun) -> ProfilePlan:
 
 
 FILL, BEFORE, AFTER = (launch.name.mangled for launch in PROFILED_WAITS)
+
+
+def without_times(err: str) -> str:
+    """Without estimates from how long things took on this machine."""
+    return re.sub(r" \(recording took.*|(?<=passes) and .*", "", err)
 
 
 def test_by_kernel_number_and_shape() -> None:
@@ -170,19 +176,13 @@ def report(name: str) -> str:
     return str(RUNS / f"{name}.ncu-repz")
 
 
-def test_the_launches_that_matter(bench: Bench) -> None:
+def test_the_launches_that_matter(bench: Bench, wording) -> None:
     bench.answers({"log": PROFILED.format(STEP), "report": report("steps_many")})
     done = bench.profile("launch", "_Z4fillPfi", 10, 900, 528, 256, 1, *STEPS)
     assert done.code == 0
     assert done.out == f"{bench.report}\n"
     assert bench.chosen() == f"::regex:^({STEP})$:^(2)$"
-    assert "401 launches of 2 kernels, 487.3 us of GPU time" in done.err
-    assert (
-        "profiling 1 launch of 1 kernel that takes 99.8% of the GPU time: about 24 passes"
-        in done.err
-    )
-    assert "smooth_step: launch 2 of 400, 1.22 us, the typical one" in done.err
-    assert "profiled smooth_step in 24 passes" in done.err
+    wording(without_times(done.err))
     assert bench.left() == ["r.ncu-rep", "r.run.json"]
     profile = read_profile(bench.report)
     assert profile.run is not None
@@ -193,7 +193,7 @@ def test_the_launches_that_matter(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_a_kernel_that_can_not_be_replayed(bench: Bench) -> None:
+def test_a_kernel_that_can_not_be_replayed(bench: Bench, wording) -> None:
     """It is left out with its reason, and the others are profiled."""
     hangs = '==PROF== Profiling "1:7:_Z13wait_for_hostPViPf:2": 0%..'
     bench.answers({"log": hangs, "hangs": True}, {"report": report("waits")})
@@ -201,39 +201,38 @@ def test_a_kernel_that_can_not_be_replayed(bench: Bench) -> None:
     assert done.code == 0
     assert bench.chosen(0).startswith("::regex:^(_Z13wait_for_hostPViPf|")
     assert "wait_for_host" not in bench.chosen(1)
-    assert "wait_for_host: it can't be replayed: no progress under ncu for" in done.err
-    assert "wait_for_host is not in the report; try: call cudaProfilerStart" in done.err
+    wording(without_times(done.err))
     run = read_profile(bench.report).run
     assert run is not None
     assert [each.kernel for each in run.skipped] == ["wait_for_host"]
 
 
 @pytest.mark.slow
-def test_only_kernels_that_can_not_be_replayed(bench: Bench) -> None:
+def test_only_kernels_that_can_not_be_replayed(bench: Bench, wording) -> None:
     """There is no report, and the table of the run is kept."""
     hangs = '==PROF== Profiling "1:7:_Z13wait_for_hostPViPf:2": 0%..'
     bench.answers({"log": hangs, "hangs": True})
     done = bench.profile(*WAITS[14:21], options=["--kernel-timeout", "0.2"])
     assert done.code == 3
-    assert "no kernel could be profiled (wait_for_host); call cudaProfilerStart" in done.err
+    wording(without_times(done.err))
     assert bench.left() == ["r.run.json"]
 
 
 @pytest.mark.slow
-def test_a_kernel_that_ncu_gives_up_on(bench: Bench) -> None:
+def test_a_kernel_that_ncu_gives_up_on(bench: Bench, wording) -> None:
     fails = '==ERROR== Failed to profile "1:7:_Z13wait_for_hostPViPf:2" in process 7\n'
     bench.answers({"log": fails}, {"report": report("waits")})
     done = bench.profile(*WAITS)
     assert done.code == 0
-    assert "wait_for_host: ncu could not profile it" in done.err
+    wording(without_times(done.err))
 
 
-def test_a_warning_during_a_launch_does_not_end_it(bench: Bench) -> None:
+def test_a_warning_during_a_launch_does_not_end_it(bench: Bench, wording) -> None:
     slow = (
         '==PROF== Profiling "1:7:_Z4fillPfi:1": 0%..==WARNING== it takes long\n..100% - 9 passes\n'
     )
     bench.answers({"log": slow, "report": report("waits")})
-    assert "profiled fill in 9 passes" in bench.profile(*WAITS).err
+    wording(without_times(bench.profile(*WAITS).err))
 
 
 @pytest.mark.parametrize(
@@ -263,12 +262,12 @@ def test_the_programs_exit_code_is_kept(end: tuple[object, ...], code: int, benc
     assert bench.left() == ["r.ncu-rep", "r.run.json"]
 
 
-def test_a_program_without_kernels(bench: Bench) -> None:
+def test_a_program_without_kernels(bench: Bench, wording) -> None:
     """ncu has the last word on that: the recorder may not have been loaded."""
     bench.answers({"log": "==WARNING== No kernels were profiled.\n"})
     done = bench.profile("exit", 0)
     assert done.code == 3
-    assert "the program launched no kernel" in done.err
+    wording(without_times(done.err))
     assert bench.left() == []
 
 
@@ -276,31 +275,26 @@ def test_a_program_that_fails_before_its_first_kernel(bench: Bench) -> None:
     bench.answers({"end": "==ERROR== The application returned an error code (7).\n"})
     done = bench.profile("exit", 7)
     assert done.code == 7
-    assert "failed with exit code 7 before a kernel was profiled" in done.err
+    assert "exit code 7 before" in done.err
 
 
 @pytest.mark.slow
 def test_without_a_recorder_ncu_times_the_launches(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, wording
 ) -> None:
     monkeypatch.setenv("CUDA_INJECTION64_PATH", "/another/tool.so")
     bench.answers({"report": str(REPORTS / "metrics_only.ncu-repz")}, {"report": report("waits")})
     done = bench.profile()
-    assert (
-        "CUDA_INJECTION64_PATH is set already; nsys is not installed; running the program again"
-        in done.err
-    )
-    assert "4 launches of 3 kernels" in done.err
-    assert "measured by ncu, one launch at a time" in done.err
+    wording(without_times(done.err))
     assert "gpu__time_duration.sum" in bench.asked()[0]
     assert "transpose_rows" in bench.chosen(1)
 
 
-def test_kernel_pattern_without_a_match(bench: Bench) -> None:
+def test_kernel_pattern_without_a_match(bench: Bench, wording) -> None:
     bench.answers({})
     done = bench.profile(*STEPS, options=["--kernel", "gemm"])
     assert done.code == 3
-    assert "--kernel gemm matches no kernel; the program launches smooth_step; choose" in done.err
+    wording(without_times(done.err))
 
 
 @pytest.mark.parametrize(
@@ -379,12 +373,12 @@ def recorded(folder: Path) -> bool:
     return any(path.stat().st_size > 1000 for path in found)
 
 
-def test_existing_files_are_replaced_only_with_force(bench: Bench) -> None:
+def test_existing_files_are_replaced_only_with_force(bench: Bench, wording) -> None:
     """The table of an earlier run counts, too."""
     (bench.folder / "r.run.json").write_text("kept")
     done = bench.profile(*STEPS)
     assert done.code == 2
-    assert "r.run.json: it exists; replace it with --force" in done.err
+    wording(without_times(done.err))
 
 
 # --- what a reviewer broke
@@ -497,7 +491,7 @@ def test_the_program_is_ended_whatever_it_is_called(bench: Bench) -> None:
     ncu.write_text(ncu.read_text().replace('["sleep", "1000"]', f'["{waits}"]'))
     bench.answers({"log": PROFILED.format(STEP), "hangs": True, "report": report("steps_many")})
     done = bench.profile(*STEPS, options=["--kernel-timeout", "0.3"])
-    assert "made no progress under ncu" in done.err
+    assert "made no progress" in done.err
     left = subprocess.run(["pgrep", "-f", str(waits)], capture_output=True, check=False)
     assert left.stdout == b""
 
@@ -517,14 +511,14 @@ def test_a_cache_that_can_not_be_written(bench: Bench, monkeypatch: pytest.Monke
     assert "recorded with CUPTI" in bench.profile(*STEPS).err
 
 
-def test_a_program_that_can_not_be_run(bench: Bench) -> None:
+def test_a_program_that_can_not_be_run(bench: Bench, wording) -> None:
     bench.answers({})
     bench.program = bench.folder / "script"
     bench.program.write_text("no interpreter")
     bench.program.chmod(0o755)
     done = bench.profile()
     assert done.code == 2
-    assert "can't be run (exec format error); try it alone first" in done.err
+    wording(without_times(done.err))
 
 
 @pytest.mark.slow

@@ -105,19 +105,21 @@ def test_what_the_function_prints_goes_to_stderr(script: Path, keet: Keet) -> No
     assert done.err.count("{not JSON: 1") == 2  # to warm up, and under the profiler
 
 
-def test_a_failure_after_the_report_keeps_it_and_is_printed(script: Path, keet: Keet) -> None:
+def test_a_failure_after_the_report_keeps_it_and_is_printed(
+    script: Path, keet: Keet, wording
+) -> None:
     install(script.parent, FAILS_AFTER)
     out = script.with_name("r.ncu-rep")
     done = keet("profile", "--function", f"{script}:step", "-o", out, width=200)
     assert done.code == 1
     assert "on NVIDIA H200" in done.out
-    assert f"{script}:step failed after its kernels ran: RuntimeError: no space left" in done.err
+    wording(done.err)
 
 
-def test_without_nsight_python(script: Path, keet: Keet) -> None:
+def test_without_nsight_python(script: Path, keet: Keet, wording) -> None:
     done = keet("profile", "--function", f"{script}:step", "-o", script.with_name("r.ncu-rep"))
     assert done.code == 3
-    assert "pip install 'keet-ncu[collect]'; or profile the whole script" in done.err
+    wording(done.err)
 
 
 @pytest.mark.parametrize("spec", ["bench.py", "bench.py:", ":step", "bench.py:a b"])

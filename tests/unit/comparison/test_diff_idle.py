@@ -35,7 +35,7 @@ def test_the_length_of_runs_with_much_idle_time_is_printed(
 ) -> None:
     found = _spans(before, after)
     assert span_text(found) == text
-    assert found.verdict.headline.startswith("Unchanged: GPU time 1 ms → 1 ms in the run")
+    assert found.verdict.word == "unchanged"
     check_cited(found)
 
 
@@ -47,24 +47,16 @@ def test_two_gpus_are_idle_only_if_both_are() -> None:
 # --- tables of other programs
 
 
-def test_a_table_of_another_program_is_refused() -> None:
+def test_a_table_of_another_program_is_refused(wording) -> None:
     strange = in_run(made(Kernel("a", 1e5)), row("x", 2, 4e5), path="/tmp/other.csv")
     found = difference(ran(("a", 5, 5e5)), strange)
-    assert [(each.id, each.text) for each in found.forbidden] == [
-        (
-            "other_program",
-            "no kernel of made.ncu-rep is in the AFTER run table (other.csv): it belongs to "
-            "another program, or names its kernels differently",
-        )
-    ]
+    wording([(each.id, each.text) for each in found.forbidden])
     assert found.timing.speedup is None
 
 
-def test_a_table_without_time_is_refused() -> None:
+def test_a_table_without_time_is_refused(wording) -> None:
     found = difference(ran(("a", 5, 5e5)), in_run(made(Kernel("a", 1e5)), row("a", 5, 0.0)))
-    assert [each.text for each in found.forbidden] == [
-        "the AFTER run table has no times: all its kernels took 0 ns"
-    ]
+    wording([each.text for each in found.forbidden])
 
 
 def test_one_launch_is_printed_in_the_singular() -> None:
@@ -75,17 +67,14 @@ def test_one_launch_is_printed_in_the_singular() -> None:
 # --- how far times of plain runs vary
 
 
-def test_managed_memory_makes_a_difference_of_a_third_inconclusive() -> None:
+def test_managed_memory_makes_a_difference_of_a_third_inconclusive(wording) -> None:
     moved = Migrations(1, 1, 100)
     sides = [
         in_run(made(Kernel("k", 1e5)), row("k", 10, ns), migrations=moved) for ns in (1e6, 1.4e6)
     ]
     found = difference(*sides)
     assert found.timing.word == "inconclusive"
-    assert [each.text for each in found.all_caveats if each.id == "migrations"] == [
-        "managed memory migrated during the BEFORE and AFTER runs: runs of one program with managed "
-        "memory differed by 20 % (root mean square), and by 44 % at most"
-    ]
+    wording([each.text for each in found.all_caveats if each.id == "migrations"])
     assert found.timing.doubt == 0.4
 
 
@@ -105,50 +94,44 @@ def _named(found: Difference, reason: str) -> list[str]:
     return [each.text for each in found.all_caveats if each.id == reason]
 
 
-def test_every_launch_whose_replay_differs_is_named() -> None:
+def test_every_launch_whose_replay_differs_is_named(wording) -> None:
     report = made(Kernel("k", 5e3), Kernel("k", 6e3), Kernel("k", 7e3), Kernel("k", 8e3))
     sides = [in_run(report, row("k", 4, ns, shape=Kernel("k"))) for ns in (4e6, 2.6e4)]
     found = difference(*sides)
-    assert _named(found, "replay_differs") == [
-        "k took 5 us under replay and 1 ms in the BEFORE run (launch 0; launch 1: 6 us under "
-        "replay and 1 ms, launch 2: 7 us under replay and 1 ms, and 1 more): their counters do not "
-        "explain the difference, so no causes are given"
-    ]
+    wording(_named(found, "replay_differs"))
 
 
-def test_a_short_launch_is_not_split_as_under_replay() -> None:
+def test_a_short_launch_is_not_split_as_under_replay(wording) -> None:
     """2.30 us under replay and 1.20 us in the run: no gap, and no account of the time."""
     found = difference(_ran_as("ring_steps", 400, 1.2), _ran_as("ring_steps", 400, 0.6))
     (pair,) = found.pairs
     assert pair.timing.word == "faster"
     assert not {"account", "unit", "line"} & {each.kind for each in pair.attribution}
     assert _named(found, "replay_differs") == []
-    assert [text.partition(":")[2] for text in _named(found, "replay_not_scaled")] == [
-        " too short to scale the replay's counters to the run"
-    ] * 2
+    texts = _named(found, "replay_not_scaled")
+    assert len(texts) == 2
+    wording(texts)
 
 
 # --- what to do next
 
 
-def test_the_next_step_has_no_share_if_the_replay_differs_from_the_run() -> None:
+def test_the_next_step_has_no_share_if_the_replay_differs_from_the_run(wording) -> None:
     long, short = (_ran_as("matrix_flip", 10, us) for us in (3000.0, 1020.0))
     gapped, plain = difference(short, long), difference(long, short)
     assert gapped.next
-    assert gapped.next.text.endswith(" under replay; how much it saves in the run is not known")
+    wording(gapped.next.text)
     assert gapped.next.share is None
     assert plain.next
     assert plain.next.share
-    assert plain.next.text.endswith(f"; that saves {plain.next.share:.0f} of the GPU time after")
+    assert f" saves {plain.next.share:.0f} of the GPU" in plain.next.text
     check_cited(plain)
 
 
-def test_the_share_of_unprofiled_kernels_is_printed_with_the_next_step() -> None:
+def test_the_share_of_unprofiled_kernels_is_printed_with_the_next_step(wording) -> None:
     before = ran(("hot", 10, 9e6), ("small", 1, 1e6), profiled=["small"])
     found = difference(before, before)
-    assert unprofiled_text(found) == (
-        "90% of the GPU time after is in kernels that were not profiled"
-    )
+    wording(unprofiled_text(found))
     less = ran(("hot", 10, 4e6), ("small", 1, 6e6), profiled=["small"])
     assert unprofiled_text(difference(less, less)) is None
     check_cited(found)

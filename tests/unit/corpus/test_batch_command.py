@@ -66,7 +66,9 @@ def everything(out: Path) -> list[list[tuple[Any, ...]]]:
     ]
 
 
-def test_batch_of_a_folder_records_every_file(tree: Path, tmp_path: Path, keet: Keet) -> None:
+def test_batch_of_a_folder_records_every_file(
+    tree: Path, tmp_path: Path, keet: Keet, wording
+) -> None:
     out = tmp_path / "out"
     result = keet("batch", tree, "-o", out, "--jobs", 2)
     assert result.code == 5
@@ -80,12 +82,9 @@ def test_batch_of_a_folder_records_every_file(tree: Path, tmp_path: Path, keet: 
     }
     ((path, of),) = asked(out, "SELECT path, duplicate_of FROM files WHERE status = 'duplicate'")
     assert (path, of) == (str(tree / "more" / "same.ncu-rep"), str(tree / "nvtx.ncu-repz"))
-    assert "6 files: 4 done, 1 duplicate, 1 failed" in result.out
-    assert "skipped 1 CSV or JSON file that is not from ncu or keet" in result.out
-    assert f"next: keet top {out}" in result.out
-    assert f"keet: 1 file failed; the reasons are in {out}/quarantine.txt" in result.err
+    wording(result.out, result.err)
     line = (out / "quarantine.txt").read_text()
-    assert line.startswith(f"{tree}/more/cut.ncu-rep\tthe report is cut short")
+    wording(line)
     assert line.count("\n") == 1
 
 
@@ -135,19 +134,23 @@ def test_the_same_rows_with_one_worker_and_with_three(tmp_path: Path, keet: Keet
 
 
 @pytest.mark.slow
-def test_unchanged_files_are_not_read_again(tree: Path, tmp_path: Path, batch: Keet) -> None:
+def test_unchanged_files_are_not_read_again(
+    tree: Path, tmp_path: Path, batch: Keet, wording
+) -> None:
     out = tmp_path / "out"
     batch(tree, "-o", out)
     before, parts = everything(out), len(list((out / "parts").iterdir()))
     result = batch(tree, "-o", out)
     assert result.code == 5, "it is still so that a file failed"
-    assert "6 files: 0 done, 6 unchanged since the last time" in result.out
+    wording(result.out)
     assert everything(out) == before
     assert len(list((out / "parts").iterdir())) == parts
 
 
 @pytest.mark.slow
-def test_changed_touched_and_repaired_files(tree: Path, tmp_path: Path, batch: Keet) -> None:
+def test_changed_touched_and_repaired_files(
+    tree: Path, tmp_path: Path, batch: Keet, wording
+) -> None:
     out = tmp_path / "out"
     batch(tree, "-o", out)
     os.utime(tree / "graph.ncu-repz", ns=(1, 1))
@@ -155,7 +158,7 @@ def test_changed_touched_and_repaired_files(tree: Path, tmp_path: Path, batch: K
     shutil.copy(REPORTS / "range.ncu-rep", tree / "more" / "cut.ncu-rep")
     result = batch(tree, "-o", out)
     assert result.code == 0
-    assert "6 files: 3 done, 3 unchanged since the last time" in result.out
+    wording(result.out)
     assert not (out / "quarantine.txt").exists()
     fresh = tmp_path / "fresh"
     batch(tree, "-o", fresh)
@@ -164,12 +167,12 @@ def test_changed_touched_and_repaired_files(tree: Path, tmp_path: Path, batch: K
 
 
 @pytest.mark.slow
-def test_retry_failed_analyses_failed_files_again(tree: Path, tmp_path: Path, batch: Keet) -> None:
+def test_retry_failed_analyses_failed_files_again(
+    tree: Path, tmp_path: Path, batch: Keet, wording
+) -> None:
     out = tmp_path / "out"
     batch(tree, "-o", out)
-    assert (
-        "1 failed, 5 unchanged since the last time" in batch(tree, "-o", out, "--retry-failed").out
-    )
+    wording(batch(tree, "-o", out, "--retry-failed").out)
 
 
 @pytest.mark.slow
@@ -192,7 +195,7 @@ def test_shards_make_one_store(tree: Path, tmp_path: Path, batch: Keet) -> None:
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 @pytest.mark.slow
 def test_a_signal_leaves_a_store_and_prints_the_resume_command(
-    tmp_path: Path, batch: Keet, name: str
+    tmp_path: Path, batch: Keet, name: str, wording
 ) -> None:
     tree, out = tmp_path / "tree", tmp_path / "out"
     write_varied(tree, 40)
@@ -209,7 +212,7 @@ def test_a_signal_leaves_a_store_and_prints_the_resume_command(
     process.send_signal(signal.Signals[name])
     _, err = process.communicate()
     assert process.returncode == 130
-    assert f"resume with: keet batch {tree} -o {out}" in err.splitlines()[-1]
+    wording(err.splitlines()[-1])
     done = len(statuses(out))
     assert 0 < done < 40
     assert not list(out.glob(".making-*"))

@@ -75,7 +75,7 @@ class Clock:
 
 @pytest.mark.slow
 def test_a_file_over_the_time_limit_does_not_affect_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording
 ) -> None:
     """The clock jumps when the only worker has begun the file that hangs. The file before it is
     answered first: an answer after the jump would restart the limit, and the test would hang."""
@@ -88,7 +88,7 @@ def test_a_file_over_the_time_limit_does_not_affect_others(
         found |= answers(pool, made[1:])
     failed = found.pop(1).result
     assert isinstance(failed, Failed)
-    assert failed.reason.startswith("it took longer than the 60 s that --timeout allows")
+    wording(failed.reason)
     assert all(isinstance(answer.result, Analysed) for answer in found.values())
 
 
@@ -108,11 +108,11 @@ def test_a_file_is_retried_after_a_crash(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_unreadable_answers_do_not_stop_the_batch(tmp_path: Path) -> None:
+def test_unreadable_answers_do_not_stop_the_batch(tmp_path: Path, wording) -> None:
     with Pool(fake_analyses.of_another_version, 1) as pool:
         found = answers(pool, tasks(tmp_path, "fine"))
     assert isinstance(found[0].result, Failed)
-    assert found[0].result.reason.startswith("its worker process died 3 times")
+    wording(found[0].result.reason)
 
 
 def test_output_of_libraries_does_not_mix_with_answers(tmp_path: Path) -> None:

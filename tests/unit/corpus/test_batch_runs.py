@@ -64,19 +64,18 @@ UNKNOWN = [(name, *NOT_KNOWN) for name, *_ in KNOWN]
 
 
 @pytest.mark.slow
-def test_rows_have_times_of_the_run(tree: Path, out: Path, batch: Keet) -> None:
+def test_rows_have_times_of_the_run(tree: Path, out: Path, batch: Keet, wording) -> None:
     write_table(tree / "tour.ncu-rep", RUN)
     result = batch(tree, "-o", out)
     assert (result.code, result.err) == (0, "")
-    assert "1 of 1 file has a run table\n" in result.out
-    assert "no report" not in result.out
+    wording(result.out)
     assert in_run(out) == KNOWN
     assert manifest(out) == {"tour.ncu-rep": ("done", 2500.0, 500.0, 3)}
 
 
 @pytest.mark.slow
 def test_a_run_table_without_times_of_launches_is_reported(
-    tmp_path: Path, out: Path, batch: Keet, keet: Keet
+    tmp_path: Path, out: Path, batch: Keet, keet: Keet, wording
 ) -> None:
     """By `keet batch` and `keet top` alike; also after it was touched, and not analysed again."""
     tree = tmp_path / "tree"
@@ -89,8 +88,7 @@ def test_a_run_table_without_times_of_launches_is_reported(
     assert f"{told.format('reports')}. " in keet("top", out, width=200).out
     (tree / "waits_range.ncu-repz").touch()
     again = batch(tree, "-o", out).out
-    assert "0 launches" in again
-    assert "1 of 1 file has a run table, without times of the profiled launches\n" in again
+    wording(again)
 
 
 @pytest.mark.slow
@@ -136,13 +134,14 @@ def test_without_a_table_the_run_is_not_known(tree: Path, out: Path, batch: Keet
 
 
 @pytest.mark.slow
-def test_a_table_that_appears_changes_or_disappears(tree: Path, out: Path, batch: Keet) -> None:
+def test_a_table_that_appears_changes_or_disappears(
+    tree: Path, out: Path, batch: Keet, wording
+) -> None:
     report = tree / "tour.ncu-rep"
     batch(tree, "-o", out)
     table = write_table(report, RUN)
-    assert "1 file: 1 done" in batch(tree, "-o", out).out
+    wording(batch(tree, "-o", out).out)
     assert in_run(out) == KNOWN
-    assert "1 unchanged since the last time" in batch(tree, "-o", out).out
     write_table(report, {"normalise": (7, 70.0)}, age_s=60)
     assert "3 launches" in batch(tree, "-o", out).out
     assert in_run(out)[2] == ("normalise", 7.0, 70.0, 1.0, 10.0)
@@ -154,7 +153,7 @@ def test_a_table_that_appears_changes_or_disappears(tree: Path, out: Path, batch
     assert asked(out, "SELECT count(*) FROM findings") == asked(
         out, "SELECT count(*) FROM findings SEMI JOIN launches USING (report_sha256, launch_id)"
     )
-    assert "1 unchanged since the last time" in batch(tree, "-o", out).out
+    wording(batch(tree, "-o", out).out)
 
 
 @pytest.mark.slow
@@ -169,7 +168,7 @@ def test_a_report_that_was_touched_keeps_its_run(tree: Path, out: Path, batch: K
 
 @pytest.mark.slow
 def test_stores_of_an_older_keet_are_resumed(
-    tree: Path, out: Path, batch: Keet, monkeypatch: pytest.MonkeyPatch
+    tree: Path, out: Path, batch: Keet, monkeypatch: pytest.MonkeyPatch, wording
 ) -> None:
     """A part of an older keet has no column of the run: only reports with a table are read again."""
     shutil.copy(REPORTS / "nvtx.ncu-repz", tree)
@@ -190,11 +189,11 @@ def test_stores_of_an_older_keet_are_resumed(
 
         patch.setattr(part_writer, "write_part", write_old)
         assert batch(tree, "-o", out).code == 0
-    assert "2 unchanged since the last time" in batch(tree, "-o", out).out
+    wording(batch(tree, "-o", out).out)
     assert in_run(out)[0][1:] == NOT_KNOWN
     write_table(tree / "tour.ncu-rep", RUN)
     result = batch(tree, "-o", out)
-    assert "2 files: 1 done, 1 unchanged since the last time" in result.out
+    wording(result.out)
     assert [row for row in in_run(out) if row[1] is not None] == [KNOWN[0], KNOWN[2]]
     assert manifest(out)["tour.ncu-rep"] == ("done", 2500.0, 500.0, 3)
 
@@ -231,7 +230,7 @@ def test_the_table_of_a_copy_is_used_where_the_first_has_none(
         assert {Path(path).name for (path,) in asked(store, "SELECT path FROM launches")} == {
             "x.ncu-rep"
         }
-        assert "2 unchanged since the last time" in batch(tree, "-o", store).out
+        assert "2 unchanged since" in batch(tree, "-o", store).out
 
 
 @pytest.mark.slow
@@ -276,14 +275,14 @@ def test_a_report_that_was_moved_without_its_table(tree: Path, out: Path, batch:
 
 @pytest.mark.slow
 def test_a_snapshot_has_the_run_of_its_report(
-    tree: Path, out: Path, batch: Keet, keet: Keet
+    tree: Path, out: Path, batch: Keet, keet: Keet, wording
 ) -> None:
     write_table(tree / "tour.ncu-rep", RUN)
     assert keet("snapshot", tree / "tour.ncu-rep", "-o", tree / "x.keet.json").code == 0
     batch(tree / "x.keet.json", "-o", out)
     assert in_run(out) == KNOWN
     assert manifest(out) == {"x.keet.json": ("done", 2500.0, 500.0, 3)}
-    assert "1 unchanged since the last time" in batch(tree / "x.keet.json", "-o", out).out
+    wording(batch(tree / "x.keet.json", "-o", out).out)
 
 
 # --- tables that can't be used
@@ -292,25 +291,27 @@ def test_a_snapshot_has_the_run_of_its_report(
 @pytest.mark.parametrize("damage", [b"{}", b'{"keet_run": 99}', b'{"keet_run": 1'])
 @pytest.mark.slow
 def test_a_damaged_run_table_is_reported_and_the_report_analysed(
-    tree: Path, out: Path, batch: Keet, damage: bytes
+    tree: Path, out: Path, batch: Keet, damage: bytes, wording
 ) -> None:
     write_table(tree / "tour.ncu-rep", RUN).write_bytes(damage)
     result = batch(tree, "-o", out)
     assert result.code == 0
-    assert "1 run table was not used; the column `reason` of `files` says why\n" in result.out
+    wording(result.out)
     assert in_run(out) == UNKNOWN
     ((status, reason),) = asked(out, "SELECT status, reason FROM files")
     assert status == "done"
-    assert reason.startswith("the run table is not used: ")
+    wording(reason)
 
 
 @pytest.mark.slow
-def test_a_table_of_another_profile_is_not_used(tree: Path, out: Path, batch: Keet) -> None:
+def test_a_table_of_another_profile_is_not_used(
+    tree: Path, out: Path, batch: Keet, wording
+) -> None:
     write_table(tree / "tour.ncu-rep", RUN, created="2001-01-01T00:00:00Z")
     batch(tree, "-o", out)
     assert in_run(out) == UNKNOWN
     ((reason,),) = asked(out, "SELECT reason FROM files")
-    assert "belongs to another profile and is not used" in reason
+    wording(reason)
 
 
 # --- finding reports

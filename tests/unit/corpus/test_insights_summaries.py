@@ -49,10 +49,10 @@ def test_each_fact_names_its_point_of_the_sweep(sweep: InsightDocument) -> None:
     assert "T_1.ncu-rep" not in text
 
 
-def test_references_are_printed_with_their_point(sweep: InsightDocument) -> None:
+def test_references_are_printed_with_their_point(sweep: InsightDocument, wording) -> None:
     time = fact(sweep, "Duration", 100)
     written = read(sweep, f"The best takes {{{time}}}. Look at the tile next.")
-    assert str(written) == "The best takes 100 us (Duration at T 4). Look at the tile next."
+    wording(str(written))
     assert not written.problems
 
 

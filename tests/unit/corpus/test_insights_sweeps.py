@@ -68,7 +68,9 @@ def slow_parts(insights: InsightsDocument, knob: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_each_slow_point_of_pair_reduce_has_its_own_sentence(samples: InsightsDocument) -> None:
+def test_each_slow_point_of_pair_reduce_has_its_own_sentence(
+    samples: InsightsDocument, wording
+) -> None:
     """L2 is near its peak at 32 and 64, and has more to do there: nothing says `in flight`."""
     slow = slow_parts(samples, "BLOCK")
     assert list(slow) == ["32", "64", "192", "256"]
@@ -77,24 +79,22 @@ def test_each_slow_point_of_pair_reduce_has_its_own_sentence(samples: InsightsDo
         assert f" at {beside}" in slow[value]
         assert "L2 Hit Rate" in slow[value]
     assert "L2 at 92% of peak" in slow["64"]
-    assert "Sectors" not in slow["256"]
-    assert "share of cycles with active SMs, 82.11% compared with 91.72% at 512" in slow["256"]
+    wording(slow["256"])
     assert not any("hide latency" in text or "No counter" in text for text in slow.values())
 
 
-def test_work_that_varies_is_not_called_the_same(samples: InsightsDocument) -> None:
+def test_work_that_varies_is_not_called_the_same(samples: InsightsDocument, wording) -> None:
     for knob, counter in (("BLOCK", "L2 Cache Sectors"), ("TILE_Y", "Executed Instructions")):
         (told,) = [each for each in samples.insights if each.sweep and each.sweep.knob == knob]
-        assert "The work is the same" not in " ".join([*told.text, told.adds])
-        assert "keet can't see whether the results are the same" in told.text[0]
         assert counter in told.text[0]
+        wording(told.text, told.adds, case=knob)
 
 
-def test_a_sentence_about_several_points_names_both_ends(samples: InsightsDocument) -> None:
+def test_a_sentence_about_several_points_names_both_ends(
+    samples: InsightsDocument, wording
+) -> None:
     (text,) = slow_parts(samples, "TILE_Y").values()
-    assert text.startswith("At 1 to 6 it takes 3.22x (at 1) to 1.06x (at 6) the time of the best.")
-    assert "of peak" not in text
-    assert "202,899,456 to 52,629,248 compared with 48,380,160 at 7" in text
+    wording(text)
 
 
 def starving(
@@ -115,13 +115,10 @@ def starving(
 
 
 @pytest.mark.slow
-def test_too_few_warps_are_named_if_no_unit_is_near_its_peak(tmp_path: Path) -> None:
+def test_too_few_warps_are_named_if_no_unit_is_near_its_peak(tmp_path: Path, wording) -> None:
     slow = starving(tmp_path, 40.0)
     assert list(slow) == ["1 and 2"]
-    assert "The work is the same, no unit that was measured is above 40% of" in slow["1 and 2"]
-    assert (
-        "8 to 16 compared with 32 at 4: there are too few warps to hide latency" in slow["1 and 2"]
-    )
+    wording(slow["1 and 2"])
 
 
 @pytest.mark.slow
@@ -130,28 +127,27 @@ def test_too_few_warps_are_not_named_with_a_busy_unit_or_more_work(tmp_path: Pat
     more = starving(tmp_path / "more", 40.0, l2_sectors=2e7)
     for text in (near["1 and 2"], more["1"]):
         assert "hide latency" not in text
-        assert "What changed as well" in text
+        assert "What changed" in text
 
 
 @pytest.mark.parametrize("units", [{"DRAM": 40.0}, {"issue": 40.0, "host link": 10.0}, {}], ids=str)
 @pytest.mark.slow
 def test_a_unit_that_was_not_measured_may_be_near_its_peak(
-    tmp_path: Path, units: dict[str, float]
+    tmp_path: Path, units: dict[str, float], wording
 ) -> None:
     (text,) = starving(tmp_path, 40.0, units).values()
-    assert "hide latency" not in text
-    assert "What changed as well" in text
+    wording(text)
 
 
 @pytest.mark.slow
-def test_no_changed_counter_is_reported_only_if_none_changed(tmp_path: Path) -> None:
+def test_no_changed_counter_is_reported_only_if_none_changed(tmp_path: Path, wording) -> None:
     found = planted(
         tmp_path,
         (launch(f"T_{v}.ncu-rep", duration_us=t) for v, t in ((1, 300.0), (2, 200.0), (8, 100.0))),
     )
     slow = slow_parts(found, "T")
     assert list(slow) == ["1 and 2"]
-    assert "No counter of work, hit rate, clock or warps" in slow["1 and 2"]
+    wording(slow["1 and 2"])
 
 
 def test_tile_smooth_moves_from_l1_to_the_issue_slots(samples: InsightsDocument) -> None:
@@ -357,7 +353,7 @@ def test_consecutive_values_are_a_knob_where_the_launch_moves_with_them(tmp_path
 
 
 @pytest.mark.slow
-def test_a_left_out_point_is_named_and_not_recommended(tmp_path: Path) -> None:
+def test_a_left_out_point_is_named_and_not_recommended(tmp_path: Path, wording) -> None:
     found = planted(
         tmp_path,
         (
@@ -373,8 +369,7 @@ def test_a_left_out_point_is_named_and_not_recommended(tmp_path: Path) -> None:
     assert insight.sweep is not None
     assert [each.value for each in insight.sweep.left_out] == [16]
     told = " ".join(insight.text)
-    assert "Left out, because more than T differs: 16 (other clock or cache control)." in told
-    assert "try larger" not in told
+    wording(told)
 
 
 @pytest.mark.parametrize(("last", "said"), [(150.0, True), (189.0, False)])
@@ -395,7 +390,9 @@ def test_values_below_one_are_not_recommended(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_of_several_files_per_value_the_text_says_which_one_is_shown(tmp_path: Path) -> None:
+def test_of_several_files_per_value_the_text_says_which_one_is_shown(
+    tmp_path: Path, wording
+) -> None:
     times = ((1, 100.0), (2, 200.0), (4, 63.0))
     found = planted(
         tmp_path,
@@ -410,14 +407,11 @@ def test_of_several_files_per_value_the_text_says_which_one_is_shown(tmp_path: P
         ),
     )
     assert [point.time_us for point in by_knob(found, "T").points] == [100.0, 200.0, 63.0]
-    assert (
-        "2 files per value; the faster one is shown. Their times differ most at 4: 63 us to 504 us."
-        in found.insights[0].text
-    )
+    wording(found.insights[0].text)
 
 
 @pytest.mark.slow
-def test_a_branch_efficiency_of_zero_is_not_a_change(tmp_path: Path) -> None:
+def test_a_branch_efficiency_of_zero_is_not_a_change(tmp_path: Path, wording) -> None:
     """0 means that no counted branch ran."""
     times = ((1, 300.0, 0.0), (2, 200.0, 50.0), (4, 100.0, 100.0))
     found = planted(
@@ -429,7 +423,7 @@ def test_a_branch_efficiency_of_zero_is_not_a_change(tmp_path: Path) -> None:
     )
     slow = slow_parts(found, "T")
     assert "Branch" not in slow["1"]
-    assert "Branch Efficiency, 50% compared with 100% at 4" in slow["2"]
+    wording(slow["2"])
 
 
 @pytest.mark.slow
@@ -509,7 +503,7 @@ def test_a_problem_size_is_compared_per_unit_of_work(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_without_work_counters_no_best_value_is_named(tmp_path: Path) -> None:
+def test_without_work_counters_no_best_value_is_named(tmp_path: Path, wording) -> None:
     missing = dict.fromkeys(
         ("inst_executed_total", "dram_bytes_read", "dram_bytes_written", "global_store_sectors")
     )
@@ -519,7 +513,7 @@ def test_without_work_counters_no_best_value_is_named(tmp_path: Path) -> None:
     )
     sweep = by_knob(found, "N")
     assert (sweep.work, sweep.best) == ("unknown", None)
-    assert "best value not known" in found.insights[0].title
+    wording(found.insights[0].title)
 
 
 @pytest.mark.slow

@@ -91,10 +91,12 @@ def test_the_list_of_columns_is_that_of_the_store(keet: Keet) -> None:
 
 @pytest.mark.parametrize("sql", ["FROM account", "SELECT sum(us) FROM launches JOIN account USING (launch_id)"])  # fmt: skip
 @pytest.mark.slow
-def test_views_missing_in_an_old_store_are_refused_with_a_command(sql: str, keet: Keet) -> None:
+def test_views_missing_in_an_old_store_are_refused_with_a_command(
+    sql: str, keet: Keet, wording
+) -> None:
     result = keet("query", VERSION_1, sql)
     assert (result.code, result.out) == (2, "")
-    assert result.err == f"keet: there is no view 'account'; {NOTE}"
+    wording(result.err)
 
 
 @pytest.mark.slow
@@ -115,20 +117,24 @@ def test_other_wrong_names_are_not_blamed_on_the_age(keet: Keet) -> None:
 
 
 @pytest.mark.parametrize("more", [[], ["--prune"], ["--retry-failed"], ["--shard", "0/2"]], ids=str)
-def test_a_batch_does_not_go_on_in_an_old_store(old: Path, more: list[str], batch: Keet) -> None:
+def test_a_batch_does_not_go_on_in_an_old_store(
+    old: Path, more: list[str], batch: Keet, wording
+) -> None:
     before = contents(old)
     result = batch(REPORTS / "metrics_only.ncu-repz", "-o", old, *more)
     assert (result.code, result.out) == (2, "")
-    assert result.err.startswith(
-        f"keet: {old}: this store has version 1 (keet 0.1.0), and this keet writes version 2; "
-        "a store can't contain both. Make a new store with: keet batch "
-    )
+    if not more:
+        wording(result.err)
+    assert " version 2; " in result.err
+    assert " keet batch " in result.err
     assert result.err.count("\n") == 1
     assert contents(old) == before
 
 
 @pytest.mark.slow
-def test_the_command_that_makes_it_again_can_be_pasted(old: Path, batch: Keet, keet: Keet) -> None:
+def test_the_command_that_makes_it_again_can_be_pasted(
+    old: Path, batch: Keet, keet: Keet, wording
+) -> None:
     reports = (REPORTS / "metrics_only.ncu-repz", REPORTS / "range.ncu-rep")
     refused = batch(*reports, "-o", old, "--jobs", 1).err
     again = shlex.split(refused.split("Make a new store with: keet batch ")[1])
@@ -137,7 +143,7 @@ def test_the_command_that_makes_it_again_can_be_pasted(old: Path, batch: Keet, k
     assert read_version(new).number == SCHEMA_VERSION
     result = keet("query", new, "SELECT count(DISTINCT launch_id) FROM account", "--format", "csv")
     assert result.err == ""
-    assert batch(*again).out.startswith("2 files: 0 done, 2 unchanged since the last time")
+    wording(batch(*again).out)
 
 
 def test_no_writer_mixes_versions(old: Path) -> None:

@@ -169,7 +169,7 @@ def test_the_next_limiter_is_what_stays() -> None:
     assert limiter_after(model, 3.0) is None
 
 
-def test_a_gain_is_limited_by_what_the_warps_in_flight_allow() -> None:
+def test_a_gain_is_limited_by_what_the_warps_in_flight_allow(wording) -> None:
     """Nearly all bytes go, but each warp still has to issue its instructions one after the other,
     and there are no more warps to hide that."""
     report = "softmax_rows:slow"
@@ -180,9 +180,7 @@ def test_a_gain_is_limited_by_what_the_warps_in_flight_allow() -> None:
     few = effect._replace(units=dict.fromkeys(model.loads, 0.05), least=0.0)
     floor = least_time(model, few, {"bytes"})
     assert model.gain(few) > model.gain(few._replace(least=floor)) == pytest.approx(1 / floor)
-    assert limiter_after(model, few._replace(least=floor)) == (
-        "the latency that its warps in flight do not hide"
-    )
+    wording(limiter_after(model, few._replace(least=floor)))
 
 
 def test_no_more_work_is_redundant_than_there_is_beside_the_data() -> None:

@@ -18,10 +18,9 @@ def _lacking(told: Explanation) -> str:
     return told.capture_hints.lacking_text
 
 
-def test_the_counts_lack_and_not_the_code() -> None:
+def test_the_counts_lack_and_not_the_code(wording) -> None:
     told = explain(_BASIC, _BASIC.launches, 5)
-    assert _lacking(told).startswith("The report lacks counts per instruction, ")
-    assert "machine code" not in _lacking(told)
+    wording(_lacking(told))
     assert without_code_text(told, told.launches) == ""
     for each in told.launches:
         assert "the machine code" not in each.verdict.headline

@@ -84,16 +84,13 @@ def test_tables_for_a_debugger_show_it_without_counts(
     assert is_debug_build(diagnose(launch).view) is is_debug
 
 
-def test_a_program_says_first_that_it_is_a_debug_build() -> None:
+def test_a_program_says_first_that_it_is_a_debug_build(wording) -> None:
     program = program_with(latency_bound(DEBUG), latency_bound(DEBUG, 1))
     assert program.gain is None
-    assert program.texts[1].startswith("This looks like a debug build (-G)")
+    wording(program.texts[1])
     (row,) = program.rows
     assert (answer_text(row), gain_text(row)) == ("debug build", "")
-    assert program.shown_launches[0].verdict.headline.startswith(
-        "This looks like a debug build (-G)"
-    )
-    assert "gain 10%" not in program.shown_launches[0].verdict.headline
+    wording(program.shown_launches[0].verdict.headline)
 
 
 @pytest.mark.parametrize("opcodes", [OPTIMISED, DEBUG])

@@ -81,27 +81,24 @@ def test_any_combination_of_counters_gives_a_headline(launch: Launch) -> None:
 # --- launches that failed, and reports with little
 
 
-def test_a_launch_without_blocks_failed() -> None:
+def test_a_launch_without_blocks_failed(wording) -> None:
     launch = made_up({"dram": 0.0}, duration=2000.0)
     launch.grid = (0, 1, 1)
     _, verdict = judged(launch)
-    assert verdict.headline == "This launch failed: its grid has no blocks, so nothing ran."
+    wording(verdict.headline)
     assert (verdict.limiter, verdict.reached, verdict.not_judged) == ("unknown", None, True)
 
 
-def test_a_launch_without_metrics_failed_or_was_not_profiled() -> None:
-    for launch, why in (
-        (made_up({}), "ncu collected no section"),
-        (changed(launch_of("matrix_flip"), lambda *_: None), "the launch or its profiling failed"),
-    ):
+def test_a_launch_without_metrics_failed_or_was_not_profiled(wording) -> None:
+    for launch in (made_up({}), changed(launch_of("matrix_flip"), lambda *_: None)):
         _, verdict = judged(launch)
-        assert verdict.headline.startswith(f"Nothing was measured for this launch: {why}")
+        wording(verdict.headline)
         assert verdict.not_judged
 
 
-def test_a_duration_alone_does_not_say_where_the_time_goes() -> None:
+def test_a_duration_alone_does_not_say_where_the_time_goes(wording) -> None:
     _, verdict = judged(made_up({}, duration=1e6))
-    assert "does not say how busy any unit was" in verdict.headline
+    wording(verdict.headline)
     assert verdict.not_judged
 
 
@@ -118,35 +115,31 @@ def test_a_report_of_the_basic_set_has_a_limiter(
         assert diagnosis.findings or told in verdict.headline
 
 
-def test_an_old_basic_set_shows_the_sms_as_a_whole() -> None:
+def test_an_old_basic_set_shows_the_sms_as_a_whole(wording) -> None:
     """Without a counter of any pipe; memory units that idle are not what limits it."""
     units = {"dram": 12.0, "l2": 16.0}
     diagnosis, verdict = judged(made_up(units, duration=1e6, sm_throughput_pct=86.0))
     assert verdict.limiter == "SM"
     assert diagnosis.healthy == "at_compute_roofline"
-    assert verdict.headline.startswith(
-        "The busiest pipe of the SMs is at 86% of peak: a speed-up of at most 1.2x"
-    )
+    wording(verdict.headline)
 
 
 # --- at a ceiling
 
 
-def test_at_the_dram_ceiling_the_question_is_whether_the_bytes_are_needed() -> None:
+def test_at_the_dram_ceiling_the_question_is_whether_the_bytes_are_needed(wording) -> None:
     launch = launch_of("field_axpy")
     unknown, known = judged(launch)[1], verdict_of(diagnose(launch))
     assert unknown.healthy == known.healthy == "at_dram_roofline"
-    assert "keet can't tell whether bytes are read twice" in unknown.headline
-    assert "the machine code was not analysed" in unknown.headline
-    assert "every byte comes from DRAM once" in known.headline
+    wording(unknown.headline, known.headline)
     assert _LEFT.search(unknown.headline)
     assert _LEFT.search(known.headline)
 
 
-def test_at_a_compute_ceiling_only_fewer_instructions_help() -> None:
+def test_at_a_compute_ceiling_only_fewer_instructions_help(wording) -> None:
     _, verdict = judged(launch_of("series_eval"))
     assert verdict.healthy == "at_compute_roofline"
-    assert "only fewer or cheaper instructions help" in verdict.headline
+    wording(verdict.headline)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +161,7 @@ def test_the_headline_starts_with_idle_sms_if_they_are_the_cause() -> None:
     assert verdict.headline.startswith(f"SMs are idle for {idle.share:.0f} of the time")
 
 
-def test_the_headline_has_the_idle_share_and_the_part_of_its_cause() -> None:
+def test_the_headline_has_the_idle_share_and_the_part_of_its_cause(wording) -> None:
     """The bar of the account has the whole: the headline must not tell another number."""
     halved = changed(
         launch_of("row_norms"),
@@ -180,10 +173,8 @@ def test_the_headline_has_the_idle_share_and_the_part_of_its_cause() -> None:
     assert few is not None
     assert diagnosis.findings[0].id == "small_grid"
     assert f"{few.share:.0f}" != f"{idle.share:.0f}"
-    assert verdict.headline.startswith(
-        f"SMs are idle for {idle.share:.0f} of the time ({few.share:.0f} of the time because they "
-        "have no block); main cause: grid too small"
-    )
+    assert f" {idle.share:.0f} of the time ({few.share:.0f} " in verdict.headline
+    wording(verdict.headline)
 
 
 @pytest.mark.parametrize("name", ["graph.ncu-repz", "range.ncu-rep"])
@@ -196,7 +187,7 @@ def test_time_between_kernels_is_not_attributed_to_a_unit(
     assert verdict.headline.startswith("For 99.")
 
 
-def test_units_that_tie_are_named_together() -> None:
+def test_units_that_tie_are_named_together(wording) -> None:
     active = {
         "elapsed_cycles": ELAPSED,
         "sm_active_cycles": ELAPSED,
@@ -207,9 +198,9 @@ def test_units_that_tie_are_named_together() -> None:
     some, memory = {"fma": 20.0, "alu": 18.0}, {"dram": 9.0, "l2": 9.0, "l1": 9.0}
     _, verdict = judged(made_up(some | memory, duration=1e6, **active))
     assert verdict.limiter == "latency"
-    assert verdict.headline.startswith("No unit is above 20% of its peak (FMA pipe: 20%")
+    wording(verdict.headline)
     _, verdict = judged(made_up(some, duration=1e6, **active))
-    assert verdict.headline.startswith("Of the units that were measured, none is above 20% of its")
+    wording(verdict.headline)
 
 
 def test_the_place_of_the_first_finding_is_named() -> None:
@@ -220,32 +211,30 @@ def test_the_place_of_the_first_finding_is_named() -> None:
     assert verdict_of(nowhere).headline.endswith(f"{first.label}.")
 
 
-def test_a_full_l2_without_a_finding_says_what_would_help() -> None:
+def test_a_full_l2_without_a_finding_says_what_would_help(wording) -> None:
     """A made-up launch: more goes to L2 than comes back."""
     units = {"l2": 93.0, "sm_to_l2": 93.0, "l2_to_sm": 30.0, "dram": 10.0, "issue_slots": 20.0}
     launch = made_up(units, None, None, duration=1e6, l2_requests=5e6)
     diagnosis = diagnose(launch)
     assert not diagnosis.findings
     headline = verdict_of(diagnosis).headline
-    assert "only fewer requests to l2, or fewer bytes, help" in headline.lower()
-    assert "request/s" not in headline
-    assert "More goes to L2 (93% of peak) than comes back (30%)" in headline
-    assert "at most 1.0x" not in headline
+    wording(headline)
 
 
-def test_warps_that_sleep_are_named() -> None:
+def test_warps_that_sleep_are_named(wording) -> None:
     """Made up: the sleep explains the idle units. A short sleep is not named."""
     for asleep, is_named in ((4000.0, True), (5.0, False)):
         states = {"sleeping": asleep, "long_scoreboard": 20.0, "selected": 1.0}
         _, verdict = judged(made_up({"l2": 1.0, "issue_slots": 0.1}, states, duration=1e6))
-        assert verdict.headline.startswith("Warps sleep for most of their waiting") == is_named
+        assert verdict.headline.startswith("Warps sleep") == is_named
+        wording(verdict.headline)
 
 
 DRAM_SHARE = hardware_units()["dram"].share_of_peak[0]
 
 
 @each_row("dram, said", [(30.0, False), (72.0, True)])
-def test_the_unit_behind_a_busy_slice_of_l2_is_named(dram: float, said: bool) -> None:
+def test_the_unit_behind_a_busy_slice_of_l2_is_named(dram: float, said: bool, wording) -> None:
     """A report of ours, as if DRAM were as busy as that."""
     launch = changed(
         launch_of("vote_grid/peaks_in_one_line"),
@@ -253,7 +242,8 @@ def test_the_unit_behind_a_busy_slice_of_l2_is_named(dram: float, said: bool) ->
     )
     _, verdict = judged(launch)
     assert verdict.headline.startswith("One slice of L2")
-    assert (f"(DRAM is at {dram:.0f}% of peak, which limits the gain)" in verdict.headline) == said
+    assert (f"(DRAM is at {dram:.0f}%" in verdict.headline) == said
+    wording(verdict.headline, case=dram)
 
 
 def test_without_a_finding_the_bound_is_that_of_the_peak() -> None:
@@ -285,23 +275,21 @@ def test_a_cause_that_is_only_possible_is_not_called_the_main_one() -> None:
             assert "main cause" not in verdict.headline
 
 
-def test_a_launch_with_its_cycles_alone_did_not_fail() -> None:
+def test_a_launch_with_its_cycles_alone_did_not_fail(wording) -> None:
     """An edited snapshot: of what ncu measured, only the elapsed cycles are left."""
     kept = ("gpc__cycles_elapsed.max", "launch__")
     launch = changed(
         launch_of("matrix_flip"), lambda name, value: value if name.startswith(kept) else None
     )
     _, verdict = judged(launch)
-    assert "failed" not in verdict.headline
-    assert verdict.headline.startswith("Only the launch's shape and its cycles were collected")
+    wording(verdict.headline)
 
 
-def test_a_cause_that_is_more_often_not_there_is_called_that() -> None:
+def test_a_cause_that_is_more_often_not_there_is_called_that(wording) -> None:
     """With its gain, what shows it and what to do; it is no finding."""
     diagnosis = diagnose(launch_of("kv_dequant/convert_each_nibble"), reads_code=True)
     headline = str(verdict_of(diagnosis).headline)
     nearest = next(each for each in diagnosis.minor if each.forecast.likely >= 1.1)
     assert diagnosis.findings == ()
-    assert "keet sees no cause that is likely to gain 10%" in headline
-    said = f"Possible, but more often not there: {nearest.label}, {nearest.forecast.likely:.2f}x"
-    assert f"{said} if it is. {nearest.text}" in headline
+    assert f" {nearest.label}, {nearest.forecast.likely:.2f}x if it is. {nearest.text}" in headline
+    wording(headline)

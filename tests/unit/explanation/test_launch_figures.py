@@ -88,34 +88,22 @@ def test_blocks_that_the_grid_has_not_are_not_on_an_sm() -> None:
     assert text_of(made_up({}, **{**limits, "grid_size": 5000.0})) == "12 blocks per SM"
 
 
-@each_row(
-    ("grid", "said"),
-    [
-        (64.0, "limited by the number of blocks in the grid."),
-        (5000.0, "limited by registers and shared memory."),
-    ],
-)
-def test_what_keeps_an_sm_from_holding_more_warps_is_said(grid: float, said: str) -> None:
+@each_row("grid", [64.0, 5000.0])
+def test_what_keeps_an_sm_from_holding_more_warps_is_said(grid: float, wording) -> None:
     """Made up: 20 of 48 warps, with two equal limits."""
     numbers = {"block_limit_registers": 5.0, "block_limit_shared_memory": 5.0}
     numbers |= {"block_limit_warps": 12.0, "achieved_warps_per_sm": 18.0}
     view = LaunchView(made_up({}, **numbers, achieved_occupancy_pct=37.5, grid_size=grid))
     found = few_warps(view)
     assert found is not None
-    assert found[0] == f"An SM holds 18.0 warps of the 48 that it can, {said}"
+    wording(found[0], case=grid)
 
 
-@each_row(
-    ("grid", "said"),
-    [
-        (1.0, "16 that it could have: many of them end early."),
-        (5000.0, "32 that it could have: many of them end before others take their place."),
-    ],
-)
-def test_warps_that_ended_do_not_count_as_missing_blocks(grid: float, said: str) -> None:
+@each_row("grid", [1.0, 5000.0])
+def test_warps_that_ended_do_not_count_as_missing_blocks(grid: float, wording) -> None:
     """Made up: 1.4 of 32 warps, although a block has 16."""
     numbers = {"block_limit_registers": 2.0, "block_limit_warps": 2.0, "block_size": 512.0}
     numbers |= {"achieved_warps_per_sm": 1.44, "achieved_occupancy_pct": 4.5, "grid_size": grid}
     found = few_warps(LaunchView(made_up({}, **numbers)))
     assert found is not None
-    assert found[0] == f"An SM holds 1.4 warps of the {said}"
+    wording(found[0], case=grid)

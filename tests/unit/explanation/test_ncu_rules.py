@@ -55,12 +55,9 @@ def test_a_rule_about_the_grid_agrees_with_the_finding_about_it() -> None:
     assert judge_rule(rule, found[:1], [], 0).finding == 1
 
 
-def test_a_rule_about_waiting_is_a_consequence_of_the_cause() -> None:
+def test_a_rule_about_waiting_is_a_consequence_of_the_cause(wording) -> None:
     told = second_opinion(LaunchLedger(PHYSICS), [finding("local_memory_spill")], [], 0)
-    assert told == (
-        "The Nsight Compute rule with the largest estimate is CPIStall (Long Scoreboard Stalls). "
-        "keet considers it a consequence of finding 1."
-    )
+    wording(told)
 
 
 OCCUPANCY = rule_result("Occupancy", "OPT", "", rule="AchievedOccupancy")
@@ -114,28 +111,28 @@ def test_a_checked_rule_without_a_finding_would_gain_little() -> None:
         assert told.endswith(little)
 
 
-def test_a_rule_about_a_doubtful_cause_is_not_refuted() -> None:
+def test_a_rule_about_a_doubtful_cause_is_not_refuted(wording) -> None:
     """The headline says that the cause would gain 20 % if it is there."""
     told = second_opinion(LaunchLedger(FLIP), [], [finding("uncoalesced_global")], 5)
     assert told is not None
-    assert told.endswith("keet cannot tell whether fixing it would gain 10%.")
+    wording(told)
 
 
-def test_a_rule_that_keet_does_not_check_is_not_judged() -> None:
+def test_a_rule_that_keet_does_not_check_is_not_judged(wording) -> None:
     for found in ([], [finding("integer_overhead")]):
         told = second_opinion(LaunchLedger(launch_of("stencil_march")), found, [], 0)
         assert told is not None
         assert told.startswith(f"{LARGEST} is FPInstructions (FP32 Non-Fused")
-        assert told.endswith(". keet has no check of its own for it.")
+        wording(told)
 
 
-def test_a_rule_is_not_judged_if_much_time_is_not_attributable() -> None:
+def test_a_rule_is_not_judged_if_much_time_is_not_attributable(wording) -> None:
     told = second_opinion(LaunchLedger(FLIP), [], [], 60)
     assert told is not None
-    assert told.endswith("keet cannot judge it: much of the time is not attributable.")
+    wording(told)
     known = second_opinion(LaunchLedger(FLIP), [], [finding("uncoalesced_global", likely=1.05)], 60)
     assert known is not None
-    assert known.endswith("would gain less than 10%.")
+    wording(known)
 
 
 def ruled(message: str, percent: float = 74.14) -> Launch:
@@ -146,14 +143,10 @@ def ruled(message: str, percent: float = 74.14) -> Launch:
     return Launch(number=0, name=name, workload=Workload.KERNEL, grid=None, block=None, data=data)
 
 
-def test_a_rule_that_can_not_be_judged_is_quoted() -> None:
+def test_a_rule_that_can_not_be_judged_is_quoted(wording) -> None:
     message = "A sector has bytes. This kernel has 75 excessive sectors. Check the table."
     told = second_opinion(LaunchLedger(ruled(message)), [finding("latency_bound")], [], 60)
-    assert told == (
-        "Nsight Compute's rule UncoalescedGlobalAccess estimates a gain of 74.14% of the time and "
-        'reports: "This kernel has 75 excessive sectors." keet cannot judge it: much of the time '
-        "is not attributable."
-    )
+    wording(told)
     assert precedes_findings(told)
     for known in (
         second_opinion(LaunchLedger(ruled(message)), [finding("uncoalesced_global")], [], 60),
@@ -206,7 +199,7 @@ def test_l2_slices_are_judged_even_if_much_time_is_not_attributable() -> None:
         filter(None, (second_opinion(LaunchLedger(each), latency, [], 73) for each in launches))
     )
     assert "WorkloadImbalance (L2 Slices Workload Imbalance)" in told
-    assert told.endswith("would gain less than 10%.")
+    assert told.endswith("less than 10%.")
 
 
 @needs_corpus
@@ -225,22 +218,19 @@ def test_certainty_is_explained_only_where_it_is_low(certainty: CauseCertainty) 
     assert why_only_possible(sure, found.view, found.account) == ""
 
 
-def test_why_a_cause_is_only_possible() -> None:
+def test_why_a_cause_is_only_possible(wording) -> None:
     flip = diagnose(FLIP, reads_code=False)
     low = finding("redundant_traffic")
     suspicion = why_only_possible(replace(low, variant="hand_over"), flip.view, flip.account)
-    assert suspicion.startswith("Only possible: a report holds no pointers")
+    wording(suspicion)
     told = why_only_possible(low, flip.view, flip.account)
-    assert told == "Only possible: good kernels often have as much of it."
+    wording(told)
     told = why_only_possible(replace(low, expected=WORTH), flip.view, flip.account)
-    assert told == "Only possible: the report does not show whether a change can remove it."
+    wording(told)
     basic = diagnose(profile_of(REPORTS / "tour_basic.ncu-rep").launches[2], reads_code=False)
     told = why_only_possible(low, basic.view, basic.account)
-    unknown = basic.account.unknown
-    assert told == (
-        f"Only possible: {unknown:.0f}% of the time is not attributable (the report has no warp "
-        "states)."
-    )
+    assert f" {basic.account.unknown:.0f}% of the time" in told
+    wording(told)
     blind = diagnose(made_up({}, {"barrier": 9.0, "selected": 1.0}), reads_code=False)
     told = why_only_possible(low, blind.view, blind.account)
-    assert told.startswith("Only possible: the report does not have the load of any unit")
+    wording(told)

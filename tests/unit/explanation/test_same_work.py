@@ -29,17 +29,16 @@ def texts_of(*groups: LaunchGroup) -> list[str]:
     return [str(text) for text in same_work_texts(groups, Ledger())]
 
 
-def test_two_versions_of_a_product() -> None:
+def test_two_versions_of_a_product(wording) -> None:
     """Both sides of a sample, as if one report had both."""
     slow, fast = (group_of(SAMPLES["score_tiles"].report(side)) for side in ("slow", "fast"))
     (text,) = texts_of(slow, fast)
-    assert "does as many FP32 operations (34.36 GFLOP) in less time: " in text
-    assert "x faster than score (#0). If the results are the same" in text
+    wording(text)
     assert texts_of(fast, slow) == [text]
     assert texts_of(slow, slow) == []
 
 
-def test_other_clocks_are_compared_by_cycles() -> None:
+def test_other_clocks_are_compared_by_cycles(wording) -> None:
     """An edited snapshot: the slower kernel ran at 80 % of its clock."""
     slow, fast = (group_of(SAMPLES["score_tiles"].report(side)) for side in ("slow", "fast"))
     (before,) = texts_of(slow, fast)
@@ -54,7 +53,7 @@ def test_other_clocks_are_compared_by_cycles() -> None:
         float(text.partition("less time: ")[2].partition("x")[0]) for text in (before, after)
     ]
     assert factors[1] == pytest.approx(0.8 * factors[0], rel=0.01)
-    assert "by cycles, since the clocks differ" in after
+    wording(after)
     assert "by cycles" not in before
 
 
@@ -102,7 +101,7 @@ def test_few_bytes_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any("moves as many bytes" in each for each in program.texts)
 
 
-def test_blocks_of_another_size() -> None:
+def test_blocks_of_another_size(wording) -> None:
     """An edited snapshot of a report that counts neither operations nor bytes: the same launch in
     blocks of another size takes twice the time."""
     fast = group_of(next(REPORTS.glob("tour_basic.ncu-rep*")))
@@ -117,7 +116,7 @@ def test_blocks_of_another_size() -> None:
         return LaunchGroup([launch], fast.first._replace(launch=launch), [])
 
     (text,) = texts_of(slower((1, 1, 1)), fast)
-    assert "in blocks of another size, and takes less time: 2.00x faster than" in text
+    wording(text)
     assert texts_of(slower(fast.first.launch.block or (0, 0, 0)), fast) == []
 
 

@@ -119,31 +119,29 @@ SINGLE = [
 
 
 @each_row(("blocks", "finding"), SINGLE)
-def test_one_thread_per_block_is_said_first(blocks: int, finding: str) -> None:
+def test_one_thread_per_block_is_said_first(blocks: int, finding: str, wording) -> None:
     """Idle lanes and idle SMs are one finding, with the gain of both."""
     shape = {"grid_size": blocks, "waves_per_sm": blocks / SMS / 32, "block_size": 1}
     found = diagnose(made_up({"dram": 2.0}, WAITS, duration=1e5, elapsed_cycles=ELAPSED, **shape))
     first = found.findings[0]
     assert first.id == finding
-    assert first.text.endswith("A block has 1 thread: the other lanes of its warp are empty.")
+    wording(first.text, first.action, case=blocks)
     named = {each.id for each in (*found.findings, *found.minor)}
     assert len(named & {"small_grid", "warp_divergence"}) == 1
-    assert "blocks of several whole warps" in first.action
 
 
-def test_blocks_of_few_threads_are_named_with_a_small_grid() -> None:
+def test_blocks_of_few_threads_are_named_with_a_small_grid(wording) -> None:
     """A loop in one block of ten threads: full warps alone gain nothing there."""
     found = diagnose(made_up({}, grid_size=1, block_size=10, duration=78e3))
     assert found.findings[0].id == "small_grid"
-    assert found.findings[0].label == "too few threads: few blocks of partial warps"
-    assert found.findings[0].text.endswith("A block has 10 threads, fewer than the 32 of a warp.")
+    wording(found.findings[0].label, found.findings[0].text)
     assert "warp_divergence" not in {each.id for each in (*found.findings, *found.minor)}
 
 
-def test_one_thread_has_the_joint_gain() -> None:
+def test_one_thread_has_the_joint_gain(wording) -> None:
     shape = {"grid_size": 1, "waves_per_sm": 1 / SMS / 32, "block_size": 1}
     found = diagnose(made_up({"lsu": 0.2}, duration=6e8, elapsed_cycles=ELAPSED, **shape))
-    assert found.findings[0].label == "one thread does all the work"
+    wording(found.findings[0].label)
     assert found.findings[0].forecast.likely > MAX_GAIN
 
 
@@ -164,13 +162,13 @@ def without_warp_states(grid: int, waves: float, **units: float) -> Launch:
     return made_up(busy, None, None, duration=8e6, elapsed_cycles=1e7, **shape)
 
 
-def test_few_warps_on_each_sm_are_a_small_grid() -> None:
+def test_few_warps_on_each_sm_are_a_small_grid(wording) -> None:
     """Nothing is busy, and an SM holds one block of twelve that it could."""
     diagnosis = diagnose(without_warp_states(130, 0.08))
     first = diagnosis.findings[0]
     assert (first.id, first.cause_certainty) == ("small_grid", "possible")
     assert 1.5 < first.forecast.likely < 5
-    assert "above 9% of its peak" in verdict_of(diagnosis).headline
+    wording(verdict_of(diagnosis).headline)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +201,7 @@ def test_a_narrow_block_is_why_accesses_are_scattered(
     launch = changed(launch, lambda _, value: value)
     launch.block = block
     found = next(f for f in diagnose(launch).findings if f.id == "uncoalesced_global")
-    assert ("as wide as a warp" in found.action) == advised
+    assert ("wide as a warp" in found.action) == advised
 
 
 @each_row(("active", "gain"), [(10 / 132, 1.0), (8 / 132, 1.225)])

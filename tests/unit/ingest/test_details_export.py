@@ -102,12 +102,12 @@ def test_rows_with_the_same_unknown_label_get_different_names(page) -> None:
     assert names == ("Mine: Load", "Mine: Load (2)")
 
 
-def test_rules_are_read_with_their_estimates(page) -> None:
+def test_rules_are_read_with_their_estimates(page, wording) -> None:
     launch = Shown("k", [*CELLS, OCCUPANCY], advice=[ADVICE])
     (rule,) = page(launch).launches[0].rules
     assert rule.rule == "TheoreticalOccupancy"
     assert (rule.kind, rule.speedup) == (RuleKind.OPTIMIZATION, (SpeedupScope.LOCAL, 81.25))
-    assert rule.message.startswith("The 3.00 theoretical warps per scheduler")
+    wording(rule.message)
 
 
 def test_pages_of_ncu_2020_are_read(page) -> None:
@@ -159,7 +159,7 @@ def test_a_summary_is_read_as_averages(tmp_path: Path) -> None:
         profile = read(tmp_path, content)
         (launch,) = profile.launches
         assert launch.require("duration").value == pytest.approx(2070)
-        assert "averages over up to 1,024 launches" in profile.provenance.notes[-1]
+        assert " 1,024 launches" in profile.provenance.notes[-1]
 
 
 def test_a_kernel_name_on_a_separate_line_is_read(tmp_path: Path) -> None:
@@ -225,22 +225,22 @@ def test_a_rule_text_may_have_line_breaks(tmp_path: Path) -> None:
     assert "second" in found[0].message
 
 
-def test_a_text_that_ends_inside_a_table_is_read_up_to_there(tmp_path: Path) -> None:
+def test_a_text_that_ends_inside_a_table_is_read_up_to_there(tmp_path: Path, wording) -> None:
     """Complete lines are read; the last number is dropped, as it may lack digits."""
     text = text_page([LAUNCH])
     profile = read(tmp_path, text[: text.index("1,187,722") + 5])
     assert profile.launches[0].get("duration")
     assert profile.launches[0].get("elapsed_cycles") is None
-    assert "ends inside a table" in profile.provenance.notes[-1]
+    wording(profile.provenance.notes[-1])
 
 
-def test_an_unreadable_line_in_a_table_gives_a_note(tmp_path: Path) -> None:
+def test_an_unreadable_line_in_a_table_gives_a_note(tmp_path: Path, wording) -> None:
     text = text_page([LAUNCH]).replace(
         "    DRAM Throughput", "the program prints this here\n    DRAM Throughput"
     )
     profile = read(tmp_path, text)
     assert profile.launches[0].get("dram_throughput_pct")
-    assert "skipped 1 line in its tables" in profile.provenance.notes[-1]
+    wording(profile.provenance.notes[-1])
 
 
 def test_utf_16_of_powershell_is_read(tmp_path: Path) -> None:

@@ -121,11 +121,11 @@ def test_number_without_a_launch() -> None:
     ]
 
 
-def test_no_answer() -> None:
+def test_no_answer(wording) -> None:
     author = AUTHOR._replace(problem="the model's reply is no JSON; try another with --model")
     answer = answered(text=Prose(), evidence=(), author=author)
     texts = texts_of(ask_blocks(answer))
-    assert f"The model's answer is missing: {author.problem}" in texts
+    wording(texts)
     assert not [text for text in texts if OWN_WORDS in text]
     assert document(answer)["answer"] == ""
 
@@ -191,12 +191,12 @@ def test_hostile_answers(text: str) -> None:
     assert document(answer)["answer"] == f"{encoded}\n\n[unchecked] {encoded}".strip()
 
 
-def test_results_in_the_sentence_and_how_they_were_computed_below() -> None:
+def test_results_in_the_sentence_and_how_they_were_computed_below(wording) -> None:
     first = Sentence.of(("It reads ", computed(), " values."), ends="\n\n")
     answer = answered(text=Prose((first, Sentence.of(("Each of ", computed(), " is read once.")))))
     texts = texts_of(ask_blocks(answer))
     at = texts.index("It reads 128 values.")
-    assert texts[at + 1 : at + 3] == [f"128 = {BYTES}", "Each of 128 is read once."]
+    wording(texts[at + 1 : at + 3])
     assert sum(BYTES in text for text in texts) == 1
     assert [BYTES, "128", "", "dram_bytes_read#0"] in cells_of(ask_blocks(answer, verbose=True))
     assert document(answer)["answer"].startswith(f"It reads 128 ({BYTES}) values.")

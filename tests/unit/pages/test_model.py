@@ -346,7 +346,7 @@ def test_a_kernel_fits_on_a_screen(sample: str) -> None:
     explanation = with_model(sample, long_statement(sample))
     text = explain_terminal(explanation, 100)
     assert text.count("\n") <= 45
-    assert "more lines: --patch FILE or --format markdown" in text
+    assert "more lines: --patch FILE" in text
     assert re.search(r"\d more edits: --verbose", text)
     assert "(more: --verbose)" in " ".join(text.split())
     narrow = explain_terminal(explanation, 80)  # about as many words, on more lines
@@ -438,7 +438,7 @@ def test_compile_result_is_printed(build: Any, build_text: str, status: str) -> 
     assert edit_status(edit) == status
 
 
-def test_edits_of_unconfirmed_causes_are_beside_the_others() -> None:
+def test_edits_of_unconfirmed_causes_are_beside_the_others(wording) -> None:
     """The first screen prints none of them in full, and keet's own advice stays."""
     patch = replace(physics().edits[1], warnings=("slow.cu:3: variable x is unused",))
     unsure = replace(patch, cause_confirmed=False, not_in_patch="its cause is not known")
@@ -450,14 +450,14 @@ def test_edits_of_unconfirmed_causes_are_beside_the_others() -> None:
                for text in texts_of(screen))  # fmt: skip
     texts = told(replace(physics(), edits=(unsure, patch)), verbose=True)
     title = texts.index("Other edits, cause not confirmed:")
-    assert texts.index("Warning: slow.cu:3: variable x is unused") < title
-    assert any("--patch leaves it out: its cause is not known." in text for text in texts[title:])
+    assert texts.index(f"Warning: {patch.warnings[0]}") < title
+    assert any(unsure.not_in_patch in text for text in texts[title:])
     (launch,) = document(with_model("column_physics", replace(physics(), edits=(unsure,))))[
         "launches"
     ]
     (edit,) = launch["model"]["edits"]
     assert (edit["in_patch"], edit["cause_confirmed"]) == (False, False)
-    assert edit["not_in_patch"] == "its cause is not known"
+    wording(edit["not_in_patch"])
 
 
 @each_row("verbose", [False, True])
@@ -494,7 +494,7 @@ def test_headline_of_the_model() -> None:
     explanation, statement = leading()
     texts = texts_of(explain_blocks(explanation, verbose=True))
     assert f"{explanation.launches[0].verdict.headline} ({BY_MODEL})" in texts
-    assert f"Without the model, keet's headline is: {statement.analyst_headline}" in texts
+    assert any(text.endswith(f": {statement.analyst_headline}") for text in texts)
     (why,) = (text for text in texts if text.startswith("Why (model): Each column is read again"))
     notes = claim_notes(statement.causes[0])
     notes = [*unused_notes(statement.causes[0]), *notes]
@@ -579,7 +579,7 @@ def test_unchecked_sentences_are_counted_where_they_are_printed() -> None:
     assert [each["where"] for each in model["unchecked"]] == ["summary", "causes[1].text"]
 
 
-def test_keets_remark_on_a_cause() -> None:
+def test_keets_remark_on_a_cause(wording) -> None:
     (each,) = column_physics().launches
     small = replace(each.findings[0], id="occupancy_limited_registers")
     listed, other = physics().causes
@@ -589,7 +589,7 @@ def test_keets_remark_on_a_cause() -> None:
     assert "no forecast" in standing(other, each)
     assert "less than 10 %" in standing(other, each._replace(minor=(small,)))
     assert standing(replace(listed, problem="a\nb"), each) == "not confirmed: a b"
-    assert standing(refused, each) == "not confirmed: The columns are read twice."
+    wording(standing(refused, each))
 
 
 @each_row(("most", "text"), [(0, ""), (1, "One."), (2, "One. Two."), (9, "One. Two. Three.")])

@@ -25,20 +25,21 @@ def part(blocks: list[Block]) -> OccupancyFigure:
     return figure
 
 
-def test_steps_are_evidence_that_names_what_would_change() -> None:
+def test_steps_are_evidence_that_names_what_would_change(wording) -> None:
     each = explained("gas_state")
     blocks = [*occupancy_blocks(each)]
     figure = part(blocks)
     registers = figure.steps[0][0]
     assert [piece.value for piece in registers.evidence.values()] == [64, 48, 32]
-    assert "More warps would gain less than 10%." in texts_of(blocks)
+    wording(texts_of(blocks))
 
 
 def test_without_the_reports_own_limits_there_are_no_curves(
     monkeypatch: pytest.MonkeyPatch,
+    wording,
 ) -> None:
     each = explained("gas_state")
     monkeypatch.setattr(occupancy, "_REGISTER_UNIT", 2**16)
     (text,) = occupancy_blocks(each)
     assert not isinstance(text, Part)
-    assert "does not give the report's own block limits" in str(text.words)
+    wording(str(text.words))

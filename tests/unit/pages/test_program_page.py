@@ -168,8 +168,8 @@ def test_public_reports_with_many_launches(keet: Keet) -> None:
         pytest.skip(NOT_FOUND)
     out = keet("explain", paths[0], "--no-model", "--no-sass").out
     assert out.count("\n") <= MOST_LINES
-    assert "105 launches of 1 kernel take 1.83 ms." in out
-    assert "it represents 105 launches of this shape" in " ".join(out.split())
+    assert "105 launches of 1 kernel" in out
+    assert "represents 105 launches" in " ".join(out.split())
     assert len(TITLE.findall(out)) == 1
 
 
@@ -195,7 +195,7 @@ def test_launches_of_one_shape_are_not_called_identical() -> None:
     (path,) = CORPUS.glob("algoparc__*.ncu-rep")
     profile = read_profile(path)
     text = " ".join(explain_texts(explain(profile, profile.launches, 5, sass=False)))
-    assert "the median of 5 launches of this shape, which take 2.43 ms to 3.30 ms" in text
+    assert "which take 2.43 ms to 3.30 ms" in text
     assert "identical" not in text
 
 
