@@ -99,7 +99,8 @@ def needless_loads(model: TimeModel) -> float:
     bytes on their way to keep a busy memory busy, loads wait in a queue, and more of them lengthen
     it. A memory that is not busy is idle between the waits; so is any while the only block of each
     SM computes."""
-    flight, blocks = bytes_in_flight(model.view), resident_blocks(model.view)
+    flight = bytes_in_flight(model.view)
+    blocks = resident_blocks(model.view) if flight is not None else None
     if flight is None or (blocks is not None and blocks.fit.value <= 1):
         return 0.0
     busy = max(model.loads.get(unit, 0.0) for unit in ("DRAM", "L2"))
