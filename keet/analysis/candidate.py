@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from keet.analysis.hardware.ceilings import MEMORY_UNITS
+from keet.analysis.kernel.bytes_in_flight import bytes_in_flight
+from keet.analysis.kernel.resident_warps import resident_blocks
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import NOTABLE_PART
 from keet.analysis.parameters import Parameter
@@ -86,8 +88,23 @@ def kept_waits(model: TimeModel, states: tuple[str, ...], removed: float) -> dic
 def covered_waits(model: TimeModel, times: float) -> dict[str, float]:
     """An effect on waiting: that of `times` as many warps. At barriers, only warps of other blocks
     help."""
-    full = kept_waits(model, HIDEABLE, 1 - 1 / times)
-    return full | kept_waits(model, ("barrier",), (1 - 1 / times) * INDIRECT)
+    removed = 1 - 1 / times
+    covered = kept_waits(model, HIDEABLE, removed)
+    covered |= kept_waits(model, ("barrier",), removed * INDIRECT)
+    return covered | kept_waits(model, ("long_scoreboard",), removed * (1 - needless_loads(model)))
+
+
+def needless_loads(model: TimeModel) -> float:
+    """Share of the waits for loads that more loads at a time would not shorten, 0 to 1: with enough
+    bytes on their way to keep a busy memory busy, loads wait in a queue, and more of them lengthen
+    it. A memory that is not busy is idle between the waits; so is any while the only block of each
+    SM computes."""
+    flight = bytes_in_flight(model.view)
+    blocks = resident_blocks(model.view) if flight is not None else None
+    if flight is None or (blocks is not None and blocks.fit.value <= 1):
+        return 0.0
+    busy = max(model.loads.get(unit, 0.0) for unit in ("DRAM", "L2"))
+    return (1 - flight.shortage()) * busy
 
 
 def a_unit_explains(view: LaunchView, model: TimeModel) -> bool:

@@ -56,7 +56,7 @@ def possible_gain(candidate: Candidate, model: TimeModel) -> float:
     effect = candidate.effect
     if not isinstance(effect, Effect):
         # With more work per launch, the units still do all of it.
-        counts = model.is_measured and candidate.basis == "assumed"
+        counts = model.is_measured and candidate.basis == "assumed" and not candidate.is_open
         # Fewer launches need not start as many blocks.
         loads = (load for unit, load in model.loads.items() if unit != BLOCK_STARTS)
         busy = max(loads, default=0.0) * (1 - model.fixed) if counts else 0.0

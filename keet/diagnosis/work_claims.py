@@ -55,7 +55,7 @@ from keet.findings import FindingSpec
 from keet.findings.barrier_bound import BARRIER_WAITS
 from keet.findings.launch_bound import LAUNCH_GAP_NS, STEP_WORK
 from keet.findings.no_tensor_core import TENSOR_WORK
-from keet.findings.small_grid import hiding_exponent
+from keet.findings.small_grid import PARTIAL_WAVE
 from keet.formatting import capitalized
 from keet.units import Quantity
 
@@ -600,9 +600,9 @@ def _blocks(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
     waves = float(shape.waves.value) if shape.waves else shape.spread
     held, more = min(1.0, waves / shape.spread), min(1.0, waves * times / after)
     part = working_part(view)
-    on_each = (held / more) ** hiding_exponent(shape)
+    on_each = (held / more) ** PARTIAL_WAVE
     effect = Effect(
-        waits=kept_waits(model, HIDEABLE, 1 - max(on_each, 1 / MAX_GAIN) ** part),
+        waits=covered_waits(model, max(on_each, 1 / MAX_GAIN) ** -part),
         longest_sm=max(shape.spread / after, 1 / MAX_GAIN) ** part,
         least=chain_share(view),
     )

@@ -7,7 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from keet.analysis.candidate import HIDEABLE, Candidate, a_unit_explains, kept_waits
+from keet.analysis.candidate import (
+    HIDEABLE,
+    Candidate,
+    a_unit_explains,
+    kept_waits,
+    needless_loads,
+)
 from keet.analysis.decisions.saturated import while_active
 from keet.analysis.facts import global_memory, grid, on_chip, origin, waits
 from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE, Ceiling, spoken_unit
@@ -266,7 +272,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if sleeps:  # nothing else shortens it
         covered = kept_waits(model, (ASLEEP,), 1 - 1 / MORE_IN_FLIGHT)
     else:
-        covered = _covered(view, model, trips, flight)
+        covered = _covered(view, model, trips)
     longest = max(covered, key=lambda state: model.waiting[state], default="long_scoreboard")
     cited = trips if states and trips is not None and trips.value >= SEVERAL_TRIPS else None
     apart = None if sleeps else _why_apart(view, is_parted=trips is not None)
@@ -317,9 +323,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     )
 
 
-def _covered(
-    view: LaunchView, model: TimeModel, trips: Evidence | None, flight: BytesInFlight | None
-) -> dict[str, float]:
+def _covered(view: LaunchView, model: TimeModel, trips: Evidence | None) -> dict[str, float]:
     """What more independent operations in flight leave of the waiting."""
     # They do not hide the queue for a slow link or for one hot line.
     queued = max(model.loads.get(HOST_LINK, 0.0), model.loads.get(HOT_LINE, 0.0))
@@ -329,11 +333,7 @@ def _covered(
         times = max(times, min(float(trips.value), MOST_ROUND_TRIPS))
     if any(each.test(view) for each in _SERIAL):
         times = max(times, min(1 / (1 - _avoidable_part(view)), MOST_ROUND_TRIPS))
-    # With enough bytes on their way to keep a busy memory busy, loads wait in a queue, and more of
-    # them lengthen it. A memory that is not busy is idle between the waits.
-    busy = max(model.loads.get(unit, 0.0) for unit in ("DRAM", "L2"))
-    needless = (1 - flight.shortage()) * busy if flight else 0.0
-    removed = (1 - 1 / times) * (1 - queued) * (1 - needless)
+    removed = (1 - 1 / times) * (1 - queued) * (1 - needless_loads(model))
     return covered | kept_waits(model, ("long_scoreboard",), removed)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from keet.analysis.candidate import Candidate
 from keet.analysis.facts import grid, origin
+from keet.analysis.facts.global_memory import changes_what_it_reads, sweeps_until_unchanged
 from keet.analysis.kernel.resident_warps import (
     FEW_INSTRUCTIONS,
     NO_WORK,
@@ -15,7 +16,7 @@ from keet.analysis.kernel.resident_warps import (
     start_ns,
 )
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import LEAST_KERNEL_NS, NOTABLE_PART, SHORT_KERNEL_NS
+from keet.analysis.limits import LEAST_KERNEL_NS, LIKELY, NOTABLE_PART, SHORT_KERNEL_NS
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import Effect, TimeModel
 from keet.evidence import Evidence, Sentence
@@ -25,6 +26,12 @@ from keet.units import Quantity
 LAUNCH_GAP_NS = Parameter(
     1500.0, "nanoseconds from the end of one kernel to the start of the next in a stream", "fit"
 )
+LOOK_NS = Parameter(
+    10_000.0,
+    "nanoseconds for the host to clear a flag, to copy it back and to launch again",
+    "judgement",
+)
+SWEEPS = "sweeps"
 STEP_WORK = Parameter(0.2, "least share of a short kernel's time that is its work", "judgement")
 
 FINDING = FindingSpec(
@@ -43,10 +50,11 @@ FINDING = FindingSpec(
         "LaunchConfiguration",
         "AchievedOccupancy",
     ),
-    parameters=(LAUNCH_GAP_NS, LEAST_KERNEL_NS, SHORT_KERNEL_NS),
+    parameters=(LAUNCH_GAP_NS, LOOK_NS, LEAST_KERNEL_NS, SHORT_KERNEL_NS),
     claims=("launches",),
     rests_on=("time",),
     of_launches=True,
+    labels={SWEEPS: "many launches, each with a look at a flag"},
     unlike={
         "small_grid": "A long kernel with few blocks leaves SMs empty while it works.",
         "tail_effect": "Idle SMs in the last wave of a long kernel are a tail effect.",
@@ -60,12 +68,22 @@ FINDING = FindingSpec(
         "arrays in one parallel loop of yours.",
         when(origin.library): "Batch several calls of {library} into one. A CUDA graph shortens "
         "only the gaps between calls.",
+        when(
+            sweeps_until_unchanged, name=SWEEPS
+        ): "Let each block repeat its part in shared memory "
+        "until nothing changes there, so that a change travels far in one launch; look at the flag "
+        "only after several launches.",
         when(grid.one_block): "If this is a small step between other kernels, do it within one of "
         "them (the last block to finish does it); a CUDA graph shortens only the gaps between "
         "launches. Else give one launch more work.",
         when(grid.short_lived_warps): "Start fewer threads{here}: no threads without work, and "
         "several items per thread (a grid-stride loop). Where the kernel is launched many times, "
         "do the work of many launches in one.",
+        when(
+            changes_what_it_reads, name="steps"
+        ): "Do several steps in one launch{here}: keep what "
+        "they change in shared memory or registers, with a barrier after each step (of the grid, "
+        "if one block can't hold it). A CUDA graph shortens only the gaps between launches.",
         otherwise: "Do the work of many launches in one. A CUDA graph shortens only the gaps "
         "between them.",
     },
@@ -81,11 +99,12 @@ FINDING = FindingSpec(
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     """Starting and draining a grid and the gap to the next one, which one long kernel pays only
     once."""
-    duration, short = view.get("duration"), shortness(view, model)
+    duration, sweeps = view.get("duration"), bool(sweeps_until_unchanged.test(view))
+    short = 1.0 if sweeps else shortness(view, model)
     per_warp = instructions_per_warp(view)
     if duration is None or not short or (per_warp is not None and per_warp.value < NO_WORK):
         return
-    taken, gap = float(duration.value), LAUNCH_GAP_NS
+    taken, gap = float(duration.value), LOOK_NS if sweeps else LAUNCH_GAP_NS
     # In one long kernel, a step costs only its work, not start, end and the gap to the next launch.
     work = max(taken - start_ns(view, model), STEP_WORK * taken)
     times = (taken + gap) / min(work, _beside_others(view, model) * taken)
@@ -101,14 +120,24 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         if per_warp is not None and per_warp.value <= FEW_INSTRUCTIONS:
             warp = Sentence("A warp executes {n:.0f} instructions on average.", n=per_warp)
             text, evidence = Sentence(" ").join((text, warp)), (*evidence, per_warp)
-    yield Candidate(FINDING.id, text, times**short, evidence, view.launch_places, "assumed")
+    made = Candidate(FINDING.id, text, times**short, evidence, view.launch_places, "assumed")
+    if sweeps:
+        text = Sentence(
+            "The kernel takes {time}. It changes an array by other elements of it and sets a flag: "
+            "it seems to be launched until nothing changes, and after each launch the host looks "
+            "at the flag.",
+            time=duration,
+        )
+        made = made._replace(text=text, variant=SWEEPS, likelihood=LIKELY, is_open=True)
+    yield made
 
 
 def _beside_others(view: LaunchView, model: TimeModel) -> float:
     """Share of the launch's time that its work takes if the blocks of other launches fill the SMs
-    beside it, 0 to 1: idle SMs and warps that wait do not count."""
+    beside it, 0 to 1: idle SMs and warps that wait do not count. Launches that each change what
+    they read are steps, which can only follow each other."""
     shape = grid_shape(view)
-    if shape is None or shape.waves is None:
+    if shape is None or shape.waves is None or changes_what_it_reads.test(view):
         return 1.0
     waves = min(1.0, float(shape.waves.value))
     filled = Effect(longest_sm=shape.spread, every_wait=min(1.0, waves / shape.spread))

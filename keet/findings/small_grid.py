@@ -6,13 +6,12 @@ import math
 from collections.abc import Iterator
 
 from keet.analysis.candidate import (
-    HIDEABLE,
     MAX_GAIN,
     Basis,
     Candidate,
     a_unit_explains,
+    covered_waits,
     is_matrix_product,
-    kept_waits,
 )
 from keet.analysis.facts import grid, origin, waits
 from keet.analysis.kernel.inactive_threads import WARP, empty_lanes
@@ -31,10 +30,14 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WITHIN_SM, Effect, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings.launch_bound import LAUNCH_GAP_NS
 from keet.units import Quantity
 
 PARTIAL_WAVE = Parameter(
-    0.4, "exponent: how waiting decreases with more blocks where every SM has one", "fit"
+    0.7,
+    "exponent: how waiting decreases with more blocks per SM, which take longer to start and "
+    "share what they load less",
+    "fit",
 )
 LOOP_FREE_NS = Parameter(
     100_000.0, "nanoseconds by which a thread that repeats nothing ends", "judgement"
@@ -143,7 +146,11 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     part = working_part(view)  # more blocks need work that can be done at the same time
     # How much more the GPU can do than one SM, memory decides, if the report has it.
     least = 0.0 if "DRAM" in model.loads else 1 / MAX_GAIN
-    idle = Effect(longest_sm=max(shape.spread, least) ** part, least=chain_share(view))
+    idle = Effect(
+        longest_sm=max(shape.spread, least) ** part,
+        least=chain_share(view),
+        added=_joining(view) * (1 - shape.spread),
+    )
     variant = ""
     if empty is not None and shape.spread < 1:  # idle lanes and idle SMs are one cause
         variant = "few_threads"
@@ -153,9 +160,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             idle = idle._replace(units={}, longest_sm=shape.spread * empty.filled)
     if variant != "one_thread" and _is_tiny(view, shape):
         variant = "tiny"
-    filled = idle._replace(
-        waits=kept_waits(model, HIDEABLE, 1 - _unhidden(model, shape, waves) ** part)
-    )
+    filled = idle._replace(waits=covered_waits(model, _unhidden(model, shape, waves) ** -part))
     sms = view.ledger.derived("sm_count", Quantity(shape.sms, ""), "SMs of the GPU")
     if shape.spread < 1:
         rest = Sentence("does not fill a GPU of {sms:.0f} SMs", sms=sms)
@@ -207,13 +212,17 @@ def _unhidden(model: TimeModel, shape: GridShape, waves: float) -> float:
         return 1.0
     if not view.stalls and (shape.spread <= MAJORITY or a_unit_explains(view, model)):
         return 1.0
-    return max(math.pow(min(1.0, waves / shape.spread), hiding_exponent(shape)), least_kept())
+    return max(math.pow(min(1.0, waves / shape.spread), PARTIAL_WAVE), least_kept())
 
 
-def hiding_exponent(shape: GridShape) -> float:
-    """How waiting decreases with more blocks per SM: the more SMs have blocks, the more of it is
-    for units that all of them share."""
-    return 1 - (1 - PARTIAL_WAVE) * shape.spread
+def _joining(view: LaunchView) -> float:
+    """Time of the launch that joins partial results, as a share of this one's, as far as blocks
+    have one result: then their warps do not all store."""
+    duration, stores = view.value("duration"), view.value("global_store_requests")
+    warps = (view.value("threads") or 0.0) / WARP
+    if not duration or stores is None or not warps:
+        return 0.0
+    return max(0.0, 1 - stores / warps) * (LEAST_KERNEL_NS + LAUNCH_GAP_NS) / duration
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

@@ -370,6 +370,34 @@ few_address_loads = _few_addresses(
 few_address_stores = _few_addresses("many threads store to the same few addresses", "store")
 
 
+@Fact.of_code("the kernel stores to an array that it loads from")
+def changes_what_it_reads(code: MachineCode) -> Answer:
+    """Atomics don't tell: launches can add to sums in any order."""
+    return code.addresses(each.position for each in _stores_in_place(code))
+
+
+@Fact.of_code("the kernel changes an array by other elements of it, and sets a flag if it did")
+def sweeps_until_unchanged(code: MachineCode) -> Answer:
+    """A scaling that reports infinities sets a flag, too, but its threads load only what they
+    change."""
+    loads = [each for each in code.accesses if each.kind == "load"]
+    others = [
+        store
+        for store in _stores_in_place(code)
+        if any(e.pointer == store.pointer and e.offset != store.offset for e in loads)
+    ]
+    stores = (each for each in code.accesses if each.kind == "store")
+    flags = [each for each in stores if not any(each.offset.terms)]  # no term but a constant
+    return code.addresses(each.position for each in flags) if others else False
+
+
+def _stores_in_place(code: MachineCode) -> list[Access]:
+    from keet.analysis.sass.analyses.reuse import LOADED, SEVERAL
+
+    loaded = {each.pointer for each in code.accesses if each.kind == "load"} - {LOADED, SEVERAL}
+    return [each for each in code.accesses if each.kind == "store" and each.pointer in loaded]
+
+
 @fact(
     "loads miss L2 and go to the host's memory",
     "no loads go to the host's memory",

@@ -479,8 +479,10 @@ def more_warps(view: LaunchView, by: Resource) -> float:
     own = view.value(f"block_limit_{by}") or 1.0
     limits = [view.value(f"block_limit_{other}") or math.inf for other in other_limits(by)]
     following = min((limit for limit in limits if limit > own), default=math.inf)
-    waves = view.value("waves_per_sm") or MOST_OCCUPANCY  # as far as there are blocks
-    return min(min(100.0, possible * (following / own)) / held, MOST_OCCUPANCY, max(1.0, waves))
+    times = min(min(100.0, possible * (following / own)) / held, MOST_OCCUPANCY)
+    if by == "shared_memory":  # smaller tiles are more of them; or more warps share one
+        return times
+    return min(times, max(1.0, view.value("waves_per_sm") or MOST_OCCUPANCY))
 
 
 def other_limits(by: Resource) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from keet.analysis.time_model import (
     DEVICE_WIDE,
+    FABRIC,
     HOT_LINE,
     UNMEASURED_PRESSURE,
     Effect,
@@ -18,7 +19,7 @@ from keet.analysis.time_model import (
 )
 from keet.profile import Launch
 from tests.unit.analysis.made_up_launch import ELAPSED, STATES, launches, made_up, model_of
-from tests.unit.analysis.real_launches import changed
+from tests.unit.analysis.real_launches import changed, launch_of
 
 UNITS = ("DRAM", "L2", "L1", "LSU", "FMA", "ALU", "FP64", "XU", "tensor", "issue")
 FEW = settings(max_examples=40)
@@ -247,3 +248,32 @@ def test_with_one_block_per_sm_the_rest_of_the_time_is_the_launch() -> None:
     assert model_of(made_up({}, grid_size=66, **half)).fixed == pytest.approx(0.5)
     assert model_of(made_up({}, grid_size=132, **half)).fixed == pytest.approx(0.75)
     assert model_of(made_up({}, grid_size=133, **half)).fixed == 0, "more is not known"
+
+
+@pytest.mark.parametrize(
+    ("few", "many"),
+    [
+        ("reduce_rows/few_long_rows", 4.69),
+        ("pool_depthwise/few_planes", 2.8),
+        ("gemv/sixteen_slices", 1.82),
+    ],
+)
+def test_a_fabric_with_little_to_do_is_busy_for_longer_than_its_work_takes(
+    few: str, many: float
+) -> None:
+    """A fix that moves the same bytes gained more than the fabric's busy share leaves room for."""
+    model = model_of(launch_of(few))
+    busy = model.view.ceilings.get("L2")
+    assert busy is not None
+    assert busy.stage is not None
+    assert busy.stage.id == FABRIC
+    assert attainable("L2") / busy.share < many < 1.1 / model.loads["L2"]
+
+
+def test_a_full_fabric_has_as_much_work_as_its_busy_share_says() -> None:
+    model = model_of(launch_of("gemv/one_warp_blocks_long"))
+    busy = model.view.ceilings.share("L2")
+    assert busy is not None
+    assert model.loads["L2"] == pytest.approx(
+        busy / attainable("L2") / (model.balance.longest or 1.0), rel=0.03
+    )

@@ -386,9 +386,8 @@ class Steadiness:
         with the same operands, if these are not only its address."""
         program, flow = self.program, self.program.flow
         block = flow.block_of[position]
-        read = program.values.read[position]
-        reads = read.values()
-        memory = program.code[position].memory
+        read, memory = program.values.read[position], program.code[position].memory
+        reads = [*read.values()]
         if only_address and memory is not None:
             reads = [read[name] for name in (memory.name, memory.uniform) if name in read]
         if self.is_endless or any(self._changes(each, block) for each in reads):
