@@ -27,7 +27,7 @@ from keet.analysis.kernel.register_tiles import less_work_likelihood, loads_left
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, NOTABLE_PART, WIDEST
 from keet.analysis.parameters import Parameter
-from keet.analysis.roofline.launch_roofline import issue_limited
+from keet.analysis.roofline.launch_roofline import instruction_limited
 from keet.analysis.time_model import SHARPNESS, Effect, TimeModel
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
@@ -202,12 +202,17 @@ _FLOATS = ("FFMA", "FADD", "FMUL", "DFMA", "DADD", "DMUL", "HFMA2", "HADD2", "HM
 
 
 def issue_candidate(finding: str, view: LaunchView, model: TimeModel) -> Candidate | None:
-    """None unless the issue slots are the busiest unit, with no arithmetic pipe at its ceiling."""
+    """None unless the issue slots are the busiest unit, with no arithmetic pipe at its ceiling, or
+    a pipe that mostly works for addresses and conditions."""
     slots = view.ceilings.get(model.busiest or "")
-    if slots is None or not issue_limited(model):
+    if slots is None or not instruction_limited(model):
         return None
     pipe = max(
-        (each for unit in _ARITHMETIC if (each := view.ceilings.get(unit)) is not None),
+        (
+            each
+            for unit in _ARITHMETIC
+            if unit != slots.name and (each := view.ceilings.get(unit)) is not None
+        ),
         key=lambda each: model.loads[each.name],
         default=None,
     )

@@ -74,6 +74,13 @@ def issue_limited(model: TimeModel) -> bool:
     return model.busiest == "issue" and _load(model, *COMPUTE) < AT_CEILING
 
 
+def instruction_limited(model: TimeModel) -> bool:
+    """The same, or a pipe for floats or integers is the busiest unit and mostly works for addresses
+    and conditions: fewer instructions help."""
+    on_pipe = model.busiest in ("FMA", "ALU") and model.view.code is not None
+    return issue_limited(model) or (on_pipe and not _computes(model))
+
+
 def _load(model: TimeModel, *units: str) -> float:
     return max(model.loads.get(unit, 0.0) for unit in units)
 
