@@ -408,7 +408,7 @@ def _by_sectors(view: LaunchView) -> HotLine | None:
         return None
     rate = (float(most.value) - float(usual.value)) / cycles
     if not _is_atomic(view, rate):
-        load = max(min(1.0, rate / HOT_LINE_RATE), _lone_activity(view))
+        load = min(1.0, rate / HOT_LINE_RATE)
         return HotLine(load * sure, shown, most, usual, False, rate * (l2_cycles(view) or 0.0))
     # The lanes of a warp that update different addresses do not queue for each other.
     repeats, least = _repeats(view), view.value("l2_slice_sectors_min")

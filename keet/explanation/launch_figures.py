@@ -32,7 +32,7 @@ def moving_figures(view: LaunchView) -> tuple[FigureDocument, ...]:
     return (*rates, *_moved(view, "" if has_dram else "DRAM "))
 
 
-_LONGEST = 156
+_LONGEST = 172
 _MOST_HITS = 100.5
 """Percent, with rounding. ncu computes hit rates above 100 from counters of different passes: the
 rate is not known then."""

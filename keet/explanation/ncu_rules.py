@@ -32,6 +32,8 @@ _SYMPTOMS = frozenset(
 """Rules about symptoms: waiting, busy units, cache misses."""
 _OF_ACCESSES = "MemoryCacheAccessPattern"
 """A symptom of how memory is accessed: other causes do not have it as a consequence."""
+_OF_BALANCE = "WorkloadImbalance"
+"""A symptom of blocks of one warp, and of too few blocks."""
 _OF_OCCUPANCY = "AchievedOccupancy"
 """A symptom of too few blocks, or of warps and blocks that end early: how threads access memory or
 compute does not change how many there are."""
@@ -135,9 +137,11 @@ def judge_rule(
     if found and rule.rule == _OF_OCCUPANCY:
         return _of_occupancy(found)
     follows = rule.rule != _OF_ACCESSES or (found and rule.rule in found[0].spec.credited_rules)
-    if found and rule.rule in _SYMPTOMS and follows:
-        text = Sentence("keet considers it a consequence of finding {rank}.", rank="1")
-        return RuleAssessment(text, 1)
+    credited = [n for n, each in enumerate(found, 1) if rule.rule in each.spec.credited_rules]
+    cause = credited[0] if credited and rule.rule == _OF_BALANCE else 1
+    if found and ((rule.rule in _SYMPTOMS and follows) or (credited and rule.rule == _OF_BALANCE)):
+        text = Sentence("keet considers it a consequence of finding {rank}.", rank=str(cause))
+        return RuleAssessment(text, cause)
     if rule.rule not in _SYMPTOMS and not any(rule.rule in s.rules for s in findings().values()):
         return RuleAssessment(Sentence("keet has no check of its own for it."))
     if unknown >= 100 * MOSTLY_UNKNOWN and not _is_known(rule, minor):

@@ -477,7 +477,7 @@ def units_words(each: LaunchExplanation, reader: Reader) -> Words:
         look = "bad" if unit.share >= _NEAR_PEAK else "label"
         bars = (Span("█" * full, look), Span("░" * (_UNIT_BAR - full), "muted"), " ")
         between = "  " if is_drawn else ", " if place else " "
-        words = (f"{between}{unit.name} ", bars if is_drawn else "", f"{unit.reached:.0f}")
+        words = (f"{between}{unit.label} ", bars if is_drawn else "", f"{unit.reached:.0f}")
         if place and is_drawn and len(plain(shown)) + len(plain(words)) > reader.width - 2:
             break
         shown.append(words)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.amounts.arrays import arrays
 from keet.analysis.hardware.ceilings import PIPES
+from keet.analysis.hardware.stages import measured_stage
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import MAJORITY, NEARLY_ALL, NEGLIGIBLE
 from keet.documents.amounts import BoundDocument
@@ -86,8 +87,12 @@ def _busiest_of_instructions(view: LaunchView, issue: Evidence) -> Evidence:
     return max((issue, *filter(None, map(view.ceilings.reached, PIPES))), key=lambda it: it.value)
 
 
-_SLOW = {"FP64": ("DFMA", "DADD", "DMUL", "DSETP", "DMNMX"), "tensor": ()}
-"""Pipes that an instruction may occupy for many cycles, with the opcodes that they execute; none
+_SLOW = {
+    "fp64": ("DFMA", "DADD", "DMUL", "DSETP", "DMNMX"),
+    "fma": ("FFMA", "FMUL", "FADD", "FFMA2", "FMUL2", "FADD2", "IMAD", "IMUL", "XMAD"),
+    "tensor": (),
+}
+"""Pipes that an instruction may occupy for several cycles, with the opcodes that they execute; none
 where all that they execute is arithmetic on data."""
 
 
@@ -98,12 +103,12 @@ def _busiest_of_arithmetic(
     slots, of which it has `part`, or a slow pipe."""
     found = [(issue, part)]
     for pipe, opcodes in _SLOW.items():
-        busy = view.ceilings.reached(pipe)
+        stage = measured_stage(view.ledger, pipe)
         own = [each for each in code.program.ran if code.program.code[each].opcode in opcodes]
         needed = [each for each in own if code.purposes[each].value in _NEEDED]
-        if busy is not None:
+        if stage is not None:
             whole = float(not opcodes)
-            found.append((busy, code.share(needed) / code.share(own) if own else whole))
+            found.append((stage.busy, code.share(needed) / code.share(own) if own else whole))
     return max(found, key=lambda each: float(each[0].value) * each[1])
 
 

@@ -66,6 +66,13 @@ class Ceiling(NamedTuple):
         return spoken_unit(self.name)
 
     @property
+    def label(self) -> str:
+        """As in a table, with the half of the pipe that is meant."""
+        stage = self.stage
+        is_half = stage is not None and stage.id in _HEAVY and self.spoken == _HEAVY[stage.id]
+        return f"{self.name} (heavy half)" if is_half else self.name
+
+    @property
     def verb(self) -> str:
         """`are` for units with a name in the plural."""
         return verb_of(self.name)

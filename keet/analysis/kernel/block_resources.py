@@ -8,9 +8,14 @@ from typing import NamedTuple
 from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.kernel.resident_warps import resident_blocks
 from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.analysis.parameters import Parameter
 from keet.evidence import Evidence, Sentence
 from keet.profile import Workload
 from keet.units import Quantity
+
+CLEARLY_FEWER = Parameter(
+    0.9, "warps that an SM has, of those that fit, below which both are printed", "judgement"
+)
 
 
 class BlockResources(NamedTuple):
@@ -59,16 +64,12 @@ def block_resources(view: LaunchView) -> BlockResources | None:
     limits: tuple[str, ...] = ()
     if resident is not None and warps is not None and (most is None or warps.value < most.value):
         limits = ("grid",) if given else resident.limits
-    asked = _shared_memory(view)
-    if len(limits) > 1 and asked is not None and not asked.value:
-        # What the driver adds to each block is no limit of its own.
-        limits = tuple(each for each in limits if each != "shared memory")
     if given is None and not _is_as_reported(view, warps):
         warps, limits = view.get("theoretical_warps_per_sm"), ()
     return BlockResources(
         registers=view.get("registers_per_thread"),
         spills=_spills(view),
-        shared=asked,
+        shared=_shared_memory(view),
         fit=fit,
         given=given,
         warps=warps,
@@ -139,8 +140,9 @@ def blocks_text(known: BlockResources) -> Sentence | None:
 
 
 def warps_text(known: BlockResources) -> Sentence | None:
-    """`32 warps per SM (of 64; registers)`. Where the grid has no more, `for each SM`, because a
-    report's warps per SM are those that fit; `in each block` where it has fewer than SMs."""
+    """`32 warps per SM (of 64; registers; 21 on average)`. Where the grid has no more, `for each
+    SM`, because a report's warps per SM are those that fit; `in each block` where it has fewer than
+    SMs."""
     if known.warps is None:
         return None
     per = "in each block" if known.few else "for each SM" if known.given else "per SM"
@@ -149,5 +151,8 @@ def warps_text(known: BlockResources) -> Sentence | None:
     if known.few:
         return text
     of = Sentence("of {most:number}", most=known.most_warps) if known.most_warps else None
-    by = Sentence("; ").join(filter(None, (of, " and ".join(known.limits))))
+    held = known.achieved
+    is_less = held is not None and float(held.value) < CLEARLY_FEWER * float(known.warps.value)
+    mean = Sentence("{held:.0f} on average", held=held._replace(unit="")) if is_less else None
+    by = Sentence("; ").join(filter(None, (of, " and ".join(known.limits), mean)))
     return Sentence("{text} ({by})", text=text, by=by) if by else text

@@ -510,6 +510,10 @@ def resident_blocks(view: LaunchView) -> ResidentBlocks | None:
         return None
     least = min(float(each.value) for each in known.values())
     limits = tuple(name for name, each in known.items() if each.value == least)
+    sizes = [view.value(f"shared_memory_{each}") for each in ("static", "dynamic")]
+    if len(limits) > 1 and not any(sizes) and None not in sizes:
+        # What the driver adds to each block is no limit of its own.
+        limits = tuple(each for each in limits if each != "shared memory")
     derived, label = view.ledger.derived, "blocks that fit on an SM at a time"
     fit = derived("blocks_per_sm", Quantity(least, ""), label, *known.values())
     grid, sms = view.get("grid_size"), view.launch.device.sm_count

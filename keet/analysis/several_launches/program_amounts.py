@@ -229,6 +229,10 @@ class _Maker:
         if not rest:
             return
         ns = sum(each.busy_ns for each in rest)
+        if not ns:
+            groups = counted(self._number("unlisted", len(rest), "", "other groups"), "group")
+            yield Sentence("the time of {groups} of launches is not known", groups=groups)
+            return
         took = self._number("unlisted_time", ns, "ns", "time of the other groups")
         yield Sentence(
             "{count} of launches with {part:share} of the {time} are not listed",

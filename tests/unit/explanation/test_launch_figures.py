@@ -23,13 +23,14 @@ def text_of(launch: Launch) -> str:
     [
         (
             "score_tiles",
-            "FP32 22.30 TFLOP/s (33% of peak), DRAM 64.82 GB/s (1% of peak), L2 hits 92%, "
-            "92 registers, 17.41 kB shared, 16 warps per SM (of 64; registers)",
+            "FP32 22.30 TFLOP/s (33% of peak), DRAM 64.82 GB/s (1% of peak), 46.21 MB read, "
+            "L2 hits 92%, 92 registers, 17.41 kB shared, 16 warps per SM (of 64; registers)",
         ),
         (
             "matrix_flip",
             "DRAM 553.4 GB/s (12% of peak), 292.3 MB read, 272.4 MB written, "
-            "L2 hits 89%, L1 hits 68%, 248 waves, 16 registers, 64 warps per SM (of 64)",
+            "L2 hits 89%, L1 hits 68%, 248 waves, 16 registers, "
+            "64 warps per SM (of 64; 48 on average)",
         ),
     ],
 )
@@ -39,7 +40,8 @@ def test_rates_and_resources(sample: str, text: str) -> None:
 
 def test_a_basic_report_has_no_rates() -> None:
     launch = profile_of(REPORTS / "tour_basic.ncu-rep").launches[0]
-    assert text_of(launch) == ("15.5 waves, 16 registers, 8 blocks per SM, 64 warps per SM (of 64)")
+    shape = "15.5 waves, 16 registers, 8 blocks per SM"
+    assert text_of(launch) == f"{shape}, 64 warps per SM (of 64; 46 on average)"
 
 
 def test_a_range_has_no_registers_of_its_own() -> None:
