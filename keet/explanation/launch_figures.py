@@ -147,7 +147,7 @@ def _filling(view: LaunchView) -> Iterator[FigureDocument]:
         yield _made("shared_memory_per_block", text, known.shared)
     if known.blocks is not None and (blocks := blocks_text(known)) is not None:
         yield _made("blocks_per_sm", blocks, known.blocks)
-    if known.warps is not None and (warps := warps_text(known)) is not None:
+    if known.warps is not None and (warps := warps_text(known, averaged=True)) is not None:
         yield _made("warps_per_sm", warps, known.warps)
 
 

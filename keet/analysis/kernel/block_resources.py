@@ -139,7 +139,7 @@ def blocks_text(known: BlockResources) -> Sentence | None:
     return Sentence(text, number=known.given, word=word, fit=known.fit)
 
 
-def warps_text(known: BlockResources) -> Sentence | None:
+def warps_text(known: BlockResources, *, averaged: bool = False) -> Sentence | None:
     """`32 warps per SM (of 64; registers; 21 on average)`. Where the grid has no more, `for each
     SM`, because a report's warps per SM are those that fit; `in each block` where it has fewer than
     SMs."""
@@ -153,6 +153,8 @@ def warps_text(known: BlockResources) -> Sentence | None:
     of = Sentence("of {most:number}", most=known.most_warps) if known.most_warps else None
     held = known.achieved
     is_less = held is not None and float(held.value) < CLEARLY_FEWER * float(known.warps.value)
-    mean = Sentence("{held:.0f} on average", held=held._replace(unit="")) if is_less else None
+    mean = None
+    if averaged and is_less and held is not None:
+        mean = Sentence("{held:.0f} on average", held=held._replace(unit=""))
     by = Sentence("; ").join(filter(None, (of, " and ".join(known.limits), mean)))
     return Sentence("{text} ({by})", text=text, by=by) if by else text
