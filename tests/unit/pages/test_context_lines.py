@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import fsum
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,7 @@ def test_no_line_with_more_samples_is_left_out(name: str) -> None:
         left_out = max((share for line, share in shares.items() if line not in shown), default=0)
         ranked = [shares.get(line, 0) for line in shown - not_ranked]
         assert all(share >= left_out for share in ranked)
-        covered.append(sum(shares.get(line, 0) for line in shown))
+        covered.append(fsum(shares.get(line, 0) for line in shown))
     assert covered == sorted(covered)
     assert covered[0] > 0.15
     assert covered[1] > 0.5
