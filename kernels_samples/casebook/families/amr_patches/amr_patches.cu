@@ -264,14 +264,14 @@ void eight_children(int patches, const float* coarse, float* fine) {
 __global__ void __launch_bounds__(kCells) refine_pairs(const float* coarse, float* fine) {
     const int t = threadIdx.x, x = t % kSide, y = t / kSide % kSide, z = t / (kSide * kSide);
     const Coarse c = coarse_cell(coarse, x, y, z);
-    float* to = fine + size_t(blockIdx.x) * (8 * kCells) + (2 * z * kFine + 2 * y) * kFine + 2 * x;
+    float2* to = reinterpret_cast<float2*>(fine) + size_t(blockIdx.x) * (4 * kCells) +
+                 (2 * z * kFine + 2 * y) * kSide + x;
 #pragma unroll
     for (int k = 0; k < 2; ++k) {
 #pragma unroll
         for (int j = 0; j < 2; ++j) {
             const float base = c.value + (k ? c.sz : -c.sz) + (j ? c.sy : -c.sy);
-            float* row = to + (k * kFine + j) * kFine;
-            *reinterpret_cast<float2*>(row) = make_float2(base - c.sx, base + c.sx);
+            to[(k * kFine + j) * kSide] = make_float2(base - c.sx, base + c.sx);
         }
     }
 }
