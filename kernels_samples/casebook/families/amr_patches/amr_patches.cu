@@ -464,7 +464,7 @@ int main(int argc, char** argv) {
         p.variant("by_warps", [=] { by_warps(patches, field, largest); });
     });
     book.problem("refine_8", [](book::Problem& p) {
-        const int patches = 6144;
+        const int patches = 7168;
         const size_t count = size_t(patches) * 8 * kCells;
         const float* coarse = p.uniform<float>(size_t(patches) * kGuarded, -1, 1);
         float* fine = p.output<float>(count);
