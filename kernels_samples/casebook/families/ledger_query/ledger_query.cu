@@ -487,7 +487,7 @@ int main(int argc, char** argv) {
         p.variant("common_apart", [=] { common_apart(d); });
     });
     book.problem("currencies", [](book::Problem& p) {
-        Coded d{32 << 20};
+        Coded d{28 << 20};
         d.code = p.uniform<unsigned char>(d.rows, 0, 256);
         d.dictionary = p.uniform<unsigned>(256, 0, 4e9);
         d.out = p.output<unsigned>(d.rows);
@@ -534,7 +534,7 @@ int main(int argc, char** argv) {
         p.variant("overdue_queued", [=] { overdue_queued(a); });
     });
     book.problem("invoices", [](book::Problem& p) {
-        Columns c{4 << 20};
+        Columns c{15 << 18};
         c.id = p.uniform<u64>(c.rows, 0, 1e18);
         c.price = p.uniform<u64>(c.rows, 0, 1e12);
         c.date = p.uniform<unsigned>(c.rows, 0, 20000);
