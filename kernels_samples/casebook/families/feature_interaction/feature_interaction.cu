@@ -6,10 +6,10 @@
 #include <mma.h>
 
 struct Batch {
-    int samples;         // a multiple of 4
-    const __half* in;    // [sample][27][128]
-    __half* out;         // [sample][352]
-    __half* products;    // scratch, [sample][32][32]
+    int samples;       // a multiple of 4
+    const __half* in;  // [sample][27][128]
+    __half* out;       // [sample][352]
+    __half* products;  // scratch, [sample][32][32]
 };
 
 //: shared
@@ -118,8 +118,10 @@ __global__ void __launch_bounds__(32 * kWarps) interact(const __half* in, __half
 template <int kPitch, bool kOwnStage, bool kFlat>
 void launch_interact(const __half* in, __half* out, int samples) {
     constexpr int kBytes = kWarps * kWarpBytes<kPitch, kOwnStage>;
-    BOOK_CHECK(cudaFuncSetAttribute(interact<kPitch, kOwnStage, kFlat>,
-                                    cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
+    if (kBytes > 48 * 1024) {
+        BOOK_CHECK(cudaFuncSetAttribute(interact<kPitch, kOwnStage, kFlat>,
+                                        cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
+    }
     interact<kPitch, kOwnStage, kFlat><<<samples / kWarps, 32 * kWarps, kBytes>>>(in, out);
 }
 //: end
@@ -155,7 +157,10 @@ __global__ void __launch_bounds__(32 * kWarps) interact_registers(const __half* 
         for (int s = 0; s < 4; ++s) {
 #pragma unroll
             for (int t = 0; t < 4; ++t) {
-                sums[s][t] += a[s].x * b[t].x + a[s].y * b[t].y + a[s].z * b[t].z + a[s].w * b[t].w;
+                float sum = fmaf(a[s].x, b[t].x, sums[s][t]);
+                sum = fmaf(a[s].y, b[t].y, sum);
+                sum = fmaf(a[s].z, b[t].z, sum);
+                sums[s][t] = fmaf(a[s].w, b[t].w, sum);
             }
         }
     }
