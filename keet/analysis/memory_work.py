@@ -193,11 +193,14 @@ def shared_atomics_by_data(view: LaunchView) -> bool:
 ATOMIC_KINDS = ("global_reduction", "global_atomic")
 
 
-def without_atomic_requests(view: LaunchView) -> float:
+def without_atomic_requests(view: LaunchView, retried: float = 0.0) -> float:
     """What is left of L1's work, 0 to 1, if atomics on global memory, which pass through L1 once
-    per request, become atomics on shared memory; 1: not counted."""
+    per request, become atomics on shared memory; 1: not counted. `retried`: the share of them that
+    is retries of compare-and-swap loops, which additions do not need."""
     requests = sum(view.value(f"{kind}_sectors") or 0.0 for kind in ATOMIC_KINDS)
-    runs = sum(view.value(f"{kind}_inst") or 0.0 for kind in ATOMIC_KINDS)
+    # Sectors of swaps are counted with those of other atomics, their instructions are not.
+    kinds = (*ATOMIC_KINDS, "global_cas")
+    runs = (1 - retried) * sum(view.value(f"{kind}_inst") or 0.0 for kind in kinds)
     if not requests or not runs:
         return 1.0
     plain = sum(view.value(f"global_{way}_sectors") or 0.0 for way in ("load", "store"))

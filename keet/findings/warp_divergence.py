@@ -167,7 +167,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if cause == "outside":  # empty lanes do not make warps wait longer
         effect = Effect(effect.units)
     elif lost > 0:
-        by_loops = min(1.0, (1 - uneven_trips(view).executed) / lost)
+        by_loops = min(1.0, (1 - uneven_trips(view).even) / lost)
         text, shown_loops = _with_loops(view, model, text, effect)
         evidence = (*evidence, *shown_loops)
     places = partial(_places, view, inactive)
@@ -210,7 +210,7 @@ def _converged(view: LaunchView, model: TimeModel, active: float, share: float) 
     memory as before.
     """
     trips = uneven_trips(view)
-    of_paths = min(1.0, active / WARP / trips.executed) ** CONVERGED
+    of_paths = min(1.0, active / WARP / trips.even) ** CONVERGED
     kept, paths = 1 - share * (1 - trips.executed * of_paths), 1 - share * (1 - of_paths)
     gone = {position: 1 - left for position, left in trips.left.items()}
     waits = kept_waits_by(view, model, gone, 1 - trips.executed) if gone else {}
