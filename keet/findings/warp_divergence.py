@@ -11,6 +11,7 @@ from keet.analysis.facts import grid, origin, waits
 from keet.analysis.facts.waits import IDLE_WARPS
 from keet.analysis.instruction_removal import kept_waits_by
 from keet.analysis.kernel.inactive_threads import (
+    FOUND_OUT,
     JOINED,
     REGROUPING,
     WARP,
@@ -62,7 +63,7 @@ FINDING = FindingSpec(
     rules=("ThreadDivergence",),
     rule_titles=("Block Size",),
     credited_rules=("CPIStall", "LaunchConfiguration", "ThreadDivergence"),
-    parameters=(CONVERGED, DIVERGED, REGROUPING, JOINED, INDIRECT),
+    parameters=(CONVERGED, DIVERGED, FOUND_OUT, REGROUPING, JOINED, INDIRECT),
     claims=("instructions", "redundant"),
     rests_on=("lanes",),
     is_general=True,
