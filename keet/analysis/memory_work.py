@@ -193,16 +193,43 @@ def shared_atomics_by_data(view: LaunchView) -> bool:
 ATOMIC_KINDS = ("global_reduction", "global_atomic")
 
 
-def without_atomic_requests(view: LaunchView) -> float:
+FLOAT_PASSES = Parameter(
+    7.8,
+    "passes through L1 of an addition of floats on shared memory, over those of integers",
+    "fit",
+)
+"""Shared memory has no such addition: it is a loop of loads and swaps. A warp needs 3.6 rounds with
+27.5 passes for doubles in a table of 4096 words, and 18.6 with 169 for floats in one of 512."""
+
+
+def _float_sums(view: LaunchView) -> float:
+    """Share of the executed atomics on global memory, 0 to 1, that are additions of floats or
+    doubles to words that data chooses; 0 without the machine code."""
+    floats, every = 0, 0
+    for each in view.code.atomics if view.code is not None else ():
+        if view.code is not None and each.memory == "global":
+            program = view.code.program
+            is_float = not {"F32", "F64"}.isdisjoint(program.code[each.position].modifiers)
+            every += program.counts[each.position]
+            is_table = each.spread == "chosen by data"
+            floats += program.counts[each.position] * (is_float and is_table)
+    return floats / every if every else 0.0
+
+
+def without_atomic_requests(view: LaunchView, retried: float = 0.0) -> float:
     """What is left of L1's work, 0 to 1, if atomics on global memory, which pass through L1 once
-    per request, become atomics on shared memory; 1: not counted."""
+    per request, become atomics on shared memory; 1: not counted. `retried`: the share of them that
+    is retries of compare-and-swap loops, which additions do not need."""
     requests = sum(view.value(f"{kind}_sectors") or 0.0 for kind in ATOMIC_KINDS)
-    runs = sum(view.value(f"{kind}_inst") or 0.0 for kind in ATOMIC_KINDS)
+    # Sectors of swaps are counted with those of other atomics, their instructions are not.
+    kinds = (*ATOMIC_KINDS, "global_cas")
+    runs = (1 - retried) * sum(view.value(f"{kind}_inst") or 0.0 for kind in kinds)
     if not requests or not runs:
         return 1.0
     plain = sum(view.value(f"global_{way}_sectors") or 0.0 for way in ("load", "store"))
     part = requests / (requests + plain / SECTORS_PER_LINE)
-    needed = min(1.0, SPREAD_PASSES * runs / requests)
+    passes = SPREAD_PASSES * (1 + (FLOAT_PASSES - 1) * _float_sums(view))
+    needed = min(1.0, passes * runs / requests)
     return 1 - part * (1 - needed) * (1 - _shared_part(view, unknown=0.0))
 
 

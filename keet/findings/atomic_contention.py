@@ -21,6 +21,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LIKELY, MAJORITY, NOTABLE_PART
 from keet.analysis.memory_work import (
     ATOMIC_KINDS,
+    FLOAT_PASSES,
     SPREAD_PASSES,
     UNRELATED_WAITS,
     global_atomics,
@@ -59,7 +60,14 @@ FINDING = FindingSpec(
     "address make a request each. Last: sums at addresses from a list of indices, by their share "
     "of the sectors between SMs and L2.",
     rule_titles=("L2 Slices Workload Imbalance",),
-    parameters=(FLOAT_ATOMIC_RATE, ATOMIC_RATE, MOST_REMOVED, UNRELATED_WAITS, INDIRECT),
+    parameters=(
+        FLOAT_ATOMIC_RATE,
+        ATOMIC_RATE,
+        FLOAT_PASSES,
+        MOST_REMOVED,
+        UNRELATED_WAITS,
+        INDIRECT,
+    ),
     claims=("instructions", "bytes", "waiting"),
     rests_on=("atomics", "slices"),
     memory="global",

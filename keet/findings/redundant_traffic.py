@@ -699,6 +699,7 @@ def _between_launches(view: LaunchView, model: TimeModel) -> Iterator[Candidate]
     # A launch that is fused with others still does its arithmetic.
     stays = [model.loads[unit] for unit in model.loads if unit in _ARITHMETIC]
     likelihoods = {"high": 1.0, "medium": LIKELY, "low": POSSIBLE}
+    each_likely = POSSIBLE if shared.kind == "same_input" else likelihoods[shared.confidence]
     is_writer = view.launch.id in shared.writers
     operation = global_memory.STORE if is_writer else global_memory.LOAD
     yield Candidate(
@@ -709,6 +710,6 @@ def _between_launches(view: LaunchView, model: TimeModel) -> Iterator[Candidate]
         lambda: global_memory.places_of(view, operation),
         "suspected",
         variant=shared.kind,
-        likelihood=POSSIBLE if shared.kind == "same_input" else likelihoods[shared.confidence],
+        likelihood=math.pow(each_likely, shared.hand_overs),
         most=1 / max(1 / MAX_GAIN, max(stays, default=0.0)),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, Candidate, kept_waits
 from keet.analysis.decisions.replays import COALESCED_WAITS, REPLAYED, replays
@@ -213,6 +213,7 @@ def _fewer_sectors(view: LaunchView, kept: float, gathered: float, lone: float) 
     within = 1 - (1 - kept) * part
     behind = _behind_l1(view, kept, gathered)
     dram = max(behind, _least_left(requested_bytes(view), _dram_bytes(view)))
+    behind, dram = min(behind, _used_part(view, "L2")), min(dram, _used_part(view, "DRAM"))
     return {
         "L1": within,
         "L2": 1 - (1 - behind * (1 - lone * _requests_share(view))) * part,
@@ -235,6 +236,27 @@ def _behind_l1(view: LaunchView, kept: float, gathered: float) -> float:
     if 0 < dram < requested:
         needed *= math.pow(dram / requested, INDIRECT * (1 - kept) * (1 - gathered))
     return max(kept, _least_left(needed, SECTOR * (view.value("l2_l1_sectors") or 0.0)))
+
+
+def _used_part(view: LaunchView, level: Literal["L2", "DRAM"]) -> float:
+    """The part of the bytes that a level moves, 0 to 1, without those of loaded sectors that no
+    thread uses, by the addresses of the loads: no later access needs these. 1: not known.
+    Loads of other arrays may hit L1, which the sums of all accesses do not show."""
+    unused = loaded = 0.0
+    for row in view.code.reuse if view.code is not None else ():
+        sectors, used = row.sector_bytes_at_most, row.distinct_bytes_at_most
+        is_bound = row.basis == "bound" and not row.is_ragged and not row.may_overlap
+        if sectors and used is not None and is_bound:
+            part = 1 - min(1.0, used / sectors)
+            once = min(sectors, row.l2_bytes or 0)
+            unused += part * ((row.l2_bytes or 0) if level == "L2" else once)
+            loaded += once
+    if level == "L2":
+        moved = SECTOR * (view.value("l2_l1_sectors") or 0.0)
+    else:
+        moved, read = _dram_bytes(view), view.value("dram_bytes_read") or 0.0
+        unused *= min(1.0, read / loaded) if loaded else 0.0
+    return 1 - min(1.0, unused / moved) if moved else 1.0
 
 
 def _least_left(needed: float, moved: float) -> float:

@@ -11,6 +11,7 @@ from keet.analysis.facts import grid, origin, waits
 from keet.analysis.facts.waits import IDLE_WARPS
 from keet.analysis.instruction_removal import kept_waits_by
 from keet.analysis.kernel.inactive_threads import (
+    FOUND_OUT,
     JOINED,
     REGROUPING,
     WARP,
@@ -62,7 +63,7 @@ FINDING = FindingSpec(
     rules=("ThreadDivergence",),
     rule_titles=("Block Size",),
     credited_rules=("CPIStall", "LaunchConfiguration", "ThreadDivergence"),
-    parameters=(CONVERGED, DIVERGED, REGROUPING, JOINED, INDIRECT),
+    parameters=(CONVERGED, DIVERGED, FOUND_OUT, REGROUPING, JOINED, INDIRECT),
     claims=("instructions", "redundant"),
     rests_on=("lanes",),
     is_general=True,
@@ -167,7 +168,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if cause == "outside":  # empty lanes do not make warps wait longer
         effect = Effect(effect.units)
     elif lost > 0:
-        by_loops = min(1.0, (1 - uneven_trips(view).executed) / lost)
+        by_loops = min(1.0, (1 - uneven_trips(view).even) / lost)
         text, shown_loops = _with_loops(view, model, text, effect)
         evidence = (*evidence, *shown_loops)
     places = partial(_places, view, inactive)
@@ -210,7 +211,7 @@ def _converged(view: LaunchView, model: TimeModel, active: float, share: float) 
     memory as before.
     """
     trips = uneven_trips(view)
-    of_paths = min(1.0, active / WARP / trips.executed) ** CONVERGED
+    of_paths = min(1.0, active / WARP / trips.even) ** CONVERGED
     kept, paths = 1 - share * (1 - trips.executed * of_paths), 1 - share * (1 - of_paths)
     gone = {position: 1 - left for position, left in trips.left.items()}
     waits = kept_waits_by(view, model, gone, 1 - trips.executed) if gone else {}

@@ -86,7 +86,8 @@ def hot_slice(model: TimeModel) -> HotSlice | None:
     waits = kept_waits(model, (*MEMORY_WAITS, "mio_throttle"), blamed)
     units = {HOT_LINE: kept, "L2": 1 - (1 - kept) * (1 - hot.spread)}
     if hot.is_atomic:
-        units["L1"] = without_atomic_requests(model.view)
+        again = (1 - x.updates / x.swaps for x in retries(model.view) if x.memory == "global")
+        units["L1"] = without_atomic_requests(model.view, next(again, 0.0))
         units |= _summed_first(model, units["L1"], rounds)
     effect = Effect(units, waits)
     sentence = Sentence(text, skew=hot.skew, how=how)

@@ -279,6 +279,14 @@ def _cost(path: list[_Block], most: Mapping[int, float]) -> float:
     return lost * min(1.0, REGROUPING / length)
 
 
+FOUND_OUT = Parameter(
+    0.5,
+    "exponent of the share of executions that equal numbers of iterations leave, if loaded values "
+    "end the loop",
+    "fit",
+)
+
+
 class UnevenTrips(NamedTuple):
     """Loops that the threads of a warp leave at different times: a warp iterates as often as the
     thread that needs most.
@@ -290,6 +298,10 @@ class UnevenTrips(NamedTuple):
     counts as no such loop. Of an instruction whose threads are active on average, full warps would
     execute that part: no less is left, also in nested loops whose shares belong to different
     iterations.
+
+    Items of a known length can be sorted, or given to other lanes. Where loaded values end the
+    loop, an item shows its length only while a lane has it: rounds of a few iterations, or a warp
+    that works on one item together, execute more than that share.
     """
 
     left: Mapping[int, float]
@@ -297,6 +309,8 @@ class UnevenTrips(NamedTuple):
     equally often, 0 to 1. Positions outside of such loops are not listed."""
     executed: float
     """The share of all executed instructions that is left, 0 to 1."""
+    even: float
+    """The same if it cost nothing to make them equal."""
 
 
 @cached_per_view
@@ -304,7 +318,9 @@ def uneven_trips(view: LaunchView) -> UnevenTrips:
     """Nothing is saved if the report does not show it."""
     threads = view.table.column("thread_inst_executed") or view.table.threads
     if view.code is None or not threads:
-        return UnevenTrips({}, 1.0)
+        return UnevenTrips({}, 1.0, 1.0)
+    from keet.analysis.sass.analyses.data_dependent_loops import exit_loads
+
     program, flow = view.code.program, view.code.program.flow
     starts = [each.start for each in flow.blocks]
 
@@ -315,17 +331,22 @@ def uneven_trips(view: LaunchView) -> UnevenTrips:
         return lanes / times if times else 0.0
 
     left: dict[int, float] = {}
+    even: dict[int, float] = {}
     for loop in flow.loops:
         before = [e for e in flow.blocks[loop.header].predecessors if e not in loop.blocks]
         entered = active(before)
         share = min(1.0, active([loop.header]) / entered) if entered else 1.0
-        for block in loop.blocks if share < 1 else ():
-            for position in range(flow.blocks[block].start, flow.blocks[block].end):
-                left[position] = left.get(position, 1.0) * share
-    for position, share in left.items():
+        if share < 1:
+            grouped = math.pow(share, FOUND_OUT if exit_loads(program, loop) else 1.0)
+            for block in loop.blocks:
+                for position in range(flow.blocks[block].start, flow.blocks[block].end):
+                    even[position] = even.get(position, 1.0) * share
+                    left[position] = left.get(position, 1.0) * grouped
+    for position, share in even.items():
         if runs := program.counts[position]:
             lanes = threads.get(program.code[position].address, 0) / runs
-            left[position] = min(1.0, max(share, lanes / WARP))
-    every = sum(program.counts)
-    saved = sum(program.counts[at] * (1 - share) for at, share in left.items())
-    return UnevenTrips(left, 1 - saved / every if every else 1.0)
+            even[position] = min(1.0, max(share, lanes / WARP))
+            left[position] = max(left[position], even[position])
+    every = sum(program.counts) or 1
+    saved = [sum(program.counts[at] * (1 - x) for at, x in each.items()) for each in (left, even)]
+    return UnevenTrips(left, *(1 - part / every for part in saved))

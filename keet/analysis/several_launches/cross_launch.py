@@ -25,6 +25,7 @@ from keet.analysis.limits import (
 from keet.analysis.parameters import Parameter
 from keet.analysis.several_launches.traffic import (
     Benchmark,
+    Fused,
     Link,
     RoundTrip,
     Traffic,
@@ -33,6 +34,7 @@ from keet.analysis.several_launches.traffic import (
     different_clocks,
     find_links,
     round_trips,
+    saved_us,
     written_and_read,
 )
 from keet.documents.document import live
@@ -61,6 +63,8 @@ class CrossLaunch(CrossLaunchDocument):
     """Time of these launches."""
     writers: tuple[int, ...] = live(default=())
     """Launches that write what others read."""
+    hand_overs: int = live(default=1)
+    """Pairs of kernels that all have to hand on the same data."""
 
 
 def find_cross_launch(launches: Sequence[Launch], ledger: Ledger) -> tuple[CrossLaunch, ...]:
@@ -201,7 +205,9 @@ class _Writer:
             saves=_saves(saved, ()),
             cached=cached,
         )
-        return _finding("hand_over", text, _ids(found.chain), (count, moved), "low", saved)
+        finding = _finding("hand_over", text, _ids(found.chain), (count, moved), "low", saved)
+        kernels = {each.launch.name.full for each in found.chain}
+        return replace(finding, hand_overs=len(kernels) - 1)
 
 
 def _finding(  # noqa: PLR0913, PLR0917 - what a finding is made of
@@ -242,7 +248,7 @@ def _saves(saved: Evidence | None, others: Sequence[Link]) -> Sentence:
     again += (", …)" if len(others) > _NAMED else ")") if others else ""
     if saved is None:
         return Sentence("saves writing it and reading it back{again}", again=again)
-    text = "saves up to {saved:base} of writing it and reading it back{again}"
+    text = "saves up to {saved:base} of writing it, reading it back and starting again{again}"
     return Sentence(text, saved=saved, again=again)
 
 
@@ -322,8 +328,8 @@ def _passes(passes: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]
     name = f"{passes[0].launch.id}_passes"
     total = sum(each.us for each in passes)
     if len(known) == len(passes) and _spread(known) <= SAME_BYTES and min(known) >= PASS_BYTES:
-        parts = [each.dram_us for each in passes if each.dram_us is not None]
-        worth = sum(parts) * (1 - 1 / len(passes))
+        first, *others = passes
+        worth = saved_us([Fused(first, 0.0, 0.0), *(Fused(each, 1.0, 1.0) for each in others)])
         read = writer.amount(f"{name}_read", median(known), "byte", "read from DRAM by each launch")
         moves, sources = Sentence("reads {read} from DRAM", read=read), [read]
     elif not known and len(passes) >= SEVERAL and _spread(_usual(passes)) <= SAME_BYTES:
@@ -391,14 +397,17 @@ def _same_input(
         if not alike or versions or are_alternatives(one, other):
             continue
         seen.add(pair)
-        if writer.is_worth(other.reads_us, other.dram_read or 0.0, other.launch):
-            yield _same_input_text(one, other, writer)
+        saved = saved_us([Fused(one, 0.0, 0.0), Fused(other, 1.0, 0.0)])
+        if writer.is_worth(saved, other.dram_read or 0.0, other.launch):
+            yield _same_input_text(one, other, saved, writer)
 
 
-def _same_input_text(one: Traffic, other: Traffic, writer: _Writer) -> CrossLaunch:
+def _same_input_text(
+    one: Traffic, other: Traffic, us: float | None, writer: _Writer
+) -> CrossLaunch:
     name = f"{one.launch.id}_{other.launch.id}_input"
     read = writer.amount(f"{name}_read", other.dram_read or 0.0, "byte", "read from DRAM by both")
-    saved = writer.saved(name, other.reads_us, read)
+    saved = writer.saved(name, us, read)
     gain = Sentence("saves one of the reads")
     if saved:
         gain = Sentence("saves up to {saved:base}", saved=saved)

@@ -20,7 +20,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from keet.analysis.hardware.ceilings import NEAR_PEAK
+from keet.analysis.candidate import MEMORY_WAITS, kept_waits
+from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import (
     FEW_BYTES,
     LONGEST_START_NS,
@@ -31,6 +32,7 @@ from keet.analysis.limits import (
     SIMILAR,
 )
 from keet.analysis.parameters import Parameter
+from keet.analysis.time_model import BLOCK_STARTS, SHARPNESS, Effect, TimeModel
 from keet.profile import Launch
 
 SECTOR = 32
@@ -120,30 +122,58 @@ class Traffic:
         return tuple(cycles * rate for rate in rates if rate is not None)
 
     @cached_property
-    def dram_us(self) -> float | None:
-        """The part of the launch's time that its DRAM traffic explains."""
-        if self.dram_pct is None:
-            return None
-        return self.us * min(
-            1.0, max(0.0, (self.dram_pct - 100 * NOTABLE_PART) / (NEAR_PEAK - 100 * NOTABLE_PART))
-        )
+    def model(self) -> TimeModel | None:
+        """None: DRAM was not measured."""
+        model = TimeModel(LaunchView(self.launch))
+        return model if "DRAM" in model.loads else None
 
-    @property
-    def writes_us(self) -> float | None:
-        """Time that would be saved without the stores. Dirty lines that are still in L2 when the
-        launch ends are written to DRAM later, and cost this launch no DRAM time."""
-        read, written = self.dram_read, self.dram_written
-        if self.dram_us is None or read is None or written is None or not read + written:
-            return None
-        return self.dram_us * written / (read + written)
 
-    @property
-    def reads_us(self) -> float | None:
-        """Time that would be saved without the loads."""
-        read, written = self.dram_read, self.dram_written or 0.0
-        if self.dram_us is None or not read:
+class Fused(NamedTuple):
+    """A launch as a part of one that does the work of several."""
+
+    launch: Traffic
+    reads: float
+    """Share of what it reads, 0 to 1, that goes, because another part has it in registers or shared
+    memory."""
+    writes: float
+    """Share of what it writes that goes."""
+
+    def effect(self, model: TimeModel) -> Effect:
+        """Loads that go take their waiting with them; other loads wait in a shorter queue. All
+        other instructions stay. Dirty lines that are still in L2 when the launch ends are written
+        to DRAM later, and cost this launch no DRAM time."""
+        one, units = self.launch, dict[str, float]()
+        for unit, read, written in (
+            ("DRAM", one.dram_read, one.dram_written),
+            ("L2", one.read, one.written),
+        ):
+            if every := (read or 0.0) + (written or 0.0):
+                gone = self.reads * (read or 0.0) + self.writes * (written or 0.0)
+                units[unit] = 1 - gone / every
+        relieved = (model.loads.get(unit, 0.0) * (1 - left) for unit, left in units.items())
+        queue = max(relieved, default=0.0)
+        return Effect(units, kept_waits(model, MEMORY_WAITS, self.reads + (1 - self.reads) * queue))
+
+
+def saved_us(parts: Sequence[Fused]) -> float | None:
+    """Time that one launch saves that does the work of these; None if DRAM's traffic was not
+    collected. It starts once, with the blocks of one part, and a unit works for one part while
+    another one waits."""
+    loads: dict[str, float] = defaultdict(float)
+    exposed = start = 0.0
+    for part in parts:
+        one, model = part.launch, part.launch.model
+        if model is None or one.dram_read is None or one.dram_written is None:
             return None
-        return self.dram_us * read / (read + written)
+        effect, active = part.effect(model), one.us * (1 - model.fixed)
+        for unit, load in model.loads_after(effect).items():
+            taken = active * load
+            loads[unit] = max(loads[unit], taken) if unit == BLOCK_STARTS else loads[unit] + taken
+        exposed += active * model.exposed_after(effect)
+        start = max(start, one.us * model.fixed)
+    busiest = max(loads.values(), default=0.0)
+    fused = start + math.pow(busiest**SHARPNESS + exposed**SHARPNESS, 1 / SHARPNESS)
+    return max(0.0, sum(part.launch.us for part in parts) - fused)
 
 
 class Benchmark:
@@ -248,9 +278,8 @@ class Link(NamedTuple):
 
     @property
     def saved_us(self) -> float | None:
-        """Time of the stores and the loads; None unless both are known."""
-        write, read = self.writer.writes_us, self.reader.reads_us
-        return None if write is None or read is None else write + read / self.inputs
+        """Time that fusing both saves; None: not known."""
+        return saved_us([Fused(self.writer, 0.0, 1.0), Fused(self.reader, 1 / self.inputs, 0.0)])
 
 
 def find_links(launches: Sequence[Traffic]) -> list[Link]:
@@ -372,6 +401,10 @@ class RoundTrip(NamedTuple):
 
     @property
     def saved_us(self) -> float | None:
+        if self.chain:
+            first, *inner, last = self.chain
+            ends = Fused(first, 0.0, 1.0), Fused(last, 1.0, 0.0)
+            return saved_us([ends[0], *(Fused(each, 1.0, 1.0) for each in inner), ends[1]])
         known = [link.saved_us for link in self.links if link.saved_us is not None]
         return sum(known) if known else None
 

@@ -17,7 +17,13 @@ from keet.analysis.several_launches.cross_launch import (
     find_cross_launch,
     written_and_read,
 )
-from keet.analysis.several_launches.traffic import are_variants, stored_bytes
+from keet.analysis.several_launches.traffic import (
+    Fused,
+    Traffic,
+    are_variants,
+    saved_us,
+    stored_bytes,
+)
 from keet.diagnosis.diagnosis import cross_launch_findings, diagnose
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
@@ -52,9 +58,11 @@ def work_case(name: str) -> Case:
 HANDED_OVER = [
     "fft/separate_scaling",
     "layernorm/separate_add",
-    "embedding_bag/rows_through_a_buffer",
     "triton_gather/rows_picked_then_added",
     "triton_softmax/scores_scaled_before",
+    "ssim_map/row_sums_in_memory",
+    "ssim_map/short_window_row_sums",
+    "wavelet_levels/rows_then_columns",
 ]
 
 
@@ -70,6 +78,36 @@ def test_a_measured_round_trip_is_found_with_its_saving(name: str) -> None:
     assert first.us_saved is not None
     forecast = total / (total - first.us_saved)
     assert abs(math.log2(forecast / case.speedup)) < math.log2(1.25)
+
+
+def test_a_fused_launch_keeps_the_instructions_of_its_parts() -> None:
+    """The bytes of a round trip go; what issuing takes, and one start of a grid, stay."""
+    writer, reader = map(Traffic, work_case("ssim_map/row_sums_in_memory").before_profile.launches)
+    saved = saved_us([Fused(writer, 0.0, 1.0), Fused(reader, 1.0, 0.0)])
+    assert saved is not None
+    models = [each.model for each in (writer, reader)]
+    issuing = sum(
+        each.us * (1 - model.fixed) * model.loads["issue"]
+        for each, model in zip((writer, reader), models)
+        if model is not None
+    )
+    assert writer.us + reader.us - saved >= issuing
+    only_written = saved_us([Fused(writer, 0.0, 1.0), Fused(reader, 0.0, 0.0)])
+    assert only_written is not None
+    assert 0 < only_written < saved
+    unmeasured = Traffic(made_up({}, duration=1e6))
+    assert saved_us([Fused(writer, 0.0, 1.0), Fused(unmeasured, 1.0, 0.0)]) is None
+
+
+def test_a_chain_of_kernels_is_less_likely_than_each_of_its_hand_overs(
+    profile_of: ProfileOf,
+) -> None:
+    """All of five hand-overs have to be there."""
+    launches = profile_of("pipeline_before.ncu-repz").launches
+    (chain, *_) = found_in(launches)
+    assert chain.hand_overs == 5
+    ranked = [one.id for one in diagnose(launches[0], launches[1:]).findings]
+    assert "redundant_traffic" not in ranked
 
 
 @pytest.mark.parametrize("name", ["gemv/four_passes", "heat_steps/a_pass_each_step"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keet.analysis.kernel.inactive_threads import inactive_threads
+from keet.analysis.kernel.inactive_threads import inactive_threads, uneven_trips
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import TimeModel
 from keet.findings.warp_divergence import candidates
@@ -70,3 +70,18 @@ def test_without_instructions_the_reason_is_unknown() -> None:
         inactive_threads(LaunchView(made_up({}, block_size=48, active_threads_per_warp=9.0)))
         is None
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "is_known"),
+    [("seed_extend/few_long_matches", False), ("sph_density/uneven_lists", True)],
+)
+def test_a_loop_that_loaded_values_end_can_only_be_evened_out_in_part(
+    name: str,
+    is_known: bool,
+) -> None:
+    """A seed shows how far it extends when it does; a list of neighbours has a known length."""
+    trips = uneven_trips(LaunchView(launch_of(name), reads_code=True))
+    assert trips.even < 1
+    assert (trips.executed == trips.even) == is_known
+    assert trips.even <= trips.executed < 1

@@ -41,6 +41,10 @@ MEASURED = [
     ("segment_stats/edge_atomics", "atomic_contention", 1.99),
     # The lanes of a warp add to one word, which is hot for a while only: no slice stands out.
     ("force_pairs/energy_of_a_ring", "atomic_contention", 3.91),
+    # Swaps pass through L1 as other atomics do, and their retries are not needed.
+    ("telemetry_rollup/energy_by_swaps", "atomic_contention", 29.2),
+    # In shared memory, an addition of doubles is a loop of loads and swaps.
+    ("telemetry_rollup/energy_in_global_memory", "atomic_contention", 3.89),
     # Neighbours in a list add to the same words: all slices serve one lane after the other.
     ("voxel_hash/points_of_a_scan", "atomic_contention", 8.29),
     # Three compare-and-swap loops in a row, each of which the parts of a warp leave one by one.
@@ -69,6 +73,9 @@ MEASURED = [
     ("host_stream/sixteen_columns_a_thread", "uncoalesced_global", 4.8),
     # Without the queues of L2, each thread still waits for 220 round trips.
     ("sph_density/gathers_from_four_arrays", "uncoalesced_global", 3.5),
+    # Half of each sector of one array is not used; L1 serves loads of other arrays many times.
+    ("lidar_frames/first_of_two_returns", "uncoalesced_global", 1.21),
+    ("spmv_ell/columns_with_materials", "uncoalesced_global", 1.26),
     # Packed requests take one pass through L1 instead of one per line, and most of them hit L1.
     ("pool_depthwise/pixels_of_channels_last", "uncoalesced_global", 5.6),
     ("tensor_blocks/fragments_from_global", "uncoalesced_global", 2.4),
@@ -96,6 +103,8 @@ MEASURED = [
     # A warp iterates as often as its longest list, and waits for memory each time.
     ("sph_density/uneven_lists", "warp_divergence", 1.65),
     ("sph_density/uneven_and_per_pair", "warp_divergence", 2.0),
+    # Loaded values end the loop, so that items can't be sorted by length.
+    ("seed_extend/long_matches_in_words", "warp_divergence", 2.16),
     # One block per SM loads, computes and stores one after the other, also on tensor cores.
     ("tensor_blocks/room_for_sums", "occupancy_limited_shared", 1.28),
     # A path of a single lane.
