@@ -11,7 +11,7 @@ from keet.analysis.facts import instructions, origin
 from keet.analysis.instruction_removal import kept_waits_by, removed_part
 from keet.analysis.kernel.register_tiles import loads_left, mostly_hits
 from keet.analysis.launch_view import LaunchView, LeadingLines
-from keet.analysis.limits import INTEGER_DIVISIONS, MAJORITY, NOTABLE_PART
+from keet.analysis.limits import HUGE_DIVISION, INTEGER_DIVISIONS, MAJORITY, NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
@@ -26,6 +26,9 @@ OVERHEAD_BASE = Parameter(
 )
 OVERHEAD_REMOVED = Parameter(
     0.95, "share of the address and control instructions beyond it that a fix removes", "fit"
+)
+PER_LONG_DIVISION = Parameter(
+    70, "instructions of a 64-bit division, which is left of one of 128 bits", "fit"
 )
 PER_DIVISION = Parameter(7.0, "instructions of an integer division per MUFU.RCP", "fit")
 
@@ -45,7 +48,10 @@ FINDING = FindingSpec(
     "compute equally as far as one of them would do. If other threads load the same values, "
     "several results per thread also save loads.",
     credited_rules=("SOLBottleneck", "HighPipeUtilization"),
-    parameters=(OVERHEAD_BASE, OVERHEAD_REMOVED, PER_DIVISION, MOST_REMOVED, INDIRECT),
+    parameters=(
+        *(OVERHEAD_BASE, OVERHEAD_REMOVED, PER_DIVISION, PER_LONG_DIVISION),
+        *(MOST_REMOVED, INDIRECT),
+    ),
     claims=("instructions", "redundant"),
     rests_on=("instructions", "issue"),
     labels={SEARCH: "a loop that searches and seldom finds"},
@@ -69,6 +75,10 @@ FINDING = FindingSpec(
         "find the number of iterations of an unrolled loop{here}, because the step is only known "
         "at run time: make the step a constant of the compilation, let each thread handle one "
         "item without a loop, or turn unrolling off (#pragma nounroll).",
+        when(instructions.divides_huge_integers, name="huge_division"): "Divide and multiply in "
+        "64-bit integers{here} where the values fit: a 128-bit division takes three times as many "
+        "instructions. Where the divisor stays the same, a precomputed reciprocal (the upper half "
+        "of a product, and a shift) replaces the division.",
         when(instructions.divides_integers, name="division"): "Replace integer division and "
         "remainder{here}: use the block's and thread's own coordinates, divisors known at compile "
         "time (templates, powers of two), or a precomputed reciprocal (multiply and shift).",
@@ -123,7 +133,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if issue is None or share is None:
         return
     special, integers = part_of(view, "MUFU"), part_of(view, "I2F", "F2I")
-    divided = divisions.value / 100 if divisions else 0.0
+    smaller = _smaller(view)
+    divided = divisions.value / 100 - removed_part(view, smaller, "issue") if divisions else 0.0
     unneeded = {unit: removed_part(view, counted, unit) for unit in (*_PIPES, "issue")}
     certain = divided + unneeded["issue"]
     # What is counted can go as a whole; of the other instructions, every kernel needs some.
@@ -141,6 +152,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     of_overhead = min(1.0, removed["ADU"] / (share.value / 100)) if share.value else 0.0
     gone = dict.fromkeys(_overhead(view), of_overhead) if of_overhead else {}
     gone |= {each: OVERHEAD_REMOVED * part for each, part in counted.items()}
+    gone |= {each: OVERHEAD_REMOVED * (1 - part) for each, part in smaller.items()}
     if (reloads := _reloads(view)) and (left := loads_left(view)) is not None:
         # With several results per thread, one set of addresses and one load serve all of them. They
         # wait less as far as instructions are the limit.
@@ -275,6 +287,17 @@ def _overhead(view: LaunchView) -> list[int]:
         for each in code.program.ran
         if code.purposes[each].value in _OVERHEAD or each in divisions
     ]
+
+
+def _smaller(view: LaunchView) -> dict[int, float]:
+    """By position of 128-bit divisions, the share that 64-bit ones in their place would take."""
+    for each in view.code.expansions if view.code else ():
+        if each.name == HUGE_DIVISION and view.code:
+            executed = sum(view.code.program.counts[position] for position in each.positions)
+            return dict.fromkeys(
+                each.positions, min(1.0, PER_LONG_DIVISION * each.calls / executed)
+            )
+    return {}
 
 
 def _rest(view: LaunchView, counted: Mapping[int, float]) -> list[int]:

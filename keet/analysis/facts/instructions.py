@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from keet.analysis.facts.fact import Answer, Fact, RaisedFinding, fact, if_most_run
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import (
+    HUGE_DIVISION,
     INTEGER_DIVISIONS,
     LARGE_ANGLES,
     MAJORITY,
@@ -106,6 +107,11 @@ def divides_integers(view: LaunchView) -> Answer:
         found = view.code.expanded(*INTEGER_DIVISIONS)
         return if_most_run(view.code, found, view.code.program.ran, NOTABLE_PART)
     return counted_divisions(view) >= NOTABLE_PART
+
+
+@Fact.of_code("a notable part of the instructions divides integers of 128-bit width")
+def divides_huge_integers(code: MachineCode) -> Answer:
+    return if_most_run(code, code.expanded(HUGE_DIVISION), code.program.ran, NOTABLE_PART)
 
 
 def counted_divisions(view: LaunchView) -> float:

@@ -168,6 +168,11 @@ def test_loads_of_further_passes_take_their_round_trips_with_them() -> None:
         ("bin_moments/eight_bins_of_a_warp", "atomic_contention", 2.61),
         # Reads that the addresses show to be repeats can all go.
         ("kv_dequant/keys_read_per_query_head", "redundant_traffic", 1.72),
+        # What is left of divisions of 128 bits are those of 64.
+        ("decimal_columns/products_of_128_bits", "integer_overhead", 2.34),
+        # Values in registers need no loads and stores, which take issue slots.
+        ("track_filter/full_occupancy", "local_memory_spill", 4.87),
+        ("track_filter/a_few_spills", "local_memory_spill", 1.14),
     ],
 )
 def test_what_is_left_is_the_next_limit(case: str, cause: str, measured: float) -> None:
