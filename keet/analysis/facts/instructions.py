@@ -179,6 +179,24 @@ def functions_of_multiples(code: MachineCode) -> Answer:
     return if_most_run(code, sorted(code.multiples.gone), code.program.ran, NOTABLE_PART)
 
 
+@Fact.of_code("values are divided by the same value, or by a root")
+def divides_by_one_value(code: MachineCode) -> Answer:
+    return if_most_run(code, sorted(code.quotients.gone), code.program.ran, NOTABLE_PART)
+
+
+@Fact.of_code("all threads of a warp compute the same special functions")
+def shares_functions(code: MachineCode) -> Answer:
+    return if_most_run(code, sorted(code.shared_functions), code.program.ran, NOTABLE_PART)
+
+
+@Fact.of_code("groups of a few values in shared memory are combined step by step")
+def exchanges_in_steps(code: MachineCode) -> Answer:
+    steps = code.exchange_steps
+    if steps is None or steps.left >= 1:
+        return False
+    return sorted(code.program.code[each].address for each in steps.positions)
+
+
 SEVERAL_RESULTS = (
     "Compute several neighbouring results per thread{here}: a value that is loaded once then "
     "serves several of them, and so do its address and the conditions."
