@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from keet.analysis.candidate import MEMORY_WAITS, kept_waits
+from keet.analysis.candidate import MEMORY_WAITS, kept_waits, needless_loads
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.time_model import INDIRECT, TimeModel
+from keet.analysis.time_model import INDIRECT, SHARPNESS, TimeModel
 
 if TYPE_CHECKING:
     from keet.analysis.sass.instructions.instruction import Instruction
@@ -43,7 +43,20 @@ def kept_waits_by(
         cause = wait.producers[0] if wait.producers else wait.position
         own[wait.reason] += wait.samples * gone.get(cause, 0.0)
     kept = {state: 1 - own[state] / every[state] for state in model.waiting if every.get(state)}
+    sooner = _sooner(model, removed)
+    kept |= {state: kept[state] * (1 - sooner) for state in MEMORY_WAITS if state in kept}
     return kept | _at_barriers(view, model, kept, removed)
+
+
+_PIPES = ("issue", "FMA", "ALU")
+
+
+def _sooner(model: TimeModel, removed: float) -> float:
+    """Share of the waits for memory that goes because warps with fewer instructions send their next
+    loads sooner: as far as a pipe held them up, and their loads are enough to keep DRAM busy. Then
+    what is left of the waiting is the queue of a busy memory, and that is its load."""
+    limit = max(model.loads.get(unit, 0.0) for unit in _PIPES) ** SHARPNESS
+    return removed * limit * needless_loads(model) if removed > 0 else 0.0
 
 
 def _at_barriers(

@@ -42,7 +42,8 @@ LONGEST_START_NS = Parameter(
 # that facts and findings need not import the analysis of machine code.
 DIVISION = "integer division or remainder"
 LONG_DIVISION = "64-bit integer division or remainder"
-INTEGER_DIVISIONS = (DIVISION, LONG_DIVISION)
+HUGE_DIVISION = "128-bit integer division or remainder"
+INTEGER_DIVISIONS = (DIVISION, LONG_DIVISION, HUGE_DIVISION)
 POWER = "powf"
 LARGE_ANGLES = "the slow path of sinf, cosf or tanf for large angles"
 SLOW_DIVISION = "the slow path of divisions of floats"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from keet.analysis.candidate import Amount, Basis, Candidate, part_of
 from keet.analysis.facts import instructions, origin
 from keet.analysis.instruction_removal import kept_waits_by, removed_part
-from keet.analysis.kernel.register_tiles import loads_left, mostly_hits
+from keet.analysis.kernel.register_tiles import loads_left, mostly_hits, part_of_memory
 from keet.analysis.launch_view import LaunchView, LeadingLines
-from keet.analysis.limits import INTEGER_DIVISIONS, MAJORITY, NOTABLE_PART
+from keet.analysis.limits import HUGE_DIVISION, INTEGER_DIVISIONS, MAJORITY, NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
@@ -26,6 +26,9 @@ OVERHEAD_BASE = Parameter(
 )
 OVERHEAD_REMOVED = Parameter(
     0.95, "share of the address and control instructions beyond it that a fix removes", "fit"
+)
+PER_LONG_DIVISION = Parameter(
+    70, "instructions of a 64-bit division, which is left of one of 128 bits", "fit"
 )
 PER_DIVISION = Parameter(7.0, "instructions of an integer division per MUFU.RCP", "fit")
 
@@ -43,9 +46,13 @@ FINDING = FindingSpec(
     "with those that 32 bits would not need, bytes taken out of words with their extraction and "
     "three of four instructions that compute with them, and what several neighbouring threads "
     "compute equally as far as one of them would do. If other threads load the same values, "
-    "several results per thread also save loads.",
+    "several results per thread also save loads. Steps on groups of values in shared memory: as "
+    "many passes, with their loads, stores and addresses, as the values that a thread holds need.",
     credited_rules=("SOLBottleneck", "HighPipeUtilization"),
-    parameters=(OVERHEAD_BASE, OVERHEAD_REMOVED, PER_DIVISION, MOST_REMOVED, INDIRECT),
+    parameters=(
+        *(OVERHEAD_BASE, OVERHEAD_REMOVED, PER_DIVISION, PER_LONG_DIVISION),
+        *(MOST_REMOVED, INDIRECT),
+    ),
     claims=("instructions", "redundant"),
     rests_on=("instructions", "issue"),
     labels={SEARCH: "a loop that searches and seldom finds"},
@@ -69,6 +76,10 @@ FINDING = FindingSpec(
         "find the number of iterations of an unrolled loop{here}, because the step is only known "
         "at run time: make the step a constant of the compilation, let each thread handle one "
         "item without a loop, or turn unrolling off (#pragma nounroll).",
+        when(instructions.divides_huge_integers, name="huge_division"): "Divide and multiply in "
+        "64-bit integers{here} where the values fit: a 128-bit division takes three times as many "
+        "instructions. Where the divisor stays the same, a precomputed reciprocal (the upper half "
+        "of a product, and a shift) replaces the division.",
         when(instructions.divides_integers, name="division"): "Replace integer division and "
         "remainder{here}: use the block's and thread's own coordinates, divisors known at compile "
         "time (templates, powers of two), or a precomputed reciprocal (multiply and shift).",
@@ -88,6 +99,10 @@ FINDING = FindingSpec(
         when(instructions.computes_wide_indices, name="wide"): "Compute indices in int instead of "
         "size_t or long{here} where they fit: let a pointer advance by a fixed step, or add a "
         "small offset to one base pointer.",
+        when(instructions.exchanges_in_steps, name="steps"): "Do several steps on the values that "
+        "a thread holds in registers{here}, before it exchanges them through shared memory: each "
+        "step on groups of a few values loads, stores and addresses all of them again. A thread "
+        "that takes other values together needs fewer passes, and fewer barriers.",
         when(
             instructions.loads_shared_values, instructions.runs_once, name="several_results"
         ): "Compute several neighbouring results per thread{here}, with wide loads (float4) or "
@@ -123,11 +138,18 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if issue is None or share is None:
         return
     special, integers = part_of(view, "MUFU"), part_of(view, "I2F", "F2I")
-    divided = divisions.value / 100 if divisions else 0.0
-    unneeded = {unit: removed_part(view, counted, unit) for unit in (*_PIPES, "issue")}
+    smaller = _smaller(view)
+    divided = divisions.value / 100 - removed_part(view, smaller, "issue") if divisions else 0.0
+    passes = _fewer_passes(view) if model.busiest not in ("L1", "LSU") else {}
+    less = {**passes, **counted}
+    unneeded = {unit: removed_part(view, less, unit) for unit in (*_PIPES, "issue")}
     certain = divided + unneeded["issue"]
     # What is counted can go as a whole; of the other instructions, every kernel needs some.
-    rest = view.code.share(_rest(view, counted)) if view.code else share.value / 100 - divided
+    rest = share.value / 100 - divided
+    if view.code:
+        others = _rest(view, counted)
+        again = {each: passes[each] for each in others if each in passes}
+        rest = view.code.share(others) - removed_part(view, again, "issue")
     beyond = max(0.0, rest - OVERHEAD_BASE * (1 - certain))
     removed = {
         unit: min(MOST_REMOVED, OVERHEAD_REMOVED * (beyond + divided + part))
@@ -141,6 +163,10 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     of_overhead = min(1.0, removed["ADU"] / (share.value / 100)) if share.value else 0.0
     gone = dict.fromkeys(_overhead(view), of_overhead) if of_overhead else {}
     gone |= {each: OVERHEAD_REMOVED * part for each, part in counted.items()}
+    gone |= {each: max(part, gone.get(each, 0.0)) for each, part in passes.items()}
+    if passes:
+        units |= dict.fromkeys(("L1", "LSU"), 1 - _accesses_saved(view, passes))
+    gone |= {each: OVERHEAD_REMOVED * (1 - part) for each, part in smaller.items()}
     if (reloads := _reloads(view)) and (left := loads_left(view)) is not None:
         # With several results per thread, one set of addresses and one load serve all of them. They
         # wait less as far as instructions are the limit.
@@ -156,19 +182,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         units |= {unit: 1 - removed_part(view, gone, unit) for unit in (*_PIPES, "issue")}
     waits = kept_waits_by(view, model, gone, removed["issue"])
     places = partial(view.column_places, "executed instructions", "inst_executed")
-    said, shown = Sentence(), [share, issue]
-    for part, text in ((divisions, _DIVIDES), *_named(view)):
-        if part is not None and part is not share and part.value / 100 >= NOTABLE_PART:
-            said = Sentence("{before}{then}", before=said, then=Sentence(text, part=part))
-            shown.append(part)
-    text = Sentence(
-        "The schedulers issue in {issue:.0f} of the cycles, and {share:.0f} of the instructions "
-        "{words}.{named}",
-        issue=issue,
-        share=share,
-        words=words,
-        named=said,
-    )
+    text, shown = _shown(view, issue, share, divisions, words)
+    text, shown = _with_steps(view, text, shown) if passes else (text, shown)
     # Most of it is counted: only how the code looks without it is assumed.
     is_counted = view.code is not None and certain >= MAJORITY * (certain + beyond) > 0
     basis: Basis = "measured" if is_counted else "assumed"
@@ -181,6 +196,50 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         basis,
         amount=partial(_least, view),
     )
+
+
+def _shown(
+    view: LaunchView, issue: Evidence, share: Evidence, divisions: Evidence | None, words: str
+) -> tuple[Sentence, list[Evidence]]:
+    said, shown = Sentence(), [share, issue]
+    for part, text in ((divisions, _DIVIDES), *_named(view)):
+        if part is not None and part is not share and part.value / 100 >= NOTABLE_PART:
+            said = Sentence("{before}{then}", before=said, then=Sentence(text, part=part))
+            shown.append(part)
+    return Sentence(
+        "The schedulers issue in {issue:.0f} of the cycles, and {share:.0f} of the instructions "
+        "{words}.{named}",
+        issue=issue,
+        share=share,
+        words=words,
+        named=said,
+    ), shown
+
+
+def _with_steps(
+    view: LaunchView, text: Sentence, shown: list[Evidence]
+) -> tuple[Sentence, list[Evidence]]:
+    steps = view.code.exchange_steps if view.code else None
+    executed = view.get("inst_executed")
+    if steps is None or executed is None:
+        return text, shown
+    label = "values of shared memory that a thread loads between two barriers"
+    held = view.ledger.derived("held_values", Quantity(steps.held, ""), label, executed)
+    label = "values that a thread combines with each other in a step"
+    group = view.ledger.derived("combined_values", Quantity(steps.group, ""), label, executed)
+    words = "{text} Between two barriers a thread loads {held:.0f} values from shared memory, and "
+    words += "combines {group:.0f} at a time."
+    return Sentence(words, text=text, held=held, group=group), [*shown, held, group]
+
+
+def _accesses_saved(view: LaunchView, gone: Mapping[int, float]) -> float:
+    """Share of the executed accesses to memory that goes, 0 to 1."""
+    if view.code is None:
+        return 0.0
+    program = view.code.program
+    every = [each for each in program.ran if program.code[each].memory is not None]
+    saved = sum(program.counts[each] * gone.get(each, 0.0) for each in every)
+    return saved / (sum(program.counts[each] for each in every) or 1)
 
 
 def _least(view: LaunchView) -> Amount:
@@ -275,6 +334,30 @@ def _overhead(view: LaunchView) -> list[int]:
         for each in code.program.ran
         if code.purposes[each].value in _OVERHEAD or each in divisions
     ]
+
+
+def _fewer_passes(view: LaunchView) -> dict[int, float]:
+    """By position, the share that goes if a thread does several steps on the values that it holds
+    before it puts them back into shared memory: loads, stores, and as many of the addresses."""
+    code = view.code
+    if code is None or code.exchange_steps is None or code.exchange_steps.left >= 1:
+        return {}
+    steps = code.exchange_steps
+    own = part_of_memory(view, lambda each: each in steps.positions)
+    addresses = (each for each in code.program.ran if code.purposes[each].value == "address")
+    gone = dict.fromkeys(addresses, own * (1 - steps.left))
+    return gone | dict.fromkeys(steps.positions, 1 - steps.left)
+
+
+def _smaller(view: LaunchView) -> dict[int, float]:
+    """By position of 128-bit divisions, the share that 64-bit ones in their place would take."""
+    for each in view.code.expansions if view.code else ():
+        if each.name == HUGE_DIVISION and view.code:
+            executed = sum(view.code.program.counts[position] for position in each.positions)
+            return dict.fromkeys(
+                each.positions, min(1.0, PER_LONG_DIVISION * each.calls / executed)
+            )
+    return {}
 
 
 def _rest(view: LaunchView, counted: Mapping[int, float]) -> list[int]:

@@ -21,9 +21,10 @@ FINDING = FindingSpec(
     meaning="Registers spill, or an array is indexed at run time: values that could stay in "
     "registers go through L1 and beyond.",
     how="The sectors of local memory are compared with all sectors that L1 serves. L2 and DRAM "
-    "only gain as far as L1 does not absorb local memory. Whether registers were spilled or an "
-    "array is indexed at run time is decided by the number of spilling requests. Accesses of "
-    "called routines such as malloc are left out.",
+    "only gain as far as L1 does not absorb local memory; the loads and stores themselves are "
+    "instructions that go. Whether registers were spilled or an array is indexed at run time is "
+    "decided by the number of spilling requests. Accesses of called routines such as malloc are "
+    "left out.",
     credited_rules=("CPIStall", "MemoryCacheAccessPattern"),
     parameters=(INDIRECT,),
     claims=("bytes", "instructions"),
@@ -79,8 +80,10 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     units = {unit: 1 - (1 - left) * own for unit, left in without_local(view).items()}
     cause = local_cause(view)
     waits = kept_waits(model, MEMORY_WAITS, wasted)
-    if cause == "array" and (gone := _index_work(view)):
-        units |= {unit: 1 - removed_part(view, gone, unit) for unit in ("issue", "ALU", "FMA")}
+    gone = dict.fromkeys(_accesses(view), own)
+    if cause == "array":
+        gone |= _index_work(view)
+    units |= {unit: 1 - removed_part(view, gone, unit) for unit in ("issue", "ALU", "FMA")}
     text = "{share:.0f} of the sectors that L1 serves belong to local memory: {cause}."
     yield Candidate(
         FINDING.id,
@@ -105,6 +108,14 @@ _REQUESTS = ("local_load_requests", "local_store_requests")
 _OF_INDICES = ("address", "control", "move")
 
 
+def _accesses(view: LaunchView) -> list[int]:
+    """Positions of the loads and stores of local memory: a value in a register needs none."""
+    if view.code is None:
+        return []
+    program = view.code.program
+    return [each for each in program.ran if program.code[each].opcode in ("LDL", "STL")]
+
+
 def _index_work(view: LaunchView) -> dict[int, float]:
     """By position, the share that goes of the addresses, conditions and moves of loops that access
     local memory: with indices known at compile time, the loops are unrolled. Of conditions, no more
@@ -113,8 +124,7 @@ def _index_work(view: LaunchView) -> dict[int, float]:
         return {}
     program, purposes = view.code.program, view.code.purposes
     flow = program.flow
-    local = (each for each in program.ran if program.code[each].opcode in ("LDL", "STL"))
-    loops = {flow.loop_of.get(flow.block_of[each]) for each in local} - {None}
+    loops = {flow.loop_of.get(flow.block_of[each]) for each in _accesses(view)} - {None}
     of: dict[str, list[int]] = {purpose: [] for purpose in _OF_INDICES}
     for each in program.ran:
         if flow.loop_of.get(flow.block_of[each]) in loops and purposes[each].value in of:

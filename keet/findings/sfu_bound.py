@@ -42,7 +42,8 @@ FINDING = FindingSpec(
     "is assumed to be left after a rewrite, and the instructions that go with each function are "
     "saved. The machine code shows the instructions of powf, of the slow paths of divisions and of "
     "sines and cosines for large angles, and of functions of multiples of one value, which follow "
-    "from each other by products.",
+    "from each other by products, as do quotients with one divisor. What all threads of a "
+    "warp compute equally can be tabulated.",
     rules=("HighPipeUtilization",),
     credited_rules=("HighPipeUtilization", "CPIStall"),
     parameters=(PIPE_WORK, FAST_POWER, SHARPNESS, INDIRECT),
@@ -75,6 +76,12 @@ FINDING = FindingSpec(
         "get those of multiples of its argument by products{here}: powers of one exponential, "
         "rotations of one sine and cosine, or a recurrence from one iteration of a loop to the "
         "next.",
+        when(instructions.divides_by_one_value, name="quotients"): "Divide once{here}: compute the "
+        "reciprocal of the divisor and multiply by it; for a root as divisor, use rsqrtf. The last "
+        "bit of the results may differ.",
+        when(instructions.shares_functions, name="shared"): "All threads of a warp compute the "
+        "same functions{here}: tabulate them, before the kernel or once per block with another "
+        "value in each thread, and read them from shared memory.",
         when(instructions.mostly_sines, name="sines"): "Replace sines and cosines by a recurrence "
         "(rotate by a fixed angle), a table, or sincospif for both at once{here}, and move those "
         "that repeat out of the loop.",
@@ -110,13 +117,13 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if instructions.divides_slowly.test(view) and waits.inactive_in_routines.test(view):
         return  # a few threads of each warp take the slow path: warp_divergence names it
     busy, functions = view.ceilings.reached("XU"), part_of(view, "MUFU")
-    expanded, related = _expanded(view), _related(view)
+    expanded, named = _expanded(view), (_related(view), _divided(view), _shared(view))
     # One logf or sinf, all polynomial, is the work itself. powf has cheaper forms.
     is_power = bool(instructions.computes_powers.test(view))
     if busy is not None and (functions >= LEAST_PART or is_slow or is_power):
         words = "The XU pipe (special functions, conversions) is busy for {busy:.0f} of the time."
         text, shown = Sentence(words, busy=busy), [busy]
-        for part in (expanded, related):
+        for part in (expanded, *named):
             if part is not None and part.value / 100 >= NOTABLE_PART:
                 more = "{text} {share:.0f} {what}."
                 text = Sentence(more, text=text, share=part, what=part.label)
@@ -138,8 +145,9 @@ def _effect(view: LaunchView, model: TimeModel, functions: float) -> Effect:
     units = {"XU": min(PIPE_WORK, 1 - _removed_on_xu(view, gone))}
     for unit in ("issue", "FMA", "ALU"):
         units[unit] = 1 - max((1 - PIPE_WORK) * functions, removed_part(view, gone, unit))
-    if code is not None and code.multiples.gone:
-        added = code.multiples.products / sum(code.program.counts)
+    if code is not None and (code.multiples.gone or code.quotients.gone or code.shared_functions):
+        added = code.multiples.products + code.quotients.products + _reads(code)
+        added /= sum(code.program.counts)
         units["issue"] = 1 - removed_part(view, gone, "issue") + added
         on_fma = part_of(view, "FFMA", "FMUL", "FADD", "IMAD") or 1.0
         units["FMA"] = 1 - removed_part(view, gone, "FMA") + added / on_fma
@@ -176,7 +184,20 @@ def _gone(view: LaunchView) -> dict[int, float]:
             gone |= dict.fromkeys(each.positions, part)
     # Also a fast power is more than its two special functions: scaling goes with them.
     own = dict.fromkeys(view.code.fast_powers, 1 - PIPE_WORK)
-    return {**own, **gone, **view.code.multiples.gone}
+    gone |= view.code.shared_functions
+    return {**own, **gone, **view.code.quotients.gone, **view.code.multiples.gone}
+
+
+def _reads(code: MachineCode) -> float:
+    """Warp instructions that read the results of functions that a warp computes once."""
+    found, counts, code_of = 0.0, code.program.counts, code.program.code
+    for each in code.expansions:
+        executed = sum(counts[position] for position in each.positions)
+        own = sum(counts[position] for position in code.shared_functions.keys() & each.positions)
+        found += each.calls * own / executed if each.is_of_floats and executed else 0.0
+    names = _expanded_names(code)
+    plain = code.shared_functions.keys() - set(code.expanded(*names))
+    return found + sum(counts[each] for each in plain if code_of[each].opcode == "MUFU")
 
 
 def _removed_on_xu(view: LaunchView, gone: Mapping[int, float]) -> float:
@@ -222,6 +243,31 @@ def _related(view: LaunchView) -> Evidence | None:
         "which the first gives the others by products"
     )
     return view.ledger.derived("related_share", percent, label, executed)
+
+
+def _divided(view: LaunchView) -> Evidence | None:
+    """The share of the instructions that are for divisions by a value with a known reciprocal."""
+    executed, code = view.get("inst_executed"), view.code
+    if executed is None or code is None or not code.quotients.gone:
+        return None
+    percent = Quantity(100 * code.share(code.quotients.gone), "%")
+    label = (
+        "of the instructions are exact divisions by one value, of which the reciprocal is enough, "
+        "or by a root, whose reciprocal is one instruction"
+    )
+    return view.ledger.derived("divided_share", percent, label, executed)
+
+
+def _shared(view: LaunchView) -> Evidence | None:
+    """The share of the instructions that are for functions of what all threads of a warp share."""
+    executed, code = view.get("inst_executed"), view.code
+    if executed is None or code is None or not code.shared_functions:
+        return None
+    percent = Quantity(100 * code.share(code.shared_functions), "%")
+    label = (
+        "of the instructions are for special functions that all threads of a warp compute equally"
+    )
+    return view.ledger.derived("shared_function_share", percent, label, executed)
 
 
 def absent(view: LaunchView, model: TimeModel) -> Absence | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from keet.analysis.facts.fact import Answer, Fact, RaisedFinding, fact, if_most_run
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import (
+    HUGE_DIVISION,
     INTEGER_DIVISIONS,
     LARGE_ANGLES,
     MAJORITY,
@@ -108,6 +109,11 @@ def divides_integers(view: LaunchView) -> Answer:
     return counted_divisions(view) >= NOTABLE_PART
 
 
+@Fact.of_code("a notable part of the instructions divides integers of 128-bit width")
+def divides_huge_integers(code: MachineCode) -> Answer:
+    return if_most_run(code, code.expanded(HUGE_DIVISION), code.program.ran, NOTABLE_PART)
+
+
 def counted_divisions(view: LaunchView) -> float:
     """Share of the executed instructions that divide integers, 0 to 1, by opcode: only divisions of
     integers round a converted divisor up. 0: none, or modifiers were not counted."""
@@ -171,6 +177,24 @@ def divides_slowly(code: MachineCode) -> Answer:
 @Fact.of_code("special functions of multiples of one value are computed one by one")
 def functions_of_multiples(code: MachineCode) -> Answer:
     return if_most_run(code, sorted(code.multiples.gone), code.program.ran, NOTABLE_PART)
+
+
+@Fact.of_code("values are divided by the same value, or by a root")
+def divides_by_one_value(code: MachineCode) -> Answer:
+    return if_most_run(code, sorted(code.quotients.gone), code.program.ran, NOTABLE_PART)
+
+
+@Fact.of_code("all threads of a warp compute the same special functions")
+def shares_functions(code: MachineCode) -> Answer:
+    return if_most_run(code, sorted(code.shared_functions), code.program.ran, NOTABLE_PART)
+
+
+@Fact.of_code("groups of a few values in shared memory are combined step by step")
+def exchanges_in_steps(code: MachineCode) -> Answer:
+    steps = code.exchange_steps
+    if steps is None or steps.left >= 1:
+        return False
+    return sorted(code.program.code[each].address for each in steps.positions)
 
 
 SEVERAL_RESULTS = (

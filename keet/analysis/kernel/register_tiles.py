@@ -3,6 +3,8 @@ threads load too."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from keet.analysis.candidate import part_of
 from keet.analysis.facts.on_chip import uses_shared
 from keet.analysis.facts.origin import looks_like_gemm
@@ -50,8 +52,8 @@ def loads_left(view: LaunchView) -> float | None:
     value = part_of(view, *_FLOATS)
     if view.code is not None:
         value = {purpose.value: share for purpose, share in view.code.mix}.get("value", 0.0)
-    if exchanges(view):
-        return float(LOADS_OF_TILES)
+    if (left := _exchanges_left(view)) is not None:
+        return left
     shared = part_of(view, "LDS")
     is_reused = mostly_hits(view) or (shared > loads / 2 and shared >= REUSED * stores > 0)
     if not is_reused or not value or not loads:
@@ -66,6 +68,17 @@ SHORTEST_TREE = (1 / 2 + 1 / 4) / 2
 EXCHANGE = Parameter(
     0.75, "stores to shared memory per barrier, of a thread that exchanges one value", "judgement"
 )
+
+
+def _exchanges_left(view: LaunchView) -> float | None:
+    """Share of the loads and stores that is left if threads exchange values of several steps at a
+    time; None if they do not exchange values in steps."""
+    if exchanges(view):
+        return float(LOADS_OF_TILES)
+    steps = view.code.exchange_steps if view.code is not None else None
+    if steps is None or steps.left >= 1:
+        return None
+    return 1 - (1 - steps.left) * part_of_memory(view, lambda each: each in steps.positions)
 
 
 def exchanges(view: LaunchView) -> bool:
@@ -179,6 +192,17 @@ def tiled(view: LaunchView, model: TimeModel, beside: float, left: float) -> Eff
     return Effect(units, every_wait=1 - others * model.pressure**SHARPNESS)
 
 
+def part_of_memory(view: LaunchView, is_own: Callable[[int], bool]) -> float:
+    """Share of the executed accesses to memory that are at these positions, 0 to 1: as many of the
+    addresses are theirs."""
+    if view.code is None:
+        return 0.0
+    program = view.code.program
+    every = [each for each in program.ran if program.code[each].memory is not None]
+    own = view.code.share(each for each in every if is_own(each))
+    return own / view.code.share(every) if own else 0.0
+
+
 def _integer_part(view: LaunchView) -> float:
     """Share of the FMA pipe's instructions that are integer multiplications, 0 to 1: of indices,
     where floats are the data."""
@@ -192,9 +216,14 @@ def _with_code(view: LaunchView, of_loads: float, of_others: float) -> dict[str,
     if view.code is None:
         return {}
     code, purposes = view.code.program.code, view.code.purposes
-    moved = _EXCHANGE if exchanges(view) else LOADS
+    moved = LOADS if _exchanges_left(view) is None else _EXCHANGE
+    memory = part_of_memory(view, lambda each: code[each].opcode in moved)
     gone = {
-        each: of_loads if code[each].opcode in moved else of_others
+        each: of_loads
+        if code[each].opcode in moved
+        else max(of_others, of_loads * memory)
+        if purposes[each].value == "address"
+        else of_others
         for each in view.code.program.ran
         if purposes[each].value not in _KEPT
     }

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from weakref import WeakValueDictionary
 
-from keet.analysis.limits import POWER
+from keet.analysis.limits import INTEGER_DIVISIONS, POWER
 from keet.analysis.sass.analyses.address_patterns import Atomic, Merge, atomics, merges
 from keet.analysis.sass.analyses.blame import Wait, waits
 from keet.analysis.sass.analyses.conditions import limits
@@ -18,13 +18,14 @@ from keet.analysis.sass.analyses.data_dependent_loops import (
     search_loops,
 )
 from keet.analysis.sass.analyses.distinct_bytes import SECTOR
+from keet.analysis.sass.analyses.exchange_steps import ExchangeSteps, exchange_steps
 from keet.analysis.sass.analyses.expansions import (
     Expansion,
     expansions,
     integer_divisions,
 )
 from keet.analysis.sass.analyses.footprints import Footprints
-from keet.analysis.sass.analyses.lane_groups import lane_groups
+from keet.analysis.sass.analyses.lane_groups import lane_groups, same_in_warp
 from keet.analysis.sass.analyses.loop_chains import LoopChains, loop_chains
 from keet.analysis.sass.analyses.loop_loads import (
     RepeatedArray,
@@ -41,9 +42,11 @@ from keet.analysis.sass.analyses.purpose import Purpose, decided_by_data, mix, p
 from keet.analysis.sass.analyses.repeated_work import (
     Invariant,
     Multiples,
+    Quotients,
     fast_powers,
     invariants,
     multiples,
+    quotients,
 )
 from keet.analysis.sass.analyses.reuse import (
     READS,
@@ -64,6 +67,9 @@ from keet.analysis.sass.polynomials.symbols import LaunchShape, launch_shape
 from keet.analysis.sass.signature import signature
 from keet.evidence import Sentence, constant
 from keet.profile import Absent, Launch, Location
+
+WARP = 32
+"""Threads."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +105,11 @@ class CountedCode:
         return fast_powers(self.program)
 
     @cached_property
+    def quotients(self) -> Quotients:
+        """Exact divisions that a product with a reciprocal would replace."""
+        return quotients(self.program)
+
+    @cached_property
     def wide_integers(self) -> frozenset[int]:
         """Positions of instructions that 64-bit integers need and 32-bit integers would not."""
         return wide_integers(self.program, self.purposes)
@@ -118,6 +129,11 @@ class CountedCode:
         """Positions of integer arithmetic that several neighbouring threads do equally, and the
         share of it that goes if one does it."""
         return lane_groups(self.program, self.shape, self.purposes)
+
+    @cached_property
+    def exchange_steps(self) -> ExchangeSteps | None:
+        """Steps on groups of values in shared memory; None if there are none."""
+        return exchange_steps(self.program)
 
     @cached_property
     def outer_products(self) -> OuterProducts | None:
@@ -216,6 +232,24 @@ class MachineCode(CountedCode):
             if each.name in names
             for position in each.positions
         )
+
+    @cached_property
+    def shared_functions(self) -> dict[int, float]:
+        """Positions of special functions, with all of their instructions, that every thread of a
+        warp computes equally, and the share that goes if one thread computes them for all. Where
+        one thread does already, that is nothing."""
+        code = self.program.code
+        own = {each for one in self.expansions if one.is_of_floats for each in one.positions}
+        own |= {each for each in self.program.ran if code[each].opcode == "MUFU"}
+        own -= set(self.expanded(*INTEGER_DIVISIONS))
+        found: dict[int, float] = {}
+        for each in same_in_warp(self.program, self.shape, own):
+            runs, lanes = self.program.counts[each], float(WARP)
+            if self.threads is not None and runs:
+                lanes = self.threads.get(code[each].address, 0) / runs
+            if lanes > 1:
+                found[each] = 1 - 1 / lanes
+        return found
 
     @cached_property
     def multiples(self) -> Multiples:

@@ -124,6 +124,9 @@ MEASURED = [
     ("stencil2d/star_rows_reloaded", "redundant_traffic", 1.36),
     # Two loops of a thread over one row, whose start is data.
     ("segment_stats/second_loop", "redundant_traffic", 1.36),
+    # Sixteen values of a thread take four steps in registers, instead of one in each pass.
+    ("walsh_rows/twelve_passes", "integer_overhead", 5.73),
+    ("walsh_rows/six_passes", "integer_overhead", 3.33),
     # Lanes load from rows a line apart, and mostly hit L1: they do not wait for memory.
     ("align_dp/letter_by_letter", "uncoalesced_global", 1.31),
     # A fast power is a logarithm, a product and an exponential, with scaling around both.
@@ -177,6 +180,19 @@ def test_loads_of_further_passes_take_their_round_trips_with_them() -> None:
         ("bin_moments/eight_bins_of_a_warp", "atomic_contention", 2.61),
         # Reads that the addresses show to be repeats can all go.
         ("kv_dequant/keys_read_per_query_head", "redundant_traffic", 1.72),
+        # Without the divisions, warps send their loads sooner, which are enough to keep DRAM busy.
+        ("decimal_columns/rate_of_the_day", "integer_overhead", 1.24),
+        # Two loads from shared memory for eight products; the tile's addresses go with them.
+        ("filter_bank/one_filter_a_thread", "pipe_saturated", 1.33),
+        # Three exact divisions by one root: its reciprocal is a function of the GPU.
+        ("spin_dynamics/root_and_three_quotients", "sfu_bound", 1.31),
+        # All threads compute the sine of the same time.
+        ("spin_dynamics/sine_per_spin", "sfu_bound", 1.53),
+        # What is left of divisions of 128 bits are those of 64.
+        ("decimal_columns/products_of_128_bits", "integer_overhead", 2.34),
+        # Values in registers need no loads and stores, which take issue slots.
+        ("track_filter/full_occupancy", "local_memory_spill", 4.87),
+        ("track_filter/a_few_spills", "local_memory_spill", 1.14),
     ],
 )
 def test_what_is_left_is_the_next_limit(case: str, cause: str, measured: float) -> None:
@@ -217,6 +233,12 @@ def test_what_is_left_is_the_next_limit(case: str, cause: str, measured: float) 
         ("two_stage/anomaly_in_between", "pipe_saturated"),
         # A few lanes run a path of twenty instructions: to regroup the pairs costs as many.
         ("cell_list/own_record", "warp_divergence"),
+        # The divisions fit into the time of the bytes.
+        ("decimal_columns/rate_with_breakdown", "integer_overhead"),
+        # A tile of 32 results loads enough values for them: the rest are products.
+        ("filter_bank/larger_register_tile", "pipe_saturated"),
+        # Each thread divides once, or takes functions of its own values.
+        ("spin_dynamics/one_spin_a_thread", "sfu_bound"),
         # The border of a tile is loaded by two blocks, and has to be.
         ("halo_filter/rows_loaded_three_times", "redundant_traffic"),
         ("sound_chain/samples_of_two_frames", "redundant_traffic"),

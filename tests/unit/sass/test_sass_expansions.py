@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-from keet.analysis.limits import DIVISION, INTEGER_DIVISIONS, POWER, SLOW_DIVISION
+from keet.analysis.limits import (
+    DIVISION,
+    HUGE_DIVISION,
+    INTEGER_DIVISIONS,
+    LONG_DIVISION,
+    POWER,
+    SLOW_DIVISION,
+)
 from keet.analysis.sass.analyses.expansions import expansions
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.machine_code import MachineCode, machine_code
@@ -42,6 +49,20 @@ def test_several_divisions_are_told_apart_from_other_index_arithmetic() -> None:
     assert 14 * starts <= len(positions) <= 22 * starts
     overhead = [each for each in code.program.ran if code.purposes[each].value == "address"]
     assert set(overhead) - set(positions)
+
+
+def test_divisions_of_128_bits_are_found_with_the_loops_over_their_digits() -> None:
+    code = code_of("decimal_columns/products_of_128_bits")
+    (found,) = (each for each in code.expansions if each.name == HUGE_DIVISION)
+    threads = max(code.program.counts[each] for each in code.program.ran[:9])
+    assert found.calls == 3 * threads
+    loops = {code.program.flow.loop_of.get(code.program.flow.block_of[p]) for p in found.positions}
+    assert len(loops - {None}) == 3
+    assert 0.75 < code.share(found.positions) < 0.95
+    assert not any(code.program.code[each].memory for each in found.positions)
+    of_64_bits = code_of("decimal_columns/quotients_per_row")
+    assert of_64_bits.expanded(LONG_DIVISION)
+    assert not of_64_bits.expanded(HUGE_DIVISION)
 
 
 def test_powers_are_named_at_the_lines_that_compute_them() -> None:

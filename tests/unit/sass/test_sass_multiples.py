@@ -146,3 +146,30 @@ def test_the_arithmetic_of_an_argument_goes_with_its_function() -> None:
     opcodes = Counter(code.program.code[each].opcode for each in code.multiples.gone)
     assert opcodes["I2FP"] == opcodes["MUFU"] == 8
     assert opcodes["FMUL"] == 3 * 8
+
+
+def test_divisions_by_a_root_go_with_the_root() -> None:
+    """A root and three quotients: the reciprocal root and three products are left."""
+    code = code_of("spin_dynamics/root_and_three_quotients")
+    gone, program = code.quotients.gone, code.program
+    opcodes = Counter(program.code[each].opcode for each in gone)
+    assert opcodes["FCHK"] == opcodes["BSSY"] == opcodes["BSYNC"] == 3
+    assert opcodes["MUFU"] == 3
+    assert not any(program.code[each].has("RSQ") for each in gone)
+    assert opcodes["FFMA"] + opcodes["FMUL"] == 3 * 5 + 4
+    checks = [each for each in gone if program.code[each].opcode == "FCHK"]
+    assert code.quotients.products == sum(program.counts[each] for each in checks)
+
+
+def test_the_first_of_several_divisions_by_one_value_stays() -> None:
+    code = code_of("cell_list/liquid_pairs")
+    checks = [each for each in code.program.ran if code.program.code[each].opcode == "FCHK"]
+    gone = code.quotients.gone.keys() & set(checks)
+    assert 0 < len(gone) < len(checks)
+
+
+def test_functions_of_what_all_threads_share_are_told_from_those_of_their_own_values() -> None:
+    shared = code_of("spin_dynamics/sine_per_spin")
+    own = code_of("spin_dynamics/one_spin_a_thread")
+    assert shared.share(shared.shared_functions) > 0.3
+    assert own.share(own.shared_functions) < 0.01

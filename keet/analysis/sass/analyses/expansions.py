@@ -1,9 +1,10 @@
 """Functions that the compiler expands into many instructions: divisions of integers, `powf`, …
 
 The GPU has no instruction for them. A division of integers by a value that is not known at compile
-time takes about 20 instructions in 32 bits and 70 in 64. In the machine code they look like
-arithmetic on data or on addresses; they are recognised by what only such code contains: a
-conversion that rounds up before a reciprocal, or the constants of a polynomial.
+time takes about 20 instructions in 32 bits, 70 in 64 and 200 in 128. In the machine code they look
+like arithmetic on data or on addresses; they are recognised by what only such code contains: a
+conversion that rounds up before a reciprocal, a loop that multiplies by the bits of a reciprocal,
+or the constants of a polynomial.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import NamedTuple
 
 from keet.analysis.limits import (
     DIVISION,
+    HUGE_DIVISION,
     INTEGER_DIVISIONS,
     LARGE_ANGLES,
     LONG_DIVISION,
@@ -21,6 +23,7 @@ from keet.analysis.limits import (
     SLOW_DIVISION,
 )
 from keet.analysis.sass.flow.program import Readers, SassProgram
+from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction
 from keet.analysis.sass.instructions.opcodes import Role
 from keet.profile import Location
@@ -49,6 +52,7 @@ _LONGEST_ROUTINE = _BEFORE + _AFTER + _LONGEST_PATH
 """Most instructions of a function that is called: its usual code and its slow path."""
 _EXPONENT, _FIRST = ", 0x17, ", 8
 """The routine of a division first shifts out the exponents of its operands."""
+_OF_SCALING = (Role.FLOAT, Role.INTEGER, Role.PREDICATE)
 _NOT_OF_FUNCTIONS = (Role.LOAD, Role.STORE, Role.ATOMIC, Role.COPY, Role.TENSOR)
 
 Locate = Callable[[int], Location | None]
@@ -70,11 +74,12 @@ class Expansion(NamedTuple):
 def expansions(program: SassProgram, locate: Locate) -> list[Expansion]:
     """By executed instructions, the most first. `locate`: the source line of a position."""
     found: dict[str, set[int]] = defaultdict(set)
-    _integer_divisions(program, found)
+    calls = Counter[str]()
+    _integer_divisions(program, found, calls)
     _slow_paths(program, found)
     _slow_divisions(program, found)
     taken = set().union(*found.values()) if found else set[int]()
-    calls = _functions(program, locate, taken, found)
+    calls |= _functions(program, locate, taken, found)
     ran = set(program.ran)
     kinds = [
         Expansion(name, frozenset(found[name] & ran), calls.get(name, 0)) for name in list(found)
@@ -88,20 +93,28 @@ def expansions(program: SassProgram, locate: Locate) -> list[Expansion]:
 # --- integers
 
 
-def _integer_divisions(program: SassProgram, found: dict[str, set[int]]) -> None:
+def _integer_divisions(
+    program: SassProgram, found: dict[str, set[int]], calls: Counter[str]
+) -> None:
+    """`calls`: how often each kind was executed, where it is known."""
     starts = [each for each in program.ran if _starts_division(program.code[each])]
-    if not starts:
+    reciprocals = [each for each in program.ran if program.code[each].opcode == "MUFU"]
+    if not starts and not reciprocals:
         return
     onwards = _Onwards(program)
+    for reciprocal in reciprocals:
+        if own := onwards.digits(reciprocal):
+            found[HUGE_DIVISION].update(own)
+            calls[HUGE_DIVISION] += program.counts[reciprocal]
     for start in starts:
         is_long = any("64" in each for each in program.code[start].modifiers)
         routine = _routine_of(program, start)
         if is_long:
             found[LONG_DIVISION].update(routine or onwards.within(start, 2 * _SLICE))
             continue
-        setup, reciprocals = onwards.reciprocals(start)
+        setup, refined = onwards.reciprocals(start)
         found[DIVISION].update(setup)
-        for reciprocal in reciprocals:
+        for reciprocal in refined:
             found[DIVISION].update(onwards.quotients(reciprocal))
 
 
@@ -183,6 +196,42 @@ class _Onwards:
         """Products of dividends with the reciprocal of their divisor: one per division."""
         code = self.program.code
         return [each for each in self.readers(reciprocal) if _is_upper_product(code[each])]
+
+    def digits(self, reciprocal: int) -> set[int]:
+        """The instructions of a division of 128 bits: a loop multiplies what is left of the
+        dividend by the reciprocal of the divisor's upper bits, for one digit per iteration. The
+        reciprocal is that of a float, whose bits are taken as an integer. Empty for others."""
+        program, flow = self.program, self.program.flow
+        code, block = program.code, flow.block_of[reciprocal]
+        if not code[reciprocal].has("RCP"):
+            return set()
+        scaled = [each for each in self.readers(reciprocal) if code[each].opcode == "FMUL"]
+        onwards = {each for one in scaled for each in self.within(one, 2 * _SLICE)}
+        around = {loop.index for loop in flow.loops_around(block)}
+        products = (each for each in onwards if _is_upper_product(code[each]))
+        inside = {flow.loop_of.get(flow.block_of[each]) for each in products} - {None, *around}
+        digits = set[int]()
+        for loop in (flow.loops[each] for each in inside if each is not None):
+            spans = (flow.blocks[each] for each in loop.blocks)
+            own = {each for span in spans for each in range(span.start, span.end)}
+            if not any(code[each].memory for each in own):
+                digits |= own
+        before = {each for each in (reciprocal, *onwards) if flow.block_of[each] == block}
+        return digits | before | self._scaling(reciprocal) if digits else set()
+
+    def _scaling(self, reciprocal: int) -> set[int]:
+        """The instructions of the same block that bring the divisor into a float."""
+        values, found, waiting = self.program.values, set[int](), [reciprocal]
+        while waiting:
+            for value in values.read[waiting.pop()].values():
+                made = values.all[value]
+                is_near = made.block == self.program.flow.block_of[reciprocal]
+                if made.kind is not Kind.DEFINITION or not is_near or made.position in found:
+                    continue
+                if self.program.code[made.position].role in _OF_SCALING:
+                    found.add(made.position)
+                    waiting.append(made.position)
+        return found
 
     def within(self, position: int, most: int) -> set[int]:
         """The forward slice through at most so many instructions of code."""

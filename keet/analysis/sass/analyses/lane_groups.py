@@ -9,7 +9,7 @@ other threads comes in, nothing is said, except for what a loop changes by such 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import reduce
 from typing import NamedTuple
 
@@ -58,6 +58,20 @@ def lane_groups(
             if 0 < shared < _WARP:
                 found[position] = 1 - 1 / 2**shared
     return found
+
+
+def same_in_warp(
+    program: SassProgram, shape: LaunchShape, positions: Collection[int]
+) -> frozenset[int]:
+    """Those of the positions whose results are the same in all lanes of a warp."""
+    if shape.block is None or not positions:
+        return frozenset()
+    known, written = _Groups(program, shape), program.values.written
+    return frozenset(
+        each
+        for each in positions
+        if written[each] and all(known.of(one).shared == _WARP for one in written[each].values())
+    )
 
 
 class _Groups:

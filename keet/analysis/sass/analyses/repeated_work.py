@@ -266,6 +266,97 @@ def _is_multiple(each: _Call, first: _Call) -> bool:
     return round(times) > 1 and abs(times - round(times)) <= _ROUNDING * times
 
 
+class Quotients(NamedTuple):
+    """Exact divisions of floats that a product would replace."""
+
+    gone: Mapping[int, float]
+    """By position: the share of the executions that go, 1.0."""
+    products: float
+    """Warp instructions that compute the quotients instead."""
+
+
+_CORRECTIONS = ("FFMA", "FMUL")
+_MOST_CORRECTIONS = 4
+_DIVISION_FLOW = ("FCHK", "BRA", "BSSY")
+
+
+def quotients(program: SassProgram) -> Quotients:
+    """All divisions by one value but the first, whose reciprocal serves them; by a root, all of
+    them, and the exact root if nothing else uses it: the reciprocal root is a function of the GPU.
+    A division starts with a reciprocal, which several FFMA correct; FCHK tests whether they are
+    exact."""
+    readers, divisions = Readers(program), defaultdict[int, list[tuple[int, set[int]]]](list)
+    for check in program.ran:
+        each, read = program.code[check], program.values.read[check]
+        if each.opcode != "FCHK" or not each.reads or each.guard is not None:
+            continue
+        divisor = read[each.reads[-1]]
+        if own := _division(readers, check, divisor):
+            divisions[divisor].append((check, own))
+    gone, products = set[int](), 0.0
+    for divisor, found in divisions.items():
+        root = _exact_root(program, divisor)
+        if root and readers.of(divisor) <= set().union(*(own for _, own in found)):
+            gone |= root
+        first = max(found, key=lambda each: program.counts[each[0]])
+        for check, own in found:
+            if root or check != first[0]:
+                gone |= own
+                products += program.counts[check]
+    return Quotients(dict.fromkeys(gone, 1.0), products)
+
+
+def _division(readers: Readers, check: int, divisor: int) -> set[int]:
+    """Positions of the division that FCHK belongs to, without its slow path; empty if its
+    reciprocal is not in the same block."""
+    program = readers.program
+    code, flow = program.code, program.flow
+    block = flow.blocks[flow.block_of[check]]
+    starts = [
+        each
+        for each in readers.of(divisor)
+        if block.start <= each < block.end and code[each].opcode == "MUFU" and code[each].has("RCP")
+    ]
+    if not starts:
+        return set()
+    found = _corrected(readers, starts[0])
+    found |= {each for each in range(block.start, block.end) if code[each].opcode in _DIVISION_FLOW}
+    joined = program.positions.get(code[block.end - 1].target or 0)
+    return found | ({joined} if joined is not None and code[joined].opcode == "BSYNC" else set())
+
+
+def _corrected(readers: Readers, function: int) -> set[int]:
+    """The special function, and what corrects its result in the same block."""
+    program = readers.program
+    block, found, waiting = program.flow.block_of[function], {function}, [function]
+    while waiting:
+        for value in program.values.written[waiting.pop()].values():
+            for each in readers.of(value) - found:
+                is_near = program.flow.block_of[each] == block
+                if is_near and program.code[each].opcode in _CORRECTIONS:
+                    found.add(each)
+                    waiting.append(each)
+    return found
+
+
+def _exact_root(program: SassProgram, value: int) -> set[int]:
+    """Positions of the instructions that make an exact root of a reciprocal one, in the block after
+    the check of its argument; empty if the value is no root."""
+    values, code, block_of = program.values, program.code, program.flow.block_of
+    found, is_root = set[int](), False
+    waiting = values.definitions(value, 2)
+    blocks = {block_of[each] for each in waiting}
+    while waiting and len(found) <= _MOST_CORRECTIONS:
+        each = waiting.pop()
+        if code[each].opcode == "MUFU" and code[each].has("RSQ"):
+            is_root = True
+        elif code[each].opcode in _CORRECTIONS and block_of[each] in blocks and each not in found:
+            found.add(each)
+            inputs = (values.all[one] for one in values.read[each].values())
+            waiting += [one.position for one in inputs if one.kind is Kind.DEFINITION]
+    return found if is_root and len(found) <= _MOST_CORRECTIONS else set()
+
+
 # --- the argument
 
 

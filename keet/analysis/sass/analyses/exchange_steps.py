@@ -1,0 +1,74 @@
+"""Steps on pairs of values in shared memory, as in a fast transform or a sorting network.
+
+In each step a thread takes a group of values, computes as many results from them, and puts these in
+their places. A thread that handles several groups between two barriers has enough values to do
+several steps on them in registers, if it takes them from other places: with sixteen values instead
+of eight pairs, four steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import NamedTuple
+
+from keet.analysis.sass.flow.program import Readers, SassProgram
+from keet.analysis.sass.instructions.opcodes import Role
+
+_ARITHMETIC = (Role.FLOAT, Role.INTEGER, Role.MOVE)
+_MOST_FOLLOWED = 64
+"""Most instructions between a load and the stores of its group."""
+
+
+class ExchangeSteps(NamedTuple):
+    positions: frozenset[int]
+    """Of the loads and stores of shared memory."""
+    group: float
+    """Values that are combined with each other, on average."""
+    held: float
+    """Values that a thread loads between two barriers."""
+
+    @property
+    def left(self) -> float:
+        """Share of the passes over the values that is left if a thread combines all that it
+        holds."""
+        return min(1.0, math.log(self.group) / math.log(self.held)) if self.held > 1 else 1.0
+
+
+def exchange_steps(program: SassProgram) -> ExchangeSteps | None:
+    """None if the kernel has no such steps."""
+    code, counts = program.code, program.counts
+    loads = [each for each in program.ran if code[each].opcode == "LDS"]
+    barriers = sum(counts[each] for each in program.ran if code[each].opcode == "BAR")
+    if not loads or not barriers:
+        return None
+    readers = Readers(program)
+    behind: dict[int, set[int]] = {}
+    for load in loads:
+        for store in _stores(readers, load):
+            behind.setdefault(store, set()).add(load)
+    groups = Counter(frozenset(each) for each in behind.values())
+    # As many results as values, which all follow from all of them.
+    own = {each for each, stores in groups.items() if 1 < len(each) == stores}
+    taken = {load for each in own for load in each}
+    stores = {store for store, each in behind.items() if frozenset(each) in own}
+    executed = sum(counts[each] for each in taken)
+    if not executed:
+        return None
+    bits = sum(math.log(len(each)) * sum(counts[load] for load in each) for each in own) / executed
+    return ExchangeSteps(frozenset(taken | stores), math.exp(bits), executed / barriers)
+
+
+def _stores(readers: Readers, load: int) -> set[int]:
+    """Positions of the stores to shared memory of what follows from a loaded value."""
+    program, found = readers.program, set[int]()
+    seen, waiting = {load}, [load]
+    while waiting and len(seen) <= _MOST_FOLLOWED:
+        for value in program.values.written[waiting.pop()].values():
+            for each in readers.of(value) - seen:
+                seen.add(each)
+                if program.code[each].opcode == "STS":
+                    found.add(each)
+                elif program.code[each].role in _ARITHMETIC:
+                    waiting.append(each)
+    return found
