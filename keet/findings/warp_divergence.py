@@ -254,8 +254,8 @@ def _empty_lanes(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         effect = Effect(_fewer_requests(kept), longest_sm=kept)
     # A very short kernel mostly waits for its first data; full warps would wait too.
     likelihood = 1 - INDIRECT * shortness(view, model)
-    evidence, cause = (block,), "block_size"
-    yield Candidate(FINDING.id, empty.text, effect, evidence, tuple, "measured", cause, likelihood)
+    cause, places = "block_size", view.launch_places
+    yield Candidate(FINDING.id, empty.text, effect, (block,), places, "measured", cause, likelihood)
 
 
 def _fewer_requests(filled: float) -> dict[str, float]:
