@@ -119,6 +119,7 @@ _DECLARED = {
     "shared arrays": "declared here",
     "calls": "called here",
     "template arguments": "chosen here",
+    "launch sizes": "size set here",
     "launch bounds": "bounds set here",
 }
 """Places that were found in the source text, without a counter."""

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import repeat
 from typing import NamedTuple
 
 from keet.analysis.launch_view import LaunchView, cached_per_view
@@ -22,6 +23,7 @@ from keet.profile.names import template_arguments
 
 CALLED = "calls"
 LAUNCHED = "launches"
+SIZED = "launch sizes"
 CHOSEN = "template arguments"
 BOUNDED = "launch bounds"
 """What a place is, in `Place.of`: it has no share of its own."""
@@ -34,6 +36,8 @@ _SHOWN = 2
 """Places that stay first."""
 _MOST_CHOICES = 3
 """Lines that choose template arguments; of more, one can't say which it was."""
+_MORE_LINES = 3
+"""Lines on which a launch may go on."""
 _DEEPEST = 4
 """Function templates that pass arguments on to each other."""
 _OWN_TEXT = re.compile(
@@ -54,6 +58,7 @@ class _Function(NamedTuple):
     name: str
     template: tuple[str, ...]
     """Names of its template parameters."""
+    parameters: tuple[str, ...]
     file: str
     head: int
     """Line on which its declaration starts."""
@@ -175,13 +180,139 @@ def choices_of(view: LaunchView) -> tuple[Place, ...]:
 
 def launches_of(view: LaunchView, written: Sequence[Place]) -> tuple[Place, ...]:
     """Of the lines on which a launch of the kernel is written, those that may be this one: without
-    those of other template arguments. If none is written, the lines that name the kernel. Then the
-    lines that choose the arguments."""
-    named = sorted({choice.lines[0][0] for choice in _choices(view)})
-    kept = [each for each in written if (each.file, each.line) in named]
-    own = kept or written or [Place(*line, 1 / len(named), LAUNCHED) for line in named]
-    lines = {(each.file, each.line) for each in own}
-    return (*own, *(each for each in choices_of(view) if (each.file, each.line) not in lines))
+    those of other template arguments or of another size. If none is written, the lines that name
+    the kernel. After the first one, the lines that decide its size, and the arguments of its
+    template."""
+    source, named = _source(view), sorted({choice.lines[0][0] for choice in _choices(view)})
+    exact = {(each.file, each.line) for each in choices_of(view)}
+    own = [each for each in written if (each.file, each.line) in exact]
+    own = own or [each for each in written if (each.file, each.line) in named] or list(written)
+    own = own or [Place(*line, 1 / len(named), LAUNCHED) for line in named]
+    sized = [(each, _sized_at(view, source, Location(each.file, each.line))) for each in own]
+    can_be = [(each, lines) for each, lines in sized if lines is not None] or [
+        *zip(own, repeat(()))
+    ]
+    at = list(dict.fromkeys(line for _, lines in can_be for line in lines or ()))
+    sizes = [Place(*line, 1 / len(at), SIZED) for line in at if len(at) <= _MOST_CHOICES]
+    own = [replace(each, share=1 / len(can_be)) for each, _ in can_be]
+    every = (*own[:1], *sizes, *choices_of(view), *own[1:])
+    return tuple({(each.file, each.line): each for each in reversed(every)}.values())[::-1]
+
+
+class _Value(NamedTuple):
+    """What an expression stands for. `number`: `None` if that is not known."""
+
+    number: int | None
+    lines: tuple[Location, ...]
+    """The lines that give it."""
+
+
+def _sized_at(view: LaunchView, source: _Source, line: Location) -> tuple[Location, ...] | None:
+    """The lines that decide the size of the launch which is written on this line; `None` if it is
+    not the launch, because its size is another one."""
+    around = source.around(line)
+    text = " ".join(source.lines.get(line.file, ())[line.line - 1 : line.line + _MORE_LINES])
+    written = text.partition("<<<")[2].partition(">>>")
+    if around is None or not written[1]:
+        return ()
+    found: list[Location] = []
+    for expression, shape in zip(_parts(written[0]), (view.launch.grid, view.launch.block)):
+        extents, at = _extents(source, around, expression)
+        found += at
+        for extent, size in zip(extents, shape or ()):
+            values = _values(source, around, extent, _DEEPEST)
+            fitting = [value for value in values if value.number in (None, size)]
+            if not fitting:
+                return None
+            known = [value for value in fitting if value.number is not None] or fitting
+            found += [at for value in known for at in value.lines if len(known) <= _MOST_CHOICES]
+    return tuple(dict.fromkeys(found))
+
+
+def _extents(
+    source: _Source, around: _Function, expression: str
+) -> tuple[list[str], tuple[Location, ...]]:
+    """The sizes of a `dim3`, and the line that declares it, if it has a name."""
+    lines: tuple[Location, ...] = ()
+    if _NAME.fullmatch(expression):
+        declared = re.compile(rf"\bdim3\s+{expression}\s*(\(.*\))")
+        for number in range(around.first, around.last + 1):
+            found = declared.search(source.lines[around.file][number - 1])
+            if found:
+                expression = f"dim3{found[1]}"
+                lines = (Location(around.file, number),)
+    inner = re.fullmatch(r"dim3\s*[({](.*)[)}]", expression)
+    return (_parts(inner[1]) if inner else [expression]), lines
+
+
+def _values(source: _Source, around: _Function, expression: str, depth: int) -> list[_Value]:
+    """By the calls that may have been the one, if it is a parameter of the function."""
+    unknown = _Value(None, ())
+    if expression.isdigit():
+        return [_Value(int(expression), ())]
+    if not depth:
+        return [unknown]
+    if not _NAME.fullmatch(expression):  # the lines that give what it is computed from
+        names = {name for name in _NAME.findall(expression) if name not in around.template}
+        own = [_defined(source, around, name) for name in sorted(names)]
+        return [_Value(None, tuple(line for line, _ in filter(None, own)))]
+    defined = _defined(source, around, expression)
+    if defined is not None:
+        line, text = defined
+        values = _values(source, around, text, depth - 1)
+        return [_Value(value.number, (line, *value.lines)) for value in values]
+    if expression in around.parameters:
+        at = around.parameters.index(expression)
+        return [
+            _Value(value.number, (line, *value.lines))
+            for line, given in _calls(source, around.name)
+            if at < len(given) and (caller := source.around(line)) is not None
+            for value in _values(source, caller, given[at], depth - 1)
+        ] or [unknown]
+    constant = _value(source, around.file, expression)
+    return [_Value(int(constant), ())] if constant.isdigit() else [unknown]
+
+
+def _defined(source: _Source, around: _Function, name: str) -> tuple[Location, str] | None:
+    """The first definition of a variable in a function, and its value."""
+    pattern = re.compile(rf"\b(?<![.>]){name}\s*=(?!=)\s*")
+    for number in range(around.first, around.last + 1):
+        line = source.lines[around.file][number - 1]
+        found = pattern.search(line)
+        if found:
+            text = _parts(line[found.end() :].partition(";")[0])
+            return Location(around.file, number), text[0] if text else ""
+    return None
+
+
+def _calls(source: _Source, name: str) -> Iterator[tuple[Location, list[str]]]:
+    """The calls of a function, with their arguments as far as they are on the same line."""
+    for line, _ in _mentions(source, name, r"\("):
+        around = source.around(line)
+        if around is not None and around.name != name:
+            text = source.lines[line.file][line.line - 1]
+            opening = text.find("(", text.find(name))
+            yield line, _parts(text[opening + 1 : _closing(text, opening)])
+
+
+def _closing(text: str, opening: int) -> int:
+    depth = 0
+    for at in range(opening, len(text)):
+        depth += (text[at] == "(") - (text[at] == ")")
+        if not depth:
+            return at
+    return len(text)
+
+
+def _parts(text: str) -> list[str]:
+    """Split at commas outside of brackets."""
+    parts, depth, start = list[str](), 0, 0
+    for at, char in enumerate(text):
+        depth += (char in "([{") - (char in ")]}")
+        if char == "," and not depth:
+            parts.append(text[start:at].strip())
+            start = at + 1
+    return [*parts, text[start:].strip()]
 
 
 @cached_per_view
@@ -201,23 +332,27 @@ def _chosen(
         if around is None or around.name == name:
             continue
         passed: dict[str, str] = {}
-        equal = 0
+        equal, elsewhere = 0, list[tuple[Location, int]]()
         for given, want in zip(arguments, wanted):
             if want is None:
                 continue
             if given in around.template:
                 passed[given] = want
                 continue
-            value = _value(source, line.file, given).replace(" ", "")
-            equal += value == want
+            local = _defined(source, around, given) if _NAME.fullmatch(given) else None
+            value = local[1] if local else _value(source, line.file, given)
+            if value.replace(" ", "") == want:
+                equal += local is None
+                elsewhere += [(local[0], 1)] if local else []
             if value != want and value.isdigit() and want.isdigit():
                 break
         else:
-            own, outer = (line, equal), [*map(passed.get, around.template)]
-            yield _Choice(equal, (own,))
+            own, outer = ((line, equal), *elsewhere), [*map(passed.get, around.template)]
+            equal += len(elsewhere)
+            yield _Choice(equal, own)
             if passed and depth:
                 for choice in _chosen(source, around.name, outer, depth - 1):
-                    yield _Choice(equal + choice.equal, (own, *choice.lines))
+                    yield _Choice(equal + choice.equal, (*own, *choice.lines))
 
 
 def _mentions(source: _Source, name: str, then: str) -> Iterator[tuple[Location, list[str]]]:
@@ -304,5 +439,10 @@ def _function(file: str, head: str, body: int) -> _Function | None:
     else:
         rest = kept
     rest = _ATTRIBUTE.sub(" ", rest)
-    names = [match[1] for match in _CALLABLE.finditer(rest) if match[1] not in _NO_FUNCTION]
-    return _Function(names[0], template, file, first, body, body, kept) if names else None
+    found = next((m for m in _CALLABLE.finditer(rest) if m[1] not in _NO_FUNCTION), None)
+    if found is None:
+        return None
+    given = _parts(rest[found.end() : _closing(rest, found.end() - 1)])
+    named = (_NAME.findall(part.partition("=")[0]) for part in given)
+    parameters = tuple(each[-1] if each else "" for each in named)
+    return _Function(found[1], template, parameters, file, first, body, body, kept)
