@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property, lru_cache, wraps
+from functools import cache, cached_property, lru_cache, partial, wraps
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from keet.analysis.hardware.ceilings import Ceiling, Ceilings
@@ -412,6 +412,13 @@ class LaunchView:
         known = {(place.file, place.line) for place in leading}
         rest = [place for place in places if (place.file, place.line) not in known]
         return (*leading, *rest)[:_MAX_PLACES]
+
+    def awaited_places(self, reason: str) -> tuple[Place, ...]:
+        """Lines of the instructions whose results warps wait for in this state, then those where
+        they wait."""
+        from keet.analysis.sass.lines import awaited
+
+        return self.led_places(partial(awaited, reason), self.waiting_places(reason))
 
     # --- code
 

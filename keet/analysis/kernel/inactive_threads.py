@@ -295,6 +295,8 @@ class UnevenTrips(NamedTuple):
     left: Mapping[int, float]
     """By position: the share of the executions that is left if all threads of a warp iterate
     equally often, 0 to 1. Positions outside of such loops are not listed."""
+    loops: Mapping[int, int]
+    """By position: the index of the loop that loses most of these threads."""
     executed: float
     """The share of all executed instructions that is left, 0 to 1."""
 
@@ -304,7 +306,7 @@ def uneven_trips(view: LaunchView) -> UnevenTrips:
     """Nothing is saved if the report does not show it."""
     threads = view.table.column("thread_inst_executed") or view.table.threads
     if view.code is None or not threads:
-        return UnevenTrips({}, 1.0)
+        return UnevenTrips({}, {}, 1.0)
     program, flow = view.code.program, view.code.program.flow
     starts = [each.start for each in flow.blocks]
 
@@ -314,7 +316,8 @@ def uneven_trips(view: LaunchView) -> UnevenTrips:
         lanes = sum(threads.get(program.code[starts[each]].address, 0) for each in blocks)
         return lanes / times if times else 0.0
 
-    left: dict[int, float] = {}
+    left, loops = dict[int, float](), dict[int, int]()
+    smallest: dict[int, float] = {}
     for loop in flow.loops:
         before = [e for e in flow.blocks[loop.header].predecessors if e not in loop.blocks]
         entered = active(before)
@@ -322,10 +325,13 @@ def uneven_trips(view: LaunchView) -> UnevenTrips:
         for block in loop.blocks if share < 1 else ():
             for position in range(flow.blocks[block].start, flow.blocks[block].end):
                 left[position] = left.get(position, 1.0) * share
+                if share < smallest.get(position, 1.0):
+                    smallest[position] = share
+                    loops[position] = loop.index
     for position, share in left.items():
         if runs := program.counts[position]:
             lanes = threads.get(program.code[position].address, 0) / runs
             left[position] = min(1.0, max(share, lanes / WARP))
     every = sum(program.counts)
     saved = sum(program.counts[at] * (1 - share) for at, share in left.items())
-    return UnevenTrips(left, 1 - saved / every if every else 1.0)
+    return UnevenTrips(left, loops, 1 - saved / every if every else 1.0)
