@@ -13,7 +13,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import repeat
 from typing import NamedTuple
 
 from keet.analysis.launch_view import LaunchView, cached_per_view
@@ -32,6 +31,7 @@ _LONGEST_TEXT = 1 << 20
 """Characters of a file that is read."""
 _LONGEST_HEAD = 2000
 """Characters before the body of a function that is understood."""
+_MOST_PLACES = 5
 _SHOWN = 2
 """Places that stay first."""
 _MOST_CHOICES = 3
@@ -93,7 +93,7 @@ def beside(places: tuple[Place, ...], *others: Place | None) -> tuple[Place, ...
     added = [each for each in others if each and (each.file, each.line) not in known]
     lines = known | {(each.file, each.line) for each in added}
     rest = [each for each in places[_SHOWN:] if (each.file, each.line) not in lines]
-    return (*places[:_SHOWN], *added, *rest)
+    return (*places[:_SHOWN], *added, *rest)[:_MOST_PLACES]
 
 
 def call_of(view: LaunchView, place: Place) -> Place | None:
@@ -145,6 +145,12 @@ def chosen_for(view: LaunchView, places: Iterable[Place]) -> tuple[Place, ...]:
     return choices_of(view) if any(_names_parameter(view, each) for each in places) else ()
 
 
+def chosen_type(view: LaunchView, name: str) -> tuple[Place, ...]:
+    """The choice of template arguments, if one of them has this type."""
+    given = template_arguments(view.launch.name.demangled)
+    return choices_of(view) if any(name in _NAME.findall(each) for each in given) else ()
+
+
 def _names_parameter(view: LaunchView, place: Place) -> bool:
     source = _source(view)
     own = source.around(Location(place.file, place.line))
@@ -188,15 +194,23 @@ def launches_of(view: LaunchView, written: Sequence[Place]) -> tuple[Place, ...]
     own = [each for each in written if (each.file, each.line) in exact]
     own = own or [each for each in written if (each.file, each.line) in named] or list(written)
     own = own or [Place(*line, 1 / len(named), LAUNCHED) for line in named]
-    sized = [(each, _sized_at(view, source, Location(each.file, each.line))) for each in own]
-    can_be = [(each, lines) for each, lines in sized if lines is not None] or [
-        *zip(own, repeat(()))
-    ]
-    at = list(dict.fromkeys(line for _, lines in can_be for line in lines or ()))
-    sizes = [Place(*line, 1 / len(at), SIZED) for line in at if len(at) <= _MOST_CHOICES]
-    own = [replace(each, share=1 / len(can_be)) for each, _ in can_be]
-    every = (*own[:1], *sizes, *choices_of(view), *own[1:])
+    sizes = {each: _size_at(view, source, Location(each.file, each.line)) for each in own}
+    own = [each for each in own if sizes[each] is not None] or own
+    own.sort(key=lambda each: -(sizes[each] or _Size()).known)
+    at = list(dict.fromkeys(line for each in own for line in (sizes[each] or _Size()).lines))
+    set_at = [Place(*line, 1 / len(at), SIZED) for line in at if len(at) <= _MOST_CHOICES]
+    own = [replace(each, share=1 / len(own)) for each in own]
+    every = (*own[:_SHOWN], *set_at, *choices_of(view), *own[_SHOWN:])
     return tuple({(each.file, each.line): each for each in reversed(every)}.values())[::-1]
+
+
+class _Size(NamedTuple):
+    """The size of a launch as it is written."""
+
+    lines: tuple[Location, ...] = ()
+    """Those that decide it."""
+    known: int = 0
+    """Sides of grid and block whose numbers are written, and are those of the launch."""
 
 
 class _Value(NamedTuple):
@@ -207,15 +221,14 @@ class _Value(NamedTuple):
     """The lines that give it."""
 
 
-def _sized_at(view: LaunchView, source: _Source, line: Location) -> tuple[Location, ...] | None:
-    """The lines that decide the size of the launch which is written on this line; `None` if it is
-    not the launch, because its size is another one."""
+def _size_at(view: LaunchView, source: _Source, line: Location) -> _Size | None:
+    """`None` if the launch that is written on this line is another one, by its size."""
     around = source.around(line)
     text = " ".join(source.lines.get(line.file, ())[line.line - 1 : line.line + _MORE_LINES])
     written = text.partition("<<<")[2].partition(">>>")
     if around is None or not written[1]:
-        return ()
-    found: list[Location] = []
+        return _Size()
+    found, equal = list[Location](), 0
     for expression, shape in zip(_parts(written[0]), (view.launch.grid, view.launch.block)):
         extents, at = _extents(source, around, expression)
         found += at
@@ -225,8 +238,9 @@ def _sized_at(view: LaunchView, source: _Source, line: Location) -> tuple[Locati
             if not fitting:
                 return None
             known = [value for value in fitting if value.number is not None] or fitting
+            equal += known[0].number is not None
             found += [at for value in known for at in value.lines if len(known) <= _MOST_CHOICES]
-    return tuple(dict.fromkeys(found))
+    return _Size(tuple(dict.fromkeys(found)), equal)
 
 
 def _extents(
