@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property, lru_cache, partial, wraps
+from functools import cache, cached_property, lru_cache, wraps
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from keet.analysis.hardware.ceilings import Ceiling, Ceilings
@@ -347,15 +347,6 @@ class LaunchView:
         ]
         return tuple(Place(file, n, 1 / len(found), of) for file, n in found)
 
-    def launch_places(self) -> tuple[Place, ...]:
-        """Lines that launch the kernel, in the files of the kernel itself, and those that choose
-        the arguments of its template."""
-        from keet.analysis.kernel.source_calls import launches_of
-
-        name = self.launch.name.function
-        pattern = rf"\b{re.escape(name)}\s*(?:<[^;]*?>)?\s*(?:<<<|\[)"
-        return launches_of(self, self.declared(name, "launches", pattern))[:_MAX_PLACES]
-
     def barrier_places(self) -> tuple[Place, ...]:
         """Lines of barriers. Warps at a barrier are sampled at the next instruction, so step
         back."""
@@ -412,13 +403,6 @@ class LaunchView:
         known = {(place.file, place.line) for place in leading}
         rest = [place for place in places if (place.file, place.line) not in known]
         return (*leading, *rest)[:_MAX_PLACES]
-
-    def awaited_places(self, reason: str) -> tuple[Place, ...]:
-        """Lines of the instructions whose results warps wait for in this state, then those where
-        they wait."""
-        from keet.analysis.sass.lines import awaited
-
-        return self.led_places(partial(awaited, reason), self.waiting_places(reason))
 
     # --- code
 

@@ -313,7 +313,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         text,
         Effect(waits=covered, least=serial_share(view)),
         tuple(piece for piece in evidence if piece is not None),
-        lambda: view.awaited_places(longest),
+        lambda: waits.awaited_places(view, longest),
         "assumed",
         variant=variant,
         likelihood=1.0 if view.stalls and not is_serial else LIKELY,

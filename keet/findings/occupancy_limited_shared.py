@@ -9,7 +9,7 @@ from keet.analysis.candidate import Candidate
 from keet.analysis.decisions.occupancy import limited_occupancy, not_limited_by
 from keet.analysis.facts import grid, on_chip, origin
 from keet.analysis.kernel.resident_warps import MOST_OCCUPANCY
-from keet.analysis.kernel.source_calls import beside, chosen_for, in_what_ran
+from keet.analysis.kernel.source_calls import beside, chosen_for, in_what_ran, launch_places
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY
 from keet.analysis.time_model import INDIRECT, LEADS, TimeModel
@@ -86,7 +86,8 @@ def _places(view: LaunchView) -> tuple[Place, ...]:
     arrays = in_what_ran(view, view.declared("__shared__", "shared arrays"))[:_MOST_ARRAYS]
     dynamic, every = view.value("shared_memory_dynamic"), view.value("shared_memory_per_block")
     if dynamic and every and dynamic > MAJORITY * every:
-        return beside(arrays[:1], *view.launch_places())
+        sized = tuple(each for each in arrays if "extern" in view.text_of(each))
+        return beside((sized or arrays)[:1], *launch_places(view))
     return beside(arrays, *chosen_for(view, arrays))
 
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.facts import global_memory, origin
+from keet.analysis.facts.waits import awaited_places
 from keet.analysis.hardware.ceilings import HOST_LINK
 from keet.analysis.hardware.rates import from_host, host_traffic
+from keet.analysis.kernel.source_calls import beside, launch_places
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import SIMILAR
 from keet.analysis.parameters import Parameter
@@ -95,14 +97,14 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 def _places(view: LaunchView) -> tuple[Place, ...]:
     """The loads of the array in host memory, if the bytes show which one it is; else the loads that
-    warps wait for: those from the host take longest."""
+    warps wait for: those from the host take longest. Then the launch, which gets the pointer."""
     array, sectors = _host_array(view), view.table.column("src_l2_sectors_global") or {}
+    found: tuple[Place, ...] = ()
     if array is not None and view.code is not None:
         own = view.code.addresses([each.position for each in array.accesses])
         found = view.places_by("sectors of that array", {at: sectors.get(at, 0) for at in own})
-        if found:
-            return found
-    return view.awaited_places("long_scoreboard") or view.sampled_places()
+    found = found or awaited_places(view, "long_scoreboard") or view.sampled_places()
+    return beside(found, *launch_places(view)[:1])
 
 
 def _copied(view: LaunchView) -> float:

@@ -13,7 +13,7 @@ from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.instruction_removal import kept_waits_by, removed_part
 from keet.analysis.kernel.library import library_of_launch
 from keet.analysis.kernel.register_tiles import loads_fragments
-from keet.analysis.kernel.source_calls import beside
+from keet.analysis.kernel.source_calls import beside, launch_places
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import (
     FEW_BYTES,
@@ -708,7 +708,7 @@ def _between_launches(view: LaunchView, model: TimeModel) -> Iterator[Candidate]
         gain,
         tuple(map(view.ledger.adopt, shared.evidence)),
         # To fuse launches, or to change their order, one changes the lines that launch them.
-        lambda: beside(global_memory.places_of(view, operation), *view.launch_places()),
+        lambda: beside(global_memory.places_of(view, operation), *launch_places(view)),
         "suspected",
         variant=shared.kind,
         likelihood=POSSIBLE if shared.kind == "same_input" else likelihoods[shared.confidence],

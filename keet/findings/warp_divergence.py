@@ -24,6 +24,7 @@ from keet.analysis.kernel.inactive_threads import (
     uneven_trips,
 )
 from keet.analysis.kernel.resident_warps import grid_shape, idle_warps, shortness
+from keet.analysis.kernel.source_calls import launch_places
 from keet.analysis.launch_view import LaunchView, LeadingLines
 from keet.analysis.limits import MAJORITY, NOTABLE_PART
 from keet.analysis.parameters import Parameter
@@ -235,7 +236,9 @@ def _idle_warps(view: LaunchView) -> Iterator[Candidate]:
     words = "{share:.0f} {what}: they have no element to work on."
     text = Sentence(words, share=idle.share, what=idle.share.label)
     shown = (idle.share,)
-    yield Candidate(FINDING.id, text, effect, shown, view.launch_places, "assumed", IDLE_WARPS)
+    yield Candidate(
+        FINDING.id, text, effect, shown, partial(launch_places, view), "assumed", IDLE_WARPS
+    )
 
 
 def _empty_lanes(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
@@ -259,7 +262,7 @@ def _empty_lanes(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         effect = Effect(_fewer_requests(kept), longest_sm=kept)
     # A very short kernel mostly waits for its first data; full warps would wait too.
     likelihood = 1 - INDIRECT * shortness(view, model)
-    cause, places = "block_size", view.launch_places
+    cause, places = "block_size", partial(launch_places, view)
     yield Candidate(FINDING.id, empty.text, effect, (block,), places, "measured", cause, likelihood)
 
 

@@ -184,11 +184,13 @@ def choices_of(view: LaunchView) -> tuple[Place, ...]:
     return tuple(Place(*line, 1 / len(own), CHOSEN) for line in ranked)
 
 
-def launches_of(view: LaunchView, written: Sequence[Place]) -> tuple[Place, ...]:
-    """Of the lines on which a launch of the kernel is written, those that may be this one: without
-    those of other template arguments or of another size. If none is written, the lines that name
-    the kernel. After the first one, the lines that decide its size, and the arguments of its
-    template."""
+def launch_places(view: LaunchView) -> tuple[Place, ...]:
+    """Lines that launch the kernel, in the files of the kernel itself: without those of other
+    template arguments or of another size; if none is written, the lines that name the kernel. After
+    the first ones, the lines that decide the size, and the arguments of the template."""
+    name = re.escape(view.launch.name.function)
+    pattern = rf"\b{name}\s*(?:<[^;]*?>)?\s*(?:<<<|\[)"
+    written = view.declared(view.launch.name.function, LAUNCHED, pattern)
     source, named = _source(view), sorted({choice.lines[0][0] for choice in _choices(view)})
     exact = {(each.file, each.line) for each in choices_of(view)}
     own = [each for each in written if (each.file, each.line) in exact]
@@ -201,7 +203,10 @@ def launches_of(view: LaunchView, written: Sequence[Place]) -> tuple[Place, ...]
     set_at = [Place(*line, 1 / len(at), SIZED) for line in at if len(at) <= _MOST_CHOICES]
     own = [replace(each, share=1 / len(own)) for each in own]
     every = (*own[:_SHOWN], *set_at, *choices_of(view), *own[_SHOWN:])
-    return tuple({(each.file, each.line): each for each in reversed(every)}.values())[::-1]
+    once: dict[tuple[str, int], Place] = {}
+    for each in every:
+        once.setdefault((each.file, each.line), each)
+    return tuple(once.values())[:_MOST_PLACES]
 
 
 class _Size(NamedTuple):

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable
 
 from keet.analysis.kernel.library import is_of_toolkit
-from keet.analysis.launch_view import LeadingLines
 from keet.analysis.sass.analyses.purpose import Purpose, address_registers
 from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.sass.instructions.opcodes import Role
@@ -101,25 +100,3 @@ def _outside(code: MachineCode, values: Iterable[int]) -> Location | None:
             return own[-1]
         level = [value for each in behind for value in code.program.values.read[each].values()]
     return None
-
-
-def awaited(state: str, code: MachineCode) -> LeadingLines:
-    """Lines of the instructions whose results warps wait for in this warp state, the one that the
-    finding names, by samples of those waits. For stores that drain: those stores."""
-    program = code.program
-    if state == "drain":
-        stores = [each for each in program.ran if program.code[each].opcode in _DRAINED]
-        return LeadingLines("stores", [(each, program.counts[each]) for each in stores])
-    stalled = [wait for wait in code.waits if wait.reason == state]
-    waited = [(wait.producers[0], wait.samples) for wait in stalled if wait.producers]
-    if state == "wait":
-        return LeadingLines("waits for a fixed instruction latency", waited)
-    from_memory = (Role.LOAD, Role.ATOMIC, Role.COPY)
-    data = [each for each in waited if program.code[each[0]].role in from_memory]
-    # What these wait for is not known: they stay at the line that waits.
-    unknown = [(wait.position, wait.samples) for wait in stalled if not wait.producers]
-    return LeadingLines("waits for data", data + unknown)
-
-
-_DRAINED = ("STG", "ST", "RED", "REDG")
-"""A warp ends only when these have been sent."""

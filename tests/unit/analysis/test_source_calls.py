@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keet.analysis.kernel.source_calls import bounds_of, call_of, choices_of
+from keet.analysis.kernel.source_calls import bounds_of, call_of, choices_of, launch_places
 from keet.analysis.launch_view import LaunchView
 from keet.diagnosis.diagnosis import diagnose
 from keet.diagnosis.finding import Finding
@@ -70,7 +70,7 @@ def test_many_possible_choices_are_none() -> None:
 def test_the_size_of_a_launch_is_set_where_its_number_is_written(case, launched, sized) -> None:
     """Launches of the same kernel with other sizes are not this one."""
     view = view_of(case)
-    places = view.launch_places()
+    places = launch_places(view)
     shown = texts_of(view, places)[:SHOWN]
     assert launched in shown[0]
     assert any(sized in each for each in shown[1:])
