@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple
 
 from keet.analysis.launch_view import LaunchView, cached_per_view
@@ -38,7 +39,11 @@ _MOST_CHOICES = 3
 """Lines that choose template arguments; of more, one can't say which it was."""
 _MORE_LINES = 3
 """Lines on which a launch may go on."""
-_DEEPEST = 4
+_MOST_MENTIONS = 12
+"""Lines that name a function; of more, one can't say which it was."""
+_LONGEST_LINE = 400
+"""Characters of a line that are read."""
+_DEEPEST = 3
 """Function templates that pass arguments on to each other."""
 _OWN_TEXT = re.compile(
     r"""//[^\n]* | /\*.*?(?:\*/|\Z)
@@ -68,12 +73,19 @@ class _Function(NamedTuple):
     declaration: str
 
 
+_Mention = tuple[Location, list[str]]
+"""A line with a name, and its template arguments."""
+
+
 class _Source(NamedTuple):
     """The files of a kernel, as far as they are CUDA."""
 
     lines: Mapping[str, Sequence[str]]
     """Without comments, strings and directives."""
     functions: tuple[_Function, ...]
+
+    mentioned: dict[tuple[str, str], list[_Mention]]
+    """Lines that were looked up."""
 
     def around(self, place: Location) -> _Function | None:
         """The function whose body has this line."""
@@ -374,9 +386,16 @@ def _chosen(
                     yield _Choice(equal + choice.equal, (*own, *choice.lines))
 
 
-def _mentions(source: _Source, name: str, then: str) -> Iterator[tuple[Location, list[str]]]:
-    """Lines with a name, with its template arguments. `then`: what must follow them."""
-    after = re.compile(rf"\s*{then}")
+def _mentions(source: _Source, name: str, then: str) -> list[_Mention]:
+    """Lines with a name, with its template arguments; none if there are too many to say which one
+    it was. `then`: what must follow them."""
+    if (name, then) not in source.mentioned:
+        every = list(islice(_found(source, name, re.compile(rf"\s*{then}")), _MOST_MENTIONS + 1))
+        source.mentioned[name, then] = every if len(every) <= _MOST_MENTIONS else []
+    return source.mentioned[name, then]
+
+
+def _found(source: _Source, name: str, after: re.Pattern[str]) -> Iterator[_Mention]:
     for file, lines in source.lines.items():
         for number, line in enumerate(lines, 1):
             if name not in line:
@@ -423,7 +442,10 @@ def _source(view: LaunchView) -> _Source:
         if len(text) <= _LONGEST_TEXT and not file.endswith(".py"):
             texts[file] = _OWN_TEXT.sub(lambda found: "\n" * found[0].count("\n"), text)
     functions = [each for file, text in texts.items() for each in _functions(file, text)]
-    return _Source({file: text.split("\n") for file, text in texts.items()}, tuple(functions))
+    lines = {
+        file: [line[:_LONGEST_LINE] for line in text.split("\n")] for file, text in texts.items()
+    }
+    return _Source(lines, tuple(functions), {})
 
 
 def _functions(file: str, text: str) -> Iterator[_Function]:

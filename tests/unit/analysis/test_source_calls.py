@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from keet.analysis.kernel.source_calls import bounds_of, call_of, choices_of, launch_places
+from keet.analysis.kernel.source_calls import (
+    _DEEPEST,
+    _chosen,
+    _functions,
+    _Source,
+    bounds_of,
+    call_of,
+    choices_of,
+    launch_places,
+)
 from keet.analysis.launch_view import LaunchView
 from keet.diagnosis.diagnosis import diagnose
 from keet.diagnosis.finding import Finding
@@ -127,3 +136,14 @@ def test_host_memory_is_read_at_the_load() -> None:
 def test_threads_leave_uneven_loops_at_their_conditions() -> None:
     view, finding = finding_of("sph_density/uneven_lists", "warp_divergence")
     assert view.text_of(finding.places[0]).startswith("for (int k = 0; k < found; ++k)")
+
+
+def test_many_callers_are_read_in_a_bounded_time() -> None:
+    """Source text may be hostile: functions that all call each other."""
+    names = [f"f{n}" for n in range(12)]
+    body = " ".join(f"{each}<N>(d);" for each in names)
+    head = "template <int N> void"
+    text = "\n".join(f"{head} {each}(int d) {{ {body} k<N><<<d, N>>>(); }}" for each in names)
+    source = _Source({"a.cu": text.split("\n")}, tuple(_functions("a.cu", text)), {})
+    assert len(source.functions) == len(names)
+    assert not any(each.equal for each in _chosen(source, "k", ["64"], _DEEPEST))
