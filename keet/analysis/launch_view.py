@@ -345,13 +345,7 @@ class LaunchView:
             for number, line in enumerate(self._lines(file), 1)
             if word in line and re.search(pattern, line)
         ]
-        return tuple(Place(file, n, 1 / len(found), of) for file, n in found[:_MAX_PLACES])
-
-    def launch_places(self) -> tuple[Place, ...]:
-        """Lines that launch the kernel, in the files of the kernel itself."""
-        name = self.launch.name.function
-        pattern = rf"\b{re.escape(name)}\s*(?:<[^;]*?>)?\s*(?:<<<|\[)"
-        return self.declared(name, "launches", pattern)
+        return tuple(Place(file, n, 1 / len(found), of) for file, n in found)
 
     def barrier_places(self) -> tuple[Place, ...]:
         """Lines of barriers. Warps at a barrier are sampled at the next instruction, so step

@@ -17,6 +17,7 @@ from keet.analysis.decisions.atomics import (
 )
 from keet.analysis.facts import on_chip, origin
 from keet.analysis.hardware.rates import SECTOR
+from keet.analysis.kernel.source_calls import beside, call_of
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LIKELY, MAJORITY, NOTABLE_PART
 from keet.analysis.memory_work import (
@@ -345,7 +346,12 @@ def _places(view: LaunchView, spread: str = "") -> tuple[Place, ...]:
         for atomic in view.code.atomics
         if atomic.memory == "global" and atomic.spread.startswith(spread)
     }
-    return view.places_by("atomics", costs) or view.sampled_places()
+    return _with_call(view, view.places_by("atomics", costs)) or view.sampled_places()
+
+
+def _with_call(view: LaunchView, places: tuple[Place, ...]) -> tuple[Place, ...]:
+    """Whether each thread, warp or block updates is often decided where a helper is called."""
+    return beside(places, *(call_of(view, each) for each in places[:1]))
 
 
 def _crowded_places(view: LaunchView) -> tuple[Place, ...]:
@@ -356,7 +362,7 @@ def _crowded_places(view: LaunchView) -> tuple[Place, ...]:
         for each in global_atomics(view)
     }
     crowded = {each: cost for each, cost in costs.items() if cost > 0}
-    return view.places_by("atomics", crowded) or _places(view)
+    return _with_call(view, view.places_by("atomics", crowded)) or _places(view)
 
 
 def _retried(view: LaunchView, found: Retries) -> tuple[Place, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import (
@@ -22,7 +21,7 @@ from keet.analysis.kernel.bytes_in_flight import BytesInFlight, bytes_in_flight
 from keet.analysis.kernel.executed_code import called_share
 from keet.analysis.kernel.register_tiles import mostly_hits
 from keet.analysis.kernel.resident_warps import few_warps, serial_share
-from keet.analysis.launch_view import LaunchView, LeadingLines
+from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LIKELY, MAJORITY
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import (
@@ -314,7 +313,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         text,
         Effect(waits=covered, least=serial_share(view)),
         tuple(piece for piece in evidence if piece is not None),
-        lambda: view.led_places(partial(_awaited, longest), view.waiting_places(longest)),
+        lambda: waits.awaited_places(view, longest),
         "assumed",
         variant=variant,
         likelihood=1.0 if view.stalls and not is_serial else LIKELY,
@@ -495,27 +494,3 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
         return None
     text = "Without any waiting, {unit} would set the pace (busy: {busy:.0f})."
     return Sentence(text, unit=busiest.spoken, busy=busiest.reached), (busiest.reached,)
-
-
-def _awaited(state: str, code: MachineCode) -> LeadingLines:
-    """Lines of the instructions whose results warps wait for in this warp state, the one that the
-    finding names, by samples of those waits. For stores that drain: those stores."""
-    from keet.analysis.sass.instructions.opcodes import Role
-
-    program = code.program
-    if state == "drain":
-        stores = [each for each in program.ran if program.code[each].opcode in _DRAINED]
-        return LeadingLines("stores", [(each, program.counts[each]) for each in stores])
-    stalled = [wait for wait in code.waits if wait.reason == state]
-    waited = [(wait.producers[0], wait.samples) for wait in stalled if wait.producers]
-    if state == "wait":
-        return LeadingLines("waits for a fixed instruction latency", waited)
-    from_memory = (Role.LOAD, Role.ATOMIC, Role.COPY)
-    data = [each for each in waited if program.code[each[0]].role in from_memory]
-    # What these wait for is not known: they stay at the line that waits.
-    unknown = [(wait.position, wait.samples) for wait in stalled if not wait.producers]
-    return LeadingLines("waits for data", data + unknown)
-
-
-_DRAINED = ("STG", "ST", "RED", "REDG")
-"""A warp ends only when these have been sent."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from keet.analysis.candidate import Candidate
 from keet.analysis.facts import grid, origin
@@ -15,6 +16,7 @@ from keet.analysis.kernel.resident_warps import (
     shortness,
     start_ns,
 )
+from keet.analysis.kernel.source_calls import launch_places
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LEAST_KERNEL_NS, LIKELY, NOTABLE_PART, SHORT_KERNEL_NS
 from keet.analysis.parameters import Parameter
@@ -120,7 +122,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         if per_warp is not None and per_warp.value <= FEW_INSTRUCTIONS:
             warp = Sentence("A warp executes {n:.0f} instructions on average.", n=per_warp)
             text, evidence = Sentence(" ").join((text, warp)), (*evidence, per_warp)
-    made = Candidate(FINDING.id, text, times**short, evidence, view.launch_places, "assumed")
+    made = Candidate(
+        FINDING.id, text, times**short, evidence, partial(launch_places, view), "assumed"
+    )
     if sweeps:
         text = Sentence(
             "The kernel takes {time}. It changes an array by other elements of it and sets a flag: "

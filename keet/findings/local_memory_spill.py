@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.facts import on_chip, origin
 from keet.analysis.instruction_removal import removed_part
 from keet.analysis.kernel.executed_code import runs_more
+from keet.analysis.kernel.source_calls import beside, bounds_of
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import local_cause, without_local
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
+from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
@@ -90,9 +93,17 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         Sentence(text, share=share, cause=_CAUSES[cause]),
         Effect(units, waits),
         (share, local, every),
-        lambda: view.column_places("local sectors", "src_l2_sectors_local"),
+        partial(_places, view, cause),
         variant=cause,
     )
+
+
+def _places(view: LaunchView, cause: str) -> tuple[Place, ...]:
+    """The accesses; and the launch bounds, if they keep the compiler from using more registers."""
+    places = view.column_places("local sectors", "src_l2_sectors_local")
+    if cause != "spill" or on_chip.registers_at_limit.test(view):
+        return places
+    return beside(places, *bounds_of(view))
 
 
 def _own_part(view: LaunchView) -> float:

@@ -15,8 +15,10 @@ from keet.analysis.decisions.double_precision import (
 )
 from keet.analysis.decisions.saturated import unit_places
 from keet.analysis.facts import instructions, origin
+from keet.analysis.kernel.source_calls import beside, chosen_type
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, TimeModel
+from keet.documents.finding import Place
 from keet.findings import Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
@@ -82,6 +84,11 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if measured and (double_precision(view) == "questionable" or not view.opcodes):
         effect = in_single_precision(view, model, is_unintended=False)
         text, evidence = measured
-        places = partial(unit_places, view, "FP64")
+        places = partial(_places, view)
         found = Candidate(FINDING.id, text, effect, evidence, places, "assumed")
         yield found._replace(doubt=doubt_if_counted(view))
+
+
+def _places(view: LaunchView) -> tuple[Place, ...]:
+    """The arithmetic; and where its type is chosen, if that is an argument of a template."""
+    return beside(unit_places(view, "FP64"), *chosen_type(view, "double"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 from keet.analysis.candidate import Candidate, covered_waits
@@ -19,6 +20,7 @@ from keet.analysis.kernel.resident_warps import (
     instructions_per_warp,
     shortness,
 )
+from keet.analysis.kernel.source_calls import launch_places
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter
@@ -110,7 +112,7 @@ FINDING = FindingSpec(
 
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    yield from limited_occupancy(model, "sm", FINDING.id, view.launch_places)
+    yield from limited_occupancy(model, "sm", FINDING.id, partial(launch_places, view))
     # Blocks that end about as fast as new ones start: few are on an SM, although more fit.
     reached, possible = view.get("achieved_occupancy_pct"), view.get("theoretical_occupancy_pct")
     waves, per_warp = view.get("waves_per_sm"), instructions_per_warp(view)
@@ -146,7 +148,13 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             (*evidence, model.block_starts),
         )
     yield Candidate(
-        FINDING.id, said, effect, evidence, view.launch_places, "assumed", grid.SHORT_BLOCKS
+        FINDING.id,
+        said,
+        effect,
+        evidence,
+        partial(launch_places, view),
+        "assumed",
+        grid.SHORT_BLOCKS,
     )
 
 
@@ -190,7 +198,7 @@ def _early_warps(
     said = Sentence(text, reached=reached, possible=possible, block=block, warp=warp)
     shown = (reached, possible, block, warp)
     return Candidate(
-        FINDING.id, said, effect, shown, view.launch_places, "assumed", grid.EARLY_WARPS
+        FINDING.id, said, effect, shown, partial(launch_places, view), "assumed", grid.EARLY_WARPS
     )
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from keet.analysis.candidate import Candidate
 from keet.analysis.decisions.occupancy import limited_occupancy, not_limited_by
 from keet.analysis.facts import grid, on_chip, origin
 from keet.analysis.kernel.resident_warps import MOST_OCCUPANCY
+from keet.analysis.kernel.source_calls import beside, chosen_for, in_what_ran, launch_places
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import MAJORITY
 from keet.analysis.time_model import INDIRECT, LEADS, TimeModel
+from keet.documents.finding import Place
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
@@ -69,10 +73,22 @@ FINDING = FindingSpec(
 )
 
 
+_MOST_ARRAYS = 5
+"""Places of arrays."""
+
+
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    return limited_occupancy(
-        model, "shared_memory", FINDING.id, lambda: view.declared("__shared__", "shared arrays")
-    )
+    return limited_occupancy(model, "shared_memory", FINDING.id, partial(_places, view))
+
+
+def _places(view: LaunchView) -> tuple[Place, ...]:
+    """The arrays; and the launch, if it is what gives them their size."""
+    arrays = in_what_ran(view, view.declared("__shared__", "shared arrays"))[:_MOST_ARRAYS]
+    dynamic, every = view.value("shared_memory_dynamic"), view.value("shared_memory_per_block")
+    if dynamic and every and dynamic > MAJORITY * every:
+        sized = tuple(each for each in arrays if "extern" in view.text_of(each))
+        return beside((sized or arrays)[:1], *launch_places(view))
+    return beside(arrays, *chosen_for(view, arrays))
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.facts import global_memory, origin
+from keet.analysis.facts.waits import awaited_places
 from keet.analysis.hardware.ceilings import HOST_LINK
 from keet.analysis.hardware.rates import from_host, host_traffic
+from keet.analysis.kernel.source_calls import beside, launch_places
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import SIMILAR
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import ATTAINABLE_LINK, HOT_LINE, MOST_REMOVED, Effect, TimeModel
+from keet.documents.finding import Place
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.analyses.reuse import PointerReuse
 
 ATTAINABLE_COPY = Parameter(
     0.82, "share of the host link's peak that a copy in bulk reaches", "fit"
@@ -84,8 +91,20 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         Sentence(text, rate=rate, fills=fills),
         Effect(units, kept_waits(model, MEMORY_WAITS, MOST_REMOVED * load)),
         tuple(filter(None, (rate, view.ceilings.reached(HOST_LINK), part))),
-        view.sampled_places,
+        lambda: _places(view),
     )
+
+
+def _places(view: LaunchView) -> tuple[Place, ...]:
+    """The loads of the array in host memory, if the bytes show which one it is; else the loads that
+    warps wait for: those from the host take longest. Then the launch, which gets the pointer."""
+    array, sectors = _host_array(view), view.table.column("src_l2_sectors_global") or {}
+    found: tuple[Place, ...] = ()
+    if array is not None and view.code is not None:
+        own = view.code.addresses([each.position for each in array.accesses])
+        found = view.places_by("sectors of that array", {at: sectors.get(at, 0) for at in own})
+    found = found or awaited_places(view, "long_scoreboard") or view.sampled_places()
+    return beside(found, *launch_places(view)[:1])
 
 
 def _copied(view: LaunchView) -> float:
@@ -99,15 +118,26 @@ def _copied(view: LaunchView) -> float:
 
 def _times_read(view: LaunchView) -> float | None:
     """Bytes that cross the link over the distinct ones; None if the addresses do not show it."""
-    read, duration = host_traffic(view.ledger).read, view.value("duration")
-    if read is None or not duration or view.code is None:
+    array = _host_array(view)
+    if array is None or not array.sector_bytes_at_most:
         return None
-    moved = float(read.value) * duration * 1e-9
-    for each in view.code.reuse:  # the array in host memory: its loads move as many bytes
-        known = each.sector_bytes_at_most
-        if known and each.l2_bytes and 1 / SIMILAR <= moved / each.l2_bytes <= SIMILAR:
-            return max(float(USED_AGAIN), moved / known)
+    return max(float(USED_AGAIN), _read_from_host(view) / array.sector_bytes_at_most)
+
+
+def _host_array(view: LaunchView) -> PointerReuse | None:
+    """The array in host memory: its loads move as many bytes as cross the link."""
+    moved = _read_from_host(view)
+    for each in view.code.reuse if view.code is not None else ():
+        is_known = each.sector_bytes_at_most and each.l2_bytes
+        if is_known and moved * SIMILAR >= (each.l2_bytes or 0) >= moved / SIMILAR:
+            return each
     return None
+
+
+def _read_from_host(view: LaunchView) -> float:
+    """Bytes; 0 where they are not known."""
+    read, duration = host_traffic(view.ledger).read, view.value("duration")
+    return float(read.value) * duration * 1e-9 if read is not None and duration else 0.0
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

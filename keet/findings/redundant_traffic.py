@@ -13,6 +13,7 @@ from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.instruction_removal import kept_waits_by, removed_part
 from keet.analysis.kernel.library import library_of_launch
 from keet.analysis.kernel.register_tiles import loads_fragments
+from keet.analysis.kernel.source_calls import beside, launch_places
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import (
     FEW_BYTES,
@@ -707,7 +708,8 @@ def _between_launches(view: LaunchView, model: TimeModel) -> Iterator[Candidate]
         shared.text,
         gain,
         tuple(map(view.ledger.adopt, shared.evidence)),
-        lambda: global_memory.places_of(view, operation),
+        # To fuse launches, or to change their order, one changes the lines that launch them.
+        lambda: beside(global_memory.places_of(view, operation), *launch_places(view)),
         "suspected",
         variant=shared.kind,
         likelihood=math.pow(each_likely, shared.hand_overs),

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from keet.analysis.candidate import Candidate
 from keet.analysis.decisions.replays import COALESCED_WAITS, REPLAYED, replays
 from keet.analysis.facts import on_chip, origin
+from keet.analysis.kernel.source_calls import beside, chosen_for
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import WIDEST
 from keet.analysis.memory_work import UNRELATED_WAITS, less_shared, shared_addresses
 from keet.analysis.time_model import MOST_REMOVED, TimeModel
+from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, SmallShare, otherwise, when
 
@@ -114,8 +116,14 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         Sentence(text, share=share, fronts=fronts),
         less_shared(model, min(1.0, share.value / 100), fronts.value),
         (share, conflicts, fronts),
-        lambda: view.column_places("excess wavefronts", _EXCESS),
+        lambda: _places(view),
     )
+
+
+def _places(view: LaunchView) -> tuple[Place, ...]:
+    """The accesses; and the choice of the layout, if that is an argument of a template."""
+    places = view.column_places("excess wavefronts", _EXCESS)
+    return beside(places, *chosen_for(view, places))
 
 
 def _wavefronts(view: LaunchView) -> tuple[Evidence | None, Evidence | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 from keet.analysis.candidate import (
     MAX_GAIN,
@@ -24,6 +25,7 @@ from keet.analysis.kernel.resident_warps import (
     shortness,
     working_part,
 )
+from keet.analysis.kernel.source_calls import launch_places
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LEAST_KERNEL_NS, LIKELY, MAJORITY, SHORT_KERNEL_NS
 from keet.analysis.parameters import Parameter
@@ -186,7 +188,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             text,
             effect,
             evidence,
-            view.launch_places,
+            partial(launch_places, view),
             basis,
             variant,
             likelihood if is_measured or view.stalls else likelihood * LIKELY,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from keet.analysis.candidate import Candidate
 from keet.analysis.facts import grid, origin
@@ -14,6 +15,7 @@ from keet.analysis.kernel.resident_warps import (
     grid_shape,
     shortness,
 )
+from keet.analysis.kernel.source_calls import launch_places
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import POSSIBLE
 from keet.analysis.time_model import Effect, TimeModel
@@ -83,7 +85,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         # In a very short kernel, SMs differ because blocks start one after the other.
         kept = min(1.0, left) ** (1 - shortness(view, model))
         effect, evidence = Effect(longest_sm=kept), (waves, even.share, even.ratio)
-        made = Candidate(FINDING.id, said, effect, evidence, view.launch_places)
+        made = Candidate(FINDING.id, said, effect, evidence, partial(launch_places, view))
         if (held := blocks_differ(view, even)) is not None:
             made = made._replace(
                 text=Sentence(

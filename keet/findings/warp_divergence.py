@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, Candidate, chance_by, kept_waits
 from keet.analysis.decisions.atomics import beside_retries, retried
@@ -23,7 +25,8 @@ from keet.analysis.kernel.inactive_threads import (
     uneven_trips,
 )
 from keet.analysis.kernel.resident_warps import grid_shape, idle_warps, shortness
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.kernel.source_calls import launch_places
+from keet.analysis.launch_view import LaunchView, LeadingLines
 from keet.analysis.limits import MAJORITY, NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import (
@@ -39,6 +42,9 @@ from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.machine_code import MachineCode
 
 CONVERGED = Parameter(
     0.85, "exponent of the active threads' share: how much divergence can be removed", "fit"
@@ -231,7 +237,9 @@ def _idle_warps(view: LaunchView) -> Iterator[Candidate]:
     words = "{share:.0f} {what}: they have no element to work on."
     text = Sentence(words, share=idle.share, what=idle.share.label)
     shown = (idle.share,)
-    yield Candidate(FINDING.id, text, effect, shown, view.launch_places, "assumed", IDLE_WARPS)
+    yield Candidate(
+        FINDING.id, text, effect, shown, partial(launch_places, view), "assumed", IDLE_WARPS
+    )
 
 
 def _empty_lanes(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
@@ -255,8 +263,8 @@ def _empty_lanes(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         effect = Effect(_fewer_requests(kept), longest_sm=kept)
     # A very short kernel mostly waits for its first data; full warps would wait too.
     likelihood = 1 - INDIRECT * shortness(view, model)
-    evidence, cause = (block,), "block_size"
-    yield Candidate(FINDING.id, empty.text, effect, evidence, tuple, "measured", cause, likelihood)
+    cause, places = "block_size", partial(launch_places, view)
+    yield Candidate(FINDING.id, empty.text, effect, (block,), places, "measured", cause, likelihood)
 
 
 def _fewer_requests(filled: float) -> dict[str, float]:
@@ -280,7 +288,26 @@ def _places(view: LaunchView, inactive: InactiveThreads | None) -> tuple[Place, 
         return ()
     lost = {at: WARP * n - threads.get(at, 0) for at, n in executed.items()}
     again = retried(view)
-    return view.places_by(of, {at: int(n * (1 - again.get(at, 0.0))) for at, n in lost.items()})
+    left = {at: int(n * (1 - again.get(at, 0.0))) for at, n in lost.items()}
+    loops = partial(_loops, view, sum(left.values()))
+    return view.led_places(loops, view.places_by(of, left))
+
+
+def _loops(view: LaunchView, lost: int, code: MachineCode) -> LeadingLines:
+    """Where threads leave loops at different times, by the threads that these loops leave inactive,
+    if that is most of them: what runs with few threads in a loop is decided there."""
+    from keet.analysis.sass.flow.program import uneven_exits
+
+    program, trips = code.program, uneven_trips(view)
+    costs, every = Counter[int](), 0
+    for loop in program.flow.loops:
+        own = [at for at, of in trips.loops.items() if of == loop.index]
+        cost = sum(int(WARP * program.counts[at] * (1 - trips.left[at])) for at in own)
+        every += cost
+        ends = {max(program.flow.blocks[latch].end for latch in loop.latches) - 1}
+        costs.update(dict.fromkeys(ends.union(uneven_exits(program, loop)), cost))
+    of = "inactive threads of uneven loops"
+    return LeadingLines(of, costs.items() if every > MAJORITY * lost else ())
 
 
 def absent(view: LaunchView, _model: TimeModel) -> Absence | None:

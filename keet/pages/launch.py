@@ -114,7 +114,14 @@ _ONE_BY_ONE = {
 }
 """Options of ncu."""
 _CERTAINTY = {"certain": "strong good", "likely": "strong warn", "possible": "strong"}
-_DECLARED = {"launches": "launched here", "shared arrays": "declared here"}
+_DECLARED = {
+    "launches": "launched here",
+    "shared arrays": "declared here",
+    "calls": "called here",
+    "template arguments": "chosen here",
+    "launch sizes": "size set here",
+    "launch bounds": "bounds set here",
+}
 """Places that were found in the source text, without a counter."""
 _ENDS = {"waits for data": "the load", "warps that wait for data": "where warps wait for it"}
 """Waits have two lines: that of the load that is waited for, and the one where warps wait."""

@@ -62,6 +62,16 @@ _NUMBA_TAG = r"\[(?:abi:)?v\d[^\]\s]*\]"
 """How Numba compiled a function, in a hundred characters."""
 
 
+def template_arguments(demangled: str) -> tuple[str, ...]:
+    """Of `void ns::tile<float, (int)32>(float *)`: `float`, `32`."""
+    last = _split(_without_parameters(demangled.strip()), "::")[-1]
+    _, bracket, rest = last.partition("<")
+    if not bracket:
+        return ()
+    parts = (part.strip() for part in _split(rest.rsplit(">", 1)[0], ","))
+    return tuple(_fold_argument(part) if part.startswith("(") else part for part in parts)
+
+
 def _without_parameters(name: str) -> str:
     """Drop the parameter list: the last parenthesis that opens outside of template arguments."""
     depth = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -20,9 +21,10 @@ from keet.analysis.kernel.inactive_threads import (
     lone_thread,
     waits_at_barriers,
 )
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, LeadingLines
 from keet.analysis.limits import FEW, MAJORITY
 from keet.analysis.parameters import Parameter
+from keet.documents.finding import Place
 
 if TYPE_CHECKING:
     from keet.analysis.sass.analyses.loop_chains import LoopChains
@@ -399,3 +401,36 @@ def waits_for_other_blocks(view: LaunchView) -> Answer:
     from keet.analysis.sass.analyses.blame import polls_memory
 
     return view.code.addresses(polls_memory(view.code.program, waits[0].alone))
+
+
+# --- what warps wait for
+
+
+def awaited_places(view: LaunchView, reason: str) -> tuple[Place, ...]:
+    """Lines of the instructions whose results warps wait for in this state, then those where they
+    wait."""
+    return view.led_places(partial(_awaited, reason), view.waiting_places(reason))
+
+
+def _awaited(state: str, code: MachineCode) -> LeadingLines:
+    """Lines of the instructions whose results warps wait for in this warp state, the one that the
+    finding names, by samples of those waits. For stores that drain: those stores."""
+    from keet.analysis.sass.instructions.opcodes import Role
+
+    program = code.program
+    if state == "drain":
+        stores = [each for each in program.ran if program.code[each].opcode in _DRAINED]
+        return LeadingLines("stores", [(each, program.counts[each]) for each in stores])
+    stalled = [wait for wait in code.waits if wait.reason == state]
+    waited = [(wait.producers[0], wait.samples) for wait in stalled if wait.producers]
+    if state == "wait":
+        return LeadingLines("waits for a fixed instruction latency", waited)
+    from_memory = (Role.LOAD, Role.ATOMIC, Role.COPY)
+    data = [each for each in waited if program.code[each[0]].role in from_memory]
+    # What these wait for is not known: they stay at the line that waits.
+    unknown = [(wait.position, wait.samples) for wait in stalled if not wait.producers]
+    return LeadingLines("waits for data", data + unknown)
+
+
+_DRAINED = ("STG", "ST", "RED", "REDG")
+"""A warp ends only when these have been sent."""

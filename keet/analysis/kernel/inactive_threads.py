@@ -307,6 +307,8 @@ class UnevenTrips(NamedTuple):
     left: Mapping[int, float]
     """By position: the share of the executions that is left if all threads of a warp iterate
     equally often, 0 to 1. Positions outside of such loops are not listed."""
+    loops: Mapping[int, int]
+    """By position: the index of the loop that loses most of these threads."""
     executed: float
     """The share of all executed instructions that is left, 0 to 1."""
     even: float
@@ -318,7 +320,7 @@ def uneven_trips(view: LaunchView) -> UnevenTrips:
     """Nothing is saved if the report does not show it."""
     threads = view.table.column("thread_inst_executed") or view.table.threads
     if view.code is None or not threads:
-        return UnevenTrips({}, 1.0, 1.0)
+        return UnevenTrips({}, {}, 1.0, 1.0)
     from keet.analysis.sass.analyses.data_dependent_loops import exit_loads
 
     program, flow = view.code.program, view.code.program.flow
@@ -330,8 +332,9 @@ def uneven_trips(view: LaunchView) -> UnevenTrips:
         lanes = sum(threads.get(program.code[starts[each]].address, 0) for each in blocks)
         return lanes / times if times else 0.0
 
-    left: dict[int, float] = {}
+    left, loops = dict[int, float](), dict[int, int]()
     even: dict[int, float] = {}
+    smallest: dict[int, float] = {}
     for loop in flow.loops:
         before = [e for e in flow.blocks[loop.header].predecessors if e not in loop.blocks]
         entered = active(before)
@@ -342,6 +345,9 @@ def uneven_trips(view: LaunchView) -> UnevenTrips:
                 for position in range(flow.blocks[block].start, flow.blocks[block].end):
                     even[position] = even.get(position, 1.0) * share
                     left[position] = left.get(position, 1.0) * grouped
+                    if share < smallest.get(position, 1.0):
+                        smallest[position] = share
+                        loops[position] = loop.index
     for position, share in even.items():
         if runs := program.counts[position]:
             lanes = threads.get(program.code[position].address, 0) / runs
@@ -349,4 +355,4 @@ def uneven_trips(view: LaunchView) -> UnevenTrips:
             left[position] = max(left[position], even[position])
     every = sum(program.counts) or 1
     saved = [sum(program.counts[at] * (1 - x) for at, x in each.items()) for each in (left, even)]
-    return UnevenTrips(left, *(1 - part / every for part in saved))
+    return UnevenTrips(left, loops, *(1 - part / every for part in saved))

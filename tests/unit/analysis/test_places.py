@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from keet.analysis.facts.global_memory import STORE, addresses_of
+from keet.analysis.kernel.source_calls import launch_places
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.source_lines import Hotspots, find_hotspots
 from keet.analysis.time_model import TimeModel
@@ -56,7 +57,7 @@ def test_a_few_samples_without_a_line_are_no_row(launch: Launch) -> None:
 
 
 def test_a_place_that_was_found_in_the_text_has_no_share(launch: Launch) -> None:
-    (place, *_) = LaunchView(launch).launch_places()
+    (place, *_) = launch_places(LaunchView(launch))
     assert place_shares([place]) == ["launched here"]
 
 

@@ -1,0 +1,489 @@
+"""Which lines of the source call a function: where a helper is called that the compiler inlined,
+where a kernel is launched, and where the arguments of its template are chosen.
+
+The machine code has only the line of each instruction. What a user changes is often the call: the
+row length of a shared array is a template argument, and an atomic is in a helper that every warp
+calls. The text is read as far as functions, their template parameters and calls need it; where that
+leaves a doubt, there is no line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import NamedTuple
+
+from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.documents.finding import Place
+from keet.profile import Location
+from keet.profile.names import template_arguments
+
+CALLED = "calls"
+LAUNCHED = "launches"
+SIZED = "launch sizes"
+CHOSEN = "template arguments"
+BOUNDED = "launch bounds"
+"""What a place is, in `Place.of`: it has no share of its own."""
+
+_LONGEST_TEXT = 1 << 20
+"""Characters of a file that is read."""
+_LONGEST_HEAD = 2000
+"""Characters before the body of a function that is understood."""
+_MOST_PLACES = 5
+_SHOWN = 2
+"""Places that stay first."""
+_MOST_CHOICES = 3
+"""Lines that choose template arguments; of more, one can't say which it was."""
+_MORE_LINES = 3
+"""Lines on which a launch may go on."""
+_MOST_MENTIONS = 12
+"""Lines that name a function; of more, one can't say which it was."""
+_LONGEST_LINE = 400
+"""Characters of a line that are read."""
+_DEEPEST = 3
+"""Function templates that pass arguments on to each other."""
+_OWN_TEXT = re.compile(
+    r"""//[^\n]* | /\*.*?(?:\*/|\Z)
+    | "(?:[^"\\\n]|\\.)*"? | '(?:[^'\\\n]|\\.)'
+    | ^[ \t]*\#(?:[^\n\\]|\\.)*""",
+    re.S | re.M | re.X,
+)
+"""Comments, strings and directives of CUDA source."""
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_CALLABLE = re.compile(r"([A-Za-z_]\w*)\s*\(")
+_ATTRIBUTE = re.compile(r"\b__\w+__\s*\((?:[^()]|\([^()]*\))*\)")
+_NO_FUNCTION = frozenset({"alignas", "requires", "decltype", "noexcept", "operator", "explicit"})
+_BOUNDS = "__launch_bounds__"
+
+
+class _Function(NamedTuple):
+    name: str
+    template: tuple[str, ...]
+    """Names of its template parameters."""
+    parameters: tuple[str, ...]
+    file: str
+    head: int
+    """Line on which its declaration starts."""
+    first: int
+    last: int
+    """Lines of its body."""
+    declaration: str
+
+
+_Mention = tuple[Location, list[str]]
+"""A line with a name, and its template arguments."""
+
+
+class _Source(NamedTuple):
+    """The files of a kernel, as far as they are CUDA."""
+
+    lines: Mapping[str, Sequence[str]]
+    """Without comments, strings and directives."""
+    functions: tuple[_Function, ...]
+
+    mentioned: dict[tuple[str, str], list[_Mention]]
+    """Lines that were looked up."""
+
+    def around(self, place: Location) -> _Function | None:
+        """The function whose body has this line."""
+        return next(
+            (
+                each
+                for each in self.functions
+                if each.file == place.file and each.first <= place.line <= each.last
+            ),
+            None,
+        )
+
+
+def beside(places: tuple[Place, ...], *others: Place | None) -> tuple[Place, ...]:
+    """The first places, then the others, then the rest: what to change beside where it shows."""
+    known = {(each.file, each.line) for each in places[:_SHOWN]}
+    added = [each for each in others if each and (each.file, each.line) not in known]
+    lines = known | {(each.file, each.line) for each in added}
+    rest = [each for each in places[_SHOWN:] if (each.file, each.line) not in lines]
+    return (*places[:_SHOWN], *added, *rest)[:_MOST_PLACES]
+
+
+def call_of(view: LaunchView, place: Place) -> Place | None:
+    """The line that calls the helper around this place, in the kernel itself; `None` if the place
+    is in the kernel, or if several lines that ran call the helper."""
+    source = _source(view)
+    own = source.around(Location(place.file, place.line))
+    for _ in range(_DEEPEST):
+        if own is None or own.name == view.launch.name.function:
+            return None
+        ran = {*view.launch.locations.values()}
+        calls = [
+            (line, around)
+            for line, _ in _mentions(source, own.name, r"\(")
+            if line in ran and (around := source.around(line)) and around != own
+        ]
+        if len(calls) != 1:
+            return None
+        (line, own), *_ = calls
+        if own.name == view.launch.name.function:
+            return Place(*line, place.share, CALLED)
+    return None
+
+
+def in_what_ran(view: LaunchView, places: tuple[Place, ...]) -> tuple[Place, ...]:
+    """Those in functions of which the kernel has an instruction; all, if there is none."""
+    source, ran = _source(view), {*view.launch.locations.values()}
+    own = {source.around(line) for line in ran} - {None}
+    kept = [each for each in places if source.around(Location(each.file, each.line)) in own]
+    return tuple(replace(each, share=1 / len(kept)) for each in kept) or places
+
+
+def bounds_of(view: LaunchView) -> tuple[Place, ...]:
+    """The line of the kernel's launch bounds; if they are parameters of its template, the lines
+    that choose these."""
+    name = view.launch.name.function
+    own = [e for e in _source(view).functions if e.name == name and _BOUNDS in e.declaration]
+    if len(own) != 1:
+        return ()
+    before, _, after = own[0].declaration.partition(_BOUNDS)
+    if not {*own[0].template}.isdisjoint(_NAME.findall(after.partition(name)[0])):
+        return choices_of(view)
+    return (Place(own[0].file, own[0].head + before.count("\n"), 1.0, BOUNDED),)
+
+
+def chosen_for(view: LaunchView, places: Iterable[Place]) -> tuple[Place, ...]:
+    """The choice of template arguments, if the text of one of these lines names a parameter of the
+    template around it."""
+    return choices_of(view) if any(_names_parameter(view, each) for each in places) else ()
+
+
+def chosen_type(view: LaunchView, name: str) -> tuple[Place, ...]:
+    """The choice of template arguments, if one of them has this type."""
+    given = template_arguments(view.launch.name.demangled)
+    return choices_of(view) if any(name in _NAME.findall(each) for each in given) else ()
+
+
+def _names_parameter(view: LaunchView, place: Place) -> bool:
+    source = _source(view)
+    own = source.around(Location(place.file, place.line))
+    text = source.lines[place.file][place.line - 1] if own else ""
+    return own is not None and not {*own.template}.isdisjoint(_NAME.findall(text))
+
+
+class _Choice(NamedTuple):
+    """Lines that pass template arguments on to each other, the kernel's own first."""
+
+    equal: int
+    """Arguments that one of them gives as they are in the kernel's name."""
+    lines: tuple[tuple[Location, int], ...]
+    """Each with the number of those that it gives itself."""
+
+
+@cached_per_view
+def choices_of(view: LaunchView) -> tuple[Place, ...]:
+    """The lines that choose the template arguments with which the kernel was launched, those that
+    choose most of them first. Empty if the kernel is no template, if no line has one of the
+    arguments as it is in the kernel's name, or if many lines may have been the one."""
+    choices = _choices(view)
+    most = max((each.equal for each in choices), default=0)
+    own = Counter[Location]()
+    for choice in choices:
+        if most and choice.equal == most:
+            own |= Counter({line: equal for line, equal in choice.lines if equal})
+    if len(own) > _MOST_CHOICES:
+        return ()
+    ranked = sorted(own, key=lambda line: (-own[line], line))
+    return tuple(Place(*line, 1 / len(own), CHOSEN) for line in ranked)
+
+
+def launch_places(view: LaunchView) -> tuple[Place, ...]:
+    """Lines that launch the kernel, in the files of the kernel itself: without those of other
+    template arguments or of another size; if none is written, the lines that name the kernel. After
+    the first ones, the lines that decide the size, and the arguments of the template."""
+    name = re.escape(view.launch.name.function)
+    pattern = rf"\b{name}\s*(?:<[^;]*?>)?\s*(?:<<<|\[)"
+    written = view.declared(view.launch.name.function, LAUNCHED, pattern)
+    source, named = _source(view), sorted({choice.lines[0][0] for choice in _choices(view)})
+    exact = {(each.file, each.line) for each in choices_of(view)}
+    own = [each for each in written if (each.file, each.line) in exact]
+    own = own or [each for each in written if (each.file, each.line) in named] or list(written)
+    own = own or [Place(*line, 1 / len(named), LAUNCHED) for line in named]
+    sizes = {each: _size_at(view, source, Location(each.file, each.line)) for each in own}
+    own = [each for each in own if sizes[each] is not None] or own
+    own.sort(key=lambda each: -(sizes[each] or _Size()).known)
+    at = list(dict.fromkeys(line for each in own for line in (sizes[each] or _Size()).lines))
+    set_at = [Place(*line, 1 / len(at), SIZED) for line in at if len(at) <= _MOST_CHOICES]
+    own = [replace(each, share=1 / len(own)) for each in own]
+    every = (*own[:_SHOWN], *set_at, *choices_of(view), *own[_SHOWN:])
+    once: dict[tuple[str, int], Place] = {}
+    for each in every:
+        once.setdefault((each.file, each.line), each)
+    return tuple(once.values())[:_MOST_PLACES]
+
+
+class _Size(NamedTuple):
+    """The size of a launch as it is written."""
+
+    lines: tuple[Location, ...] = ()
+    """Those that decide it."""
+    known: int = 0
+    """Sides of grid and block whose numbers are written, and are those of the launch."""
+
+
+class _Value(NamedTuple):
+    """What an expression stands for. `number`: `None` if that is not known."""
+
+    number: int | None
+    lines: tuple[Location, ...]
+    """The lines that give it."""
+
+
+def _size_at(view: LaunchView, source: _Source, line: Location) -> _Size | None:
+    """`None` if the launch that is written on this line is another one, by its size."""
+    around = source.around(line)
+    text = " ".join(source.lines.get(line.file, ())[line.line - 1 : line.line + _MORE_LINES])
+    written = text.partition("<<<")[2].partition(">>>")
+    if around is None or not written[1]:
+        return _Size()
+    found, equal = list[Location](), 0
+    for expression, shape in zip(_parts(written[0]), (view.launch.grid, view.launch.block)):
+        extents, at = _extents(source, around, expression)
+        found += at
+        for extent, size in zip(extents, shape or ()):
+            values = _values(source, around, extent, _DEEPEST)
+            fitting = [value for value in values if value.number in (None, size)]
+            if not fitting:
+                return None
+            known = [value for value in fitting if value.number is not None] or fitting
+            equal += known[0].number is not None
+            found += [at for value in known for at in value.lines if len(known) <= _MOST_CHOICES]
+    return _Size(tuple(dict.fromkeys(found)), equal)
+
+
+def _extents(
+    source: _Source, around: _Function, expression: str
+) -> tuple[list[str], tuple[Location, ...]]:
+    """The sizes of a `dim3`, and the line that declares it, if it has a name."""
+    lines: tuple[Location, ...] = ()
+    if _NAME.fullmatch(expression):
+        declared = re.compile(rf"\bdim3\s+{expression}\s*(\(.*\))")
+        for number in range(around.first, around.last + 1):
+            found = declared.search(source.lines[around.file][number - 1])
+            if found:
+                expression = f"dim3{found[1]}"
+                lines = (Location(around.file, number),)
+    inner = re.fullmatch(r"dim3\s*[({](.*)[)}]", expression)
+    return (_parts(inner[1]) if inner else [expression]), lines
+
+
+def _values(source: _Source, around: _Function, expression: str, depth: int) -> list[_Value]:
+    """By the calls that may have been the one, if it is a parameter of the function."""
+    unknown = _Value(None, ())
+    if expression.isdigit():
+        return [_Value(int(expression), ())]
+    if not depth:
+        return [unknown]
+    if not _NAME.fullmatch(expression):  # the lines that give what it is computed from
+        names = {name for name in _NAME.findall(expression) if name not in around.template}
+        own = [_defined(source, around, name) for name in sorted(names)]
+        return [_Value(None, tuple(line for line, _ in filter(None, own)))]
+    defined = _defined(source, around, expression)
+    if defined is not None:
+        line, text = defined
+        values = _values(source, around, text, depth - 1)
+        return [_Value(value.number, (line, *value.lines)) for value in values]
+    if expression in around.parameters:
+        at = around.parameters.index(expression)
+        return [
+            _Value(value.number, (line, *value.lines))
+            for line, given in _calls(source, around.name)
+            if at < len(given) and (caller := source.around(line)) is not None
+            for value in _values(source, caller, given[at], depth - 1)
+        ] or [unknown]
+    constant = _value(source, around.file, expression)
+    return [_Value(int(constant), ())] if constant.isdigit() else [unknown]
+
+
+def _defined(source: _Source, around: _Function, name: str) -> tuple[Location, str] | None:
+    """The first definition of a variable in a function, and its value."""
+    pattern = re.compile(rf"\b(?<![.>]){name}\s*=(?!=)\s*")
+    for number in range(around.first, around.last + 1):
+        line = source.lines[around.file][number - 1]
+        found = pattern.search(line)
+        if found:
+            text = _parts(line[found.end() :].partition(";")[0])
+            return Location(around.file, number), text[0] if text else ""
+    return None
+
+
+def _calls(source: _Source, name: str) -> Iterator[tuple[Location, list[str]]]:
+    """The calls of a function, with their arguments as far as they are on the same line."""
+    for line, _ in _mentions(source, name, r"\("):
+        around = source.around(line)
+        if around is not None and around.name != name:
+            text = source.lines[line.file][line.line - 1]
+            opening = text.find("(", text.find(name))
+            yield line, _parts(text[opening + 1 : _closing(text, opening)])
+
+
+def _closing(text: str, opening: int) -> int:
+    depth = 0
+    for at in range(opening, len(text)):
+        depth += (text[at] == "(") - (text[at] == ")")
+        if not depth:
+            return at
+    return len(text)
+
+
+def _parts(text: str) -> list[str]:
+    """Split at commas outside of brackets."""
+    parts, depth, start = list[str](), 0, 0
+    for at, char in enumerate(text):
+        depth += (char in "([{") - (char in ")]}")
+        if char == "," and not depth:
+            parts.append(text[start:at].strip())
+            start = at + 1
+    return [*parts, text[start:].strip()]
+
+
+@cached_per_view
+def _choices(view: LaunchView) -> list[_Choice]:
+    name = view.launch.name
+    wanted = [each.replace(" ", "") for each in template_arguments(name.demangled)]
+    return list(_chosen(_source(view), name.function, wanted, _DEEPEST))
+
+
+def _chosen(
+    source: _Source, name: str, wanted: Sequence[str | None], depth: int
+) -> Iterator[_Choice]:
+    """The lines that name a template with such arguments (`None`: any); without those that give
+    another number."""
+    for line, arguments in _mentions(source, name, ""):
+        around = source.around(line)
+        if around is None or around.name == name:
+            continue
+        passed: dict[str, str] = {}
+        equal, elsewhere = 0, list[tuple[Location, int]]()
+        for given, want in zip(arguments, wanted):
+            if want is None:
+                continue
+            if given in around.template:
+                passed[given] = want
+                continue
+            local = _defined(source, around, given) if _NAME.fullmatch(given) else None
+            value = local[1] if local else _value(source, line.file, given)
+            if value.replace(" ", "") == want:
+                equal += local is None
+                elsewhere += [(local[0], 1)] if local else []
+            if value != want and value.isdigit() and want.isdigit():
+                break
+        else:
+            own, outer = ((line, equal), *elsewhere), [*map(passed.get, around.template)]
+            equal += len(elsewhere)
+            yield _Choice(equal, own)
+            if passed and depth:
+                for choice in _chosen(source, around.name, outer, depth - 1):
+                    yield _Choice(equal + choice.equal, (*own, *choice.lines))
+
+
+def _mentions(source: _Source, name: str, then: str) -> list[_Mention]:
+    """Lines with a name, with its template arguments; none if there are too many to say which one
+    it was. `then`: what must follow them."""
+    if (name, then) not in source.mentioned:
+        every = list(islice(_found(source, name, re.compile(rf"\s*{then}")), _MOST_MENTIONS + 1))
+        source.mentioned[name, then] = every if len(every) <= _MOST_MENTIONS else []
+    return source.mentioned[name, then]
+
+
+def _found(source: _Source, name: str, after: re.Pattern[str]) -> Iterator[_Mention]:
+    for file, lines in source.lines.items():
+        for number, line in enumerate(lines, 1):
+            if name not in line:
+                continue
+            for match in _NAME.finditer(line):
+                if match[0] != name:
+                    continue
+                arguments, end = _arguments(line, match.end())
+                if after.match(line, end):
+                    yield Location(file, number), arguments
+
+
+def _arguments(line: str, at: int) -> tuple[list[str], int]:
+    """The template arguments from here on, and where they end."""
+    if line[at : at + 1] != "<" or line.startswith("<<", at):
+        return [], at
+    depth, start = 0, at + 1
+    found: list[str] = []
+    for end in range(at, len(line)):
+        char = line[end]
+        depth += (char in "<(") - (char in ">)")
+        if not depth or (char == "," and depth == 1):
+            found.append(line[start:end].strip())
+            start = end + 1
+            if not depth:
+                return found, end + 1
+    return [], at
+
+
+def _value(source: _Source, file: str, given: str) -> str:
+    """The number that a constant stands for; else the text as it is."""
+    if not _NAME.fullmatch(given):
+        return given
+    pattern = re.compile(rf"\b{given}\s*=\s*(\d+)\s*[,;]")
+    values = {match[1] for line in source.lines[file] for match in pattern.finditer(line)}
+    return values.pop() if len(values) == 1 else given
+
+
+@cached_per_view
+def _source(view: LaunchView) -> _Source:
+    texts = {}
+    for file in sorted({location.file for location in view.launch.locations.values()}):
+        text = view.launch.source_text(file) or ""
+        if len(text) <= _LONGEST_TEXT and not file.endswith(".py"):
+            texts[file] = _OWN_TEXT.sub(lambda found: "\n" * found[0].count("\n"), text)
+    functions = [each for file, text in texts.items() for each in _functions(file, text)]
+    lines = {
+        file: [line[:_LONGEST_LINE] for line in text.split("\n")] for file, text in texts.items()
+    }
+    return _Source(lines, tuple(functions), {})
+
+
+def _functions(file: str, text: str) -> Iterator[_Function]:
+    """The functions in namespaces and classes. What is in a body is passed over."""
+    start = line_at = line = 0
+    body = 0
+    own: _Function | None = None
+    for match in re.finditer(r"[{};]", text):
+        line += text.count("\n", line_at, match.start())
+        line_at = match.start()
+        if body:
+            body += (match[0] == "{") - (match[0] == "}")
+            if not body and own is not None:
+                yield own._replace(last=line + 1)
+        elif match[0] == "{":
+            head = text[start : match.start()]
+            if len(head) <= _LONGEST_HEAD and "(" in head:
+                body = 1
+                own = _function(file, head, line + 1)
+        start = match.end()
+
+
+def _function(file: str, head: str, body: int) -> _Function | None:
+    kept = head.lstrip()
+    first = body - kept.count("\n")
+    template: tuple[str, ...] = ()
+    if kept.startswith("template"):
+        parts, end = _arguments(" ".join(kept.split("\n")), kept.find("<"))
+        names = (_NAME.findall(part.partition("=")[0]) for part in parts)
+        template = tuple(each[-1] for each in names if each)
+        rest = kept[end:]
+    else:
+        rest = kept
+    rest = _ATTRIBUTE.sub(" ", rest)
+    found = next((m for m in _CALLABLE.finditer(rest) if m[1] not in _NO_FUNCTION), None)
+    if found is None:
+        return None
+    given = _parts(rest[found.end() : _closing(rest, found.end() - 1)])
+    named = (_NAME.findall(part.partition("=")[0]) for part in given)
+    parameters = tuple(each[-1] if each else "" for each in named)
+    return _Function(found[1], template, parameters, file, first, body, body, kept)

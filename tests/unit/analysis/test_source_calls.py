@@ -1,0 +1,149 @@
+"""The lines of the source that decide what a finding is about, on kernels of the casebook."""
+
+from __future__ import annotations
+
+import pytest
+
+from keet.analysis.kernel.source_calls import (
+    _DEEPEST,
+    _chosen,
+    _functions,
+    _Source,
+    bounds_of,
+    call_of,
+    choices_of,
+    launch_places,
+)
+from keet.analysis.launch_view import LaunchView
+from keet.diagnosis.diagnosis import diagnose
+from keet.diagnosis.finding import Finding
+from tests.unit.analysis.real_launches import CASES, launch_of, profile_of
+
+SHOWN = 3
+"""Places that `keet explain` prints."""
+
+
+def view_of(case: str) -> LaunchView:
+    return LaunchView(launch_of(case))
+
+
+def texts_of(view: LaunchView, places) -> list[str]:
+    return [view.text_of(each) for each in places]
+
+
+def finding_of(case: str, finding: str) -> tuple[LaunchView, Finding]:
+    found = diagnose(launch_of(case))
+    return found.view, next(each for each in found.findings if each.id == finding)
+
+
+@pytest.mark.parametrize(
+    ("case", "line"),
+    [
+        ("track_filter/full_occupancy", "launch<Uniformly<float>, 8>(tracks);"),
+        ("track_filter/three_quarters_of_occupancy", "launch<Uniformly<float>, 6>(tracks);"),
+        ("array_covariance/chunk_rows_of_160_bytes", "launch_ahead<80, 128, 2>(r);"),
+        (
+            "walsh_rows/sixteen_apart",
+            "launch_by_16<InOrder>(r, InOrder::kWords * sizeof(float));",
+        ),
+        ("filter_bank/short_filters_one_a_thread", "run_groups<Taps, 1, 1>(b);"),
+    ],
+)
+def test_template_arguments_are_chosen_where_their_values_are_written(case, line) -> None:
+    """Not where they are passed on as parameters of another template."""
+    view = view_of(case)
+    assert texts_of(view, choices_of(view))[0] == line
+
+
+def test_a_kernel_that_is_no_template_has_no_choice() -> None:
+    assert choices_of(view_of("telemetry_rollup/totals_from_every_warp")) == ()
+
+
+def test_many_possible_choices_are_none() -> None:
+    """Four lines pass the same arguments: one can't say which it was."""
+    view = view_of("ssim_map/row_sums_in_memory")
+    second = view_of("ssim_map/one_result_a_thread")
+    assert choices_of(second)
+    assert len(choices_of(view)) <= SHOWN
+
+
+@pytest.mark.parametrize(
+    ("case", "launched", "sized"),
+    [
+        ("kv_dequant/one_block_per_head", "values8_partial<<<", "values_in_splits(d, 1);"),
+        ("kv_dequant/sixteen_splits", "values8_partial<<<", "values_in_splits(d, 16);"),
+        ("histogram/few_blocks", "count_by_eight<<<blocks", "const int blocks = 48;"),
+        ("tensor_blocks/deep_products", "product_long<<<", "launch_long(d, 1);"),
+    ],
+)
+def test_the_size_of_a_launch_is_set_where_its_number_is_written(case, launched, sized) -> None:
+    """Launches of the same kernel with other sizes are not this one."""
+    view = view_of(case)
+    places = launch_places(view)
+    shown = texts_of(view, places)[:SHOWN]
+    assert launched in shown[0]
+    assert any(sized in each for each in shown[1:])
+
+
+def test_an_atomic_in_a_helper_is_listed_with_its_call() -> None:
+    view, finding = finding_of("telemetry_rollup/totals_from_every_warp", "atomic_contention")
+    shown = texts_of(view, finding.places[:SHOWN])
+    assert "atomicMax" in shown[0]
+    assert shown[-1] == "if (threadIdx.x % 32 == 0) publish(fleet, mine);"
+
+
+def test_a_line_of_the_kernel_itself_has_no_call() -> None:
+    view = view_of("histogram/few_blocks")
+    kernel = next(each for each in view.sampled_places() if call_of(view, each) is None)
+    assert kernel.share > 0
+
+
+@pytest.mark.parametrize(
+    ("case", "finding", "of"),
+    [
+        ("track_filter/full_occupancy", "local_memory_spill", "template arguments"),
+        ("monte_carlo/bounds_for_eight_blocks", "local_memory_spill", "launch bounds"),
+        ("array_covariance/chunk_rows_of_128_bytes", "shared_bank_conflict", "template arguments"),
+        ("array_beams/thirty_six_threads", "warp_divergence", "launches"),
+        ("track_filter/everything_in_double", "low_precision_possible", "template arguments"),
+    ],
+)
+def test_findings_list_what_decides_them_beside_where_it_shows(case, finding, of) -> None:
+    _, found = finding_of(case, finding)
+    assert of in {each.of for each in found.places[:SHOWN]}
+    assert len(found.places) <= 5
+
+
+def test_launches_that_hand_data_over_are_listed_beside_the_access() -> None:
+    """To fuse them, one changes the lines that launch them."""
+    case = CASES["color_yuv/full_size_between"]
+    launches = profile_of(case.profile_path(case.spec.before)).launches
+    found = diagnose(launches[0], launches[1:]).findings
+    places = next(each for each in found if each.id == "redundant_traffic").places
+    assert [each.of for each in places[:2]] == ["sectors of global stores", "launches"]
+
+
+def test_registers_that_are_not_bounded_have_no_bounds() -> None:
+    assert bounds_of(view_of("array_covariance/separate_conversion")) == ()
+
+
+def test_host_memory_is_read_at_the_load() -> None:
+    """The line that uses the value waits for it."""
+    view, finding = finding_of("host_stream/offsets_for_128_rows", "pcie_or_nvlink_traffic")
+    assert view.text_of(finding.places[0]) == "const float shift = offset[column];"
+
+
+def test_threads_leave_uneven_loops_at_their_conditions() -> None:
+    view, finding = finding_of("sph_density/uneven_lists", "warp_divergence")
+    assert view.text_of(finding.places[0]).startswith("for (int k = 0; k < found; ++k)")
+
+
+def test_many_callers_are_read_in_a_bounded_time() -> None:
+    """Source text may be hostile: functions that all call each other."""
+    names = [f"f{n}" for n in range(12)]
+    body = " ".join(f"{each}<N>(d);" for each in names)
+    head = "template <int N> void"
+    text = "\n".join(f"{head} {each}(int d) {{ {body} k<N><<<d, N>>>(); }}" for each in names)
+    source = _Source({"a.cu": text.split("\n")}, tuple(_functions("a.cu", text)), {})
+    assert len(source.functions) == len(names)
+    assert not any(each.equal for each in _chosen(source, "k", ["64"], _DEEPEST))
