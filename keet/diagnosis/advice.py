@@ -161,7 +161,7 @@ _TERMS = (
     _Term("Use half2 or bfloat162 arithmetic", "Use half-precision arithmetic"),
     _Term("packed half2 arithmetic", "half-precision arithmetic"),
     _Term("use half2 for two values at a time, and the", "use the"),
-    _Term("use rsqrtf instead", "use the reciprocal root instead"),
+    _Term("use rsqrtf", "use the reciprocal root"),
     _Term(
         "use sqrtf, rsqrtf or cbrtf for fractions, or exp2f(y * log2f(x))",
         "use square and cube roots for fractions, or exp2(y * log2(x))",

@@ -57,8 +57,7 @@ class Raw:
 
     @property
     def main_bytes(self) -> int | None:
-        """Bytes per thread of the plain global accesses that most bytes are moved with, if all
-        threads of a warp take part."""
+        """Bytes per thread of most plain global accesses, if all threads of a warp take part."""
         return self._moved.most_common(1)[0][0] if self._moved else None
 
     @property
@@ -72,7 +71,7 @@ class Raw:
             if re.match(r"(?:LDG|STG|LDGSTS)\b", opcode):
                 width = re.search(rf"\.({'|'.join(BYTES)})\b", opcode)
                 size = BYTES[width[1]] if width else 4
-                moved[size] += int(count) * size
+                moved[size] += int(count)
         return moved
 
     def waits_for_other(self, *states: str) -> bool:
