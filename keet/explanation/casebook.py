@@ -33,20 +33,26 @@ from keet.evidence import Sentence
 from keet.findings import Condition, findings
 
 _INDEX = CASE_SUMMARIES.with_name("cases.json")
+_PROFILE = "kernels_samples/casebook/families/{}/profiles/{}.{}.keet.json.zst"
+"""In keet's repository: of a family, a problem and a side."""
 
 
 @cache
 def casebook() -> tuple[CaseDocument, ...]:
-    document = json.loads(_INDEX.read_text(encoding="utf-8"))
-    return tuple(_case(document["usual"] | row, document["diffs"]) for row in document["cases"])
+    index = json.loads(_INDEX.read_text(encoding="utf-8"))
+    return tuple(
+        _case(index["usual"] | index["families"][row["family"]] | row, index["diffs"])
+        for row in index["cases"]
+    )
 
 
 def _case(row: dict[str, Any], diffs: Mapping[str, str]) -> CaseDocument:
+    family, sides = row["family"], (row.pop("before"), row.pop("after"))
     special = {
-        "diff": diffs[row["diff"]],
+        "diff": diffs[":".join((family, *sides))],
         "moved": MovedDocument(**row["moved"]),
         "steps": [CaseStepDocument(**step) for step in row["steps"]] or LEFT_OUT,
-        "profiles": tuple(row["profiles"]),
+        "profiles": tuple(_PROFILE.format(family, row["problem"], side) for side in sides),
         "counters": {name: (pair[0], pair[1]) for name, pair in row["counters"].items()},
     }
     return CaseDocument(**row | special)

@@ -96,7 +96,7 @@ def _quality(cases: list[Case]) -> Iterator[Count]:
     unsplit = {case.family.name for case in cases} - set(split)
     yield Count("families in neither split", len(unsplit), 0, most=True)
     others = sum(kind != WORK for kind in split.values()) / len(split)
-    yield Count("share of families that are locked or opened", round(others, 3), 0.25)
+    yield Count("share of families that are locked or opened", round(others, 3), 0.2)
 
 
 def _sizes() -> Iterator[Count]:
@@ -106,7 +106,7 @@ def _sizes() -> Iterator[Count]:
     families = [path for path in tracked if path.is_relative_to(HERE / "families")]
     own = sum(path.stat().st_size for path in families) / 1e6
     index = INDEX.stat().st_size / 1e6
-    yield Count("MB of the casebook's families in the repository", round(own, 2), 19, most=True)
+    yield Count("MB of the casebook's families in the repository", round(own, 2), 20.5, most=True)
     yield Count("MB of the index in the wheel", round(index, 3), 2, most=True)
     yield Count("MB of all other tracked files", round(total - own - index, 2), 31, most=True)
 

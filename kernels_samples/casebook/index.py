@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -61,11 +61,27 @@ def index_text(cases: list[Case]) -> str:
         entries = list(pool.map(entry_of, cases, chunksize=8))
     usual = _usual(entries)
     diffs = {diff_key(case): case.diff for case in cases}
+    families = {case.family.name: of_family(case) for case in cases}
     own = [{k: v for k, v in entry.items() if k not in usual or v != usual[k]} for entry in entries]
     rows = ",\n".join(f"  {dump(entry)}" for entry in own)
-    texts = ",\n".join(f"  {dump(key)}: {dump(text)}" for key, text in sorted(diffs.items()))
-    start = f'{{\n "version": 2,\n "usual": {dump(usual)},\n'
-    return f'{start} "cases": [\n{rows}\n ],\n "diffs": {{\n{texts}\n }}\n}}\n'
+    shared = f' "usual": {dump(usual)},\n "families": {{\n{_by_name(families)}\n }},\n'
+    told = f' "cases": [\n{rows}\n ],\n "diffs": {{\n{_by_name(diffs)}\n }}\n'
+    return f'{{\n "version": 3,\n{shared}{told}}}\n'
+
+
+def _by_name(table: Mapping[str, Any]) -> str:
+    return ",\n".join(f"  {dump(key)}: {dump(each)}" for key, each in sorted(table.items()))
+
+
+def of_family(case: Case) -> dict[str, str]:
+    """What all cases of its family share."""
+    family = case.family
+    return {
+        "archetype": family.archetype,
+        "language": family.language,
+        "title": family.title,
+        "file": family.source.name,
+    }
 
 
 def _usual(entries: list[dict[str, Any]]) -> dict[str, Any]:
@@ -94,7 +110,6 @@ def entry_of(case: Case) -> dict[str, Any]:
         "lookalike": spec.lookalike,
         "also": sorted({*spec.also, *(step.finding for step in spec.step)} - {spec.finding}),
         "accept": list(spec.accept),
-        "archetype": case.family.archetype,
         "severity": case.severity,
         "speedup": round(case.speedup, 3),
         "before_us": case.before.median_us,
@@ -109,14 +124,11 @@ def entry_of(case: Case) -> dict[str, Any]:
         "date": machine.date.isoformat(),
         "launches": case.before.launches,
         "seeds": list(case.before.seeds),
-        "language": case.family.language,
-        "title": case.family.title,
         "problem": spec.problem,
         "why": spec.why,
         "fix": spec.fix,
         "kernel": case.launch(before).name.function,
         "kernel_after": case.launch(after).name.function,
-        "file": case.family.source.name,
         "lines": case.lines,
         "moved": _moved(case, before, after),
         "steps": [
@@ -129,10 +141,8 @@ def entry_of(case: Case) -> dict[str, Any]:
             for step in case.steps
         ],
         "counters": dict(_counters(case, before, after)),
-        "profiles": [
-            str(case.profile_path(name).relative_to(ROOT)) for name in (spec.before, spec.after)
-        ],
-        "diff": diff_key(case),
+        "before": spec.before,
+        "after": spec.after,
     }
 
 
