@@ -10,12 +10,9 @@ from keet.analysis.kernel.block_steps import BlockSteps, block_steps
 from keet.analysis.launch_view import LaunchView
 from keet.diagnosis.diagnosis import diagnose
 from keet.findings.barrier_bound import FINDING
-from keet.ingest.in_memory_launch import InMemoryLaunch
-from keet.profile import Instances, KernelName, Launch, RawMetric, Workload
 from tests.conftest import needs_corpus
-from tests.unit.analysis.made_up_launch import H200
+from tests.unit.analysis.made_up_launch import with_code
 from tests.unit.analysis.real_launches import launch_of, profile_of, public_launch
-from tests.unit.sass.assembled import assembled
 
 FAMILIES = Path("kernels_samples/casebook/families")
 
@@ -78,33 +75,7 @@ def test_blocks_that_wait_for_other_blocks_have_no_such_steps() -> None:
 
 
 def steps_of(body: str, *runs: tuple[int, int]) -> BlockSteps | None:
-    """Of one block. `runs`: warps and threads of each instruction, the ones whose predicate is off
-    not counted."""
-    texts = assembled(body)
-    warps = dict(zip(texts, (each[0] for each in runs), strict=True))
-    threads = dict(zip(texts, (each[1] for each in runs), strict=True))
-    named = {
-        "inst_executed": warps,
-        "thread_inst_executed": {at: 32 * n for at, n in warps.items()},
-        "thread_inst_executed_true": threads,
-    }
-    data = InMemoryLaunch(
-        H200,
-        {"launch__block_size": RawMetric(256), "launch__grid_size": RawMetric(100_000)}
-        | {name: RawMetric(sum(values.values())) for name, values in named.items()},
-        {name: Instances(tuple(v.values()), tuple(v)) for name, v in named.items()},
-        stored_disassembly=texts,
-    )
-    name = KernelName("k", "k()", "_Z1kv")
-    launch = Launch(
-        number=0,
-        name=name,
-        workload=Workload.KERNEL,
-        grid=(100_000, 1, 1),
-        block=(256, 1, 1),
-        data=data,
-    )
-    return block_steps(LaunchView(launch, reads_code=True))
+    return block_steps(LaunchView(with_code(body, *runs), reads_code=True))
 
 
 ALL, HALF = (8, 256), (4, 128)
