@@ -379,6 +379,17 @@ def test_several_blocks_have_to_join_what_one_block_computed() -> None:
     assert joined.possible < 4
 
 
+@pytest.mark.parametrize(
+    "case", ["gemv/few_columns", "histogram/few_blocks", "reduce_columns/quads_on_64_blocks"]
+)
+def test_what_atomics_join_already_needs_no_other_launch(case: str) -> None:
+    """No warp stores: each adds to the results."""
+    found = [each for each in ranked(case) if each.candidate.id == "small_grid"]
+    effects = [each.candidate.effect for each in found]
+    assert [each.added for each in effects if isinstance(each, Effect)] == [0.0] * len(found)
+    assert found
+
+
 def test_a_kernel_that_is_launched_until_nothing_changes_costs_a_look_at_a_flag() -> None:
     """What it gains is not in the report (5.6x measured), so that the range has no end."""
     first = ranked("edge_detect/sweep_per_step")[0]
