@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.kernel.inactive_threads import WARP, waits_at_barriers
@@ -117,13 +117,13 @@ def _stretches(view: LaunchView) -> list[_Stretch]:
     from keet.analysis.sass.analyses.blame import before_barrier, polls_memory
 
     program, found = code.program, []
-    for barrier in program.ran:
-        if program.code[barrier].opcode != "BAR":
-            continue
+    barriers = [each for each in program.ran if program.code[each].opcode == "BAR"]
+    ends = {program.flow.block_of[each] for each in barriers}
+    for barrier in barriers:
         positions, before = before_barrier(program, barrier)
         if polls_memory(program, tuple(positions)):
             return []
-        part = _WorkingThreads(view, code, barrier, positions).part
+        part = _WorkingThreads(view, code, barrier, positions, ends).part
         found.append(_Stretch(program.counts[barrier], positions, (barrier, *before), part))
     return found
 
@@ -141,15 +141,22 @@ class _WorkingThreads:
     """The threads of a block that have work between two barriers."""
 
     def __init__(
-        self, view: LaunchView, code: MachineCode, barrier: int, positions: Sequence[int]
+        self,
+        view: LaunchView,
+        code: MachineCode,
+        barrier: int,
+        positions: Sequence[int],
+        ends: Collection[int],
     ) -> None:
-        self.code, self.program, self.barrier = code, code.program, barrier
-        self.positions = frozenset(positions)
+        """`ends`: blocks with a barrier."""
+        self.code, self.program = code, code.program
+        self.barrier, self.positions, self.ends = barrier, frozenset(positions), ends
         size = view.value("block_size") or 1.0
         self.fill = math.ceil(size / WARP) / size
         """Warps over threads of a block."""
         self.active = view.by_address("thread_inst_executed_true")
         self.reached = view.table.column("thread_inst_executed") or {}
+        self.times: dict[int, float] = {}
 
     @property
     def part(self) -> float:
@@ -181,16 +188,28 @@ class _WorkingThreads:
         most = WARP * program.counts[at]
         by_data = self._by_data(at)
         lanes = self._reach(at) if by_data else self.active.get(program.code[at].address, 0)
-        below = flow.block_of[at]
-        while (above := flow.dominators.get(below, -1)) >= 0:
-            branch, first = flow.blocks[above].end - 1, flow.blocks[below].start
-            if branch not in self.positions:
-                break
-            if self._by_data(branch):
-                lanes *= max(1.0, self._reach(branch) / self._reach(first))
-            below = above
+        lanes *= self._left_by_data(flow.block_of[at])
         rounds = max(program.counts[self.barrier], program.counts[at])
         return min(lanes, most) / rounds * self.fill
+
+    def _left_by_data(self, block: int) -> float:
+        """How many times as many threads would reach a block if no branch of the stretch depended
+        on loaded values."""
+        flow, chain = self.program.flow, list[tuple[int, int]]()
+        while block not in self.times:
+            above = flow.dominators.get(block, -1)
+            if above < 0 or flow.blocks[above].end - 1 not in self.positions:
+                self.times[block] = 1.0
+                break
+            chain.append((above, block))
+            block = above
+        times = self.times[block]
+        for above, below in reversed(chain):
+            branch, first = flow.blocks[above].end - 1, flow.blocks[below].start
+            if self._by_data(branch):
+                times *= max(1.0, self._reach(branch) / self._reach(first))
+            self.times[below] = times
+        return times
 
     def _by_data(self, at: int) -> bool:
         """Whether loaded values decide which threads execute an instruction or take a branch."""
@@ -207,9 +226,8 @@ class _WorkingThreads:
     def _in_a_row(self, block: int) -> set[int]:
         """The block, and those that a thread may execute before or after it between the barriers.
         An iteration of a loop without the barrier is not after another."""
-        flow, code = self.program.flow, self.program.code
+        flow = self.program.flow
         inside = {flow.block_of[at] for at in self.positions}
-        ends = {flow.block_of[at] for at in self.program.ran if code[at].opcode == "BAR"}
         at_barrier = flow.block_of[self.barrier]
         loops = [each for each in flow.loops if at_barrier not in each.blocks]
         again = {(latch, each.header) for each in loops for latch in each.latches}
@@ -218,7 +236,7 @@ class _WorkingThreads:
             waiting, seen = [block], {block}
             while waiting:
                 current = waiting.pop()
-                if current in ends and current != block:
+                if current in self.ends and current != block:
                     continue
                 one = flow.blocks[current]
                 for each in one.successors if is_after else one.predecessors:
