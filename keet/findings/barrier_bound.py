@@ -77,8 +77,8 @@ FINDING = FindingSpec(
         "cub::BlockReduce{here}; let each thread add several items first.",
         when(waits.few_threads_in_steps, name=STEPS): "Give each item to one warp, or to a few of "
         "its lanes, with several values in the registers of each{here}, and exchange them by "
-        "shuffles: then no barrier is left, nor the conditions of steps without work. Where an "
-        "item needs more threads, work within warps first and across warps once.",
+        "shuffles. This removes the barriers and the checks in idle threads. Where an item needs "
+        "more threads, work within warps first and across warps once.",
         when(waits.few_warps_work, name="few_warps"): "Only a few warps of each block work before "
         "the barrier, and the others wait for them{here}: spread that step over all warps, let "
         "each thread handle several items so that it is done less often, or start no more warps "
@@ -186,9 +186,9 @@ def _shown_steps(
     label = "of the block's threads that have work in such a step"
     percent = Quantity(100 * steps.threads, "%")
     active = view.ledger.derived("steps_threads", percent, label, barrier)
-    words = "{share:.0f} of the instructions are steps between barriers in which {active:.0f} of "
-    words += "the block's threads have work; the others execute conditions and wait. Warps spend "
-    words += "{at:.0f} of their time at the barriers."
+    words = "{share:.0f} of the instructions are executed in steps between barriers in which "
+    words += "{active:.0f} of the block's threads have work; the others execute conditions and "
+    words += "wait. Warps spend {at:.0f} of their time at the barriers."
     text = Sentence(words, at=barrier, share=share, active=active)
     return text, (barrier, share, active)
 

@@ -21,7 +21,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LEAST_KERNEL_NS, LIKELY, NOTABLE_PART, SHORT_KERNEL_NS
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import Effect, TimeModel
-from keet.evidence import Evidence, Sentence
+from keet.evidence import Evidence, Sentence, constant
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
 
@@ -56,7 +56,7 @@ FINDING = FindingSpec(
     claims=("launches",),
     rests_on=("time",),
     of_launches=True,
-    labels={SWEEPS: "many launches, each with a look at a flag"},
+    labels={SWEEPS: "many launches; the host checks a flag after each"},
     unlike={
         "small_grid": "A long kernel with few blocks leaves SMs empty while it works.",
         "tail_effect": "Idle SMs in the last wave of a long kernel are a tail effect.",
@@ -129,8 +129,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         text = Sentence(
             "The kernel takes {time}. It changes an array by other elements of it and sets a flag: "
             "it seems to be launched until nothing changes, and after each launch the host looks "
-            "at the flag.",
+            "at the flag, which is assumed to take {look}.",
             time=duration,
+            look=constant(float(LOOK_NS), "ns", "assumed time of a look at a flag by the host"),
         )
         made = made._replace(text=text, variant=SWEEPS, likelihood=LIKELY, is_open=True)
     yield made
@@ -138,8 +139,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 def _beside_others(view: LaunchView, model: TimeModel) -> float:
     """Share of the launch's time that its work takes if the blocks of other launches fill the SMs
-    beside it, 0 to 1: idle SMs and warps that wait do not count. Launches that each change what
-    they read are steps, which can only follow each other."""
+    beside it, 0 to 1: idle SMs and warps that wait do not count. Launches that change an array by
+    other elements of it are steps, which can only follow each other."""
     shape = grid_shape(view)
     if shape is None or shape.waves is None or changes_what_it_reads.test(view):
         return 1.0

@@ -15,6 +15,7 @@ from keet.analysis.candidate import (
     is_matrix_product,
 )
 from keet.analysis.facts import grid, origin, waits
+from keet.analysis.facts.fact import total
 from keet.analysis.kernel.inactive_threads import WARP, empty_lanes
 from keet.analysis.kernel.resident_warps import (
     GridShape,
@@ -217,14 +218,20 @@ def _unhidden(model: TimeModel, shape: GridShape, waves: float) -> float:
     return max(math.pow(min(1.0, waves / shape.spread), PARTIAL_WAVE), least_kept())
 
 
+_JOINED = ("global_reduction_inst", "global_atomic_inst")
+"""Atomics join what several blocks computed in the same launch."""
+
+
 def _joining(view: LaunchView) -> float:
     """Time of the launch that joins partial results, as a share of this one's, as far as blocks
-    have one result: then their warps do not all store."""
+    have one result: then their warps do not all store. Results that no store writes are joined
+    already, or a bulk copy writes them for a whole block."""
     duration, stores = view.value("duration"), view.value("global_store_requests")
     warps = (view.value("threads") or 0.0) / WARP
-    if not duration or stores is None or not warps:
+    if not duration or not stores or not warps:
         return 0.0
-    return max(0.0, 1 - stores / warps) * (LEAST_KERNEL_NS + LAUNCH_GAP_NS) / duration
+    apart = stores / (stores + total(view, *_JOINED))
+    return apart * max(0.0, 1 - stores / warps) * (LEAST_KERNEL_NS + LAUNCH_GAP_NS) / duration
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

@@ -370,32 +370,73 @@ few_address_loads = _few_addresses(
 few_address_stores = _few_addresses("many threads store to the same few addresses", "store")
 
 
-@Fact.of_code("the kernel stores to an array that it loads from")
+@Fact.of_code("the kernel changes an array by other elements of it")
 def changes_what_it_reads(code: MachineCode) -> Answer:
-    """Atomics don't tell: launches can add to sums in any order."""
-    return code.addresses(each.position for each in _stores_in_place(code))
+    """Atomics don't tell: launches can add to sums in any order. Nor does an array that is changed
+    element by element, as in a scaling: launches may change others."""
+    return code.addresses(_changed_by_others(code))
 
 
 @Fact.of_code("the kernel changes an array by other elements of it, and sets a flag if it did")
 def sweeps_until_unchanged(code: MachineCode) -> Answer:
-    """A scaling that reports infinities sets a flag, too, but its threads load only what they
-    change."""
-    loads = [each for each in code.accesses if each.kind == "load"]
-    others = [
-        store
-        for store in _stores_in_place(code)
-        if any(e.pointer == store.pointer and e.offset != store.offset for e in loads)
-    ]
-    stores = (each for each in code.accesses if each.kind == "store")
-    flags = [each for each in stores if not any(each.offset.terms)]  # no term but a constant
-    return code.addresses(each.position for each in flags) if others else False
+    """Of a kernel whose blocks repeat their part already, launches are not single sweeps."""
+    program, flow = code.program, code.program.flow
+    in_loops = (at for at in program.ran if flow.block_of[at] in flow.loop_of)
+    if any(program.code[at].opcode == "BAR" for at in in_loops) or not _changed_by_others(code):
+        return False
+    flags = (
+        each.position for each in code.accesses if each.kind == "store" and _is_flag(code, each)
+    )
+    return code.addresses(flags)
 
 
-def _stores_in_place(code: MachineCode) -> list[Access]:
+def _is_flag(code: MachineCode, store: Access) -> bool:
+    """Whether it stores a value that all threads know, to one address, and loaded values decide
+    whether it does. A total, which one thread stores, is no flag."""
+    from keet.analysis.sass.analyses.purpose import loads_behind
+
+    value = code.evaluation.operand(code.program.code[store.position].sources[-1], store.position)
+    is_known = value is not None and not value.depends
+    is_one = not any(store.offset.terms)  # no term but a constant
+    return is_known and is_one and any(loads_behind(code.program, store.position))
+
+
+def _changed_by_others(code: MachineCode) -> list[int]:
+    """Positions of stores to an array that depend on what the thread loads from other elements of
+    it."""
+    from keet.analysis.sass.analyses.purpose import loads_behind
     from keet.analysis.sass.analyses.reuse import LOADED, SEVERAL
 
-    loaded = {each.pointer for each in code.accesses if each.kind == "load"} - {LOADED, SEVERAL}
-    return [each for each in code.accesses if each.kind == "store" and each.pointer in loaded]
+    loads: dict[int, Access] = {
+        each.position: each for each in code.accesses if each.kind == "load"
+    }
+    pointers = {each.pointer for each in loads.values()} - {LOADED, SEVERAL}
+    stores = [e for e in code.accesses if e.kind == "store" and e.pointer in pointers]
+    return [
+        store.position
+        for store in stores[:_MOST_STORES]
+        if any(
+            (load := loads.get(at)) is not None
+            and load.pointer == store.pointer
+            and not _is_own(load, store)
+            for at in loads_behind(code.program, store.position)
+        )
+    ]
+
+
+def _is_own(load: Access, store: Access) -> bool:
+    """Whether a load is of the element that is stored, or of the same record: closer than the
+    element of the next thread."""
+    from keet.analysis.sass.analyses.address_patterns import lane_stride
+    from keet.analysis.sass.polynomials.polynomial import add
+
+    apart = add(store.offset, load.offset, -1).value
+    record = max(abs(lane_stride(store.offset) or 0), load.width)
+    return apart is not None and abs(apart) < record
+
+
+_MOST_STORES = 100
+"""Bounds the time for hostile code."""
 
 
 @fact(

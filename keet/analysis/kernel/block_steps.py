@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.kernel.inactive_threads import WARP, waits_at_barriers
 from keet.analysis.kernel.resident_warps import resident_blocks
 from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.analysis.limits import NEGLIGIBLE
 from keet.analysis.time_model import INDIRECT
 
 if TYPE_CHECKING:
     from keet.analysis.sass.flow.program import SassProgram
+    from keet.analysis.sass.machine_code import MachineCode
 
 _WORK = ("value", "memory", "unknown")
 """Purposes of instructions that show that a thread takes part in a step."""
@@ -56,13 +58,14 @@ class _Stretch(NamedTuple):
 
 @cached_per_view
 def block_steps(view: LaunchView) -> BlockSteps | None:
-    """None if all threads have work between all barriers, or the report does not show it."""
+    """None if all threads have work between all barriers, or the report does not show it; also if
+    blocks wait for what others write: with an item per warp, more would wait."""
     block, code = view.value("block_size"), view.code
     if code is None or not block or block <= WARP:
         return None
     program, warps = code.program, math.ceil(block / WARP)
     fewest = min(1.0, _warps_per_item(view, warps) / warps)
-    stretches = _stretches(view, warps / block)
+    stretches = _stretches(view)
     steps = [each for each in stretches if max(each.part, fewest) < 1]
     if not steps:
         return None
@@ -76,7 +79,7 @@ def block_steps(view: LaunchView) -> BlockSteps | None:
     runs_of = program.counts
     runs = [sum(runs_of[at] for at in step.positions) for step in steps]
     executed = sum(runs) / sum(runs_of)
-    own = _own_values(program)
+    own = _own_values(view, program)
     for each in stretches:
         near = max((idle[barrier] for barrier in each.barriers), default=0.0)
         needed = max(each.part, fewest)
@@ -106,39 +109,168 @@ def block_steps(view: LaunchView) -> BlockSteps | None:
     )
 
 
-def _stretches(view: LaunchView, fill: float) -> list[_Stretch]:
-    """Of code that ran. `fill`: warps over threads of a block."""
-    threads, code = view.by_address("thread_inst_executed_true"), view.code
-    if code is None or not threads:
+def _stretches(view: LaunchView) -> list[_Stretch]:
+    """Of code that ran. Empty if blocks wait for each other."""
+    code = view.code
+    if code is None or not view.by_address("thread_inst_executed_true"):
         return []
-    from keet.analysis.sass.analyses.blame import before_barrier
+    from keet.analysis.sass.analyses.blame import before_barrier, polls_memory
 
     program, found = code.program, []
-    for barrier in program.ran:
-        rounds = program.counts[barrier]
-        if program.code[barrier].opcode != "BAR":
-            continue
+    barriers = [each for each in program.ran if program.code[each].opcode == "BAR"]
+    ends = {program.flow.block_of[each] for each in barriers}
+    for barrier in barriers:
         positions, before = before_barrier(program, barrier)
-        lanes = (
-            threads.get(program.code[at].address, 0) / max(rounds, program.counts[at])
-            for at in positions
-            if code.purposes[at].value in _WORK
-        )
-        part = min(1.0, max(lanes, default=WARP) * fill)
-        found.append(_Stretch(rounds, positions, (barrier, *before), part))
+        if polls_memory(program, tuple(positions)):
+            return []
+        part = _WorkingThreads(view, code, barrier, positions, ends).part
+        found.append(_Stretch(program.counts[barrier], positions, (barrier, *before), part))
     return found
 
 
-def _own_values(program: SassProgram) -> set[int]:
-    """Loads from where the same thread stores: it has the value."""
+class _Path(NamedTuple):
+    """Instructions that the same threads execute."""
 
-    def place(at: int) -> object:
-        memory, read = program.code[at].memory, program.values.read[at]
-        return memory and (memory, read.get(memory.name), read.get(memory.uniform))
+    block: int
+    predicate: int | None
+    """The value under which they run, in this block."""
+    is_true: bool
 
-    stored = {place(at) for at in program.ran if program.code[at].opcode == "STS"}
-    loads = (at for at in program.ran if program.code[at].opcode == "LDS")
-    return {at for at in loads if place(at) in stored}
+
+class _WorkingThreads:
+    """The threads of a block that have work between two barriers."""
+
+    def __init__(
+        self,
+        view: LaunchView,
+        code: MachineCode,
+        barrier: int,
+        positions: Sequence[int],
+        ends: Collection[int],
+    ) -> None:
+        """`ends`: blocks with a barrier."""
+        self.code, self.program = code, code.program
+        self.barrier, self.positions, self.ends = barrier, frozenset(positions), ends
+        size = view.value("block_size") or 1.0
+        self.fill = math.ceil(size / WARP) / size
+        """Warps over threads of a block."""
+        self.active = view.by_address("thread_inst_executed_true")
+        self.reached = view.table.column("thread_inst_executed") or {}
+        self.times: dict[int, float] = {}
+
+    @property
+    def part(self) -> float:
+        """Their share, 0 to 1: the threads of the path that most take, and of the paths that others
+        take instead."""
+        lanes: dict[_Path, float] = {}
+        for at in sorted(self.positions):
+            if self.code.purposes[at].value in _WORK:
+                path = self._path(at)
+                lanes[path] = max(lanes.get(path, 0.0), self._lanes(at))
+        part, taken = 0.0 if lanes else 1.0, list[tuple[_Path, set[int]]]()
+        for path in sorted(lanes, key=lambda each: -lanes[each]):
+            if part >= 1 or (part and lanes[path] < NEGLIGIBLE):
+                break
+            if all(_opposite(path, other) or path.block not in near for other, near in taken):
+                part += lanes[path]
+                taken.append((path, self._in_a_row(path.block)))
+        return min(1.0, part)
+
+    def _path(self, at: int) -> _Path:
+        predicate, is_true = self.program.code[at].guard or ("", True)
+        value = self.program.values.read[at].get(predicate)
+        return _Path(self.program.flow.block_of[at], value, is_true)
+
+    def _lanes(self, at: int) -> float:
+        """Share of the block's threads. Where loaded values decide which of them have work, any
+        thread may be one that has: of each warp with work, all that reach the condition."""
+        program, flow = self.program, self.program.flow
+        most = WARP * program.counts[at]
+        by_data = self._by_data(at)
+        lanes = self._reach(at) if by_data else self.active.get(program.code[at].address, 0)
+        lanes *= self._left_by_data(flow.block_of[at])
+        rounds = max(program.counts[self.barrier], program.counts[at])
+        return min(lanes, most) / rounds * self.fill
+
+    def _left_by_data(self, block: int) -> float:
+        """How many times as many threads would reach a block if no branch of the stretch depended
+        on loaded values."""
+        flow, chain = self.program.flow, list[tuple[int, int]]()
+        while block not in self.times:
+            above = flow.dominators.get(block, -1)
+            if above < 0 or flow.blocks[above].end - 1 not in self.positions:
+                self.times[block] = 1.0
+                break
+            chain.append((above, block))
+            block = above
+        times = self.times[block]
+        for above, below in reversed(chain):
+            branch, first = flow.blocks[above].end - 1, flow.blocks[below].start
+            if self._by_data(branch):
+                times *= max(1.0, self._reach(branch) / self._reach(first))
+            self.times[below] = times
+        return times
+
+    def _by_data(self, at: int) -> bool:
+        """Whether loaded values decide which threads execute an instruction or take a branch."""
+        guard, values = self.program.code[at].guard, self.program.values
+        value = values.read[at].get(guard[0]) if guard else None
+        made = () if value is None else values.definitions(value)
+        return any(each in self.code.decided_by_data for each in made)
+
+    def _reach(self, at: int) -> float:
+        """Threads, also those whose predicate is off."""
+        count = WARP * self.program.counts[at]
+        return max(1.0, self.reached.get(self.program.code[at].address, count))
+
+    def _in_a_row(self, block: int) -> set[int]:
+        """The block, and those that a thread may execute before or after it between the barriers.
+        An iteration of a loop without the barrier is not after another."""
+        flow = self.program.flow
+        inside = {flow.block_of[at] for at in self.positions}
+        at_barrier = flow.block_of[self.barrier]
+        loops = [each for each in flow.loops if at_barrier not in each.blocks]
+        again = {(latch, each.header) for each in loops for latch in each.latches}
+        found = {block}
+        for is_after in (True, False):
+            waiting, seen = [block], {block}
+            while waiting:
+                current = waiting.pop()
+                if current in self.ends and current != block:
+                    continue
+                one = flow.blocks[current]
+                for each in one.successors if is_after else one.predecessors:
+                    edge = (current, each) if is_after else (each, current)
+                    if each in inside and each not in seen and edge not in again:
+                        seen.add(each)
+                        waiting.append(each)
+            found |= seen
+        return found
+
+
+def _opposite(one: _Path, other: _Path) -> bool:
+    is_same = one.predicate is not None and one.predicate == other.predicate
+    return is_same and one.is_true is not other.is_true
+
+
+def _own_values(view: LaunchView, program: SassProgram) -> set[int]:
+    """Loads of what the same threads store: they have the value. What one thread stores for others
+    is loaded by more threads than store it."""
+    threads = view.by_address("thread_inst_executed_true")
+    stored = defaultdict[object, float](float)
+    places: dict[int, object] = {}
+    for at in program.ran:
+        each, read = program.code[at], program.values.read[at]
+        if each.opcode in ("LDS", "STS") and (memory := each.memory) is not None:
+            places[at] = (memory, read.get(memory.name), read.get(memory.uniform))
+            if each.opcode == "STS":
+                stored[places[at]] += threads.get(each.address, 0)
+    return {
+        at
+        for at, place in places.items()
+        if program.code[at].opcode == "LDS"
+        and threads.get(program.code[at].address, 0) <= stored[place]
+    }
 
 
 def _warps_per_item(view: LaunchView, warps: int) -> float:

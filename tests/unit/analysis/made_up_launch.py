@@ -11,6 +11,7 @@ from keet.analysis.time_model import TimeModel
 from keet.catalog import hardware_units, metric_with_id
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import Device, Instances, KernelName, Launch, RawMetric, Workload
+from tests.unit.sass.assembled import assembled
 
 UNITS = ("dram", "l2", "l1", "lsu", "fma", "alu", "fp64", "xu", "tensor", "issue_slots")
 """Ids of hardware units in the catalog."""
@@ -47,6 +48,33 @@ def made_up(
         grid=(1000, 1, 1),
         block=(256, 1, 1),
         data=InMemoryLaunch(device, {n: RawMetric(v) for n, v in named.items()}, instances),
+    )
+
+
+def with_code(body: str, *runs: tuple[int, int], name: str = "k()") -> Launch:
+    """Of 100,000 blocks of 256 threads. `runs`: warps and threads of each instruction, the ones
+    whose predicate is off not counted; without them, one warp."""
+    texts = assembled(body)
+    counts = dict(zip(texts, runs or [(1, 32)] * len(texts), strict=True))
+    columns = {
+        "inst_executed": {at: warps for at, (warps, _) in counts.items()},
+        "thread_inst_executed": {at: 32 * warps for at, (warps, _) in counts.items()},
+        "thread_inst_executed_true": {at: threads for at, (_, threads) in counts.items()},
+    }
+    totals = {metric: sum(values.values()) for metric, values in columns.items()}
+    totals |= {"launch__block_size": 256, "launch__grid_size": 100_000}
+    return Launch(
+        number=0,
+        name=KernelName("k", name, "_Z1kv"),
+        workload=Workload.KERNEL,
+        grid=(100_000, 1, 1),
+        block=(256, 1, 1),
+        data=InMemoryLaunch(
+            H200,
+            {metric: RawMetric(total) for metric, total in totals.items()},
+            {metric: Instances(tuple(v.values()), tuple(v)) for metric, v in columns.items()},
+            stored_disassembly=texts,
+        ),
     )
 
 

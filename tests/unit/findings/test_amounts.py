@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
 from keet.analysis.decisions.atomics import hot_slice, lane_requests, retries
-from keet.analysis.facts.global_memory import sweeps_until_unchanged
+from keet.analysis.facts.global_memory import changes_what_it_reads, sweeps_until_unchanged
 from keet.analysis.facts.waits import branches_part_loads, parted_loads
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import global_addresses, global_atomics, without_local
@@ -16,7 +17,8 @@ from keet.diagnosis.diagnosis import diagnose, is_worth, ranked_candidates
 from keet.diagnosis.forecast import RankedCandidate
 from keet.findings.launch_bound import SWEEPS
 from tests.rows import each_row
-from tests.unit.analysis.real_launches import launch_of
+from tests.unit.analysis.made_up_launch import with_code
+from tests.unit.analysis.real_launches import launch_of, profile_of
 
 
 def ranked(name: str) -> list[RankedCandidate]:
@@ -408,6 +410,17 @@ def test_several_blocks_have_to_join_what_one_block_computed() -> None:
     assert joined.possible < 4
 
 
+@pytest.mark.parametrize(
+    "case", ["gemv/few_columns", "histogram/few_blocks", "reduce_columns/quads_on_64_blocks"]
+)
+def test_what_atomics_join_already_needs_no_other_launch(case: str) -> None:
+    """No warp stores: each adds to the results."""
+    found = [each for each in ranked(case) if each.candidate.id == "small_grid"]
+    effects = [each.candidate.effect for each in found]
+    assert [each.added for each in effects if isinstance(each, Effect)] == [0.0] * len(found)
+    assert found
+
+
 def test_a_kernel_that_is_launched_until_nothing_changes_costs_a_look_at_a_flag() -> None:
     """What it gains is not in the report (5.6x measured), so that the range has no end."""
     first = ranked("edge_detect/sweep_per_step")[0]
@@ -421,3 +434,62 @@ def test_a_flag_or_an_array_in_place_alone_is_no_sweep(case: str) -> None:
     """Rows that threads change one by one; a flag that is set for other reasons."""
     view = LaunchView(launch_of(case), reads_code=True)
     assert not sweeps_until_unchanged.test(view)
+
+
+def is_changed_by_others(case: str, launch: int = 0) -> tuple[bool, bool]:
+    """Of a variant's profile: whether it changes an array by other elements, and until nothing
+    changes."""
+    family, _, variant = case.partition("/")
+    path = Path(f"kernels_samples/casebook/families/{family}/profiles/{variant}.keet.json.zst")
+    view = LaunchView(profile_of(path).launches[launch], reads_code=True)
+    return bool(changes_what_it_reads.test(view)), bool(sweeps_until_unchanged.test(view))
+
+
+@pytest.mark.parametrize(
+    ("case", "launch", "facts"),
+    [
+        ("edge_detect/trace.sweeps", 0, (True, True)),
+        ("graph_bfs/mesh.mark_each", 0, (True, True)),
+        # Its blocks repeat their part in shared memory until nothing changes.
+        ("edge_detect/trace.tile_sweeps", 0, (False, False)),
+        # The bodies of a row are changed by each other.
+        ("contact_rows/one_garment.colour_launches", 0, (True, False)),
+        # Each element by itself: a division, and records of a body.
+        ("segment_stats/hub.scatter", 1, (False, False)),
+        ("contact_rows/bodies.members", 0, (False, False)),
+    ],
+)
+def test_launches_are_steps_if_they_change_an_array_by_other_elements(
+    case: str, launch: int, facts: tuple[bool, bool]
+) -> None:
+    assert is_changed_by_others(case, launch) == facts
+
+
+IN_PLACE = """
+    S2R R0, SR_TID.X
+    IMAD.WIDE R2, R0, 0x4, c[0x0][0x210]
+    LDG.E R6, desc[UR4][R2.64]
+    LDG.E R7, desc[UR4][R2.64+OTHER]
+    FADD R8, R6, R7
+    STG.E desc[UR4][R2.64+OTHER], R8
+    ISETP.NE.AND P0, PT, DECIDES, RZ, PT
+    MOV R4, c[0x0][0x218]
+    MOV R5, c[0x0][0x21c]
+    MOV R9, 0x1
+    @!P0 STG.E desc[UR4][R4.64], VALUE
+    EXIT
+"""
+
+
+@pytest.mark.parametrize(
+    ("decides", "value", "is_sweep"), [("R8", "R9", True), ("R0", "R8", False), ("R0", "R9", False)]
+)
+def test_a_total_that_one_thread_stores_is_no_flag(
+    decides: str, value: str, *, is_sweep: bool
+) -> None:
+    """`x[i + 128] += x[i]`, and a store to one address: of a number if the sum is 0, or by the
+    first thread."""
+    body = IN_PLACE.replace("DECIDES", decides).replace("VALUE", value).replace("OTHER", "0x200")
+    view = LaunchView(with_code(body, name="k(float*, int*)"), reads_code=True)
+    assert changes_what_it_reads.test(view)
+    assert bool(sweeps_until_unchanged.test(view)) is is_sweep

@@ -274,3 +274,44 @@ def decided_by_data(program: SassProgram) -> frozenset[int]:
         waiting += more
         seen |= more
     return frozenset(found)
+
+
+_MOST_FOLLOWED = 4000
+"""Most values that are followed back from an instruction: bounds the time for hostile code."""
+
+
+def loads_behind(program: SassProgram, position: int) -> set[int]:
+    """Positions of the loads that decide whether an instruction runs, and what it reads beside
+    addresses. Of what other threads loaded, such as through shared memory, only the last step."""
+    values = program.values
+    spent = set(address_registers(program.code[position]))
+    waiting = [each for name, each in values.read[position].items() if name not in spent]
+    block = program.flow.block_of[position]
+    while (above := program.flow.dominators.get(block, -1)) >= 0:
+        if program.decides(program.flow.blocks[above].end - 1, position):
+            waiting += _read_by_branch(program, above)
+        block = above
+    found, seen = set[int](), set[int]()
+    while waiting and len(seen) < _MOST_FOLLOWED:
+        value = values.all[waiting.pop()]
+        if value.index in seen:
+            continue
+        seen.add(value.index)
+        waiting += value.inputs
+        if value.guard is not None:
+            waiting.append(value.guard[0])
+        if value.kind is Kind.JOIN:  # which path was taken
+            waiting += _read_by_branch(program, program.flow.dominators.get(value.block, -1))
+        if value.kind is Kind.DEFINITION:
+            if program.code[value.position].role in (Role.LOAD, Role.ATOMIC):
+                found.add(value.position)
+            else:
+                waiting += values.read[value.position].values()
+    return found
+
+
+def _read_by_branch(program: SassProgram, block: int) -> list[int]:
+    """Values that the branch at the end of a block reads."""
+    last = program.flow.blocks[block].end - 1 if block >= 0 else -1
+    is_branch = last >= 0 and program.code[last].role is Role.BRANCH
+    return list(program.values.read[last].values()) if is_branch else []

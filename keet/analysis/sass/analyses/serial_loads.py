@@ -26,7 +26,7 @@ from keet.analysis.sass.analyses.blame import Wait
 from keet.analysis.sass.analyses.loop_chains import FAR
 from keet.analysis.sass.analyses.purpose import address_registers
 from keet.analysis.sass.analyses.reuse import LOADED, SEVERAL, Access
-from keet.analysis.sass.flow.control_flow import Loop, dominators, flow_of, intervals
+from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.opcodes import Role, words
@@ -140,32 +140,6 @@ class _Code:
     def called(self) -> frozenset[int]:
         """Blocks of called routines."""
         return frozenset(each for blocks in self.program.flow.routines.values() for each in blocks)
-
-    @cached_property
-    def _spans(self) -> tuple[Sequence[int], Mapping[int, tuple[int, int]]]:
-        flow, code = flow_of(self.program.code, {}), self.program.code
-        blocks = flow.blocks
-        ends = {
-            each.index
-            for each in blocks
-            if not each.successors or code[each.end - 1].opcode in _MAY_END
-        }
-        above = dominators(
-            [each.predecessors for each in blocks], [each.successors for each in blocks], ends
-        )
-        return flow.block_of, intervals(above)
-
-    def decides(self, branch: int, position: int) -> bool:
-        """Whether some path from a branch leads past a position, by all code, also what never ran:
-        a branch to a slow path that comes back decides nothing, one that ends the thread does."""
-        block_of, spans = self._spans
-        behind, before = spans.get(block_of[position]), spans.get(block_of[branch])
-        if behind is None or before is None:
-            return False  # an endless loop
-        return not behind[0] <= before[0] <= behind[1]
-
-
-_MAY_END = words("EXIT RET KILL BRX BRXU JMX JMXU")
 
 
 class _Region:
@@ -377,7 +351,7 @@ class _Region:
     def _deciding(self, load: int) -> Iterator[int]:
         """Branches on loaded data that decide whether a load runs, the nearest first."""
         for branch in reversed(self._branches):
-            if self.place[branch] < self.place[load] and self.shared.decides(branch, load):
+            if self.place[branch] < self.place[load] and self.program.decides(branch, load):
                 yield branch
 
     @cached_property

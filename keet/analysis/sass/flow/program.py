@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from keet.analysis.sass.flow.control_flow import Flow, Loop, flow_of
+from keet.analysis.sass.flow.control_flow import Flow, Loop, dominators, flow_of, intervals
 from keet.analysis.sass.flow.values import Kind, SsaValues, values_of
 from keet.analysis.sass.instructions.instruction import Instruction, parse
-from keet.analysis.sass.instructions.opcodes import IMPURE, Role
+from keet.analysis.sass.instructions.opcodes import IMPURE, Role, words
 
 MOST_INSTRUCTIONS = 60_000
 """Most instructions that are analysed, in about two seconds. The largest kernel seen has 25,000."""
@@ -88,7 +88,32 @@ class SassProgram:
             for position in range(self.flow.blocks[block].start, self.flow.blocks[block].end)
         }
 
+    @cached_property
+    def _ways_to_ends(self) -> tuple[Sequence[int], Mapping[int, tuple[int, int]]]:
+        flow = flow_of(self.code, {})
+        ends = {
+            each.index
+            for each in flow.blocks
+            if not each.successors or self.code[each.end - 1].opcode in _MAY_END
+        }
+        above = dominators(
+            [each.predecessors for each in flow.blocks],
+            [each.successors for each in flow.blocks],
+            ends,
+        )
+        return flow.block_of, intervals(above)
 
+    def decides(self, branch: int, position: int) -> bool:
+        """Whether some path from a branch leads past a position, by all code, also what never ran:
+        a branch to a slow path that comes back decides nothing, one that ends the thread does."""
+        block_of, spans = self._ways_to_ends
+        behind, before = spans.get(block_of[position]), spans.get(block_of[branch])
+        if behind is None or before is None:
+            return False  # an endless loop
+        return not behind[0] <= before[0] <= behind[1]
+
+
+_MAY_END = words("EXIT RET KILL BRX BRXU JMX JMXU")
 _MOST_FOLLOWED = 4000
 """Most values that are followed back from a loop's exit; beyond, trips count as uneven."""
 PURE = (Role.INTEGER, Role.PREDICATE, Role.MOVE, Role.CONSTANT, Role.CONVERSION, Role.FLOAT)
