@@ -217,12 +217,19 @@ def _unhidden(model: TimeModel, shape: GridShape, waves: float) -> float:
 
 def _joining(view: LaunchView) -> float:
     """Time of the launch that joins partial results, as a share of this one's, as far as blocks
-    have one result: then their warps do not all store."""
+    have one result: then their warps do not all store. Atomics join results without a launch, and a
+    bulk copy stores those of a whole block."""
     duration, stores = view.value("duration"), view.value("global_store_requests")
     warps = (view.value("threads") or 0.0) / WARP
     if not duration or stores is None or not warps:
         return 0.0
-    return max(0.0, 1 - stores / warps) * (LEAST_KERNEL_NS + LAUNCH_GAP_NS) / duration
+    others = sum(view.value(f"global_{kind}_inst") or 0.0 for kind in ("reduction", "atomic"))
+    others += view.executed(*_BULK)
+    plain = stores / (stores + others) if others else 1.0
+    return plain * max(0.0, 1 - stores / warps) * (LEAST_KERNEL_NS + LAUNCH_GAP_NS) / duration
+
+
+_BULK = ("UTMASTG", "UTMAREDG", "UBLKRED")
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:
