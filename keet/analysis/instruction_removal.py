@@ -72,7 +72,12 @@ def _at_barriers(
     return {BARRIER: left[BARRIER] * min(1.0, rest / sum(others.values()))}
 
 
-_FMA = ("IMAD", "IMAD32I", "IMUL", "FFMA", "FMUL", "FADD", "FFMA32I", "FMUL32I", "FADD32I")
+_FMA = (
+    *("IMAD", "IMAD32I", "IMUL", "XMAD", "FFMA", "FMUL", "FADD", "FFMA32I", "FMUL32I", "FADD32I"),
+    *("FFMA2", "FMUL2", "FADD2", "VIADD"),
+)
+"""VIADD: with it, the executions add up to the pipe's busy cycles on an H200; without it, they lack
+as many as it has."""
 _TWICE = ("WIDE", "HI")
 """Products of 64 bits take the FMA pipe twice as long."""
 

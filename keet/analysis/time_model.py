@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-from keet.analysis.hardware.ceilings import HOST_LINK, NEAR_PEAK, spoken_unit
+from keet.analysis.hardware.ceilings import HOST_LINK, NEAR_PEAK, WHOLE_MEMORY, spoken_unit
 from keet.analysis.hardware.stages import sampled_dram, sm_elapsed_cycles
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LONGEST_START_NS, MAJORITY
@@ -30,8 +30,9 @@ from keet.units import Quantity
 
 HOT_LINE = "hot L2 slice"
 BLOCK_STARTS = "block starts"
-DEVICE_WIDE = frozenset(("DRAM", "L2", "NVLink", HOST_LINK, HOT_LINE, BLOCK_STARTS))
-"""Units that all SMs share: spreading work over more SMs does not relieve them."""
+DEVICE_WIDE = frozenset(("DRAM", "L2", "NVLink", HOST_LINK, WHOLE_MEMORY, HOT_LINE, BLOCK_STARTS))
+"""Units that all SMs share: spreading work over more SMs does not relieve them. The busiest unit of
+the memory system may be one of them."""
 BEYOND_SMS = DEVICE_WIDE - {BLOCK_STARTS}
 """Those that work for the code of the SMs."""
 WITHIN_SM = ("issue", "FMA", "ALU", "FP64", "XU", "FP16", "LSU", "ADU", "L1")

@@ -337,13 +337,15 @@ def _saturated_memory(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sen
     if not nearest or unit not in ("L1", "LSU", "L2") or reached_share(model, unit) < AT_CEILING:
         return Sentence()
     is_once = unit == "L2" and view.streaming is not None and view.streaming.verdict == "once"
+    bound = _bound(diagnosis, unit)
+    has_more = bound and reached_share(model, unit) < 1 / WORTH
     return Sentence(
-        "{units}{once}. {bound} {only} fewer requests to {unit}, or fewer bytes, help{unknown}."
+        "{units}{once}.{bound} {only} fewer requests to {unit}, or fewer bytes, help{unknown}."
         "{direction}",
         units=_at_peak(nearest).capitalized(),
         once=", and every byte is read once" if is_once else "",
-        bound=_bound(diagnosis),
-        only="Beyond that, only" if reached_share(model, unit) < 1 / WORTH else "Only",
+        bound=Sentence(" {bound}", bound=bound) if bound else "",
+        only="Beyond that, only" if has_more else "Only",
         unit="L2" if unit == "L2" else "L1",
         unknown="" if is_once else "; the report does not show which of them are not needed",
         direction=_direction(view) if unit == "L2" else "",
@@ -367,11 +369,11 @@ def _direction(view: LaunchView) -> Sentence:
     return Sentence(words, to=to, back=back)
 
 
-def _bound(diagnosis: Diagnosis) -> Sentence:
+def _bound(diagnosis: Diagnosis, name: str = "") -> Sentence:
     """How much could be left at most if the units did the same work, and the unit that bounds
-    it."""
+    it: `name`, or the one nearest to its peak."""
     view = diagnosis.view
-    busiest = next(iter(view.ceilings.ranked), None)
+    busiest = view.ceilings.get(name) if name else next(iter(view.ceilings.ranked), None)
     if busiest is None or view.ceilings.unmeasured == MEMORY_UNITS:  # memory may be the limit
         return Sentence()
     unit, left = spoken_unit(busiest.name), _left(view, busiest)
@@ -552,9 +554,10 @@ def _at_peak(units: tuple[Ceiling, ...]) -> Sentence:
     """`L1 is at 99% of peak and the issue slots are at 88% of peak`."""
     return Sentence(" and ").join(
         Sentence(
-            "{unit} {verb} at {reached:.0f} of peak",
+            "{unit} {verb} {most}at {reached:.0f} of peak",
             unit=each.spoken,
             verb=each.verb,
+            most="at most " if each.stage is not None and each.stage.at_most else "",
             reached=each.reached,
         )
         for each in units[:2]

@@ -33,9 +33,6 @@ def moving_figures(view: LaunchView) -> tuple[FigureDocument, ...]:
 
 
 _LONGEST = 172
-_MOST_HITS = 100.5
-"""Percent, with rounding. ncu computes hit rates above 100 from counters of different passes: the
-rate is not known then."""
 """Characters of the line: two lines of 80 columns."""
 _LESS_TELLING = (
     "blocks_per_sm", "l2_bytes", "waves", "l1_hit_rate", "dram_written", "dram_read", "l2_hit_rate",
@@ -124,7 +121,7 @@ def _moved(view: LaunchView, dram: str) -> Iterator[FigureDocument]:
         moved = view.ledger.derived("l2_l1_bytes", size, label, sectors)
         yield _made("l2_bytes", Sentence("{moved} between L1 and L2", moved=moved), moved)
     hits = positive(view.get("l2_hit_rate_pct"))
-    if hits is not None and hits.value < _MOST_HITS:
+    if hits is not None:
         yield _made("l2_hit_rate", Sentence("L2 hits {hits:.0f}", hits=hits), hits)
     hits = positive(view.get("l1_hit_rate_pct"))
     if hits is not None:

@@ -219,11 +219,14 @@ def _same_address(view: LaunchView, model: TimeModel) -> Candidate | None:
     waits = kept_waits(model, _QUEUES, MOST_REMOVED * serial)
     loads_behind = MOST_REMOVED * max(serial * behind, in_all)
     waits |= kept_waits(model, ("long_scoreboard",), loads_behind)
+    counted = map(
+        view.get, (*(f"{kind}_sectors" for kind in ATOMIC_KINDS), "src_l2_sectors_global")
+    )
     per = view.ledger.derived(
         "atomic_requests_per_sector",
         Quantity(found.made / found.needed, ""),
         "requests of atomics per sector that the addresses of a warp are in",
-        executed,
+        *filter(None, counted),
     )
     text = (
         "Atomics on global memory make {per:.1f} requests for each sector that a warp updates: "

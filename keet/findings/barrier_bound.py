@@ -177,15 +177,20 @@ _PIPES: Mapping[str, tuple[str, ...]] = {
 """Opcodes by whose executions these units have less work."""
 
 
+_COUNTS = ("inst_executed", "thread_inst_executed_pred_on")
+"""Of warps and of threads."""
+
+
 def _shown_steps(
     view: LaunchView, barrier: Evidence, steps: BlockSteps
 ) -> tuple[Sentence, tuple[Evidence, ...]]:
+    counts = [each for each in map(view.get, _COUNTS) if each is not None]
     label = "executed in steps in which a part of the block's threads has work"
     percent = Quantity(100 * steps.executed, "%")
-    share = view.ledger.derived("steps_share", percent, label, barrier)
+    share = view.ledger.derived("steps_share", percent, label, *counts[:1])
     label = "of the block's threads that have work in such a step"
     percent = Quantity(100 * steps.threads, "%")
-    active = view.ledger.derived("steps_threads", percent, label, barrier)
+    active = view.ledger.derived("steps_threads", percent, label, *counts)
     words = "{share:.0f} of the instructions are executed in steps between barriers in which "
     words += "{active:.0f} of the block's threads have work; the others execute conditions and "
     words += "wait. Warps spend {at:.0f} of their time at the barriers."

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import Amount, Basis, Candidate, part_of
 from keet.analysis.facts import instructions, origin
+from keet.analysis.facts.global_memory import WIDEST_ACCESS
 from keet.analysis.instruction_removal import kept_waits_by, removed_part
 from keet.analysis.kernel.register_tiles import loads_left, mostly_hits, part_of_memory
 from keet.analysis.launch_view import LaunchView, LeadingLines
@@ -174,12 +175,16 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         units["issue"] -= (1 - left) * view.code.share(reloads) if view.code else 0.0
     if instructions.repeats_in_neighbours.test(view) and view.code:
         # A thread that takes the items of several has their addresses once, and waits once.
-        program, alike = view.code.program, view.code.lane_groups
-        taken = sum(alike.values()) / len(alike)
-        loads = [each for each in program.ran if program.code[each].opcode == "LDG"]
+        alike, counts = view.code.lane_groups, view.code.program.counts
+        taken = sum(part * counts[at] for at, part in alike.items()) / sum(
+            counts[at] for at in alike
+        )
         overhead = dict.fromkeys(_rest(view, counted), INDIRECT * taken)
-        gone = {**dict.fromkeys(loads, taken), **overhead, **gone}
-        units |= {unit: 1 - removed_part(view, gone, unit) for unit in (*_PIPES, "issue")}
+        gone = {**_wider_loads(view.code, taken), **overhead, **gone}
+        units |= {
+            unit: min(units[unit], 1 - removed_part(view, gone, unit))
+            for unit in (*_PIPES, "issue")
+        }
     waits = kept_waits_by(view, model, gone, removed["issue"])
     places = partial(view.column_places, "executed instructions", "inst_executed")
     text, shown = _shown(view, issue, share, divisions, words)
@@ -240,6 +245,13 @@ def _accesses_saved(view: LaunchView, gone: Mapping[int, float]) -> float:
     every = [each for each in program.ran if program.code[each].memory is not None]
     saved = sum(program.counts[each] * gone.get(each, 0.0) for each in every)
     return saved / (sum(program.counts[each] for each in every) or 1)
+
+
+def _wider_loads(code: MachineCode, taken: float) -> dict[int, float]:
+    """By position of a load: the share that goes if a thread takes the items of several, `taken` of
+    which go, with wide loads. Those at addresses that depend on data stay."""
+    loads = [each for each in code.accesses if each.kind == "load" and not each.is_gather]
+    return {each.position: min(taken, max(0.0, 1 - each.width / WIDEST_ACCESS)) for each in loads}
 
 
 def _least(view: LaunchView) -> Amount:

@@ -431,6 +431,7 @@ def _second_passes(view: LaunchView, model: TimeModel, queue: float) -> Iterator
     ]
     every = view.code.sectors or {}
     own = {address: every.get(address, 0) for address in view.code.addresses(positions)}
+    # What a loop loads again in each iteration is not among these bytes: see `_in_every_iteration`.
     passes = dict.fromkeys(
         (each for row in view.code.reuse_by_passes for each in row.repeats), float(MOST_REMOVED)
     )
@@ -551,8 +552,10 @@ def _overwritten(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     amount = Quantity(largest.times, "")
     times = view.ledger.derived("loop_stores_per_byte", amount, "stores to each address", executed)
     label = "sectors of global accesses that these stores and the loads of them touch"
-    part = Quantity(100 * sum(own[each] for each in gone) / every, "%")
-    share = view.ledger.derived("loop_stores_share", part, label, executed)
+    touched = sum(own[each] for each in (largest.access.position, *largest.loads))
+    counted = view.get("src_l2_sectors_global") or executed
+    part = Quantity(100 * touched / every, "%")
+    share = view.ledger.derived("loop_stores_share", part, label, counted)
     text = (
         "{loop} stores to the same addresses of `{array}` in every iteration{sum}: {times:count} "
         "times each, {share:.0f} of the sectors of all global accesses."

@@ -220,18 +220,20 @@ def _unhidden(model: TimeModel, shape: GridShape, waves: float) -> float:
 
 _JOINED = ("global_reduction_inst", "global_atomic_inst")
 """Atomics join what several blocks computed in the same launch."""
+_BULK = ("UTMASTG", "UTMAREDG", "UBLKRED")
 
 
 def _joining(view: LaunchView) -> float:
     """Time of the launch that joins partial results, as a share of this one's, as far as blocks
     have one result: then their warps do not all store. Results that no store writes are joined
-    already, or a bulk copy writes them for a whole block."""
+    already, atomics join without a launch, and a bulk copy stores for a whole block."""
     duration, stores = view.value("duration"), view.value("global_store_requests")
     warps = (view.value("threads") or 0.0) / WARP
     if not duration or not stores or not warps:
         return 0.0
-    apart = stores / (stores + total(view, *_JOINED))
-    return apart * max(0.0, 1 - stores / warps) * (LEAST_KERNEL_NS + LAUNCH_GAP_NS) / duration
+    others = total(view, *_JOINED) + view.executed(*_BULK)
+    plain = stores / (stores + others)
+    return plain * max(0.0, 1 - stores / warps) * (LEAST_KERNEL_NS + LAUNCH_GAP_NS) / duration
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

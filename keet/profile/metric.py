@@ -41,6 +41,11 @@ _NEVER_ZERO = re.compile(
 """Metrics that are never 0 in a real launch: time, cycles, clocks, threads, peaks of units."""
 
 
+_HIT_RATE = re.compile(r"hit_?rate")
+_MOST_HITS = 100.5
+"""Percent, with rounding. ncu computes hit rates above 100 from counters of different passes."""
+
+
 def is_measurement(value: Value) -> TypeGuard[Number]:
     """Whether a number can come from a counter. NaN, infinities, negative numbers and numbers
     beyond 64 bits can't: ncu produces the first two by dividing by zero, and negative ones by
@@ -86,6 +91,8 @@ class Metric(NamedTuple):
         if value is None or isinstance(value, str):
             return None
         if not SMALLEST <= value <= LARGEST and (value != 0 or _is_never_zero(self.name)):
+            return None
+        if value > _MOST_HITS and self.unit == "%" and _HIT_RATE.search(self.name):
             return None
         return value if value <= _EXACT else float(value)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from keet.analysis.amounts.arrays import arrays
 from keet.analysis.hardware.ceilings import PIPES
 from keet.analysis.hardware.stages import measured_stage
+from keet.analysis.instruction_removal import removed_part
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.limits import MAJORITY, NEARLY_ALL, NEGLIGIBLE
 from keet.documents.amounts import BoundDocument
@@ -89,11 +90,10 @@ def _busiest_of_instructions(view: LaunchView, issue: Evidence) -> Evidence:
 
 _SLOW = {
     "fp64": ("DFMA", "DADD", "DMUL", "DSETP", "DMNMX"),
-    "fma": ("FFMA", "FMUL", "FADD", "FFMA2", "FMUL2", "FADD2", "IMAD", "IMUL", "XMAD"),
     "tensor": (),
 }
-"""Pipes that an instruction may occupy for several cycles, with the opcodes that they execute; none
-where all that they execute is arithmetic on data."""
+"""Pipes beside FMA that an instruction may occupy for several cycles, with the opcodes that they
+execute, all for as long; none where all that they execute is arithmetic on data."""
 
 
 def _busiest_of_arithmetic(
@@ -102,6 +102,9 @@ def _busiest_of_arithmetic(
     """What the arithmetic on data keeps busy longest, and its part of that unit's work: the issue
     slots, of which it has `part`, or a slow pipe."""
     found = [(issue, part)]
+    if (fma := measured_stage(view.ledger, "fma")) is not None:
+        values = [each for each in code.program.ran if code.purposes[each].value in _NEEDED]
+        found.append((fma.busy, removed_part(view, dict.fromkeys(values, 1.0), "FMA")))
     for pipe, opcodes in _SLOW.items():
         stage = measured_stage(view.ledger, pipe)
         own = [each for each in code.program.ran if code.program.code[each].opcode in opcodes]

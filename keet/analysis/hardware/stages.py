@@ -38,6 +38,9 @@ class UnitStage(NamedTuple):
     inferred: bool = False
     """Inferred: the report shows how busy the unit's busiest stage was but has no counter of that
     stage. Which stage it is follows from the other stages."""
+    at_most: bool = False
+    """The report has the share of the active cycles only: SMs that have a block count as active all
+    the time."""
 
     @property
     def share(self) -> float:
@@ -57,16 +60,17 @@ def measured_stage(ledger: LaunchLedger, unit_id: str) -> UnitStage | None:
     for name in unit.share_of_peak:
         found = ledger.named(name, label)
         if found is not None:
-            busy = found if unit.basis == "elapsed" else _over_elapsed(ledger, unit, found)
-            return UnitStage(unit_id, unit.label, busy) if busy else None
+            if unit.basis == "elapsed":
+                return UnitStage(unit_id, unit.label, found)
+            return _over_elapsed(ledger, unit_id, found)
     if unit_id == "issue_slots":
         return _issue_slots(ledger, unit)
     # ComputeWorkloadAnalysis has pipes over the active cycles only.
     for name in unit.share_of_peak if unit.basis == "elapsed" else ():
         if _PER_ELAPSED in name and name.startswith("sm__"):
             found = ledger.named(name.replace(_PER_ELAPSED, _PER_ACTIVE), f"{label} while active")
-            if found is not None and (busy := _over_elapsed(ledger, unit, found)) is not None:
-                return UnitStage(unit_id, unit.label, busy)
+            if found is not None and (stage := _over_elapsed(ledger, unit_id, found)) is not None:
+                return stage
     return None
 
 
@@ -104,12 +108,18 @@ def _issue_slots(ledger: LaunchLedger, unit: HardwareUnit) -> UnitStage | None:
         found = _issuing_while_active(ledger) or _issued_while_active(ledger)
     if found is None:
         return None
-    share, sources = found
-    busy = ledger.derived("issue_slots_used", share, f"{unit.label} busy", *sources)
-    return UnitStage("issue_slots", unit.label, busy)
+    label = f"{unit.label} busy{_IF_ACTIVE if found.at_most else ''}"
+    busy = ledger.derived("issue_slots_used", found.share, label, *found.sources)
+    return UnitStage("issue_slots", unit.label, busy, at_most=found.at_most)
 
 
-_Computed = tuple[Quantity, tuple[Evidence, ...]]
+class _Computed(NamedTuple):
+    share: Quantity
+    sources: tuple[Evidence, ...]
+    at_most: bool = False
+
+
+_IF_ACTIVE = ", if the SMs are always active"
 
 
 def _issued_per_slot(ledger: LaunchLedger) -> _Computed | None:
@@ -118,7 +128,7 @@ def _issued_per_slot(ledger: LaunchLedger) -> _Computed | None:
     slots = ledger.measured("smsp_elapsed_cycles_total")
     if issued is None or slots is None or not slots.value:
         return None
-    return Quantity(100 * issued.value / slots.value, "%"), (issued, slots)
+    return _Computed(Quantity(100 * issued.value / slots.value, "%"), (issued, slots))
 
 
 def _issuing_while_active(ledger: LaunchLedger) -> _Computed | None:
@@ -129,7 +139,7 @@ def _issuing_while_active(ledger: LaunchLedger) -> _Computed | None:
     if issuing is None or elapsed is None or active is None or not active.value:
         return None
     share = float(issuing.value) * min(1.0, float(elapsed.value) / float(active.value))
-    return Quantity(share, "%"), (issuing, elapsed, active)
+    return _Computed(Quantity(share, "%"), (issuing, elapsed, active))
 
 
 _PRINTED_DECIMALS = 2
@@ -143,7 +153,7 @@ def _executed_per_cycle(ledger: LaunchLedger) -> _Computed | None:
     share = 100 * float(rate.value) / SCHEDULERS
     if rate.value == round(rate.value, _PRINTED_DECIMALS):  # 0.01 per cycle is 0.25 % of the slots
         share = round(share, 1)
-    return Quantity(share, "%"), (rate,)
+    return _Computed(Quantity(share, "%"), (rate,))
 
 
 def _executed_per_slot(ledger: LaunchLedger) -> _Computed | None:
@@ -153,7 +163,7 @@ def _executed_per_slot(ledger: LaunchLedger) -> _Computed | None:
     if executed is None or elapsed is None or not elapsed.value or not sms:
         return None
     share = 100 * float(executed.value) / (SCHEDULERS * sms * float(elapsed.value))
-    return Quantity(share, "%"), (executed, elapsed)
+    return _Computed(Quantity(share, "%"), (executed, elapsed))
 
 
 _ACTIVE_SHARE = "sm__issue_active.avg.pct_of_peak_sustained_active"
@@ -170,13 +180,15 @@ def _issued_while_active(ledger: LaunchLedger) -> _Computed | None:
     share, active = next(filter(None, shares), None), _active_part(ledger)
     if share is None or active is None:
         return None
-    return Quantity(float(share.value) * active.part, "%"), (share, *active.sources)
+    busy = Quantity(float(share.value) * active.part, "%")
+    return _Computed(busy, (share, *active.sources), active.is_assumed)
 
 
 class _ActivePart(NamedTuple):
     part: float
     """Of all cycles of all SMs, 0 to 1."""
     sources: tuple[Evidence, ...]
+    is_assumed: bool = False
 
 
 def _active_part(ledger: LaunchLedger) -> _ActivePart | None:
@@ -189,7 +201,7 @@ def _active_part(ledger: LaunchLedger) -> _ActivePart | None:
     blocks, sms = ledger.measured("grid_size"), ledger.launch.device.sm_count
     if blocks is None or not sms:
         return None
-    return _ActivePart(min(1.0, float(blocks.value) / sms), (blocks,))
+    return _ActivePart(min(1.0, float(blocks.value) / sms), (blocks,), is_assumed=True)
 
 
 def measured_stages(ledger: LaunchLedger, unit_ids: Iterable[str]) -> tuple[UnitStage, ...]:
@@ -214,14 +226,16 @@ def shared_wavefronts_stage(ledger: LaunchLedger) -> UnitStage | None:
     return UnitStage("l1_data_stage", unit.label, busy)
 
 
-def _over_elapsed(ledger: LaunchLedger, unit: HardwareUnit, busy: Evidence) -> Evidence | None:
+def _over_elapsed(ledger: LaunchLedger, unit_id: str, busy: Evidence) -> UnitStage | None:
     """Converts a share of the SMs' active cycles to a share of all cycles."""
-    active = _active_part(ledger)
+    active, unit = _active_part(ledger), hardware_units()[unit_id]
     if active is None:
         return None
     share = Quantity(float(busy.value) * active.part, "%")
     label = f"{unit.label.partition(' (')[0]} busy, of peak, over elapsed cycles"
-    return ledger.derived(f"{busy.slug}_elapsed", share, label, busy, *active.sources)
+    label += _IF_ACTIVE if active.is_assumed else ""
+    found = ledger.derived(f"{busy.slug}_elapsed", share, label, busy, *active.sources)
+    return UnitStage(unit_id, unit.label, found, at_most=active.is_assumed)
 
 
 SAME_CLOCK = Parameter(

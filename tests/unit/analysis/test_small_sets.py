@@ -11,8 +11,10 @@ from keet.analysis.account import account_of
 from keet.analysis.amounts.bounds import bounds
 from keet.analysis.decisions.atomics import hot_slice
 from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE_MEMORY
+from keet.analysis.hardware.stages import SCHEDULERS
 from keet.analysis.kernel.resident_warps import working_part
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.sass.analyses.purpose import Purpose
 from keet.analysis.time_model import HOT_LINE, TimeModel
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.profile import Launch, RawMetric
@@ -284,6 +286,28 @@ def test_pipes_over_active_cycles_are_converted_to_all_cycles() -> None:
     assert shares[1] == pytest.approx(shares[0], rel=0.02)
 
 
+def test_pipes_over_active_cycles_alone_are_at_most_as_busy() -> None:
+    """Without the SMs' active cycles, they count as active all the time."""
+    full = launch_of("key_count")
+    is_most = {}
+    for pattern in ("", "|sm__cycles_active", "|sm__cycles_active|issue_active|inst_issued|ipc"):
+        gone = r"(pipe_lsu|lsuin_requests).*sustained_elapsed" + pattern
+        ceilings = LaunchView(without(full, gone)).ceilings
+        stage = ceilings.stage("LSU")
+        assert stage is not None
+        is_most[pattern] = stage.at_most
+        assert ceilings.share("LSU") >= (LaunchView(full).ceilings.share("LSU") or 0) - 0.01
+    assert [*is_most.values()] == [False, True, True]
+
+
+@needs_corpus
+def test_the_busiest_unit_of_memory_may_be_one_of_all_sms() -> None:
+    """Its load is not that of the longest SM alone."""
+    model = TimeModel(LaunchView(public_launch("JakeFlasher")))
+    assert model.balance.evenness < 0.95
+    assert model.loads[WHOLE_MEMORY] == pytest.approx(0.138, abs=0.001)
+
+
 def test_the_busiest_unit_of_memory_is_known_although_no_unit_is() -> None:
     full = launch_of("key_count")
     ceilings = LaunchView(without(full, r"^(l1tex|lts|sm__inst_executed_pipe_lsu|idc)")).ceilings
@@ -303,3 +327,24 @@ def test_arithmetic_on_doubles_takes_as_long_as_their_pipe() -> None:
     assert busy
     assert duration
     assert 0.9 * busy <= least.us / (duration / 1e3) <= busy
+
+
+@pytest.mark.parametrize(
+    "case", ["halo_filter/soft_pixel_by_pixel", "wave_seismic/neighbours_from_l2"]
+)
+def test_products_of_64_bits_take_the_fma_pipe_twice_as_long(case: str) -> None:
+    """A bound by floats is not above the pipe's time for them: one per cycle and scheduler."""
+    view = LaunchView(launch_of(case), reads_code=True)
+    least = next(each for each in bounds(view) if each.id == "arithmetic")
+    code, cycles = view.code, view.value("elapsed_cycles")
+    assert code
+    assert cycles
+    floats = [
+        program.counts[at]
+        for program in (code.program,)
+        for at in program.ran
+        if program.code[at].opcode in ("FFMA", "FMUL", "FADD")
+        or (program.code[at].opcode == "IMAD" and code.purposes[at] is Purpose.VALUE)
+    ]
+    needed = sum(floats) / (cycles * SCHEDULERS * 132)
+    assert least.us == pytest.approx(needed * (view.value("duration") or 0) / 1e3, rel=0.05)

@@ -45,6 +45,7 @@ def check(diagnosis: Diagnosis, verdict: Verdict) -> None:
     text = verdict.headline
     assert text.endswith(".")
     assert text[0] == text[0].upper()
+    assert "  " not in text
     assert not any(claim in text.lower() for claim in BARE)
     assert set(text.ids) <= {piece.id for piece in diagnosis.view.ledger}
     for said in _LEFT.findall(text):
@@ -219,6 +220,15 @@ def test_a_full_l2_without_a_finding_says_what_would_help(wording) -> None:
     assert not diagnosis.findings
     headline = verdict_of(diagnosis).headline
     wording(headline)
+
+
+def test_the_bound_is_that_of_the_unit_that_the_advice_is_about() -> None:
+    """Made up: L1 is nearer to its peak, but can come nearer than its LSU pipe."""
+    units = {"lsu": 84.0, "l1": 86.0, "l2": 20.0, "dram": 10.0, "issue_slots": 20.0}
+    diagnosis = diagnose(made_up(units, None, None, duration=1e6))._replace(findings=(), minor=())
+    assert (diagnosis.view.ceilings.ranked[0].name, diagnosis.model.busiest) == ("L1", "LSU")
+    check(diagnosis, verdict_of(diagnosis))
+    assert [piece.metric for piece in _ceilings_left(diagnosis)] == ["left.LSU"]
 
 
 def test_warps_that_sleep_are_named(wording) -> None:

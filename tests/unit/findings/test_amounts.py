@@ -12,9 +12,11 @@ from keet.analysis.facts.global_memory import changes_what_it_reads, sweeps_unti
 from keet.analysis.facts.waits import branches_part_loads, parted_loads
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import global_addresses, global_atomics, without_local
+from keet.analysis.sass.analyses.loop_loads import RepeatedStore
 from keet.analysis.time_model import HOT_LINE, Effect, HotLine, TimeModel
 from keet.diagnosis.diagnosis import diagnose, is_worth, ranked_candidates
 from keet.diagnosis.forecast import RankedCandidate
+from keet.findings import integer_overhead, redundant_traffic, small_grid
 from keet.findings.launch_bound import SWEEPS
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import with_code
@@ -274,6 +276,72 @@ def test_lanes_on_one_address(case: str, lines: set[int], requests: float) -> No
     assert first.variant == "lanes"
     assert lines >= {each.line for each in first.places()} > set()
     assert [float(each.value) for each in first.evidence][:1] == [pytest.approx(requests, rel=0.02)]
+
+
+def sources_of(name: str, slug: str) -> set[str]:
+    """Slugs of what a number of a case's candidates was computed from."""
+    pieces = [piece for each in ranked(name) for piece in each.candidate.evidence]
+    found = next(piece for piece in pieces if piece.slug == slug)
+    return {each.partition("#")[0] for each in found.derived_from or ()}
+
+
+@each_row(
+    "case, slug, sources",
+    [
+        ("expert_route/token_per_block", "steps_share", {"inst_executed"}),
+        (
+            "expert_route/token_per_block",
+            "steps_threads",
+            {"inst_executed", "thread_inst_executed_pred_on"},
+        ),
+        (
+            "voxel_hash/points_of_a_scan",
+            "atomic_requests_per_sector",
+            {"src_l2_sectors_global", "global_reduction_sectors", "global_atomic_sectors"},
+        ),
+    ],
+)
+def test_numbers_name_the_counters_that_they_are_from(
+    case: str, slug: str, sources: set[str]
+) -> None:
+    assert sources_of(case, slug) == sources
+
+
+def test_of_several_arrays_that_a_loop_overwrites_the_share_is_that_of_the_named_one() -> None:
+    """As if the loops of a real kernel stored to the same addresses in each iteration."""
+    view = LaunchView(launch_of("spin_dynamics/method_from_a_table"), reads_code=True)
+    code = view.code
+    assert code
+    assert code.sectors
+    stores = [each for each in code.accesses if each.kind == "store"]
+    own = [code.sectors[code.program.code[each.position].address] for each in stores]
+    vars(code)["repeated_stores"] = [RepeatedStore(each, 0, 16.0, ()) for each in stores]
+    found = [each for each in redundant_traffic.candidates(view, TimeModel(view)) if each.variant]
+    share, _ = next(each.evidence for each in found if each.variant == "stores")
+    every = sum(code.sectors[code.program.code[each.position].address] for each in code.accesses)
+    assert len(own) > 1
+    assert float(share.value) == pytest.approx(100 * max(own) / every)
+
+
+@each_row(
+    "case, is_joined",
+    [
+        ("reduce_columns/quads_on_64_blocks", True),  # by atomics
+        ("token_sample/block_per_user", False),
+    ],
+)
+def test_results_that_atomics_join_need_no_further_launch(case: str, *, is_joined: bool) -> None:
+    view = LaunchView(launch_of(case), reads_code=True)
+    added = {each.effect.added for each in small_grid.candidates(view, TimeModel(view))}
+    assert (added == {0.0}) == is_joined
+
+
+def test_a_wide_load_is_not_saved_by_a_wider_one() -> None:
+    view = LaunchView(launch_of("token_sample/counter_per_token"), reads_code=True)
+    assert view.code
+    found = integer_overhead._wider_loads(view.code, 0.75)
+    widths = {each.position: each.width for each in view.code.accesses}
+    assert {(widths[at], part) for at, part in found.items()} <= {(4, 0.75), (8, 0.5), (16, 0.0)}
 
 
 @pytest.mark.parametrize(

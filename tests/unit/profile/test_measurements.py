@@ -223,3 +223,12 @@ def test_unreadable_notes_are_damage(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Report, "notes", property(fail))
     with pytest.raises(DamagedReport, match="runs over the end"):
         read_profile(REPORTS / "range.ncu-rep")
+
+
+@pytest.mark.parametrize("name", ["lts__t_sector_hit_rate.pct", "l1tex__t_sector_hit_rate.pct"])
+def test_more_cannot_hit_than_all(name: str) -> None:
+    """Nowhere: not in the figures, the memory chart, or what models are told."""
+    rates = {value: Metric(name, value, "%").number for value in (0.0, 99.0, 100.2, 120.0)}
+    assert rates == {0.0: 0.0, 99.0: 99.0, 100.2: 100.2, 120.0: None}
+    assert Metric(name, 120.0, "%").quantity == Quantity(120.0, "%")
+    assert Metric("sm__throughput.avg.pct_of_peak_sustained_elapsed", 120.0, "%").number == 120.0

@@ -25,7 +25,7 @@ QUARTER = "SHF.R.U32.HI R5, RZ, 0x2, R4"
 def found(
     index: str, part: str = QUARTER, block: tuple[int, int, int] = (128, 1, 1)
 ) -> dict[int, float]:
-    code = program(COUNTER.format(index=index, part=part), [100] * 8)
+    code = program(COUNTER.format(index=index, part=part), [100] * (8 + part.count("\n")))
     shape = launch_shape((64, 2, 1), block, "9.0")
     return lane_groups(code, shape, purposes(code))
 
@@ -65,3 +65,69 @@ def test_pairs_and_blocks_of_few_columns() -> None:
 )
 def test_lanes_with_values_of_their_own_are_no_group(index: str, part: str) -> None:
     assert not found(index, part)
+
+
+def test_a_shift_by_an_amount_of_each_lane_leaves_no_group() -> None:
+    part = "SHF.R.U32.HI R8, RZ, 0x2, R4\n LOP3.LUT R9, R4, 0x3, RZ, 0xc0, !PT\n"
+    assert not found("MOV R4, R0", part + "SHF.R.U32.HI R5, RZ, R9, R8")
+
+
+def test_an_entry_of_a_table_is_that_of_its_index() -> None:
+    quarter = "SHF.R.U32.HI R8, RZ, 0x2, R4\n"
+    assert set(found("MOV R4, R0", quarter + "LDC R5, c[0x3][R8]").values()) == {0.75}
+    assert not found("MOV R4, R0", "LDC R5, c[0x3][R4]")
+
+
+COUNT = """
+    S2R R0, SR_TID.X
+    SHF.R.U32.HI R5, RZ, 0x2, R0
+    {limit}
+    MOV R9, RZ
+again: IADD3 R9, R9, 0x1, RZ
+    ISETP.LT.AND P0, PT, R9, R8, PT
+    @P0 BRA again
+    IADD3 R6, R9, R5, RZ
+    IMAD R6, R6, 0x2545f491, RZ
+    STG.E desc[UR4][R2.64], R6
+    EXIT
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "groups"),
+    [
+        ("LDG.E R8, desc[UR4][R2.64]", set()),  # each lane leaves the loop on its own
+        ("LOP3.LUT R8, R0, 0xfffffffe, RZ, 0xc0, !PT", {0.5}),
+        ("MOV R8, 0x7", {0.75}),
+    ],
+)
+def test_after_a_loop_lanes_have_the_value_of_their_last_iteration(
+    limit: str, groups: set[float]
+) -> None:
+    code = program(COUNT.format(limit=limit), [100] * 4 + [700] * 3 + [100] * 4)
+    shape = launch_shape((64, 2, 1), (128, 1, 1), "9.0")
+    parts = lane_groups(code, shape, purposes(code))
+    assert {part for at, part in parts.items() if at in (7, 8)} == groups
+
+
+def test_lanes_that_end_an_iteration_in_two_ways_differ_in_the_next() -> None:
+    text = """
+        S2R R0, SR_TID.X
+        SHF.R.U32.HI R5, RZ, 0x2, R0
+        MOV R9, RZ
+        MOV R7, RZ
+    again: IADD3 R7, R7, 0x1, RZ
+        IMAD R6, R9, R5, R7
+        IMAD R6, R6, 0x2545f491, RZ
+        STG.E desc[UR4][R2.64], R6
+        LDG.E R8, desc[UR4][R2.64]
+        ISETP.LT.AND P0, PT, R8, RZ, PT
+        @P0 BRA again
+        IADD3 R9, R9, 0x1, RZ
+        ISETP.LT.AND P1, PT, R7, 0x10, PT
+        @P1 BRA again
+        EXIT
+    """
+    code = program(text, [100] * 4 + [700] * 7 + [500] * 3 + [100])
+    shape = launch_shape((64, 2, 1), (128, 1, 1), "9.0")
+    assert not {5, 6} & set(lane_groups(code, shape, purposes(code)))

@@ -4,7 +4,9 @@ four: all that follows from it alone has the same result in four lanes.
 A value's lanes are grouped by what it is computed from: the thread's index is different in each
 lane, without its lowest bits it is the same in a group, and a constant is the same in all. A sum of
 the index and a multiple of a power of two keeps the groups below it. Where paths join, or data of
-other threads comes in, nothing is said, except for what a loop changes by such a multiple.
+other threads comes in, nothing is said, except for what a loop changes by such a multiple. After a
+loop, lanes have the value of their last iteration: it is the same only as far as they leave
+together.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from functools import reduce
 from typing import NamedTuple
 
 from keet.analysis.sass.analyses.purpose import Purpose
+from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.sass.flow.program import PURE, SassProgram
 from keet.analysis.sass.flow.values import Kind, SsaValue
 from keet.analysis.sass.instructions.instruction import Instruction, is_move
@@ -54,7 +57,9 @@ def lane_groups(
         each, read = program.code[position], program.values.read[position]
         if each.role is Role.INTEGER and purposes[position] in _OF_RESULTS:
             # A guard only chooses what each lane needs of it.
-            shared = min((known.of(read[name]).shared for name in each.reads), default=_WARP)
+            block = program.flow.block_of[position]
+            seen = (known.seen(read[name], block).shared for name in each.reads)
+            shared = min(seen, default=_WARP)
             if 0 < shared < _WARP:
                 found[position] = 1 - 1 / 2**shared
     return found
@@ -77,10 +82,15 @@ def same_in_warp(
 class _Groups:
     def __init__(self, program: SassProgram, shape: LaunchShape) -> None:
         self.program, self.shape = program, shape
+        self.loops = {loop.header: loop for loop in program.flow.loops}
+        self.leaving = {loop.index: _leaving(program, loop) for loop in program.flow.loops}
+        self.together: dict[int, int] = {}
+        """By loop: power of two of the neighbouring lanes that go through it together."""
         self.known: dict[int, _Lanes] = {}
         """By value; at first, values have no differences that were not found."""
         for _ in range(_ROUNDS):
             before = dict(self.known)
+            self.together = {each: self._decided(self.leaving[each]) for each in self.leaving}
             for value in program.values.all:
                 self.known[value.index] = self._of(value)
             if before == self.known:
@@ -90,15 +100,45 @@ class _Groups:
     def of(self, value: int) -> _Lanes:
         return self.known.get(value, _NOTHING)
 
+    def seen(self, value: int, block: int) -> _Lanes:
+        """A value as an instruction of the block reads it: that of the last iteration of the loops
+        that it is behind."""
+        found, made = self.of(value), self.program.values.all[value].block
+        for loop in self.program.flow.loops_around(made):
+            if block not in loop.blocks:
+                found = _within(found, self.together.get(loop.index, _WARP))
+        return found
+
+    def _decided(self, branches: Sequence[int]) -> int:
+        """Power of two of the neighbouring lanes that take these branches together."""
+        values, flow = self.program.values, self.program.flow
+        return min(
+            (
+                self.seen(value, flow.block_of[branch]).shared
+                for branch in branches
+                for value in values.read[branch].values()
+            ),
+            default=_WARP,
+        )
+
     def _of(self, value: SsaValue) -> _Lanes:
         if value.kind is Kind.DEFINITION:
             return self._defined(value.position)
         if value.kind is Kind.GUARDED and value.guard is not None:
             inputs = (*value.inputs, value.guard[0])
-            return _Lanes(min(self.of(each).shared for each in inputs), 0)
-        if value.kind is Kind.JOIN and value.block in self.program.loop_headers:
-            return reduce(_meet, map(self.of, value.inputs), _NOTHING)
-        return _OWN
+            return _Lanes(min(self.seen(each, value.block).shared for each in inputs), 0)
+        loop = self.loops.get(value.block)
+        return self._at_head(value, loop) if value.kind is Kind.JOIN and loop else _OWN
+
+    def _at_head(self, value: SsaValue, loop: Loop) -> _Lanes:
+        """A value at the start of each iteration."""
+        values = self.program.values.all
+        again = {each for each in value.inputs if values[each].block in loop.blocks}
+        if len({*value.inputs} - again) > 1:
+            return _OWN
+        found = reduce(_meet, (self.seen(each, value.block) for each in value.inputs), _NOTHING)
+        # Of several ends of an iteration, each lane has come to one.
+        return found if len(again) < 2 else _within(found, self.together[loop.index])
 
     def _defined(self, position: int) -> _Lanes:  # noqa: PLR0911 - one per kind of opcode
         each = self.program.code[position]
@@ -109,9 +149,14 @@ class _Groups:
         sources = [self._source(position, one) for one in each.sources]
         if each.opcode in ("SHF", "USHF") and "R" in each.modifiers:
             return _shifted_right(each, sources)
-        if each.opcode in ("LEA", "ULEA") and each.has("HI") and len(sources) >= 4:
+        if (
+            each.opcode in ("LEA", "ULEA")
+            and each.has("HI")
+            and len(sources) >= 4
+            and (each.sources[3].kind == "immediate")
+        ):
             low, base = sources[:2]
-            return _sum([_over(low, _ZERO - _number(each.sources[3])), base])
+            return _sum([_over(low, _ZERO - each.sources[3].value), base])
         if each.opcode in ("LOP3", "ULOP3"):
             return self._masked(each, sources)
         if is_move(each) or each.role is Role.CONSTANT:
@@ -126,15 +171,18 @@ class _Groups:
     def _source(self, position: int, one: Operand) -> _Lanes:
         if one.kind == "immediate":
             return _Lanes(_WARP, _trailing(one.value))
-        if one.kind == "constant":
-            known = self.shape.constants.get(one.value) if one.bank == 0 and not one.name else None
+        if one.kind == "constant" and not one.name:
+            known = self.shape.constants.get(one.value) if one.bank == 0 else None
             return _ALL if known is None else _Lanes(_WARP, _trailing(known))
-        if one.kind in ("register", "predicate"):
+        if one.kind in ("register", "predicate", "constant"):
             if not one.name:
                 return _NOTHING
             value = self.program.values.read[position].get(one.name)
-            found = _OWN if value is None else self.of(value)
+            block = self.program.flow.block_of[position]
+            found = _OWN if value is None else self.seen(value, block)
             is_other = found.is_index and (one.negated or one.inverted)
+            if one.kind == "constant":  # a table: the register is its index
+                return _Lanes(found.shared, 0)
             return _OWN if is_other else found
         return _ALL
 
@@ -168,8 +216,25 @@ def _trailing(number: int) -> int:
     return (number & -number).bit_length() - 1 if number else _ZERO
 
 
-def _number(one: Operand) -> int:
-    return one.value if one.kind == "immediate" else 0
+def _leaving(program: SassProgram, loop: Loop) -> list[int]:
+    """Positions of the branches that decide in which iteration a lane leaves a loop: those out of
+    it, if every iteration comes to all of them; else all."""
+    flow = program.flow
+    branches = {each for each in loop.blocks if len(flow.blocks[each].successors) > 1}
+    exits = {each for each in branches if not loop.blocks.issuperset(flow.blocks[each].successors)}
+    passed, block = set[int](), loop.latches[0]
+    while block in loop.blocks:
+        passed.add(block)
+        block = flow.dominators.get(block, -1)
+    is_simple = len(loop.latches) == 1 and exits <= passed
+    return [flow.blocks[each].end - 1 for each in (exits if is_simple else branches)]
+
+
+def _within(one: _Lanes, shared: int) -> _Lanes:
+    """A value that only this many neighbouring lanes have at the same time."""
+    if shared >= _WARP or one == _NOTHING:
+        return one
+    return _OWN if one.is_index else one._replace(shared=min(one.shared, shared))
 
 
 def _meet(first: _Lanes, second: _Lanes) -> _Lanes:
@@ -203,9 +268,10 @@ def _product(first: _Lanes, second: _Lanes, each: Instruction) -> _Lanes:
 def _shifted_right(each: Instruction, sources: list[_Lanes]) -> _Lanes:
     """`SHF.R.S32.HI R17, RZ, 0x1f, R4`: the third source is shifted."""
     low, _, high = (*sources, _NOTHING, _NOTHING)[:3]
-    if low != _NOTHING or not each.has("HI"):
+    amount = each.sources[1]
+    if low != _NOTHING or not each.has("HI") or amount.kind != "immediate":
         return _Lanes(min(one.shared for one in sources), 0)
-    return _over(high, _number(each.sources[1]))
+    return _over(high, amount.value)
 
 
 def _over(one: _Lanes, bits: int) -> _Lanes:
