@@ -33,7 +33,7 @@ from keet.units import Number, Quantity
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
     from keet.analysis.sass.streaming import Streaming
-    from keet.analysis.several_launches.cross_launch import CrossLaunch
+    from keet.documents.explain import CrossLaunchDocument
 
 
 class LeadingLines(NamedTuple):
@@ -117,7 +117,7 @@ class LaunchView:
         self._executed: dict[tuple[str, ...], float] = {}
         self._located: dict[int, Location | None] = {}
         self._places: dict[str, tuple[Place, ...]] = {}
-        self.shared_traffic: CrossLaunch | None = None
+        self.shared_traffic: CrossLaunchDocument | None = None
         """Data that the launch and others move, if the diagnosis knows the other launches."""
         self.counted_per: tuple[str, float] | None = None
         """What amounts are counted per, and how many there are, if the user says so."""

@@ -32,7 +32,7 @@ from keet.findings import findings
 from keet.profile import Launch
 
 if TYPE_CHECKING:
-    from keet.analysis.several_launches.cross_launch import CrossLaunch
+    from keet.documents.explain import CrossLaunchDocument
 
 MAX_FINDINGS = 5
 """Most findings per launch."""
@@ -170,8 +170,8 @@ def _nearly_as_much(each: RankedCandidate, other: RankedCandidate) -> bool:
 class CrossLaunchFindings(NamedTuple):
     """Findings about several launches of a report."""
 
-    found: tuple[CrossLaunch, ...]
-    shared: Mapping[int, CrossLaunch]
+    found: tuple[CrossLaunchDocument, ...]
+    shared: Mapping[int, CrossLaunchDocument]
     """By launch: see `shared_traffic`."""
 
 

@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Literal
 
 from keet.documents.amounts import LaunchAmounts, ProgramAmounts
-from keet.documents.document import COMPUTED, LEFT_OUT, Document
+from keet.documents.document import COMPUTED, LEFT_OUT, Document, live
 from keet.documents.finding import FindingDocument, Forecast, MinorDocument
 from keet.documents.model_explanation import (
     ModelDocument,
@@ -146,7 +146,7 @@ class CrossLaunchDocument(Document):
     many very short launches. `clocks`: launches that were measured at different clocks. `sweep`:
     one kernel at several sizes."""
     confidence: Confidence
-    text: str
+    text: JsonSentence
     launches: tuple[int, ...]
     """Ids of the launches."""
     us_saved: float | None
@@ -154,6 +154,12 @@ class CrossLaunchDocument(Document):
     not known."""
     evidence: tuple[EvidenceId, ...]
     """Ids in the program's `evidence`."""
+    total_us: float = live(default=0.0)
+    """Time of these launches."""
+    writers: tuple[int, ...] = live(default=())
+    """Launches that write what others read."""
+    hand_overs: int = live(default=1)
+    """Pairs of kernels that all have to hand on the same data."""
 
 
 class ProgramDocument(Document):

@@ -21,8 +21,8 @@ from keet.explanation.launch_figures import launch_figures
 from keet.profile import Launch, Profile
 
 if TYPE_CHECKING:
-    from keet.analysis.several_launches.cross_launch import CrossLaunch
     from keet.documents.amounts import LaunchAmounts
+    from keet.documents.explain import CrossLaunchDocument
     from keet.documents.model_explanation import Authorship, ModelExplanation
     from keet.explanation.launch_amounts import MainAmounts
     from keet.explanation.whole_run import LaunchInRun, ReplayDiffers, WholeRun
@@ -109,7 +109,7 @@ class Explanation(NamedTuple):
     """Whether machine code may be analysed."""
     whole_run: WholeRun | None = None
     """What the program spent its GPU time on; None: not known."""
-    across: tuple[CrossLaunch, ...] = ()
+    across: tuple[CrossLaunchDocument, ...] = ()
     """Findings about several launches, the largest saving first."""
     build_hint: str | None = None
     without_profiling: str | None = None

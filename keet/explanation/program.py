@@ -17,12 +17,11 @@ from keet.analysis.kernel.archetype import is_debug_build
 from keet.analysis.kernel.library import launched_by
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.analysis.limits import NOTABLE_PART, SEVERAL
-from keet.analysis.several_launches.cross_launch import CrossLaunch
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.finding import Finding
 from keet.documents.amounts import ProgramAmounts
 from keet.documents.document import live
-from keet.documents.explain import ProgramDocument, ProgramRowDocument
+from keet.documents.explain import CrossLaunchDocument, ProgramDocument, ProgramRowDocument
 from keet.documents.finding import Forecast
 from keet.evidence import Evidence, Sentence
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
@@ -123,7 +122,7 @@ class ProgramExplanation(ProgramDocument):
     texts: tuple[Sentence, ...]
     """The first one says how many launches there are and what they take; a run has its own
     instead."""
-    cross_launch: tuple[CrossLaunch, ...]
+    cross_launch: tuple[CrossLaunchDocument, ...]
     groups: tuple[LaunchGroup, ...] = live()
     total: Evidence = live()
     """`us_total`, in nanoseconds."""

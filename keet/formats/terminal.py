@@ -42,6 +42,8 @@ _STYLES = {
     "model": "bold magenta",
     "plain": "not bold",
 }
+_HEIGHT = 25
+"""Nothing depends on it. Without one, rich reads COLUMNS, and fails where it is no number."""
 _NAME_WIDTH = 8
 """Columns of the name of a list."""
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "dim"}
@@ -115,7 +117,13 @@ def print_page(make: Callable[[Reader], Page], file: TextIO) -> None:
     from rich.console import Console, Group
 
     console = Console(
-        file=stream, width=width, force_terminal=True, highlight=False, markup=False, emoji=False
+        file=stream,
+        width=width,
+        height=_HEIGHT,
+        force_terminal=True,
+        highlight=False,
+        markup=False,
+        emoji=False,
     )
     for part in _parts(page.blocks, width):
         console.print(Group(part), crop=False)  # a text alone would lose `no_wrap`
@@ -224,7 +232,13 @@ def _plain_console(width: int) -> Console:
     from rich.console import Console
 
     return Console(
-        file=StringIO(), width=width, color_system=None, highlight=False, markup=False, emoji=False
+        file=StringIO(),
+        width=width,
+        height=_HEIGHT,
+        color_system=None,
+        highlight=False,
+        markup=False,
+        emoji=False,
     )
 
 

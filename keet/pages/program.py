@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.limits import SAVED_PART
-from keet.analysis.several_launches.cross_launch import CrossLaunch
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.finding import Finding
+from keet.documents.explain import CrossLaunchDocument
 from keet.evidence import Sentence
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import answer_label, first_answer
@@ -262,7 +262,7 @@ def run_rows(run: WholeRun, most: int) -> list[KernelRow]:
     return [*single, *rest]
 
 
-def listed_across(program: ProgramExplanation) -> tuple[CrossLaunch, ...]:
+def listed_across(program: ProgramExplanation) -> tuple[CrossLaunchDocument, ...]:
     return program.cross_launch[:_ACROSS]
 
 

@@ -37,14 +37,13 @@ from keet.analysis.several_launches.traffic import (
     saved_us,
     written_and_read,
 )
-from keet.documents.document import live
 from keet.documents.explain import CrossLaunchDocument, Kind
 from keet.evidence import Confidence, Evidence, Sentence
 from keet.profile import Launch, Workload
 from keet.profile.launch_sequences import by_kernel_and_shape, iterate_launches, median
 from keet.units import Quantity
 
-__all__ = ["CrossLaunch", "Kind", "find_cross_launch", "written_and_read"]
+__all__ = ["CrossLaunchDocument", "Kind", "find_cross_launch", "written_and_read"]
 
 
 SAVED_ACROSS = Parameter(0.02, "least saving across launches, of their time", "judgement")
@@ -55,19 +54,9 @@ _NAMED = 4
 """Launches that a text names."""
 
 
-class CrossLaunch(CrossLaunchDocument):
-    """A finding about several launches together."""
-
-    text: Sentence
-    total_us: float = live(default=0.0)
-    """Time of these launches."""
-    writers: tuple[int, ...] = live(default=())
-    """Launches that write what others read."""
-    hand_overs: int = live(default=1)
-    """Pairs of kernels that all have to hand on the same data."""
-
-
-def find_cross_launch(launches: Sequence[Launch], ledger: Ledger) -> tuple[CrossLaunch, ...]:
+def find_cross_launch(
+    launches: Sequence[Launch], ledger: Ledger
+) -> tuple[CrossLaunchDocument, ...]:
     """Different clocks, which all times depend on; then sorted by the time that would be saved;
     sweeps save nothing and come last."""
     kernels = [each for each in launches if each.workload is Workload.KERNEL]
@@ -93,12 +82,12 @@ def find_cross_launch(launches: Sequence[Launch], ledger: Ledger) -> tuple[Cross
     return (*_clocks(traffic, writer), *timed, *_sweeps(kernels, writer))
 
 
-def shared_traffic(found: Sequence[CrossLaunch]) -> dict[int, CrossLaunch]:
+def shared_traffic(found: Sequence[CrossLaunchDocument]) -> dict[int, CrossLaunchDocument]:
     """Per launch: data that it and others move one after the other, of which most would be saved.
 
     Repeated passes are left out here: how many equal launches a report has depends on its capture.
     """
-    by_launch: dict[int, CrossLaunch] = {}
+    by_launch: dict[int, CrossLaunchDocument] = {}
     for each in found:
         is_shared = each.kind in ("hand_over", "same_input")
         if is_shared and 0 < (each.us_saved or 0) < each.total_us:
@@ -140,10 +129,10 @@ class _Writer:
         label = "time that would be saved"
         return None if us is None else self.amount(f"{name}_saved", us, "us", label, *sources)
 
-    def round_trip(self, found: RoundTrip) -> CrossLaunch:
+    def round_trip(self, found: RoundTrip) -> CrossLaunchDocument:
         return self._chain(found) if found.chain else self._pair(found)
 
-    def _pair(self, found: RoundTrip) -> CrossLaunch:
+    def _pair(self, found: RoundTrip) -> CrossLaunchDocument:
         first, others = found.links[0], found.links[1:]
         one, other = first.writer.launch, first.reader.launch
         name = f"{one.id}_{other.id}"
@@ -184,7 +173,7 @@ class _Writer:
             others=_names(link.others),
         )
 
-    def _chain(self, found: RoundTrip) -> CrossLaunch:
+    def _chain(self, found: RoundTrip) -> CrossLaunchDocument:
         first = found.chain[0]
         name = f"{first.launch.id}_chain"
         moved = self.amount(f"{name}_bytes", found.links[0].written, "byte", "moved by each")
@@ -217,8 +206,8 @@ def _finding(  # noqa: PLR0913, PLR0917 - what a finding is made of
     cited: Sequence[Evidence],
     confidence: Confidence,
     saved: Evidence | None = None,
-) -> CrossLaunch:
-    return CrossLaunch(
+) -> CrossLaunchDocument:
+    return CrossLaunchDocument(
         kind=kind,
         confidence=confidence,
         text=text,
@@ -284,7 +273,7 @@ def _ids(launches: Iterator[Traffic] | Sequence[Traffic]) -> tuple[int, ...]:
 # --- the same bytes again and again
 
 
-def _repeated(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]:
+def _repeated(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunchDocument]:
     """The same kernel, several times, each time moving the same bytes through DRAM."""
     by_id = {each.launch.id: each for each in launches}
     groups = by_kernel_and_shape([each.launch for each in launches])
@@ -322,7 +311,7 @@ def _starts_over(passes: Sequence[Traffic], launches: Sequence[Traffic]) -> bool
     return not any(one and other for one, other in pairwise(own))
 
 
-def _passes(passes: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]:
+def _passes(passes: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunchDocument]:
     reads = [each.dram_read for each in passes]
     known = [amount for amount in reads if amount]
     name = f"{passes[0].launch.id}_passes"
@@ -351,7 +340,7 @@ def _passes_text(
     writer: _Writer,
     name: str,
     known: tuple[Sentence, Sequence[Evidence]],
-) -> CrossLaunch:
+) -> CrossLaunchDocument:
     """A question without a saving: repetitions for timing look the same in a report."""
     moves, sources = known
     count = writer.amount(f"{name}_count", len(passes), "", "equal launches")
@@ -382,7 +371,7 @@ def _spread(values: Sequence[float]) -> float:
 
 def _same_input(
     launches: Sequence[Traffic], writer: _Writer, linked: set[tuple[int, int]]
-) -> Iterator[CrossLaunch]:
+) -> Iterator[CrossLaunchDocument]:
     """Different kernels in a row that read the same amount from DRAM."""
     big = [each for each in launches if (each.dram_read or 0) >= PASS_BYTES]
     timed = Benchmark(launches)
@@ -404,7 +393,7 @@ def _same_input(
 
 def _same_input_text(
     one: Traffic, other: Traffic, us: float | None, writer: _Writer
-) -> CrossLaunch:
+) -> CrossLaunchDocument:
     name = f"{one.launch.id}_{other.launch.id}_input"
     read = writer.amount(f"{name}_read", other.dram_read or 0.0, "byte", "read from DRAM by both")
     saved = writer.saved(name, us, read)
@@ -426,7 +415,7 @@ def _same_input_text(
 # --- many launches
 
 
-def _tiny(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]:
+def _tiny(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunchDocument]:
     """Launches that last about as long as an empty kernel."""
     tiny = [each for each in launches if each.us < SHORT_KERNEL_NS / 1e3]
     together_us = sum(each.us for each in tiny)
@@ -456,7 +445,7 @@ def _tiny(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]
     yield _finding("tiny_launches", text, _ids(tiny), pieces, "medium", saved)
 
 
-def _sweeps(launches: Sequence[Launch], writer: _Writer) -> Iterator[CrossLaunch]:
+def _sweeps(launches: Sequence[Launch], writer: _Writer) -> Iterator[CrossLaunchDocument]:
     """One kernel at several sizes."""
     kernels: dict[str, list[Launch]] = defaultdict(list)
     for launch in launches:
@@ -469,7 +458,7 @@ def _sweeps(launches: Sequence[Launch], writer: _Writer) -> Iterator[CrossLaunch
             yield _sweep_text(group, len(shapes), (smallest, largest), writer)
 
 
-def _clocks(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]:
+def _clocks(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunchDocument]:
     """Launches whose times can't be compared, because a clock differs."""
     found = different_clocks(launches)
     if not found:
@@ -505,7 +494,7 @@ def _threads(launch: Launch) -> int:
 
 def _sweep_text(
     group: Sequence[Launch], shapes: int, ends: tuple[Launch, Launch], writer: _Writer
-) -> CrossLaunch:
+) -> CrossLaunchDocument:
     name = f"{group[0].id}_sweep"
     count = writer.amount(f"{name}_shapes", shapes, "", "launch shapes")
     pieces = [count]

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from evals.public_reports import MANUALLY_READ, NOT_FOUND
 from keet.analysis.ledger import Ledger
 from keet.analysis.several_launches.cross_launch import (
-    CrossLaunch,
     find_cross_launch,
     written_and_read,
 )
@@ -25,6 +24,7 @@ from keet.analysis.several_launches.traffic import (
     stored_bytes,
 )
 from keet.diagnosis.diagnosis import cross_launch_findings, diagnose
+from keet.documents.explain import CrossLaunchDocument
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
 from keet.profile.launch import NvtxRange
@@ -39,7 +39,7 @@ FAMILIES = TESTS.parent / "kernels_samples" / "casebook" / "families"
 ProfileOf = Callable[[str], Profile]
 
 
-def found_in(launches: Iterable[Launch]) -> tuple[CrossLaunch, ...]:
+def found_in(launches: Iterable[Launch]) -> tuple[CrossLaunchDocument, ...]:
     """Each number of a text is evidence of the finding."""
     book = Ledger()
     found = find_cross_launch(tuple(launches), book)
