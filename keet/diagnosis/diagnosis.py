@@ -15,10 +15,10 @@ from keet.analysis.kernel.archetype import is_debug_build
 from keet.analysis.kernel.resident_warps import does_nothing
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
-from keet.analysis.limits import MAJORITY, SAVED_PART
+from keet.analysis.limits import MAJORITY, POSSIBLE, SAVED_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import BEYOND_SMS, WORTH, Effect, TimeModel, joined
-from keet.diagnosis.finding import Finding
+from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 from keet.diagnosis.forecast import (
     RankedCandidate,
     expected_gain,
@@ -233,13 +233,32 @@ def ranked_candidates(
         best.values(),
         key=lambda each: (-each.gain, _longest_left(each), usual[each.candidate.id]),
     )
-    ranked = _said_once(_idle_sms_first(_empty_lanes_first(ranked)), view)
+    ranked = _said_once(_idle_sms_first(_empty_lanes_first(_own_causes_first(ranked))), view)
     return [each for each in ranked if not _is_explained(each, ranked, model)]
 
 
 def _longest_left(each: RankedCandidate) -> float:
     effect = each.candidate.effect
     return effect.longest_sm if isinstance(effect, Effect) else 1.0
+
+
+def _own_causes_first(ranked: list[RankedCandidate]) -> list[RankedCandidate]:
+    """What launches only may share, as equal amounts of bytes hint, comes after causes that the
+    launch itself shows."""
+    hints = [each for each in ranked if _is_hint(each)]
+    own = [each for each in ranked if each not in hints]
+    shown = [each for each in own if each.candidate.basis != "suspected" and each.gain >= WORTH]
+    if not shown:
+        return ranked
+    place = ranked.index(shown[-1])
+    late = [each for each in hints if ranked.index(each) < place]
+    others = [each for each in ranked if each not in late]
+    at = others.index(shown[-1]) + 1
+    return [*others[:at], *late, *others[at:]]
+
+
+def _is_hint(each: RankedCandidate) -> bool:
+    return each.candidate.variant in BETWEEN_LAUNCHES and each.candidate.likelihood <= POSSIBLE
 
 
 def _empty_lanes_first(ranked: list[RankedCandidate]) -> list[RankedCandidate]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from keet.analysis.kernel.archetype import is_debug_build
 from keet.analysis.limits import NOTABLE_PART, SAVED_PART, SEVERAL, SIMILAR
 from keet.analysis.parameters import Parameter
-from keet.diagnosis.finding import Finding
+from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 from keet.documents.finding import Forecast
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.findings import findings
@@ -129,13 +129,15 @@ class LaunchGroup:
         high. `every`: that all findings would save.
 
         0 if the replay differs from the run: the gain of the replay does not hold there. Short
-        launches are merged into one, which remains.
+        launches are merged into one, which remains. What launches may share is saved once, not by
+        each of them.
         """
-        found = self.finding
-        is_open = found is None or found.has_open_gain or self.first.replay
-        if found is None or is_open or not found.forecast.if_known:
+        found, every_fixed = self.finding, self.first.all_fixed if every else None
+        if found is None or found.has_open_gain or self.first.replay:
             return 0.0
-        forecast = self.first.all_fixed if every and self.first.all_fixed else found.forecast
+        if not found.forecast.if_known or (found.variant in BETWEEN_LAUNCHES and not every_fixed):
+            return 0.0
+        forecast = every_fixed or found.forecast
         part: float = 1 - 1 / max(1.0, [*forecast][bound])
         if found.does_more_work and self.stands_for:
             part *= 1 - 1 / max(1.0, self.stands_for)

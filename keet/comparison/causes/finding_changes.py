@@ -358,15 +358,23 @@ class _Candidate(NamedTuple):
     saved: float
     """Nanoseconds that it would save, by its forecast; for a `reason`, those of the kernel."""
 
+    @property
+    def is_only_possible(self) -> bool:
+        return self.cause is not None and self.cause.cause_certainty == "possible"
+
 
 def find_next_step(
     launches: Iterable[WeightedLaunch], whole: float | None, of: str, book: Ledger
 ) -> NextStep | None:
     """`launches`: the explained launches of the side after. `whole`: its nanoseconds, None if not
     known; `of`: what they are the time of, in words. Steps whose saving in the run is not known
-    come last."""
+    come last, and before them causes that are only possible."""
     left = [step for weighted in launches for step in _candidates(weighted)]
-    best = max(left, key=lambda step: (step.weighted.doubt is None, step.saved), default=None)
+    best = max(
+        left,
+        key=lambda step: (step.weighted.doubt is None, not step.is_only_possible, step.saved),
+        default=None,
+    )
     return _step(best, whole, of, book) if best else None
 
 
