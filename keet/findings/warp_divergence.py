@@ -234,7 +234,7 @@ def _idle_warps(view: LaunchView) -> Iterator[Candidate]:
     # They neither access memory nor compute on data.
     busy = [unit for unit in WITHIN_SM if unit not in ("LSU", "L1", "FP64")]
     effect = Effect(dict.fromkeys(busy, kept), every_wait=kept)
-    words = "{share:.0f} {what}: they have no element to work on."
+    words = "At least {share:.0f} {what}: they have no element to work on."
     text = Sentence(words, share=idle.share, what=idle.share.label)
     shown = (idle.share,)
     yield Candidate(

@@ -85,7 +85,10 @@ def _without_sections(profile: Profile) -> Iterator[Sentence]:
     )
 
 
-_DEBUG_FOLDER = r"(?i)(?:^|[\\/\"'\s])(?P<folder>(?:cmake-build-|build[-_])?debug)[\\/]"
+_DEBUG_FOLDER = (
+    r"(?i)(?:^|(?<!\btarget)[\\/]|[\"'\s])(?P<folder>(?:cmake-build-|build[-_])?debug)[\\/]"
+)
+"""Cargo's `target/debug` is the host's profile: it says nothing about kernels."""
 
 
 def _debug_folder(profile: Profile) -> Iterator[Sentence]:
