@@ -375,8 +375,9 @@ _ATOMIC_RUNS = ("global_reduction_inst", "global_atomic_inst")
 
 @fact("no address has more updates than there are blocks", metrics=("grid_size", *_ATOMIC_RUNS))
 def one_atomic_per_block(view: LaunchView) -> Answer:
-    """Atomics of different lines are taken to update different addresses: each line counts for itself, with the
-    copies that an unrolled loop makes of it. Without the machine code, all count together."""
+    """Atomics of different lines are taken to update different addresses: each line counts for
+    itself, with the copies that an unrolled loop makes of it. Without the machine code, all count
+    together."""
     blocks = total(view, "grid_size")
     if view.code is None or not view.launch.locations:
         return 0 < total(view, *_ATOMIC_RUNS) <= blocks
