@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -57,6 +58,23 @@ _CALLABLE = re.compile(r"([A-Za-z_]\w*)\s*\(")
 _ATTRIBUTE = re.compile(r"\b__\w+__\s*\((?:[^()]|\([^()]*\))*\)")
 _NO_FUNCTION = frozenset({"alignas", "requires", "decltype", "noexcept", "operator", "explicit"})
 _BOUNDS = "__launch_bounds__"
+_SHARED_AT = 2
+"""Position of the bytes of shared memory in `<<<...>>>`."""
+_LAUNCH = re.compile(r"<<<|\bcudaLaunch")
+_ALIAS = re.compile(r"\b([A-Za-z_]\w*)\s*=(?!=)")
+"""A second name of a kernel."""
+_ASKED = re.compile(r"\bcuda(?:Func|Occupancy)\w+")
+"""Functions that take a kernel and do not launch it."""
+_ENDS = re.compile(r"[;{}]")
+_SIZE_OF = re.compile(r"sizeof\s*\(\s*(\w+)\s*\)")
+_BYTES = {
+    **dict.fromkeys(("char", "bool", "int8_t", "uint8_t"), 1),
+    **dict.fromkeys(("short", "half", "__half", "__nv_bfloat16", "int16_t", "uint16_t"), 2),
+    **dict.fromkeys(("int", "unsigned", "float", "half2", "int32_t", "uint32_t"), 4),
+    **dict.fromkeys(("double", "float2", "int2", "int64_t", "uint64_t"), 8),
+    **dict.fromkeys(("float4", "int4", "double2", "uint4"), 16),
+}
+"""Of types whose size is the same everywhere."""
 
 
 class _Function(NamedTuple):
@@ -182,18 +200,27 @@ class _Choice(NamedTuple):
 @cached_per_view
 def choices_of(view: LaunchView) -> tuple[Place, ...]:
     """The lines that choose the template arguments with which the kernel was launched, those that
-    choose most of them first. Empty if the kernel is no template, if no line has one of the
-    arguments as it is in the kernel's name, or if many lines may have been the one."""
-    choices = _choices(view)
-    most = max((each.equal for each in choices), default=0)
+    choose most of them first. Empty if the kernel is no template, or if no line has one of the
+    arguments as it is in the kernel's name. If several calls may have been the one, only the lines
+    that all of them share."""
     own = Counter[Location]()
-    for choice in choices:
-        if most and choice.equal == most:
-            own |= Counter({line: equal for line, equal in choice.lines if equal})
-    if len(own) > _MOST_CHOICES:
-        return ()
+    for index, choice in enumerate(_possible(view)):
+        lines = Counter({line: equal for line, equal in choice.lines if equal})
+        own = own & lines if index else lines
     ranked = sorted(own, key=lambda line: (-own[line], line))
     return tuple(Place(*line, 1 / len(own), CHOSEN) for line in ranked)
+
+
+@cached_per_view
+def _possible(view: LaunchView) -> list[_Choice]:
+    """The choices of most arguments as they are; of these, those with most numbers of the launch's
+    size as they are, and with no others."""
+    source, every = _source(view), _choices(view)
+    most = max((each.equal for each in every), default=0)
+    equal = [each for each in every if most and each.equal == most]
+    known = [(_fitting(view, source, each), each) for each in equal]
+    best = max((numbers for numbers, _ in known if numbers is not None), default=None)
+    return [each for numbers, each in known if numbers == best]
 
 
 def launch_places(view: LaunchView) -> tuple[Place, ...]:
@@ -204,10 +231,11 @@ def launch_places(view: LaunchView) -> tuple[Place, ...]:
     pattern = rf"\b{name}\s*(?:<[^;]*?>)?\s*(?:<<<|\[)"
     written = view.declared(view.launch.name.function, LAUNCHED, pattern)
     source, named = _source(view), sorted({choice.lines[0][0] for choice in _choices(view)})
-    exact = {(each.file, each.line) for each in choices_of(view)}
+    exact = {(*line,) for each in _possible(view) for line, equal in each.lines if equal}
     own = [each for each in written if (each.file, each.line) in exact]
     own = own or [each for each in written if (each.file, each.line) in named] or list(written)
-    own = own or [Place(*line, 1 / len(named), LAUNCHED) for line in named]
+    lines = [each for each in map(partial(_launching, source), named) if each is not None]
+    own = own or [Place(*line, 1 / len(lines), LAUNCHED) for line in dict.fromkeys(lines)]
     sizes = {each: _size_at(view, source, Location(each.file, each.line)) for each in own}
     own = [each for each in own if sizes[each] is not None] or own
     own.sort(key=lambda each: -(sizes[each] or _Size()).known)
@@ -238,26 +266,82 @@ class _Value(NamedTuple):
     """The lines that give it."""
 
 
-def _size_at(view: LaunchView, source: _Source, line: Location) -> _Size | None:
-    """`None` if the launch that is written on this line is another one, by its size."""
+def _launching(source: _Source, line: Location) -> Location | None:
+    """The line that launches the kernel that is named on this line: another one if this line gives
+    it a second name. `None` if it is only named, to set an attribute."""
+    around = source.around(line)
+    if around is None:
+        return line
+    text = source.lines[line.file]
+    statement = _statement(text, line.line)
+    if _LAUNCH.search(statement):
+        return line
+    alias = _ALIAS.search(statement)
+    if alias is not None:
+        own = re.compile(rf"\b{alias[1]}\s*<<<|cudaLaunch\w*\s*\(.*\b{alias[1]}\b")
+        numbers = range(line.line + 1, around.last + 1)
+        return next((Location(line.file, n) for n in numbers if own.search(text[n - 1])), None)
+    return None if _ASKED.search(statement) else line
+
+
+def _statement(text: Sequence[str], number: int) -> str:
+    """The statement on a line, as far as it is on the lines next to it."""
+    before = _ENDS.split(" ".join(text[max(0, number - 1 - _MORE_LINES) : number - 1]))[-1]
+    after = _ENDS.split(" ".join(text[number : number + _MORE_LINES]))[0]
+    line = text[number - 1]
+    return f"{before} {line} {'' if _ENDS.search(line) else after}"
+
+
+def _sides(
+    view: LaunchView, source: _Source, line: Location
+) -> Iterator[tuple[list[_Value], int, tuple[Location, ...] | None]]:
+    """What each side of grid and block, and the bytes of shared memory, are written as in the
+    launch on this line, and what they are; with the line that declares the `dim3` (`None` for
+    shared memory, which is no size of the launch)."""
     around = source.around(line)
     text = " ".join(source.lines.get(line.file, ())[line.line - 1 : line.line + _MORE_LINES])
     written = text.partition("<<<")[2].partition(">>>")
     if around is None or not written[1]:
-        return _Size()
-    found, equal = list[Location](), 0
-    for expression, shape in zip(_parts(written[0]), (view.launch.grid, view.launch.block)):
+        return
+    expressions = _parts(written[0])
+    for expression, shape in zip(expressions, (view.launch.grid, view.launch.block)):
         extents, at = _extents(source, around, expression)
-        found += at
         for extent, size in zip(extents, shape or ()):
-            values = _values(source, around, extent, _DEEPEST)
-            fitting = [value for value in values if value.number in (None, size)]
-            if not fitting:
-                return None
-            known = [value for value in fitting if value.number is not None] or fitting
-            equal += known[0].number is not None
-            found += [at for value in known for at in value.lines if len(known) <= _MOST_CHOICES]
+            yield _values(source, around, extent, _DEEPEST), size, at
+    shared = view.launch.number("shared_memory_dynamic")
+    if len(expressions) > _SHARED_AT and shared is not None:
+        yield _values(source, around, expressions[_SHARED_AT], _DEEPEST), round(shared), None
+
+
+def _size_at(view: LaunchView, source: _Source, line: Location) -> _Size | None:
+    """`None` if the launch that is written on this line is another one, by its size."""
+    found, equal = list[Location](), 0
+    for values, size, at in _sides(view, source, line):
+        fitting = [value for value in values if value.number in (None, size)]
+        if not fitting:
+            return None
+        known = [value for value in fitting if value.number is not None] or fitting
+        equal += known[0].number is not None
+        if at is not None:
+            found += [
+                *at,
+                *(line for each in known for line in each.lines if len(known) <= _MOST_CHOICES),
+            ]
     return _Size(tuple(dict.fromkeys(found)), equal)
+
+
+def _fitting(view: LaunchView, source: _Source, choice: _Choice) -> int | None:
+    """How many numbers of the launch the calls of this choice give as they are; `None` if they
+    give another one."""
+    lines = {line for line, _ in choice.lines}
+    launch = _launching(source, choice.lines[0][0])
+    equal = 0
+    for values, size, _ in _sides(view, source, launch) if launch else ():
+        own = [value for value in values if not lines.isdisjoint(value.lines)] or values
+        if all(value.number not in (None, size) for value in own):
+            return None
+        equal += any(value.number == size for value in own)
+    return equal
 
 
 def _extents(
@@ -286,7 +370,8 @@ def _values(source: _Source, around: _Function, expression: str, depth: int) -> 
     if not _NAME.fullmatch(expression):  # the lines that give what it is computed from
         names = {name for name in _NAME.findall(expression) if name not in around.template}
         own = [_defined(source, around, name) for name in sorted(names)]
-        return [_Value(None, tuple(line for line, _ in filter(None, own)))]
+        lines = tuple(line for line, _ in filter(None, own))
+        return [_Value(None if lines else _product(source, around, expression), lines)]
     defined = _defined(source, around, expression)
     if defined is not None:
         line, text = defined
@@ -302,6 +387,21 @@ def _values(source: _Source, around: _Function, expression: str, depth: int) -> 
         ] or [unknown]
     constant = _value(source, around.file, expression)
     return [_Value(int(constant), ())] if constant.isdigit() else [unknown]
+
+
+def _product(source: _Source, around: _Function, expression: str) -> int | None:
+    """Of numbers, constants and sizes of types."""
+    product = 1
+    for factor in expression.split("*"):
+        size = _SIZE_OF.fullmatch(factor.strip())
+        text = factor.strip()
+        if text not in around.template and text not in around.parameters:
+            text = _value(source, around.file, text)
+        number = _BYTES.get(size[1]) if size else int(text) if text.isdecimal() else None
+        if number is None:
+            return None
+        product *= number
+    return product
 
 
 def _defined(source: _Source, around: _Function, name: str) -> tuple[Location, str] | None:

@@ -59,12 +59,32 @@ def test_a_kernel_that_is_no_template_has_no_choice() -> None:
     assert choices_of(view_of("telemetry_rollup/totals_from_every_warp")) == ()
 
 
-def test_many_possible_choices_are_none() -> None:
-    """Four lines pass the same arguments: one can't say which it was."""
-    view = view_of("ssim_map/row_sums_in_memory")
-    second = view_of("ssim_map/one_result_a_thread")
-    assert choices_of(second)
-    assert len(choices_of(view)) <= SHOWN
+def test_of_several_possible_choices_none_is_listed() -> None:
+    """Three lines pass the same arguments: one can't say which it was."""
+    assert choices_of(view_of("ssim_map/row_sums_in_memory")) == ()
+    assert choices_of(view_of("ssim_map/one_result_a_thread"))
+
+
+@pytest.mark.parametrize(
+    ("case", "line"),
+    [
+        ("walsh_rows/room_for_longest_row", "launch_by_16<Swizzled>(r, 24576 * sizeof(float));"),
+        ("walsh_rows/room_for_longer_row", "launch_by_16<Swizzled>(r, 12032 * sizeof(float));"),
+    ],
+)
+def test_of_equal_choices_the_one_with_the_size_of_the_launch_is_listed(case, line) -> None:
+    """Three calls choose the same layout, with different amounts of shared memory."""
+    view = view_of(case)
+    assert texts_of(view, choices_of(view)) == [line]
+
+
+def test_a_line_that_gives_a_kernel_a_second_name_launches_nothing() -> None:
+    view = view_of("walsh_rows/room_for_longest_row")
+    assert view.text_of(launch_places(view)[0]).startswith("kernel<<<r.count")
+    staged = view_of("tridiag_batch/pitch_of_32")
+    launches = [each for each in launch_places(staged) if each.of == "launches"]
+    assert launches
+    assert not any("cudaFunc" in each for each in texts_of(staged, launches))
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,15 @@ def test_one_update_per_block_is_told_from_one_per_warp() -> None:
     assert not on_chip.one_atomic_per_block.test(warp)
 
 
+def test_several_addresses_with_an_update_per_block_are_one_update_each() -> None:
+    block, warp = (
+        LaunchView(launch_of(f"telemetry_rollup/totals_from_every_{of}"), reads_code=True)
+        for of in ("block", "warp")
+    )
+    assert on_chip.one_atomic_per_block.test(block)
+    assert not on_chip.one_atomic_per_block.test(warp)
+
+
 def test_only_atomics_whose_result_is_used_take_numbers() -> None:
     counter = LaunchView(launch_of("mask_compact/counter_per_warp"), reads_code=True)
     tally = LaunchView(launch_of("energy_tally/add_per_warp"), reads_code=True)
