@@ -169,7 +169,7 @@ _WITH_FEW_LANES = ("mio_throttle", "short_scoreboard", "tex_throttle")
 fed by the queues of memory instructions."""
 _DOUBLE = ("double", "latency of double-precision instructions")
 _SHORT_OPERATIONS = "latency of shared memory, constants, special functions"
-_WITHOUT_SHARED = "latency of the MIO queue, shuffles, special functions"
+_WITHOUT_SHARED = "latency of the MIO queue, constants, special functions"
 """The same part of the account where no instruction accesses shared memory: the queue has global
 accesses, too."""
 _ON_SHARED = ("LDS", "STS", "ATOMS", "UTMA", "UBLKCP")
