@@ -169,6 +169,11 @@ _WITH_FEW_LANES = ("mio_throttle", "short_scoreboard", "tex_throttle")
 fed by the queues of memory instructions."""
 _DOUBLE = ("double", "latency of double-precision instructions")
 _SHORT_OPERATIONS = "latency of shared memory, constants, special functions"
+_WITHOUT_SHARED = "latency of the MIO queue, constants, special functions"
+"""The same part of the account where no instruction accesses shared memory: the queue has global
+accesses, too."""
+_ON_SHARED = ("LDS", "STS", "ATOMS", "UTMA", "UBLKCP")
+_ON_ANY_MEMORY = ("LD", "ST", "ATOM")
 _LATENCIES = {
     "long_scoreboard": ("memory", "latency of global or local memory"),
     "lg_throttle": ("memory", "latency of global or local memory"),
@@ -385,10 +390,19 @@ class _AccountBuilder:
         if state in _LATENCIES:
             queued = unit == "FP64" and state in _WITH_FEW_LANES
             kind, label = _DOUBLE if queued else _LATENCIES[state]
+            if label == _SHORT_OPERATIONS and not self._may_access_shared:
+                label = _WITHOUT_SHARED
             yield _Draft(f"latency.{kind}", label, (1 - busy) * share, (stall,))
         else:
             label = "not attributable (other warp states)"
             yield _Draft(UNKNOWN, label, (1 - busy) * share, (stall,))
+
+    @cached_property
+    def _may_access_shared(self) -> bool:
+        """Also where the instructions were not counted."""
+        view = self.view
+        found = view.executed(*_ON_SHARED) + view.count("LDGSTS", *_ON_ANY_MEMORY)
+        return not view.opcodes or found > 0
 
     def _units(self, state: str) -> tuple[str, ...]:
         units = _BUSY_UNITS.get(state, ())

@@ -36,16 +36,20 @@ def precedents_text(finding: Finding, ledger: Ledger) -> Sentence:
     found = precedents_of(finding)
     if found is None:
         return Sentence()
-    return Sentence("").join([measured_text(found), _disagreement(found, finding, ledger)])
+    is_variant = finding.label != finding.spec.label
+    measured = measured_text(found, "of this kind" if is_variant else "with this cause")
+    return Sentence("").join([measured, _disagreement(found, finding, ledger)])
 
 
-def measured_text(found: Precedents) -> Sentence:
-    """What fixing a finding gained in the casebook."""
+def measured_text(found: Precedents, which: str = "with this cause") -> Sentence:
+    """What fixing a finding gained in the casebook. `which`: a variant with a label of its own is
+    one of several causes, and the cases are those of all of them."""
     low, high = (constant(gain, "", "gain in the casebook") for gain in (found.low, found.high))
     form = "{low:times} to {high:times}" if found.cases > 1 else "{high:times}"
     return Sentence(
-        "In {cases} with this cause ({gpu}), fixing it gained {gained}.{alike}",
+        "In {cases} {which} ({gpu}), fixing it gained {gained}.{alike}",
         cases=counted(constant(found.cases, "", "cases"), "measured case"),
+        which=which,
         gpu=MEASURED_ON,
         gained=Sentence(form, low=low, high=high),
         alike=_lookalikes_text(found.lookalikes),

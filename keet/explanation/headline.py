@@ -404,19 +404,21 @@ def _hottest(view: LaunchView) -> Sentence:
         return Sentence()
     share = Quantity(100 * first.share, "%")
     part = view.ledger.derived("hottest_line", share, "samples at the line with most of them")
-    waits = {
+    states = {
         reason: place.share * sum(samples.values())
         for reason, samples in view.table.stall_samples.items()
-        if stalls()[reason].counts_as_stall
         for place in view.places_by(reason, samples)
         if (place.file, place.line) == (first.file, first.line)
     }
-    longest = max(waits, key=lambda reason: waits[reason], default=None)
+    waits = [reason for reason in states if stalls()[reason].counts_as_stall]
+    longest = max(waits, key=lambda reason: states[reason], default=None)
+    is_most = longest is not None and states[longest] > MAJORITY * sum(states.values())
+    often = "mostly wait" if is_most else "wait most often"
     return Sentence(
         "The line with most samples is {line} ({part:.0f}){why}.",
         line=first.where,
         part=part,
-        why=f": warps mostly wait for {stalls()[longest].waits_for} there" if longest else "",
+        why=f": warps {often} for {stalls()[longest].waits_for} there" if longest else "",
     )
 
 

@@ -133,7 +133,7 @@ _OVERHEAD = ("address", "control", "conversion")
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     yield from _search(view, model)
     issue, divisions, counted = view.ceilings.reached("issue"), _divisions(view), _counted(view)
-    share, words = _overhead_share(view), "compute addresses, conditions and conversions"
+    share, words = _overhead_share(view), _work_of(divisions)
     if share is None and instructions.divides_integers.test(view):  # by their opcodes alone
         share, words = divisions, "divide integers"
     if issue is None or share is None:
@@ -303,6 +303,17 @@ def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
     return Sentence(text, share=share), (share,)
 
 
+_OTHERS = "compute addresses, conditions and conversions"
+_WITH_DIVISIONS = f"divide integers or {_OTHERS}"
+
+
+def _work_of(divisions: Evidence | None) -> str:
+    """What the counted instructions do. Divisions are counted for any purpose, as arithmetic on
+    data, too: they are named where they are a notable part."""
+    is_part = divisions is not None and divisions.value / 100 >= NOTABLE_PART
+    return _WITH_DIVISIONS if is_part else _OTHERS
+
+
 def _overhead_share(view: LaunchView) -> Evidence | None:
     """From the purpose of the executed instructions; from integer counters without the machine
     code."""
@@ -311,7 +322,7 @@ def _overhead_share(view: LaunchView) -> Evidence | None:
         return None
     if view.code is not None:
         part = view.code.share(_overhead(view))
-        label = "of the executed instructions compute addresses, conditions and conversions"
+        label = f"of the executed instructions {_WITH_DIVISIONS}"
         return view.ledger.derived("overhead_share", Quantity(100 * part, "%"), label, executed)
     integers = view.get("thread_inst_integer")
     parts = integers, view.get("thread_inst_fp32"), view.get("thread_inst_fp64")

@@ -191,22 +191,32 @@ def _with_loops(
 ) -> tuple[Sentence, tuple[Evidence, ...]]:
     """What equal numbers of iterations would save: more than full warps alone, where warps wait in
     such loops."""
-    executed = 1 - uneven_trips(view).executed
+    trips = uneven_trips(view)
+    executed, ideal = 1 - trips.executed, 1 - trips.even
     waiting = sum(part * (1 - effect.waits.get(each, 1.0)) for each, part in model.waiting.items())
     if max(executed, waiting) < NOTABLE_PART:
         return text, ()
     less = [
         view.ledger.derived(f"loops_{what}", Quantity(100 * share, "%"), label)
         for what, share, label in (
-            ("executed", executed, "instructions that equal numbers of iterations save"),
-            ("waiting", waiting, "waiting of warps that equal numbers of iterations save"),
+            ("even", ideal, "instructions that equal numbers of iterations save"),
+            ("executed", executed, "instructions that regrouping the iterations saves"),
+            ("waiting", waiting, "waiting of warps that regrouping the iterations saves"),
         )
     ]
+    even, regrouped, waits = less
     words = (
         "{text} They leave loops after different numbers of iterations: with equal numbers, warps "
-        "would execute {executed:.0f} fewer instructions and wait {waiting:.0f} less."
+        "would execute {even:.0f} fewer instructions"
     )
-    return Sentence(words, text=text, executed=less[0], waiting=less[1]), tuple(less)
+    if f"{even:.0f}" == f"{regrouped:.0f}":
+        words, less = words + " and wait {waiting:.0f} less.", [even, waits]
+    else:
+        words += (
+            ". How long an item takes shows only in the loop: regrouping saves about "
+            "{executed:.0f} of the instructions and {waiting:.0f} of the waiting."
+        )
+    return Sentence(words, text=text, even=even, executed=regrouped, waiting=waits), tuple(less)
 
 
 def _converged(view: LaunchView, model: TimeModel, active: float, share: float) -> Effect:

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 from keet.analysis.hardware.stages import SCHEDULERS
 from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.launch_view import LaunchView, cached_per_view
-from keet.analysis.limits import LEAST_KERNEL_NS, MAJORITY, SHORT_KERNEL_NS
+from keet.analysis.limits import FEW, LEAST_KERNEL_NS, MAJORITY, SHORT_KERNEL_NS
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import MOST_REMOVED, TimeModel
 from keet.evidence import Evidence, Sentence
@@ -547,8 +547,25 @@ def few_warps(view: LaunchView) -> tuple[Sentence, tuple[Evidence, ...]] | None:
     by = " and ".join(blocks.limits)
     by = by if blocks.given is None else "the number of blocks in the grid"
     more = ", and the grid has no more blocks" if blocks.are_all and not blocks.given else ""
-    text = "An SM holds {held:.1f}s of the {can:.0f} that it can, limited by {by}{more}."
-    return Sentence(text, held=held, can=can, by=by, more=more), (held, can)
+    allowed = _allowed_warps(view, blocks)
+    if allowed is None or held.value >= (1 - FEW) * allowed.value:
+        text = "An SM holds {held:.1f}s of the {can:.0f} that it can, limited by {by}{more}."
+        return Sentence(text, held=held, can=can, by=by, more=more), (held, can)
+    # The limit explains only a part: the others have ended, or the SM has no block.
+    text = "An SM holds {held:.1f}s on average of the {can:.0f} that it can, and of the "
+    text += "{allowed:.0f} that {by} would allow{more}."
+    words = Sentence(text, held=held, can=can, allowed=allowed, by=by, more=more)
+    return words, (held, can, allowed)
+
+
+def _allowed_warps(view: LaunchView, blocks: ResidentBlocks) -> Evidence | None:
+    """Warps of an SM with as many blocks as its limit allows; None if the report lacks it."""
+    block, most = view.get("block_size"), blocks.given or blocks.fit
+    if block is None:
+        return None
+    warps = math.ceil(float(block.value) / WARP) * float(most.value)
+    label = "warps of an SM with as many blocks as its limit allows"
+    return view.ledger.derived("warps_allowed", Quantity(warps, ""), label, block, most)
 
 
 def _given_warps(view: LaunchView, blocks: ResidentBlocks) -> Evidence | None:

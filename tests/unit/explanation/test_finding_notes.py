@@ -31,6 +31,7 @@ from keet.formatting import speedup_text
 from keet.pages.cases import heading
 from keet.profile import Profile
 from tests.conftest import needs_corpus
+from tests.rows import each_row
 from tests.unit.analysis.real_launches import (
     CASES,
     SAMPLES,
@@ -190,6 +191,15 @@ def test_the_sentence_has_the_range_of_measured_gains(
     monkeypatch.setattr(told, "precedents", lambda: {"tail_effect": row} if row else {})
     finding = Finding("tail_effect", "certain", "", Forecast(1, 2, 3), ())
     assert told.precedents_text(finding, Ledger()) == text
+
+
+@each_row("variant", ["", "LSU/shared"])
+def test_cases_of_all_causes_of_a_kind_are_not_called_those_of_one(variant: str, wording) -> None:
+    finding = Finding("pipe_saturated", "certain", "", Forecast(1, 2, 3), (), variant=variant)
+    assert (finding.label != finding.spec.label) == bool(variant)
+    found = precedents_of(finding)
+    assert found is not None
+    wording(told.precedents_text(finding, Ledger()), case=variant or "the finding")
 
 
 def test_where_the_cases_were_measured() -> None:

@@ -265,6 +265,12 @@ def test_without_a_finding_the_bound_is_that_of_the_peak() -> None:
     assert said in verdict_of(diagnosis).headline
 
 
+@each_row("case", ["decimal_columns/three_kinds", "quant_dense/row_by_row"])
+def test_warps_mostly_wait_for_what_most_samples_of_a_line_wait_for(case: str, wording) -> None:
+    """Of the first, 41 % of the samples at its line wait for data."""
+    wording(verdict_of(diagnose(launch_of(case))).headline, case=case)
+
+
 def test_the_line_with_most_samples_is_named_where_there_is_no_finding() -> None:
     launch = launch_of("quant_dense/row_by_row")
     diagnosis = diagnose(launch)

@@ -109,3 +109,13 @@ def test_warps_that_ended_do_not_count_as_missing_blocks(grid: float, wording) -
     found = few_warps(LaunchView(made_up({}, **numbers)))
     assert found is not None
     wording(found[0], case=grid)
+
+
+def test_a_limit_explains_no_more_than_what_it_allows(wording) -> None:
+    """Made up: blocks of all warps that one may have on some SMs, which hold 18.9 on average."""
+    numbers = {"block_limit_warps": 2.0, "block_size": 1024.0, "grid_size": 64.0}
+    numbers |= {"achieved_warps_per_sm": 18.9, "achieved_occupancy_pct": 29.5}
+    found = few_warps(LaunchView(made_up({}, **numbers)))
+    assert found is not None
+    assert [round(float(each.value), 1) for each in found[1]] == [18.9, 64, 32]
+    wording(found[0])

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
+from keet.analysis.account import account_of
 from keet.analysis.decisions.saturated import while_active
 from keet.analysis.facts import global_memory, grid, on_chip
 from keet.analysis.kernel.inactive_threads import uneven_trips
@@ -346,3 +349,33 @@ def test_blocks_of_unequal_length_are_no_certain_tail() -> None:
     found = {each.id: each for each in diagnosis.findings}
     assert found["load_imbalance"].cause_certainty == "certain"
     assert found["tail_effect"].cause_certainty == "possible"
+
+
+# --- words that fit the numbers
+
+
+@each_row("case", ["decimal_columns/quotients_per_row", "halo_filter/one_pixel_per_thread"])
+def test_divisions_are_named_where_they_are_a_part_of_a_share(case: str, wording) -> None:
+    view = LaunchView(launch_of(case), reads_code=True)
+    found = [*findings()["integer_overhead"].candidates(view, TimeModel(view))][-1]
+    assert "overhead_share" in {each.metric for each in found.evidence}
+    wording(found.text, case=case)
+
+
+@each_row("case", ["telemetry_rollup/totals_from_every_warp", "walsh_rows/twelve_passes"])
+def test_shared_memory_is_named_in_the_account_where_it_is_accessed(case: str) -> None:
+    view = LaunchView(launch_of(case), reads_code=True)
+    part = account_of(view, TimeModel(view)).part("waiting.latency.shared")
+    assert part is not None
+    assert ("shared memory" in part.label) == (case.startswith("walsh_rows"))
+
+
+@each_row("case", ["seed_extend/long_matches_among_short"])
+def test_what_equal_trips_save_is_not_what_regrouping_saves(case: str, wording) -> None:
+    view = LaunchView(launch_of(case), reads_code=True)
+    found = next(iter(findings()["warp_divergence"].candidates(view, TimeModel(view))))
+    saved = {each.metric: float(each.value) for each in found.evidence}
+    assert saved["loops_even"] > saved["loops_executed"] > 0
+    trips = uneven_trips(view)
+    assert saved["loops_even"] == pytest.approx(100 * (1 - trips.even))
+    wording(found.text, case=case)
