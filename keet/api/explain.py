@@ -325,7 +325,7 @@ class ExplainResult(ApiResult):
     >>> import keet
     >>> result = keet.explain("tests/data/reports/tour_full.ncu-rep", kernel="transpose")
     >>> result
-    <ExplainResult tour_full.ncu-rep: 2 launches, 1 finding>
+    <ExplainResult tour_full.ncu-rep: 2 launches, 3 findings>
     >>> result.to_pandas("launches")[["launch_id", "kernel", "limiter"]]
        launch_id                      kernel limiter
     0          0              transpose_rows      L2

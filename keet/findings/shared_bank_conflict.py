@@ -73,10 +73,10 @@ FINDING = FindingSpec(
         "columns instead (XOR the column with the row), or assign the columns so that "
         "neighbouring threads access neighbouring words.",
         when(on_chip.rows_in_pieces, name="pieces"): "Let neighbouring threads access "
-        "neighbouring pieces of the row{here}: where each thread takes several, let it take them "
-        "half a row (or a quarter) apart instead of side by side. If the pieces have to stay with "
-        "their threads, insert an unused word after each piece, or swizzle the index (XOR its low "
-        "digits with the number of the piece). Padding at the end of a row does not help.",
+        "neighbouring pieces of the row{here}, half a row (or a quarter) apart for each thread. If "
+        "the pieces have to stay with their threads, insert an unused word after each piece, or "
+        "swizzle the index (XOR with the piece's number). Padding at the end of a row does "
+        "not help.",
         when(on_chip.rows_even, name="pad"): "Pad each row of the shared array by one element, or "
         "swizzle its columns (XOR the column with the row), so that the threads of a warp fall "
         "into different banks{here}.",
