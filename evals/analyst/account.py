@@ -43,7 +43,7 @@ class Closing(NamedTuple):
 
 def parts_of_launch(launch: Launch, *, reads_code: bool) -> Sequence[TimePart]:
     view = LaunchView(launch, reads_code=reads_code)
-    return account_of(view, TimeModel(view)).parts
+    return account_of(view, TimeModel(view))
 
 
 def closing(group: str, name: str, kind: ReportSet, parts: Sequence[TimePart]) -> Closing:
@@ -53,14 +53,14 @@ def closing(group: str, name: str, kind: ReportSet, parts: Sequence[TimePart]) -
         name,
         kind,
         abs(_sum(parts) - 100),
-        max((abs(_sum(p.children) - p.share.value) for p in every if p.children), default=0.0),
-        min((float(part.share.value) for part in every), default=0.0),
+        max((abs(_sum(p.children) - p.percent.value) for p in every if p.children), default=0.0),
+        min((float(part.percent.value) for part in every), default=0.0),
         _sum([part for part in every if not part.children and _is_unknown(part)]),
     )
 
 
 def _sum(parts: Sequence[TimePart]) -> float:
-    return sum(float(part.share.value) for part in parts)
+    return sum(float(part.percent.value) for part in parts)
 
 
 def _is_unknown(part: TimePart) -> bool:

@@ -81,7 +81,7 @@ def of_source(source: Source) -> Answered | Unread:
         report_set(launch),
         first_answer(said[0]),
         verdict.headline,
-        verdict.limiter,
+        verdict.limiter or "unknown",
         tuple(dict.fromkeys(finding.id for each in said for finding in each.findings)),
     )
 

@@ -145,7 +145,7 @@ def answer_of(launch: Launch, beside: Sequence[Launch] = ()) -> Answer:
             finding.forecast.likely,
             finding.forecast.high,
             finding.confidence,
-            tuple((Path(place.file).name, place.line) for place in finding.places),
+            tuple((Path(place.file).name, place.line) for place in finding.locations),
         )
         for finding in said.findings
     )

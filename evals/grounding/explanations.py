@@ -62,7 +62,7 @@ class SampleExplanations:
     @cached_property
     def pieces(self) -> dict[str, Evidence]:
         """All evidence that may be cited about `slow`."""
-        return {piece.id: piece for piece in self.told.evidence}
+        return {piece.id: piece for piece in self.told.view.ledger}
 
     def _of_kernel(self, explanation: Explanation) -> LaunchExplanation:
         for each in explanation.launches:

@@ -27,6 +27,7 @@ from keet.agent.model.messages import ModelFault
 from keet.agent.session import ModelSession, Toolbox
 from keet.agent.source.source_listing import build_facts, shown_source
 from keet.agent.vocabulary import evidence_summary, overview, vocabulary
+from keet.documents.explain import BY_MODEL
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Prose
 from keet.explanation.explanation_types import LaunchExplanation
@@ -71,7 +72,7 @@ def _source(tool_input: ToolInput) -> str:
     if not tool_input.show_source:
         return ""
     each = tool_input.launch()
-    places: list[Place] = [place for finding in each.findings for place in finding.places]
+    places: list[Place] = [place for finding in each.findings for place in finding.locations]
     return shown_source(each.launch, _SOURCE_TOKENS, places + list(each.view.sampled_places()))
 
 
@@ -88,10 +89,13 @@ def _explained(
     ranked = rank_with_causes(each, explained.causes, explained.objections)
     explained = explained.beside(finding.id for finding in ranked.each.findings)
     explained = with_patch(explained, (finding.id for finding in each.findings))
+    told = ranked.each
     if ranked.leads:
-        explained = replace(explained, leads=True, analyst_headline=each.verdict.headline)
+        explained = replace(explained, leads=True)
+        verdict = told.verdict.replaced(by=BY_MODEL, analyst_headline=each.verdict.headline)
+        told = told.replaced(verdict=verdict)
     _adopt_evidence(tool_input, each, explained.ids)
-    return ranked.each._replace(model_explanation=explained)
+    return told.replaced(model=explained)
 
 
 def _adopt_evidence(tool_input: ToolInput, each: LaunchExplanation, ids: tuple[str, ...]) -> None:

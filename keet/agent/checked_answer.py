@@ -6,7 +6,6 @@ Causes and objections are checked against the account, and ranked with the findi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import NamedTuple
@@ -43,7 +42,8 @@ from keet.documents.model_explanation import (
 )
 from keet.evidence import Prose, Reference, Sentence, ids_of
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.explanation.headline import By, verdict_of
+from keet.explanation.finding_notes import listed
+from keet.explanation.headline import verdict_of
 from keet.explanation.ncu_rules import second_opinion
 from keet.findings import findings
 from keet.profile.names import file_name
@@ -308,7 +308,7 @@ class CauseJudge:
         Numbers of keet's own lines of the finding are about it."""
         name = known_finding(said.finding)
         rests_on = findings()[name].rests_on if name else ()
-        own = [place for each in self._each.findings if each.id == name for place in each.places]
+        own = [place for each in self._each.findings if each.id == name for place in each.locations]
         is_there = any(f"@{place.where}#" in known for place in own for known in ids)
         if not ids or not rests_on or is_there or areas_of(ids) & {*rests_on}:
             return ""
@@ -320,7 +320,7 @@ class CauseJudge:
         finding = known_finding(said.finding)
         if finding is None:
             return None
-        known = (*self._each.findings, *self._each.minor)
+        known = (*self._each.findings, *self._each.lesser)
         own = next((each for each in known if each.id == finding), None)
         problem = facts.problem
         if problem is None and not facts.ids and not text.ids:
@@ -392,9 +392,10 @@ def rank_with_causes(
     evaluated = [claim for claim in claims if claim.supported]
     diagnosis = _diagnosis(each)
     ranked = _reordered(rank_with_claims(diagnosis, evaluated), causes, objections)
-    findings = tuple(_placed(entry, causes, each) for entry in ranked)
-    again = second_opinion(each.view.ledger, findings, each.minor, each.account.unknown)
-    told = each._replace(
+    placed = [_placed(entry, causes, each) for entry in ranked]
+    findings = listed(placed, each.view, each.account)
+    again = second_opinion(each.view.ledger, findings, each.lesser, each.account.unknown)
+    told = each.replaced(
         findings=findings,
         second_opinion=again,
         order_reason=each.order_reason if _is_order_kept(each, findings) else None,
@@ -404,11 +405,12 @@ def rank_with_causes(
     first = each.findings[0].id if each.findings and not each.verdict.healthy else None
     # Also if the model only moved one of keet's findings to the front, or gave its amounts.
     leads = findings[0].id != first or findings[0].amounts_by == "model"
-    by: By = "model, computed by keet" if leads else "keet"
-    lines = [[place.where for place in f.places[:1]] for f in (*findings[:1], *each.findings[:1])]
+    lines = [
+        [place.where for place in f.locations[:1]] for f in (*findings[:1], *each.findings[:1])
+    ]
     note = "" if leads or lines[0] == lines[1] else " (line by the model)"
     verdict = verdict_of(diagnosis._replace(findings=findings, healthy=None), note)
-    return RankedLaunch(told._replace(verdict=verdict._replace(by=by)), leads)
+    return RankedLaunch(told.replaced(verdict=verdict), leads)
 
 
 def _is_order_kept(each: LaunchExplanation, findings: Sequence[Finding]) -> bool:
@@ -425,14 +427,14 @@ def _placed(
 ) -> Finding:
     """With the model's source line: first, because samples only show where warps wait, not why;
     behind the line where keet counted what the finding is about, if the model's line has none."""
-    finding = replace(entry.finding, origin=entry.origin)
+    finding = entry.finding.replaced(origin=entry.origin)
     own = (cause for cause in causes if cause.finding == finding.id and not cause.problem)
     claims = (cause.claim for cause in own if isinstance(cause.claim, EvaluatedClaim))
     place = next((evaluated.claim.place for evaluated in claims), None)
     if place is None:
         return finding
     counted = [known for known in each.findings if known.id == finding.id]
-    places = [known for own in counted or [finding] for known in own.places]
+    places = [known for own in counted or [finding] for known in own.locations]
     named = next((known for known in places if known.where == place.where), None)
     others = [known for known in places if known is not named]
     if named or not others or others[0].of == place.of:
@@ -442,7 +444,7 @@ def _placed(
     # keet's advice is about the lines where keet found something to change.
     advised = places if counted and not named else ordered
     here = each.view.here(findings()[finding.id].memory, advised)
-    return replace(finding, places=ordered, here=here)
+    return finding.replaced(locations=ordered, here=here)
 
 
 def _diagnosis(each: LaunchExplanation) -> Diagnosis:
@@ -453,7 +455,7 @@ def _diagnosis(each: LaunchExplanation) -> Diagnosis:
         each.findings,
         each.all_fixed,
         each.order_reason,
-        each.minor,
+        each.lesser,
         each.verdict.healthy,
         each.judged_by,
     )

@@ -71,7 +71,7 @@ def explain_with_model(
         return first
 
     author = _ask_about(every, None, options, progress, work)
-    return explanation._replace(launches=tuple(launches), author=author)
+    return explanation.attributed_to(author, launches)
 
 
 def _launch_result(
@@ -85,7 +85,7 @@ def _launch_result(
     except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001 - the next launch may succeed
         return tool_input.launch(), fault_from(problem)
     fault = ModelFault("interrupted", "interrupted") if session.interrupted else None
-    said = explained.model_explanation
+    said = explained.model
     if said and any((said.summary, said.purpose, said.causes, said.objections, said.edits)):
         return explained, fault
     return tool_input.launch(), fault or ModelFault("answer", EMPTY_ANSWER)

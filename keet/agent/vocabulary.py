@@ -201,7 +201,7 @@ def _metrics(
 
 
 def _units(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
-    for place, ceiling in enumerate(each.ceilings):
+    for place, ceiling in enumerate(each.view.ceilings.ranked):
         if ceiling.reached.value >= _SHOWN_SHARE or place == 0:
             yield f"{ceiling.reached.label.removesuffix(' busy')} {say(ceiling.reached)}"
 

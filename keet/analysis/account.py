@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from keet.analysis.decisions.double_precision import FULL_RATE, single_over_double
 from keet.analysis.hardware.ceilings import HOST_LINK, verb_of
@@ -23,6 +23,8 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.limits import NAMED_PART
 from keet.analysis.time_model import BLOCK_STARTS, HOT_LINE, SHARPNESS, TimeModel, spoken_load
+from keet.documents.document import computed, live
+from keet.documents.explain import PartDocument
 from keet.evidence import Evidence
 from keet.units import Quantity
 
@@ -33,29 +35,30 @@ _PRINTED_SHARE = 5e-4
 """Share of the time below which a part is merged into its neighbour: it would print as 0.0 %."""
 
 
-class TimePart(NamedTuple):
-    """A part of a launch's time."""
+class TimePart(PartDocument):
+    """With the evidence behind its numbers."""
 
-    id: str
-    """`waiting.busy.dram`: a stable path from the outermost part to this one."""
-    label: str
-    share: Evidence
-    """Percent of the launch's time, over all SMs."""
-    us: Evidence | None
-    """The share as time; None where the report has no duration."""
-    evidence: tuple[Evidence, ...]
+    percent: Evidence = live()
+    """Of the launch's time, over all SMs."""
+    time: Evidence | None = live(default=None)
+    """None where the report has no duration."""
+    sources: tuple[Evidence, ...] = live(default=())
+    """What the percentage was computed from."""
+    share: float = computed(lambda part: round(float(part.percent.value) / 100, 6))
+    us: float | None = computed(lambda part: float(part.time.value) if part.time else None)
+    evidence: tuple[Evidence, ...] = computed(lambda part: (part.percent, *part.sources))
     children: tuple[TimePart, ...] = ()
 
 
-class Account(NamedTuple):
-    """The parts of one launch."""
+class Account(tuple[TimePart, ...]):
+    """The parts of one launch's time."""
 
-    parts: tuple[TimePart, ...]
+    __slots__ = ()
 
     def all(self) -> Iterator[TimePart]:
         """All parts, each followed by its children."""
         found: list[TimePart] = []
-        _add_all(self.parts, found)
+        _add_all(self, found)
         return iter(found)
 
     def part(self, part_id: str) -> TimePart | None:
@@ -63,13 +66,13 @@ class Account(NamedTuple):
 
     def leading(self, most: int = 6, least: float = NAMED_PART) -> list[TimePart]:
         """The parts without children, sorted by share; only those of at least `least` percent."""
-        leaves = [part for part in self.all() if not part.children and part.share.value >= least]
-        return sorted(leaves, key=lambda part: -part.share.value)[:most]
+        leaves = [part for part in self.all() if not part.children and part.percent.value >= least]
+        return sorted(leaves, key=lambda part: -part.percent.value)[:most]
 
     @property
     def unknown_while_active(self) -> float:
         """Like `unknown`, but as a share of the time in which SMs have blocks, 0 to 1."""
-        outside = sum(float(p.share.value) for p in self.parts if p.id in ("launch", "idle"))
+        outside = sum(float(p.percent.value) for p in self if p.id in ("launch", "idle"))
         return min(1.0, self.unknown / (100 - outside)) if outside < 100 else 0.0
 
     @property
@@ -77,7 +80,7 @@ class Account(NamedTuple):
         """Percent of the time that can't be attributed from this report."""
         return sum(
             [
-                float(part.share.value)
+                float(part.percent.value)
                 for part in self.all()
                 if part.id.endswith(UNKNOWN) and part.id.rpartition(".")[2] == UNKNOWN
                 if not part.children
@@ -131,15 +134,22 @@ class _Finished:
         part_id, label = within + draft.name, draft.label
         name, percent = f"account.{part_id}", Quantity(100 * draft.share, "%")
         share = self._derived(name, percent, f"{label}, share of the time", *draft.evidence)
-        us = None
+        time = None
         if self._duration is not None:
             taken = Quantity(draft.share * self._ns / 1e3, "us")
-            us = self._derived(f"{name}.us", taken, label, share, self._duration)
+            time = self._derived(f"{name}.us", taken, label, share, self._duration)
         children: tuple[TimePart, ...] = ()
         if draft.children:
             inner = f"{part_id}."
             children = tuple([self(child, inner) for child in _merged(draft.children)])
-        return TimePart(part_id, label, share, us, draft.evidence, children)
+        return TimePart(
+            id=part_id,
+            part=label,
+            percent=share,
+            time=time,
+            sources=draft.evidence,
+            children=children,
+        )
 
 
 def _merged(children: Sequence[_Draft]) -> list[_Draft]:

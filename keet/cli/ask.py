@@ -127,7 +127,7 @@ def _ask(
     if isinstance(answered, Authorship):
         print_problem(f"{answered.problem}; explained without a model")
         # No answer, but what the reports say without a model.
-        print_explanation(args, *(told._replace(author=answered) for told in explanations))
+        print_explanation(args, *(told.attributed_to(answered) for told in explanations))
         return ExitCode.NOT_AVAILABLE
     _print(args, answered)
     return 0

@@ -33,12 +33,12 @@ def add_model_statements(
 
 
 def _what_is_left(explanation: Explanation) -> str:
-    if any(each.model_explanation for each in explanation.launches):
+    if any(each.model for each in explanation.launches):
         return "explained with what the model said before that"
     return "explained without a model"
 
 
 def model_exit_code(explanation: Explanation) -> int:
     """The analysis succeeded, but the model failed: exit 3 so that scripts notice."""
-    failed = explanation.author and not any(each.model_explanation for each in explanation.launches)
+    failed = explanation.author and not any(each.model for each in explanation.launches)
     return ExitCode.NOT_AVAILABLE if failed else 0

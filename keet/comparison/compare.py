@@ -340,7 +340,9 @@ class _Comparer:
             pair,
             attribution=tuple(attribution),
             account=account,
-            limiter=[longest_launch(each).explanation.verdict.limiter for each in weighted],
+            limiter=[
+                longest_launch(each).explanation.verdict.limiter or "unknown" for each in weighted
+            ],
             fixed=became["fixed"],
             new=became["new"],
             remaining=became["remaining"],

@@ -288,7 +288,7 @@ def limits(pair: PairDifference, *, also_same: bool = False) -> str | None:
 def _limit_text(limiter: str, launches: Sequence[WeightedLaunch]) -> str:
     """Idle SMs are named, because the headline of `keet explain` names them, too."""
     idle = longest_launch(launches).explanation.account.part("idle")
-    if limiter == "latency" and idle is not None and idle.share.value >= _MOSTLY:
+    if limiter == "latency" and idle is not None and idle.percent.value >= _MOSTLY:
         return "SMs mostly idle"
     return f"{_LIMITED}by {_units_text(limiter)}"
 

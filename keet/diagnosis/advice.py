@@ -40,8 +40,8 @@ def advice_for(finding: Finding, view: LaunchView) -> Advice:
     because = [_because(view, finding, fact, library) for fact in chosen.needs]
     if not because:
         words = "the finding itself: nothing in the report selects a more specific remedy"
-        because = [Because("general", Sentence(words), finding.evidence, finding.places)]
-    here = HERE if finding.places else _at_address(view, finding, chosen.needs)
+        because = [Because("general", Sentence(words), finding.evidence, finding.locations)]
+    here = HERE if finding.locations else _at_address(view, finding, chosen.needs)
     advice = in_language(Sentence(text, here=here, library=library), language_of(view.launch))
     return Advice(advice, tuple(because), chosen.name)
 
@@ -64,7 +64,7 @@ def _because(view: LaunchView, finding: Finding, fact: Fact, library: str) -> Be
     measured = filter(None, map(view.get, fact.metrics))
     evidence = (*fact.evidence(view, finding), *measured, *_executed(view, fact.opcodes))
     if not evidence and not places and not fact.is_by_name:
-        evidence, places = finding.evidence, finding.places[:1]
+        evidence, places = finding.evidence, finding.locations[:1]
     return Because(fact.id, Sentence(fact.words, library=library), evidence, places)
 
 

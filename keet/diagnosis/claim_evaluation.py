@@ -435,9 +435,8 @@ def _refined(diagnosis: Diagnosis, own: Finding, claim: EvaluatedClaim | None) -
         return RankedCause(own, "keet")
     stated = _finding(diagnosis, claim)
     is_better = claim.is_backed and claim.expected > own.expected
-    kept = replace(stated, places=stated.places or own.places) if is_better else own
-    joined = replace(
-        kept,
+    kept = stated.replaced(locations=stated.locations or own.locations) if is_better else own
+    joined = kept.replaced(
         evidence=tuple(dict.fromkeys((*kept.evidence, *own.evidence, *stated.evidence))),
         here=kept.here or own.here,
         advice=own.advice,
@@ -456,16 +455,16 @@ def _finding(diagnosis: Diagnosis, claim: EvaluatedClaim) -> Finding:
         raise ValueError("a claim that is not supported is no finding")
     places = candidate.places()
     finding = Finding(
-        candidate.id,
-        claim.cause_certainty,
-        candidate.text,
-        claim.forecast,
-        candidate.evidence,
-        places,
-        candidate.variant,
-        view.here(claim.claim.spec.memory, places),
+        id=candidate.id,
+        cause_certainty=claim.cause_certainty,
+        text=candidate.text,
+        forecast=claim.forecast,
+        evidence=candidate.evidence,
+        locations=places,
+        variant=candidate.variant,
+        here=view.here(claim.claim.spec.memory, places),
         expected=claim.expected,
         amounts_by=claim.amounts_by,
         keet_alone=claim.keet_alone if claim.amounts_by == "model" else None,
     )
-    return replace(finding, advice=advice_for(finding, view))
+    return finding.replaced(advice=advice_for(finding, view))

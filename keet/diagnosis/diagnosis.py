@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.account import Account, account_of
@@ -367,13 +366,12 @@ def _finding(each: RankedCandidate, model: TimeModel, unknown: float) -> Finding
     if candidate.amount is not None:
         found = candidate.amount()
         told = [part for part in (finding.text, found.floor) if part]
-        finding = replace(
-            finding,
+        finding = finding.replaced(
             text=Sentence(" ").join(told),
             evidence=tuple(dict.fromkeys((*finding.evidence, *found.evidence))),
             brief=found.brief,
         )
-    return replace(finding, advice=advice_for(finding, view))
+    return finding.replaced(advice=advice_for(finding, view))
 
 
 def _outline(
@@ -388,14 +386,14 @@ def _outline(
     candidate = each.candidate
     amount = forecast(candidate, model, each.possible, unknown)
     return Finding(
-        candidate.id,
-        cause_certainty(candidate, model.view, unknown, each.gain, amount.low),
-        candidate.text,
-        amount,
-        candidate.evidence,
-        places,
-        candidate.variant,
-        here,
+        id=candidate.id,
+        cause_certainty=cause_certainty(candidate, model.view, unknown, each.gain, amount.low),
+        text=candidate.text,
+        forecast=amount,
+        evidence=candidate.evidence,
+        locations=places,
+        variant=candidate.variant,
+        here=here,
         expected=each.gain,
         relieves=_relieved(candidate, model),
     )

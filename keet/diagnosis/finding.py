@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from keet.documents.finding import CauseCertainty, Forecast, Place
+from keet.catalog.measured_cases import precedents
+from keet.documents.document import computed, live
+from keet.documents.finding import (
+    CauseCertainty,
+    FindingDocument,
+    Forecast,
+    NearestDocument,
+    Place,
+    PrecedentsDocument,
+)
 from keet.evidence import Confidence, Evidence, Sentence
 from keet.findings import FindingSpec, findings
 from keet.formatting import capitalized
@@ -41,46 +49,37 @@ class Advice(NamedTuple):
     """Name of the remedy's condition."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(FindingDocument):
     """One cause, with what shows it and what to do about it."""
 
-    id: str
-    cause_certainty: CauseCertainty
     text: Sentence
     """The measurements that show it, as a sentence."""
     forecast: Forecast
-    evidence: tuple[Evidence, ...]
-    places: tuple[Place, ...] = ()
+    locations: tuple[Place, ...] = ()
+    rank: int = 0
+    certainty_reason: Sentence | None = None
+    nearest_case: NearestDocument | None = None
 
-    variant: str = ""
+    variant: str = live(default="")
     """Which of several causes of the finding it is, if known; each variant has its own remedy."""
-
-    here: str = ""
+    here: str = live(default="")
     """The first place as part of a sentence: ` at file.cu:7`."""
-
-    origin: Literal["keet", "model"] = "keet"
-    """`model`: a model claimed it, and keet computed its forecast."""
-
-    amounts_by: Literal["keet", "model"] = "keet"
-    """Whose amounts of work the forecast rests on."""
-
-    keet_alone: Forecast | None = None
-    """keet's own forecast, where the amounts are a model's; None: keet has no estimate."""
-
-    expected: float = 1.0
+    expected: float = live(default=1.0)
     """Times faster, allowing for the chance that the cause is not there. Findings are ranked by
     it."""
-
-    relieves: Mapping[str, float] | None = None
+    relieves: Mapping[str, float] | None = live(default=None)
     """Units that have less work after a fix, and the share of their work that goes, 0 to 1; None
     where the gain does not follow from units."""
-
-    brief: Sentence | None = None
+    brief: Sentence | None = live(default=None)
     """How much is done again, in a few words for a headline."""
-
-    advice: Advice | None = None
+    advice: Advice | None = live(default=None)
     """`None` until it is selected; `action` is the general remedy then."""
+
+    confidence: Confidence = computed(lambda each: _CONFIDENCES[each.cause_certainty])
+    confidence_reason: Sentence | None = computed(lambda each: each.certainty_reason)
+    title: str = computed(lambda each: capitalized(each.label))
+    action: Sentence = computed(lambda each: each._action())
+    precedents: PrecedentsDocument | None = computed(lambda each: each._precedents())
 
     @property
     def does_more_work(self) -> bool:
@@ -93,16 +92,10 @@ class Finding:
         return self.variant in self.spec.open_gains
 
     @property
-    def confidence(self) -> Confidence:
-        """The certainty of the cause in the words of earlier versions of keet."""
-        return _CONFIDENCES[self.cause_certainty]
-
-    @property
     def spec(self) -> FindingSpec:
         return findings()[self.id]
 
-    @property
-    def action(self) -> Sentence:
+    def _action(self) -> Sentence:
         if self.advice is None:
             return Sentence(self.spec.remedy_named(self.variant), here=self.here)
         return Sentence.of(self.here if part == HERE else part for part in self.advice.text.parts)
@@ -114,9 +107,12 @@ class Finding:
         default = "redundant work" if self.variant == REDUNDANT_WORK else spec.label
         return spec.labels.get(self.variant, default)
 
-    @property
-    def title(self) -> str:
-        return capitalized(self.label)
+    def _precedents(self) -> PrecedentsDocument | None:
+        """None if the casebook has no measured gain for this finding."""
+        own = {self.variant, self.advice.variant if self.advice else ""}
+        is_other = not own.isdisjoint(self.spec.without_cases)
+        found = None if is_other else precedents().get(self.id)
+        return PrecedentsDocument.taken_from(found) if found else None
 
 
 BETWEEN_LAUNCHES = ("hand_over", "same_input")

@@ -179,8 +179,8 @@ def order_reason(
         "Ranked before {other}, which takes a larger part of the time ({share:.0f} {part}), "
         "because {reason}: {own:.1f}x against {their:.1f}x.",
         other=findings()[most].label,
-        share=part.share,
-        part=part.label,
+        share=part.percent,
+        part=part.part,
         own=gains[0],
         their=gains[1],
         reason="its gain is less doubtful" if gains_less else "fixing it saves more",
@@ -193,7 +193,7 @@ def saved_parts(
     """The parts without children, and the percent of the time that the fix removes of each."""
     for part in account.all():
         if not part.children:
-            share = float(part.share.value)
+            share = float(part.percent.value)
             yield part, share - max(0.0, share * _kept(part.id, share, effect, model))
 
 

@@ -2,7 +2,7 @@
 
 A document is a dataclass with the fields of its JSON, in their order. Descriptions are the
 docstrings of the fields. An analysis that needs more than JSON has (the launch, its ledger) derives
-a class and adds `live` fields.
+a class and adds `live` fields; fields of JSON that follow from them are `computed`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, field, fields
-from functools import cache
-from typing import Any, ClassVar, Generic, Self, TypeVar, dataclass_transform
+from functools import cache, cached_property
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, dataclass_transform
 
 from keet.evidence import Evidence, Prose, Sentence
-from keet.lazy_dataclass import LazyDataclass, make_on_use
+from keet.lazy_dataclass import LazyDataclass, is_computed, make_on_use
 from keet.units import Quantity
 
 
@@ -40,6 +40,7 @@ COMPUTED: Any = _Unset("COMPUTED")
 """The default of a field that the document computes from its other fields (`__post_init__`)."""
 
 
+T = TypeVar("T")
 _LIVE = "live"
 
 
@@ -48,7 +49,15 @@ def live(**options: Any) -> Any:
     return field(metadata={_LIVE: True}, repr=False, **options)
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field, live))
+def computed(make: Callable[[Any], T], *, init: Literal[False] = False) -> T:  # noqa: ARG001
+    """A field that is computed from others when it is first asked for. `init` is for type
+    checkers."""
+    return cached_property(make)  # type: ignore[return-value]
+
+
+@dataclass_transform(
+    kw_only_default=True, frozen_default=True, field_specifiers=(field, live, computed)
+)
 class Document(LazyDataclass):
     """Base class of results: makes each of them a dataclass, with fields by name (`kw_only=False`:
     also by position). To mypy they are frozen. Only the constructor is made for each class: making
@@ -67,11 +76,24 @@ class Document(LazyDataclass):
     def __init_subclass__(cls, *, kw_only: bool = True) -> None:
         make_on_use(cls, kw_only=kw_only)
 
+    @property
+    def is_known(self) -> bool:
+        """Whether JSON has it; else null stands in its place."""
+        return True
+
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and vars(self) == vars(other)
+        return type(self) is type(other) and self._given() == other._given()
 
     def __hash__(self) -> int:
-        return hash(tuple(vars(self).values()))
+        return hash(tuple(self._given().values()))
+
+    def _given(self) -> dict[str, Any]:
+        """Without values that were computed."""
+        return {n: v for n, v in vars(self).items() if not is_computed(type(self), n)}
+
+    def replaced(self, **values: Any) -> Self:
+        """A copy with other values; what is computed from them is computed again."""
+        return type(self)(**{**self._given(), **values})
 
     def __repr__(self) -> str:
         values = ((each.name, getattr(self, each.name)) for each in fields(self) if each.repr)
@@ -112,8 +134,9 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - one per type
     if isinstance(value, float):  # a Parameter, too
         return float(value) if math.isfinite(value) else None
     if isinstance(value, Document):
-        values = value.__dict__
-        return {n: plain(values[n]) for n in value.names() if values[n] is not LEFT_OUT}
+        values = ((name, getattr(value, name)) for name in value.names())
+        known = {name: plain(each) for name, each in values if each is not LEFT_OUT}
+        return known if value.is_known else None
     if kind is dict:
         return {
             name: number_fields(each) if isinstance(each, Evidence) else plain(each)

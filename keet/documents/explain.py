@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import field
-from typing import Literal
+from typing import Final, Literal
 
 from keet.documents.amounts import LaunchAmounts, ProgramAmounts
 from keet.documents.document import COMPUTED, LEFT_OUT, Document, live
@@ -183,11 +183,14 @@ class ProgramDocument(Document):
     evidence: NumbersById
 
 
+BY_MODEL: Final = "model, computed by keet"
+
+
 class LaunchVerdict(Document):
     limiter: str | None
     """The unit nearest to its peak, ties joined by `+`. `latency` if no unit is near its peak. Null
     if the report does not say how busy any unit was."""
-    reached_pct: float | None
+    reached_pct: float | None = COMPUTED
     """Per cent of its peak that the unit nearest to its peak reached."""
     headline: str
     by: Literal["keet", "model, computed by keet"] = LEFT_OUT
@@ -224,9 +227,9 @@ class PartDocument(Document):
     """Share of the launch's time, 0 to 1."""
     us: float | None
     """The same time in microseconds."""
-    evidence: list[EvidenceId]
+    evidence: tuple[EvidenceId, ...]
     """Ids of the share and of the numbers that it was computed from."""
-    children: list[PartDocument]
+    children: tuple[PartDocument, ...]
 
 
 class UnitDocument(Document):
@@ -264,9 +267,9 @@ class ExplainLaunch(LaunchResult):
     """Rates with their shares of the peak, waves, registers per thread, and blocks that fit on an
     SM; those that the report has."""
     verdict: LaunchVerdict
-    ceilings: list[UnitDocument]
+    ceilings: tuple[UnitDocument, ...]
     """The busiest unit comes first."""
-    findings: list[FindingDocument]
+    findings: tuple[FindingDocument, ...]
     """Causes that gain 10 % or more if they are there, and are likely enough to report; the first
     saves most time."""
     all_fixed: Forecast | None
@@ -274,9 +277,9 @@ class ExplainLaunch(LaunchResult):
     order_reason: str | None
     """Why the first finding ranks before one that takes a larger part of the account; null if none
     does."""
-    minor: list[MinorDocument]
+    minor: tuple[MinorDocument, ...]
     """Causes that are expected to gain less."""
-    account: list[PartDocument]
+    account: tuple[PartDocument, ...]
     amounts: LaunchAmounts | None
     """How much work is done, and how much is needed; null if the machine code was not analysed:
     `keet amounts` has what counters tell."""
@@ -285,7 +288,7 @@ class ExplainLaunch(LaunchResult):
     healthy: tuple[HealthyNote, ...]
     facts: tuple[FactDocument, ...] = ()
     """What texts about the launch are checked against: `keet verify`, and a model's words."""
-    skipped: list[Skipped]
+    skipped: tuple[Skipped, ...]
     machine_code: Literal["analysed", "not_needed", "absent", "off"] = "off"
     """`analysed`. `not_needed`: no check needed it. `absent`: `skipped` has the reason. `off`:
     switched off, or not one of the longest launches."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from keet.documents.document import LEFT_OUT, Document
+from keet.documents.document import COMPUTED, LEFT_OUT, Document
 from keet.documents.shared_types import Described, EvidenceId, FindingId
 from keet.evidence import Confidence
 from keet.profile.names import file_name
@@ -32,9 +32,9 @@ class Forecast(Document, kw_only=False):
         return iter((self.low, self.likely, self.high))
 
     @property
-    def if_known(self) -> Forecast | None:
-        """None if it could not be computed."""
-        return self if all(map(math.isfinite, self)) else None
+    def is_known(self) -> bool:
+        """False if it could not be computed."""
+        return all(map(math.isfinite, self))
 
 
 class PrecedentsDocument(Document):
@@ -93,32 +93,32 @@ class MinorDocument(Document):
     text: str
     forecast: Forecast | None
     """If the cause is there. Null if it cannot be computed."""
-    evidence: list[EvidenceId]
+    evidence: tuple[EvidenceId, ...]
     """Ids in the launch's `evidence`."""
 
 
 class FindingDocument(Document):
     id: FindingId
-    rank: int
+    rank: int = COMPUTED
     """Starts at 1; the largest gain comes first."""
     cause_certainty: CauseCertainty
-    certainty_reason: str | None
+    certainty_reason: str | None = COMPUTED
     """Why the cause is only possible; null if it is likely or certain."""
-    confidence: Confidence
+    confidence: Confidence = COMPUTED
     """`cause_certainty` in the words of earlier versions; it will be left out."""
-    confidence_reason: str | None
+    confidence_reason: str | None = COMPUTED
     """The same as `certainty_reason`."""
-    title: str
+    title: str = COMPUTED
     text: str
-    action: str
+    action: str = COMPUTED
     forecast: Forecast | None
     """Null if it cannot be computed."""
-    precedents: PrecedentsDocument | None
+    precedents: PrecedentsDocument | None = COMPUTED
     """Null if no case was measured."""
-    nearest_case: NearestDocument | None
+    nearest_case: NearestDocument | None = COMPUTED
     """Of the first finding; null for others, and if no case was measured."""
     locations: tuple[Place, ...]
-    evidence: list[EvidenceId]
+    evidence: tuple[EvidenceId, ...]
     """Ids in the launch's `evidence`."""
     why: str | None = LEFT_OUT
     """A model's explanation of why the code behaves this way; null if it has none."""

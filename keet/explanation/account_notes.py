@@ -45,7 +45,7 @@ def account_notes(view: LaunchView, account: Account) -> tuple[Note, ...]:
 def instruction_mix(view: LaunchView, account: Account) -> Note | None:
     """What executed instructions are for, and on which lines; by opcode without machine code."""
     issuing, executed = account.part("issuing"), view.get("inst_executed")
-    if issuing is None or executed is None or issuing.share.value < 100 * FEW:
+    if issuing is None or executed is None or issuing.percent.value < 100 * FEW:
         return None
     if view.code is not None and any(view.code.program.counts):
         return _by_purpose(view, view.code, executed)

@@ -51,7 +51,7 @@ def account_rows(
     large = [row for row in rows if row.share.value >= NAMED_PART] or rows[:1]
     shown = large if len(rows) <= most else large[: most - 1]
     rest = [part for row in rows[len(shown) :] for part in row.parts]
-    if sum(float(part.share.value) for part in rest) >= _PRINTED:
+    if sum(float(part.percent.value) for part in rest) >= _PRINTED:
         shown = [*shown, _other(view, rest)]
     return tuple(shown)
 
@@ -77,19 +77,19 @@ def leading_text(view: LaunchView, account: Account, most: int = 3) -> str:
 def _rows(account: Account) -> Iterator[AccountRow]:
     """A row per part without children. The issued instructions are one row: a note tells what they
     are for."""
-    for part in account.parts:
+    for part in account:
         if part.id == "issuing":
-            yield AccountRow(ISSUING, part.share, part.us, (part,))
+            yield AccountRow(ISSUING, part.percent, part.time, (part,))
             continue
         before = "SMs idle: " if part.id == "idle" and part.children else ""
         for leaf in part.children or (part,):
-            yield AccountRow(f"{before}{leaf.label}", leaf.share, leaf.us, (leaf,))
+            yield AccountRow(f"{before}{leaf.part}", leaf.percent, leaf.time, (leaf,))
 
 
 def _other(view: LaunchView, parts: Sequence[TimePart]) -> AccountRow:
     name = f"account.rest_{len(parts)}"
-    share = _sum(view, name, [part.share for part in parts], f"{_OTHER}, share of the time")
-    times = [part.us for part in parts if part.us]
+    share = _sum(view, name, [part.percent for part in parts], f"{_OTHER}, share of the time")
+    times = [part.time for part in parts if part.time]
     us = _sum(view, f"{name}.us", times, _OTHER) if times else None
     return AccountRow(_OTHER, share, us, tuple(parts))
 

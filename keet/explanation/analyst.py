@@ -22,13 +22,16 @@ from keet.diagnosis.diagnosis import (
     diagnose,
 )
 from keet.diagnosis.finding import Finding
+from keet.documents.document import LEFT_OUT
 from keet.documents.explain import HealthyNote
 from keet.documents.shared_types import Skipped
 from keet.documents.show import GapDocument
 from keet.evidence import Evidence, Sentence
 from keet.explanation.capture_hints import DEBUG_CODE, NO_REMEDY, WHOLE_LAUNCH
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
+from keet.explanation.finding_notes import listed
 from keet.explanation.headline import verdict_of, without_code
+from keet.explanation.known_facts import known_facts
 from keet.explanation.launch_figures import lone_figures
 from keet.explanation.ncu_rules import second_opinion
 from keet.findings import FindingSpec, SmallShare, findings
@@ -190,8 +193,8 @@ def with_first(explanation: Explanation, top: int) -> Explanation:
 
 
 def _with_first(each: LaunchExplanation, top: int) -> LaunchExplanation:
-    listed, unlisted = each.findings[:top], each.findings[top:]
-    return each._replace(findings=listed, unlisted=(*unlisted, *each.unlisted))
+    kept, unlisted = each.findings[:top], each.findings[top:]
+    return each.replaced(findings=kept, unlisted=(*unlisted, *each.unlisted))
 
 
 def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
@@ -202,31 +205,35 @@ def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
         reads_code=launch.id in shared.with_code,
         together=shared.together,
     )
-    view, found = diagnosis.view, diagnosis.findings[:top]
+    view, found = diagnosis.view, listed(diagnosis.findings, diagnosis.view, diagnosis.account)
     verdict = verdict_of(diagnosis)
     if launch.id in shared.instead and not (launch.is_printed or view.lacks_counts):
         verdict = without_code(verdict, launch, shared.instead[launch.id])
+    in_run = LEFT_OUT if shared.profile.run is None else None
     return LaunchExplanation(
-        launch,
-        verdict,
-        view.ceilings.ranked,
-        found,
-        diagnosis.account,
-        tuple(_healthy(view, {finding.id for finding in found})),
-        (
+        launch=launch,
+        view=view,
+        profile=shared.profile,
+        make_facts=known_facts,
+        verdict=verdict,
+        findings=found[:top],
+        unlisted=found[top:],
+        lesser=diagnosis.minor,
+        minor_defect=minor_defect(view, diagnosis.minor),
+        all_fixed=diagnosis.all_fixed,
+        order_reason=diagnosis.order_reason,
+        account=diagnosis.account,
+        healthy=tuple(_healthy(view, {finding.id for finding in found[:top]})),
+        skipped=(
             *_debug(view),
             *_partial(view),
             *_without_code(view),
             *(_skipped(g, coverage, view) for g in coverage.gaps if g.is_lacked_by(launch.id)),
         ),
-        _second_opinion(diagnosis),
-        view,
-        diagnosis.minor,
-        diagnosis.judged_by,
-        all_fixed=diagnosis.all_fixed,
-        order_reason=diagnosis.order_reason,
-        minor_defect=minor_defect(view, diagnosis.minor),
-        unlisted=diagnosis.findings[top:],
+        second_opinion=_second_opinion(diagnosis),
+        judged_by=diagnosis.judged_by,
+        in_run=in_run,
+        replay=in_run,
     )
 
 
@@ -381,13 +388,13 @@ def _with_run(told: Iterable[LaunchExplanation], profile: Profile) -> Iterator[L
 def _reasons_once(told: Iterable[LaunchExplanation]) -> Iterator[LaunchExplanation]:
     seen: dict[tuple[tuple[str, str], ...], int] = {}
     for each in told:
-        if each.replay is None:
+        if not each.replay:
             yield each
             continue
         said = tuple((reason.status, reason.text) for reason in each.replay.open_reasons)
         first = seen.setdefault(said, each.launch.id)
         as_for = None if first == each.launch.id or not said else first
-        yield each._replace(replay=replace(each.replay, as_for=as_for))
+        yield each.replaced(replay=replace(each.replay, as_for=as_for))
 
 
 def _launch_with_run(
@@ -402,16 +409,16 @@ def _launch_with_run(
     found = in_run_of(each.view, position, shapes)
     gap = replay_gap(each.launch, position)
     differs = gap and replay_difference(each.view, gap, position, found, (reasons, shapes))
-    told = each._replace(in_run=found, replay=differs)
+    told = each.replaced(in_run=found, replay=differs)
     if found.plain is None or not is_shorter(each.launch, position, found.plain):
         return told
     # The finding about a short kernel names the time under ncu; add the one in the run.
     duration = each.view.get("duration")
     added = Sentence(" under ncu ({plain} in the run)", plain=found.plain).parts
     named = (
-        replace(f, text=Sentence.of((*f.text.parts[:2], *added, *f.text.parts[2:])))
+        f.replaced(text=Sentence.of((*f.text.parts[:2], *added, *f.text.parts[2:])))
         if f.id == "launch_bound" and duration and f.text.ids[0] == duration.id
         else f
         for f in each.findings
     )
-    return told._replace(findings=tuple(named))
+    return told.replaced(findings=tuple(named))

@@ -1,24 +1,26 @@
-"""Explained launches and reports: the records that the analyst makes and every view prints."""
+"""Explained launches, which are documents, and reports: what the analyst makes and every view
+prints."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.account import Account
 from keet.analysis.capture.coverage import line_flag
-from keet.analysis.hardware.ceilings import Ceiling
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import CodeState, LaunchView
 from keet.diagnosis.finding import Finding
-from keet.documents.explain import HealthyNote, Note
-from keet.documents.finding import Forecast
-from keet.documents.shared_types import FigureDocument, Skipped
-from keet.evidence import Evidence, Sentence
+from keet.documents.document import LEFT_OUT, computed, live
+from keet.documents.explain import ExplainLaunch, FactDocument, Note, UnitDocument
+from keet.documents.finding import MinorDocument
+from keet.documents.shared_types import Dimensions, FigureDocument, Skipped
+from keet.evidence import Evidence, Sentence, finite
 from keet.explanation.account_notes import account_notes
 from keet.explanation.capture_hints import DEBUG_CODE, CaptureHints, capture_hints, whose
 from keet.explanation.headline import Verdict
 from keet.explanation.launch_figures import launch_figures
 from keet.profile import Launch, Profile
+from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.documents.amounts import LaunchAmounts
@@ -28,54 +30,66 @@ if TYPE_CHECKING:
     from keet.explanation.whole_run import LaunchInRun, ReplayDiffers, WholeRun
 
 
-class LaunchExplanation(NamedTuple):
-    """One launch explained."""
+class LaunchExplanation(ExplainLaunch):
+    """One launch explained, and what it was explained from."""
 
-    launch: Launch
+    launch: Launch = live()
+    view: LaunchView = live()
+    profile: Profile = live()
+    make_facts: Callable[[LaunchExplanation], tuple[FactDocument, ...]] = live()
+    lesser: tuple[Finding, ...] = live(default=())
+    """Findings that would gain too little on their own."""
+    unlisted: tuple[Finding, ...] = live(default=())
+    """Findings beyond the number that was asked for, which rank below those listed."""
+    minor_defect: Sentence | None = live(default=None)
+    """A large measured defect that would gain little, and why."""
+    judged_by: frozenset[str] = live(default=frozenset())
+    """Metrics that the checks used, by ncu's names."""
     verdict: Verdict
-    ceilings: tuple[Ceiling, ...]
     findings: tuple[Finding, ...]
     account: Account
-    """Where the time goes; its parts add up."""
-    healthy: tuple[HealthyNote, ...]
-    """What looks good."""
-    skipped: tuple[Skipped, ...]
-    second_opinion: Sentence | None
-    view: LaunchView
-    minor: tuple[Finding, ...] = ()
-    """Findings that would gain too little on their own."""
-    judged_by: frozenset[str] = frozenset()
-    """Metrics that the checks used, by ncu's names."""
-    model_explanation: ModelExplanation | None = None
-    """What a model adds."""
-    in_run: LaunchInRun | None = None
-    """The launches of the run that it represents; None: the run is unknown, or has no such
-    kernel."""
-    replay: ReplayDiffers | None = None
-    """Set where the replay took much longer or shorter than the launch in the run."""
-    all_fixed: Forecast | None = None
-    """If all findings were fixed; None where there are fewer than two."""
     order_reason: Sentence | None = None
-    """Why the first finding comes before one that takes a larger part of the time."""
-    minor_defect: Sentence | None = None
-    """A large measured defect that would gain little, and why."""
-    unlisted: tuple[Finding, ...] = ()
-    """Findings beyond the number that was asked for, which rank below those listed."""
+    second_opinion: Sentence | None
+    in_run: LaunchInRun | None = LEFT_OUT
+    replay: ReplayDiffers | None = LEFT_OUT
+    model: ModelExplanation | None = LEFT_OUT
 
-    @property
-    def evidence(self) -> tuple[Evidence, ...]:
-        """All evidence so far: an agent's tools add to it."""
-        return tuple(self.view.ledger)
+    id: int = computed(lambda each: each.launch.id)
+    kernel: str = computed(lambda each: each.launch.kernel)
+    kernel_full: str = computed(lambda each: each.launch.name.full)
+    device: int = computed(lambda each: each.profile.devices.index(each.launch.device))
+    grid: Dimensions | None = computed(lambda each: each.launch.grid)
+    block: Dimensions | None = computed(lambda each: each.launch.block)
+    duration: Quantity | None = computed(lambda each: each._duration())
+    figures: tuple[FigureDocument, ...] = computed(lambda each: launch_figures(each.view))
+    ceilings: tuple[UnitDocument, ...] = computed(
+        lambda each: tuple(
+            UnitDocument(unit=c.name, reached_pct=finite(c.reached), evidence=c.reached)
+            for c in each.view.ceilings.ranked
+        )
+    )
+    minor: tuple[MinorDocument, ...] = computed(
+        lambda each: tuple(map(MinorDocument.taken_from, each.lesser))
+    )
+    amounts: LaunchAmounts | None = computed(lambda each: each._amounts())
+    notes: tuple[Note, ...] = computed(lambda each: account_notes(each.view, each.account))
+    facts: tuple[FactDocument, ...] = computed(lambda each: each.make_facts(each))
+    machine_code: CodeState = computed(lambda each: each.view.code_state)
+    evidence: dict[str, Evidence] = computed(
+        lambda each: {piece.id: piece for piece in each.view.ledger}
+    )
+    """All of the ledger: a model's tools add to it, so it is asked for last."""
 
-    @property
-    def figures(self) -> tuple[FigureDocument, ...]:
-        """Rates with their shares of the peak, bytes and hit rates, resources of a block."""
-        return launch_figures(self.view)
+    def __repr__(self) -> str:
+        return f"<LaunchExplanation #{self.id} {self.kernel}>"
 
-    @property
-    def amounts(self) -> LaunchAmounts | None:
-        """How much work is done, and how much is needed; None without machine code (`--no-sass`,
-        short launches), where they would cost more than they say."""
+    def _duration(self) -> Quantity | None:
+        found = self.launch.get("duration")
+        return found.to("us") if found else None
+
+    def _amounts(self) -> LaunchAmounts | None:
+        """None without machine code (`--no-sass`, short launches), where they would cost more than
+        they say."""
         if self.view.code is None:
             return None
         from keet.explanation.launch_amounts import launch_amounts
@@ -90,11 +104,6 @@ class LaunchExplanation(NamedTuple):
         from keet.explanation.launch_amounts import main_amounts
 
         return main_amounts(self.view)
-
-    @property
-    def notes(self) -> tuple[Note, ...]:
-        """What the account shows beyond its parts: instructions by line, stages of L2, bytes."""
-        return account_notes(self.view, self.account)
 
 
 class Explanation(NamedTuple):
@@ -130,6 +139,14 @@ class Explanation(NamedTuple):
         """The explanation as if only these launches had been requested."""
         return self._replace(launches=launches, chosen=())
 
+    def attributed_to(
+        self, author: Authorship, launches: Iterable[LaunchExplanation] | None = None
+    ) -> Explanation:
+        """With a model, JSON says of all that it could have changed whose it is. `launches`: with
+        what it says."""
+        told = tuple(map(_attributed, launches or self.launches))
+        return self._replace(launches=told, author=author)
+
     @property
     def is_sample(self) -> bool:
         """Whether only some of the requested launches are explained."""
@@ -152,6 +169,26 @@ class Explanation(NamedTuple):
         by_check = {check: whose(check, sorted(ids), every) for check, ids in some.items()}
         build = self.build_hint or (line_flag(debug) if debug else None)
         return capture_hints(skipped, build, refused, by_check, self.without_profiling)
+
+
+def _attributed(each: LaunchExplanation) -> LaunchExplanation:
+    causes = each.model.causes if each.model else ()
+
+    def attributed(finding: Finding) -> Finding:
+        is_models = finding.amounts_by == "model"
+        return finding.replaced(
+            why=" ".join(cause.text for cause in causes if cause.finding == finding.id) or None,
+            origin=finding.origin or "keet",
+            amounts_by=finding.amounts_by or "keet",
+            keet_alone=(finding.keet_alone or None) if is_models else finding.forecast,
+        )
+
+    return each.replaced(
+        hypotheses=(),
+        model=each.model or None,
+        verdict=each.verdict.replaced(by=each.verdict.by or "keet"),
+        findings=tuple(map(attributed, each.findings)),
+    )
 
 
 def texts_of(each: LaunchExplanation) -> list[str]:

@@ -5,6 +5,7 @@ why a cause is only possible.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from keet.analysis.account import UNKNOWN, Account, TimePart
 from keet.analysis.kernel.archetype import archetype_of, is_debug_build, language_of
@@ -12,28 +13,33 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import Ledger
 from keet.analysis.limits import SIMILAR
 from keet.analysis.time_model import WORTH
-from keet.catalog.measured_cases import CaseSummary, Precedents, case_summaries, precedents
+from keet.catalog.measured_cases import CaseSummary, Precedents, case_summaries
 from keet.diagnosis.diagnosis import MOSTLY_UNKNOWN
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
+from keet.documents.finding import NearestDocument, PrecedentsDocument
 from keet.evidence import Sentence, constant, counted
-from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.gain_texts import LEAST_GAIN
 from keet.units import Quantity
 
 MEASURED_ON = "H200"
 
 
-def precedents_of(finding: Finding) -> Precedents | None:
-    """None if the casebook has no measured gain for this finding."""
-    own = {finding.variant, finding.advice.variant if finding.advice else ""}
-    is_other = not own.isdisjoint(finding.spec.without_cases)
-    return None if is_other else precedents().get(finding.id)
+def listed(findings: Iterable[Finding], view: LaunchView, account: Account) -> tuple[Finding, ...]:
+    """With their ranks, why a cause is only possible, and the nearest case of the first."""
+    return tuple(
+        each.replaced(
+            rank=rank,
+            certainty_reason=_why_only_possible(each, view, account),
+            nearest_case=_nearest_case(each, view) if rank == 1 else None,
+        )
+        for rank, each in enumerate(findings, 1)
+    )
 
 
 def precedents_text(finding: Finding, ledger: Ledger) -> Sentence:
     """Empty if no case of this finding was measured. Says so if the measured gains do not include
     the forecast, and why. Numbers of the casebook are constants."""
-    found = precedents_of(finding)
+    found = finding.precedents
     if found is None:
         return Sentence()
     is_variant = finding.label != finding.spec.label
@@ -41,7 +47,9 @@ def precedents_text(finding: Finding, ledger: Ledger) -> Sentence:
     return Sentence("").join([measured, _disagreement(found, finding, ledger)])
 
 
-def measured_text(found: Precedents, which: str = "with this cause") -> Sentence:
+def measured_text(
+    found: Precedents | PrecedentsDocument, which: str = "with this cause"
+) -> Sentence:
     """What fixing a finding gained in the casebook. `which`: a variant with a label of its own is
     one of several causes, and the cases are those of all of them."""
     low, high = (constant(gain, "", "gain in the casebook") for gain in (found.low, found.high))
@@ -56,7 +64,7 @@ def measured_text(found: Precedents, which: str = "with this cause") -> Sentence
     )
 
 
-def _disagreement(found: Precedents, finding: Finding, ledger: Ledger) -> Sentence:
+def _disagreement(found: PrecedentsDocument, finding: Finding, ledger: Ledger) -> Sentence:
     """A gain of 2x means that the cause takes half of the time."""
     likely = finding.forecast.likely
     if likely * SIMILAR < found.low:
@@ -92,21 +100,21 @@ def _lookalikes_text(count: int) -> Sentence:
 # --- the nearest case
 
 
-def nearest_case(finding: Finding, each: LaunchExplanation) -> CaseSummary | None:
-    """The measured case of the first finding that is most like this launch: of the same kind of
-    algorithm, in the same language, with the nearest gain. None for other findings, and if no case
-    of this kind was measured: one of another algorithm shows another change.
+def _nearest_case(finding: Finding, view: LaunchView) -> NearestDocument | None:
+    """The measured case of a finding that is most like this launch: of the same kind of algorithm,
+    in the same language, with the nearest gain. None if no case of this kind was measured: one of
+    another algorithm shows another change.
 
     Cases of a family that has a kernel of this name are left out: for those, it would be the answer
     to a question of the evals.
     """
-    if each.findings[:1] != (finding,) or precedents_of(finding) is None:
+    if finding.precedents is None:
         return None
-    name = each.launch.name.function
+    name = view.launch.name.function
     own = {case.family for case in case_summaries() if name in case.kernels}
     # Once, not per case: names of templates can have 30,000 characters to search.
-    is_triton = language_of(each.launch) == "Triton"
-    kind = archetype_of(each.launch, each.view.opcodes)
+    is_triton = language_of(view.launch) == "Triton"
+    kind = archetype_of(view.launch, view.opcodes)
     named = _CASEBOOK_NAMES.get(kind or "", kind)
     of_kind = (c for c in case_summaries() if c.finding == finding.id and c.archetype == named)
     alike = [case for case in of_kind if case.family not in own]
@@ -117,13 +125,14 @@ def nearest_case(finding: Finding, each: LaunchExplanation) -> CaseSummary | Non
             abs(math.log(case.gain / max(1.0, finding.forecast.likely))),
         )
 
-    return min(alike, key=distance, default=None)
+    found = min(alike, key=distance, default=None)
+    return NearestDocument.taken_from(found) if found else None
 
 
 _CASEBOOK_NAMES = {"sparse": "spmv"}
 
 
-def nearest_text(case: CaseSummary) -> Sentence:
+def nearest_text(case: NearestDocument) -> Sentence:
     """One line, with the command that shows it."""
     return Sentence(
         "The nearest one ({kind}, {gain:speedup}): keet finding {case}",
@@ -133,10 +142,10 @@ def nearest_text(case: CaseSummary) -> Sentence:
     )
 
 
-def why_only_possible(finding: Finding, view: LaunchView, account: Account) -> Sentence:
-    """Empty where the cause is certain or likely."""
+def _why_only_possible(finding: Finding, view: LaunchView, account: Account) -> Sentence | None:
+    """None where the cause is certain or likely."""
     if finding.cause_certainty != "possible":
-        return Sentence()
+        return None
     return Sentence("Only possible: {reason}.", reason=_reason(finding, view, account))
 
 
@@ -148,8 +157,8 @@ def _reason(finding: Finding, view: LaunchView, account: Account) -> str:
     if not view.ceilings.ranked:
         return "the report does not have the load of any unit, so keet assumes one"
     unknown = _largest_unknown(account)
-    if unknown is not None and unknown.share.value >= 100 * MOSTLY_UNKNOWN:
-        return Sentence("{n:.0f} of the time is {part}", n=unknown.share, part=unknown.label)
+    if unknown is not None and unknown.percent.value >= 100 * MOSTLY_UNKNOWN:
+        return Sentence("{n:.0f} of the time is {part}", n=unknown.percent, part=unknown.part)
     if finding.expected < WORTH:
         return "good kernels often have as much of it"
     return "the report does not show whether a change can remove it"
@@ -157,4 +166,4 @@ def _reason(finding: Finding, view: LaunchView, account: Account) -> str:
 
 def _largest_unknown(account: Account) -> TimePart | None:
     unknown = [part for part in account.all() if part.id.rpartition(".")[2] == UNKNOWN]
-    return max(unknown, key=lambda part: float(part.share.value), default=None)
+    return max(unknown, key=lambda part: float(part.percent.value), default=None)

@@ -22,9 +22,9 @@ def forecast_text(finding: Finding, ledger: Ledger) -> Sentence:
     whose = ", with the model's amounts" if finding.amounts_by == "model" else ""
     gains = forecast_evidence(name, finding.forecast, f"{finding.label}{whose}", ledger)
     text = range_text(finding.id, *gains, variant=finding.variant)
-    if finding.amounts_by == "keet":
+    if finding.amounts_by != "model":
         return text
-    if finding.keet_alone is None:
+    if not finding.keet_alone:
         return Sentence("{text} with the model's amounts; keet alone: no estimate", text=text)
     own = forecast_evidence(f"{finding.id}.own", finding.keet_alone, finding.label, ledger)[1]
     claimed = "{text} with the model's amounts; keet alone: {own:times}"

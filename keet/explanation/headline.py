@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Literal, NamedTuple
-
 from keet.analysis.capture.report_document import has_only_shape
 from keet.analysis.decisions.saturated import while_active
 from keet.analysis.facts.waits import warps_sleep
@@ -28,31 +25,28 @@ from keet.catalog import stalls
 from keet.diagnosis.advice import advice_for
 from keet.diagnosis.diagnosis import Diagnosis
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
-from keet.evidence import Evidence, Sentence
+from keet.documents.document import computed, live
+from keet.documents.explain import LaunchVerdict
+from keet.evidence import Evidence, Sentence, finite
 from keet.explanation.busy_units import distinct_units, leading_units, nearest_units
 from keet.profile import Launch
 from keet.units import Quantity
 
-By = Literal["keet", "model, computed by keet"]
 
-
-class Verdict(NamedTuple):
+class Verdict(LaunchVerdict):
     """What limits the launch, in one sentence."""
 
-    limiter: str
-    """The unit that sets the pace, ties joined by `+`; `latency` where none is near its peak, and
-    `unknown` where the report has no such numbers."""
-    reached: Evidence | None
     headline: Sentence
-    healthy: str | None = None
+    reached: Evidence | None = live()
+    """Of its peak, by the unit nearest to it."""
+    reached_pct: float | None = computed(lambda verdict: finite(verdict.reached))
+    healthy: str | None = live(default=None)
     """`at_dram_roofline` or `at_compute_roofline`, if the launch is near a roofline and has no
     other cause."""
-    not_judged: bool = False
+    not_judged: bool = live(default=False)
     """Nothing was measured that says where the time goes."""
-    is_open: bool = False
+    is_open: bool = live(default=False)
     """The report does not show whether a change would gain: no finding is then no verdict."""
-    by: By = "keet"
-    """Whose cause the headline names."""
 
 
 DEBUG_BUILD_STARTS = "This looks like a debug build (-G)"
@@ -68,13 +62,13 @@ def verdict_of(diagnosis: Diagnosis, line_note: str = "") -> Verdict:
     view, model = diagnosis.view, diagnosis.model
     if does_nothing(view) and model.is_measured and (each := instructions_per_warp(view)):
         words = "The kernel does nothing: a warp executes {n:.0f} instructions and ends."
-        return Verdict("unknown", None, Sentence(words, n=each))
+        return Verdict(limiter=None, reached=None, headline=Sentence(words, n=each))
     failed = _not_measured(diagnosis)
     if failed:
-        return Verdict("unknown", None, Sentence(failed), not_judged=True)
+        return Verdict(limiter=None, reached=None, headline=Sentence(failed), not_judged=True)
     nearest = nearest_units(diagnosis)
     leading = () if _outside(diagnosis) else leading_units(diagnosis)
-    limiter = "+".join(c.name for c in leading) or ("latency" if nearest else "unknown")
+    limiter = "+".join(c.name for c in leading) or ("latency" if nearest else None)
     reached = next((each.reached for each in (*leading, *nearest)), None)
     headline = _headline(diagnosis, leading, line_note)
     if is_debug_build(view):
@@ -86,7 +80,14 @@ def verdict_of(diagnosis: Diagnosis, line_note: str = "") -> Verdict:
             where=(_busy(diagnosis, leading) or _not_near(diagnosis)).capitalized(),
         )
     blind = not diagnosis.findings and not model.is_measured
-    return Verdict(limiter, reached, headline, diagnosis.healthy, blind, _is_open(diagnosis))
+    return Verdict(
+        limiter=limiter,
+        reached=reached,
+        headline=headline,
+        healthy=diagnosis.healthy,
+        not_judged=blind,
+        is_open=_is_open(diagnosis),
+    )
 
 
 def without_code(verdict: Verdict, launch: Launch, instead: int | None) -> Verdict:
@@ -96,7 +97,7 @@ def without_code(verdict: Verdict, launch: Launch, instead: int | None) -> Verdi
     if instead is None:
         to_do = f"to include it: --launch {launch.id}"
     words = "{said} Its machine code was not analysed, so causes may be missing; {to_do}."
-    return verdict._replace(headline=Sentence(words, said=verdict.headline, to_do=to_do))
+    return verdict.replaced(headline=Sentence(words, said=verdict.headline, to_do=to_do))
 
 
 def _is_open(diagnosis: Diagnosis) -> bool:
@@ -179,9 +180,9 @@ def _relieves(first: Finding, nearest: tuple[Ceiling, ...]) -> bool:
 
 
 def cause_and_line(finding: Finding, line_note: str = "") -> Sentence:
-    if not finding.places:
+    if not finding.locations:
         return Sentence("{cause}", cause=finding.label)
-    line = finding.places[0].where
+    line = finding.locations[0].where
     return Sentence("{cause} at {line}{note}", cause=finding.label, line=line, note=line_note)
 
 
@@ -230,13 +231,13 @@ def _idle(diagnosis: Diagnosis, first: Finding) -> Sentence:
     idle, few = (diagnosis.account.part(name) for name in ("idle", "idle.small_grid"))
     # A grid with a block for every SM does not explain idle SMs.
     cause = few if first.id == "small_grid" else idle
-    if idle is None or cause is None or cause.share.value < 100 * NOTABLE_PART:
+    if idle is None or cause is None or cause.percent.value < 100 * NOTABLE_PART:
         return Sentence()
-    own = Sentence(" ({part:.0f} of the time because they have no block)", part=cause.share)
+    own = Sentence(" ({part:.0f} of the time because they have no block)", part=cause.percent)
     return Sentence(
         "SMs are idle for {idle:.0f} of the time{own}",
-        idle=idle.share,
-        own="" if f"{idle.share:.0f}" == f"{cause.share:.0f}" else own,
+        idle=idle.percent,
+        own="" if f"{idle.percent:.0f}" == f"{cause.percent:.0f}" else own,
     )
 
 
@@ -276,9 +277,9 @@ def _listed(units: tuple[str, ...]) -> str:
 def _outside(diagnosis: Diagnosis) -> Sentence:
     """Used if no SM is active for most of the time: busy units do not explain that."""
     launch = diagnosis.account.part("launch")
-    if launch is None or launch.share.value < 100 * MAJORITY:
+    if launch is None or launch.percent.value < 100 * MAJORITY:
         return Sentence()
-    return Sentence("for {share:.0f} of the time no SM is active", share=launch.share)
+    return Sentence("for {share:.0f} of the time no SM is active", share=launch.percent)
 
 
 def _longest_wait(diagnosis: Diagnosis) -> Sentence:
@@ -286,12 +287,12 @@ def _longest_wait(diagnosis: Diagnosis) -> Sentence:
     if waiting is None or not waiting.children or not diagnosis.view.stalls:
         return Sentence()
     part = waiting.children[0]
-    if not part.label.startswith("latency of") or part.share.value < NAMED_PART:
+    if not part.part.startswith("latency of") or part.percent.value < NAMED_PART:
         return Sentence()
     return Sentence(
         ", and {share:.0f} of the time is spent waiting for the {latency}",
-        share=part.share,
-        latency=part.label,
+        share=part.percent,
+        latency=part.part,
     )
 
 
@@ -385,16 +386,16 @@ def _last_wave(diagnosis: Diagnosis) -> Sentence:
     most: units that all SMs share are less busy in it, so that a fix saves a part of it only."""
     last, view = diagnosis.account.part("idle.tail"), diagnosis.view
     waves = view.get("waves_per_sm")
-    if last is None or waves is None or last.share.value < 100 * NOTABLE_PART:
+    if last is None or waves is None or last.percent.value < 100 * NOTABLE_PART:
         return Sentence()
     if (even := evenness(view)) is not None and blocks_differ(view, even):
         return Sentence()  # a few long blocks may be why, which whole waves do not change
-    gain = Quantity(1 / (1 - float(last.share.value) / 100), "")
+    gain = Quantity(1 / (1 - float(last.percent.value) / 100), "")
     label = "times faster at most without the idle time of the last wave"
-    most = view.ledger.derived("left.last_wave", gain, label, last.share)
+    most = view.ledger.derived("left.last_wave", gain, label, last.percent)
     words = "SMs are idle for {share:.0f} of the time in the last wave of blocks ({waves:.1f} "
     words += "waves): a grid that fills whole waves gains at most {most:.2f}x."
-    return Sentence(words, share=last.share, waves=waves._replace(unit=""), most=most)
+    return Sentence(words, share=last.percent, waves=waves._replace(unit=""), most=most)
 
 
 def _hottest(view: LaunchView) -> Sentence:
@@ -452,7 +453,7 @@ def _nearest_cause(diagnosis: Diagnosis) -> Sentence:
     gain = view.ledger.derived(f"if_there.{first.id}", Quantity(first.forecast.likely, ""), label)
     is_shared = first.variant in BETWEEN_LAUNCHES  # its text is about several launches: said once
     if not is_shared:
-        first = replace(first, advice=advice_for(first, view))
+        first = first.replaced(advice=advice_for(first, view))
     return Sentence(
         "Possible, but more often not there: {cause}, {gain:.2f}x if it is.{text}",
         cause=first.label,
@@ -622,8 +623,8 @@ def _needed_work(diagnosis: Diagnosis) -> Sentence:
     if issuing is None or len(issuing.children) < 2:
         return Sentence()
     named = Sentence(", ").join(
-        Sentence("{share:.0f} {purpose}", share=part.share, purpose=part.label)
+        Sentence("{share:.0f} {purpose}", share=part.percent, purpose=part.part)
         for part in issuing.children[:3]
-        if part.share.value >= NAMED_PART
+        if part.percent.value >= NAMED_PART
     )
     return Sentence(" Of the time: {named}.", named=named) if named else Sentence()

@@ -108,8 +108,8 @@ class _Loads:
 
     def __init__(self, each: LaunchExplanation) -> None:
         self._each, self._view = each, each.view
-        self._units = {c.name: c for c in each.ceilings}
-        self._limiters = frozenset(each.verdict.limiter.split("+"))
+        self._units = {c.name: c for c in each.view.ceilings.ranked}
+        self._limiters = frozenset((each.verdict.limiter or "").split("+"))
         even = evenness(self._view)
         # An SM's units are busier while its blocks run than over the whole launch.
         self._active = max(0.05, float(even.ratio.value)) if even else 1.0
@@ -123,7 +123,7 @@ class _Loads:
         if not self._units or self._view.ceilings.are_counted:
             return  # counted work is a lower bound
         yield from self._limiter()
-        measured = [c for c in self._each.ceilings if c.name != "SM"]
+        measured = [c for c in self._each.view.ceilings.ranked if c.name != "SM"]
         for topic, names, label in (
             ("busiest_unit", (), "busiest unit"),
             ("busiest_memory_level", MEMORY_UNITS, "busiest level of memory"),
@@ -202,7 +202,7 @@ class _Loads:
 
     def _limiter(self) -> Iterator[KnownFact]:
         limiter = self._each.verdict.limiter
-        if limiter == "unknown":
+        if limiter is None:
             return
         reached = self._each.verdict.reached
         groups = {"memory": (*MEMORY_UNITS, "LSU", HOST_LINK), "compute": COMPUTE}
@@ -230,7 +230,7 @@ class _Loads:
                 "No unit limits the launch: the busiest is at {most:.0f} of its peak.", most=reached
             )
         elif reached is not None and reached.value >= 40:  # else the headline has the reason
-            named = [c.spoken for c in self._each.ceilings if c.name in self._limiters]
+            named = [c.spoken for c in self._each.view.ceilings.ranked if c.name in self._limiters]
             text = Sentence(
                 "What limits the launch: {by}, at {reached:.0f} of the peak.",
                 by=" and ".join(named) or limiter,
@@ -541,16 +541,16 @@ def _balance(each: LaunchExplanation) -> Iterator[KnownFact]:
     tail = each.account.part("idle.tail")
     if even is None:
         return
-    pieces = [part.share for part in (idle, uneven) if part]
+    pieces = [part.percent for part in (idle, uneven) if part]
     text = Sentence("{text}.", text=even.text).capitalized()
-    if uneven is not None and uneven.share.value >= 10:
+    if uneven is not None and uneven.percent.value >= 10:
         yield KnownFact(
             "balance", "uneven", text, frozenset({"uneven", "uneven_sms"}), frozenset({"even"})
         )
     elif even.ratio.value >= 0.97 and not any(piece.value >= 5 for piece in pieces):
         yield KnownFact("balance", "even", text, frozenset({"even"}), frozenset({"uneven_sms"}))
     if tail is not None or even.ratio.value >= 0.97:
-        lost = float(tail.share.value) if tail else 0.0
+        lost = float(tail.percent.value) if tail else 0.0
         _, true, false = _among(
             lost,
             (1, "none", "none few", "some many"),
@@ -559,7 +559,9 @@ def _balance(each: LaunchExplanation) -> Iterator[KnownFact]:
             (_END, "many", "any some many", "none few"),
         )
         if tail is not None:
-            text = Sentence("The last wave leaves SMs idle for {n:.1f} of the time.", n=tail.share)
+            text = Sentence(
+                "The last wave leaves SMs idle for {n:.1f} of the time.", n=tail.percent
+            )
         yield _fact("tail", text, " ".join(sorted(true)), " ".join(false))
 
 

@@ -135,7 +135,7 @@ class LaunchGroup:
         found, every_fixed = self.finding, self.first.all_fixed if every else None
         if found is None or found.has_open_gain or self.first.replay:
             return 0.0
-        if not found.forecast.if_known or (found.variant in BETWEEN_LAUNCHES and not every_fixed):
+        if not found.forecast.is_known or (found.variant in BETWEEN_LAUNCHES and not every_fixed):
             return 0.0
         forecast = every_fixed or found.forecast
         part: float = 1 - 1 / max(1.0, [*forecast][bound])

@@ -160,7 +160,7 @@ def memory_chart(each: LaunchExplanation) -> MemoryChart:
     view = each.view
     limits = tuple(
         ceiling
-        for name in each.verdict.limiter.split("+")
+        for name in (each.verdict.limiter or "").split("+")
         if (ceiling := view.ceilings.get(name)) is not None
     )
     links = {link.id: link for link in _links(view)}
@@ -433,7 +433,7 @@ def _again(
 ) -> Iterator[tuple[str, Mapping[str, object]]]:
     """Bytes that DRAM delivers again, if a finding says so."""
     link = links.get("dram_reads")
-    told = (e for f in (*each.findings, *each.minor) if f.id == _REDUNDANT for e in f.evidence)
+    told = (e for f in (*each.findings, *each.lesser) if f.id == _REDUNDANT for e in f.evidence)
     once = next((number for number in told if number.slug == "distinct_bytes"), None)
     if link is None or link.bytes is None or once is None:
         return

@@ -260,7 +260,7 @@ def _rule(rule: RuleResult, each: LaunchExplanation, anchors: Anchors) -> Iterat
     yield Item(message_text(rule.message), depth=1)
     if rule.speedup is None:
         return
-    judged = judge_rule(rule, (*each.findings, *each.unlisted), each.minor, each.account.unknown)
+    judged = judge_rule(rule, (*each.findings, *each.unlisted), each.lesser, each.account.unknown)
     if judged.finding is None or judged.finding > len(each.findings):
         yield Item(Span(judged.text, "judged"), depth=1)
         return

@@ -20,10 +20,8 @@ from keet.explanation.analyst import explain
 from keet.explanation.busy_units import distinct_units
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.finding_notes import (
-    nearest_case,
     nearest_text,
     precedents_text,
-    why_only_possible,
 )
 from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.run_texts import launches_text
@@ -136,23 +134,23 @@ def _pieces(
     hot = max(_FIRST_LINES, sum(place.share >= _HOT for place in source.hottest))
     yield from _hot_lines(source, slice(1, hot))
     for finding in first:
-        yield from _lines(finding.places)
+        yield from _lines(finding.locations)
     yield from _account(each)
     yield from _constraints(each)
     for rank, finding in enumerate(rest, start + 1):
         yield from _cause(rank, finding, each)
-        yield from _lines(finding.places[:2])
+        yield from _lines(finding.locations[:2])
     yield from _across(explanation, each)
     yield from _check(each)
     most = max(hot, source.lines_with_most)
     yield from _hot_lines(source, slice(hot, most))
     yield from _evidence(each)
     yield from _hot_lines(source, slice(most, None))
-    yield from _rings(source, [p for f in first for p in f.places], (1, 2, 4))
+    yield from _rings(source, [p for f in first for p in f.locations], (1, 2, 4))
     if not precedes_findings(each.second_opinion):
         yield from _opinion(each)
     yield from _gaps(explanation, each, source)
-    yield from _rings(source, [p for f in each.findings for p in f.places], (2, 4, 8, 16))
+    yield from _rings(source, [p for f in each.findings for p in f.locations], (2, 4, 8, 16))
 
 
 # --- pieces of text
@@ -183,7 +181,7 @@ def _first_rank(each: LaunchExplanation) -> int:
 
 def _reasons(each: LaunchExplanation) -> Iterator[TextPiece]:
     """Why the run differs from the replay; comes before the findings."""
-    if each.replay is None:
+    if not each.replay:
         return
     likely = len(each.replay.likely_reasons)
     for rank, (heading, text, how_to_tell) in enumerate(reason_texts(each.replay), 1):
@@ -266,7 +264,7 @@ def _across(explanation: Explanation, each: LaunchExplanation) -> Iterator[TextP
 
 def _cause(rank: int, finding: Finding, each: LaunchExplanation) -> Iterator[TextPiece]:
     gain = f"{forecast_of(each, finding)} if fixed, cause {certainty_of(each, finding)}"
-    places = finding.places[:_PLACES]
+    places = finding.locations[:_PLACES]
     unplaced = (f"no source line ({share})" for share in unplaced_shares(places))
     shares = zip(places, place_shares(places))
     named = (one_line(place.where) + (f" ({share})" if share else "") for place, share in shares)
@@ -285,9 +283,8 @@ def _cause(rank: int, finding: Finding, each: LaunchExplanation) -> Iterator[Tex
 def _why_only_possible(finding: Finding, each: LaunchExplanation) -> str:
     """Why the cause is only possible; empty if an earlier cause gave the same reason."""
     before = each.findings[: each.findings.index(finding)]
-    earlier = [why_only_possible(other, each.view, each.account) for other in before]
-    reason = why_only_possible(finding, each.view, each.account)
-    return "" if reason in earlier else reason
+    reason = finding.certainty_reason
+    return "" if reason in [other.certainty_reason for other in before] else reason or ""
 
 
 def _evidence(each: LaunchExplanation) -> Iterator[TextPiece]:
@@ -301,7 +298,7 @@ def _evidence(each: LaunchExplanation) -> Iterator[TextPiece]:
         gained = precedents_text(finding, each.view.ledger)
         if gained:
             yield TextPiece(_CAUSES, f"   Precedents: {gained}", group=f"cause {rank}")
-        if case := nearest_case(finding, each):
+        if case := finding.nearest_case:
             changes = ("```diff", *case.changes, "```") if case.changes else ()  # not list items
             lines = (f"   {nearest_text(case)}", *changes)
             yield TextPiece(_CAUSES, "\n".join(lines), group=f"cause {rank}")
@@ -337,7 +334,7 @@ def _constraints(each: LaunchExplanation) -> Iterator[TextPiece]:
         yield TextPiece(_LIMITS, f"- Rates: {'; '.join(rates)}", group="limit 3")
     for note in each.healthy:
         yield TextPiece(_LIMITS, f"- Keep: {one_line(note.text)}", group="limit 4")
-    busiest = distinct_units(each.ceilings)[:_UNITS]
+    busiest = distinct_units(each.view.ceilings.ranked)[:_UNITS]
     busy = [c for c in busiest if c.share >= 0.01] or busiest[:1]
     units = [f"{c.name} at {c.reached:.0f} of peak" for c in busy]
     if units:
@@ -373,10 +370,10 @@ def _is_fixed(evidence: Evidence) -> bool:
 def _faster(each: LaunchExplanation) -> str | None:
     """The time to beat: that of the run if it is known. It is the sum over the launches, because
     one launch that does the work of many takes longer than each of them."""
-    if each.replay is None and each.in_run and not each.in_run.warning:
+    if not each.replay and each.in_run and not each.in_run.warning:
         launches, _, busy, *_ = each.in_run.evidence
         return f"what these {launches_text(launches)} do takes less than {busy} in the run"
-    if each.replay is None:
+    if not each.replay:
         duration = each.launch.get("duration")
         return f"it takes less than {duration}" if duration else None
     known_by = each.in_run.known_by if each.in_run else None

@@ -493,7 +493,7 @@ def _raised(
     """Of the launch that takes longest among those that have it."""
     ranked = sorted(launches, key=lambda each: -(each.time or 0.0))
     told = (each.explanation for each in ranked)
-    found = ((each, f) for each in told for f in (*each.findings, *each.minor))
+    found = ((each, f) for each in told for f in (*each.findings, *each.lesser))
     return next(((each, f) for each, f in found if f.id == finding_id), None)
 
 

@@ -154,7 +154,7 @@ def _report(explanation: Explanation, reader: Reader, asked: Asked) -> list[Bloc
     if program:
         first = [*first_change(program, reader)]
         head += [Gap(), *program_blocks(program, reader, first=first)]
-    told = any(each.model_explanation for each in shown)
+    told = any(each.model for each in shown)
     is_screen = told and reader.format == "terminal" and not verbose
 
     def foot(count: int, launches: Sequence[Block] = ()) -> list[Block]:
@@ -170,7 +170,7 @@ def _report(explanation: Explanation, reader: Reader, asked: Asked) -> list[Bloc
     @cache
     def launch(place: int, detail: Detail) -> list[Block]:
         one = Shown(shown[place], program, reader, detail, verbose)
-        if not one.each.model_explanation:
+        if not one.each.model:
             return [Gap(), *launch_blocks(one)]
         from keet.pages.model import model_blocks, screen_blocks
 
@@ -273,7 +273,7 @@ def _foot(
 
     if is_screen:
         yield Text("Everything the model wrote, and the numbers it refers to: --verbose", "muted")
-    answered = any(each.model_explanation for each in explanation.launches)
+    answered = any(each.model for each in explanation.launches)
     yield from author_blocks(author, _texts(launches), verified, answered=answered, part="part")
 
 
@@ -359,7 +359,7 @@ class _Report:
         if (author := explanation.author) and author.problem:  # the answer is then the analyst's
             from keet.pages.model_words import problem_text
 
-            answered = any(each.model_explanation for each in explanation.launches)
+            answered = any(each.model for each in explanation.launches)
             blocks.append(Notice(problem_text(author.problem, answered=answered)))
         if self.program:
             first = first_change(self.program, reader, anchors, listings.owner)
@@ -370,7 +370,7 @@ class _Report:
             one = Shown(each, self.program, reader, anchors=anchors, listed_by=owner)
             one.has_charts = place < _WITH_CHARTS
             model: Iterable[Block] = ()
-            if each.model_explanation:
+            if each.model:
                 from keet.pages.model import model_section
 
                 model = model_section(one)

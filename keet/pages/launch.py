@@ -14,18 +14,15 @@ from keet.analysis.limits import SAVED_PART
 from keet.analysis.source_lines import find_hotspots, source_lines
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
-from keet.documents.explain import Note
+from keet.documents.explain import BY_MODEL, Note
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
 from keet.explanation.account_rows import MOST_ROWS, account_rows, leading_text, time_text
 from keet.explanation.busy_units import distinct_units
-from keet.explanation.explain_document import BY_MODEL
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.finding_notes import (
-    nearest_case,
     nearest_text,
     precedents_text,
-    why_only_possible,
 )
 from keet.explanation.gain_texts import forecast_evidence, forecast_text, range_text
 from keet.explanation.launch_figures import figures_text
@@ -278,7 +275,7 @@ def head_blocks(shown: Shown) -> Iterator[Block]:
 def _answer(shown: Shown) -> Iterator[Item]:
     """What limits it, and its first finding."""
     each = shown.each
-    statement = each.model_explanation
+    statement = each.model
     leads = bool(statement and statement.leads)
     limit, others = first_sentence(each.verdict.headline)
     clause, rest = first_clause(limit)
@@ -311,8 +308,8 @@ def _answer_of(shown: Shown, finding: Finding) -> Iterator[Item]:
 def _where(shown: Shown, finding: Finding) -> Words:
     """The first source line of the finding, or why it has none and where a reader looks next."""
     each = shown.each
-    if finding.places:
-        place, *others = finding.places
+    if finding.locations:
+        place, *others = finding.locations
         more = count_noun(len(others), "more line") if others else ""
         first = shown.anchors.finding(each.launch.id, 1)
         return _place_words(shown, place), " ", Span(more, "more", first) if more else ""
@@ -344,7 +341,7 @@ def _do(shown: Shown, finding: Finding) -> Words:
 
 def _is_replaced(each: LaunchExplanation, finding: Finding) -> bool:
     """Whether an edit by a model takes the place of keet's advice."""
-    if each.model_explanation is None:
+    if not each.model:
         return False
     from keet.pages.model_words import edit_replaces_advice
 
@@ -374,7 +371,7 @@ def _smaller(each: LaunchExplanation) -> Iterator[Block]:
     named = "" if each.findings else each.verdict.headline
     effects = [
         minor
-        for minor in each.minor
+        for minor in each.lesser
         if minor.id not in good and (minor.forecast.likely >= _LEAST_GAIN or minor.label in named)
     ]
     if effects and each.launch.workload is Workload.KERNEL:
@@ -391,7 +388,7 @@ def _smaller(each: LaunchExplanation) -> Iterator[Block]:
 def rest_blocks(each: LaunchExplanation, *, has_opinion: bool = True) -> Iterator[Block]:
     """What is said after the findings. `has_opinion`: with that of ncu's rules."""
     opinion = each.second_opinion if has_opinion else None
-    if precedes_findings(opinion) and not each.model_explanation:
+    if precedes_findings(opinion) and not each.model:
         opinion = None
     if each.healthy or opinion or each.minor_defect:
         yield Gap()
@@ -429,18 +426,18 @@ def _figures(shown: Shown) -> Iterator[Block]:
 
 def _account(shown: Shown) -> Iterator[Block]:
     each, reader = shown.each, shown.reader
-    if each.account.parts and shown.verbose:
+    if each.account and shown.verbose:
         parts = [
             Item(
-                (part.label, Span(f" [{evidence_text(part)}]", "code muted")),
-                f"{part.share:.1f}{f' ({time_text(part.us)})' if part.us else ''}",
+                (part.part, Span(f" [{evidence_text(part)}]", "code muted")),
+                f"{part.percent:.1f}{f' ({time_text(part.time)})' if part.time else ''}",
                 depth,
             )
-            for part, depth in with_depth(each.account.parts)
+            for part, depth in with_depth(each.account)
         ]
         yield Text((Span(HEADING, "strong"), " (with evidence ids, as in --format json)"), indent=2)
         yield Items(parts, is_right=True, indent=2)
-    elif each.account.parts:
+    elif each.account:
         most = _ACCOUNT_ROWS if reader.format == "terminal" else MOST_ROWS
         bars = [
             Bar(float(row.share.value) / 100, f"{row.share:.0f}", row.label, row.time)
@@ -488,13 +485,13 @@ def units_words(each: LaunchExplanation, reader: Reader) -> Words:
         if place and is_drawn and len(plain(shown)) + len(plain(words)) > reader.width - 2:
             break
         shown.append(words)
-    return shown if each.ceilings else ""
+    return shown if each.view.ceilings.ranked else ""
 
 
 def shown_notes(each: LaunchExplanation, *, everything: bool = False) -> Iterator[Note]:
     """Notes that explain what limits the launch, without those that repeat a finding or the
     headline."""
-    largest = max(each.account.parts, key=lambda part: float(part.share.value), default=None)
+    largest = max(each.account, key=lambda part: float(part.percent.value), default=None)
     first = next(iter(each.account.leading(1)), None)
     matters = {
         "instruction_mix": largest is not None and largest.id == "issuing",
@@ -509,8 +506,8 @@ def shown_notes(each: LaunchExplanation, *, everything: bool = False) -> Iterato
 
 def evidence_text(part: TimePart) -> str:
     """For example `account_idle#0 from sm_active_cycles#0, elapsed_cycles#0`."""
-    sources = ", ".join(dict.fromkeys(piece.id for piece in part.evidence))
-    return f"{part.share.id} from {sources}" if sources else part.share.id
+    sources = ", ".join(dict.fromkeys(piece.id for piece in part.sources))
+    return f"{part.percent.id} from {sources}" if sources else part.percent.id
 
 
 def with_depth(parts: Sequence[TimePart], depth: int = 0) -> Iterator[tuple[TimePart, int]]:
@@ -523,7 +520,7 @@ def busiest_units(each: LaunchExplanation) -> list[Ceiling]:
     """The busiest unit always; others only above a minimum share."""
     return [
         ceiling
-        for place, ceiling in enumerate(distinct_units(each.ceilings)[:_UNITS])
+        for place, ceiling in enumerate(distinct_units(each.view.ceilings.ranked)[:_UNITS])
         if ceiling.share >= _LEAST_SHARE or place == 0
     ]
 
@@ -585,13 +582,13 @@ def _finding(shown: Shown, number: int, finding: Finding) -> Iterator[Block]:
     if not is_answer and not _is_replaced(each, finding):
         yield advice(finding)
     if detail == "brief":
-        if reason := why_only_possible(finding, each.view, each.account):
+        if reason := finding.certainty_reason:
             yield Text(reason, "muted", indent=INDENT)
         return
     for text in new_remarks(finding, each, shown.printed):
         yield Text(text, "muted", indent=INDENT)
     # Edits of a model are of this code: readers must not take others for one.
-    case = None if each.model_explanation else nearest_case(finding, each)
+    case = None if each.model else finding.nearest_case
     # A line that is gone does not say what to write.
     adds = case is not None and any(line.startswith("+") for line in case.changes)
     if case and adds and (shown.verbose or reader.format != "terminal"):
@@ -599,7 +596,7 @@ def _finding(shown: Shown, number: int, finding: Finding) -> Iterator[Block]:
         yield from (Text(text, "muted", indent=INDENT), Code(case.changes, "diff", indent=INDENT))
     if shown.is_html:
         anchor = shown.anchors.finding(each.launch.id, number)
-        yield EvidenceFigure(finding.evidence, each.evidence, f"{anchor}-evidence")
+        yield EvidenceFigure(finding.evidence, each.view.ledger, f"{anchor}-evidence")
 
 
 def last_findings(shown: Shown) -> Iterator[Block]:
@@ -672,7 +669,7 @@ def place_blocks(shown: Shown, finding: Finding, most: int | None = None) -> Ite
     in Markdown below with the lines around it."""
     each, form = shown.each, shown.reader.format
     most = most or (None if shown.is_html and shown.detail == "full" else PLACES[shown.detail])
-    places = finding.places[:most]
+    places = finding.locations[:most]
     items = []
     for place, share in zip(places, place_shares(places)):
         before = Span(f"{share}  " if share else "", "muted share")
@@ -766,8 +763,8 @@ def all_fixed_text(each: LaunchExplanation) -> Sentence:
 
 def is_disputed(finding: Finding, each: LaunchExplanation) -> bool:
     """Whether a model disputes the gain with facts that are true."""
-    statement = each.model_explanation
-    if statement is None or any(cause.finding == finding.id for cause in statement.causes):
+    statement = each.model
+    if not statement or any(cause.finding == finding.id for cause in statement.causes):
         return False
     return any(x.finding == finding.id and not x.problem for x in statement.objections)
 
@@ -781,9 +778,9 @@ def new_remarks(finding: Finding, each: LaunchExplanation, printed: set[str]) ->
     is_first = each.findings[:1] == (finding,)
     texts = (
         each.order_reason if is_first else "",
-        why_only_possible(finding, each.view, each.account),
+        finding.certainty_reason,
         precedents_text(finding, each.view.ledger),
-        nearest_text(case) if (case := nearest_case(finding, each)) else "",
+        nearest_text(finding.nearest_case) if finding.nearest_case else "",
     )
     new = [text for text in texts if text and text not in printed]
     printed.update(new)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import NamedTuple
 
+from keet.documents.explain import BY_MODEL
 from keet.documents.model_explanation import (
     Authorship,
     CauseDocument,
@@ -18,7 +19,6 @@ from keet.documents.model_explanation import (
     ModelExplanation,
 )
 from keet.evidence import Evidence, Prose
-from keet.explanation.explain_document import BY_MODEL
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formatting import capitalized, count_noun
 from keet.pages.blocks import (
@@ -189,8 +189,8 @@ class _Statement:
     def rest(self) -> Iterator[Block]:
         """What belongs to no finding and no edit."""
         said = self.said
-        if said.leads and said.analyst_headline:
-            text = f"Without the model, keet's headline is: {flat(said.analyst_headline)}"
+        if headline := self.shown.each.verdict.analyst_headline:
+            text = f"Without the model, keet's headline is: {flat(headline)}"
             yield from (Gap(), Text(text, indent=2))
         if said.purpose and (self.shown.verbose or self.shown.is_html):
             words = (Span("The code: ", "strong"), self.words(said.purpose))
@@ -202,15 +202,15 @@ class _Statement:
 def model_blocks(shown: Shown) -> Iterator[Block]:
     """The first cause and how to fix it, then why, then everything else."""
     each = shown.each
-    if each.model_explanation is None:
+    if not each.model:
         return
-    statement = _Statement(shown, each.model_explanation)
+    statement = _Statement(shown, each.model)
     yield from head_blocks(shown)
     yield headline(each)
     for finding in each.findings[:1]:
         yield from finding_blocks(shown, 1, finding)
     yield from (*statement.edits(), Gap())
-    if summary := each.model_explanation.summary:
+    if summary := each.model.summary:
         yield Text((Span("Model: ", "model"), statement.words(summary)), indent=2)
     for finding in each.findings[:1]:
         yield from statement.why(finding.id)
@@ -225,8 +225,8 @@ def model_blocks(shown: Shown) -> Iterator[Block]:
 
 def model_section(shown: Shown) -> Iterator[Block]:
     """The same for HTML, which has the findings elsewhere."""
-    each, said = shown.each, shown.each.model_explanation
-    if said is None:
+    each, said = shown.each, shown.each.model
+    if not said:
         return
     statement = _Statement(shown, said)
     beyond, unlisted = causes_beyond(each), objections_beyond(each)
@@ -243,7 +243,7 @@ def model_section(shown: Shown) -> Iterator[Block]:
 
 
 def headline(each: LaunchExplanation) -> Text:
-    leads = bool(each.model_explanation and each.model_explanation.leads)
+    leads = bool(each.model and each.model.leads)
     mark = Span(f" ({BY_MODEL})" if leads else "", "model")
     return Text(headline_words(each, mark), indent=2)
 
@@ -400,7 +400,7 @@ class _Screen:
         for edit in leading_edits(each):
             yield from self._edit(edit)
         yield Gap()
-        if each.model_explanation and (summary := each.model_explanation.summary):
+        if each.model and (summary := each.model.summary):
             yield from self._text(Span("Model: ", "model"), summary, room.summary, 2)
         yield from self._why()
         account = account_line(self._shown) if room.account else ()
@@ -437,7 +437,7 @@ class _Screen:
             # A cause that is not a finding has its own title.
             same = [finding for finding in each.findings if finding.id == cause.finding]
             name = "Why (model)" if same else f"{title_of(cause.finding)} (model)"
-            named = [place.where for finding in same for place in finding.places[:1]]
+            named = [place.where for finding in same for place in finding.locations[:1]]
             at = f" at {flat(cause.where)}" if cause.where and cause.where not in named else ""
             head = (Span(name, "model"), Span(at, "place"), Span(": ", "model"))
             yield from self._text(head, cause.text, room.cause, 2, standing(cause, each))

@@ -131,26 +131,26 @@ def title_of(finding: str) -> str:
 
 
 def causes_of(each: LaunchExplanation, finding: str) -> tuple[CauseDocument, ...]:
-    causes = each.model_explanation.causes if each.model_explanation else ()
+    causes = each.model.causes if each.model else ()
     return tuple(cause for cause in causes if cause.finding == finding)
 
 
 def objections_to(each: LaunchExplanation, finding: str) -> tuple[CauseDocument, ...]:
-    objections = each.model_explanation.objections if each.model_explanation else ()
+    objections = each.model.objections if each.model else ()
     return tuple(cause for cause in objections if cause.finding == finding)
 
 
 def objections_beyond(each: LaunchExplanation) -> tuple[CauseDocument, ...]:
     """Objections to findings that are not listed, for example consequences of another finding."""
     listed = {finding.id for finding in each.findings}
-    objections = each.model_explanation.objections if each.model_explanation else ()
+    objections = each.model.objections if each.model else ()
     return tuple(cause for cause in objections if cause.finding not in listed)
 
 
 def causes_beyond(each: LaunchExplanation) -> tuple[CauseDocument, ...]:
     """Causes that are not among the listed findings: they have no forecast."""
     listed = {finding.id for finding in each.findings}
-    causes = each.model_explanation.causes if each.model_explanation else ()
+    causes = each.model.causes if each.model else ()
     return tuple(cause for cause in causes if cause.finding not in listed)
 
 
@@ -158,7 +158,7 @@ def leading_causes(each: LaunchExplanation) -> tuple[CauseDocument, ...]:
     """Causes of the first finding; without findings, the model's first cause."""
     if each.findings:
         return causes_of(each, each.findings[0].id)
-    return each.model_explanation.causes[:1] if each.model_explanation else ()
+    return each.model.causes[:1] if each.model else ()
 
 
 def leading_objections(each: LaunchExplanation) -> tuple[CauseDocument, ...]:
@@ -219,7 +219,7 @@ def claim_notes(cause: CauseDocument) -> list[str]:
 def next_limiter_text(each: LaunchExplanation) -> str:
     """A sentence about the limiter after the fix, if the headline is the model's; empty if it is
     not known."""
-    if not (each.model_explanation and each.model_explanation.leads):
+    if not (each.model and each.model.leads):
         return ""
     claims = [cause.claim for cause in leading_causes(each) if cause.claim]
     named = [claim.next_limiter for claim in claims if claim.supported and claim.next_limiter]
@@ -232,7 +232,7 @@ def next_limiter_text(each: LaunchExplanation) -> str:
 def ranked_edits(each: LaunchExplanation) -> list[EditDocument]:
     """Edits whose cause is confirmed, then the others. The one that is printed in full comes first:
     preferably one for the first finding that applies and compiles."""
-    edits = list(each.model_explanation.edits if each.model_explanation else ())
+    edits = list(each.model.edits if each.model else ())
     first = each.findings[0].id if each.findings else None
 
     def rank(edit: EditDocument) -> tuple[bool, ...]:
@@ -307,10 +307,10 @@ def cited(each: LaunchExplanation, *, everything: bool = True) -> list[Evidence]
 
     Without `everything`, evidence of the purpose is left out.
     """
-    if each.model_explanation is None:
+    if not each.model:
         return []
-    model = without_guesses(each.model_explanation, everything=everything)
-    known = {evidence.id: evidence for evidence in each.evidence}
+    model = without_guesses(each.model, everything=everything)
+    known = {evidence.id: evidence for evidence in each.view.ledger}
     return [known[entry] for entry in model.ids if entry in known]
 
 

@@ -376,7 +376,7 @@ def shown_launches(
     if program is None:
         return explanation.launches
     if not everything:
-        by_model = [each for each in explanation.launches if each.model_explanation]
+        by_model = [each for each in explanation.launches if each.model]
         return by_model or program.shown_launches
     if not isinstance(explanation.launches, tuple):
         return explanation.launches

@@ -15,7 +15,6 @@ from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
 from keet.explanation.account_rows import rows_of_any_size
-from keet.explanation.finding_notes import nearest_case, precedents_of
 from keet.explanation.known_facts import KnownFact, known_facts
 from keet.profile import Absent, Launch, Location, Profile
 from keet.profile.names import file_name
@@ -114,19 +113,19 @@ class LaunchValues:
 
         each = self._explanation_of(launch)
         yield from _ceilings(each)
-        for finding in (*each.findings, *each.minor):
+        for finding in (*each.findings, *each.lesser):
             yield from _forecast(finding)
-            yield from _places(finding.places)
-        for finding in filter(precedents_of, each.findings):
+            yield from _places(finding.locations)
+        for finding in each.findings:
             yield from _precedents(finding)
         yield from _nearest_and_all(each)
         yield from _WORTH
         for part in each.account.all():
-            yield from _window(part.label, [part.share, part.us])
+            yield from _window(part.part, [part.percent, part.time])
         for row in rows_of_any_size(each.view, each.account):
             yield from _window(row.label, [row.share, row.us])
-        yield from values_in_texts(texts_of(each), each.evidence)
-        yield from values_of_evidence(each.evidence)
+        yield from values_in_texts(texts_of(each), each.view.ledger)
+        yield from values_of_evidence(each.view.ledger)
         yield from _group_values(self._groups.get(launch))
         yield _count("launches of the report", len(self._profile.launches), "longest")
 
@@ -145,7 +144,7 @@ class LaunchValues:
 
         for each in self._explanation.launches:
             yield from texts_of(each)
-            yield from (f"{piece.label}: {piece}" for piece in each.evidence)
+            yield from (f"{piece.label}: {piece}" for piece in each.view.ledger)
         if self._program:
             yield from program_texts(self._program)
 
@@ -243,7 +242,7 @@ def _count(label: str, count: int, words: str) -> ComputedValue:
 
 
 def _ceilings(each: LaunchExplanation) -> Iterator[ComputedValue]:
-    for ceiling in each.ceilings:
+    for ceiling in each.view.ceilings.ranked:
         yield from _named({ceiling.name, ceiling.spoken}, [ceiling.reached])
 
 
@@ -278,7 +277,7 @@ _WORTH = tuple(
 
 
 def _precedents(finding: Finding) -> Iterator[ComputedValue]:
-    found = precedents_of(finding)
+    found = finding.precedents
     if found is None:
         return
     label = f"measured cases of {finding.label}"
@@ -304,7 +303,7 @@ def _precedents(finding: Finding) -> Iterator[ComputedValue]:
 
 def _nearest_and_all(each: LaunchExplanation) -> Iterator[ComputedValue]:
     """The gain of the nearest measured case, and that of all findings together."""
-    case = nearest_case(each.findings[0], each) if each.findings else None
+    case = each.findings[0].nearest_case if each.findings else None
     if case is not None:
         words = content_words("nearest one")
         yield ComputedValue(f"gain of {case.id}", Quantity(case.gain, "x"), words, "sentence")

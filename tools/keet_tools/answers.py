@@ -73,7 +73,7 @@ class ExplainedReport:
         call.check()
         known = [each for each in self._explanation.launches if each.launch in launches]
         cut = [
-            each._replace(findings=tuple(map(self._tool_input.shown, each.findings[:top])))
+            each.replaced(findings=tuple(map(self._tool_input.shown, each.findings[:top])))
             for each in known
         ]
         return self._explanation.only(*cut)
@@ -170,7 +170,7 @@ class ToolInput:
         """Without code in its advice, if the source is not shown."""
         if self.show_source:
             return finding
-        here = f" at {finding.places[0].where}" if finding.here and finding.places else ""
+        here = f" at {finding.locations[0].where}" if finding.here and finding.locations else ""
         return replace(finding, here=here)
 
     def with_short_names(self, text: str) -> str:

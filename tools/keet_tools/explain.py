@@ -11,7 +11,6 @@ from keet.documents.explain import ExplainLaunch, GroundingDocument
 from keet.documents.shared_types import DeviceDocument
 from keet.errors import one_line
 from keet.evidence import Sentence, constant
-from keet.explanation.explain_document import launch_document
 from keet_tools.arguments import ContextArguments, ExplainArguments
 from keet_tools.calls import ToolCall, ToolReply, page_of, paged_reply
 from keet_tools.reports import Reports, main_launch
@@ -63,7 +62,7 @@ def _reply(
 
     def rows() -> Iterator[dict[str, Any]]:
         for each in shown[asked.offset :]:
-            made.append(launch_document(explanation, each))
+            made.append(each)
             yield _launch(made[-1], each)
 
     page = page_of(rows(), len(shown), asked.offset, _PER_PAGE)
@@ -158,7 +157,7 @@ def _code(each: LaunchExplanation) -> Iterator[CodeLine]:
     from keet.analysis.source_lines import source_lines
 
     lines = source_lines(each.launch)
-    places = ((place.file, place.line) for found in each.findings for place in found.places)
+    places = ((place.file, place.line) for found in each.findings for place in found.locations)
     for file, number in dict.fromkeys(places):
         text = lines.get(file, ())
         if 0 < number <= len(text):

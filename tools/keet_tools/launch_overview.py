@@ -63,7 +63,7 @@ def _launch_row(each: LaunchExplanation, say: AnswerText) -> str:
     shapes = f"grid {shape_text(launch.grid)} block {shape_text(launch.block)}"
     headline = say.sentence(shorten(each.verdict.headline, 150))
     what = f"#{launch.id} {quote(launch.kernel, 50)} {quote(shapes)}"
-    parts = [f"{say(part.share)} {part.label}" for part in each.account.leading(_PARTS)]
+    parts = [f"{say(part.percent)} {part.part}" for part in each.account.leading(_PARTS)]
     time = f" Time: {'; '.join(parts)}." if parts else ""
     return f"{what}{took}{_run(each, say)}: {headline}{time}"
 
@@ -78,7 +78,7 @@ def _run(each: LaunchExplanation, say: AnswerText) -> str:
     if found.warning:
         alike = next(each for each in found.evidence if each.metric == "run_alike_share")
         represented += f", of which {say(alike)} is in launches about as long"
-    if each.replay is None:
+    if not each.replay:
         return represented
     _, plain, _ = each.replay.evidence
     return f"{represented}; {say(plain)} in the run, so the rest is of the replay alone"
@@ -110,7 +110,7 @@ def analyst_findings(tool_input: ToolInput, launch: int | None = None, report: i
 def _replay(each: LaunchExplanation, say: AnswerText) -> str:
     """That the findings are of a replay which differs from the run, and the likely reasons."""
     replay = each.replay
-    if replay is None:
+    if not replay:
         return ""
     reasons = [
         f"Likely {reason.id}: {say.sentence(reason.text)}." for reason in replay.likely_reasons
@@ -121,7 +121,7 @@ def _replay(each: LaunchExplanation, say: AnswerText) -> str:
 def _finding_row(
     tool_input: ToolInput, each: LaunchExplanation, finding: Finding, say: AnswerText
 ) -> str:
-    places = [_place(each, place, say) for place in finding.places[:3]]
+    places = [_place(each, place, say) for place in finding.locations[:3]]
     where = f" Places: {', '.join(places)}." if places else ""
     ledger = Ledger(each.view.ledger.scope)  # a model must not cite forecasts
     forecast = f"{forecast_text(finding, ledger)}{' under replay' if each.replay else ''}"

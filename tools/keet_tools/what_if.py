@@ -35,7 +35,7 @@ def what_if(reports: Reports, asked: WhatIfArguments, call: ToolCall) -> ToolRep
         launch = main_launch(report, report.chosen(asked.launch, asked.kernel))
         (each,) = report.explained([launch], 5, call).launches
         known = call.names.known.values() if call.names else ()
-        names = names_of([*known, *each.evidence], each, _numbers(asked.constants))
+        names = names_of([*known, *each.view.ledger], each, _numbers(asked.constants))
         document = what_if_document(each, _listed(asked.claims), names)
         result = WhatIfToolResult(report=report.name, **vars(document))
         lines = (call.words(line) for found in document.findings for line in found.text)

@@ -84,7 +84,7 @@ def _gathers(view: LaunchView, finding: RaisedFinding) -> Answer:
     worst = _worst_access(view)
     if worst is not None and view.code is not None:
         return view.code.addresses([worst.position]) if worst.is_gather else False
-    accesses = view.accesses("scattered global", finding.places)
+    accesses = view.accesses("scattered global", finding.locations)
     return is_gather(accesses)
 
 

@@ -84,7 +84,7 @@ def _weight(part: PartChange) -> float:
 
 def _is_finite(sides: ExplainedPair) -> bool:
     launches = (*sides.before, *sides.after)
-    shares = (p.share.value for each in launches for p in each.explanation.account.all())
+    shares = (p.percent.value for each in launches for p in each.explanation.account.all())
     return all(map(math.isfinite, (*shares, *(each.time or math.nan for each in launches))))
 
 
@@ -208,16 +208,16 @@ class _AccountComparison:
         if time is None or duration is None:
             return
         ns = scale * time / 100  # shares are per cent
-        for part in each.explanation.account.parts:
+        for part in each.explanation.account:
             top = self._top(part.id)
-            label = _COARSE[top] if self._is_coarse(top) else part.label
+            label = _COARSE[top] if self._is_coarse(top) else part.part
             whole = self._tops.setdefault(top, _Sum(label))
-            whole.add(side, ns * part.share.value, part.share, duration)
+            whole.add(side, ns * part.percent.value, part.percent, duration)
             for child in part.children:
                 if name := self._child(part, child):
-                    label = _COARSE[name] if name != child.id else child.label
+                    label = _COARSE[name] if name != child.id else child.part
                     split = self._children.setdefault(top, {}).setdefault(name, _Sum(label))
-                    split.add(side, ns * child.share.value, child.share, duration)
+                    split.add(side, ns * child.percent.value, child.percent, duration)
 
     def _top(self, part_id: str) -> str:
         """The outermost part that it belongs to in the comparison."""

@@ -143,7 +143,7 @@ def _causes(sides: ExplainedPair, saved: float) -> Iterator[Attribution]:
             ),
             shown.evidence if shown else (),
             percent=share,
-            unit=cause.on.explanation.verdict.limiter,
+            unit=cause.on.explanation.verdict.limiter or "unknown",
             finding=cause.id,
         )
         reported += 1

@@ -119,7 +119,9 @@ class ExplainedPair:
         """Busy time of each unit that was measured on both sides. Units work at the same time, so
         these times overlap."""
         names = dict.fromkeys(
-            c.name for each in (*self.before, *self.after) for c in each.explanation.ceilings
+            c.name
+            for each in (*self.before, *self.after)
+            for c in each.explanation.view.ceilings.ranked
         )
         for name in names:
             change = self._times(f"busy {name}", f"{name} busy", _busy_share(name))
@@ -130,7 +132,10 @@ class ExplainedPair:
         """The largest share of its peak that the unit reached in any launch, 0 to 1."""
         launches = (*self.before, *self.after)
         reached = (
-            c.share for each in launches for c in each.explanation.ceilings if c.name == unit
+            c.share
+            for each in launches
+            for c in each.explanation.view.ceilings.ranked
+            if c.name == unit
         )
         return max(reached, default=0.0)
 
@@ -211,7 +216,7 @@ class ExplainedPair:
 
 def _busy_share(unit: str) -> Share:
     def share(each: WeightedLaunch) -> tuple[float, tuple[Evidence, ...]] | None:
-        found = next((c for c in each.explanation.ceilings if c.name == unit), None)
+        found = next((c for c in each.explanation.view.ceilings.ranked if c.name == unit), None)
         # A share above 100 % comes from clocks that differ between passes: no unit is busy for
         # longer than the launch takes.
         return (min(1.0, found.share), (found.reached,)) if found else None

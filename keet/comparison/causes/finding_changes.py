@@ -287,7 +287,7 @@ def _is_metric(evidence: Evidence, metric_id: str) -> bool:
 
 
 def _raised(each: WeightedLaunch) -> tuple[Finding, ...]:
-    return (*each.explanation.findings, *each.explanation.minor)
+    return (*each.explanation.findings, *each.explanation.lesser)
 
 
 def _changes(
@@ -452,7 +452,7 @@ def _likely(weighted: WeightedLaunch) -> tuple[ReplayReasonDocument, ...]:
 def _gap_text(weighted: WeightedLaunch, book: Ledger) -> Sentence:
     """`116x as long in the run as under replay, likely because of managed or host memory`"""
     replay = weighted.explanation.replay
-    if replay is None:
+    if not replay:
         raise ValueError("the replay of this launch is what happened in the run")
     factor = Quantity(max(replay.ratio, 1 / replay.ratio), "x")
     return Sentence(

@@ -142,7 +142,6 @@ def analyse_with_sass(path: str) -> Iterator[FileRows]:
 def _analyse(path: str, *, sass: bool) -> Iterator[FileRows]:
     from keet.documents.document import json_line
     from keet.explanation.analyst import explain
-    from keet.explanation.explain_document import launch_document
     from keet.ingest import read_profile
 
     read = read_profile(path)
@@ -150,7 +149,7 @@ def _analyse(path: str, *, sass: bool) -> Iterator[FileRows]:
     named = read.provenance._replace(path=storable(path))
     profile = replace(read, provenance=named)
     explanation = explain(profile, profile.launches, _MAX_FINDINGS, sass=sass, keep=False)
-    for rows in slices_of(explanation, lambda each: json_line(launch_document(explanation, each))):
+    for rows in slices_of(explanation, json_line):
         yield rows._replace(
             table_problem=profile.run_problem,
             notes=named.notes,

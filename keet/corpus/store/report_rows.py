@@ -185,8 +185,8 @@ def _duration(launch: Launch) -> float | None:
 def _verdict(each: LaunchExplanation) -> Row:
     verdict = each.verdict
     return (
-        verdict.limiter if verdict.reached else None,
-        _finite(verdict.reached.value) if verdict.reached else None,
+        verdict.limiter,
+        verdict.reached_pct,
         verdict.headline,
         verdict.healthy,
     )
@@ -208,7 +208,7 @@ def _forecast(finding: Finding) -> tuple[float | None, ...]:
 
 def _finding_rows(sha256: str, each: LaunchExplanation) -> Iterator[Row]:
     for rank, finding in enumerate(each.findings, 1):
-        place = finding.places[0] if finding.places else None
+        place = finding.locations[0] if finding.locations else None
         yield (
             *(sha256, each.launch.id, rank),
             *(finding.id, finding.variant or None),
@@ -228,20 +228,20 @@ def _top_part(account: Account) -> Row:
 
 def _account_rows(sha256: str, each: LaunchExplanation) -> Iterator[Row]:
     """All parts of the account, so that sums over launches are complete."""
-    for part in each.account.parts:
+    for part in each.account:
         yield from _part_rows(part, None, (sha256, each.launch.id))
 
 
 def _part_rows(part: TimePart, parent: str | None, launch: Row) -> Iterator[Row]:
-    us = _finite(part.us.value) if part.us else None
-    yield (*launch, part.id, parent, part.label, not part.children, _share(part), us)
+    us = _finite(part.time.value) if part.time else None
+    yield (*launch, part.id, parent, part.part, not part.children, _share(part), us)
     for child in part.children:
         yield from _part_rows(child, part.id, launch)
 
 
 def _share(part: TimePart) -> float | None:
     """0 to 1."""
-    return _finite(part.share.value / 100)
+    return _finite(part.percent.value / 100)
 
 
 def _metrics(launch: Launch) -> Row:

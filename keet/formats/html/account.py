@@ -263,7 +263,7 @@ def draw_tree(block: AccountTree) -> Html | None:
     """With the evidence ids of each share and of the numbers it was computed from. Parts of
     the bar have its colours."""
     each = block.each
-    if each.verdict.not_judged or not each.account.parts:
+    if each.verdict.not_judged or not each.account:
         return None
     drawn = account_rows(each.view, each.account)
     of_bar = {row.parts[0].id: tint for row, tint in zip(drawn, _row_tints(drawn))}
@@ -273,15 +273,15 @@ def draw_tree(block: AccountTree) -> Html | None:
             element(
                 "th",
                 swatch(kind_of(part.id), of_bar.get(part.id, 0)),
-                part.label,
+                part.part,
                 scope="row",
                 class_=f"within within-{depth}" if depth else None,
             ),
-            element("td", f"{part.share:.1f}", class_="number"),
-            element("td", time_text(part.us), class_="number"),
+            element("td", f"{part.percent:.1f}", class_="number"),
+            element("td", time_text(part.time), class_="number"),
             element("td", element("code", evidence_text(part), class_="break")),
         )
-        for part, depth in with_depth(each.account.parts)
+        for part, depth in with_depth(each.account)
     ]
     evidence = element("th", "Number, and what it is computed from", scope="col")
     table = element(

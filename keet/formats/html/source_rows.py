@@ -308,8 +308,8 @@ class SourceData:
     def mentions(self) -> Mapping[tuple[str, int], list[Mention]]:
         found: dict[tuple[str, int], list[Mention]] = {}
         for number, finding in enumerate(self.each.findings, 1):
-            for at, share in enumerate(place_shares(finding.places)):
-                place = finding.places[at]
+            for at, share in enumerate(place_shares(finding.locations)):
+                place = finding.locations[at]
                 mention = Mention(number, finding, share, at == 0)
                 found.setdefault((place.file, place.line), []).append(mention)
         return found

@@ -96,8 +96,8 @@ class Talk(NamedTuple):
 
     @property
     def model_explanation(self) -> ModelExplanation:
-        assert self.found.each.model_explanation is not None, self.found.fault
-        return self.found.each.model_explanation
+        assert self.found.each.model is not None, self.found.fault
+        return self.found.each.model
 
 
 def session_of(

@@ -70,8 +70,8 @@ def test_after_an_interruption_nothing_more_is_asked() -> None:
 
     each = explain_launch(session, ToolInput(explained("score_tiles/slow")), compiles=False)
     assert session.interrupted
-    assert each.model_explanation is not None
-    assert [marked.text for marked in each.model_explanation.unchecked] == ["L1 is at 92 %."]
+    assert each.model is not None
+    assert [marked.text for marked in each.model.unchecked] == ["L1 is at 92 %."]
 
 
 def test_a_failed_repair_keeps_the_sentences() -> None:

@@ -186,7 +186,7 @@ def test_an_empty_answer_says_nothing() -> None:
 def test_without_an_answer_nothing_is_added() -> None:
     done = talk(ModelFault("server", "it is gone"))
     assert str(done.found.fault) == "it is gone"
-    assert done.found.each.model_explanation is None
+    assert done.found.each.model is None
 
 
 def test_a_question_is_corrected_the_same_way() -> None:

@@ -46,8 +46,8 @@ def section_of(each: LaunchExplanation) -> list[Block]:
 def blocks_of(explanation: Explanation, **changes: Any) -> list[Block]:
     """Of the section, with some parts of the model's explanation replaced."""
     (each,) = explanation.launches
-    assert each.model_explanation is not None
-    changed = replace(each.model_explanation, **changes)
+    assert each.model is not None
+    changed = replace(each.model, **changes)
     return [*every_block(section_of(each._replace(model_explanation=changed)), "html")]
 
 
