@@ -84,7 +84,9 @@ def _make(cls: type) -> None:
         cls.__doc__ = text or cls.__name__  # without one, dataclass takes long to write one
         dataclass(init=False, kw_only=_WAITING[cls], eq=False, repr=False)(cls)
         cls.__doc__ = text
-        own = [each for each in cls.__dict__[_FIELDS].values() if not is_computed(cls, each.name)]
+        for each in cls.__dict__[_FIELDS].values():
+            each.init = each.init and not is_computed(cls, each.name)
+        own = [each for each in cls.__dict__[_FIELDS].values() if each.init]
         _LAYOUTS[cls] = _Layout(
             tuple(each.name for each in own),
             tuple(each.name for each in own if not each.kw_only),

@@ -21,7 +21,7 @@ from keet.agent.model.messages import ChatReply, ChatRequest, ModelFault
 from keet.agent.model.settings import ModelSpec, TimeLimit
 from keet.agent.model.transcript import read_transcript, request_text
 from keet.agent.options import ModelOptions
-from keet.explanation.explain_document import BY_MODEL
+from keet.documents.explain import BY_MODEL
 from tests.conftest import Keet, Result
 from tests.json_documents import check_document
 

@@ -158,8 +158,8 @@ def problems_of_explain(explanation: Explanation) -> Iterator[str]:
     yield from problems_of((text for each in rest for text in texts_in(each)), (), names)
     for each in explanation.launches:
         texts = [*_behind(each), *_printed(each)]  # printing enters forecasts in the ledger
-        yield from problems_of(texts, [piece.id for piece in each.evidence], names)
-        assert {*of_launches[each.launch.id].evidence} <= {piece.id for piece in each.evidence}
+        yield from problems_of(texts, [piece.id for piece in each.view.ledger], names)
+        assert {*of_launches[each.launch.id].evidence} <= {piece.id for piece in each.view.ledger}
     hints = explanation.capture_hints
     said = [Text("hints", hints.lacking_text), *(Text("hints", each) for each in hints.sentences)]
     of_hints = {id_ for _, text in said if isinstance(text, Sentence) for id_ in text.evidence}
@@ -170,11 +170,9 @@ _WITH_EVIDENCE = ("launches", "run", "program", "report")
 
 
 def _behind(each: LaunchExplanation) -> Iterator[Text]:
-    """Texts of the records that the document was made from."""
-    of_launch = (each.findings, each.minor, each.healthy, each.notes, each.figures, each.skipped)
-    for value in (*of_launch, each.order_reason, each.minor_defect, each.second_opinion):
+    """Texts that pages print and JSON does not have."""
+    for value in (each.lesser, each.unlisted, each.minor_defect):
         yield from texts_in(value, "LaunchExplanation")
-    yield Text("Verdict.headline", each.verdict.headline)
 
 
 def _printed(each: LaunchExplanation) -> Iterator[Text]:

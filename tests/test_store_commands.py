@@ -168,7 +168,7 @@ def test_a_forecast_that_can_not_be_computed_is_null() -> None:
     told = explain(profile, profile.launches, 5)
     (only,) = told.launches
     unknown = replace(only.findings[0], forecast=Forecast(1.0, math.inf, math.inf))
-    explanation = told._replace(launches=(only._replace(findings=(unknown,)),))
+    explanation = told._replace(launches=(replace(only, findings=(unknown,)),))
     ((row,), (finding,), *_) = rows_of(explanation, lambda _: "{}")
     assert dict(zip(LAUNCH_COLUMNS, row))["top_low"] is None
     assert finding[7:10] == (None, None, None)

@@ -92,10 +92,10 @@ def _explained(
     told = ranked.each
     if ranked.leads:
         explained = replace(explained, leads=True)
-        verdict = told.verdict.replaced(by=BY_MODEL, analyst_headline=each.verdict.headline)
-        told = told.replaced(verdict=verdict)
+        verdict = replace(told.verdict, by=BY_MODEL, analyst_headline=each.verdict.headline)
+        told = replace(told, verdict=verdict)
     _adopt_evidence(tool_input, each, explained.ids)
-    return told.replaced(model=explained)
+    return replace(told, model=explained)
 
 
 def _adopt_evidence(tool_input: ToolInput, each: LaunchExplanation, ids: tuple[str, ...]) -> None:

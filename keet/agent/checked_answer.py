@@ -6,6 +6,7 @@ Causes and objections are checked against the account, and ranked with the findi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import NamedTuple
@@ -395,7 +396,8 @@ def rank_with_causes(
     placed = [_placed(entry, causes, each) for entry in ranked]
     findings = listed(placed, each.view, each.account)
     again = second_opinion(each.view.ledger, findings, each.lesser, each.account.unknown)
-    told = each.replaced(
+    told = replace(
+        each,
         findings=findings,
         second_opinion=again,
         order_reason=each.order_reason if _is_order_kept(each, findings) else None,
@@ -410,7 +412,7 @@ def rank_with_causes(
     ]
     note = "" if leads or lines[0] == lines[1] else " (line by the model)"
     verdict = verdict_of(diagnosis._replace(findings=findings, healthy=None), note)
-    return RankedLaunch(told.replaced(verdict=verdict), leads)
+    return RankedLaunch(replace(told, verdict=verdict), leads)
 
 
 def _is_order_kept(each: LaunchExplanation, findings: Sequence[Finding]) -> bool:
@@ -427,7 +429,8 @@ def _placed(
 ) -> Finding:
     """With the model's source line: first, because samples only show where warps wait, not why;
     behind the line where keet counted what the finding is about, if the model's line has none."""
-    finding = entry.finding.replaced(origin=entry.origin)
+    is_models = entry.origin == "model"
+    finding = replace(entry.finding, origin="model") if is_models else entry.finding
     own = (cause for cause in causes if cause.finding == finding.id and not cause.problem)
     claims = (cause.claim for cause in own if isinstance(cause.claim, EvaluatedClaim))
     place = next((evaluated.claim.place for evaluated in claims), None)
@@ -444,7 +447,7 @@ def _placed(
     # keet's advice is about the lines where keet found something to change.
     advised = places if counted and not named else ordered
     here = each.view.here(findings()[finding.id].memory, advised)
-    return finding.replaced(locations=ordered, here=here)
+    return replace(finding, locations=ordered, here=here)
 
 
 def _diagnosis(each: LaunchExplanation) -> Diagnosis:

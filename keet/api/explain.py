@@ -28,6 +28,7 @@ from keet.safe_text import visible
 if TYPE_CHECKING:
     import pandas as pd
 
+    from keet.diagnosis.finding import Finding
     from keet.documents.explain import ExplainDocument, PartDocument
     from keet.evidence import Evidence
     from keet.explanation.explanation_types import Explanation, LaunchExplanation
@@ -113,8 +114,10 @@ class LaunchFinding(FindingDocument):
 
     launch: ExplainedLaunch = live()
 
-    def __init__(self, launch: ExplainedLaunch, document: FindingDocument) -> None:
-        self.__dict__.update(vars(document), launch=launch)
+    def __init__(self, launch: ExplainedLaunch, finding: Finding) -> None:
+        values = {name: getattr(finding, name) for name in finding.names()}
+        values["forecast"] = finding.forecast if finding.forecast.is_known else None
+        self.__dict__.update(values, launch=launch)
 
     def __repr__(self) -> str:
         gain = f", {self.gain}" if self.gain else ""
@@ -251,17 +254,16 @@ class ExplainedLaunch(ExplainLaunch):
     1.02 ms
     """
 
-    document: ExplainLaunch = live()
     explained: LaunchExplanation = live()
     findings: FindingTable  # type: ignore[assignment]
     account: AccountTable  # type: ignore[assignment]
     """Where its time goes: parts that add up."""
 
-    def __init__(self, explained: LaunchExplanation, document: ExplainLaunch) -> None:
-        findings = FindingTable([LaunchFinding(self, each) for each in document.findings])
-        account = AccountTable(list(_parts(document, document.account, None)))
-        own = {"document": document, "findings": findings, "account": account}
-        self.__dict__.update(vars(document) | own, explained=explained)
+    def __init__(self, explained: LaunchExplanation) -> None:
+        values = {name: getattr(explained, name) for name in explained.names()}
+        values["findings"] = FindingTable([LaunchFinding(self, f) for f in explained.findings])
+        values["account"] = AccountTable(list(_parts(explained, explained.account, None)))
+        self.__dict__.update(values, explained=explained)
 
     def __repr__(self) -> str:
         return f"<ExplainedLaunch {self.short}>"
@@ -294,7 +296,7 @@ class ExplainedLaunch(ExplainLaunch):
 
     def to_dict(self) -> dict[str, Any]:
         """Its object in the JSON of `keet explain`."""
-        return self.document.to_dict()
+        return self.explained.to_dict()
 
     def row(self) -> tuple[object, ...]:
         """Of the frame of launches: see `LAUNCH_COLUMNS`."""
@@ -366,8 +368,7 @@ class ExplainResult(ApiResult):
     @cached_property
     def launches(self) -> tuple[ExplainedLaunch, ...]:
         """In the order of the report; by the GPU time that they represent if the run is known."""
-        pairs = zip(self.explanation.launches, self.document.launches, strict=True)
-        return tuple(ExplainedLaunch(*pair) for pair in pairs)
+        return tuple(map(ExplainedLaunch, self.explanation.launches))
 
     def launch(self, number: int) -> ExplainedLaunch:
         """The launch with that number in the report."""

@@ -435,8 +435,9 @@ def _refined(diagnosis: Diagnosis, own: Finding, claim: EvaluatedClaim | None) -
         return RankedCause(own, "keet")
     stated = _finding(diagnosis, claim)
     is_better = claim.is_backed and claim.expected > own.expected
-    kept = stated.replaced(locations=stated.locations or own.locations) if is_better else own
-    joined = kept.replaced(
+    kept = replace(stated, locations=stated.locations or own.locations) if is_better else own
+    joined = replace(
+        kept,
         evidence=tuple(dict.fromkeys((*kept.evidence, *own.evidence, *stated.evidence))),
         here=kept.here or own.here,
         advice=own.advice,
@@ -467,4 +468,4 @@ def _finding(diagnosis: Diagnosis, claim: EvaluatedClaim) -> Finding:
         amounts_by=claim.amounts_by,
         keet_alone=claim.keet_alone if claim.amounts_by == "model" else None,
     )
-    return finding.replaced(advice=advice_for(finding, view))
+    return replace(finding, advice=advice_for(finding, view))

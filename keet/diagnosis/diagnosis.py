@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.account import Account, account_of
@@ -366,12 +367,13 @@ def _finding(each: RankedCandidate, model: TimeModel, unknown: float) -> Finding
     if candidate.amount is not None:
         found = candidate.amount()
         told = [part for part in (finding.text, found.floor) if part]
-        finding = finding.replaced(
+        finding = replace(
+            finding,
             text=Sentence(" ").join(told),
             evidence=tuple(dict.fromkeys((*finding.evidence, *found.evidence))),
             brief=found.brief,
         )
-    return finding.replaced(advice=advice_for(finding, view))
+    return replace(finding, advice=advice_for(finding, view))
 
 
 def _outline(

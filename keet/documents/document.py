@@ -91,10 +91,6 @@ class Document(LazyDataclass):
         """Without values that were computed."""
         return {n: v for n, v in vars(self).items() if not is_computed(type(self), n)}
 
-    def replaced(self, **values: Any) -> Self:
-        """A copy with other values; what is computed from them is computed again."""
-        return type(self)(**{**self._given(), **values})
-
     def __repr__(self) -> str:
         values = ((each.name, getattr(self, each.name)) for each in fields(self) if each.repr)
         shown = (f"{name}={value!r}" for name, value in values if value is not LEFT_OUT)

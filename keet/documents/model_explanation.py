@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from keet.documents.document import COMPUTED, Document, live
+from keet.documents.document import COMPUTED, Document, computed, live
 from keet.documents.finding import Forecast
 from keet.documents.shared_types import JsonProse, JsonQuantity, JsonSentence
 from keet.evidence import Prose, ids_of
@@ -178,19 +178,14 @@ class ModelDocument(Document):
 
 
 class ModelExplanation(ModelDocument):
-    """With what JSON has elsewhere in the launch."""
+    evidence: tuple[str, ...] = computed(lambda each: ids_of((each.summary, each.purpose)))
+    unchecked: tuple[UncheckedDocument, ...] = computed(lambda each: unchecked_in(each.texts))
+    numbers: int = computed(lambda each: each._numbers())
 
-    analyst_headline: str = live(default="")
-    """What the analyst alone says, where the model leads."""
-
-    def __post_init__(self) -> None:
-        texts, causes = list(self.texts), (*self.causes, *self.objections)
+    def _numbers(self) -> int:
+        causes = (*self.causes, *self.objections)
         facts = sum(each.numbers for cause in causes for each in cause.because)
-        self.__dict__.update(
-            evidence=ids_of((self.summary, self.purpose)),
-            unchecked=unchecked_in(texts),
-            numbers=facts + sum(text.numbers for _, text in texts),
-        )
+        return facts + sum(text.numbers for _, text in self.texts)
 
     @property
     def texts(self) -> Iterator[tuple[str, Prose]]:

@@ -194,7 +194,7 @@ def with_first(explanation: Explanation, top: int) -> Explanation:
 
 def _with_first(each: LaunchExplanation, top: int) -> LaunchExplanation:
     kept, unlisted = each.findings[:top], each.findings[top:]
-    return each.replaced(findings=kept, unlisted=(*unlisted, *each.unlisted))
+    return replace(each, findings=kept, unlisted=(*unlisted, *each.unlisted))
 
 
 def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
@@ -394,7 +394,7 @@ def _reasons_once(told: Iterable[LaunchExplanation]) -> Iterator[LaunchExplanati
         said = tuple((reason.status, reason.text) for reason in each.replay.open_reasons)
         first = seen.setdefault(said, each.launch.id)
         as_for = None if first == each.launch.id or not said else first
-        yield each.replaced(replay=replace(each.replay, as_for=as_for))
+        yield replace(each, replay=replace(each.replay, as_for=as_for))
 
 
 def _launch_with_run(
@@ -409,16 +409,16 @@ def _launch_with_run(
     found = in_run_of(each.view, position, shapes)
     gap = replay_gap(each.launch, position)
     differs = gap and replay_difference(each.view, gap, position, found, (reasons, shapes))
-    told = each.replaced(in_run=found, replay=differs)
+    told = replace(each, in_run=found, replay=differs)
     if found.plain is None or not is_shorter(each.launch, position, found.plain):
         return told
     # The finding about a short kernel names the time under ncu; add the one in the run.
     duration = each.view.get("duration")
     added = Sentence(" under ncu ({plain} in the run)", plain=found.plain).parts
     named = (
-        f.replaced(text=Sentence.of((*f.text.parts[:2], *added, *f.text.parts[2:])))
+        replace(f, text=Sentence.of((*f.text.parts[:2], *added, *f.text.parts[2:])))
         if f.id == "launch_bound" and duration and f.text.ids[0] == duration.id
         else f
         for f in each.findings
     )
-    return told.replaced(findings=tuple(named))
+    return replace(told, findings=tuple(named))

@@ -4,6 +4,7 @@ prints."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.account import Account
@@ -176,17 +177,19 @@ def _attributed(each: LaunchExplanation) -> LaunchExplanation:
 
     def attributed(finding: Finding) -> Finding:
         is_models = finding.amounts_by == "model"
-        return finding.replaced(
+        return replace(
+            finding,
             why=" ".join(cause.text for cause in causes if cause.finding == finding.id) or None,
             origin=finding.origin or "keet",
             amounts_by=finding.amounts_by or "keet",
             keet_alone=(finding.keet_alone or None) if is_models else finding.forecast,
         )
 
-    return each.replaced(
+    return replace(
+        each,
         hypotheses=(),
         model=each.model or None,
-        verdict=each.verdict.replaced(by=each.verdict.by or "keet"),
+        verdict=replace(each.verdict, by=each.verdict.by or "keet"),
         findings=tuple(map(attributed, each.findings)),
     )
 

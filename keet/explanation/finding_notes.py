@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 from keet.analysis.account import UNKNOWN, Account, TimePart
 from keet.analysis.kernel.archetype import archetype_of, is_debug_build, language_of
@@ -27,9 +28,10 @@ MEASURED_ON = "H200"
 def listed(findings: Iterable[Finding], view: LaunchView, account: Account) -> tuple[Finding, ...]:
     """With their ranks, why a cause is only possible, and the nearest case of the first."""
     return tuple(
-        each.replaced(
+        replace(
+            each,
             rank=rank,
-            certainty_reason=_why_only_possible(each, view, account),
+            certainty_reason=why_only_possible(each, view, account),
             nearest_case=_nearest_case(each, view) if rank == 1 else None,
         )
         for rank, each in enumerate(findings, 1)
@@ -142,7 +144,7 @@ def nearest_text(case: NearestDocument) -> Sentence:
     )
 
 
-def _why_only_possible(finding: Finding, view: LaunchView, account: Account) -> Sentence | None:
+def why_only_possible(finding: Finding, view: LaunchView, account: Account) -> Sentence | None:
     """None where the cause is certain or likely."""
     if finding.cause_certainty != "possible":
         return None

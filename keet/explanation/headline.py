@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from keet.analysis.capture.report_document import has_only_shape
 from keet.analysis.decisions.saturated import while_active
 from keet.analysis.facts.waits import warps_sleep
@@ -97,7 +99,7 @@ def without_code(verdict: Verdict, launch: Launch, instead: int | None) -> Verdi
     if instead is None:
         to_do = f"to include it: --launch {launch.id}"
     words = "{said} Its machine code was not analysed, so causes may be missing; {to_do}."
-    return verdict.replaced(headline=Sentence(words, said=verdict.headline, to_do=to_do))
+    return replace(verdict, headline=Sentence(words, said=verdict.headline, to_do=to_do))
 
 
 def _is_open(diagnosis: Diagnosis) -> bool:
@@ -453,7 +455,7 @@ def _nearest_cause(diagnosis: Diagnosis) -> Sentence:
     gain = view.ledger.derived(f"if_there.{first.id}", Quantity(first.forecast.likely, ""), label)
     is_shared = first.variant in BETWEEN_LAUNCHES  # its text is about several launches: said once
     if not is_shared:
-        first = first.replaced(advice=advice_for(first, view))
+        first = replace(first, advice=advice_for(first, view))
     return Sentence(
         "Possible, but more often not there: {cause}, {gain:.2f}x if it is.{text}",
         cause=first.label,

@@ -13,7 +13,7 @@ from keet.analysis.source_lines import Hotspots, Spot, find_hotspots
 from keet.documents.document import json_line
 from keet.documents.finding import Place
 from keet.explanation.analyst import explain
-from keet.explanation.explain_document import explain_document, launch_document
+from keet.explanation.explain_document import explain_document
 from keet.ingest import read_profile
 from keet.ingest.ncu_rep.metrics import _whole_numbers, read_value
 from keet.profile import Launch
@@ -50,7 +50,7 @@ def test_a_single_launch_is_written_like_in_the_document(path: Path) -> None:
     profile = read_profile(path)
     explanation = explain(profile, profile.launches, 5)
     # First, because what is said of the program adds to the evidence of launches.
-    short = [json_line(launch_document(explanation, each)) for each in explanation.launches]
+    short = [json_line(each) for each in explanation.launches]
     assert [json_line(launch) for launch in explain_document(explanation).launches] == short
 
 

@@ -73,7 +73,7 @@ class ExplainedReport:
         call.check()
         known = [each for each in self._explanation.launches if each.launch in launches]
         cut = [
-            each.replaced(findings=tuple(map(self._tool_input.shown, each.findings[:top])))
+            replace(each, findings=tuple(map(self._tool_input.shown, each.findings[:top])))
             for each in known
         ]
         return self._explanation.only(*cut)

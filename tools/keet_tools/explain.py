@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from keet.documents.document import numbers_in
-from keet.documents.explain import ExplainLaunch, GroundingDocument
+from keet.documents.explain import GroundingDocument
 from keet.documents.shared_types import DeviceDocument
 from keet.errors import one_line
 from keet.evidence import Sentence, constant
@@ -58,18 +58,12 @@ def _reply(
     program = program_of(explanation)
     everything = asked.launch is not None or asked.kernel is not None
     shown = shown_launches(explanation, program, everything=everything)
-    made: list[ExplainLaunch] = []
-
-    def rows() -> Iterator[dict[str, Any]]:
-        for each in shown[asked.offset :]:
-            made.append(each)
-            yield _launch(made[-1], each)
-
-    page = page_of(rows(), len(shown), asked.offset, _PER_PAGE)
+    rest = shown[asked.offset :]
+    page = page_of(map(_launch, rest), len(shown), asked.offset, _PER_PAGE)
 
     def text_of(count: int) -> str:
         """In as much detail as there is room for."""
-        here = shown[asked.offset : asked.offset + count]
+        here = rest[:count]
         text = ""
         for plan in plans_of(len(here)):
             make = partial(explain_part, explanation, here, plan, is_first=not asked.offset)
@@ -90,7 +84,7 @@ def _reply(
         report=name,
         device=DeviceDocument.taken_from(shown[0].launch.device),
         program=_program(program) if program and not asked.offset else None,
-        grounding=lambda page: GroundingDocument.of(numbers_in(made[: len(page.entries)])),
+        grounding=lambda page: GroundingDocument.of(numbers_in(rest[: len(page.entries)])),
     )
 
 
@@ -122,9 +116,9 @@ def _program(program: ProgramExplanation) -> ProgramSummary:
     return ProgramSummary.taken_from(program, rows=rows)
 
 
-def _launch(document: ExplainLaunch, each: LaunchExplanation) -> dict[str, Any]:
+def _launch(each: LaunchExplanation) -> dict[str, Any]:
     """A part of the object that `keet explain --format json` prints for the launch."""
-    whole = document.to_dict()
+    whole = each.to_dict()
     units = whole["ceilings"][:_UNITS]
     cited = [unit["evidence"] for unit in units]
     cited += [id_ for finding in whole["findings"] for id_ in finding["evidence"]]

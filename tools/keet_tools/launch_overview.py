@@ -71,7 +71,7 @@ def _launch_row(each: LaunchExplanation, say: AnswerText) -> str:
 def _run(each: LaunchExplanation, say: AnswerText) -> str:
     """What the launch represents in the run, where that is known."""
     found = each.in_run
-    if found is None:
+    if not found:
         return ""
     launches, share, *_ = found.evidence
     represented = f", represents {say(launches)} launches, {say(share)} of the run"

@@ -14,7 +14,9 @@ from tests.rows import each_row
 
 
 def part(name: str, share: float, *children: TimePart) -> TimePart:
-    return TimePart(name, name, Evidence("E1", name, share, "%", name), None, (), children)
+    return TimePart(
+        id=name, part=name, percent=Evidence("E1", name, share, "%", name), children=children
+    )
 
 
 def of(*parts: TimePart, group: str = "samples", kind: str = "full") -> Closing:

@@ -126,7 +126,7 @@ def test_without_width_the_findings_are_those_of_the_launch(
             drawn = PerturbedLaunch(Original(launch), 0, 0.0)
             plain, same = diagnose(launch), diagnose(drawn)
             assert first_answer(plain) == first_answer(same)
-            assert [f.places for f in plain.findings] == [f.places for f in same.findings]
+            assert [f.locations for f in plain.findings] == [f.locations for f in same.findings]
 
 
 def test_the_code_is_analysed_once_and_its_stalls_are_those_of_the_draw(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -186,7 +187,7 @@ def test_an_empty_answer_says_nothing() -> None:
 def test_without_an_answer_nothing_is_added() -> None:
     done = talk(ModelFault("server", "it is gone"))
     assert str(done.found.fault) == "it is gone"
-    assert done.found.each.model is None
+    assert not done.found.each.model
 
 
 def test_a_question_is_corrected_the_same_way() -> None:
@@ -240,7 +241,7 @@ def test_a_supported_claim_leads_if_the_analyst_has_no_finding(wording) -> None:
     assert each.verdict.healthy is None
     assert "slow.cu:9" in each.verdict.headline
     assert done.model_explanation.leads
-    assert done.model_explanation.analyst_headline == before.verdict.headline
+    assert done.found.each.verdict.analyst_headline == before.verdict.headline
 
 
 OBJECTIONS = [
@@ -418,7 +419,7 @@ def test_an_objection_with_facts_ranks_the_finding_behind_a_cause_with_an_amount
     wording(each.verdict.by)
     assert disputed.model_explanation.leads
     before = disputed.before.launches[0].verdict
-    assert disputed.model_explanation.analyst_headline == before.headline
+    assert disputed.found.each.verdict.analyst_headline == before.headline
 
 
 def test_why_a_finding_ranks_first_is_left_out_once_another_one_does() -> None:
@@ -427,7 +428,7 @@ def test_why_a_finding_ranks_first_is_left_out_once_another_one_does() -> None:
         objection("theoretical_occupancy_pct > 10"), causes=[{**NARROW, "claims": [amount]}]
     )
     said = disputed.model_explanation
-    each = disputed.before.launches[0]._replace(order_reason=Sentence("Ranked before another."))
+    each = replace(disputed.before.launches[0], order_reason=Sentence("Ranked before another."))
     assert rank_with_causes(each, (), ()).each.order_reason == each.order_reason
     moved = rank_with_causes(each, said.causes, said.objections).each
     assert moved.findings[0].id != each.findings[0].id
@@ -513,5 +514,8 @@ def test_a_models_line_without_what_is_counted_stands_behind_those_that_have_it(
     done = talk(conclusion(causes=[cause(file="slow.cu", line=20)]))
     first, before = done.found.each.findings[0], done.before.launches[0].findings[0]
     assert first.id == before.id == "shared_bank_conflict"
-    assert [place.where for place in first.places[:2]] == [before.places[0].where, "slow.cu:20"]
+    assert [place.where for place in first.locations[:2]] == [
+        before.locations[0].where,
+        "slow.cu:20",
+    ]
     assert done.found.each.verdict == done.before.launches[0].verdict

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -45,7 +46,7 @@ def explained() -> Explanation:
 def with_edits(*edits: EditDocument) -> Explanation:
     told = explained()
     said = model_parts.said(edits=edits)
-    launches = tuple(each._replace(model_explanation=said) for each in told.launches)
+    launches = tuple(replace(each, model=said) for each in told.launches)
     return told._replace(launches=launches)
 
 
@@ -124,6 +125,6 @@ def test_only_a_confirmed_cause_brings_an_edit_into_the_patch(
     reasons = [each.not_in_patch for each in told.edits]
     assert reasons == ([None, overlap] if confirmed else [UNCONFIRMED, None])
     every = explained()
-    whole = every._replace(launches=(every.launches[0]._replace(model_explanation=told),))
+    whole = every._replace(launches=(replace(every.launches[0], model=told),))
     assert patch_file(whole).edits == 1
     assert patch_file(whole, confirmed=False).edits == (not confirmed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,7 @@ def test_names_of_headers_are_redacted(explanation: Explanation) -> None:
     source = 'int a;\n  # include "secret/plan_b.cuh"\n#include <vector>\n'
     launch = copy(each.launch)
     launch.source_files = {"/src/slow.cu": source}
-    told = explanation._replace(launches=(each._replace(launch=launch),))
+    told = explanation._replace(launches=(replace(each, launch=launch),))
     redactor = Redactor([told], "names")
     text = "plan_b.cuh, that is secret/plan_b.cuh, needs <vector>"
     sent = redactor.out(text)
@@ -89,7 +90,7 @@ def test_a_file_whose_name_is_escaped_in_ids(explanation: Explanation) -> None:
     each = explanation.launches[0]
     launch = copy(each.launch)
     launch.source_files = {"/src/my secret\tfile.cu": "int a;"}
-    told = explanation._replace(launches=(each._replace(launch=launch),))
+    told = explanation._replace(launches=(replace(each, launch=launch),))
     redactor = Redactor([told], "names")
     text = "{samples_share@my_secret_file.cu:7}"
     sent = redactor.out(text)

@@ -120,7 +120,7 @@ def test_an_interrupt_is_reported() -> None:
     done = talk(KeyboardInterrupt())
     assert done.found.fault is not None
     assert done.found.fault.kind == "interrupted"
-    assert done.found.each.model is None
+    assert not done.found.each.model
 
 
 # --- redaction

@@ -33,18 +33,18 @@ def account(launch: Launch, *, reads_code: bool = False) -> tuple[Account, Launc
 def check(found: Account, view: LaunchView) -> None:
     """What holds for every account."""
     parts = list(found.all())
-    assert sum(part.share.value for part in found.parts) == pytest.approx(100, abs=CLOSES)
+    assert sum(part.percent.value for part in found) == pytest.approx(100, abs=CLOSES)
     assert len({part.id for part in parts}) == len(parts)
     for part in parts:
-        assert part.share.unit == "%"
-        assert 0 <= part.share.value <= 100 + CLOSES
+        assert part.percent.unit == "%"
+        assert 0 <= part.percent.value <= 100 + CLOSES
         _check_children(part)
         _check_time(part, view)
     assert 0 <= found.unknown <= 100 + CLOSES
     unknown = [part for part in parts if part.id.split(".")[-1] == UNKNOWN]
-    assert found.unknown == pytest.approx(sum(part.share.value for part in unknown))
+    assert found.unknown == pytest.approx(sum(part.percent.value for part in unknown))
     for part in unknown:
-        assert _is_missing(part.label, view), part
+        assert _is_missing(part.part, view), part
 
 
 def test_where_fp64_lanes_are_few_warps_wait_for_them_in_the_queues_of_memory() -> None:
@@ -54,7 +54,7 @@ def test_where_fp64_lanes_are_few_warps_wait_for_them_in_the_queues_of_memory() 
         launch = made_up({"fp64": 84.0, "issue_slots": 1.0}, states, device=device)
         found, view = account(launch)
         check(found, view)
-        parts = {part.id: part.share.value for part in found.all()}
+        parts = {part.id: part.percent.value for part in found.all()}
         waiting = parts["waiting"]
         own = parts.get("waiting.busy.fp64", 0.0) + parts.get("waiting.latency.double", 0.0)
         assert own == pytest.approx(double * waiting, abs=1)
@@ -63,18 +63,18 @@ def test_where_fp64_lanes_are_few_warps_wait_for_them_in_the_queues_of_memory() 
 
 def _check_children(part: TimePart) -> None:
     if part.children:
-        total = sum(child.share.value for child in part.children)
-        assert total == pytest.approx(part.share.value, abs=1e-6)
+        total = sum(child.percent.value for child in part.children)
+        assert total == pytest.approx(part.percent.value, abs=1e-6)
         assert all(child.id.startswith(f"{part.id}.") for child in part.children)
-    shares = [child.share.value for child in part.children]
+    shares = [child.percent.value for child in part.children]
     assert shares == sorted(shares, reverse=True)
 
 
 def _check_time(part: TimePart, view: LaunchView) -> None:
     duration = view.value("duration")
-    assert (part.us is None) == (duration is None)
-    if part.us is not None and duration is not None:
-        assert part.us.value == pytest.approx(part.share.value / 100 * duration / 1000)
+    assert (part.time is None) == (duration is None)
+    if part.time is not None and duration is not None:
+        assert part.time.value == pytest.approx(part.percent.value / 100 * duration / 1000)
 
 
 def _is_missing(reason: str, view: LaunchView) -> bool:
@@ -146,7 +146,7 @@ def test_a_report_without_counters_has_an_account_of_one_unknown_part() -> None:
     check(found, view)
     assert found.unknown == 100
     assert [part.id for part in found.all()] == ["active", "active.unknown"]
-    assert all(part.us is None for part in found.all())
+    assert all(part.time is None for part in found.all())
 
 
 def test_many_small_parts_are_not_lost() -> None:
@@ -156,7 +156,7 @@ def test_many_small_parts_are_not_lost() -> None:
     check(found, view)
     issuing = found.part("issuing")
     assert issuing is not None
-    assert [child.share.value for child in issuing.children] == [pytest.approx(0.3)]
+    assert [child.percent.value for child in issuing.children] == [pytest.approx(0.3)]
 
 
 # --- what the parts say
@@ -192,7 +192,7 @@ def test_idle_sms_are_split_by_the_shape_of_the_grid() -> None:
 
 def _shares(found: Account, *ids: str) -> list[object]:
     parts = [found.part(each) for each in ids]
-    return [part and pytest.approx(part.share.value, abs=0.01) for part in parts]
+    return [part and pytest.approx(part.percent.value, abs=0.01) for part in parts]
 
 
 def test_waiting_for_a_unit_is_waiting_for_latency_where_the_unit_is_idle() -> None:
@@ -203,10 +203,10 @@ def test_waiting_for_a_unit_is_waiting_for_latency_where_the_unit_is_idle() -> N
         found, _ = account(made_up(units, {"long_scoreboard": 10.0, "selected": 1.0}))
         waiting, part = found.part("waiting"), found.part("waiting.busy.dram")
         assert waiting is not None
-        assert waiting.share.value == pytest.approx(90)
-        busy.append(float(part.share.value) if part else 0.0)
+        assert waiting.percent.value == pytest.approx(90)
+        busy.append(float(part.percent.value) if part else 0.0)
         rest = found.part("waiting.latency.memory")
-        assert busy[-1] + (float(rest.share.value) if rest else 0.0) == pytest.approx(90)
+        assert busy[-1] + (float(rest.percent.value) if rest else 0.0) == pytest.approx(90)
     assert busy == sorted(busy)
     assert busy[0] == 0
     assert busy[-1] > 85
@@ -235,9 +235,9 @@ def test_the_leading_parts_are_the_innermost_ones() -> None:
     found, _ = account(launch)
     leading = found.leading(most=3)
     assert len(leading) == 3
-    assert all(not part.children and part.share.value >= 3 for part in leading)
-    every = sorted((p.share.value for p in found.all() if not p.children), reverse=True)
-    assert [part.share.value for part in leading] == every[:3]
+    assert all(not part.children and part.percent.value >= 3 for part in leading)
+    every = sorted((p.percent.value for p in found.all() if not p.children), reverse=True)
+    assert [part.percent.value for part in leading] == every[:3]
 
 
 def test_warps_that_mostly_wait_for_the_tensor_cores_find_them_busy(wording) -> None:
@@ -247,10 +247,10 @@ def test_warps_that_mostly_wait_for_the_tensor_cores_find_them_busy(wording) -> 
     found, _ = account(
         made_up(units, states, None, sm_active_cycles=ELAPSED, elapsed_cycles=ELAPSED)
     )
-    labels = {part.label for part in found.all()}
+    labels = {part.part for part in found.all()}
     wording(labels)
     states["wait"] = 60.0
     found, _ = account(
         made_up(units, states, None, sm_active_cycles=ELAPSED, elapsed_cycles=ELAPSED)
     )
-    wording({part.label for part in found.all()})
+    wording({part.part for part in found.all()})

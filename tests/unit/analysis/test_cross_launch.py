@@ -440,7 +440,7 @@ def test_what_a_launch_reads_is_placed_at_loads() -> None:
         diagnosis = diagnose(launch, together=together)
         named = [*diagnosis.findings, *diagnosis.minor]
         (found,) = [each for each in named if each.variant == "hand_over"]
-        measured = {place.of for place in found.places if place.of != "launches"}
+        measured = {place.of for place in found.locations if place.of != "launches"}
         assert measured == {f"sectors of global {word}"}
 
 

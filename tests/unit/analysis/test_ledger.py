@@ -42,7 +42,7 @@ def books_of(told: Explanation) -> list[list[Evidence]]:
     program = program_of(told)
     together = [*(program.evidence.values() if program else ())]
     together += told.whole_run.book if told.whole_run else ()
-    return [*(list(each.evidence) for each in told.launches), together]
+    return [*(list(each.view.ledger) for each in told.launches), together]
 
 
 def check_ids(pieces: Iterable[Evidence]) -> None:
@@ -210,8 +210,8 @@ def test_an_id_does_not_depend_on_the_explained_launches(
     profile_of: Callable[[Path], Profile],
 ) -> None:
     profile = profile_of(PIPELINE)
-    every = {e.id: e for each in explained(profile).launches for e in each.evidence}
-    alone = explain(profile, profile.launches[2:3], 1, sass=False).launches[0].evidence
+    every = {e.id: e for each in explained(profile).launches for e in each.view.ledger}
+    alone = [*explain(profile, profile.launches[2:3], 1, sass=False).launches[0].view.ledger]
     same = [every[piece.id] == piece for piece in alone if piece.id in every]
     assert all(same)
     assert len(same) > 0.9 * len(alone)
@@ -223,7 +223,7 @@ def test_a_comparison_names_the_side(profile_of: Callable[[Path], Profile]) -> N
     )
     found = compare(*(Side((SideCapture(p, p.launches),)) for p in (before, after)))
     check_ids(found.evidence.values())
-    told = {e.id: e for each in explained(before).launches for e in each.evidence}
+    told = {e.id: e for each in explained(before).launches for e in each.view.ledger}
     pieces = found.evidence.values()
     sides = [piece for piece in pieces if "#before." in piece.id and not piece.derived_from]
     for piece in sides:

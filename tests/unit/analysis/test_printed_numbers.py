@@ -65,7 +65,7 @@ def test_issue_slots_of_an_export_are_those_that_it_prints(start: str, share: fl
 def idle(**metrics: float) -> float:
     view = view_of({"issue_slots": 50.0}, elapsed_cycles=70_302, sm_active_cycles=61_465, **metrics)
     part = account(view).part("idle")
-    return float(part.share.value) if part else 0.0
+    return float(part.percent.value) if part else 0.0
 
 
 def test_idle_sms_are_of_the_cycles_of_the_sms() -> None:

@@ -77,7 +77,7 @@ def test_atomics_on_one_word_in_host_memory_keep_one_slice_active() -> None:
     assert "into the GPU's memory" in finding.action
     busy = found.account.part("waiting.busy.hot_l2_slice")
     assert busy is not None
-    assert busy.share.value > 80
+    assert busy.percent.value > 80
     assert found.account.unknown < 20
 
 
@@ -114,7 +114,7 @@ def test_sms_without_a_block_are_known_from_the_launch_alone(
     view = LaunchView(public_launch(start, launch))
     part = account_of(view, TimeModel(view)).part("idle.small_grid")
     assert part is not None
-    assert part.share.value >= least
+    assert part.percent.value >= least
 
 
 def test_an_sm_without_a_block_is_idle_even_if_not_measured() -> None:
@@ -124,7 +124,7 @@ def test_an_sm_without_a_block_is_idle_even_if_not_measured() -> None:
         view = LaunchView(made_up({}, grid_size=33, **active))
         part = account_of(view, TimeModel(view)).part("idle.small_grid")
         assert part is not None
-        assert part.share.value == pytest.approx(75)
+        assert part.percent.value == pytest.approx(75)
 
 
 def test_where_all_warps_work_between_barriers_more_blocks_find_work() -> None:

@@ -107,7 +107,7 @@ def test_the_size_of_a_launch_is_set_where_its_number_is_written(case, launched,
 
 def test_an_atomic_in_a_helper_is_listed_with_its_call() -> None:
     view, finding = finding_of("telemetry_rollup/totals_from_every_warp", "atomic_contention")
-    shown = texts_of(view, finding.places[:SHOWN])
+    shown = texts_of(view, finding.locations[:SHOWN])
     assert "atomicMax" in shown[0]
     assert shown[-1] == "if (threadIdx.x % 32 == 0) publish(fleet, mine);"
 
@@ -130,8 +130,8 @@ def test_a_line_of_the_kernel_itself_has_no_call() -> None:
 )
 def test_findings_list_what_decides_them_beside_where_it_shows(case, finding, of) -> None:
     _, found = finding_of(case, finding)
-    assert of in {each.of for each in found.places[:SHOWN]}
-    assert len(found.places) <= 5
+    assert of in {each.of for each in found.locations[:SHOWN]}
+    assert len(found.locations) <= 5
 
 
 def test_launches_that_hand_data_over_are_listed_beside_the_access() -> None:
@@ -139,7 +139,7 @@ def test_launches_that_hand_data_over_are_listed_beside_the_access() -> None:
     case = CASES["color_yuv/full_size_between"]
     launches = profile_of(case.profile_path(case.spec.before)).launches
     found = diagnose(launches[0], launches[1:]).findings
-    places = next(each for each in found if each.id == "redundant_traffic").places
+    places = next(each for each in found if each.id == "redundant_traffic").locations
     assert places[0].share is not None
     assert places[1].of == "launches"
 
@@ -151,12 +151,12 @@ def test_registers_that_are_not_bounded_have_no_bounds() -> None:
 def test_host_memory_is_read_at_the_load() -> None:
     """The line that uses the value waits for it."""
     view, finding = finding_of("host_stream/offsets_for_128_rows", "pcie_or_nvlink_traffic")
-    assert view.text_of(finding.places[0]) == "const float shift = offset[column];"
+    assert view.text_of(finding.locations[0]) == "const float shift = offset[column];"
 
 
 def test_threads_leave_uneven_loops_at_their_conditions() -> None:
     view, finding = finding_of("sph_density/uneven_lists", "warp_divergence")
-    assert view.text_of(finding.places[0]).startswith("for (int k = 0; k < found; ++k)")
+    assert view.text_of(finding.locations[0]).startswith("for (int k = 0; k < found; ++k)")
 
 
 def test_many_callers_are_read_in_a_bounded_time() -> None:

@@ -18,7 +18,9 @@ def part(**reached: float) -> Any:
         Ceiling(name.lower(), name, "memory", Evidence("E1", name, value, "%", name), "report")
         for name, value in reached.items()
     ]
-    return SimpleNamespace(explanation=SimpleNamespace(ceilings=units))
+    return SimpleNamespace(
+        explanation=SimpleNamespace(view=SimpleNamespace(ceilings=SimpleNamespace(ranked=units)))
+    )
 
 
 @pytest.mark.parametrize(("reached", "busy"), [(0.0, 0.0), (42.0, 0.42), (103.0, 1.0)])

@@ -73,7 +73,7 @@ def test_launches_of_a_side_are_added() -> None:
     own = [each.explanation.account.part("waiting") for each in fused.weighted[0]]
     assert len(own) == 3
     assert float(waiting.time.before.value) == pytest.approx(
-        sum(1e3 * float(part.us.value) for part in own if part and part.us), rel=1e-6
+        sum(1e3 * float(part.time.value) for part in own if part and part.time), rel=1e-6
     )
 
 
@@ -277,7 +277,7 @@ def _split(
         part_id, share = f"{within}{name}", whole * weight / total
         shown = book.derived(part_id, Quantity(share, "%"), part_id)
         children = _split([(each, ()) for each in inner], share, weights, book, f"{part_id}.")
-        parts.append(TimePart(part_id, part_id, shown, None, (), tuple(children)))
+        parts.append(TimePart(id=part_id, part=part_id, percent=shown, children=tuple(children)))
     return parts
 
 

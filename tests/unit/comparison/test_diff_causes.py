@@ -83,10 +83,10 @@ def _with_gain(each: WeightedLaunch, of: WeightedLaunch, gain: float) -> Weighte
     finding = of.explanation.findings[0]
     assert finding.id == "uncoalesced_global"
     again = [replace(finding, forecast=Forecast(1.0, gain, gain))]
-    kept = {"findings": tuple(again), "minor": ()} if gain >= 1.1 else {
-        "findings": (), "minor": tuple(again) if gain > 1 else ()
+    kept = {"findings": tuple(again), "lesser": ()} if gain >= 1.1 else {
+        "findings": (), "lesser": tuple(again) if gain > 1 else ()
     }  # fmt: skip
-    return each._replace(explanation=each.explanation._replace(**kept))
+    return each._replace(explanation=replace(each.explanation, **kept))
 
 
 @each_row(
@@ -134,7 +134,7 @@ def test_the_number_of_a_cause_is_of_its_finding(name: str, *, swapped: bool) ->
         for each in pair.attribution:
             if each.finding is None or not each.numbers or " of " in each.what:
                 continue
-            raised = [f for t in told for f in (*t.findings, *t.minor) if f.id == each.finding]
+            raised = [f for t in told for f in (*t.findings, *t.lesser) if f.id == each.finding]
             own = {
                 e for f in raised for e in (f.evidence[0].id, *(f.evidence[0].derived_from or ()))
             }

@@ -20,7 +20,6 @@ from keet.corpus.store.reader import open_store
 from keet.corpus.store.report_rows import rows_of, slices_of
 from keet.documents.document import json_line
 from keet.explanation.analyst import explain
-from keet.explanation.explain_document import launch_document
 from keet.ingest import read_profile
 from tests.conftest import REPORTS
 from tests.unit.corpus import fake_analyses
@@ -32,9 +31,9 @@ from tests.unit.corpus.pool_in_process import PoolInProcess
 def test_slices_are_the_rows_of_the_report(most: int) -> None:
     profile = read_profile(REPORTS / "tour_full.ncu-rep")
     told = explain(profile, profile.launches, 5, sass=False)
-    found = list(slices_of(told, lambda each: json_line(launch_document(told, each)), most))
+    found = list(slices_of(told, json_line, most))
     assert [len(rows.launches) for rows in found] == {1: [1, 1, 1], 2: [2, 1]}.get(most, [3])
-    assert joined(found) == rows_of(told, lambda each: json_line(launch_document(told, each)))
+    assert joined(found) == rows_of(told, json_line)
 
 
 def test_a_report_without_launches_is_one_slice() -> None:

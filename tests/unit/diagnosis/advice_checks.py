@@ -108,9 +108,9 @@ class Raw:
     @property
     def row_is_odd(self) -> bool:
         """By the text of the nearest declaration above: `tile[32][33]`, `tile[32][32 + 1]`."""
-        if not self.finding.places:
+        if not self.finding.locations:
             return False
-        place = self.finding.places[0]
+        place = self.finding.locations[0]
         lines = (self.launch.source_text(place.file) or "").splitlines()[: place.line]
         names = set(re.findall(r"(\w+)\s*\[", lines[-1])) if lines else set()
         for line in reversed(lines):

@@ -56,7 +56,16 @@ def finding_of(finding_id: str, view: LaunchView, variant: str = "") -> Finding:
     found = view.places_by("cost", view.table.column(column)) if column else view.sampled_places()
     evidence = tuple(e for e in (view.get("duration"),) if e is not None)
     forecast, here = Forecast(1, 1, 1), view.here(None, found)
-    return Finding(finding_id, "certain", Sentence(), forecast, evidence, found, variant, here)
+    return Finding(
+        id=finding_id,
+        cause_certainty="certain",
+        text=Sentence(),
+        forecast=forecast,
+        evidence=evidence,
+        locations=found,
+        variant=variant,
+        here=here,
+    )
 
 
 def check(view: LaunchView, finding: Finding, advice: Advice) -> None:
@@ -341,7 +350,13 @@ def test_what_a_launch_is_told(name: str, words: str) -> None:
     spec = findings()["integer_overhead"]
     text = Sentence(spec.remedy_named("invariant"), here="", library="")
     assert words in in_language(text, language_of(view.launch))
-    finding = Finding("narrow_access", "likely", Sentence(""), Forecast(1, 2, 3), ())
+    finding = Finding(
+        id="narrow_access",
+        cause_certainty="likely",
+        text=Sentence(""),
+        forecast=Forecast(1, 2, 3),
+        evidence=(),
+    )
     assert ("float4" in advice_for(finding, view).text) == name.startswith("k(")
 
 
@@ -373,7 +388,13 @@ def test_a_function_in_a_librarys_template_is_the_users(
 ) -> None:
     """The name is as in a public report."""
     view = LaunchView(named(THRUST.format(function)))
-    found = Finding(finding, "likely", Sentence(""), Forecast(1, 2, 3), ())
+    found = Finding(
+        id=finding,
+        cause_certainty="likely",
+        text=Sentence(""),
+        forecast=Forecast(1, 2, 3),
+        evidence=(),
+    )
     assert advice_for(found, view).variant == variant
 
 
@@ -391,5 +412,11 @@ def test_tiles_of_a_template_are_the_users_choice(kernel: str, finding: str, var
     """A program that instantiates CUTLASS chooses tile, stages and split-K; one that calls a
     library does not."""
     view = LaunchView(named(kernel))
-    found = Finding(finding, "likely", Sentence(""), Forecast(1, 2, 3), ())
+    found = Finding(
+        id=finding,
+        cause_certainty="likely",
+        text=Sentence(""),
+        forecast=Forecast(1, 2, 3),
+        evidence=(),
+    )
     assert advice_for(found, view).variant == variant

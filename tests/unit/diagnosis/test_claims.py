@@ -391,7 +391,7 @@ def test_a_claim_that_agrees_is_not_listed_twice_and_moves_no_finding_down() -> 
 def test_the_place_of_a_claim_comes_first() -> None:
     claim = STENCIL._replace(place=Place("slow.cu", 3, 1.0, "the model's reading"))
     finding = causes_of("stencil_march:slow", claim)[0].finding
-    assert finding.places[0].where == "slow.cu:3"
+    assert finding.locations[0].where == "slow.cu:3"
     assert finding.cause_certainty in ("likely", "possible")
     assert finding.action
 

@@ -114,8 +114,8 @@ def _check(diagnosis: Diagnosis) -> None:
         assert finding.id in findings()
         assert finding.evidence
         assert "{" not in finding.action
-        for of in {place.of for place in finding.places}:
-            assert sum(place.share for place in finding.places if place.of == of) <= 1.001
+        for of in {place.of for place in finding.locations}:
+            assert sum(place.share for place in finding.locations if place.of == of) <= 1.001
     assert all(f.forecast.high >= round(WORTH, 2) for f in diagnosis.findings)
     assert verdict_of(diagnosis).headline.endswith(".")
 
@@ -235,9 +235,9 @@ def odd_launches(draw: st.DrawFn) -> Launch:
 def test_odd_and_missing_numbers_give_finite_gains(launch: Launch) -> None:
     diagnosis = diagnose(launch, reads_code=False)
     _check(diagnosis)
-    parts = diagnosis.account.parts
-    assert sum(part.share.value for part in parts) == pytest.approx(100, abs=0.1)
-    assert all(part.share.value >= 0 for part in diagnosis.account.all())
+    parts = diagnosis.account
+    assert sum(part.percent.value for part in parts) == pytest.approx(100, abs=0.1)
+    assert all(part.percent.value >= 0 for part in diagnosis.account.all())
     texts = [verdict_of(diagnosis).headline, *(finding.text for finding in diagnosis.findings)]
     assert not any(re.search(r"\b(nan|inf)\b", text) for text in texts)
 
@@ -292,7 +292,7 @@ def test_the_level_of_the_candidate_chooses_the_remedy(variant: str, true: str) 
     reads = {"l2_l1_read_sectors": 1e6, "dram_bytes_read": 1e6}
     view = LaunchView(made_up({"l1": 90.0}, None, None, **hits, **reads))
     times = view.ledger.derived("dram_reads_per_byte", Quantity(3.0, ""), "made up")
-    finding = SimpleNamespace(variant=variant, places=(), evidence=(times,))
+    finding = SimpleNamespace(variant=variant, locations=(), evidence=(times,))
     facts = ("rereads_from_dram", "rereads_from_l2", "reloads_from_l1")
     assert [f for f in facts if getattr(global_memory, f).answer(view, finding)] == [true]
 

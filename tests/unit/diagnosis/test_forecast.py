@@ -177,7 +177,7 @@ def test_the_named_part_is_one_of_which_the_other_fix_removes_more() -> None:
     first = diagnosis.findings[0].id
     saved = [
         {
-            part.label: share
+            part.part: share
             for part, share in saved_parts(effect, diagnosis.model, diagnosis.account)
         }
         for effect in (effects[first], effects[other])

@@ -186,7 +186,7 @@ def test_numbers_of_headlines_and_findings_have_evidence(report: Path) -> None:
         for text in (each.verdict.headline, *(finding.text for finding in each.findings)):
             words = [part for part in text.parts if not isinstance(part, Reference)]
             assert text.ids, report
-            assert {*text.ids} <= {piece.id for piece in each.evidence}
+            assert {*text.ids} <= {piece.id for piece in each.view.ledger}
             without_launches = re.sub(r"#\d+", "", "{}".join(words))
             assert number_in(without_launches) is None
         for finding in each.findings:

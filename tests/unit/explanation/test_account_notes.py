@@ -67,7 +67,7 @@ def test_without_machine_code_the_mix_is_by_opcode_and_line(wording) -> None:
 def test_the_mix_is_noted_only_if_issuing_takes_much_of_the_time(sample: str) -> None:
     issuing = diagnosed(sample).account.part("issuing")
     assert issuing is not None
-    assert ("instruction_mix" in notes_of(sample)) == (issuing.share.value >= 100 * FEW)
+    assert ("instruction_mix" in notes_of(sample)) == (issuing.percent.value >= 100 * FEW)
 
 
 def test_the_note_says_whether_requests_or_bytes_keep_l2_busy(wording) -> None:

@@ -69,7 +69,7 @@ def test_issued_instructions_are_one_row() -> None:
     issuing = diagnosis.account.part("issuing")
     rows = account_rows(diagnosis.view, diagnosis.account)
     assert issuing is not None
-    assert [row.share for row in rows if row.parts[0].id.startswith("issuing")] == [issuing.share]
+    assert [row.share for row in rows if row.parts[0].id.startswith("issuing")] == [issuing.percent]
     assert ISSUING in leading_text(diagnosis.view, diagnosis.account)
 
 
@@ -108,4 +108,6 @@ def part_of(
     )
     share = view.ledger.derived(f"account.{name}", Quantity(percent, "%"), name)
     us = view.ledger.derived(f"account.{name}.us", Quantity(percent, "us"), name)
-    return TimePart(name, name, share, us if timed else None, (), children)
+    return TimePart(
+        id=name, part=name, percent=share, time=us if timed else None, children=children
+    )

@@ -45,7 +45,7 @@ def test_every_number_of_an_explanation_has_evidence(
     assert {each.launch.id for each in told.launches} == {each.id for each in profile.launches}
     for each in told.launches:
         assert each.verdict.headline
-        shares = [part.share.value for part in each.account.parts]
+        shares = [part.percent.value for part in each.account]
         assert sum(shares) == pytest.approx(100, abs=0.1)
 
 

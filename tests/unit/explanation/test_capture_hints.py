@@ -1,5 +1,6 @@
 """What to do about what a report lacks: one command that brings all of it, in full sentences."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -137,7 +138,7 @@ def test_what_only_some_launches_lack_is_said_of_them() -> None:
     }
     for count, text in texts.items():
         some = tuple(
-            each._replace(skipped=(early, *each.skipped)) if each.launch.id < count else each
+            replace(each, skipped=(early, *each.skipped)) if each.launch.id < count else each
             for each in told.launches
         )
         found = told._replace(launches=some).capture_hints

@@ -16,6 +16,7 @@ from keet.catalog.measured_cases import (
     case_summaries,
     precedents,
 )
+from keet.diagnosis import finding as finding_module
 from keet.diagnosis.finding import Finding
 from keet.documents.cases import CaseDocument, CaseStepDocument
 from keet.documents.finding import Forecast
@@ -24,7 +25,7 @@ from keet.explanation.analyst import explain
 from keet.explanation.casebook import casebook, summaries_text, telling_lines
 from keet.explanation.casebook import precedents_text as file_text
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.explanation.finding_notes import nearest_case, nearest_text, precedents_of
+from keet.explanation.finding_notes import nearest_text
 from keet.explanation.gain_texts import forecast_text
 from keet.findings import findings
 from keet.formatting import speedup_text
@@ -95,19 +96,19 @@ def explained(name: str) -> LaunchExplanation:
 def test_the_nearest_case_is_of_the_same_kind() -> None:
     each = explained("key_count")
     first = each.findings[0]
-    case = nearest_case(first, each)
+    case = first.nearest_case
     assert case is not None
-    assert (case.finding, case.archetype, case.language) == (first.id, "histogram", "cuda")
+    assert (case.archetype, case.language) == ("histogram", "cuda")
     assert nearest_text(case).endswith(f": keet finding {case.id}")
-    assert all(nearest_case(other, each) is None for other in each.findings[1:])
+    assert all(other.nearest_case is None for other in each.findings[1:])
 
 
 def test_a_case_is_not_shown_its_own_answer() -> None:
     """Evals ask models about kernels of the casebook."""
     id_ = next(id_ for id_ in CASES if id_.startswith("transpose/"))
     each = explained(id_)
-    case = nearest_case(each.findings[0], each)
-    assert case is None or case.family != "transpose"
+    case = each.findings[0].nearest_case
+    assert case is None or not case.id.startswith("transpose/")
 
 
 @needs_corpus
@@ -117,10 +118,10 @@ def test_a_case_of_another_algorithm_is_no_precedent(start: str) -> None:
     profile = public_profile(start)
     each = explain(profile, profile.launches[:1], 5, sass=False).launches[0]
     for finding in each.findings:
-        case = nearest_case(finding, each)
+        case = finding.nearest_case
         assert case is None or case.archetype == "sort"
     if each.findings[0].advice and each.findings[0].advice.variant == "curand":
-        assert precedents_of(each.findings[0]) is None
+        assert each.findings[0].precedents is None
 
 
 def test_every_row_is_a_finding_with_gains_in_order() -> None:
@@ -188,16 +189,29 @@ def test_gains_are_of_the_finding_alone_and_look_alikes_are_not_among_them() -> 
 def test_the_sentence_has_the_range_of_measured_gains(
     row: Precedents | None, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(told, "precedents", lambda: {"tail_effect": row} if row else {})
-    finding = Finding("tail_effect", "certain", "", Forecast(1, 2, 3), ())
+    monkeypatch.setattr(finding_module, "precedents", lambda: {"tail_effect": row} if row else {})
+    finding = Finding(
+        id="tail_effect",
+        cause_certainty="certain",
+        text="",
+        forecast=Forecast(1, 2, 3),
+        evidence=(),
+    )
     assert told.precedents_text(finding, Ledger()) == text
 
 
 @each_row("variant", ["", "LSU/shared"])
 def test_cases_of_all_causes_of_a_kind_are_not_called_those_of_one(variant: str, wording) -> None:
-    finding = Finding("pipe_saturated", "certain", "", Forecast(1, 2, 3), (), variant=variant)
+    finding = Finding(
+        id="pipe_saturated",
+        cause_certainty="certain",
+        text="",
+        forecast=Forecast(1, 2, 3),
+        evidence=(),
+        variant=variant,
+    )
     assert (finding.label != finding.spec.label) == bool(variant)
-    found = precedents_of(finding)
+    found = finding.precedents
     assert found is not None
     wording(told.precedents_text(finding, Ledger()), case=variant or "the finding")
 
@@ -216,7 +230,19 @@ def test_cases_and_explain_print_the_same_gains() -> None:
 
 
 def test_a_short_kernel_does_more_work_in_the_same_time(wording) -> None:
-    finding = Finding("launch_bound", "certain", "", Forecast(6.1, 8.04, 15.3), ())
+    finding = Finding(
+        id="launch_bound",
+        cause_certainty="certain",
+        text="",
+        forecast=Forecast(6.1, 8.04, 15.3),
+        evidence=(),
+    )
     wording(forecast_text(finding, Ledger()))
-    other = Finding("tail_effect", "certain", "", Forecast(1.0, 1.146, 2.0), ())
+    other = Finding(
+        id="tail_effect",
+        cause_certainty="certain",
+        text="",
+        forecast=Forecast(1.0, 1.146, 2.0),
+        evidence=(),
+    )
     assert forecast_text(other, Ledger()) == "1.15x faster (1.0x to 2.0x)"

@@ -37,7 +37,14 @@ def test_the_gain_of_several_launches_is_not_that_of_one() -> None:
 def test_two_claims_about_the_same_finding_keep_their_own_numbers() -> None:
     ledger = Ledger("0")
     first, second = (
-        Finding("tail_effect", "likely", Sentence(), Forecast(1.0, likely, 4.0), (), origin="model")
+        Finding(
+            id="tail_effect",
+            cause_certainty="likely",
+            text=Sentence(),
+            forecast=Forecast(1.0, likely, 4.0),
+            evidence=(),
+            origin="model",
+        )
         for likely in (2.0, 3.0)
     )
     texts = [forecast_text(each, ledger) for each in (first, second, first)]

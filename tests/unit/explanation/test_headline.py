@@ -87,7 +87,7 @@ def test_a_launch_without_blocks_failed(wording) -> None:
     launch.grid = (0, 1, 1)
     _, verdict = judged(launch)
     wording(verdict.headline)
-    assert (verdict.limiter, verdict.reached, verdict.not_judged) == ("unknown", None, True)
+    assert (verdict.limiter, verdict.reached, verdict.not_judged) == (None, None, True)
 
 
 def test_a_launch_without_metrics_failed_or_was_not_profiled(wording) -> None:
@@ -159,7 +159,7 @@ def test_the_headline_starts_with_idle_sms_if_they_are_the_cause() -> None:
     idle = diagnosis.account.part("idle")
     assert idle is not None
     assert diagnosis.findings[0].id == "small_grid"
-    assert verdict.headline.startswith(f"SMs are idle for {idle.share:.0f} of the time")
+    assert verdict.headline.startswith(f"SMs are idle for {idle.percent:.0f} of the time")
 
 
 def test_the_headline_has_the_idle_share_and_the_part_of_its_cause(wording) -> None:
@@ -173,8 +173,8 @@ def test_the_headline_has_the_idle_share_and_the_part_of_its_cause(wording) -> N
     assert idle is not None
     assert few is not None
     assert diagnosis.findings[0].id == "small_grid"
-    assert f"{few.share:.0f}" != f"{idle.share:.0f}"
-    assert f" {idle.share:.0f} of the time ({few.share:.0f} " in verdict.headline
+    assert f"{few.percent:.0f}" != f"{idle.percent:.0f}"
+    assert f" {idle.percent:.0f} of the time ({few.percent:.0f} " in verdict.headline
     wording(verdict.headline)
 
 
@@ -207,8 +207,8 @@ def test_units_that_tie_are_named_together(wording) -> None:
 def test_the_place_of_the_first_finding_is_named() -> None:
     diagnosis, verdict = judged(launch_of("matrix_flip"))
     first: Finding = diagnosis.findings[0]
-    assert verdict.headline.endswith(f" at {first.places[0].where}.")
-    nowhere = diagnosis._replace(findings=(replace(first, places=()),))
+    assert verdict.headline.endswith(f" at {first.locations[0].where}.")
+    nowhere = diagnosis._replace(findings=(replace(first, locations=()),))
     assert verdict_of(nowhere).headline.endswith(f"{first.label}.")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -139,7 +140,7 @@ def test_a_difference_within_a_sample_says_that_it_is_a_sample(wording) -> None:
     odd, *others = (
         each for each in told.launches if each.launch.kernel == told.launches[0].launch.kernel
     )
-    changed = odd._replace(findings=())
+    changed = replace(odd, findings=())
     every = tuple(changed if each is odd else each for each in told.launches)
     assert others
     said = [text for text in program(told._replace(launches=every)).texts if "another" in text]

@@ -36,7 +36,14 @@ LARGEST = "The Nsight Compute rule with the largest estimate"
 
 def finding(name: str, variant: str = "", likely: float = 1.2) -> Finding:
     forecast = Forecast(1, likely, 2)
-    return Finding(name, "possible", Sentence(), forecast, (), variant=variant)
+    return Finding(
+        id=name,
+        cause_certainty="possible",
+        text=Sentence(),
+        forecast=forecast,
+        evidence=(),
+        variant=variant,
+    )
 
 
 def test_which_finding_a_rule_agrees_with() -> None:
@@ -215,7 +222,7 @@ def test_a_rule_with_a_small_estimate_is_not_mentioned() -> None:
 def test_certainty_is_explained_only_where_it_is_low(certainty: CauseCertainty) -> None:
     found = diagnose(FLIP, reads_code=False)
     sure = replace(finding("tail_effect"), cause_certainty=certainty)
-    assert why_only_possible(sure, found.view, found.account) == ""
+    assert why_only_possible(sure, found.view, found.account) is None
 
 
 def test_why_a_cause_is_only_possible(wording) -> None:

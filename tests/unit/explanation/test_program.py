@@ -55,7 +55,14 @@ def with_forecast(
     each: LaunchExplanation, likely: float, finding: str = "uncoalesced_global"
 ) -> LaunchExplanation:
     forecast = Forecast(1 + (likely - 1) / 2, likely, likely * 1.5)
-    return each._replace(findings=(Finding(finding, "certain", "text", forecast, ()),))
+    return replace(
+        each,
+        findings=(
+            Finding(
+                id=finding, cause_certainty="certain", text="text", forecast=forecast, evidence=()
+            ),
+        ),
+    )
 
 
 def group_of(told: Sequence[LaunchExplanation]) -> LaunchGroup:
@@ -221,7 +228,7 @@ def test_savings_of_rows_add_up(one: float, other: float) -> None:
     groups = [
         group_of([with_forecast(told[0], one)]),
         group_of([with_forecast(told[4], other)]),
-        group_of([told[7]._replace(findings=())]),
+        group_of([replace(told[7], findings=())]),
     ]
     times = [group.time_ns for group in groups]
     after = times[0] / one + times[1] / other + times[2]
@@ -252,8 +259,14 @@ def test_a_single_short_launch_saves_nothing(
 
 
 def test_a_forecast_that_is_not_finite_saves_nothing(told: tuple[LaunchExplanation, ...]) -> None:
-    endless = Finding("small_grid", "certain", "", Forecast(1.0, float("inf"), float("inf")), ())
-    group = group_of([told[0]._replace(findings=(endless,))])
+    endless = Finding(
+        id="small_grid",
+        cause_certainty="certain",
+        text="",
+        forecast=Forecast(1.0, float("inf"), float("inf")),
+        evidence=(),
+    )
+    group = group_of([replace(told[0], findings=(endless,))])
     assert gain_of([group], group.time_ns) is None
 
 
@@ -276,7 +289,7 @@ def test_at_most_three_are_shown(told: tuple[LaunchExplanation, ...]) -> None:
 def test_launches_without_a_gain_are_shown_for_their_time(
     told: tuple[LaunchExplanation, ...],
 ) -> None:
-    groups = [group_of([each._replace(findings=())]) for each in (told[3], told[4])]
+    groups = [group_of([replace(each, findings=())]) for each in (told[3], told[4])]
     assert [each.launch.id for each in launches_that_matter(groups)] == [3, 4]
 
 

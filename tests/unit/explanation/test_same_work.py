@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,7 @@ def test_other_clocks_are_compared_by_cycles(wording) -> None:
         slower = name == "gpc__cycles_elapsed.avg.per_second" and isinstance(value, int | float)
         return 0.8 * float(value or 0) if slower else value
 
-    told = slow.first._replace(launch=changed(slow.first.launch, change))
+    told = replace(slow.first, launch=changed(slow.first.launch, change))
     (after,) = texts_of(LaunchGroup([told.launch], told, []), fast)
     factors = [
         float(text.partition("less time: ")[2].partition("x")[0]) for text in (before, after)
@@ -113,7 +114,7 @@ def test_blocks_of_another_size(wording) -> None:
     def slower(block: tuple[int, int, int]) -> LaunchGroup:
         launch = changed(fast.first.launch, change)
         launch.block = block
-        return LaunchGroup([launch], fast.first._replace(launch=launch), [])
+        return LaunchGroup([launch], replace(fast.first, launch=launch), [])
 
     (text,) = texts_of(slower((1, 1, 1)), fast)
     wording(text)
@@ -138,7 +139,7 @@ def _check_other_shape(registers: int, text: str) -> None:
 
     launch = changed(fast.first.launch, change)
     launch.grid = (7, 1, 1)
-    told = fast.first._replace(launch=launch)
+    told = replace(fast.first, launch=launch)
     (said,) = texts_of(LaunchGroup([launch], told, []), fast)
     assert text in said
     assert "2.00x faster than" in said
@@ -182,7 +183,7 @@ def test_kernels_with_other_parameters_names_or_traffic_are_no_versions() -> Non
     def other(change: Callable[[str, Value], Value] = lambda _, value: value, **name: str) -> None:
         launch = changed(two.first.launch, change)
         launch.name = launch.name._replace(**name)
-        group = LaunchGroup([launch], two.first._replace(launch=launch), [])
+        group = LaunchGroup([launch], replace(two.first, launch=launch), [])
         assert not versions_of_same_work([*others, group])
 
     signature = two.first.launch.name.full

@@ -60,7 +60,7 @@ def assert_numbers_are_evidence(explanation: Explanation) -> int:
         own = [each.in_run.text, each.in_run.warning] if each.in_run else []
         if each.replay:
             own += [each.replay.text, *(reason.text for reason in each.replay.reasons)]
-        ids = {piece.id for piece in each.evidence}
+        ids = {piece.id for piece in each.view.ledger}
         texts += [(text, ids) for text in own if text]
     for text, ids in texts:
         assert isinstance(text, Sentence)
@@ -92,17 +92,17 @@ def test_nothing_changes_without_a_table(profile_of: ProfileOf) -> None:
     told = explain(profile_of(TOUR), profile_of(TOUR).launches, 5)
     assert told.whole_run is None
     assert [each.launch.id for each in told.launches] == [0, 1, 2]
-    assert all(each.in_run is None and each.replay is None for each in told.launches)
+    assert not any(each.in_run or each.replay for each in told.launches)
 
 
 def test_evidence_of_the_launches_keeps_its_ids(profile_of: ProfileOf) -> None:
     """Numbers of the run come behind those of the report."""
     without = explain(profile_of(TOUR), profile_of(TOUR).launches, 5)
     told = explained(profile_of(TOUR), *PLAIN)
-    before = {each.launch.id: each.evidence for each in without.launches}
+    before = {each.launch.id: tuple(each.view.ledger) for each in without.launches}
     for each in told.launches:
         own = before[each.launch.id]
-        assert each.evidence[: len(own)] == own
+        assert tuple(each.view.ledger)[: len(own)] == own
 
 
 def test_ids_are_unique_over_launches_and_the_run(profile_of: ProfileOf) -> None:
@@ -110,7 +110,7 @@ def test_ids_are_unique_over_launches_and_the_run(profile_of: ProfileOf) -> None
     told = explain(profile, profile.launches, 5)
     assert told.whole_run is not None
     # What launches show together is evidence of each of them.
-    pieces = {piece for each in told.launches for piece in each.evidence}
+    pieces = {piece for each in told.launches for piece in each.view.ledger}
     pieces |= set(told.whole_run.book)
     assert len({piece.id for piece in pieces}) == len(pieces)
 
@@ -144,7 +144,7 @@ def test_a_table_that_does_not_know_what_ran_at_the_same_time(
     wording(texts[0])
     assert told.whole_run is not None
     labels = [piece.label for piece in told.whole_run.book]
-    labels += [piece.label for each in told.launches for piece in each.evidence]
+    labels += [piece.label for each in told.launches for piece in each.view.ledger]
     assert not [label for label in labels if "GPU time" in label]
 
 
@@ -165,7 +165,7 @@ def test_shares_are_derived_from_both_times(profile_of: ProfileOf) -> None:
     told = explained(profile_of(TOUR), *PLAIN)
     first, run = told.launches[0], told.whole_run
     assert run is not None
-    books = ((first.evidence, "run_share"), (tuple(run.book), "run_covered"))
+    books = ((tuple(first.view.ledger), "run_share"), (tuple(run.book), "run_covered"))
     for book, metric in books:
         piece = next(each for each in book if each.metric == metric)
         part, whole = (next(e for e in book if e.id == source) for source in piece.derived_from)

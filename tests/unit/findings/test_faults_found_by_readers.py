@@ -187,7 +187,7 @@ def test_scattered_atomics_are_named_where_the_gain_counts_them() -> None:
     found = diagnose(profile_of(Path("evals/amounts/programs/impact.ncu-repz")).launches[1])
     finding = found.findings[0]
     assert finding.id == "uncoalesced_global"
-    assert {place.line for place in finding.places} & {255, 256, 257}
+    assert {place.line for place in finding.locations} & {255, 256, 257}
     share = next(each for each in finding.evidence if each.metric == "excess_sectors_share")
     assert share.value > 60
 
@@ -199,8 +199,8 @@ def test_scattered_atomics_are_named_where_the_gain_counts_them() -> None:
 def test_shared_accesses_are_placed_where_they_are_and_constants_named_beside_them() -> None:
     first = diagnose(public_launch("Swagatam1812", 3)).findings[0]
     assert first.variant == "L1/shared"
-    assert [place.line for place in first.places] == [268]
-    assert first.places[0].share > 0.9
+    assert [place.line for place in first.locations] == [268]
+    assert first.locations[0].share > 0.9
     assert "ADU pipe limits, too" in str(first.text)
     assert "conv_kernels.cu:269" in str(first.text)
     assert first.advice is not None
@@ -238,7 +238,7 @@ def test_a_forecast_leaves_the_time_in_which_no_sm_is_active() -> None:
     found = diagnose(public_launch("hzchenxiaobin__ai-infra-notes--profiling__week2__day6"))
     start = found.account.part("launch")
     assert start is not None
-    most = 100 / float(start.share.value)
+    most = 100 / float(start.percent.value)
     assert found.findings[0].id == "atomic_contention"
     assert found.findings[0].forecast.likely <= found.findings[0].forecast.high <= most + 0.01
     assert found.findings[0].advice is not None
@@ -367,7 +367,7 @@ def test_shared_memory_is_named_in_the_account_where_it_is_accessed(case: str) -
     view = LaunchView(launch_of(case), reads_code=True)
     part = account_of(view, TimeModel(view)).part("waiting.latency.shared")
     assert part is not None
-    assert ("shared memory" in part.label) == (case.startswith("walsh_rows"))
+    assert ("shared memory" in part.part) == (case.startswith("walsh_rows"))
 
 
 @each_row("case", ["seed_extend/long_matches_among_short"])

@@ -41,7 +41,7 @@ def test_a_small_grid_gains_the_idle_share_of_the_account(blocks: int) -> None:
         found = diagnose(launch)
         idle = found.account.part("idle.small_grid")
         assert idle is not None
-        gain = min(MAX_GAIN, 1 / (1 - idle.share.value / 100))
+        gain = min(MAX_GAIN, 1 / (1 - idle.percent.value / 100))
         assert forecasts(launch)["small_grid"] == pytest.approx(gain, rel=0.05)
 
 
@@ -92,7 +92,7 @@ def test_partial_warps_follow_from_the_launch_shape(block: int, lanes: float) ->
     assert first.forecast.likely == pytest.approx(min(MAX_GAIN, 32 / lanes), rel=0.1)
     part = found.account.part("issuing.lanes_off")
     assert part is not None
-    assert part.share.value == pytest.approx(80 * (1 - lanes / 32), rel=0.01)
+    assert part.percent.value == pytest.approx(80 * (1 - lanes / 32), rel=0.01)
 
 
 @each_row("block", [32, 256, 1024])

@@ -36,7 +36,7 @@ def test_bank_conflicts_are_measured_by_the_counters_of_instructions() -> None:
     assert LaunchView(part).get("bank_conflicts_load") is None
     before, after = (diagnose(launch, reads_code=False).findings[0] for launch in (full, part))
     assert before.id == after.id == "shared_bank_conflict"
-    assert after.places == before.places
+    assert after.locations == before.locations
     assert after.forecast.likely == pytest.approx(before.forecast.likely, rel=0.1)
 
 

@@ -14,7 +14,6 @@ from keet.analysis.time_model import TimeModel
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.documents.finding import Forecast
 from keet.explanation.analyst import _healthy, minor_defect
-from keet.explanation.finding_notes import precedents_of
 from keet.explanation.gain_texts import forecast_text
 from keet.explanation.headline import _headline, verdict_of
 from keet.profile import Device, Instances, KernelName, Launch, RawMetric
@@ -271,7 +270,7 @@ def test_a_sleep_has_no_gain_and_no_cases_of_other_causes() -> None:
     assert found.variant == "sleep"
     assert found.has_open_gain
     assert forecast_text(found, Ledger()) == "gain not known"
-    assert precedents_of(found) is None
+    assert found.precedents is None
 
 
 def test_a_large_defect_that_gains_little_is_said(wording) -> None:

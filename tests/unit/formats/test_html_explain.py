@@ -135,8 +135,8 @@ def test_estimates_of_rules(scope: SpeedupScope, percent: float, estimate: str) 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(each.launch, "rules", (rule,), raising=False)
         patch.setattr(each.launch, "leading_rule", rule, raising=False)
-        opinion = second_opinion(each.view.ledger, each.findings, each.minor, 0.0)
-        told = texts_of(rules_blocks(each._replace(second_opinion=opinion), Anchors()))
+        opinion = second_opinion(each.view.ledger, each.findings, each.lesser, 0.0)
+        told = texts_of(rules_blocks(replace(each, second_opinion=opinion), Anchors()))
     assert f"CPIStall (Long){estimate}" in told
     assert " ".join(told).count("CPIStall (Long)") == (2 if scope is SpeedupScope.GLOBAL else 1)
     assert "Warp Stall" not in " ".join(told)
@@ -162,7 +162,7 @@ def test_an_effect_that_looks_good_or_gains_nothing_is_not_listed() -> None:
     denied = replace(first, id="warp_divergence", text="paths differ", forecast=gain)
     nothing = replace(first, id="tail_effect", text="a tail", forecast=Forecast(1, 1, 2))
     real = replace(first, id="barrier_bound", text="waits 4 %", forecast=gain)
-    changed = each._replace(minor=(denied, nothing, real))
+    changed = replace(each, lesser=(denied, nothing, real))
     assert smaller_of(changed) == [f"{real.title}: waits 4 %"]
 
 
@@ -170,7 +170,7 @@ def test_an_effect_that_looks_good_or_gains_nothing_is_not_listed() -> None:
 def test_no_effect_contradicts_the_list_of_what_looks_good(name: str) -> None:
     (each, *_) = explained(sample_report(name)).launches
     good = {note.id for note in each.healthy}
-    denied = [m for m in each.minor if m.id in good or m.forecast.likely < 1.005]
+    denied = [m for m in each.lesser if m.id in good or m.forecast.likely < 1.005]
     assert not {f"{m.title}: {m.text}" for m in denied} & {*smaller_of(each)}
 
 
@@ -180,14 +180,14 @@ def test_no_effect_contradicts_the_list_of_what_looks_good(name: str) -> None:
 def test_a_cause_without_a_line_says_why(wording) -> None:
     """The report has no numbers per instruction."""
     (each, *_) = explained(REPORTS / "tour_basic.ncu-rep").launches
-    assert not each.findings[0].places
+    assert not each.findings[0].locations
     where = facts_of(section_of(each))["Where"]
     wording(where)
 
 
 def test_a_cause_of_the_whole_launch_links_the_hottest_line(wording) -> None:
     (each,) = flip().launches
-    whole = each._replace(findings=(replace(each.findings[0], places=()),))
+    whole = replace(each, findings=(replace(each.findings[0], locations=()),))
     where = facts_of(section_of(whole))["Where"]
     wording(where)
 

@@ -6,6 +6,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -104,7 +105,7 @@ def test_every_part_has_its_evidence() -> None:
     fold = page_tree(draw_tree(AccountTree(each)) or "")
     rows = [words(row) for row in fold.iter("tr")]
     for part in each.account.all():
-        assert any(part.label in row and part.share.id in row for row in rows), part.id
+        assert any(part.part in row and part.percent.id in row for row in rows), part.id
 
 
 def test_a_part_has_the_same_colour_in_the_bar_and_in_both_tables() -> None:
@@ -201,9 +202,9 @@ def test_units_near_their_peak_are_marked() -> None:
 
 def test_launch_without_measurements_has_no_account() -> None:
     each = sample("column_physics")
-    verdict = each.verdict._replace(not_judged=True)
-    assert draw_account(AccountFigure(each._replace(verdict=verdict))) == ""
-    assert draw_tree(AccountTree(each._replace(verdict=verdict))) is None
+    verdict = replace(each.verdict, not_judged=True)
+    assert draw_account(AccountFigure(replace(each, verdict=verdict))) == ""
+    assert draw_tree(AccountTree(replace(each, verdict=verdict))) is None
 
 
 # --- the roofline

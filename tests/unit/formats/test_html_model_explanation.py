@@ -48,7 +48,7 @@ def blocks_of(explanation: Explanation, **changes: Any) -> list[Block]:
     (each,) = explanation.launches
     assert each.model is not None
     changed = replace(each.model, **changes)
-    return [*every_block(section_of(each._replace(model_explanation=changed)), "html")]
+    return [*every_block(section_of(replace(each, model=changed)), "html")]
 
 
 def test_the_page_has_all_that_the_model_wrote() -> None:
@@ -63,7 +63,7 @@ def test_the_page_has_all_that_the_model_wrote() -> None:
     remarks += [not_confirmed(cause) for cause in objections]
     assert sum(map(bool, remarks)) == 3
     statuses = [edit_status(edit) for edit in statement.edits]
-    for told in (*remarks, *statuses, str(statement.analyst_headline)):
+    for told in (*remarks, *statuses, str(each.verdict.analyst_headline)):
         assert told in shown
 
 
@@ -82,7 +82,7 @@ def test_links_lead_to_numbers_and_findings() -> None:
     assert {link.removeprefix("#") for link in links} <= ids
     assert sum("model-number" in link for link in links) >= 5
     assert f"#{targets[0].anchor}" in links
-    cited = {i for i in physics().ids if i in {piece.id for piece in each.evidence}}
+    cited = {i for i in physics().ids if i in {piece.id for piece in each.view.ledger}}
     rows = [text_of(row) for row in root.iter("tr")]
     assert all(any(name in row for row in rows) for name in cited)
 
@@ -146,7 +146,7 @@ def test_each_report_counts_its_own_unchecked_sentences() -> None:
 def test_model_text_is_escaped() -> None:
     text = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m"
     (each,) = column_physics().launches
-    each = each._replace(model_explanation=hostile_statement(text))
+    each = replace(each, model=hostile_statement(text))
     whole = html_page(Page(section_of(each)))
     assert whole.count("<script") == 1
     assert "<img" not in whole

@@ -133,7 +133,7 @@ def test_a_gain_that_is_no_finding_is_not_printed() -> None:
     for likely in (1.0, 1.02, 1.09, 1.1):
         (each,) = explained(FLIP).launches
         forecast = replace(each.findings[0].forecast, low=1.0, likely=likely)
-        changed = each._replace(findings=(replace(each.findings[0], forecast=forecast),))
+        changed = replace(each, findings=(replace(each.findings[0], forecast=forecast),))
         (row,) = index_of(explained(FLIP)._replace(launches=(changed,)))
         shown[likely] = row["Gain"].words
     assert shown == {1.0: "", 1.02: "", 1.09: "", 1.1: times_text(1.1)}
@@ -146,7 +146,7 @@ def test_a_gain_that_is_no_finding_is_not_printed() -> None:
 def test_numbers_are_linked_to_those_they_were_computed_from(path: Path) -> None:
     followed = 0
     for each, expected in zip(explained(path).launches, document(path).launches, strict=True):
-        values = {piece.id: str(piece) for piece in each.evidence}
+        values = {piece.id: str(piece) for piece in each.view.ledger}
         for finding in expected.findings:
             article = with_id(page_of(path), f"launch-{expected.id}-finding-{finding.rank}")
             rows = list(_evidence_rows(article))
@@ -216,7 +216,7 @@ def test_places_of_a_finding_show_their_code(path: Path) -> None:
         for number, finding in enumerate(each.findings, 1):
             article = with_id(page_of(path), f"launch-{each.launch.id}-finding-{number}")
             listed = [item for places in with_class(article, "places") for item in places]
-            for place, item in zip(finding.places, listed, strict=False):
+            for place, item in zip(finding.locations, listed, strict=False):
                 code = source_lines(each.launch)[place.file][place.line - 1].strip()
                 (shown,) = item.iter("code")
                 assert words(shown).startswith(" ".join(code.split()))

@@ -121,7 +121,7 @@ def test_links_lead_to_rows_and_findings(path: Path) -> None:
     assert named == {key for key in ids_of(root) if "-L" in key}
     folded = {key for cold in having(root, "details", "cold") for key in ids_of(cold)}
     for number, finding in enumerate(each.findings, 1):
-        for place in finding.places:
+        for place in finding.locations:
             if (place.file, place.line) in listing.lines:
                 key = line_id(path, place.file, place.line)
                 assert key not in folded

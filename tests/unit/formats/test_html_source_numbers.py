@@ -50,13 +50,13 @@ def test_with_little_room_lines_of_findings_get_details_first() -> None:
     """They come before lines with more samples; among them, the hottest come first."""
     each = first_launch(FLIP)
     *_, coldest = [spot.location for spot in hotspots_of(FLIP).rows if spot.location]
-    places = (Place(*coldest, 1.0, "samples"), *each.findings[0].places)
-    named = each._replace(findings=(replace(each.findings[0], places=places),))
+    places = (Place(*coldest, 1.0, "samples"), *each.findings[0].locations)
+    named = replace(each, findings=(replace(each.findings[0], locations=places),))
     hottest = hotspots_of(FLIP).rows[0].location
     assert hottest is not None
     assert hottest != coldest
     assert (_first_opened(each), _first_opened(named)) == (7, coldest.line)
-    assert _first_opened(each._replace(findings=())) == hottest.line
+    assert _first_opened(replace(each, findings=())) == hottest.line
 
 
 def _first_opened(each: LaunchExplanation) -> int:

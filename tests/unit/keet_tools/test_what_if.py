@@ -21,7 +21,7 @@ HALF = {"finding": "redundant_traffic", "kind": "bytes", "of": "L2", "removed": 
 def computed(*claims: dict[str, str], sample: str = "blend_frames/slow") -> WhatIfDocument:
     (explanation,) = explained(sample)
     (each,) = explanation.launches
-    return what_if_document(each, claims, names_of(each.evidence, each, {"W": 2073600.0}))
+    return what_if_document(each, claims, names_of(each.view.ledger, each, {"W": 2073600.0}))
 
 
 def answered(claims: Any, **arguments: Any) -> Answer:

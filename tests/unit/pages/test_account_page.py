@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -113,9 +114,9 @@ def test_verbose_prints_every_part_with_its_evidence() -> None:
     items = [item for block in blocks if isinstance(block, Items) for item in block.items]
     shown = {plain(item.words): plain(item.label) for item in items}
     for part in each.account.all():
-        ids = ", ".join(dict.fromkeys(piece.id for piece in part.evidence))
-        cited = f"{part.share.id} from {ids}" if ids else part.share.id
-        assert shown[f"{part.label} [{cited}]"].startswith(f"{part.share:.1f}")
+        ids = ", ".join(dict.fromkeys(piece.id for piece in part.sources))
+        cited = f"{part.percent.id} from {ids}" if ids else part.percent.id
+        assert shown[f"{part.part} [{cited}]"].startswith(f"{part.percent:.1f}")
 
 
 def test_without_verbose_small_parts_are_summed() -> None:
@@ -127,7 +128,7 @@ def test_without_verbose_small_parts_are_summed() -> None:
 def test_a_launch_without_measurements_has_no_account() -> None:
     explanation = explained("matrix_flip")
     (each,) = explanation.launches
-    failed = each._replace(verdict=each.verdict._replace(not_judged=True))
+    failed = replace(each, verdict=replace(each.verdict, not_judged=True))
     explanation = explanation._replace(launches=(failed,))
     assert not [block for block in explain_blocks(explanation) if isinstance(block, Bars)]
     assert "the time of this" not in context_text(explanation, 2000)

@@ -58,7 +58,7 @@ def explained() -> tuple[Explanation, ...]:
 @cache
 def answer_text() -> Prose:
     (each,) = explained()[0].launches
-    names = Names((piece.slug, piece) for piece in each.evidence)
+    names = Names((piece.slug, piece) for piece in each.view.ledger)
     read = read_prose(TEXT, names, Allowed()).sentences
     checked = [Sentence.of(sentence.parts, ends=sentence.ends) for sentence in read]
     last = Sentence.of(checked[-1].parts, ends="\n\n")
@@ -66,9 +66,9 @@ def answer_text() -> Prose:
 
 
 def cited(reports: int = 1) -> tuple[Evidence, ...]:
-    found = {piece.id: piece for piece in explained()[0].launches[0].evidence}
+    found = {piece.id: piece for piece in explained()[0].launches[0].view.ledger}
     evidence = tuple(found[each] for each in answer_text().ids)
-    return evidence + (explained()[1].launches[0].evidence[:1] if reports > 1 else ())
+    return evidence + (tuple(explained()[1].launches[0].view.ledger)[:1] if reports > 1 else ())
 
 
 def answered(

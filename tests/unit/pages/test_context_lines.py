@@ -33,7 +33,7 @@ def test_no_line_with_more_samples_is_left_out(name: str) -> None:
     each = explanation.launches[0]
     source = CostedSource(each, find_hotspots(each.launch))
     shares = {(file_name(p.file), p.line): p.share for p in source.hottest}
-    not_ranked = {(file_name(p.file), p.line) for f in each.findings for p in f.places}
+    not_ranked = {(file_name(p.file), p.line) for f in each.findings for p in f.locations}
     for hot in source.hottest:
         not_ranked |= {(file_name(file), line) for file, line in source.awaited_lines(hot)}
     covered = []

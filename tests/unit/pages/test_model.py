@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 from keet.diagnosis.claim import WorkClaim
 from keet.diagnosis.claim_evaluation import EvaluatedClaim
 from keet.documents.document import json_text
-from keet.documents.explain import ExplainDocument
+from keet.documents.explain import BY_MODEL, ExplainDocument
 from keet.documents.finding import Forecast
 from keet.documents.model_explanation import (
     Authorship,
@@ -27,7 +27,7 @@ from keet.errors import one_line
 from keet.evidence import UNCHECKED, Prose, Reference, Sentence
 from keet.evidence.free_numbers import Allowed
 from keet.explanation.analyst import explain
-from keet.explanation.explain_document import BY_MODEL, explain_document
+from keet.explanation.explain_document import explain_document
 from keet.explanation.explanation_types import Explanation
 from keet.ingest import read_profile
 from keet.pages.blocks import Block, Code, Format, Notice, Span, Words, plain, spans
@@ -79,7 +79,7 @@ def resolved_prose(sample: str, text: str) -> Prose:
     """A model's text with its references resolved against the report. Sentences that start with `!`
     are unchecked, regardless of the rules for numbers."""
     (each,) = explained(sample).launches
-    names = Names((piece.slug, piece) for piece in each.evidence)
+    names = Names((piece.slug, piece) for piece in each.view.ledger)
     return Prose(tuple(map(_judged, read_prose(text, names, Allowed()).sentences)))
 
 
@@ -173,10 +173,10 @@ def leading() -> tuple[Explanation, ModelExplanation]:
     forecast = Forecast(1.4, 1.8, 2.2)
     claimed = replace(
         first, id="redundant_traffic", origin="model", forecast=forecast, cause_certainty="likely",
-        text=Sentence.of(["The columns need 126 MB from DRAM; it reads 208.3 MB."]), advice=None, places=(),
+        text=Sentence.of(["The columns need 126 MB from DRAM; it reads 208.3 MB."]), advice=None, locations=(),
         amounts_by="model", keet_alone=Forecast(1.0, 1.2, 1.4),
     )  # fmt: skip
-    floor = next(piece for piece in each.evidence if piece.slug == "duration")
+    floor = next(piece for piece in each.view.ledger if piece.slug == "duration")
     claim = EvaluatedClaim(
         claim=WorkClaim("redundant_traffic", "bytes", Quantity(126e6, "byte"), of="DRAM read"),
         supported=True, reason=Sentence("The columns are read twice."), gain=2.2, expected=1.8,
@@ -190,15 +190,18 @@ def leading() -> tuple[Explanation, ModelExplanation]:
     why = "The kernel does not access local memory."
     unused = UnusedClaimDocument(claim="bytes of local, needed 4 B", reason=why, evidence=())
     claimed_cause = replace(claimed_cause, unused_claims=(unused,))
-    statement = replace(physics(), causes=(claimed_cause, *physics().causes), objections=(), leads=True,
+    statement = replace(
+        physics(), causes=(claimed_cause, *physics().causes), objections=(), leads=True
+    )
+    verdict = replace(
+        each.verdict,
+        headline=Sentence.of(["DRAM traffic: redundant traffic at slow.cu:140."]),
+        by=BY_MODEL,
         analyst_headline=each.verdict.headline,
-    )  # fmt: skip
-    verdict = each.verdict._replace(
-        headline=Sentence.of(["DRAM traffic: redundant traffic at slow.cu:140."])
     )
     statement = statement.beside(["redundant_traffic", first.id])
-    each = each._replace(verdict=verdict, findings=(claimed, first), model_explanation=statement)
-    return explanation._replace(launches=(each,), author=AUTHOR), statement
+    each = replace(each, verdict=verdict, findings=(claimed, first), model=statement)
+    return explanation.attributed_to(AUTHOR, (each,)), statement
 
 
 def with_model(
@@ -207,7 +210,7 @@ def with_model(
     explanation = explained(sample)
     (each,) = explanation.launches
     said = statement and statement.beside(finding.id for finding in each.findings)
-    return explanation._replace(launches=(each._replace(model_explanation=said),), author=author)
+    return explanation.attributed_to(author, (replace(each, model=said),))
 
 
 def column_physics() -> Explanation:
@@ -334,8 +337,8 @@ def test_place_without_samples_has_no_share() -> None:
     explanation = column_physics()
     (each,) = explanation.launches
     (first,) = each.findings
-    first = replace(first, places=(replace(first.places[0], share=0.0),))
-    explanation = explanation._replace(launches=(each._replace(findings=(first,)),))
+    first = replace(first, locations=(replace(first.locations[0], share=0.0),))
+    explanation = explanation._replace(launches=(replace(each, findings=(first,)),))
     assert "slow.cu:96 drops[k + regime.hop] += moved;" in texts_of(explain_blocks(explanation))
     assert "slow.cu:96" in texts_of(explain_blocks(explanation, form="markdown"))
 
@@ -399,7 +402,7 @@ def test_screen_fits_if_the_report_lacks_much() -> None:
     """The list of what it lacks, and the command to capture it, take lines too."""
     profile = read_profile("tests/data/reports/tour_basic.ncu-rep")
     explanation = explain(profile, profile.launches[:1], 5)
-    each = explanation.launches[0]._replace(model_explanation=long_statement("column_physics"))
+    each = replace(explanation.launches[0], model=long_statement("column_physics"))
     text = explain_terminal(explanation._replace(launches=(each,), author=AUTHOR), 100)
     assert "The report lacks " in text
     assert text.count("\n") <= 45
@@ -472,7 +475,7 @@ def test_keets_advice_stays_where_no_edit_replaces_it(verbose: bool) -> None:
 
 def test_model_cause_without_keet_findings() -> None:
     explanation = column_physics()
-    each = explanation.launches[0]._replace(findings=())
+    each = replace(explanation.launches[0], findings=())
     texts = texts_of(explain_blocks(explanation._replace(launches=(each,))))
     (text,) = (each for each in texts if each.startswith("Local memory (model) at slow.cu:96: `Sp"))
     assert text.endswith(f"({standing(physics().causes[0], each)})")
@@ -494,7 +497,9 @@ def test_headline_of_the_model() -> None:
     explanation, statement = leading()
     texts = texts_of(explain_blocks(explanation, verbose=True))
     assert f"{explanation.launches[0].verdict.headline} ({BY_MODEL})" in texts
-    assert any(text.endswith(f": {statement.analyst_headline}") for text in texts)
+    assert any(
+        text.endswith(f": {explanation.launches[0].verdict.analyst_headline}") for text in texts
+    )
     (why,) = (text for text in texts if text.startswith("Why (model): Each column is read again"))
     notes = claim_notes(statement.causes[0])
     notes = [*unused_notes(statement.causes[0]), *notes]
@@ -587,7 +592,7 @@ def test_keets_remark_on_a_cause(wording) -> None:
     refused = replace(other, claim=replace(claim, supported=False))
     assert standing(listed, each) == ""
     assert "no forecast" in standing(other, each)
-    assert "less than 10 %" in standing(other, each._replace(minor=(small,)))
+    assert "less than 10 %" in standing(other, replace(each, lesser=(small,)))
     assert standing(replace(listed, problem="a\nb"), each) == "not confirmed: a b"
     wording(standing(refused, each))
 
@@ -694,13 +699,16 @@ def hostile_statement(text: str) -> ModelExplanation:
         objections=(cause("local_memory_spill", prose, ()), cause(text, prose, ())),
         edits=(edit(text, prose, "", (text,), text, text, "not checked", text, prose, prose),
          edit(None, prose, text, (text,), "", None, "fails", text, prose, prose)),
-        leads=True, analyst_headline=text,
+        leads=True,
     )  # fmt: skip
 
 
 def hostile(text: str) -> Explanation:
     author = Authorship(text, USAGE, text, text)
-    return with_model("column_physics", hostile_statement(text), author)
+    told = with_model("column_physics", hostile_statement(text), author)
+    (each,) = told.launches
+    verdict = replace(each.verdict, analyst_headline=text)
+    return told._replace(launches=(replace(each, verdict=verdict),))
 
 
 @each_row("text", HOSTILE, few=2)

@@ -140,7 +140,7 @@ def test_an_atomic_is_at_the_line_of_its_call() -> None:
     launch = profile_of(REPORTS / "zoo.ncu-repz").launches[5]
     (finding, *_) = diagnose(launch).findings
     assert finding.id == "atomic_contention"
-    assert finding.places[0].where == "zoo.cu:87"
+    assert finding.locations[0].where == "zoo.cu:87"
     assert finding.advice is not None
     assert finding.advice.variant == "privatise"
 

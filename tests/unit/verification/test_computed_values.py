@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from keet.comparison.verify_values import computed_values
 from keet.documents.finding import Place
 from keet.explanation.analyst import explain
-from keet.explanation.finding_notes import precedents_of, precedents_text
+from keet.explanation.finding_notes import precedents_text
 from keet.ingest import read_profile
 from keet.profile import Profile
 from keet.units import Quantity
@@ -145,10 +145,10 @@ def test_a_count_of_measured_cases_is_that_of_a_printed_finding(flip: Profile) -
     """Counts of minor findings are not printed, so they confirm nothing."""
     launch = explain(flip, flip.launches, 5).launches[0]
     first = launch.findings[0]
-    printed, counted = precedents_text(first, launch.view.ledger), precedents_of(first)
+    printed, counted = precedents_text(first, launch.view.ledger), first.precedents
     assert counted is not None
     assert verdicts(printed, flip)[str(counted.cases)] == "confirmed"
-    others = {found.cases for each in launch.minor if (found := precedents_of(each))}
+    others = {found.cases for each in launch.lesser if (found := each.precedents)}
     assert others - {counted.cases}
     for other in others - {counted.cases}:
         wrong = printed.replace(f"In {counted.cases} ", f"In {other} ")
