@@ -1,4 +1,5 @@
-// Input and output of fem_heat: a tetrahedral mesh made from a seed, the command line, the file of results.
+// Input and output of fem_heat: a tetrahedral mesh made from a seed, the command line, the file
+// of results.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +29,8 @@ struct Element {
     int material;
 };
 
-// A part that is not meshed (a cooler, a clamp) has one temperature; links couple surface nodes to it.
+// A part that is not meshed (a cooler, a clamp) has one temperature; links couple surface nodes
+// to it.
 struct Link {
     int node;
     int part;

@@ -1,4 +1,5 @@
-// Input and output of seismic_migration: a survey made from a seed, the command line, the file of results.
+// Input and output of seismic_migration: a survey made from a seed, the command line, the file of
+// results.
 #pragma once
 
 #include <algorithm>
@@ -137,7 +138,8 @@ inline Survey make_survey(const Options& options) {
     const float first = grid.sponge + 2.0f;
     for (int cable = 0; cable < cables; ++cable) {
         for (int i = 0; i < along; ++i) {
-            const float x = first + (grid.nx - 2 * first - 2) * (i + float(random.uniform())) / along;
+            const float x =
+                first + (grid.nx - 2 * first - 2) * (i + float(random.uniform())) / along;
             const float y = first + (grid.ny - 2 * first - 2) * (cable + 0.5f) / cables +
                             0.5f * float(random.uniform());
             survey.receiver.push_back({x, y, grid.sponge + 2 + float(random.uniform())});
@@ -145,7 +147,8 @@ inline Survey make_survey(const Options& options) {
     }
     for (int i = int(survey.receiver.size()) - 1; i > 0; --i)
         std::swap(survey.receiver[i], survey.receiver[random.below(i + 1)]);
-    survey.source = {grid.nx * 0.5f + float(random.uniform()), grid.ny * 0.5f + float(random.uniform()),
+    survey.source = {grid.nx * 0.5f + float(random.uniform()),
+                     grid.ny * 0.5f + float(random.uniform()),
                      grid.sponge + 3 + float(random.uniform())};
     return survey;
 }

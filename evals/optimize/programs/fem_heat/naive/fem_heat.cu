@@ -13,15 +13,16 @@
 
 #include <cuda_runtime.h>
 
-#include "mesh.h"
+#include "../mesh.h"
 
-#define CUDA_CHECK(call)                                                                   \
-    do {                                                                                   \
-        const cudaError_t error_ = (call);                                                 \
-        if (error_ != cudaSuccess) {                                                       \
-            std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(error_)); \
-            std::exit(1);                                                                  \
-        }                                                                                  \
+#define CUDA_CHECK(call)                                                       \
+    do {                                                                       \
+        const cudaError_t error_ = (call);                                     \
+        if (error_ != cudaSuccess) {                                           \
+            std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__,            \
+                         cudaGetErrorString(error_));                          \
+            std::exit(1);                                                      \
+        }                                                                      \
     } while (0)
 
 constexpr int kThreads = 256;
@@ -29,7 +30,6 @@ constexpr int kThreads = 256;
 // One row of the system.
 struct Unknown {
     double temperature;
-    double solution;
     double residual;
     double preconditioned;
     double direction;
@@ -137,11 +137,6 @@ __global__ void add_capacity(int elements, const Element* element, const Point* 
     }
 }
 
-__global__ void set_part_capacity(int nodes, int parts, double part_capacity, double* capacity) {
-    const int part = blockIdx.x * blockDim.x + threadIdx.x;
-    if (part < parts) capacity[nodes + part] = part_capacity;
-}
-
 __global__ void add_source(int elements, const Element* element, const Point* position,
                            Point source, double source_power, double* load) {
     const int e = blockIdx.x * blockDim.x + threadIdx.x;
@@ -170,7 +165,6 @@ __global__ void finish_system(int rows, const int* row_start, const int* column,
     value[diagonal] += capacity[row] / time_step;
     unknown[row].inverse_diagonal = 1.0 / value[diagonal];
     unknown[row].right_side = capacity[row] / time_step * unknown[row].temperature + load[row];
-    unknown[row].solution = unknown[row].temperature;
 }
 
 // product = matrix * direction
@@ -184,14 +178,14 @@ __global__ void multiply_direction(int rows, const int* row_start, const int* co
     }
 }
 
-// residual = right side - matrix * solution
+// residual = right side - matrix * temperature
 __global__ void compute_residual(int rows, const int* row_start, const int* column,
                                  const double* value, Unknown* unknown) {
     const int row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= rows) return;
     double sum = unknown[row].right_side;
     for (int entry = row_start[row]; entry < row_start[row + 1]; ++entry) {
-        sum -= value[entry] * unknown[column[entry]].solution;
+        sum -= value[entry] * unknown[column[entry]].temperature;
     }
     unknown[row].residual = sum;
 }
@@ -208,10 +202,10 @@ __global__ void update_direction(int rows, double beta, Unknown* unknown) {
     unknown[row].direction = unknown[row].preconditioned + beta * unknown[row].direction;
 }
 
-__global__ void update_solution(int rows, double alpha, Unknown* unknown) {
+__global__ void update_temperature(int rows, double alpha, Unknown* unknown) {
     const int row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= rows) return;
-    unknown[row].solution += alpha * unknown[row].direction;
+    unknown[row].temperature += alpha * unknown[row].direction;
 }
 
 __global__ void update_residual(int rows, double alpha, Unknown* unknown) {
@@ -231,12 +225,6 @@ __global__ void dot_product(int rows, const double* a, const double* b, int stri
         __syncthreads();
     }
     if (threadIdx.x == 0) partial[blockIdx.x] = sum[0];
-}
-
-__global__ void accept_solution(int rows, Unknown* unknown) {
-    const int row = blockIdx.x * blockDim.x + threadIdx.x;
-    if (row >= rows) return;
-    unknown[row].temperature = unknown[row].solution;
 }
 
 __global__ void accumulate_flux(int elements, const Element* element, const Point* position,
@@ -328,8 +316,6 @@ public:
     Step advance(int step) {
         assemble(step);
         const int iterations = solve();
-        accept_solution<<<blocks_for(rows_), kThreads>>>(rows_, unknown_);
-        CUDA_CHECK(cudaGetLastError());
         const Step result = summary();
         std::printf("step %d: %d iterations, energy %.9e J, hottest %.4f K\n", step, iterations,
                     result.energy, result.hottest);
@@ -383,8 +369,9 @@ private:
         CUDA_CHECK(cudaGetLastError());
         add_capacity<<<blocks, kThreads>>>(elements_, element_, position_, material_, capacity_);
         CUDA_CHECK(cudaGetLastError());
-        set_part_capacity<<<1, 32>>>(nodes_, mesh_.parts, mesh_.part_capacity, capacity_);
-        CUDA_CHECK(cudaGetLastError());
+        const std::vector<double> part_capacity(mesh_.parts, mesh_.part_capacity);
+        CUDA_CHECK(cudaMemcpy(capacity_ + nodes_, part_capacity.data(),
+                              part_capacity.size() * sizeof(double), cudaMemcpyHostToDevice));
         add_source<<<blocks, kThreads>>>(elements_, element_, position_, source_position(step),
                                          kSourceHeat / mesh_.time_step, load_);
         CUDA_CHECK(cudaGetLastError());
@@ -411,6 +398,7 @@ private:
         CUDA_CHECK(cudaGetLastError());
     }
 
+    // Starts from the temperatures of the step before and replaces them.
     int solve() {
         const int blocks = blocks_for(rows_);
         true_residual();
@@ -430,7 +418,7 @@ private:
                                                      unknown_);
             CUDA_CHECK(cudaGetLastError());
             const double alpha = energy / dot(&unknown_->direction, &unknown_->product);
-            update_solution<<<blocks, kThreads>>>(rows_, alpha, unknown_);
+            update_temperature<<<blocks, kThreads>>>(rows_, alpha, unknown_);
             CUDA_CHECK(cudaGetLastError());
             ++iteration;
             if (iteration % 10 == 0) {

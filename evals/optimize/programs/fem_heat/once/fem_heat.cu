@@ -13,15 +13,16 @@
 
 #include <cuda_runtime.h>
 
-#include "mesh.h"
+#include "../mesh.h"
 
-#define CUDA_CHECK(call)                                                                   \
-    do {                                                                                   \
-        const cudaError_t error_ = (call);                                                 \
-        if (error_ != cudaSuccess) {                                                       \
-            std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(error_)); \
-            std::exit(1);                                                                  \
-        }                                                                                  \
+#define CUDA_CHECK(call)                                                       \
+    do {                                                                       \
+        const cudaError_t error_ = (call);                                     \
+        if (error_ != cudaSuccess) {                                           \
+            std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__,            \
+                         cudaGetErrorString(error_));                          \
+            std::exit(1);                                                      \
+        }                                                                      \
     } while (0)
 
 constexpr int kThreads = 256;
@@ -62,8 +63,8 @@ __device__ double conductivity(const Material& material, double temperature) {
     return material.conductivity * pow(temperature / kStartTemperature, material.exponent);
 }
 
-__device__ int find_entry(const int* __restrict__ row_start, const int* __restrict__ column, int row,
-                          int wanted) {
+__device__ int find_entry(const int* __restrict__ row_start, const int* __restrict__ column,
+                          int row, int wanted) {
     int low = row_start[row], high = row_start[row + 1] - 1;
     while (low < high) {
         const int middle = (low + high) / 2;
@@ -138,11 +139,6 @@ __global__ void add_capacity(int elements, const Element* __restrict__ element,
     for (int i = 0; i < 4; ++i) atomicAdd(&capacity[own.node[i]], share);
 }
 
-__global__ void set_part_capacity(int nodes, int parts, double part_capacity, double* capacity) {
-    const int part = blockIdx.x * blockDim.x + threadIdx.x;
-    if (part < parts) capacity[nodes + part] = part_capacity;
-}
-
 __global__ void add_source(int elements, const Element* __restrict__ element,
                            const Point* __restrict__ position, Point source,
                            double source_power, double* load) {
@@ -215,16 +211,17 @@ __global__ void multiply_direction(int rows, const int* __restrict__ row_start,
     if (threadIdx.x == 0) atomicAdd(total, term);
 }
 
-// residual = right side - matrix * solution
+// residual = right side - matrix * temperature
 __global__ void compute_residual(int rows, const int* __restrict__ row_start,
                                  const int* __restrict__ column,
                                  const double* __restrict__ value,
                                  const double* __restrict__ right_side,
-                                 const double* __restrict__ solution,
+                                 const double* __restrict__ temperature,
                                  double* __restrict__ residual) {
     const int thread = blockIdx.x * blockDim.x + threadIdx.x;
     const int row = thread / kLanes, lane = thread % kLanes;
-    double sum = row < rows ? row_product(row, lane, row_start, column, value, solution) : 0.0;
+    double sum =
+        row < rows ? row_product(row, lane, row_start, column, value, temperature) : 0.0;
     sum = sum_of_lanes(sum);
     if (row < rows && lane == 0) residual[row] = right_side[row] - sum;
 }
@@ -237,12 +234,13 @@ __global__ void update_direction(int rows, double beta,
         direction[row] = inverse_diagonal[row] * residual[row] + beta * direction[row];
 }
 
-__global__ void update_solution(int rows, double alpha, const double* __restrict__ direction,
-                                const double* __restrict__ product,
-                                double* __restrict__ solution, double* __restrict__ residual) {
+__global__ void update_temperature(int rows, double alpha, const double* __restrict__ direction,
+                                   const double* __restrict__ product,
+                                   double* __restrict__ temperature,
+                                   double* __restrict__ residual) {
     const int row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= rows) return;
-    solution[row] += alpha * direction[row];
+    temperature[row] += alpha * direction[row];
     residual[row] -= alpha * product[row];
 }
 
@@ -402,8 +400,9 @@ private:
         add_capacity<<<blocks_for(elements_), kThreads>>>(elements_, element_, position_,
                                                           material_, capacity_);
         CUDA_CHECK(cudaGetLastError());
-        set_part_capacity<<<1, 32>>>(nodes_, mesh_.parts, mesh_.part_capacity, capacity_);
-        CUDA_CHECK(cudaGetLastError());
+        const std::vector<double> part_capacity(mesh_.parts, mesh_.part_capacity);
+        CUDA_CHECK(cudaMemcpy(capacity_ + nodes_, part_capacity.data(),
+                              part_capacity.size() * sizeof(double), cudaMemcpyHostToDevice));
     }
 
     void assemble(int step) {
@@ -472,8 +471,8 @@ private:
                 rows_, row_start_, column_, value_, direction_, product_, total_);
             CUDA_CHECK(cudaGetLastError());
             const double alpha = norms.preconditioned / total();
-            update_solution<<<blocks, kThreads>>>(rows_, alpha, direction_, product_,
-                                                  temperature_, residual_);
+            update_temperature<<<blocks, kThreads>>>(rows_, alpha, direction_, product_,
+                                                     temperature_, residual_);
             CUDA_CHECK(cudaGetLastError());
             ++iteration;
             if (iteration % 10 == 0) true_residual();

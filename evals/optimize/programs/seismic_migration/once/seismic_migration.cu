@@ -15,15 +15,16 @@
 
 #include <cuda_runtime.h>
 
-#include "survey.h"
+#include "../survey.h"
 
-#define CUDA_CHECK(call)                                                                   \
-    do {                                                                                   \
-        const cudaError_t error_ = (call);                                                 \
-        if (error_ != cudaSuccess) {                                                       \
-            std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(error_)); \
-            std::exit(1);                                                                  \
-        }                                                                                  \
+#define CUDA_CHECK(call)                                                       \
+    do {                                                                       \
+        const cudaError_t error_ = (call);                                     \
+        if (error_ != cudaSuccess) {                                           \
+            std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__,            \
+                         cudaGetErrorString(error_));                          \
+            std::exit(1);                                                      \
+        }                                                                      \
     } while (0)
 
 constexpr int kThreads = 256;
