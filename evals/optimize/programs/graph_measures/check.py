@@ -8,18 +8,19 @@ from collections.abc import Sequence
 from itertools import starmap
 from operator import eq, le, sub
 from pathlib import Path
+from typing import Any
 
 EXACT = ["histogram", "triangles", "total", "component", "component_size", "core"]
 CLOSE = {"neighbours": 1e-4, "rank": 1e-4, "clustering": 1e-5, "closeness": 1e-5}
 SMALLEST = 1e-12
 
 
-def read(path: str) -> dict[str, array]:  # type: ignore[type-arg]  # of several types
+def read(path: str) -> dict[str, array[Any]]:
     data = Path(path).read_bytes()
     arrays, at = {}, 0
     while at < len(data):
         name = data[at : at + 15].rstrip(b"\0").decode()
-        values = array(chr(data[at + 15]))
+        values: array[Any] = array(chr(data[at + 15]))
         end = at + 24 + values.itemsize * int.from_bytes(data[at + 16 : at + 24], "little")
         values.frombytes(data[at + 24 : end])
         arrays[name] = values
@@ -32,15 +33,13 @@ def ensure(holds: bool, what: str) -> None:  # noqa: FBT001  # an assertion
         raise ValueError(what)
 
 
-def differ(
-    what: str, found: Sequence[float], expected: Sequence[float], relative: float
-) -> None:
+def differ(what: str, found: Sequence[float], expected: Sequence[float], relative: float) -> None:
     for v, (a, b) in enumerate(zip(found, expected)):
         if not abs(a - b) <= relative * abs(b) + SMALLEST:
             raise ValueError(f"{what}[{v}]: {a!r} instead of {b!r}")
 
 
-def check(reference: dict[str, array], out: dict[str, array]) -> None:  # type: ignore[type-arg]
+def check(reference: dict[str, array[Any]], out: dict[str, array[Any]]) -> None:
     ensure(list(out) == list(reference), f"arrays: {list(out)}")
     for name, expected in reference.items():
         found = out[name]
