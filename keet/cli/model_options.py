@@ -64,7 +64,7 @@ def add_chosen_model(parser: ArgumentParser) -> None:
 
 def chosen_model(args: Namespace) -> ModelOptions | None:
     """For `keet optimize`; None if no model is named."""
-    from keet.agent.model.settings import ModelSpec, find_model
+    from keet.agent.model.settings import find_model
     from keet.agent.options import ModelLimits, ModelOptions, shared_limit
 
     if args.no_model and (args.model or args.base_url):

@@ -104,6 +104,13 @@ def _add_program(parser: ArgumentParser) -> None:
         help="files that may change, relative to SOURCE: kernel.cu, 'src/*.cu'; can be repeated",
     )
     group.add_argument(
+        "--check-files",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="files that only the check needs, as expected results: not there during build and run",
+    )
+    group.add_argument(
         "--exclude",
         action="append",
         default=[],
@@ -249,8 +256,8 @@ def run(args: Namespace) -> int:
         document = engine.interrupted()
     if args.apply and document.best:
         engine.apply()
-        document = document.with_applied()
         print_progress(f"applied {document.best.patch} to {task.source}")
+        document = document.with_applied()
     _show(args, document)
     return _exit_code(document)
 
@@ -286,6 +293,7 @@ def _task(args: Namespace) -> Task:
         check=args.check,
         outputs=tuple(output_rule(each, *tolerances) for each in args.compare),
         exclude=tuple(args.exclude),
+        check_files=tuple(args.check_files),
         goal=args.goal,
         kernel=args.kernel.pattern if args.kernel else None,
         repeats=args.repeats,

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keet.agent.model.messages import ModelFault
 from keet.documents.model_explanation import NO_USAGE, UsageDocument
@@ -30,6 +30,7 @@ from keet.optimize.journal import Document, Journal, read_sentence, written_sent
 from keet.optimize.judging import (
     AFTER,
     BEFORE,
+    ORIGINAL,
     Judgement,
     Times,
     compare_times,
@@ -55,6 +56,7 @@ from keet.optimize.workspace import (
     Overlay,
     apply_patch,
     changed_lines,
+    copy_check,
     copy_source,
     copy_with,
     digests,
@@ -126,7 +128,6 @@ class Engine:
 
     def _start(self) -> None:
         def start() -> Document:
-            remove(self.original)
             copy_source(self.task, self.original)
             return {"task": dict(self.task.identity), "files": digests(self.original)}
 
@@ -182,16 +183,18 @@ class Engine:
         )
         if not proposal.get("outcome"):
             variants: dict[str, Overlay] = {BEFORE: state.overlay, AFTER: proposal["overlay"]}
+            if self.task.outputs and state.overlay:  # errors within tolerances must not add up
+                variants = {ORIGINAL: {}, **variants}
             self._measured(name, variants, AFTER)
         outcome = self.journal.step(f"{name}/outcome", partial(self._judged, number, state))
-        for left in ("source", "source.partial", "request", "request.partial"):
+        for left in ("source", "source.partial", "request.partial"):
             remove(self.folder / name / left)
         told = f"{outcome['outcome'].replace('_', ' ')}: {read_sentence(outcome['reason'])}"
         self._progress(f"round {number}: {told}")
 
     def _make_prompt(self, number: int, state: State) -> Document:
         place = self.folder / f"rounds/{number:02}"
-        copy_with(self.original, state.overlay, place / "source")
+        copy_with(self.task, self.original, state.overlay, place / "source")
         facts = self._facts(state)
         if facts.diff:
             self.journal.write_file(f"rounds/{state.best:02}/diff.md", facts.diff)
@@ -224,7 +227,7 @@ class Engine:
         name = f"rounds/{number:02}"
         folder = self.folder / name / "source"
         if not (self.proposer.keeps_edits and folder.exists()):
-            copy_with(self.original, state.overlay, folder)
+            copy_with(self.task, self.original, state.overlay, folder)
         text = (self.folder / name / "prompt.md").read_text(encoding="utf-8")
         about = Round(number, text, self.folder / name / "prompt.md", folder, self.task)
         proposal = self.proposer.propose(about)
@@ -240,6 +243,8 @@ class Engine:
             return found | {"outcome": "no_proposal", "reason": proposal.problem}
         if changes.problem:
             return found | {"outcome": "refused", "reason": changes.problem}
+        if not patch_text(self.original, state.overlay, changes.overlay):
+            return found | {"outcome": "no_change", "reason": "it changes nothing"}
         self._write_patch(f"{name}/change.patch", state.overlay, changes.overlay)
         if word:
             why = f"it names {word}, with which programs work around the measurement"
@@ -249,9 +254,7 @@ class Engine:
         return found
 
     def _same_as(self, overlay: Overlay, state: State) -> str:
-        """Why a proposal need not be measured; empty if it has to be."""
-        if not patch_text(self.original, state.overlay, overlay):
-            return "it changes nothing"
+        """The earlier round, in words; empty if there is none."""
         for each in state.rounds:
             known = self.journal.read(f"rounds/{each.number:02}/proposal") or {}
             if known.get("overlay") == dict(overlay) and each.outcome != "not_measured":
@@ -294,16 +297,19 @@ class Engine:
         def prepare() -> Document:
             prepared = {each: place / f"{each}.prepared" for each in variants}
             for each, overlay in variants.items():
-                copy_with(self.original, overlay, prepared[each])
-            safe = {p: d for p, d in self._files.items() if not self.task.is_changeable(p)}
+                copy_with(self.task, self.original, overlay, prepared[each])
+            check = place / "check.prepared"
+            copy_check(self.task, self.original, check)
             made = place / "request.partial"
             written = write_request(
                 self.task,
                 made,
                 name,
                 prepared,
-                safe,
-                [profiled] * bool(profiled and self.task.profiles),
+                check,
+                self._protected(),
+                profiled=[profiled] * bool(profiled and self.task.profiles),
+                once=[ORIGINAL] * (ORIGINAL in variants),
             )
             remove(request)
             made.replace(request)
@@ -324,6 +330,12 @@ class Engine:
         self.journal.step(f"{name}/measured", take)
         remove(request)
         return read_result(place / "result", self._request(name))
+
+    def _protected(self) -> dict[str, str]:
+        """Files that programs may not change, with their digests."""
+        task = self.task
+        every = self._files.items()
+        return {p: d for p, d in every if not (task.is_changeable(p) or task.is_hidden(p))}
 
     def _request(self, name: str) -> Request:
         known = self.journal.read(f"{name}/request_made") or {}
@@ -392,9 +404,8 @@ class Engine:
 
     def _seconds(self, state: State) -> float:
         known = [self.journal.read(name) or {} for name in ("start", "baseline/measured")]
-        return sum(each.get("seconds", 0.0) for each in known) + sum(
-            each.seconds for each in state.rounds
-        )
+        seconds = [*(each.get("seconds", 0.0) for each in known)]
+        return float(sum(seconds) + sum(each.seconds for each in state.rounds))
 
     def _facts(self, state: State) -> Facts:
         """Of the best program, and what changed to it from the one that was kept before."""

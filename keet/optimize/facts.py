@@ -133,9 +133,9 @@ def _amounts(report: ReadReport) -> str:
     views = [each.view for each in launches if each.view.code is not None]
     program = program_amounts(report.profile, views, Ledger())
     if program is not None:
-        kinds = (program.texts, *((row.text for row in some) for some in _rows_of(program)))
-        for some in kinds:
-            lines += [f"- {text}" for text in list(some)[:_OF_PROGRAM]]
+        of_data = (program.states, program.rereads, program.hand_overs)
+        for texts in (program.texts, *([row.text for row in some] for some in of_data)):
+            lines += [f"- {text}" for text in texts[:_OF_PROGRAM]]
     for each in launches:
         amounts = each.main_amounts
         rows = [*short_rows(amounts)] if amounts else []
@@ -143,10 +143,6 @@ def _amounts(report: ReadReport) -> str:
             lines += ["", f"{each.launch.kernel}:"]
             lines += [f"- {label}: {text}" for label, text in rows]
     return "\n".join(lines).strip()
-
-
-def _rows_of(program: object) -> tuple[Sequence[object], ...]:
-    return tuple(getattr(program, name) for name in ("states", "rereads", "hand_overs"))
 
 
 # --- what is left

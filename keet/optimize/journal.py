@@ -94,9 +94,8 @@ class Journal:
 def written_sentence(sentence: Sentence) -> list[Any]:
     """Its parts: words, and numbers with their evidence."""
     return [
-        part if isinstance(part, str) else [part.text, *part.evidence[2:5]]
+        [part.text, *part.evidence[2:5]] if isinstance(part, Reference) and part.evidence else part
         for part in sentence.parts
-        if isinstance(part, str) or part.evidence
     ]
 
 

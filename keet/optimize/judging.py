@@ -24,7 +24,8 @@ Outcome = Literal[
     "no_proposal",
     "not_measured",
 ]
-BEFORE, AFTER = "before", "after"
+BEFORE, AFTER, ORIGINAL = "before", "after", "original"
+"""Programs of a request. The original is there if outputs are compared with its outputs."""
 _LEAST_GAIN = 0.005
 """A smaller gain is none, however small the noise of a few runs happens to be."""
 _T = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
@@ -72,8 +73,8 @@ def compare_times(before: Sequence[float], after: Sequence[float]) -> Times | No
     if len(ratios) > 1:
         quantile = _T[min(len(ratios) - 2, len(_T) - 1)]
         error = quantile * statistics.stdev(ratios) / math.sqrt(len(ratios))
-    medians = (statistics.median(some) / 1e3 for some in (before, after))
-    return Times(*medians, math.exp(statistics.fmean(ratios)), error)
+    old, new = (statistics.median(some) / 1e3 for some in (before, after))
+    return Times(old, new, math.exp(statistics.fmean(ratios)), error)
 
 
 def goal_times(task: Task, variant: VariantResult, known: set[str]) -> list[float]:
@@ -100,7 +101,8 @@ def kernels_of(variant: VariantResult) -> set[str]:
 def judge(task: Task, result: Result) -> Judgement:
     """Of the program `after`, compared with `before`."""
     before, after = result.variants[BEFORE], result.variants[AFTER]
-    reference = problem_of(before)
+    known = [result.variants[name] for name in (ORIGINAL, BEFORE) if name in result.variants]
+    reference = next((found for each in known if (found := problem_of(each))), None)
     if reference is not None:
         words = "the program as it was before this round failed, too: {why}"
         reason = Sentence(words, why=reference.reason)
@@ -108,7 +110,7 @@ def judge(task: Task, result: Result) -> Judgement:
     return problem_of(after) or _judge_times(task, result, before, after)
 
 
-def problem_of(variant: VariantResult) -> Judgement | None:  # noqa: PLR0911 - one per kind
+def problem_of(variant: VariantResult) -> Judgement | None:
     """Why a program can't be timed: it does not build, fails, or is wrong."""
     build = variant.build
     if build is None:
@@ -121,8 +123,6 @@ def problem_of(variant: VariantResult) -> Judgement | None:  # noqa: PLR0911 - o
     if variant.tampered:
         words = "the build changes files that may not change: {files}"
         return Judgement("refused", Sentence(words, files=_listed(variant.tampered)))
-    if not variant.timed and not variant.runs:
-        return Judgement("not_measured", Sentence("it was not run"))
     return next((found for run in variant.runs if (found := _problem_of_run(run))), None)
 
 
@@ -168,20 +168,21 @@ def _judge_times(
     if doubt is not None and times.is_faster:
         return Judgement("refused", doubt, times)
     if times.is_faster:
-        words = "{speedup:times} as fast as before this round, with a noise of {noise:.1f}"
+        words = "{speedup:times} as fast as before this round"
         return Judgement("kept", Sentence(words, **_values(times)), times)
     if times.is_slower:
-        words = "slower: {speedup:times} as fast as before this round, with a noise of {noise:.1f}"
+        words = "the time is {slower:.1f} longer than before this round"
         return Judgement("slower", Sentence(words, **_values(times)), times)
-    words = "no gain: the change of {change:.1f} is within the noise of {noise:.1f}"
+    words = "it saves {change:.1f} of the time; noise: {noise:.1f}"
     return Judgement("no_gain", Sentence(words, **_values(times)), times)
 
 
 def _values(times: Times) -> dict[str, Evidence]:
-    noise = 100 * max(times.noise, _LEAST_GAIN) if math.isfinite(times.noise) else 100.0
+    noise = 100 * times.noise if math.isfinite(times.noise) else 100.0
     return {
         "speedup": constant(times.speedup, "", "speed-up"),
         "change": constant(100 * (1 - 1 / times.speedup), "%", "change"),
+        "slower": constant(100 * (1 / times.speedup - 1), "%", "additional time"),
         "noise": constant(noise, "%", "noise"),
     }
 

@@ -28,8 +28,8 @@ import resource
 import secrets
 import shutil
 import signal
-import statistics
 import stat
+import statistics
 import struct
 import subprocess
 import sys
@@ -58,8 +58,12 @@ def adopt_orphans() -> None:
     """Processes that a program leaves behind become children of this one, and can be killed."""
     global _adopts  # noqa: PLW0603
     _adopts = True
+    prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
+
+
+def prctl(option: int, value: int) -> None:
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def kill_orphans() -> None:
@@ -200,7 +204,7 @@ def paths_in(folder: Path) -> Iterator[str]:
 
 def states_of(folder: Path) -> dict[str, tuple[int, ...]]:
     """What changes with every change of a file; ctime cannot be set by programs."""
-    found = {}
+    found: dict[str, tuple[int, ...]] = {}
     for path in paths_in(folder):
         with contextlib.suppress(OSError):
             about = os.lstat(os.path.join(str(folder), path))
@@ -210,8 +214,7 @@ def states_of(folder: Path) -> dict[str, tuple[int, ...]]:
 
 def copy_folder(source: Path, target: Path) -> None:
     command = ["cp", "-a", "--reflink=auto", str(source), str(target)]
-    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    if done.returncode:
+    if subprocess.call(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
         shutil.rmtree(str(target), ignore_errors=True)
         shutil.copytree(str(source), str(target), symlinks=True)
 
@@ -245,13 +248,11 @@ def read_output(folder: Path, name: str, stdout: Path) -> bytes | None:
 
 def difference(wanted: bytes, given: bytes | None, rule: Mapping[str, Any]) -> str:
     """What is wrong with an output, in one line; empty if nothing is."""
+    kind = rule["type"]
     if given is None:
         return "it was not written"
-    if given == wanted:
-        return ""
-    kind = rule["type"]
-    if kind == "bytes":
-        return "its bytes differ"
+    if given == wanted or kind == "bytes":
+        return "" if given == wanted else "its bytes differ"
     if kind == "text":
         return text_difference(wanted.split(), given.split(), rule)
     size = struct.calcsize(TYPES[kind])
@@ -285,7 +286,7 @@ def text_difference(
 def is_near(old: float, new: float, rule: Mapping[str, Any]) -> bool:
     if math.isnan(old) or math.isinf(old):
         return old == new or (math.isnan(old) and math.isnan(new))
-    return abs(new - old) <= rule["absolute"] + rule["relative"] * abs(old)
+    return bool(abs(new - old) <= rule["absolute"] + rule["relative"] * abs(old))
 
 
 # --- the recorder
@@ -321,15 +322,15 @@ def compiled(
     words = [compiler, "-O2", "-shared", "-fPIC", "-I" + str(include), "-o", str(target)]
     words += [str(source), "-L" + str(library), "-Wl,-rpath," + str(library)]
     words += ["-lcupti", "-ldl", "-lpthread"]
-    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
+    out = subprocess.PIPE
+    done = subprocess.run(words, stdout=out, stderr=subprocess.STDOUT, timeout=120, check=False)
     if done.returncode:
         return None, "the recorder could not be compiled: " + ends_of(done.stdout, 300)
     return target, ""
 
 
 def read_records(folder: Path) -> list[Launch]:
-    """Launches as (mangled name, full name, start, end, GPU), in their order per process. The format
-    is that of keet/collect/recorder/recorder.c."""
+    """In their order per process. The format is that of keet/collect/recorder/recorder.c."""
     found = []
     for path in sorted(Path(str(folder)).glob("*.rec")):
         data, names, gpus, own = path.read_bytes(), {}, {}, []
@@ -359,7 +360,7 @@ def read_records(folder: Path) -> list[Launch]:
 
 def kernel_times(launches: Sequence[Launch]) -> list[list[Any]]:
     """Per kernel: name, full name, launches, nanoseconds. The longest first; the rest as one."""
-    totals = {}
+    totals: dict[str, list[Any]] = {}
     for name, full, start, end, _ in launches:
         entry = totals.setdefault(name, [name[:4000], full[:4000], 0, 0])
         entry[2] += 1
@@ -473,11 +474,9 @@ class Measurement:
 
     def check_files(self) -> None:
         """The request must have arrived whole."""
-        for name, files in self.request["files"].items():
-            folder = self.folder / "variants" / name
-            for path, digest in files.items():
-                if digest_of(folder / path) != digest:
-                    raise SystemExit(f"{folder}: {name}/{path} is damaged; copy it again")
+        for path, digest in self.request["files"].items():
+            if digest_of(self.folder / path) != digest:
+                raise SystemExit(f"{self.folder / path}: it is damaged; copy the request again")
 
     def time_all(self) -> bool:
         """The variants take turns, in changing order. False if one of them fails."""
@@ -485,6 +484,8 @@ class Measurement:
             order = self.variants if turn % 2 == 0 else self.variants[::-1]
             tell(f"run {turn} of {self.request['repeats']}" if turn else "first runs")
             for variant in order:
+                if turn and variant.name in self.request["once"]:
+                    continue
                 entry = self.run_once(variant, warmup=not turn)
                 variant.runs.append(entry)
                 if failed(entry):
@@ -520,18 +521,19 @@ class Measurement:
         return entry
 
     def tampered(self, variant: Variant, before: Mapping[str, tuple[int, ...]]) -> list[str]:
-        """Files that this run changed and that runs of the first variant leave alone. New files that
-        they do not write are removed, so that the check does not load them."""
+        """Files that this run changed and that runs of the first variant leave alone. New files
+        that they do not write are removed, so that the check does not load them."""
         after = states_of(variant.here)
         changed = {path for path in before if after.get(path) != before[path]}
         new = set(after) - set(before)
         if variant is self.variants[0]:
             self.written = (self.written or set()) | changed | new
             return []
-        for path in sorted(new - self.written):
+        written = self.written or set()
+        for path in sorted(new - written):
             with contextlib.suppress(OSError):
                 (variant.here / path).unlink()
-        suspects = sorted(changed - self.written)
+        suspects = sorted(changed - written)
         built = variant.built
         found = [p for p in suspects if digest_of(variant.here / p) != digest_of(built / p)]
         return (found + list(self.changed_elsewhere()))[:20]
@@ -562,6 +564,13 @@ class Measurement:
         return found
 
     def check(self, variant: Variant) -> dict[str, Any]:
+        """With the files that only the check has."""
+        for path in paths_in(self.folder / "check"):
+            target = variant.here / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(OSError):
+                target.unlink()
+            shutil.copy2(str(self.folder / "check" / path), str(target), follow_symlinks=False)
         done = run(self.request["check"], variant.here, self.limits["check_s"], self.limits)
         return done.document(self.limits["output_chars"])
 
@@ -616,11 +625,13 @@ class Measurement:
 
 def typical_launches(launches: Sequence[Launch]) -> str:
     """A kernel id for ncu: of each of the kernels with most time, the launch of median duration."""
-    times = {}
+    times: dict[str, list[int]] = {}
     for name, _, start, end, _ in launches:
         times.setdefault(name, []).append(end - start)
     total = sum(map(sum, times.values()))
-    names, numbers, covered = [], set(), 0
+    names: list[str] = []
+    numbers: set[int] = set()
+    covered = 0
     for name, found in sorted(times.items(), key=lambda item: -sum(item[1])):
         if names and (covered >= 0.9 * total or len(names) == 4):
             break
@@ -653,9 +664,7 @@ def gpu_lock() -> Iterator[None]:
 def gpu_name() -> str | None:
     words = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
     try:
-        found = subprocess.run(
-            words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=30
-        ).stdout
+        found = subprocess.check_output(words, stderr=subprocess.DEVNULL, timeout=30)
     except (OSError, subprocess.SubprocessError):
         return None
     return found.decode("utf-8", "replace").split("\n")[0].strip()[:200] or None
@@ -678,7 +687,8 @@ def measure(folder: Path, target: Path) -> None:
         document = Measurement(folder, work, partial).measure()
         text = json.dumps(document, indent=1)
         (partial / "result.json").write_text(text, encoding="utf-8")
-        os.rename(str(partial), str(target))
+        if not target.exists():  # another process may have measured it meanwhile
+            os.rename(str(partial), str(target))
     finally:
         remove(partial)
         remove(work)
@@ -686,6 +696,9 @@ def measure(folder: Path, target: Path) -> None:
 
 
 def main(arguments: list[str]) -> int:
+    if "--with-parent" in arguments:  # ends when keet is killed
+        arguments.remove("--with-parent")
+        prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
     output = None
     if "-o" in arguments:
         at = arguments.index("-o")

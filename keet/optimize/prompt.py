@@ -13,9 +13,10 @@ from typing import NamedTuple
 from keet.explanation.token_budget import guess_tokens
 from keet.masking.keys import scrub
 from keet.optimize.facts import Facts, short_diff_text
+from keet.optimize.measure import paths_in
 from keet.optimize.protocol import shown_output
-from keet.optimize.task import Task
-from keet.optimize.workspace import Overlay, paths_in, text_of
+from keet.optimize.task import OutputRule, Task
+from keet.optimize.workspace import Overlay, text_of
 from keet.pages.source_text import language, longest_run
 
 _OUTPUT_CHARS = 1500
@@ -94,10 +95,11 @@ def _task(task: Task, gpu: str | None) -> str:
     return "\n".join(lines)
 
 
-def _named(rule: object) -> str:
-    file, kind, relative, absolute = rule  # type: ignore[misc]
-    name = "on standard output" if file == "-" else f"`{file}`"
-    return f"{name} ({kind}): as before, within {absolute:g} + {relative:g} * |value|"
+def _named(rule: OutputRule) -> str:
+    name = "on standard output" if rule.file == "-" else f"`{rule.file}`"
+    if rule.type == "bytes" or not (rule.relative or rule.absolute):
+        return f"{name} ({rule.type}): exactly as before"
+    return f"{name} ({rule.type}): within {rule.absolute:g} + {rule.relative:g} * |value|"
 
 
 def _work(facts: PromptFacts) -> str:

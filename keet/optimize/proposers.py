@@ -1,7 +1,7 @@
 """Who proposes changes: a model, a command (any coding agent), or a person.
 
-Each edits a copy of the source. What they changed is read from the folder afterwards, so that all of
-them are held to the same rules.
+Each edits a copy of the source. What they changed is read from the folder afterwards, so that all
+of them are held to the same rules.
 """
 
 from __future__ import annotations

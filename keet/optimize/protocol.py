@@ -1,6 +1,6 @@
 """What a runner is given, and what it answers: folders with `request.json` and `result.json`.
 
-    REQUEST/request.json, measure.py, recorder.c, variants/NAME/...
+    REQUEST/request.json, measure.py, recorder.c, variants/NAME/..., check/...
     RESULT/result.json, NAME.records/*.rec, NAME.ncu-rep
 
 A result belongs to a request if it has its id and digest. It comes from a machine that ran programs
@@ -112,24 +112,29 @@ class Result(NamedTuple):
 # --- requests
 
 
-def write_request(
+def write_request(  # noqa: PLR0913, PLR0917 - the parts of a request
     task: Task,
     folder: Path,
     name: str,
     variants: Mapping[str, Path],
+    check: Path,
     protected: Mapping[str, str],
-    profiled: Sequence[str],
+    *,
+    profiled: Sequence[str] = (),
+    once: Sequence[str] = (),
 ) -> Request:
-    """`variants`: prepared folders, the reference first; they become part of the request.
-    `protected`: digests of files that may not change. `profiled`: variants to profile with ncu."""
+    """`variants`: prepared folders, the reference first; they become part of the request, as
+    `check`, the files that only the check has. `protected`: digests of files that may not change.
+    `profiled`: variants to profile with ncu. `once`: variants that are not timed."""
     remove(folder)
     (folder / "variants").mkdir(parents=True)
     for variant, made in variants.items():
         made.replace(folder / "variants" / variant)
+    check.replace(folder / "check")
     shutil.copyfile(measure.__file__, folder / "measure.py")
     shutil.copyfile(RECORDER, folder / "recorder.c")
     content = _content(task, list(variants), protected, profiled)
-    content["files"] = {each: digests(folder / "variants" / each) for each in variants}
+    content |= {"once": list(once), "files": digests(folder)}
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     readable = re.sub(r"[^A-Za-z0-9_-]+", "_", f"{task.source.name}-{name}")[-60:].strip("_")
     document = {**content, "id": f"{readable}-{task.digest[:8]}", "digest": digest}

@@ -17,11 +17,12 @@ from typing import Protocol
 
 from keet.collect.plain_run import descendants
 from keet.errors import NotAvailable, UsageError, one_line
-from keet.optimize.measure import clean_environment, copy_folder, remove
+from keet.optimize.measure import clean_environment, copy_folder, prctl, remove
 from keet.optimize.protocol import BadResult, Request, Result, take_result
 from keet.optimize.task import Waiting
 
 Progress = Callable[[str], None]
+_GRACE_SECONDS = 10
 
 
 class Runner(Protocol):
@@ -46,6 +47,7 @@ class LocalRunner:
 
     def measure(self, request: Request, target: Path) -> Result:
         words = [sys.executable, str(request.folder / "measure.py"), str(request.folder)]
+        words.append("--with-parent")
         made = request.folder / "result"
         remove(made)
         code, output = run_child(
@@ -145,6 +147,7 @@ def run_child(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            preexec_fn=_end_with_keet,
         )
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()
@@ -160,7 +163,19 @@ def run_child(
     return code, output.decode("utf-8", "replace")
 
 
+def _end_with_keet() -> None:
+    """In a child: ends it when keet is killed. A proposer must not edit on while the next keet makes
+    its folder anew."""
+    prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+
+
 def _end(process: subprocess.Popen[bytes]) -> None:
+    """The script removes its temporary folder when it is asked to end."""
+    if process.poll() is None:
+        with suppress(OSError):
+            process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE_SECONDS)
     below = descendants(process.pid)
     with suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -66,6 +66,9 @@ class Task(NamedTuple):
     outputs: tuple[OutputRule, ...] = ()
     exclude: tuple[str, ...] = ()
     """Patterns of what is not copied, in addition to version control."""
+    check_files: tuple[str, ...] = ()
+    """Patterns of files that only the check needs, such as expected results: programs and proposers
+    do not see them."""
     goal: Goal = "gpu"
     """`gpu`: time in which the GPU runs kernels. `wall`: time of the whole program."""
     kernel: str | None = None
@@ -97,7 +100,12 @@ class Task(NamedTuple):
                 raise UsageError(f"--compare {rule.file}: it is among the files that may change")
 
     def is_changeable(self, path: str) -> bool:
-        return not self.is_excluded(path) and any(matches(path, each) for each in self.may_change)
+        if self.is_excluded(path) or self.is_hidden(path):
+            return False
+        return any(matches(path, each) for each in self.may_change)
+
+    def is_hidden(self, path: str) -> bool:
+        return any(matches(path, each) for each in self.check_files)
 
     def is_excluded(self, path: str) -> bool:
         if any(part in _EXCLUDED for part in path.split("/")):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -36,15 +36,10 @@ def copy_source(task: Task, target: Path) -> None:
             "copies them; leave out what the program does not need with --exclude PATTERN, and "
             "name large data by an absolute path"
         )
-    partial = target.with_name(f"{target.name}.partial")
-    remove(partial)
-    for path in listed:
-        if _is_special(task.source / path):
-            continue
-        (partial / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(task.source / path, partial / path, follow_symlinks=False)
-    partial.mkdir(parents=True, exist_ok=True)
-    partial.replace(target)
+    with _complete(target) as partial:
+        for path in listed:
+            if not _is_special(task.source / path):
+                _copy(task.source, path, partial)
 
 
 def _is_special(path: Path) -> bool:
@@ -52,16 +47,38 @@ def _is_special(path: Path) -> bool:
     return not (path.is_symlink() or path.is_file())
 
 
-def copy_with(original: Path, overlay: Overlay, target: Path) -> None:
-    """The original with changed files. It appears when it is complete."""
+def copy_with(task: Task, original: Path, overlay: Overlay, target: Path) -> None:
+    """The original with changed files, without those of the check. It appears when it is
+    complete."""
+    with _complete(target) as partial:
+        for path in paths_in(original):
+            if not task.is_hidden(path):
+                _copy(original, path, partial)
+        for path, text in overlay.items():
+            write_text(partial, path, text)
+
+
+def copy_check(task: Task, original: Path, target: Path) -> None:
+    """The files that only the check has."""
+    with _complete(target) as partial:
+        for path in paths_in(original):
+            if task.is_hidden(path):
+                _copy(original, path, partial)
+
+
+@contextmanager
+def _complete(target: Path) -> Iterator[Path]:
     partial = target.with_name(f"{target.name}.partial")
     remove(partial)
+    partial.mkdir(parents=True)
+    yield partial
     remove(target)
-    partial.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copytree(original, partial, symlinks=True)
-    for path, text in overlay.items():
-        write_text(partial, path, text)
     partial.replace(target)
+
+
+def _copy(source: Path, path: str, target: Path) -> None:
+    (target / path).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(source / path, target / path, follow_symlinks=False)
 
 
 def write_text(folder: Path, path: str, text: str | None) -> None:
@@ -116,10 +133,11 @@ class Changes(NamedTuple):
 def read_changes(task: Task, original: Mapping[str, str], edited: Path) -> Changes:
     """`original`: digests of its files."""
     overlay: dict[str, str | None] = {}
-    refused, ignored = [], []
+    refused: list[str] = []
+    ignored: list[str] = []
     after = {path: digest_of(edited / path) for path in paths_in(edited)}
     for path in sorted({*original, *after}):
-        if original.get(path) == after.get(path):
+        if original.get(path) == after.get(path) or task.is_hidden(path):
             continue
         if not task.is_changeable(path):
             (refused if path in original else ignored).append(path)
