@@ -58,12 +58,8 @@ def adopt_orphans() -> None:
     """Processes that a program leaves behind become children of this one, and can be killed."""
     global _adopts  # noqa: PLW0603
     _adopts = True
-    prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
-
-
-def prctl(option: int, value: int) -> None:
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
 def kill_orphans() -> None:
@@ -696,9 +692,6 @@ def measure(folder: Path, target: Path) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    if "--with-parent" in arguments:  # ends when keet is killed
-        arguments.remove("--with-parent")
-        prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
     output = None
     if "-o" in arguments:
         at = arguments.index("-o")

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from keet.collect.plain_run import descendants
 from keet.errors import NotAvailable, UsageError, one_line
-from keet.optimize.measure import clean_environment, copy_folder, prctl, remove
+from keet.optimize.measure import clean_environment, copy_folder, remove
 from keet.optimize.protocol import BadResult, Request, Result, take_result
 from keet.optimize.task import Waiting
 
@@ -47,7 +47,6 @@ class LocalRunner:
 
     def measure(self, request: Request, target: Path) -> Result:
         words = [sys.executable, str(request.folder / "measure.py"), str(request.folder)]
-        words.append("--with-parent")
         made = request.folder / "result"
         remove(made)
         code, output = run_child(
@@ -140,14 +139,13 @@ def run_child(
     processes that it started, also if keet is interrupted. Raises NotAvailable."""
     try:
         process = subprocess.Popen(
-            words,
+            [sys.executable, "-I", "-S", "-c", _WITH_KEET, *words],
             cwd=folder,
             env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=_end_with_keet,
         )
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()
@@ -163,20 +161,23 @@ def run_child(
     return code, output.decode("utf-8", "replace")
 
 
-def _end_with_keet() -> None:
-    """In a child: ends it when keet is killed. A proposer must not edit on while the next keet makes
-    its folder anew."""
-    prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+_WITH_KEET = (
+    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 15, 0, 0, 0); "
+    "os.execvp(sys.argv[1], sys.argv[1:])"
+)
+"""Runs a command that ends when keet is killed (PR_SET_PDEATHSIG): a proposer must not edit on
+while the next keet makes its folder anew."""
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """The script removes its temporary folder when it is asked to end."""
+    below = descendants(process.pid)
     if process.poll() is None:
         with suppress(OSError):
             process.terminate()
         with suppress(subprocess.TimeoutExpired):
             process.wait(_GRACE_SECONDS)
-    below = descendants(process.pid)
+    below += descendants(process.pid)
     with suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
     for number in below:
