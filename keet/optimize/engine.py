@@ -187,10 +187,13 @@ class Engine:
                 variants = {ORIGINAL: {}, **variants}
             self._measured(name, variants, AFTER)
         outcome = self.journal.step(f"{name}/outcome", partial(self._judged, number, state))
-        for left in ("source", "source.partial", "request.partial"):
-            remove(self.folder / name / left)
+        self._clean(number)
         told = f"{outcome['outcome'].replace('_', ' ')}: {read_sentence(outcome['reason'])}"
         self._progress(f"round {number}: {told}")
+
+    def _clean(self, number: int) -> None:
+        for left in ("source", "source.partial", "request", "request.partial"):
+            remove(self.folder / f"rounds/{number:02}" / left)
 
     def _make_prompt(self, number: int, state: State) -> Document:
         place = self.folder / f"rounds/{number:02}"
@@ -444,6 +447,8 @@ class Engine:
             return self._finish(self.state(), "interrupted", "")
 
     def _finish(self, state: State, stopped: StopReason, problem: str) -> OptimizeDocument:
+        for each in state.rounds:  # it may have been killed before it did this
+            self._clean(each.number)
         best = self._best(state, measures=stopped not in ("interrupted", "model"))
         baseline, _, _ = self._result_of(0)
         original = goal_times(self.task, baseline.variants[BEFORE], set())

@@ -43,7 +43,8 @@ class Journal:
                     f"{self.folder}: another keet optimize works in it; wait for it, or name "
                     "another folder with --folder"
                 ) from None
-            yield
+            with _writing(self.folder):
+                yield
 
     def step(self, name: str, make: Callable[[], Document]) -> Document:
         """What the step had as its result, or has now. `name` is a path: `rounds/01/proposal`."""
@@ -51,10 +52,9 @@ class Journal:
         if known is not None:
             return known
         began = time.monotonic()
-        with _writing(self.folder):
-            document = make()
-            document.setdefault("seconds", round(time.monotonic() - began, 3))
-            self.write(name, document)
+        document = make()
+        document.setdefault("seconds", round(time.monotonic() - began, 3))
+        self.write(name, document)
         return self.read(name) or document
 
     def read(self, name: str) -> Document | None:

@@ -214,7 +214,8 @@ def _doubts(
             "the kernels are faster, but the program is slower ({wall:times} as fast)",
             wall=constant(wall.speedup, "", "speed-up"),
         )
-    saved, noise = times.before - times.after, wall.before * wall.noise
+    saved = times.before - times.after
+    noise = wall.before * max(wall.noise, _LEAST_GAIN)
     if saved > _CLEAR * noise and wall.before - wall.after < _SEEN_SHARE * saved:
         yield Sentence(
             "the recorded kernel times are {saved} less, but the program takes as long as before",
