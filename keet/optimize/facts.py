@@ -76,6 +76,8 @@ def read_report(result_folder: Path, name: str) -> ReadReport | None:
         return None
     try:
         profile = read_profile(path)
+        where = profile.provenance._replace(path=path.name)  # paths of this machine are not sent
+        profile = replace(profile, provenance=where)
         table = _run_table(result_folder / f"{name}.records")
         if table is not None:
             created = profile.provenance.created

@@ -90,6 +90,10 @@ def clean_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     return {**kept, **(more or {})}
 
 
+class Damaged(Exception):
+    """The request can't be measured."""
+
+
 class Ran:
     """How a command ended."""
 
@@ -431,7 +435,7 @@ class Measurement:
         self.folder, self.work, self.target = folder, work, target
         self.request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
         if self.request.get("protocol") != PROTOCOL:
-            raise SystemExit(f"{folder}: its protocol is not known; use the measure.py inside it")
+            raise Damaged(f"{folder}: its protocol is not known; use the measure.py inside it")
         self.limits = self.request["limits"]
         self.variants = [Variant(name, self.request, work) for name in self.request["variants"]]
         self.reference: dict[str, bytes] = {}
@@ -472,7 +476,7 @@ class Measurement:
         """The request must have arrived whole."""
         for path, digest in self.request["files"].items():
             if digest_of(self.folder / path) != digest:
-                raise SystemExit(f"{self.folder / path}: it is damaged; copy the request again")
+                raise Damaged(f"{self.folder / path}: it is damaged; copy the request again")
 
     def time_all(self) -> bool:
         """The variants take turns, in changing order. False if one of them fails."""
@@ -708,10 +712,15 @@ def main(arguments: list[str]) -> int:
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     adopt_orphans()
+    failures = 0
     for folder in waiting:
-        measure(folder, output or folder / "result")
-    tell(f"{len(waiting)} of {len(folders)} requests measured")
-    return 0
+        try:
+            measure(folder, output or folder / "result")
+        except (Damaged, OSError, ValueError, KeyError) as problem:
+            tell(f"{folder.name}: {problem}")
+            failures += 1
+    tell(f"{len(waiting) - failures} of {len(folders)} requests measured")
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

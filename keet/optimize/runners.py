@@ -10,12 +10,11 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from keet.collect.plain_run import descendants
 from keet.errors import NotAvailable, UsageError, one_line
 from keet.optimize.measure import clean_environment, copy_folder, remove
 from keet.optimize.protocol import BadResult, Request, Result, take_result
@@ -124,7 +123,8 @@ def _taken(made: Path, target: Path, request: Request) -> Result:
 
 def _last_line(output: str, code: int) -> str:
     lines = [line for line in output.splitlines() if line.strip()]
-    return one_line(lines[-1][-300:]) if lines else f"exit code {code}"
+    told = lines[-2:] if lines and "requests measured" in lines[-1] else lines[-1:]
+    return one_line(told[0][-300:]) if told else f"exit code {code}"
 
 
 def run_child(
@@ -137,11 +137,13 @@ def run_child(
 ) -> tuple[int, str]:
     """Exit code (124: took too long) and output of a command, both streams together. Ends all
     processes that it started, also if keet is interrupted. Raises NotAvailable."""
+    mark = f"KEET_CHILD={os.urandom(8).hex()}"
+    name, _, value = mark.partition("=")
     try:
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", _WITH_KEET, *words],
             cwd=folder,
-            env=environment,
+            env={**(os.environ if environment is None else environment), name: value},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -154,11 +156,35 @@ def run_child(
         output, _ = process.communicate(text.encode("utf-8", "replace"), timeout=seconds)
         code = process.returncode
     except subprocess.TimeoutExpired:
-        _end(process)
         code, output = 124, f"it took longer than {seconds:.0f} s".encode()
     finally:
-        _end(process)
+        _end(process, mark.encode())
     return code, output.decode("utf-8", "replace")
+
+
+def _end(process: subprocess.Popen[bytes], mark: bytes) -> None:
+    """With all that it started. The script removes its temporary folder when it is asked to end."""
+    if process.poll() is None:
+        with suppress(OSError):
+            process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE_SECONDS)
+    with suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for number in _marked(mark):
+        with suppress(OSError):
+            os.kill(number, signal.SIGKILL)
+    process.wait()
+    if process.stdout:
+        process.stdout.close()
+
+
+def _marked(mark: bytes) -> Iterator[int]:
+    """Processes with this variable in their environment, whatever session or parent they have."""
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if mark in entry.read_bytes().split(b"\0"):
+                yield int(entry.parent.name)
 
 
 _WITH_KEET = (
@@ -167,25 +193,6 @@ _WITH_KEET = (
 )
 """Runs a command that ends when keet is killed (PR_SET_PDEATHSIG): a proposer must not edit on
 while the next keet makes its folder anew."""
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """The script removes its temporary folder when it is asked to end."""
-    below = descendants(process.pid)
-    if process.poll() is None:
-        with suppress(OSError):
-            process.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_GRACE_SECONDS)
-    below += descendants(process.pid)
-    with suppress(OSError):
-        os.killpg(process.pid, signal.SIGKILL)
-    for number in below:
-        with suppress(OSError):
-            os.kill(number, signal.SIGKILL)
-    process.wait()
-    if process.stdout:
-        process.stdout.close()
 
 
 def open_runner(name: str, progress: Progress) -> Runner:

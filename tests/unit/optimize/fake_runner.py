@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,19 @@ class FakeRunner:
 
     name = "fake"
 
-    def __init__(self) -> None:
+    def __init__(self, **reports: Path) -> None:
+        """`reports`: of ncu, by program."""
         self.asked: list[str] = []
+        self._reports = reports
 
     def measure(self, request: Request, target: Path) -> Result:
         self.asked.append(request.id)
         made = request.folder / "result"
         made.mkdir(exist_ok=True)
         (made / "result.json").write_text(json.dumps(result_of(request)))
+        for name in request.variants:
+            if name in self._reports:
+                shutil.copyfile(self._reports[name], made / f"{name}.ncu-rep")
         return take_result(made, target, request)
 
 

@@ -170,7 +170,11 @@ class Costly(ScriptedProposer):
 
 @pytest.mark.parametrize(
     ("limits", "stopped"),
-    [(Limits(tokens=2000), "tokens"), (Limits(cost=1.0), "cost"), (Limits(minutes=1e-9), "minutes")],
+    [
+        (Limits(tokens=2000), "tokens"),
+        (Limits(cost=1.0), "cost"),
+        (Limits(minutes=1e-9), "minutes"),
+    ],
 )
 def test_limits(limits: Limits, stopped: str, source: Path, tmp_path: Path) -> None:
     edits = [added(f"// {number}") for number in range(5)]
