@@ -39,13 +39,18 @@ def optimize_page(document: OptimizeDocument, reader: Reader) -> Page:
         Heading((Span(document.source, "place plain"), *_machine(document)), look=""),
         Gap(),
         Text(_result(document), "verdict"),
-        *([Text(document.left.text.capitalized())] if document.left else []),
+        *_left(document),
         Gap(),
         _table(document, reader),
         *_chart(document),
         *_next(document),
     ]
     return Page(blocks, "keet optimize")
+
+
+def _left(document: OptimizeDocument) -> Iterator[Block]:
+    if document.left:
+        yield Text(Sentence("{text}.", text=document.left.text).capitalized())
 
 
 def _machine(document: OptimizeDocument) -> Iterator[Words]:
@@ -65,7 +70,8 @@ def _result(document: OptimizeDocument) -> Sentence:
     if best is None:
         return Sentence("No change made it faster: {stopped}.", stopped=stopped)
     return Sentence(
-        "{speedup:times} as fast as the original ({noise}): {before} became {after}; {stopped}.",
+        "{speedup:times} as fast as the original ({noise}): {before:base} became {after:base}; "
+        "{stopped}.",
         speedup=constant(best.times.speedup, "", "speed-up"),
         noise=_noise(best.times),
         before=constant(best.times.before_us, "us", "time of the original"),
