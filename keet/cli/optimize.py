@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from keet.cli.arguments import (
     Destination,
+    add_kernel,
     add_output,
     check_page,
     output_errors,
-    pattern,
     positive,
 )
 from keet.cli.model_options import add_chosen_model, announce, chosen_model
@@ -34,15 +34,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-EXAMPLES = """\
+_SAME = "  keet optimize src --build make --run ./app"
+EXAMPLES = f"""\
 examples:
-  keet optimize src --build make --run ./app --check ./check.sh \\
-      --may-change '*.cu' --model openai:gpt-5 --max-cost 5
-  keet optimize src --build make --run ./app --compare out.txt --tolerance 1e-5 \\
-      --may-change kernel.cu --proposer 'command:agent --prompt {prompt}'
-  keet optimize src --build make --run ./app --check ./check.sh \\
-      --may-change kernel.cu --runner folder:requests --no-wait
-  keet optimize src ... --apply   the same command again: changes src by the best patch
+{_SAME} --check ./check.sh --may-change '*.cu' --model openai:gpt-5
+{_SAME} --compare out.txt --may-change k.cu --proposer 'command:agent'
+{_SAME} --check ./check.sh --may-change k.cu --runner folder:requests --no-wait
+{_SAME} --check ./check.sh --may-change '*.cu' --apply
 """
 
 EXIT_CODES = {
@@ -127,12 +125,7 @@ def _add_goal(parser: ArgumentParser) -> None:
         default="gpu",
         help="the time in which the GPU runs kernels, or of the whole program (default: gpu)",
     )
-    group.add_argument(
-        "--kernel",
-        type=pattern,
-        metavar="REGEX",
-        help="only the time of kernels whose name matches (any form of the name)",
-    )
+    add_kernel(group)
     group.add_argument(
         "--no-wall-check",
         action="store_true",

@@ -33,12 +33,13 @@ def test_a_profile_is_in_the_prompt(source: Path, tmp_path: Path) -> None:
     runner = FakeRunner(before=SAMPLE / "slow.ncu-rep", after=SAMPLE / "fast.ncu-rep")
     found = Engine(task_of(source, rounds=2), tmp_path / "rounds", proposer, runner).run()
     first, second = proposer.prompts
-    headings = [line for line in first.splitlines() if line.startswith("# ")]
-    work, limits = "# How much work is needed", "# What limits the present way of doing it"
-    assert headings.index(work) < headings.index(limits)
-    assert "flip.cu" in first or "slow.cu" in first
-    assert first.count("How much work is done") == 0  # amounts are said once
-    assert "# What the last change did" in second
+    work, limits = "# How much work is needed\n", "# What limits the present way of doing it\n"
+    changed, twice = "# What the last change did\n", "## How much work is done"
+    assert first.index(work) < first.index(limits)
+    assert "slow.cu:7" in first
+    assert twice not in first
+    assert changed in second
+    assert "uncoalesced" in second
     assert str(tmp_path) not in second
     assert (tmp_path / "rounds/rounds/01/diff.md").exists()
     assert found.left is not None

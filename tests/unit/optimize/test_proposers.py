@@ -96,7 +96,7 @@ def test_a_model_is_told_once_what_was_wrong(about: Round, tmp_path: Path) -> No
     found = asked(about, tmp_path, *lines)[0].propose(about)
     assert found.problem == ""
     assert found.usage.input_tokens == 1800
-    assert (about.folder / "k.cu").read_text() == "int a;\nint bb;\nint c;\n"
+    assert (about.folder / "k.cu").read_text() == SOURCE.replace("b", "bb")
     assert (tmp_path / "round/transcript.jsonl").exists()
 
 
