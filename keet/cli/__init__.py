@@ -81,9 +81,7 @@ COMMANDS = {
     "query": _Command("query", _MANY, "SQL on a store: launches, findings, metrics, files"),
     "insights": _Command("insights", _MANY, "sweeps, clusters, outliers and changes in a store"),
     "optimize": _Command(
-        "optimize",
-        _MODELS,
-        "make a program faster in rounds: propose, check, measure, keep or drop",
+        "optimize", _MODELS, "make a program faster: propose, build, check, measure; again"
     ),
     "ask": _Command("ask", _MODELS, "ask a model about reports; its numbers are checked"),
     "context": _Command(

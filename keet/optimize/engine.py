@@ -467,7 +467,7 @@ class Engine:
             rounds=list(state.rounds),
             best=best,
             left=LeftDocument.taken_from(left) if left else None,
-            applied=(self.folder / "applied.json").exists(),
+            applied=self.journal.read(f"applied/{state.best:02}") is not None,
             usage=_total_usage(state.rounds),
             seconds=self._seconds(state),
         )
@@ -519,13 +519,13 @@ class Engine:
         return texts[stopped]
 
     def apply(self) -> None:
-        """Changes the source folder by the best patch. Raises UsageError."""
+        """Changes the source folder by the best patch, once. Raises UsageError."""
 
         def apply() -> Document:
             apply_patch(self.task.source, self.folder / BEST_PATCH)
             return {}
 
-        self.journal.step("applied", apply)
+        self.journal.step(f"applied/{self.state().best:02}", apply)
 
     def _write_patch(self, name: str, before: Overlay, after: Overlay) -> None:
         self.journal.write_file(name, patch_text(self.original, before, after))

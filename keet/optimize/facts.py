@@ -14,7 +14,7 @@ from keet.collect.plain_run import recorded_run
 from keet.collect.recorder import read_recording
 from keet.comparison.compare import compare
 from keet.comparison.sides import Side, SideCapture
-from keet.errors import KeetError
+from keet.errors import KeetError, one_line
 from keet.evidence import Sentence, constant
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
@@ -123,7 +123,9 @@ def kernel_list(runs: Sequence[Run]) -> str:
     for _, full, launches, nanoseconds in kernels[:_KERNELS]:
         time = Quantity(nanoseconds, "ns")
         share = 100 * nanoseconds / total
-        lines.append(f"- {share:.1f}%: {full[:200]}, {count_noun(launches, 'launch')}, {time}")
+        lines.append(
+            f"- {share:.1f}%: {one_line(full[:200])}, {count_noun(launches, 'launch')}, {time}"
+        )
     if len(kernels) > _KERNELS:
         lines.append(f"- and {len(kernels) - _KERNELS} more")
     return "\n".join(lines)

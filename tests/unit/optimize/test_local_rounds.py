@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import os
 from pathlib import Path
 
 import pytest
@@ -190,3 +192,34 @@ def test_keys_are_not_in_the_environment(
     assert outcomes(found) == ["failed"]
     assert "PATH=" in output
     assert "not-for-programs" not in output
+
+
+NCU = """#!/usr/bin/env python3
+import pathlib, shutil, subprocess, sys
+words = sys.argv[1:]
+at = words.index("--export")
+pathlib.Path("LOG").open("a").write(repr(words) + "\\n")
+shutil.copyfile("REPORT", words[at + 1])
+sys.exit(subprocess.call(words[at + 2:]))
+"""
+
+
+def test_programs_are_profiled_where_ncu_is(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = Path(__file__).parents[3] / "kernels_samples/matrix_flip/slow.ncu-rep"
+    tools, log = tmp_path / "bin", tmp_path / "words"
+    tools.mkdir()
+    (tools / "ncu").write_text(NCU.replace("LOG", str(log)).replace("REPORT", str(report)))
+    (tools / "ncu").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    found = optimize(task_of(source), tmp_path / "rounds", FASTER)
+    assert outcomes(found) == ["kept"]
+    assert found.left is not None
+    first, second = map(ast.literal_eval, log.read_text().splitlines())
+    assert first[first.index("--kernel-id") + 1] == "::regex:^(_Z4stepPf)$:^(1)$"
+    assert second[-3:] == ["sh", "-c", "sh run.sh"]
+    (tools / "ncu").write_text("#!/bin/sh\nexit 1\n")
+    found = optimize(task_of(source), tmp_path / "without", FASTER)
+    assert outcomes(found) == ["kept"]
+    assert found.left is None
