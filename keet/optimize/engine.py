@@ -104,6 +104,7 @@ class Engine:
         self.journal = Journal(folder)
         self.original = folder / "original"
         self._known: dict[int, Facts] = {}
+        self._told: set[str] = set()
 
     def run(self) -> OptimizeDocument:
         """All that is left to do. Raises Waiting, NotAvailable or UsageError; call it again after
@@ -149,7 +150,7 @@ class Engine:
 
     def _baseline(self) -> Result:
         """The original alone: it has to build, to run and to be right."""
-        result = self._measured("baseline", {BEFORE: {}}, BEFORE)
+        result = self._measured("baseline", {BEFORE: {}}, BEFORE, "original")
         original = result.variants[BEFORE]
         if problem := problem_of(original):
             shown = shown_output(problem.output, 1500)
@@ -185,7 +186,7 @@ class Engine:
             variants: dict[str, Overlay] = {BEFORE: state.overlay, AFTER: proposal["overlay"]}
             if self.task.outputs and state.overlay:  # errors within tolerances must not add up
                 variants = {ORIGINAL: {}, **variants}
-            self._measured(name, variants, AFTER)
+            self._measured(name, variants, AFTER, f"round {number}")
         outcome = self.journal.step(f"{name}/outcome", partial(self._judged, number, state))
         self._clean(number)
         told = f"{outcome['outcome'].replace('_', ' ')}: {read_sentence(outcome['reason'])}"
@@ -292,8 +293,10 @@ class Engine:
 
     # --- measuring
 
-    def _measured(self, name: str, variants: Mapping[str, Overlay], profiled: str) -> Result:
-        """Steps `NAME/measured`: the result is in `NAME/result`."""
+    def _measured(
+        self, name: str, variants: Mapping[str, Overlay], profiled: str, what: str
+    ) -> Result:
+        """Steps of `name`: the result is in `NAME/result`. `what`: in words."""
         place = self.folder / name
         request = place / "request"
 
@@ -325,7 +328,7 @@ class Engine:
             except BadResult:
                 if not request.exists():
                     prepare()
-                self._progress(f"{name}: measuring {' and '.join(variants)} ({self.runner.name})")
+                self._tell_once(f"{what}: building, checking and timing ({self.runner.name})")
                 self.runner.measure(asked, place / "result")
             return {}
 
@@ -339,6 +342,12 @@ class Engine:
         task = self.task
         every = self._files.items()
         return {p: d for p, d in every if not (task.is_changeable(p) or task.is_hidden(p))}
+
+    def _tell_once(self, line: str) -> None:
+        """Not again for each look at whether a result is there."""
+        if line not in self._told:
+            self._told.add(line)
+            self._progress(line)
 
     def _request(self, name: str) -> Request:
         known = self.journal.read(f"{name}/request_made") or {}
@@ -485,7 +494,10 @@ class Engine:
             times = _product([each.times for each in kept if each.times])
             if measures or self.journal.read(f"{name}/measured") is not None:
                 variants: dict[str, Overlay] = {BEFORE: {}, AFTER: state.overlay}
-                times = self._final_times(self._measured(name, variants, "")) or times
+                times = (
+                    self._final_times(self._measured(name, variants, "", "original and best"))
+                    or times
+                )
         assert times is not None
         return BestDocument(round=state.best, patch=str(self.folder / BEST_PATCH), times=times)
 

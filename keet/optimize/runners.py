@@ -88,7 +88,7 @@ class FolderRunner:
 
     def __init__(self, folder: Path) -> None:
         self.name = "folder"
-        self._folder = folder
+        self._folder = folder.absolute()
 
     def measure(self, request: Request, target: Path) -> Result:
         placed = self._folder / f"{request.id}-{request.digest[:8]}"
