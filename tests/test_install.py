@@ -277,6 +277,8 @@ def test_the_wheel_contains_its_data(tmp_path: Path) -> None:
     assert b"keet = keet.cli:run" in archive.read(entry_points)
 
 
+PROGRAM = ("--build", "true", "--run", "true", "--check", "true", "--may-change", "*.cu")
+OPTIMIZE = ("optimize", "app", *PROGRAM)
 WITH_CORE = [
     ["explain", SAMPLE],
     ["explain", SAMPLE, "--format", "json"],
@@ -297,8 +299,7 @@ WITH_CORE = [
     ["verify", "text.md", "--report", REPORT],
     ["snapshot", REPORT, "-o", "report.keet.json"],
     ["profile", "--dry-run", "--", "./app"],
-    [*"optimize app --build true --run true --check true --may-change *.cu".split()]
-    + ["--goal", "wall", "--no-model", "--show-prompt"],
+    [*OPTIMIZE, "--goal", "wall", "--no-model", "--show-prompt"],
     ["skill"],
     ["doctor"],
     ["schema"],
