@@ -45,6 +45,7 @@ class ExitCode(IntEnum):
     UNREADABLE = 4, "a report can't be read"
     SOME_FAILED = 5, "some of several inputs failed"
     NOT_COMPARABLE = 6, "the two sides can't be compared"
+    WAITING = 7, "waiting for a person or another machine"
     BUG = 70, "a bug in keet"
     INTERRUPTED = 130, "interrupted (Ctrl-C)"
 

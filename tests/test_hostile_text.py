@@ -263,6 +263,10 @@ KNOWN = {
     "keet/ingest/sass/nvidia_reader_child.py": "the answer to the parent process",
     "keet/ingest/sass/nvidia_reader.py": "a folder for NVIDIA's reader",
     "keet/ingest/sass/disassembler.py": "keet's own cache",
+    "keet/optimize/journal.py": "a lock",
+    "keet/optimize/measure.py": "a script of its own; what it answers is checked",
+    "keet/optimize/protocol.py": "a request, for the script",
+    "keet/optimize/workspace.py": "source files in copies",
 }
 
 

@@ -277,6 +277,8 @@ def test_the_wheel_contains_its_data(tmp_path: Path) -> None:
     assert b"keet = keet.cli:run" in archive.read(entry_points)
 
 
+PROGRAM = ("--build", "true", "--run", "true", "--check", "true", "--may-change", "*.cu")
+OPTIMIZE = ("optimize", "app", *PROGRAM)
 WITH_CORE = [
     ["explain", SAMPLE],
     ["explain", SAMPLE, "--format", "json"],
@@ -297,6 +299,7 @@ WITH_CORE = [
     ["verify", "text.md", "--report", REPORT],
     ["snapshot", REPORT, "-o", "report.keet.json"],
     ["profile", "--dry-run", "--", "./app"],
+    [*OPTIMIZE, "--goal", "wall", "--no-model", "--show-prompt"],
     ["skill"],
     ["doctor"],
     ["schema"],
@@ -308,6 +311,8 @@ WITH_CORE = [
 @pytest.mark.slow
 def test_core_commands_work_without_extras(core: Environment, tmp_path: Path) -> None:
     (tmp_path / "text.md").write_text("A text without numbers.")
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app/k.cu").write_text("int k;\n")
     for arguments, ran in zip(WITH_CORE, core.keet_each(WITH_CORE, tmp_path), strict=True):
         assert ran.code == 0, (arguments, ran.err)
         assert ran.out or "-o" in arguments or arguments[0] == "baseline", arguments

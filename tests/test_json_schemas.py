@@ -34,6 +34,7 @@ CALLS: dict[str, tuple[str, ...]] = {
 }
 ELSEWHERE = {
     "ask": "needs a model: tests/unit/pages/test_ask.py checks its document",
+    "optimize": "takes a while: tests/test_optimize_command.py checks its document",
     "profile": "needs a GPU: it prints what `keet explain` prints for the new report",
 }
 """Commands that can't run here, and why that is enough."""

@@ -33,7 +33,7 @@ LAYERS = [
     {"formats"},
     {"keet_tools"},
     {"agent", "collect"},
-    {"corpus"},
+    {"corpus", "optimize"},
     {"api"},
     {"serve"},
     {"cli", "evals"},

@@ -247,7 +247,7 @@ def test_kernel_and_launch_are_described_alike_in_all_commands() -> None:
     launches = {name: text for name in COMMANDS if (text := option_help(name, "--launch"))}
     assert len({text for name, text in kernels.items() if name != "profile"}) == 1
     assert len({text for name, text in launches.items() if name != "diff"}) == 1
-    assert kernels.keys() - launches.keys() == {"top", "insights", "profile"}
+    assert kernels.keys() - launches.keys() == {"top", "insights", "profile", "optimize"}
 
 
 @pytest.mark.slow

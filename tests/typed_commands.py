@@ -54,7 +54,7 @@ def typed_commands(page: Path) -> Iterator[Typed]:
 
 
 NEEDS = {
-    "a GPU": r"keet profile(?!.*--dry-run)",
+    "a GPU": r"keet profile(?!.*--dry-run)|keet optimize",
     "a model": r"--model|--base-url|keet ask(?!.*--show-prompt)|keet eval ask",
     "a client": r"keet mcp",
     "a cluster": r"--dask",

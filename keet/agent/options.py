@@ -19,6 +19,8 @@ class ModelLimits(NamedTuple):
     input_tokens: int = 14_000
     rounds: int = 1
     """Rounds in which the model may call tools."""
+    output_tokens: int = 2_500
+    """Of one reply."""
 
 
 class ModelOptions(NamedTuple):
@@ -44,7 +46,10 @@ class ModelOptions(NamedTuple):
         """`parts`: number of launches or insights to ask about; None: `launches`."""
         if self.time_limit is not None:
             return self.time_limit
-        calls = (parts or self.launches) * self.limits.calls
-        is_own = self.spec.base_url is not None
-        by_default = default_limit(self.spec.timeout_s, calls, is_own=is_own)
-        return TimeLimit(self.spec.time_limit_s or by_default)
+        return shared_limit(self.spec, (parts or self.launches) * self.limits.calls)
+
+
+def shared_limit(spec: ModelSpec, calls: int) -> TimeLimit:
+    """One limit for all calls of a command."""
+    by_default = default_limit(spec.timeout_s, calls, is_own=spec.base_url is not None)
+    return TimeLimit(spec.time_limit_s or by_default)

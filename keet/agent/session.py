@@ -96,7 +96,8 @@ class ModelSession:
         tools: Sequence[ToolSpec] = (),
         schema: Mapping[str, Any] | None = None,
     ) -> ChatReply:
-        request = ChatRequest([self._redacted(message) for message in messages], tools, schema)
+        sent = [self._redacted(message) for message in messages]
+        request = ChatRequest(sent, tools, schema, self.limits.output_tokens)
         self._stay_within(request)
         self.transcript.request(phase, request)
         began = time.monotonic()

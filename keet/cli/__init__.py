@@ -80,6 +80,9 @@ COMMANDS = {
     "top": _Command("top", _MANY, "the largest possible savings in a store"),
     "query": _Command("query", _MANY, "SQL on a store: launches, findings, metrics, files"),
     "insights": _Command("insights", _MANY, "sweeps, clusters, outliers and changes in a store"),
+    "optimize": _Command(
+        "optimize", _MODELS, "make a program faster: propose, build, check, measure; again"
+    ),
     "ask": _Command("ask", _MODELS, "ask a model about reports; its numbers are checked"),
     "context": _Command(
         "context", _MODELS, "the explanation as context for a prompt, in at most N tokens"

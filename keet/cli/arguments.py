@@ -21,6 +21,8 @@ from keet.profile import Launch, Profile
 from keet.profile.profile import parsed_launches, select_launches
 
 if TYPE_CHECKING:
+    from argparse import _ArgumentGroup
+
     from keet.pages.blocks import Format, Page, Reader
 
 
@@ -52,7 +54,7 @@ def add_selection(parser: ArgumentParser) -> None:
     add_kernel(parser)
 
 
-def add_kernel(parser: ArgumentParser) -> None:
+def add_kernel(parser: ArgumentParser | _ArgumentGroup) -> None:
     parser.add_argument(
         "--kernel",
         type=pattern,

@@ -51,18 +51,56 @@ def _add_choice(group: _ArgumentGroup) -> None:
     )
 
 
+def add_chosen_model(parser: ArgumentParser) -> None:
+    """For `keet optimize`, whose model has to see the source, and whose rounds are kept anyway."""
+    group = parser.add_argument_group("model")
+    _add_choice(group)
+    group.add_argument(
+        "--no-model", action="store_true", help="ignore KEET_MODEL and the configured model"
+    )
+    _add_budget(group, 120_000, "round")
+    _add_show_prompt(group)
+
+
+def chosen_model(args: Namespace) -> ModelOptions | None:
+    """For `keet optimize`; None if no model is named."""
+    from keet.agent.model.settings import find_model
+    from keet.agent.options import ModelLimits, ModelOptions, shared_limit
+
+    if args.no_model and (args.model or args.base_url):
+        raise UsageError("--no-model and --model exclude each other; leave one out")
+    found = (
+        None
+        if args.no_model
+        else find_model(args.model, args.base_url, args.price, args.time_limit)
+    )
+    if found is None:
+        return None
+    spec: ModelSpec = found
+    limits = ModelLimits(2, args.token_budget, 0, _LONGEST_PROPOSAL)
+    return ModelOptions(spec, limits, time_limit=shared_limit(spec, 2 * args.rounds))
+
+
+_LONGEST_PROPOSAL = 24_000
+"""Tokens of a reply that contains whole files."""
+
+
 def _add_limits(group: _ArgumentGroup) -> None:
     group.add_argument(
         "--redact",
         choices=("names", "source", "all"),
         help="do not send kernel names and paths, source text, or both",
     )
+    _add_budget(group, 14_000, "kernel or question")
+
+
+def _add_budget(group: _ArgumentGroup, tokens: int, per: str) -> None:
     group.add_argument(
         "--token-budget",
         type=positive,
-        default=14_000,
+        default=tokens,
         metavar="N",
-        help="limit of input tokens per kernel or question (default: 14000)",
+        help=f"limit of input tokens per {per} (default: {tokens})",
     )
     group.add_argument(
         "--time-limit",
@@ -72,10 +110,14 @@ def _add_limits(group: _ArgumentGroup) -> None:
     )
 
 
-def _add_recording(group: _ArgumentGroup) -> None:
+def _add_show_prompt(group: _ArgumentGroup) -> None:
     group.add_argument(
         "--show-prompt", action="store_true", help="print what would be sent; send nothing"
     )
+
+
+def _add_recording(group: _ArgumentGroup) -> None:
+    _add_show_prompt(group)
     group.add_argument(
         "--transcript",
         type=Path,
@@ -182,7 +224,7 @@ def _seconds(text: str) -> float:
 
 def announce(args: Namespace) -> None:
     """Warns about tracing before anything is sent."""
-    if args.replay is not None:
+    if getattr(args, "replay", None) is not None:
         return
     from keet.agent.model.providers import announce_tracing
 

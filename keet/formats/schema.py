@@ -20,6 +20,7 @@ from keet.documents.explain import AskDocument, ExplainDocument
 from keet.documents.hotspots import HotspotsDocument
 from keet.documents.insights import InsightsDocument
 from keet.documents.memory_chart import MemoryChartDocument
+from keet.documents.optimize import OptimizeDocument
 from keet.documents.roofline import RooflineDocument
 from keet.documents.shared_types import FINDING_IDS
 from keet.documents.show import MetricsDocument, ShowDocument
@@ -46,6 +47,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "verify": VerifyDocument,
     "doctor": DoctorDocument,
     "profile": ExplainDocument,
+    "optimize": OptimizeDocument,
 }
 
 

@@ -95,9 +95,11 @@ def context_of(
     return context_text(explain(profile, launches, causes, sass=sass), budget, of=len(chosen))
 
 
-def context_text(explanation: Explanation, budget: int, of: int = 1) -> str:
+def context_text(
+    explanation: Explanation, budget: int, of: int = 1, *, amounts: bool = True
+) -> str:
     """The first launch of an explanation in at most `budget` tokens; `of`: number of selected
-    launches."""
+    launches. `amounts`: also how much work is done."""
     each = explanation.launches[0]
     source = CostedSource(each, find_hotspots(each.launch, table=each.view.table))
     headings = _HEADINGS | (_OF_REPLAY if each.replay else {})
@@ -109,7 +111,9 @@ def context_text(explanation: Explanation, budget: int, of: int = 1) -> str:
         heading = [headings[number]] if number in headings else []
         return "\n".join([*heading, *shown, *texts])
 
-    return fit(_pieces(explanation, each, source, of), compose, budget)
+    pieces = _pieces(explanation, each, source, of)
+    chosen = (piece for piece in pieces if amounts or piece.section != _AMOUNTS)
+    return fit(chosen, compose, budget)
 
 
 def _pieces(

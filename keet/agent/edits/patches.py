@@ -56,8 +56,11 @@ class Patch(NamedTuple):
         return "".join(row for path in self.files for row in self._rows(path, names[path]))
 
     def _rows(self, path: str, name: str) -> Iterator[str]:
-        yield f"--- {_quoted('a/' + name)}\n"
-        yield f"+++ {_quoted('b/' + name)}\n"
+        yield from file_header(name)
+        yield from self.hunks(path)
+
+    def hunks(self, path: str) -> Iterator[str]:
+        """The lines below the names of the file."""
         old, new, changes = self._changes(path)
         for hunk in changes.get_grouped_opcodes(3):
             (_, a1, _, b1, _), (_, _, a2, _, b2) = hunk[0], hunk[-1]
@@ -107,6 +110,12 @@ def patch_of(before: Mapping[str, str], spans: Mapping[str, Iterable[Span]]) -> 
         if new != old:
             files[path] = "".join(new)
     return Patch({path: before[path] for path in files}, files)
+
+
+def file_header(name: str, *, is_new: bool = False, is_removed: bool = False) -> Iterator[str]:
+    """The two lines with the names before the hunks of a file."""
+    yield f"--- {'/dev/null' if is_new else _quoted('a/' + name)}\n"
+    yield f"+++ {'/dev/null' if is_removed else _quoted('b/' + name)}\n"
 
 
 def split_lines(text: str) -> list[str]:

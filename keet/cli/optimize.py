@@ -1,0 +1,376 @@
+"""Make a program faster, round by round: measure and profile it, explain the profile, let a model,
+a coding agent or a person propose a change, build and check it, measure before and after in turns,
+and keep the change or drop it.
+
+The folder is copied and stays as it is, except with --apply, which applies the best patch at the
+end. Every round is kept in a folder (--folder). The same command continues after an interrupt or a
+kill; with a larger --rounds it adds rounds."""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from keet.cli.arguments import (
+    Destination,
+    add_kernel,
+    add_output,
+    check_page,
+    output_errors,
+    positive,
+)
+from keet.cli.model_options import add_chosen_model, announce, chosen_model
+from keet.cli.stderr import print_problem, print_progress
+from keet.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from keet.documents.optimize import OptimizeDocument
+    from keet.optimize.proposers import Proposer
+    from keet.optimize.task import Limits, Task
+
+T = TypeVar("T")
+
+_SAME = "  keet optimize src --build make --run ./app"
+EXAMPLES = f"""\
+examples:
+{_SAME} --check ./check.sh --may-change '*.cu' --model openai:gpt-5
+{_SAME} --compare out.txt --may-change k.cu --proposer 'command:agent'
+{_SAME} --check ./check.sh --may-change k.cu --runner folder:requests --no-wait
+{_SAME} --check ./check.sh --may-change '*.cu' --apply
+"""
+
+EXIT_CODES = {
+    ExitCode.DONE: "a faster program was found",
+    ExitCode.CHECK_FAILED: "no change made it faster",
+    ExitCode.USAGE: "wrong usage, or the program does not build, run or pass its check",
+    ExitCode.NOT_AVAILABLE: "the model, the runner or the recorder failed; the same command "
+    "continues",
+    ExitCode.WAITING: "--no-wait: waiting for a person or another machine",
+    ExitCode.INTERRUPTED: ExitCode.INTERRUPTED.meaning,
+}
+_POLL_SECONDS = 2.0
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("source", type=Path, metavar="SOURCE", help="the folder of the program")
+    _add_program(parser)
+    _add_goal(parser)
+    _add_limits(parser)
+    _add_machine(parser)
+    add_chosen_model(parser)
+    add_output(parser, "terminal", "markdown", "html", "json")
+
+
+def _add_program(parser: ArgumentParser) -> None:
+    group = parser.add_argument_group("program (commands run in a copy of SOURCE, by sh -c)")
+    group.add_argument("--build", required=True, metavar="COMMAND", help="builds the program")
+    group.add_argument("--run", required=True, metavar="COMMAND", help="runs it, to be timed")
+    group.add_argument(
+        "--check", metavar="COMMAND", help="exits with 0 if the last run was right; after each run"
+    )
+    group.add_argument(
+        "--compare",
+        action="append",
+        default=[],
+        metavar="FILE[:TYPE]",
+        help="an output that must stay as in the first run; - is stdout; TYPE: text (default), "
+        "float32, float64, bytes",
+    )
+    group.add_argument(
+        "--tolerance",
+        type=_tolerance,
+        default=0.0,
+        metavar="R",
+        help="with --compare: allowed difference as a share of each number (default: 0)",
+    )
+    group.add_argument(
+        "--absolute-tolerance",
+        type=_tolerance,
+        default=0.0,
+        metavar="A",
+        help="with --compare: allowed difference added to that (default: 0)",
+    )
+    group.add_argument(
+        "--may-change",
+        action="append",
+        required=True,
+        metavar="PATTERN",
+        help="files that may change, relative to SOURCE: kernel.cu, 'src/*.cu'; can be repeated",
+    )
+    group.add_argument(
+        "--check-files",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="files that only the check needs, as expected results: not there during build and run",
+    )
+    group.add_argument(
+        "--exclude",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="files that are not copied (always: .git)",
+    )
+
+
+def _add_goal(parser: ArgumentParser) -> None:
+    group = parser.add_argument_group("goal")
+    group.add_argument(
+        "--goal",
+        choices=("gpu", "wall"),
+        default="gpu",
+        help="the time in which the GPU runs kernels, or of the whole program (default: gpu)",
+    )
+    add_kernel(group)
+    group.add_argument(
+        "--no-wall-check",
+        action="store_true",
+        help="keep gains of GPU time that are not seen in the time of the program",
+    )
+
+
+def _add_limits(parser: ArgumentParser) -> None:
+    group = parser.add_argument_group("limits")
+    group.add_argument(
+        "--rounds", type=positive, default=5, metavar="N", help="rounds at most (default: 5)"
+    )
+    group.add_argument(
+        "--repeats",
+        type=_repeats,
+        default=5,
+        metavar="N",
+        help="timed runs of each program per round, from 3 on (default: 5)",
+    )
+    group.add_argument(
+        "--max-minutes", type=_amount, metavar="M", help="begin no round after M minutes of work"
+    )
+    group.add_argument(
+        "--max-tokens", type=positive, metavar="N", help="begin no round after N tokens"
+    )
+    group.add_argument(
+        "--max-cost", type=_amount, metavar="USD", help="begin no round after USD (needs a price)"
+    )
+    for name, what, seconds in (
+        ("build", "a build", 600),
+        ("run", "a run", 120),
+        ("check", "a check", 600),
+        ("proposer", "a proposer command", 1800),
+    ):
+        group.add_argument(
+            f"--{name}-limit",
+            type=_amount,
+            default=float(seconds),
+            metavar="S",
+            help=f"end {what} after S seconds (default: {seconds})",
+        )
+
+
+def _add_machine(parser: ArgumentParser) -> None:
+    group = parser.add_argument_group("who proposes, and where it runs")
+    group.add_argument(
+        "--proposer",
+        metavar="command:TEMPLATE",
+        help="a coding agent: a command that edits the current folder; gets the prompt on stdin "
+        "and as the file {prompt} (default: --model, else a person)",
+    )
+    group.add_argument(
+        "--runner",
+        default="local",
+        metavar="RUNNER",
+        help="local; command:TEMPLATE with {request} and {result}, two folders (ssh, Slurm, "
+        "containers); folder:DIR, for a machine that nothing else can reach (default: local)",
+    )
+    group.add_argument(
+        "--no-wait",
+        action="store_true",
+        help="exit with 7 instead of waiting for a person or the result of folder:DIR",
+    )
+    group.add_argument("--no-profile", action="store_true", help="do not profile with ncu")
+    group.add_argument(
+        "--folder", type=Path, metavar="DIR", help="where rounds are kept (default: SOURCE.keet)"
+    )
+    group.add_argument(
+        "--apply", action="store_true", help="apply the best patch to SOURCE at the end"
+    )
+
+
+def _amount(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 1e9:
+        raise ArgumentTypeError(f"{text!r} must be a positive number")
+    return value
+
+
+def _tolerance(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e30:
+        raise ArgumentTypeError(f"{text!r} must be a number from 0 on")
+    return value
+
+
+def _repeats(text: str) -> int:
+    if (count := positive(text)) < 3:
+        raise ArgumentTypeError(f"{text} runs do not show the noise; it must be 3 or more")
+    return count
+
+
+# --- running
+
+
+def run(args: Namespace) -> int:
+    from keet.optimize.engine import Engine
+    from keet.optimize.runners import open_runner
+
+    check_page(args, sys.stdout)
+    task = _task(args)
+    task.check_valid()
+    folder = _folder(args, task)
+    proposer = _proposer(args)
+    runner = open_runner(args.runner, print_progress)
+    engine = Engine(task, folder, proposer, runner, progress=print_progress)
+    if args.show_prompt:
+        Destination(args, sys.stdout).write(_waiting(args, engine.shown_prompt))
+        return 0
+    try:
+        document = _waiting(args, engine.run)
+    except KeyboardInterrupt:
+        if not engine.has_begun:
+            raise
+        document = engine.interrupted()
+    if args.apply and document.best:
+        engine.apply()
+        print_progress(f"applied {document.best.patch} to {task.source}")
+        document = document.with_applied()
+    _show(args, document)
+    return _exit_code(document)
+
+
+def _waiting(args: Namespace, work: Callable[[], T]) -> T:
+    """Repeats the work, which continues where it was, until nobody has to be waited for."""
+    from keet.optimize.task import Waiting
+
+    told = ""
+    while True:
+        try:
+            return work()
+        except Waiting as waiting:
+            if args.no_wait:
+                raise
+            if str(waiting) != told:
+                told = str(waiting)
+                print_progress(told)
+            time.sleep(_POLL_SECONDS)
+
+
+def _task(args: Namespace) -> Task:
+    from keet.optimize.task import Task, output_rule
+
+    tolerances = args.tolerance, args.absolute_tolerance
+    if args.kernel and args.goal == "wall":
+        raise UsageError("--kernel needs --goal gpu: only kernels have times of their own")
+    return Task(
+        source=args.source.absolute(),
+        build=args.build,
+        run=args.run,
+        may_change=tuple(args.may_change),
+        check=args.check,
+        outputs=tuple(output_rule(each, *tolerances) for each in args.compare),
+        exclude=tuple(args.exclude),
+        check_files=tuple(args.check_files),
+        goal=args.goal,
+        kernel=args.kernel.pattern if args.kernel else None,
+        repeats=args.repeats,
+        rounds=args.rounds,
+        limits=_limits(args),
+        profiles=not args.no_profile,
+        wall_check=not args.no_wall_check,
+    )
+
+
+def _limits(args: Namespace) -> Limits:
+    from keet.optimize.task import Limits
+
+    return Limits(
+        args.max_minutes,
+        args.max_tokens,
+        args.max_cost,
+        args.build_limit,
+        args.run_limit,
+        args.check_limit,
+        args.proposer_limit,
+    )
+
+
+def _folder(args: Namespace, task: Task) -> Path:
+    """Never inside the source, which it has copies of."""
+    folder: Path = (args.folder or Path(f"{task.source.name or 'source'}.keet")).absolute()
+    if folder.resolve().is_relative_to(task.source.resolve()):
+        raise UsageError(f"{folder}: it is inside SOURCE; name another folder with --folder")
+    with output_errors(folder):
+        is_foreign = folder.exists() and not (folder / "lock").exists() and any(folder.iterdir())
+    if is_foreign:
+        raise UsageError(f"{folder}: it is not a folder of rounds; name another with --folder")
+    return folder
+
+
+def _proposer(args: Namespace) -> Proposer:
+    from keet.optimize.proposers import CommandProposer, ModelProposer, PersonProposer
+
+    if args.proposer is not None:
+        kind, _, template = args.proposer.partition(":")
+        if kind != "command" or not template:
+            raise UsageError("--proposer: write command:TEMPLATE, for example 'command:agent'")
+        if args.model or args.base_url:
+            raise UsageError("--proposer and --model exclude each other; leave one out")
+        return CommandProposer(template, print_progress)
+    options = chosen_model(args)
+    if options is None:
+        return PersonProposer(print_progress, _asked if _is_attended(args) else lambda _: False)
+    if args.max_cost and options.spec.price is None:
+        raise UsageError("--max-cost needs the price of the model: --price IN/OUT")
+    announce(args)
+    return ModelProposer(options, print_progress)
+
+
+def _is_attended(args: Namespace) -> bool:
+    return not args.no_wait and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _asked(question: str) -> bool:
+    print_progress(f"{question}; then press Enter")
+    return bool(sys.stdin.readline())
+
+
+# --- the result
+
+
+def _show(args: Namespace, document: OptimizeDocument) -> None:
+    if document.stopped == "model":
+        print_problem(f"{document.stopped_text}; the same command continues")
+    out = Destination(args, sys.stdout)
+    if args.format == "json":
+        from keet.documents.document import json_text
+
+        out.write(json_text(document))
+        return
+    from keet.pages.optimize import optimize_page
+
+    out.show_page(lambda reader: optimize_page(document, reader), args.format)
+
+
+def _exit_code(document: OptimizeDocument) -> int:
+    if document.stopped == "model":
+        return ExitCode.NOT_AVAILABLE
+    if document.stopped == "interrupted":
+        return ExitCode.INTERRUPTED
+    return ExitCode.DONE if document.best else ExitCode.CHECK_FAILED

@@ -1,0 +1,588 @@
+"""Runs the rounds of one task: propose, build, check, measure, compare, keep or drop.
+
+Every step has its result in a file of the journal, so `run` can be called again after `Waiting`, an
+error, an interrupt or a kill, and continues where it was. An engine has no other state, so one
+process can run the engines of many tasks in turn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from keet.agent.model.messages import ModelFault
+from keet.documents.model_explanation import NO_USAGE, UsageDocument
+from keet.documents.optimize import (
+    BestDocument,
+    LeftDocument,
+    OptimizeDocument,
+    RoundDocument,
+    StopReason,
+    TimesDocument,
+)
+from keet.errors import NotAvailable, UsageError
+from keet.evidence import Sentence, constant, counted
+from keet.optimize.facts import Facts, facts_of, read_report
+from keet.optimize.journal import Document, Journal, read_sentence, written_sentence
+from keet.optimize.judging import (
+    AFTER,
+    BEFORE,
+    ORIGINAL,
+    Judgement,
+    Times,
+    compare_times,
+    goal_times,
+    judge,
+    kernels_of,
+    problem_of,
+)
+from keet.optimize.measure import remove
+from keet.optimize.prompt import PromptFacts, Tried, build_prompt
+from keet.optimize.proposers import Proposer, Round
+from keet.optimize.protocol import (
+    BadResult,
+    Request,
+    Result,
+    read_result,
+    shown_output,
+    write_request,
+)
+from keet.optimize.runners import Progress, Runner
+from keet.optimize.task import STOP_SHARE, Task
+from keet.optimize.workspace import (
+    Overlay,
+    apply_patch,
+    changed_lines,
+    copy_check,
+    copy_source,
+    copy_with,
+    digests,
+    forbidden_word,
+    patch_text,
+    read_changes,
+)
+
+PromptBuilder = Callable[[PromptFacts], str]
+Judge = Callable[[Task, Result], Judgement]
+BEST_PATCH = "best.patch"
+
+
+class State(NamedTuple):
+    """After some rounds."""
+
+    overlay: Overlay
+    """What was kept, against the original."""
+    best: int
+    """The round that it comes from; 0: the original."""
+    speedup: float
+    """Product of what was kept."""
+    rounds: tuple[RoundDocument, ...]
+
+
+class Engine:
+    def __init__(  # noqa: PLR0913 - the parts of an optimization
+        self,
+        task: Task,
+        folder: Path,
+        proposer: Proposer,
+        runner: Runner,
+        *,
+        progress: Progress = lambda _: None,
+        prompt: PromptBuilder = build_prompt,
+        judge: Judge = judge,
+    ) -> None:
+        """`folder`: where everything is kept. `prompt`: makes the prompt of a round. `judge`: makes
+        a verdict of a measurement of the programs `before` and `after`."""
+        self.task, self.folder = task, folder
+        self.proposer, self.runner = proposer, runner
+        self._progress = progress
+        self._prompt = prompt
+        self._judge = judge
+        self.journal = Journal(folder)
+        self.original = folder / "original"
+        self._known: dict[int, Facts] = {}
+        self._told: set[str] = set()
+
+    def run(self) -> OptimizeDocument:
+        """All that is left to do. Raises Waiting, NotAvailable or UsageError; call it again after
+        that. A model that fails and Ctrl-C end it with what was found until then."""
+        with self.journal.locked():
+            self._start()
+            self._baseline()
+            state = self.state()
+            stopped: StopReason | None = None
+            problem = ""
+            try:
+                while (stopped := self._stop_reason(state)) is None:
+                    self._round(len(state.rounds) + 1, state)
+                    state = self.state()
+            except ModelFault as fault:
+                stopped, problem = "model", str(fault)
+            except KeyboardInterrupt:
+                stopped = "interrupted"
+            return self._finish(state, stopped or "rounds", problem)
+
+    # --- the original
+
+    def _start(self) -> None:
+        def start() -> Document:
+            copy_source(self.task, self.original)
+            return {"task": dict(self.task.identity), "files": digests(self.original)}
+
+        begun = self.journal.step("start", start)
+        now = self.task.identity
+        different = [name for name in now if begun.get("task", {}).get(name) != now[name]]
+        if different:
+            listed = ", ".join(different)
+            raise UsageError(
+                f"{self.folder}: it has the rounds of another task ({listed} differ); name another "
+                "folder with --folder"
+            )
+        self._files: Mapping[str, str] = begun["files"]
+        if not any(self.task.is_changeable(path) for path in self._files):
+            raise UsageError(
+                f"--may-change {' '.join(self.task.may_change)}: no file of {self.task.source} "
+                "matches; patterns are relative to it"
+            )
+
+    def _baseline(self) -> Result:
+        """The original alone: it has to build, to run and to be right."""
+        result = self._measured("baseline", {BEFORE: {}}, BEFORE, "original")
+        original = result.variants[BEFORE]
+        if problem := problem_of(original):
+            shown = shown_output(problem.output, 1500)
+            raise UsageError(
+                f"the program can't be measured before any change: {problem.reason}"
+                f"{f' ({shown})' if shown else ''}; correct it or the commands, remove "
+                f"{self.folder / 'baseline.json'} and {self.folder / 'baseline'}, and try again"
+            )
+        is_recorded = result.recorder is not None and kernels_of(original)
+        if self.task.goal == "gpu" and not is_recorded:
+            why = result.no_recorder or "the recorder saw no kernel launch"
+            raise NotAvailable(
+                f"the goal is the time of kernels, and it was not recorded: {why}; install the "
+                "CUDA toolkit there, or use --goal wall"
+            )
+        known = {kernel for run in original.runs for kernel in run.kernels}
+        if self.task.kernel and not any(self.task.is_goal(k[0], k[1]) for k in known):
+            names = ", ".join(sorted({kernel[1][:80] for kernel in known})[:5])
+            raise UsageError(
+                f"--kernel {self.task.kernel}: no kernel matches; the program has: {names}"
+            )
+        return result
+
+    # --- a round
+
+    def _round(self, number: int, state: State) -> None:
+        name = f"rounds/{number:02}"
+        prompt = self.journal.step(f"{name}/prompt", partial(self._make_prompt, number, state))
+        proposal = self.journal.step(
+            f"{name}/proposal", partial(self._propose, number, state, prompt)
+        )
+        if not proposal.get("outcome"):
+            variants: dict[str, Overlay] = {BEFORE: state.overlay, AFTER: proposal["overlay"]}
+            if self.task.outputs and state.overlay:  # errors within tolerances must not add up
+                variants = {ORIGINAL: {}, **variants}
+            self._measured(name, variants, AFTER, f"round {number}")
+        outcome = self.journal.step(f"{name}/outcome", partial(self._judged, number, state))
+        self._clean(number)
+        told = f"{outcome['outcome'].replace('_', ' ')}: {read_sentence(outcome['reason'])}"
+        self._progress(f"round {number}: {told}")
+
+    def _clean(self, number: int) -> None:
+        for left in ("source", "source.partial", "request", "request.partial"):
+            remove(self.folder / f"rounds/{number:02}" / left)
+
+    def _make_prompt(self, number: int, state: State) -> Document:
+        place = self.folder / f"rounds/{number:02}"
+        copy_with(self.task, self.original, state.overlay, place / "source")
+        facts = self._facts(state)
+        if facts.diff:
+            self.journal.write_file(f"rounds/{state.best:02}/diff.md", facts.diff)
+        text = self._prompt(
+            PromptFacts(
+                self.task,
+                number,
+                self._result_of(state.best)[0].gpu,
+                place / "source",
+                state.overlay,
+                facts,
+                state.speedup,
+                [self._tried(each) for each in state.rounds],
+                self.proposer.answer_format(self.task),
+            )
+        )
+        self.journal.write_file(f"rounds/{number:02}/prompt.md", text)
+        return {}
+
+    def _tried(self, each: RoundDocument) -> Tried:
+        outcome = self.journal.read(f"rounds/{each.number:02}/outcome") or {}
+        patch = self.folder / f"rounds/{each.number:02}/change.patch"
+        text = patch.read_text(encoding="utf-8", errors="replace") if patch.exists() else ""
+        return Tried(
+            each.number, each.outcome, str(each.reason), each.summary, outcome["output"], text
+        )
+
+    def _propose(self, number: int, state: State, prompt: Document) -> Document:
+        del prompt
+        name = f"rounds/{number:02}"
+        folder = self.folder / name / "source"
+        if not (self.proposer.keeps_edits and folder.exists()):
+            copy_with(self.task, self.original, state.overlay, folder)
+        text = (self.folder / name / "prompt.md").read_text(encoding="utf-8")
+        about = Round(number, text, self.folder / name / "prompt.md", folder, self.task)
+        proposal = self.proposer.propose(about)
+        changes = read_changes(self.task, self._files, folder)
+        found: Document = {
+            "summary": proposal.summary,
+            "usage": proposal.usage.to_dict(),
+            "overlay": changes.overlay,
+            "ignored": list(changes.ignored),
+        }
+        word = forbidden_word(self.original, changes.overlay)
+        if proposal.problem:
+            return found | {"outcome": "no_proposal", "reason": proposal.problem}
+        if changes.problem:
+            return found | {"outcome": "refused", "reason": changes.problem}
+        if not patch_text(self.original, state.overlay, changes.overlay):
+            return found | {"outcome": "no_change", "reason": "it changes nothing"}
+        self._write_patch(f"{name}/change.patch", state.overlay, changes.overlay)
+        if word:
+            why = f"it names {word}, with which programs work around the measurement"
+            return found | {"outcome": "refused", "reason": why}
+        if same := self._same_as(changes.overlay, state):
+            return found | {"outcome": "no_change", "reason": same}
+        return found
+
+    def _same_as(self, overlay: Overlay, state: State) -> str:
+        """The earlier round, in words; empty if there is none."""
+        for each in state.rounds:
+            known = self.journal.read(f"rounds/{each.number:02}/proposal") or {}
+            if known.get("overlay") == dict(overlay) and each.outcome != "not_measured":
+                return f"it is the same as round {each.number}"
+        return ""
+
+    def _judged(self, number: int, state: State) -> Document:
+        name = f"rounds/{number:02}"
+        proposal = self.journal.read(f"{name}/proposal") or {}
+        why = Sentence("{why}", why=proposal.get("reason", ""))
+        judgement = Judgement(proposal.get("outcome", "no_change"), why)
+        if not proposal.get("outcome"):
+            judgement = self._judge(self.task, self._result_of(number)[0])
+        output = shown_output(judgement.output, 20_000)
+        if output:
+            self.journal.write_file(f"{name}/output.txt", output + "\n")
+        if judgement.outcome == "kept":
+            self._write_patch(BEST_PATCH, {}, proposal["overlay"])
+        own = self.folder / name / "change.patch"
+        patch = own.read_text(encoding="utf-8", errors="replace") if own.exists() else ""
+        added, removed = changed_lines(patch)
+        times = judgement.times
+        return {
+            "outcome": judgement.outcome,
+            "reason": written_sentence(judgement.reason),
+            "output": output,
+            "times": times._asdict() if times else None,
+            "of_original": times and times.after / times.before / state.speedup,
+            "files": _changed_files(state.overlay, proposal["overlay"]) if patch else [],
+            "lines": [added, removed],
+        }
+
+    # --- measuring
+
+    def _measured(
+        self, name: str, variants: Mapping[str, Overlay], profiled: str, what: str
+    ) -> Result:
+        """Steps of `name`: the result is in `NAME/result`. `what`: in words."""
+        place = self.folder / name
+        request = place / "request"
+
+        def prepare() -> Document:
+            prepared = {each: place / f"{each}.prepared" for each in variants}
+            for each, overlay in variants.items():
+                copy_with(self.task, self.original, overlay, prepared[each])
+            check = place / "check.prepared"
+            copy_check(self.task, self.original, check)
+            made = place / "request.partial"
+            written = write_request(
+                self.task,
+                made,
+                name,
+                prepared,
+                check,
+                self._protected(),
+                profiled=[profiled] * bool(profiled and self.task.profiles),
+                once=[ORIGINAL] * (ORIGINAL in variants),
+            )
+            remove(request)
+            made.replace(request)
+            return {**written._asdict(), "folder": ""}
+
+        def take() -> Document:
+            asked = self._request(name)
+            try:
+                read_result(place / "result", asked)  # taken already, before a kill
+            except BadResult:
+                if not request.exists():
+                    prepare()
+                self._tell_once(f"{what}: building, checking and timing ({self.runner.name})")
+                self.runner.measure(asked, place / "result")
+            return {}
+
+        self.journal.step(f"{name}/request_made", prepare)
+        self.journal.step(f"{name}/measured", take)
+        remove(request)
+        return read_result(place / "result", self._request(name))
+
+    def _protected(self) -> dict[str, str]:
+        """Files that programs may not change, with their digests."""
+        task = self.task
+        every = self._files.items()
+        return {p: d for p, d in every if not (task.is_changeable(p) or task.is_hidden(p))}
+
+    def _tell_once(self, line: str) -> None:
+        """Not again for each look at whether a result is there."""
+        if line not in self._told:
+            self._told.add(line)
+            self._progress(line)
+
+    def _request(self, name: str) -> Request:
+        known = self.journal.read(f"{name}/request_made") or {}
+        return Request(
+            self.folder / name / "request",
+            known["id"],
+            known["digest"],
+            tuple(known["variants"]),
+            known["most_seconds"],
+        )
+
+    def _result_of(self, number: int) -> tuple[Result, Path, str]:
+        """Of a round, or of the original (0): the result, its folder, and the program's name."""
+        name = f"rounds/{number:02}" if number else "baseline"
+        folder = self.folder / name / "result"
+        return read_result(folder, self._request(name)), folder, AFTER if number else BEFORE
+
+    # --- state and end
+
+    def state(self) -> State:
+        """What the journal has."""
+        state = State({}, 0, 1.0, ())
+        number = 1
+        while (outcome := self.journal.read(f"rounds/{number:02}/outcome")) is not None:
+            proposal = self.journal.read(f"rounds/{number:02}/proposal") or {}
+            found = self._round_document(number, proposal, outcome)
+            state = state._replace(rounds=(*state.rounds, found))
+            if found.outcome == "kept" and found.times:
+                speedup = state.speedup * found.times.speedup
+                state = State(proposal["overlay"], number, speedup, state.rounds)
+            number += 1
+        return state
+
+    def _round_document(self, number: int, proposal: Document, outcome: Document) -> RoundDocument:
+        name = f"rounds/{number:02}"
+        steps = (self.journal.read(f"{name}/{step}") or {} for step in _STEPS)
+        usage = UsageDocument(**proposal["usage"])
+        return RoundDocument(
+            number=number,
+            outcome=outcome["outcome"],
+            reason=read_sentence(outcome["reason"]),
+            summary=proposal["summary"],
+            files=outcome["files"],
+            lines_added=outcome["lines"][0],
+            lines_removed=outcome["lines"][1],
+            times=_times_document(Times(**outcome["times"])) if outcome["times"] else None,
+            of_original=outcome["of_original"],
+            usage=usage,
+            seconds=sum(step.get("seconds", 0.0) for step in steps),
+            folder=str(self.folder / name),
+        )
+
+    def _stop_reason(self, state: State) -> StopReason | None:
+        limits, usage = self.task.limits, _total_usage(state.rounds)
+        if len(state.rounds) >= self.task.rounds:
+            return "rounds"
+        if limits.minutes is not None and self._seconds(state) >= 60 * limits.minutes:
+            return "minutes"
+        if limits.tokens is not None and usage.input_tokens + usage.output_tokens >= limits.tokens:
+            return "tokens"
+        if limits.cost is not None and usage.cost != "unknown" and usage.cost >= limits.cost:
+            return "cost"
+        left = self._facts(state).left
+        is_known = left is not None and left.is_bounded
+        return "little_left" if is_known and left and left.percent < STOP_SHARE else None
+
+    def _seconds(self, state: State) -> float:
+        known = [self.journal.read(name) or {} for name in ("start", "baseline/measured")]
+        seconds = [*(each.get("seconds", 0.0) for each in known)]
+        return float(sum(seconds) + sum(each.seconds for each in state.rounds))
+
+    def _facts(self, state: State) -> Facts:
+        """Of the best program, and what changed to it from the one that was kept before."""
+        if state.best not in self._known:
+            result, folder, name = self._result_of(state.best)
+            kept = [0, *(each.number for each in state.rounds if each.outcome == "kept")]
+            before = None
+            if state.best:
+                _, earlier, earlier_name = self._result_of(kept[-2])
+                before = read_report(earlier, earlier_name)
+            self._known[state.best] = facts_of(self.task, result, folder, name, before)
+        return self._known[state.best]
+
+    def shown_prompt(self) -> str:
+        """The prompt of the next round."""
+        with self.journal.locked():
+            self._start()
+            self._baseline()
+            state = self.state()
+            number = len(state.rounds) + 1
+            self.journal.step(
+                f"rounds/{number:02}/prompt", partial(self._make_prompt, number, state)
+            )
+        path = self.folder / f"rounds/{number:02}/prompt.md"
+        return path.read_text(encoding="utf-8")
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the original was measured."""
+        return self.journal.read("baseline/measured") is not None
+
+    def interrupted(self) -> OptimizeDocument:
+        """What is known by now, without doing anything more."""
+        with self.journal.locked():
+            self._start()
+            return self._finish(self.state(), "interrupted", "")
+
+    def _finish(self, state: State, stopped: StopReason, problem: str) -> OptimizeDocument:
+        for each in state.rounds:  # it may have been killed before it did this
+            self._clean(each.number)
+        best = self._best(state, measures=stopped not in ("interrupted", "model"))
+        baseline, _, _ = self._result_of(0)
+        original = goal_times(self.task, baseline.variants[BEFORE], set())
+        left = self._facts(state).left
+        document = OptimizeDocument(
+            source=str(self.task.source),
+            folder=str(self.folder),
+            goal=self.task.goal,
+            kernel=self.task.kernel,
+            proposer=self.proposer.name,
+            runner=self.runner.name,
+            gpu=baseline.gpu,
+            original_us=sorted(original)[len(original) // 2] / 1e3 if original else None,
+            stopped=stopped,
+            stopped_text=self._stopped_text(stopped, problem),
+            rounds=list(state.rounds),
+            best=best,
+            left=LeftDocument.taken_from(left) if left else None,
+            applied=self.journal.read(f"applied/{state.best:02}") is not None,
+            usage=_total_usage(state.rounds),
+            seconds=self._seconds(state),
+        )
+        self.journal.write("report", document.to_dict())
+        return document
+
+    def _best(self, state: State, *, measures: bool) -> BestDocument | None:
+        """With more than one kept round, original and best are measured in turns."""
+        if not state.best:
+            return None
+        kept = [each for each in state.rounds if each.outcome == "kept"]
+        times = kept[-1].times
+        if len(kept) > 1:
+            name = f"final/{state.best:02}"
+            times = _product([each.times for each in kept if each.times])
+            if measures or self.journal.read(f"{name}/measured") is not None:
+                variants: dict[str, Overlay] = {BEFORE: {}, AFTER: state.overlay}
+                times = (
+                    self._final_times(self._measured(name, variants, "", "original and best"))
+                    or times
+                )
+        assert times is not None
+        return BestDocument(round=state.best, patch=str(self.folder / BEST_PATCH), times=times)
+
+    def _final_times(self, result: Result) -> TimesDocument | None:
+        before, after = result.variants[BEFORE], result.variants[AFTER]
+        if problem_of(before) or problem_of(after):
+            return None
+        known = kernels_of(before)
+        times = compare_times(*(goal_times(self.task, side, known) for side in (before, after)))
+        return _times_document(times) if times else None
+
+    def _stopped_text(self, stopped: StopReason, problem: str) -> Sentence:
+        limits = self.task.limits
+        share = constant(STOP_SHARE, "%", "share that is left")
+        texts: dict[StopReason, Sentence] = {
+            "rounds": Sentence("{rounds} are done", rounds=counted(self.task.rounds, "round")),
+            "little_left": Sentence(
+                "less than {share:.0f} of the time is left to gain", share=share
+            ),
+            "minutes": Sentence(
+                "the limit of {minutes} is reached",
+                minutes=counted(constant(limits.minutes or 0, "", "minutes"), "minute"),
+            ),
+            "tokens": Sentence(
+                "the limit of {tokens} is reached", tokens=counted(limits.tokens or 0, "token")
+            ),
+            "cost": Sentence("the limit of the cost is reached"),
+            "model": Sentence("the model failed: {why}", why=problem),
+            "interrupted": Sentence("interrupted; the same command continues"),
+        }
+        return texts[stopped]
+
+    def apply(self) -> None:
+        """Changes the source folder by the best patch, once. Raises UsageError."""
+
+        def apply() -> Document:
+            apply_patch(self.task.source, self.folder / BEST_PATCH)
+            return {}
+
+        self.journal.step(f"applied/{self.state().best:02}", apply)
+
+    def _write_patch(self, name: str, before: Overlay, after: Overlay) -> None:
+        self.journal.write_file(name, patch_text(self.original, before, after))
+
+
+_STEPS = ("prompt", "proposal", "request_made", "measured", "outcome")
+
+
+def _changed_files(before: Overlay, after: Overlay) -> list[str]:
+    missing = object()
+    every = sorted({*before, *after})
+    return [path for path in every if before.get(path, missing) != after.get(path, missing)]
+
+
+def _times_document(times: Times) -> TimesDocument:
+    noise = times.noise if math.isfinite(times.noise) else None
+    return TimesDocument(
+        before_us=times.before, after_us=times.after, speedup=times.speedup, noise=noise
+    )
+
+
+def _product(every: Sequence[TimesDocument]) -> TimesDocument:
+    """Of rounds one after the other, where original and best were not measured together."""
+    noises = [each.noise for each in every]
+    known = [noise for noise in noises if noise is not None]
+    return TimesDocument(
+        before_us=every[0].before_us,
+        after_us=every[-1].after_us,
+        speedup=math.prod(each.speedup for each in every),
+        noise=math.hypot(*known) if len(known) == len(noises) else None,
+    )
+
+
+def _total_usage(rounds: Sequence[RoundDocument]) -> UsageDocument:
+    total = NO_USAGE
+    for each in rounds:
+        one = each.usage
+        costs = [cost for cost in (total.cost, one.cost) if cost != "unknown"]
+        total = UsageDocument(
+            calls=total.calls + one.calls,
+            cached=total.cached + one.cached,
+            input_tokens=total.input_tokens + one.input_tokens,
+            output_tokens=total.output_tokens + one.output_tokens,
+            cost=sum(costs) if costs else "unknown",
+            seconds=total.seconds + one.seconds,
+            estimated=total.estimated or one.estimated,
+        )
+    return total

@@ -1,0 +1,727 @@
+#!/usr/bin/env python3
+"""Build, check and time the variants of a request of `keet optimize` on this machine.
+
+    python3 measure.py REQUEST... [-o RESULT]
+
+REQUEST is a folder that keet wrote, or a folder of such folders. The result is written to
+REQUEST/result, or with one request to RESULT; it appears when it is complete. Requests that have a
+result are skipped. Needs Python 3.8 and nothing else; a CUDA toolkit and a C compiler to record
+kernel times, and ncu to profile.
+
+The programs are not trusted. Each run has a fresh copy of the built folder, a process group that is
+killed afterwards, and an environment without keys. Outputs of earlier runs are deleted, files that
+may not change are compared after the build and after each run, and every run is checked.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import ctypes
+import fcntl
+import hashlib
+import json
+import math
+import os
+import re
+import resource
+import secrets
+import shutil
+import signal
+import stat
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import IO, Any, Iterator, Mapping, Sequence, Tuple
+
+PROTOCOL = 1
+MOST_KERNELS, MOST_RECORDS, MOST_REPORT = 500, 32 << 20, 256 << 20
+"""Kernels that are listed per run; bytes of records and of a report that are handed back."""
+MOST_OUTPUT = 1 << 30
+"""Bytes of an output that is compared."""
+SECRET = re.compile(r"(?i)key|token|secret|passw|credential|_auth|_pat$|^keet_|^ssh_|cookie")
+TYPES = {"float32": "f", "float64": "d"}
+Launch = Tuple[str, str, int, int, Any]
+"""Mangled name, full name, start and end in nanoseconds, GPU."""
+_adopts = False
+"""Whether all children of this process are those of programs."""
+
+
+# --- processes
+
+
+def adopt_orphans() -> None:
+    """Processes that a program leaves behind become children of this one, and can be killed."""
+    global _adopts  # noqa: PLW0603
+    _adopts = True
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def kill_orphans() -> None:
+    """All children of this process: it has none of its own at this point."""
+    for _ in range(50 if _adopts else 0):
+        found = [number for number, parent in processes() if parent == os.getpid()]
+        if not found:
+            return
+        for number in found:
+            with contextlib.suppress(OSError):
+                os.kill(number, signal.SIGKILL)
+        for number in found:
+            with contextlib.suppress(OSError):
+                os.waitpid(number, 0)
+
+
+def processes() -> Iterator[tuple[int, int]]:
+    """Each with its parent."""
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            head, _, rest = entry.read_text(errors="replace").rpartition(")")
+            yield int(head.partition(" ")[0]), int(rest.split()[1])
+
+
+def clean_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Without keys: the programs were written by a model."""
+    kept = {name: value for name, value in os.environ.items() if not SECRET.search(name)}
+    return {**kept, **(more or {})}
+
+
+class Damaged(Exception):
+    """The request can't be measured."""
+
+
+class Ran:
+    """How a command ended."""
+
+    def __init__(self, code: int, seconds: float, timed_out: bool, output: bytes) -> None:  # noqa: FBT001
+        self.code, self.seconds, self.timed_out, self.output = code, seconds, timed_out, output
+
+    def document(self, most: int) -> dict[str, Any]:
+        return {
+            "exit": self.code,
+            "seconds": self.seconds,
+            "timed_out": self.timed_out,
+            "output": ends_of(self.output, most),
+        }
+
+
+def run(  # noqa: PLR0913, PLR0917 - what a command needs
+    command: str | Sequence[str],
+    folder: Path,
+    seconds: float,
+    limits: Mapping[str, Any],
+    environment: Mapping[str, str] | None = None,
+    stdout: IO[bytes] | None = None,
+) -> Ran:
+    """`command`: a text for the shell, or words. `stdout`: a file for it; else it is in `output`,
+    like stderr."""
+    words = ["sh", "-c", command] if isinstance(command, str) else command
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limits["file_bytes"],) * 2)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+    with tempfile.TemporaryFile() as log:
+        began = time.monotonic()
+        try:
+            process = subprocess.Popen(
+                words,
+                cwd=str(folder),
+                stdin=subprocess.DEVNULL,
+                stdout=stdout or log,
+                stderr=log,
+                env=clean_environment(environment),
+                start_new_session=True,
+                preexec_fn=limit,
+            )
+        except OSError as problem:
+            return Ran(127, 0.0, False, str(problem).encode())
+        timed_out = False
+        try:
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            timed_out, code = True, 124
+        finally:
+            took = time.monotonic() - began
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            kill_orphans()
+        return Ran(code, took, timed_out, both_ends(log, limits["output_chars"]))
+
+
+def both_ends(file: IO[bytes], most: int) -> bytes:
+    """The first and the last bytes of a log that may be large."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    if size <= 2 * most:
+        return file.read()
+    first = file.read(most)
+    file.seek(-most, os.SEEK_END)
+    return first + file.read()
+
+
+def ends_of(data: bytes, most: int) -> str:
+    """As text. Compilers say what is wrong first, programs last."""
+    text = data.decode("utf-8", "replace")
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return text[:half] + "\n[...]\n" + text[-half:]
+
+
+# --- files
+
+
+def digest_of(path: Path) -> str | None:
+    """SHA-256 of a file, `link:TARGET` of a link, None if there is neither."""
+    try:
+        mode = os.lstat(path).st_mode
+        if stat.S_ISLNK(mode):
+            return "link:" + os.readlink(path)
+        if not stat.S_ISREG(mode):
+            return None
+        found = hashlib.sha256()
+        with open(path, "rb") as file:
+            for block in iter(lambda: file.read(1 << 20), b""):
+                found.update(block)
+        return found.hexdigest()
+    except OSError:
+        return None
+
+
+def paths_in(folder: Path) -> Iterator[str]:
+    """Files and links below a folder, relative to it, with `/`."""
+    for top, folders, files in os.walk(str(folder)):
+        linked = [name for name in folders if os.path.islink(os.path.join(top, name))]
+        for name in [*files, *linked]:
+            yield os.path.relpath(os.path.join(top, name), str(folder)).replace(os.sep, "/")
+
+
+def states_of(folder: Path) -> dict[str, tuple[int, ...]]:
+    """What changes with every change of a file; ctime cannot be set by programs."""
+    found: dict[str, tuple[int, ...]] = {}
+    for path in paths_in(folder):
+        with contextlib.suppress(OSError):
+            about = os.lstat(os.path.join(str(folder), path))
+            found[path] = (about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino)
+    return found
+
+
+def copy_folder(source: Path, target: Path) -> None:
+    command = ["cp", "-a", "--reflink=auto", str(source), str(target)]
+    if subprocess.call(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+        shutil.rmtree(str(target), ignore_errors=True)
+        shutil.copytree(str(source), str(target), symlinks=True)
+
+
+def remove(path: Path) -> None:
+    """Also what a program made unreadable."""
+    for top, folders, _ in os.walk(str(path)):
+        for name in folders:
+            with contextlib.suppress(OSError):
+                if not os.path.islink(os.path.join(top, name)):
+                    os.chmod(os.path.join(top, name), 0o700)
+    shutil.rmtree(str(path), ignore_errors=True)
+
+
+# --- outputs against those of the first run
+
+
+def read_output(folder: Path, name: str, stdout: Path) -> bytes | None:
+    """None if the run did not write it. Links are not followed: they could lead to other runs."""
+    path = stdout if name == "-" else os.path.join(str(folder), name)
+    if name != "-" and os.path.realpath(path) != os.path.join(os.path.realpath(str(folder)), name):
+        return None
+    try:
+        if not stat.S_ISREG(os.lstat(path).st_mode) or os.path.getsize(path) > MOST_OUTPUT:
+            return None
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def difference(wanted: bytes, given: bytes | None, rule: Mapping[str, Any]) -> str:
+    """What is wrong with an output, in one line; empty if nothing is."""
+    kind = rule["type"]
+    if given is None:
+        return "it was not written"
+    if given == wanted or kind == "bytes":
+        return "" if given == wanted else "its bytes differ"
+    if kind == "text":
+        return text_difference(wanted.split(), given.split(), rule)
+    size = struct.calcsize(TYPES[kind])
+    if len(wanted) != len(given) or len(wanted) % size:
+        return f"it has {len(given)} bytes, not {len(wanted)}"
+    pair = (array.array(TYPES[kind], wanted), array.array(TYPES[kind], given))
+    for place, (old, new) in enumerate(zip(*pair)):
+        if not is_near(old, new, rule):
+            return f"value {place} is {new!r}, not {old!r}"
+    return ""
+
+
+def text_difference(
+    wanted: Sequence[bytes], given: Sequence[bytes], rule: Mapping[str, Any]
+) -> str:
+    if len(wanted) != len(given):
+        return f"it has {len(given)} words, not {len(wanted)}"
+    for place, (old, new) in enumerate(zip(wanted, given)):
+        if old == new:
+            continue
+        try:
+            near = is_near(float(old), float(new), rule)
+        except ValueError:
+            near = False
+        if not near:
+            said, meant = (word[:60].decode("utf-8", "replace") for word in (new, old))
+            return f"word {place + 1} is {said!r}, not {meant!r}"
+    return ""
+
+
+def is_near(old: float, new: float, rule: Mapping[str, Any]) -> bool:
+    if math.isnan(old) or math.isinf(old):
+        return old == new or (math.isnan(old) and math.isnan(new))
+    return bool(abs(new - old) <= rule["absolute"] + rule["relative"] * abs(old))
+
+
+# --- the recorder
+
+
+def build_recorder(source: Path, folder: Path) -> tuple[Path | None, str]:
+    """The library that records launches, and why there is none."""
+    compiler = next(filter(None, map(shutil.which, (os.environ.get("CC") or "cc", "gcc"))), None)
+    if compiler is None:
+        return None, "there is no C compiler (cc, gcc)"
+    for home in toolkits():
+        for include in (home / "include", home / "extras/CUPTI/include"):
+            folders = (home / "lib64", home / "lib", home / "extras/CUPTI/lib64")
+            library = next((each for each in folders if (each / "libcupti.so").exists()), None)
+            if library is not None and (include / "cupti.h").is_file():
+                return compiled(compiler, source, include, library, folder / "recorder.so")
+    return None, "there is no CUDA toolkit with CUPTI (cupti.h and libcupti.so)"
+
+
+def toolkits() -> Iterator[Path]:
+    nvcc = shutil.which("nvcc")
+    named = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH")]
+    named += [str(Path(nvcc).resolve().parent.parent)] if nvcc else []
+    found = [Path(each) for each in named if each] + [Path("/usr/local/cuda")]
+    for home in found + sorted(Path("/usr/local").glob("cuda-*"), reverse=True):
+        yield home
+        yield from sorted(home.glob("targets/*-linux"))
+
+
+def compiled(
+    compiler: str, source: Path, include: Path, library: Path, target: Path
+) -> tuple[Path | None, str]:
+    words = [compiler, "-O2", "-shared", "-fPIC", "-I" + str(include), "-o", str(target)]
+    words += [str(source), "-L" + str(library), "-Wl,-rpath," + str(library)]
+    words += ["-lcupti", "-ldl", "-lpthread"]
+    out = subprocess.PIPE
+    done = subprocess.run(words, stdout=out, stderr=subprocess.STDOUT, timeout=120, check=False)
+    if done.returncode:
+        return None, "the recorder could not be compiled: " + ends_of(done.stdout, 300)
+    return target, ""
+
+
+def read_records(folder: Path) -> list[Launch]:
+    """In their order per process. The format is that of keet/collect/recorder/recorder.c."""
+    found = []
+    for path in sorted(Path(str(folder)).glob("*.rec")):
+        data, names, gpus, own = path.read_bytes(), {}, {}, []
+        at = 0
+        while at + 8 <= len(data):
+            tag, length = struct.unpack_from("=II", data, at)
+            content = data[at + 8 : at + 8 + length]
+            at += 8 + length
+            if len(content) < length:
+                break
+            if tag == ord("k") and length == 56:
+                start, end, name, *rest = struct.unpack("=QQ10I", content)
+                own.append((name, start, end, rest[6], rest[7]))
+            elif tag == ord("n") and length >= 4:
+                mangled, _, full = content[4:].partition(b"\0")
+                texts = (mangled.decode("utf-8", "replace"), full.decode("utf-8", "replace"))
+                names[struct.unpack_from("=I", content)[0]] = texts
+            elif tag == ord("d") and length == 20:
+                gpus[struct.unpack_from("=I", content)[0]] = content[4:]
+        own.sort(key=lambda each: each[4])
+        found += [
+            (*names.get(name, ("?", "?")), start, end, gpus.get(gpu, gpu))
+            for name, start, end, gpu, _ in own
+        ]
+    return found
+
+
+def kernel_times(launches: Sequence[Launch]) -> list[list[Any]]:
+    """Per kernel: name, full name, launches, nanoseconds. The longest first; the rest as one."""
+    totals: dict[str, list[Any]] = {}
+    for name, full, start, end, _ in launches:
+        entry = totals.setdefault(name, [name[:4000], full[:4000], 0, 0])
+        entry[2] += 1
+        entry[3] += max(0, end - start)
+    ordered = sorted(totals.values(), key=lambda each: -each[3])
+    rest = ordered[MOST_KERNELS:]
+    if not rest:
+        return ordered
+    others = ["(others)", "(others)", sum(e[2] for e in rest), sum(e[3] for e in rest)]
+    return ordered[:MOST_KERNELS] + [others]
+
+
+def busy_time(launches: Sequence[Launch]) -> int:
+    """Nanoseconds in which kernels ran, of all GPUs together."""
+    total = 0
+    for gpu in {each[4] for each in launches}:
+        until = 0
+        for start, end in sorted((each[2], each[3]) for each in launches if each[4] == gpu):
+            total += max(0, end - max(start, until))
+            until = max(until, end)
+    return total
+
+
+# --- one variant
+
+
+class Variant:
+    """A program: its built folder, and what is known of it."""
+
+    def __init__(self, name: str, request: Mapping[str, Any], work: Path) -> None:
+        self.name, self.request = name, request
+        self.home = work / f"{name}-{secrets.token_hex(4)}"
+        self.here = self.home / "program"
+        """Where it is built and where it runs: paths that the build wrote stay valid."""
+        self.built = self.home / "built"
+        self.states: dict[str, tuple[int, ...]] = {}
+        self.build: dict[str, Any] | None = None
+        self.tampered: list[str] = []
+        self.runs: list[dict[str, Any]] = []
+        self.profile: dict[str, Any] | None = None
+
+    def make(self, source: Path, limits: Mapping[str, Any], protected: Mapping[str, str]) -> None:
+        self.home.mkdir()
+        copy_folder(source, self.here)
+        done = run(self.request["build"], self.here, limits["build_s"], limits)
+        self.build = done.document(limits["output_chars"])
+        self.tampered = [p for p, d in protected.items() if digest_of(self.here / p) != d]
+        if not done.code and not self.tampered:
+            for rule in self.request["compare"]:
+                with contextlib.suppress(OSError):
+                    (self.here / rule["file"]).unlink()
+            os.rename(str(self.here), str(self.built))
+            self.states = states_of(self.built)
+
+    @property
+    def is_built(self) -> bool:
+        return self.built.exists()
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "build": self.build,
+            "tampered": self.tampered[:20],
+            "runs": self.runs,
+            "profile": self.profile,
+        }
+
+
+class Measurement:
+    """One request."""
+
+    def __init__(self, folder: Path, work: Path, target: Path) -> None:
+        self.folder, self.work, self.target = folder, work, target
+        self.request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
+        if self.request.get("protocol") != PROTOCOL:
+            raise Damaged(f"{folder}: its protocol is not known; use the measure.py inside it")
+        self.limits = self.request["limits"]
+        self.variants = [Variant(name, self.request, work) for name in self.request["variants"]]
+        self.reference: dict[str, bytes] = {}
+        """Outputs of the first run of the first variant."""
+        self.written: set[str] | None = None
+        """Files that the first variant's runs change: others' runs may change these, too."""
+        self.library: Path | None = None
+        self.no_recorder = "not asked for"
+        self.recorder_states: dict[str, tuple[int, ...]] = {}
+        self.launches: dict[str, list[Launch]] = {}
+
+    def measure(self) -> dict[str, Any]:
+        self.check_files()
+        for variant in self.variants:
+            tell(f"{variant.name}: building")
+            source = self.folder / "variants" / variant.name
+            variant.make(source, self.limits, self.request["protected"])
+        if all(variant.is_built for variant in self.variants):
+            if self.request["record"]:
+                source, target = self.folder / "recorder.c", self.work / "recorder"
+                target.mkdir()
+                self.library, self.no_recorder = build_recorder(source, target)
+                self.recorder_states = states_of(target)
+            with gpu_lock():
+                if self.time_all() and self.request["profile"]:
+                    self.profile_all()
+        return {
+            "protocol": PROTOCOL,
+            "id": self.request["id"],
+            "digest": self.request["digest"],
+            "gpu": gpu_name(),
+            "recorder": "cupti" if self.library else None,
+            "no_recorder": self.no_recorder,
+            "variants": {variant.name: variant.document() for variant in self.variants},
+        }
+
+    def check_files(self) -> None:
+        """The request must have arrived whole."""
+        for path, digest in self.request["files"].items():
+            if digest_of(self.folder / path) != digest:
+                raise Damaged(f"{self.folder / path}: it is damaged; copy the request again")
+
+    def time_all(self) -> bool:
+        """The variants take turns, in changing order. False if one of them fails."""
+        for turn in range(self.request["repeats"] + 1):
+            order = self.variants if turn % 2 == 0 else self.variants[::-1]
+            tell(f"run {turn} of {self.request['repeats']}" if turn else "first runs")
+            for variant in order:
+                if turn and variant.name in self.request["once"]:
+                    continue
+                entry = self.run_once(variant, warmup=not turn)
+                variant.runs.append(entry)
+                if failed(entry):
+                    return False
+        return True
+
+    def run_once(self, variant: Variant, *, warmup: bool) -> dict[str, Any]:
+        copy_folder(variant.built, variant.here)
+        scratch = self.work / "scratch"
+        records, log, own = (scratch / secrets.token_hex(8) for _ in range(3))
+        for folder in (records, own):
+            folder.mkdir(parents=True)
+        more = {"TMPDIR": str(own)}
+        if self.library:
+            more.update(CUDA_INJECTION64_PATH=str(self.library), KEET_RECORD_DIR=str(records))
+        before = states_of(variant.here)
+        with log.open("wb") as stdout:
+            seconds = self.limits["run_s"]
+            done = run(self.request["run"], variant.here, seconds, self.limits, more, stdout)
+        most = self.limits["output_chars"] if done.code else 1000
+        with log.open("rb") as file:
+            done.output = both_ends(file, most) + done.output
+        entry = {"warmup": warmup, **done.document(most)}
+        entry["tampered"] = self.tampered(variant, before)
+        entry["outputs"] = [] if done.code else self.compare(variant, log)
+        is_fine = not (
+            done.code or entry["tampered"] or any(o["problem"] for o in entry["outputs"])
+        )
+        entry["check"] = self.check(variant) if is_fine and self.request["check"] else None
+        self.count(entry, records, variant)
+        remove(scratch)
+        remove(variant.here)
+        return entry
+
+    def tampered(self, variant: Variant, before: Mapping[str, tuple[int, ...]]) -> list[str]:
+        """Files that this run changed and that runs of the first variant leave alone. New files
+        that they do not write are removed, so that the check does not load them."""
+        after = states_of(variant.here)
+        changed = {path for path in before if after.get(path) != before[path]}
+        new = set(after) - set(before)
+        if variant is self.variants[0]:
+            self.written = (self.written or set()) | changed | new
+            return []
+        written = self.written or set()
+        for path in sorted(new - written):
+            with contextlib.suppress(OSError):
+                (variant.here / path).unlink()
+        suspects = sorted(changed - written)
+        built = variant.built
+        found = [p for p in suspects if digest_of(variant.here / p) != digest_of(built / p)]
+        return (found + list(self.changed_elsewhere()))[:20]
+
+    def changed_elsewhere(self) -> Iterator[str]:
+        """What a run changed beside its folder: it could leave results there for the next one, or
+        change the built programs."""
+        known = {"recorder", "scratch", *(variant.home.name for variant in self.variants)}
+        for variant in self.variants:
+            if states_of(variant.built) != variant.states:
+                yield f"../{variant.built.name}"
+            inside = (path.name for path in variant.home.iterdir())
+            yield from (f"../{name}" for name in inside if name not in ("program", "built"))
+        yield from (f"../../{p.name}" for p in self.work.iterdir() if p.name not in known)
+        if states_of(self.work / "recorder") != self.recorder_states:
+            yield "../../recorder"
+
+    def compare(self, variant: Variant, log: Path) -> list[dict[str, str]]:
+        found = []
+        for rule in self.request["compare"]:
+            given = read_output(variant.here, rule["file"], log)
+            name = rule["file"]
+            if name not in self.reference and given is not None:
+                self.reference[name] = given
+            wanted = self.reference.get(name)
+            problem = "it was not written" if wanted is None else difference(wanted, given, rule)
+            found.append({"file": name, "problem": problem[:500]})
+        return found
+
+    def check(self, variant: Variant) -> dict[str, Any]:
+        """With the files that only the check has."""
+        for path in paths_in(self.folder / "check"):
+            target = variant.here / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(OSError):
+                target.unlink()
+            shutil.copy2(str(self.folder / "check" / path), str(target), follow_symlinks=False)
+        done = run(self.request["check"], variant.here, self.limits["check_s"], self.limits)
+        return done.document(self.limits["output_chars"])
+
+    def count(self, entry: dict[str, Any], records: Path, variant: Variant) -> None:
+        entry["busy_ns"], entry["kernels"] = None, []
+        if self.library:
+            launches = read_records(records)
+            entry["busy_ns"], entry["kernels"] = busy_time(launches), kernel_times(launches)
+            if not entry["warmup"] and variant.name not in self.launches:
+                self.launches[variant.name] = launches
+                self.keep_records(records, variant.name)
+
+    def keep_records(self, records: Path, name: str) -> None:
+        """Of the first timed run: keet makes the run table of it."""
+        paths = sorted(records.glob("*.rec"))
+        if sum(path.stat().st_size for path in paths) <= MOST_RECORDS:
+            target = self.target / (name + ".records")
+            target.mkdir(parents=True)
+            for path in paths:
+                shutil.copyfile(str(path), str(target / path.name))
+
+    # --- ncu
+
+    def profile_all(self) -> None:
+        for variant in self.variants:
+            if variant.name in self.request["profile"]["variants"]:
+                tell(f"{variant.name}: profiling")
+                copy_folder(variant.built, variant.here)
+                variant.profile = self.profile(variant)
+                remove(variant.here)
+
+    def profile(self, variant: Variant) -> dict[str, Any]:
+        words = list(self.request["profile"]["command"])
+        if not shutil.which(words[0]):
+            return {"report": None, "problem": f"{words[0]} is not on the PATH"}
+        report = self.target / (variant.name + ".ncu-rep")
+        report.parent.mkdir(parents=True, exist_ok=True)
+        launches = self.launches.get(variant.name, [])
+        chosen = typical_launches(launches) if launches else None
+        if chosen:
+            at = words.index("--kernel-id")
+            words[at : at + 2] = ["--kernel-name-base", "mangled", "--kernel-id", chosen]
+        words = [word.replace("{report}", str(report)) for word in words]
+        seconds = self.limits["profile_s"]
+        done = run([*words, "sh", "-c", self.request["run"]], variant.here, seconds, self.limits)
+        if report.is_file() and 0 < report.stat().st_size <= MOST_REPORT:
+            return {"report": report.name, "problem": ""}
+        with contextlib.suppress(OSError):
+            report.unlink()
+        return {"report": None, "problem": ends_of(done.output, 1000) or "ncu wrote no report"}
+
+
+def typical_launches(launches: Sequence[Launch]) -> str:
+    """A kernel id for ncu: of each of the kernels with most time, the launch of median duration."""
+    times: dict[str, list[int]] = {}
+    for name, _, start, end, _ in launches:
+        times.setdefault(name, []).append(end - start)
+    total = sum(map(sum, times.values()))
+    names: list[str] = []
+    numbers: set[int] = set()
+    covered = 0
+    for name, found in sorted(times.items(), key=lambda item: -sum(item[1])):
+        if names and (covered >= 0.9 * total or len(names) == 4):
+            break
+        middle = statistics.median_low(found)
+        known = [number for number in numbers if number <= len(found)]
+        near = [n for n in known if abs(found[n - 1] - middle) <= 0.05 * middle]
+        if not near:
+            numbers.add(1 + found.index(middle))
+        names.append(re.sub(r"[^A-Za-z0-9_]", ".", name))
+        covered += sum(found)
+    listed = "|".join(map(str, sorted(numbers)))
+    return f"::regex:^({'|'.join(names)})$:^({listed})$"
+
+
+def failed(entry: Mapping[str, Any]) -> bool:
+    check = entry["check"]
+    is_wrong = any(output["problem"] for output in entry["outputs"])
+    return bool(entry["exit"] or entry["tampered"] or is_wrong or (check and check["exit"]))
+
+
+@contextlib.contextmanager
+def gpu_lock() -> Iterator[None]:
+    """One measurement at a time on this machine, of this user."""
+    path = os.path.join(tempfile.gettempdir(), f"keet-measure-{os.getuid()}.lock")
+    with open(path, "a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def gpu_name() -> str | None:
+    words = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    try:
+        found = subprocess.check_output(words, stderr=subprocess.DEVNULL, timeout=30)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.decode("utf-8", "replace").split("\n")[0].strip()[:200] or None
+
+
+def tell(line: str) -> None:
+    sys.stderr.write(f"measure: {line}\n")
+    sys.stderr.flush()
+
+
+# --- the command
+
+
+def measure(folder: Path, target: Path) -> None:
+    """The result appears by one rename."""
+    partial = target.with_name(f"{target.name}.{secrets.token_hex(4)}.partial")
+    work = Path(tempfile.mkdtemp(prefix="keet-measure-"))
+    try:
+        partial.mkdir(parents=True)
+        document = Measurement(folder, work, partial).measure()
+        text = json.dumps(document, indent=1)
+        (partial / "result.json").write_text(text, encoding="utf-8")
+        if not target.exists():  # another process may have measured it meanwhile
+            os.rename(str(partial), str(target))
+    finally:
+        remove(partial)
+        remove(work)
+    tell(f"wrote {target}")
+
+
+def main(arguments: list[str]) -> int:
+    output = None
+    if "-o" in arguments:
+        at = arguments.index("-o")
+        output = Path(arguments[at + 1]).resolve()
+        arguments = arguments[:at] + arguments[at + 2 :]
+    named = [Path(each).resolve() for each in arguments] or [Path(__file__).resolve().parent]
+    folders = []
+    for each in named:
+        inner = sorted(path.parent for path in each.glob("*/request.json"))
+        folders += [each] if (each / "request.json").is_file() else inner
+    waiting = [each for each in folders if output or not (each / "result").exists()]
+    if not folders or (output and len(folders) > 1):
+        tell("name one request with -o RESULT, or folders with requests")
+        return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    adopt_orphans()
+    failures = 0
+    for folder in waiting:
+        try:
+            measure(folder, output or folder / "result")
+        except (Damaged, OSError, ValueError, KeyError) as problem:
+            tell(f"{folder.name}: {problem}")
+            failures += 1
+    tell(f"{len(waiting) - failures} of {len(folders)} requests measured")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,157 @@
+"""The page of `keet optimize`: the story of the rounds on one screen."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from keet.documents.optimize import OptimizeDocument, RoundDocument, TimesDocument
+from keet.evidence import Sentence, constant, counted
+from keet.formatting import speedup_text
+from keet.pages.blocks import (
+    Bar,
+    Bars,
+    Block,
+    Cell,
+    Column,
+    Command,
+    Gap,
+    Heading,
+    Item,
+    Items,
+    Page,
+    Reader,
+    Span,
+    Table,
+    Text,
+    Words,
+    limited,
+)
+from keet.units import Quantity
+
+_LOOKS = {"kept": "good", "no_gain": "muted", "no_change": "muted", "refused": "bad"}
+_OF_ORIGINAL = 24
+"""Rounds in the chart of times."""
+
+
+def optimize_page(document: OptimizeDocument, reader: Reader) -> Page:
+    blocks: list[Block] = [
+        Heading((Span(document.source, "place plain"), *_machine(document)), look=""),
+        Gap(),
+        Text(_result(document), "verdict"),
+        *_left(document),
+        Gap(),
+        _table(document, reader),
+        *_chart(document),
+        *_next(document),
+    ]
+    return Page(blocks, "keet optimize")
+
+
+def _left(document: OptimizeDocument) -> Iterator[Block]:
+    if document.left:
+        yield Text(Sentence("{text}.", text=document.left.text).capitalized())
+
+
+def _machine(document: OptimizeDocument) -> Iterator[Words]:
+    if document.gpu:
+        yield f" on {document.gpu}"
+    yield f", {_GOALS[document.goal]}"
+    if document.kernel:
+        yield (" of kernels that match ", Span(document.kernel, "code"))
+
+
+_GOALS = {"gpu": "GPU time", "wall": "time of the program"}
+
+
+def _result(document: OptimizeDocument) -> Sentence:
+    stopped = document.stopped_text
+    best = document.best
+    if best is None:
+        return Sentence("No change made it faster: {stopped}.", stopped=stopped)
+    return Sentence(
+        "{speedup:times} as fast as the original ({noise}): {before:base} became {after:base}; "
+        "{stopped}.",
+        speedup=constant(best.times.speedup, "", "speed-up"),
+        noise=_noise(best.times),
+        before=constant(best.times.before_us, "us", "time of the original"),
+        after=constant(best.times.after_us, "us", "time of the best program"),
+        stopped=stopped,
+    )
+
+
+def _noise(times: TimesDocument) -> Sentence:
+    if times.noise is None:
+        return Sentence("noise not known")
+    return Sentence("noise {noise:.1f}", noise=constant(100 * times.noise, "%", "noise"))
+
+
+def _table(document: OptimizeDocument, reader: Reader) -> Table:
+    columns = [
+        Column("#", is_number=True),
+        Column("Result", is_unbroken=True),
+        Column("Before", is_number=True),
+        Column("After", is_number=True),
+        Column("Speed-up", is_number=True),
+        Column("Noise", is_number=True, wide=110),
+        Column("Lines", is_number=True, wide=100),
+        Column("Tokens", is_number=True, wide=120),
+        Column("Why"),
+    ]
+    rows = [_row(each) for each in document.rounds[: reader.rows]]
+    caption = limited(document.rounds, reader, "--format json")
+    return Table(columns, rows, caption, name="rounds")
+
+
+def _row(each: RoundDocument) -> list[Words | Cell]:
+    times = each.times
+    spent = each.usage.input_tokens + each.usage.output_tokens
+    result = Span(each.outcome.replace("_", " "), _LOOKS.get(each.outcome, "warn"))
+    timed: list[Words | Cell] = ["", "", "", ""]
+    if times:
+        noise = "" if times.noise is None else str(constant(100 * times.noise, "%", "noise"))
+        timed = [_time(times.before_us), _time(times.after_us), speedup_text(times.speedup), noise]
+    lines = f"+{each.lines_added} -{each.lines_removed}" if each.files else ""
+    why = Cell(each.reason, each.summary)
+    return [str(each.number), result, *timed, lines, f"{spent:,}" if spent else "", why]
+
+
+def _time(us: float) -> str:
+    return str(Quantity(us * 1e3, "ns"))
+
+
+def _chart(document: OptimizeDocument) -> Iterator[Block]:
+    """The time of the best program after each round, as a share of the original's."""
+    if not any(each.times for each in document.rounds):
+        return
+    bars = [Bar(1.0, "100%", "original", _original(document))]
+    share = 1.0
+    for each in document.rounds[-_OF_ORIGINAL:]:
+        if each.outcome == "kept" and each.of_original is not None:
+            share = each.of_original
+        mark = "" if each.outcome == "kept" else f" ({each.outcome.replace('_', ' ')})"
+        amount = f"{constant(100 * share, '%', 'share'):.0f}"
+        bars.append(Bar(min(1.0, share), amount, f"after round {each.number}{mark}"))
+    yield from (Gap(), Text("Time of the best program", "strong"), Bars(bars, name="time"))
+
+
+def _original(document: OptimizeDocument) -> str:
+    return _time(document.original_us) if document.original_us is not None else ""
+
+
+def _next(document: OptimizeDocument) -> Iterator[Block]:
+    items = [Item((Span(document.folder, "place"), ": prompts, patches, outputs, times"), "Rounds")]
+    spent = document.usage
+    if spent.calls:
+        tokens = counted(spent.input_tokens + spent.output_tokens, "token")
+        cost = "" if spent.cost == "unknown" else f", US${spent.cost:.2f}"
+        items.append(Item((tokens, f" in {spent.calls:,} calls{cost}"), "Model"))
+    if document.best:
+        items.insert(0, Item(Span(document.best.patch, "place"), "Patch"))
+    yield from (Gap(), Items(items))
+    if document.best and not document.applied:
+        words = ["git", "-C", document.source, "apply", document.best.patch]
+        yield from (Gap(), Text("To apply it (or repeat the command with --apply):"))
+        yield Command(shlex.join(words))
+    elif document.applied:
+        yield from (Gap(), Text("The patch was applied.", "good"))

@@ -1,0 +1,263 @@
+"""`keet optimize`, as people and programs see it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keet.documents.document import json_text
+from keet.documents.model_explanation import NO_USAGE, UsageDocument
+from keet.documents.optimize import (
+    BestDocument,
+    LeftDocument,
+    OptimizeDocument,
+    RoundDocument,
+    TimesDocument,
+)
+from keet.errors import ExitCode
+from keet.evidence import Sentence, constant, counted
+from keet.formats import page_text
+from keet.pages.optimize import optimize_page
+from tests.conftest import Keet, Result
+from tests.json_documents import check_document
+from tests.unit.collect.toolkit import needs_compiler, use_toolkit
+from tests.unit.optimize.bench import KERNEL, make_source
+
+FASTER = "command:sed -i s/TIME=2000/TIME=1000/ kernel.cu; echo halves the time"
+
+
+class Bench:
+    """Runs the command on a program that may change."""
+
+    def __init__(self, folder: Path, source: Path, keet: Keet) -> None:
+        self.folder, self.source, self.keet = folder, source, keet
+
+    def __call__(self, *words: str) -> Result:
+        fixed = ("--build", "sh build.sh", "--run", "sh run.sh", "--repeats", "3", "--rounds", "1")
+        return self.keet("optimize", str(self.source), *fixed, *words)
+
+    def checked(self, *words: str) -> Result:
+        return self("--check", "sh check.sh", "--may-change", "*.cu", *words)
+
+
+@pytest.fixture
+def bench(tmp_path: Path, keet: Keet, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    monkeypatch.chdir(tmp_path)
+    return Bench(tmp_path, make_source(tmp_path, use_toolkit(monkeypatch)), keet)
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_from_start_to_finish(bench: Bench) -> None:
+    done = bench.checked("--proposer", FASTER, "--format", "json")
+    assert done.code == 0, done.err
+    document = json.loads(done.out)
+    check_document("optimize", document)
+    assert [each["outcome"] for each in document["rounds"]] == ["kept"]
+    assert document["rounds"][0]["summary"] == "halves the time"
+    assert document["best"]["times"]["speedup"] == pytest.approx(2.0)
+    assert (bench.source / "kernel.cu").read_text() == KERNEL
+    # The same command again prints the same, and can apply the patch.
+    again = bench.checked("--proposer", FASTER, "--apply")
+    assert again.code == 0
+    assert "TIME=1000" in (bench.source / "kernel.cu").read_text()
+    page = bench.checked("--proposer", FASTER, "-o", "page.html")
+    assert page.code == 0
+    assert "kernel.cu" not in page.out
+    assert "<title>" in (bench.folder / "page.html").read_text()
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_nothing_is_faster(bench: Bench) -> None:
+    assert bench.checked("--proposer", "command:true").code == ExitCode.CHECK_FAILED
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_a_person_proposes(bench: Bench) -> None:
+    waiting = bench.checked("--no-wait")
+    assert waiting.code == ExitCode.WAITING
+    rounds = bench.folder / "app.keet/rounds/01"
+    assert str(rounds / "prompt.md") in waiting.err
+    (rounds / "source/kernel.cu").write_text(KERNEL.replace("2000", "500"))
+    assert bench.checked("--no-wait").code == ExitCode.WAITING  # not ready yet
+    (rounds / "ready").touch()
+    done = bench.checked("--no-wait", "--format", "json")
+    assert json.loads(done.out)["best"]["times"]["speedup"] == pytest.approx(4.0)
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_a_machine_that_nothing_can_reach(bench: Bench) -> None:
+    """The command that is printed measures the request."""
+    words = ("--proposer", FASTER, "--runner", "folder:requests", "--no-wait", "--format", "json")
+    for _ in range(2):
+        waiting = bench.checked(*words)
+        assert waiting.code == ExitCode.WAITING
+        command = waiting.err.partition("run: ")[2].partition("  (")[0]
+        script = shlex.split(command)[1:]
+        subprocess.run([sys.executable, *script], check=True, cwd=bench.folder)
+    assert bench.checked(*words).code == 0
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_a_model_that_fails(bench: Bench) -> None:
+    script = bench.folder / "script.jsonl"
+    script.write_text(json.dumps({"fault": "timeout"}))
+    failed = bench.checked("--model", f"scripted:{script}")
+    assert failed.code == ExitCode.NOT_AVAILABLE
+    reply = "Halves it.\n\nFILE: kernel.cu\n```cuda\nTIME=1000\nVALUE=42.0\n```\n"
+    script.write_text(json.dumps({"content": reply, "usage": {"input": 900, "output": 100}}))
+    done = bench.checked("--model", f"scripted:{script}", "--price", "1/2", "--format", "json")
+    assert done.code == 0, done.err
+    document = json.loads(done.out)
+    assert document["usage"]["cost"] == pytest.approx(0.0011)
+    assert document["rounds"][0]["summary"] == "Halves it."
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_the_prompt_can_be_seen(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without keys, whatever files contain."""
+    monkeypatch.setenv("SOME_API_KEY", "not-to-be-sent-1234")
+    (bench.source / "kernel.cu").write_text(f"// not-to-be-sent-1234\n{KERNEL}")
+    shown = bench.checked("--show-prompt")
+    assert shown.code == 0
+    assert "TIME=2000" in shown.out
+    assert "not-to-be-sent" not in shown.out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--may-change", "*.cu"),
+        ("--check", "true", "--may-change", "*.f90"),
+        ("--check", "true", "--may-change", "*.cu", "--repeats", "2"),
+        ("--check", "true", "--may-change", "*.cu", "--proposer", "agent"),
+        ("--check", "true", "--may-change", "*.cu", "--runner", "ssh"),
+        ("--check", "true", "--may-change", "*.cu", "--goal", "wall", "--kernel", "x"),
+        ("--check", "true", "--may-change", "*.cu", "--folder", "app/rounds"),
+        ("--check", "true", "--may-change", "*.cu", "--folder", "."),
+        ("--check", "true", "--may-change", "*.cu", "--max-cost", "1", "--model", "openai:x"),
+        ("--compare", "out.txt:double", "--may-change", "*.cu"),
+        ("--compare", "../out.txt", "--may-change", "*.cu"),
+        (
+            "--check",
+            "true",
+            "--may-change",
+            "*.cu",
+            "--proposer",
+            "command:x",
+            "--model",
+            "openai:x",
+        ),
+    ],
+)
+def test_wrong_usage(
+    words: tuple[str, ...], tmp_path: Path, keet: Keet, monkeypatch, wording
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_source(tmp_path, Path("/nowhere"))
+    done = keet("optimize", "app", "--build", "true", "--run", "true", *words)
+    assert done.code == ExitCode.USAGE
+    wording(done.err.replace(str(tmp_path), "HERE"))
+
+
+# --- the page
+
+
+def round_of(number: int, outcome: Any, reason: str, **values: Any) -> RoundDocument:
+    given = {
+        "summary": "",
+        "files": [],
+        "lines_added": 0,
+        "lines_removed": 0,
+        "times": None,
+        "of_original": None,
+        "usage": NO_USAGE,
+        "seconds": 60.0,
+        "folder": f"/work/app.keet/rounds/{number:02}",
+    }
+    return RoundDocument(
+        number=number, outcome=outcome, reason=Sentence("{why}", why=reason), **given | values
+    )
+
+
+def times(before: float, after: float, noise: float | None = 0.012) -> TimesDocument:
+    return TimesDocument(before_us=before, after_us=after, speedup=before / after, noise=noise)
+
+
+@pytest.fixture
+def document() -> OptimizeDocument:
+    usage = UsageDocument(calls=1, input_tokens=9000, output_tokens=1000, cost=0.25)
+    changed = {"files": ["k.cu"], "lines_added": 40, "lines_removed": 12, "usage": usage}
+    rounds = [
+        round_of(1, "no_build", "the build failed with an exit code", **changed),
+        round_of(
+            2,
+            "kept",
+            "faster",
+            **changed,
+            times=times(1200, 600),
+            of_original=0.5,
+            summary="Reads the matrix once, through `shared` memory <tiles>.",
+        ),
+        round_of(3, "refused", "it changes files that may not change: check.sh"),
+        round_of(
+            4, "slower", "it takes longer", **changed, times=times(600, 800), of_original=0.66
+        ),
+        round_of(5, "kept", "faster", **changed, times=times(600, 400, None), of_original=0.33),
+    ]
+    left = Sentence("{n:.0f} of the time is left", n=constant(31.0, "%", "left"))
+    return OptimizeDocument(
+        source="/work/app",
+        folder="/work/app.keet",
+        goal="gpu",
+        kernel="step",
+        proposer="openai:gpt-5",
+        runner="local",
+        gpu="NVIDIA H200",
+        original_us=1200.0,
+        stopped="rounds",
+        stopped_text=Sentence("{rounds} are done", rounds=counted(5, "round")),
+        rounds=rounds,
+        best=BestDocument(round=5, patch="/work/app.keet/best.patch", times=times(1200, 400)),
+        left=LeftDocument(percent=31.0, is_bounded=True, text=left),
+        applied=False,
+        usage=UsageDocument(calls=4, input_tokens=36000, output_tokens=4000, cost=1.0),
+        seconds=300.0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("form", "width", "name"),
+    [
+        ("terminal", 80, "optimize.80.txt"),
+        ("terminal", 120, "optimize.120.txt"),
+        ("markdown", 120, "optimize.md"),
+    ],
+)
+def test_page(form: Any, width: int, name: str, document: OptimizeDocument, golden) -> None:
+    text = page_text(lambda reader: optimize_page(document, reader), form, width)
+    golden(name, text)
+    if form == "terminal":
+        assert max(map(len, text.splitlines())) <= width
+        assert len(text.splitlines()) <= 45  # one screen
+
+
+def test_page_in_html(document: OptimizeDocument) -> None:
+    text = page_text(lambda reader: optimize_page(document, reader), "html")
+    assert "&lt;tiles&gt;" in text
+    assert "<tiles>" not in text
+
+
+def test_document_matches_its_schema(document: OptimizeDocument) -> None:
+    check_document("optimize", json.loads(json_text(document)))

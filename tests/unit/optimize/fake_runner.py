@@ -1,0 +1,69 @@
+"""A runner that makes up results, for tests of the steps around a measurement."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from keet.optimize.protocol import Request, Result, take_result
+
+
+class FakeRunner:
+    """The time of a program is in its kernel.cu: `TIME=2000`. With `VALUE` it is right if that is
+    42.0."""
+
+    name = "fake"
+
+    def __init__(self, **reports: Path) -> None:
+        """`reports`: of ncu, by program."""
+        self.asked: list[str] = []
+        self._reports = reports
+
+    def measure(self, request: Request, target: Path) -> Result:
+        self.asked.append(request.id)
+        made = request.folder / "result"
+        made.mkdir(exist_ok=True)
+        (made / "result.json").write_text(json.dumps(result_of(request)))
+        for name in request.variants:
+            if name in self._reports:
+                shutil.copyfile(self._reports[name], made / f"{name}.ncu-rep")
+        return take_result(made, target, request)
+
+
+def result_of(request: Request) -> dict[str, Any]:
+    variants = {
+        name: variant((request.folder / "variants" / name / "kernel.cu").read_text())
+        for name in request.variants
+    }
+    return {
+        "protocol": 1,
+        "id": request.id,
+        "digest": request.digest,
+        "gpu": "Test GPU",
+        "recorder": "cupti",
+        "no_recorder": "",
+        "variants": variants,
+    }
+
+
+def variant(text: str) -> dict[str, Any]:
+    found = re.search(r"TIME=(\d+)", text)
+    time = int(found[1]) if found else 0
+    check = {"exit": int("VALUE=42.0" not in text), **ENDED}
+    run = {
+        "exit": 0,
+        **ENDED,
+        "tampered": [],
+        "outputs": [],
+        "check": check,
+        "busy_ns": 400 * time,
+        "kernels": [["_Z4stepPf", "step(float*)", 400, 400 * time]],
+    }
+    runs = [{**run, "warmup": not number} for number in range(4)]
+    return {"build": {"exit": 0, **ENDED}, "tampered": [], "runs": runs, "profile": None}
+
+
+ENDED = {"seconds": 1.0, "timed_out": False, "output": ""}

@@ -1,0 +1,294 @@
+"""The steps of the engine: what is kept, told to the next round, and continued after any end."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keet.agent.model.messages import ModelFault
+from keet.documents.model_explanation import UsageDocument
+from keet.errors import NotAvailable, UsageError
+from keet.evidence import Sentence
+from keet.optimize.engine import Engine
+from keet.optimize.journal import Journal
+from keet.optimize.judging import Judgement
+from keet.optimize.proposers import Proposal, Round
+from keet.optimize.task import Limits
+from tests.unit.optimize.bench import (
+    FASTER,
+    KERNEL,
+    ScriptedProposer,
+    added,
+    make_source,
+    outcomes,
+    replaced,
+    task_of,
+)
+from tests.unit.optimize.fake_runner import FakeRunner
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return make_source(tmp_path, Path("/nowhere"))
+
+
+def story(folder: Path) -> dict[str, Any]:
+    """The report without what differs between two runs: times of this machine, paths."""
+    report = json.loads((folder / "report.json").read_text())
+    for each in (report, *report["rounds"]):
+        each.pop("seconds")
+    text = json.dumps(report).replace(str(folder), "FOLDER")
+    files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    patches = [(folder / name).read_text() for name in files if name.endswith(".patch")]
+    return {"report": json.loads(text), "files": files, "patches": patches}
+
+
+TASK, WORK, TIMES = "# Task\n", "# How much work is needed\n", "# Where the GPU time goes\n"
+FILES, ANSWER = "# Files\n", "# Answer\n"
+NEW, OTHER = "// no line end", "// by the user\n"
+EDITS = (
+    FASTER,
+    replaced("VALUE=42.0", "VALUE=41.0"),
+    replaced("TIME=1000", "TIME=400"),
+    lambda folder: (folder / "check.sh").unlink(),
+)
+
+
+def engine_of(source: Path, folder: Path) -> Engine:
+    task = task_of(source, rounds=len(EDITS))
+    return Engine(task, folder, ScriptedProposer(*EDITS), FakeRunner())
+
+
+def run_killed(source: Path, folder: Path, files: int, *, is_written: bool) -> bool:
+    """Runs in a process that is killed (signal 9) when it has written so many files of the journal,
+    and done the work for the next one, or written that, too. False if it came to its end."""
+    process = os.fork()
+    if process == 0:
+        write = Journal.write_file
+
+        def write_file(self: Journal, *arguments: Any) -> None:
+            nonlocal files
+            files -= 1
+            if files >= 0 or is_written:
+                write(self, *arguments)
+            if files < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        Journal.write_file = write_file  # type: ignore[method-assign]
+        try:
+            engine_of(source, folder).run()
+            os._exit(0)
+        except BaseException:  # noqa: BLE001 - the parent reports it
+            os._exit(1)
+    status = os.waitpid(process, 0)[1]
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
+    return os.WIFSIGNALED(status)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_written", [False, True])
+def test_killed_at_every_file_of_the_journal(
+    is_written: bool, source: Path, tmp_path: Path
+) -> None:
+    engine_of(source, tmp_path / "whole").run()
+    whole = story(tmp_path / "whole")
+    for files in range(100):
+        folder = tmp_path / f"killed_{files}"
+        if not run_killed(source, folder, files, is_written=is_written):
+            break
+        run_killed(source, folder, 0, is_written=is_written)  # once more, at once
+        engine_of(source, folder).run()
+        assert story(folder) == whole, files
+        shutil.rmtree(folder)
+    assert files > 25
+
+
+def test_what_earlier_rounds_did_is_told(source: Path, tmp_path: Path) -> None:
+    proposer = ScriptedProposer(FASTER, replaced("42.0", "41.0"), added("X=1"), FASTER)
+    task = task_of(source, rounds=3)
+    found = Engine(task, tmp_path / "rounds", proposer, FakeRunner()).run()
+    assert outcomes(found) == ["kept", "wrong", "no_gain"]
+    first, second, third = proposer.prompts
+    assert "TIME=2000" in first
+    assert "TIME=1000" in files_of(second)  # the best program so far
+    assert "-VALUE=42.0" in third
+    assert "VALUE=42.0" in files_of(third)
+
+
+def files_of(prompt: str) -> str:
+    return prompt.partition("# Files")[2]
+
+
+def test_the_work_that_is_needed_comes_before_the_limits(source: Path, tmp_path: Path) -> None:
+    proposer = ScriptedProposer(FASTER)
+    Engine(task_of(source), tmp_path / "rounds", proposer, FakeRunner()).run()
+    (prompt,) = proposer.prompts
+    order = [prompt.index(heading) for heading in (TASK, WORK, TIMES, FILES, ANSWER)]
+    assert order == sorted(order)
+
+
+def test_the_same_proposal_is_not_measured_again(source: Path, tmp_path: Path) -> None:
+    slower, runner = replaced("TIME=2000", "TIME=3000"), FakeRunner()
+    engine = Engine(
+        task_of(source, rounds=2), tmp_path / "rounds", ScriptedProposer(slower, slower), runner
+    )
+    assert outcomes(engine.run()) == ["slower", "no_change"]
+    assert len(runner.asked) == 2  # the original, and round 1
+
+
+def test_more_rounds_can_be_added(source: Path, tmp_path: Path) -> None:
+    proposer = ScriptedProposer(FASTER, replaced("TIME=1000", "TIME=400"))
+    folder = tmp_path / "rounds"
+    assert len(Engine(task_of(source), folder, proposer, FakeRunner()).run().rounds) == 1
+    found = Engine(task_of(source, rounds=2), folder, proposer, FakeRunner()).run()
+    assert outcomes(found) == ["kept", "kept"]
+
+
+def test_another_task_needs_another_folder(source: Path, tmp_path: Path) -> None:
+    Engine(task_of(source), tmp_path / "rounds", ScriptedProposer(FASTER), FakeRunner()).run()
+    with pytest.raises(UsageError):
+        Engine(
+            task_of(source, kernel="x"), tmp_path / "rounds", ScriptedProposer(), FakeRunner()
+        ).run()
+
+
+def test_two_at_a_time_do_not_share_a_folder(source: Path, tmp_path: Path) -> None:
+    engine = Engine(task_of(source), tmp_path / "rounds", ScriptedProposer(FASTER), FakeRunner())
+    with engine.journal.locked(), pytest.raises(UsageError):
+        engine.run()
+
+
+# --- ends
+
+
+class Costly(ScriptedProposer):
+    def propose(self, about: Round) -> Proposal:
+        usage = UsageDocument(calls=1, input_tokens=900, output_tokens=100, cost=0.5)
+        return super().propose(about)._replace(usage=usage)
+
+
+@pytest.mark.parametrize(
+    ("limits", "stopped"),
+    [
+        (Limits(tokens=2000), "tokens"),
+        (Limits(cost=1.0), "cost"),
+        (Limits(minutes=1e-9), "minutes"),
+    ],
+)
+def test_limits(limits: Limits, stopped: str, source: Path, tmp_path: Path) -> None:
+    edits = [added(f"// {number}") for number in range(5)]
+    task = task_of(source, rounds=5, limits=limits)
+    found = Engine(task, tmp_path / "rounds", Costly(*edits), FakeRunner()).run()
+    assert found.stopped == stopped
+    assert len(found.rounds) == (0 if stopped == "minutes" else 2)
+
+
+class Dying(ScriptedProposer):
+    """Fails in round 2, the first time."""
+
+    problem: BaseException | None = ModelFault("network", "the server does not answer")
+
+    def propose(self, about: Round) -> Proposal:
+        if about.number == 2 and self.problem:
+            self.problem, problem = None, self.problem
+            raise problem
+        return super().propose(about)
+
+
+@pytest.mark.parametrize("problem", [Dying.problem, KeyboardInterrupt()])
+def test_a_dead_model_and_ctrl_c(problem: BaseException, source: Path, tmp_path: Path) -> None:
+    """What was found is the result, and the next call continues with the same round."""
+    proposer = Dying(FASTER, replaced("TIME=1000", "TIME=400"))
+    proposer.problem = problem
+    engine = Engine(task_of(source, rounds=2), tmp_path / "rounds", proposer, FakeRunner())
+    found = engine.run()
+    assert found.stopped == ("model" if isinstance(problem, ModelFault) else "interrupted")
+    assert found.best is not None
+    assert outcomes(engine.run()) == ["kept", "kept"]
+
+
+@pytest.mark.parametrize("files", range(0, 12, 3))
+def test_a_full_disk(
+    files: int, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = files
+    write = Journal.write_file
+
+    def write_file(self: Journal, *arguments: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(self, *arguments)
+
+    engine = Engine(task_of(source), tmp_path / "rounds", ScriptedProposer(FASTER), FakeRunner())
+    with monkeypatch.context() as full:
+        full.setattr(Journal, "write_file", write_file)
+        with pytest.raises(NotAvailable):
+            engine.run()
+    assert outcomes(engine.run()) == ["kept"]
+
+
+def test_a_damaged_step_is_named(source: Path, tmp_path: Path) -> None:
+    engine = Engine(task_of(source), tmp_path / "rounds", ScriptedProposer(FASTER), FakeRunner())
+    engine.run()
+    step = tmp_path / "rounds/rounds/01/outcome.json"
+    step.write_text("{")
+    with pytest.raises(UsageError, match=step.name):
+        engine.run()
+    step.unlink()
+    assert outcomes(engine.run()) == ["kept"]
+
+
+# --- parts that are passed in
+
+
+def test_prompt_and_judge_can_be_replaced(source: Path, tmp_path: Path) -> None:
+    """As evals do."""
+    proposer = ScriptedProposer(FASTER)
+    engine = Engine(
+        task_of(source),
+        tmp_path / "rounds",
+        proposer,
+        FakeRunner(),
+        prompt=lambda facts: f"condition none, round {facts.number}\n",
+        judge=lambda task, result: Judgement("wrong", Sentence("the referee says so")),
+    )
+    assert outcomes(engine.run()) == ["wrong"]
+    assert [prompt.split()[-1] for prompt in proposer.prompts] == ["1"]
+
+
+# --- the patch
+
+
+def test_the_patch_is_applied_on_request_only(source: Path, tmp_path: Path) -> None:
+    def edit(folder: Path) -> None:
+        FASTER(folder)
+        (folder / "sub dir").mkdir()
+        (folder / "sub dir/new.cu").write_text(NEW)
+
+    engine = Engine(task_of(source), tmp_path / "rounds", ScriptedProposer(edit), FakeRunner())
+    assert engine.run().best is not None
+    assert (source / "kernel.cu").read_text() == KERNEL
+    engine.apply()
+    assert "TIME=1000" in (source / "kernel.cu").read_text()
+    assert (source / "sub dir/new.cu").read_text() == NEW
+    assert engine.run().applied
+    engine.apply()  # once is enough
+
+
+def test_a_patch_that_does_not_apply_changes_nothing(source: Path, tmp_path: Path) -> None:
+    engine = Engine(task_of(source), tmp_path / "rounds", ScriptedProposer(FASTER), FakeRunner())
+    engine.run()
+    (source / "kernel.cu").write_text(OTHER)
+    with pytest.raises(UsageError):
+        engine.apply()
+    assert (source / "kernel.cu").read_text() == OTHER
+    assert not engine.run().applied

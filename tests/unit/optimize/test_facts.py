@@ -1,0 +1,79 @@
+"""What a profile adds to the rounds: amounts, limits, what is left, what changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from keet.evidence import Sentence
+from keet.optimize.engine import Engine
+from keet.optimize.facts import Facts, Left, left_to_gain, read_report
+from tests.unit.optimize.bench import (
+    FASTER,
+    ScriptedProposer,
+    make_source,
+    outcomes,
+    replaced,
+    task_of,
+)
+from tests.unit.optimize.fake_runner import FakeRunner
+
+SAMPLE = Path(__file__).parents[3] / "kernels_samples" / "matrix_flip"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return make_source(tmp_path, Path("/nowhere"))
+
+
+@pytest.mark.slow
+def test_a_profile_is_in_the_prompt(source: Path, tmp_path: Path) -> None:
+    proposer = ScriptedProposer(FASTER, replaced("TIME=1000", "TIME=400"))
+    runner = FakeRunner(before=SAMPLE / "slow.ncu-rep", after=SAMPLE / "fast.ncu-rep")
+    found = Engine(task_of(source, rounds=2), tmp_path / "rounds", proposer, runner).run()
+    first, second = proposer.prompts
+    work, limits = "# How much work is needed\n", "# What limits the present way of doing it\n"
+    changed, twice = "# What the last change did\n", "## How much work is done"
+    assert first.index(work) < first.index(limits)
+    assert "slow.cu:7" in first
+    assert twice not in first
+    assert changed in second
+    assert "uncoalesced" in second
+    assert str(tmp_path) not in second
+    assert (tmp_path / "rounds/rounds/01/diff.md").exists()
+    assert found.left is not None
+    assert found.left.percent > 0
+
+
+@pytest.mark.parametrize(("percent", "is_bounded"), [(4.0, True), (4.0, False), (6.0, True)])
+def test_it_stops_when_little_is_left(
+    percent: float,
+    is_bounded: bool,
+    source: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    left = Left(percent, is_bounded, Sentence("little"))
+    monkeypatch.setattr("keet.optimize.engine.facts_of", lambda *_: Facts(left=left))
+    engine = Engine(task_of(source), tmp_path / "rounds", ScriptedProposer(FASTER), FakeRunner())
+    is_little = percent < 5 and is_bounded
+    assert engine.run().stopped == ("little_left" if is_little else "rounds")
+
+
+def test_a_hostile_report_is_left_out(source: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.ncu-rep"
+    bad.write_bytes(b"NVR\0 nothing")
+    engine = Engine(
+        task_of(source), tmp_path / "rounds", ScriptedProposer(FASTER), FakeRunner(before=bad)
+    )
+    assert outcomes(engine.run()) == ["kept"]
+
+
+@pytest.mark.slow
+def test_kernels_that_are_not_the_goal_do_not_count(tmp_path: Path, source: Path) -> None:
+    (tmp_path / "before.ncu-rep").write_bytes((SAMPLE / "slow.ncu-rep").read_bytes())
+    report = read_report(tmp_path, "before")
+    assert report is not None
+    assert left_to_gain(task_of(source), report.explanation) is not None
+    assert left_to_gain(task_of(source, kernel="other"), report.explanation) is None

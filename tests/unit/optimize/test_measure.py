@@ -1,0 +1,129 @@
+"""Parts of the script that runs programs. Whole requests: test_local_rounds.py."""
+
+from __future__ import annotations
+
+import ast
+import math
+import struct
+import sys
+from pathlib import Path
+
+import pytest
+
+from keet.collect.plain_run import record_plain_run
+from keet.collect.recorder import read_recording
+from keet.optimize import measure
+from keet.optimize.judging import compare_times
+from keet.optimize.measure import (
+    busy_time,
+    difference,
+    ends_of,
+    kernel_times,
+    read_records,
+    typical_launches,
+)
+from tests.unit.collect.toolkit import needs_compiler, use_toolkit
+
+
+def rule(kind: str, relative: float = 0.0, absolute: float = 0.0) -> dict[str, object]:
+    return {"file": "out", "type": kind, "relative": relative, "absolute": absolute}
+
+
+def values(*numbers: float) -> bytes:
+    return struct.pack(f"{len(numbers)}f", *numbers)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "given", "how", "is_right"),
+    [
+        (b"x 1.0\n", b"x  1.0", rule("text"), True),
+        (b"x 1.0", b"x 1.001", rule("text", relative=0.01), True),
+        (b"x 1.0", b"x 1.1", rule("text", relative=0.01), False),
+        (b"x 0.0", b"x 0.01", rule("text", relative=0.5), False),
+        (b"x 0.0", b"x 0.01", rule("text", absolute=0.1), True),
+        (b"x 1", b"y 1", rule("text", relative=1.0), False),
+        (b"1 2", b"1", rule("text", relative=1.0), False),
+        (b"1", b"nan", rule("text", relative=1.0), False),
+        (b"nan", b"nan ", rule("text"), True),
+        (b"inf", b"1e308", rule("text", relative=1.0), False),
+        (b"1", b"inf", rule("text", relative=1e300), False),
+        (b"ab", b"ab", rule("bytes"), True),
+        (b"ab", b"ac", rule("bytes", absolute=9.0), False),
+        (values(1, 2), values(1, 2.001), rule("float32", relative=0.01), True),
+        (values(1, 2), values(1, 2.1), rule("float32", relative=0.01), False),
+        (values(1, 2), values(1), rule("float32", relative=1.0), False),
+        (values(1), values(math.nan), rule("float32", relative=1.0), False),
+        (b"ab", None, rule("bytes"), False),
+    ],
+)
+def test_outputs(
+    wanted: bytes, given: bytes | None, how: dict[str, object], is_right: bool
+) -> None:
+    assert (difference(wanted, given, how) == "") == is_right
+
+
+@needs_compiler
+def test_records_are_read_as_keet_profile_reads_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = use_toolkit(monkeypatch)
+    words = ["launch", "_Z4stepPf", "1000", "2200", "132", "1024", "4"]
+    words += ["launch", "_Z4fillPfi", "5000", "9000", "64", "256", "2"]
+    record_plain_run([str(program), *words], tmp_path, lambda _: None, lambda: pytest.fail("ncu"))
+    known = read_recording(tmp_path / "records").records
+    launches = read_records(tmp_path / "records")
+    assert [each[:4] for each in launches] == [(r.name, r.full, r.start, r.end) for r in known]
+    assert busy_time(launches) == sum(each.end - each.start for each in known) - 800
+    assert kernel_times(launches)[0] == ["_Z4fillPfi", "fill(float*, int)", 2, 8000]
+    damaged = tmp_path / "damaged"
+    damaged.mkdir()
+    whole = next((tmp_path / "records").glob("*.rec")).read_bytes()
+    for length in range(0, len(whole), 7):
+        (damaged / "1.rec").write_bytes(whole[:length])
+        assert len(read_records(damaged)) <= len(launches)
+
+
+def test_the_launches_that_are_profiled() -> None:
+    launches = [("_Z1av", "a()", 0, time, 0) for time in (9, 100, 101)]
+    launches += [("_Z1bv", "b()", 0, 50, 0)] * 2 + [("_Z1cv", "c()", 0, 1, 0)]
+    assert typical_launches(launches) == "::regex:^(_Z1av|_Z1bv)$:^(2)$"
+
+
+def test_long_outputs_keep_both_ends() -> None:
+    text = ends_of(b"first error" + b"." * 10_000 + b"last line", 100)
+    assert text.startswith("first error")
+    assert text.endswith("last line")
+    assert len(text) < 120
+
+
+def test_the_script_needs_the_standard_library_alone() -> None:
+    tree = ast.parse(Path(measure.__file__).read_text(encoding="utf-8"), feature_version=(3, 8))
+    names = {
+        (node.module or "") if isinstance(node, ast.ImportFrom) else alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    assert names <= sys.stdlib_module_names
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_faster", "is_slower"),
+    [
+        ([100, 101, 99], [50, 51, 49], True, False),
+        ([50, 51, 49], [100, 101, 99], False, True),
+        ([100, 120, 80], [99, 121, 81], False, False),
+        ([100, 140, 80, 120], [90, 80, 130, 100], False, False),  # within the noise
+        ([100, 100, 100], [99.9, 99.9, 99.9], False, False),
+        ([100], [50], False, False),  # one run says nothing about the noise
+    ],
+)
+def test_times(before: list[float], after: list[float], is_faster: bool, is_slower: bool) -> None:
+    times = compare_times(before, after)
+    assert times is not None
+    assert (times.is_faster, times.is_slower) == (is_faster, is_slower)
+
+
+@pytest.mark.parametrize("after", [[], [50, 51], [0, 50, 51]])
+def test_times_that_are_missing(after: list[float]) -> None:
+    assert compare_times([100, 101, 99], after) is None

@@ -1,0 +1,161 @@
+"""Copies, changes of an edited folder, patches."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from keet.errors import UsageError
+from keet.optimize.task import OutputRule, Task, matches, output_rule
+from keet.optimize.workspace import (
+    copy_source,
+    copy_with,
+    digests,
+    patch_text,
+    read_changes,
+    safe_path,
+    write_text,
+)
+
+FILES = {
+    "a.cu": "one\ntwo\n",
+    "sub dir/b.cu": "x\n" * 30,
+    "end.cu": "no line end",
+    "c.py": "pass\n",
+}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "source"
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def task_of(source: Path, **values: object) -> Task:
+    return Task(source, "make", "./app", ("*.cu", "*.cuh"), check="true", **values)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "overlay",
+    [
+        {"a.cu": "one\n2\n"},
+        {"a.cu": ""},
+        {"a.cu": None},
+        {"end.cu": "no line end\nmore"},
+        {"sub dir/b.cu": "y\n" + "x\n" * 28, "new dir/n.cuh": "new\n", "end.cu": None},
+        {"a.cu": "one\r\ntwo\r\n"},
+        {"n.cu": "form\x0cfeed\u2028separator\n"},
+    ],
+)
+def test_patches_apply(overlay: dict[str, str | None], source: Path, tmp_path: Path) -> None:
+    """In a folder of a repository, and in one without."""
+    task, patch = task_of(source), tmp_path / "p.patch"
+    patch.write_bytes(patch_text(source, {}, overlay).encode())
+    copy_with(task, source, overlay, tmp_path / "wanted")
+    subprocess.run(["git", "init", "-q", str(tmp_path / "repo")], check=True)
+    for folder in (tmp_path / "plain", tmp_path / "repo/inner"):
+        copy_with(task, source, {}, folder)
+        for words in (("--check",), ()):
+            subprocess.run(["git", "apply", *words, str(patch)], cwd=folder, check=True)
+        assert digests(folder) == digests(tmp_path / "wanted")
+
+
+def test_a_patch_from_one_overlay_to_another(source: Path) -> None:
+    first = {"a.cu": "1\ntwo\n", "n.cu": "n\n"}
+    assert patch_text(source, first, first) == ""
+    assert patch_text(source, first, {**first, "n.cu": "m\n"}).startswith(
+        "--- a/n.cu\n+++ b/n.cu\n"
+    )
+    assert "+++ /dev/null" in patch_text(source, first, {"a.cu": "1\ntwo\n"})
+
+
+def test_what_is_copied(source: Path, tmp_path: Path) -> None:
+    (source / ".git").mkdir()
+    (source / ".git/config").write_text("secret")
+    (source / "data.bin").write_bytes(b"1")
+    (source / "link").symlink_to("a.cu")
+    copy_source(task_of(source, exclude=("*.bin",)), tmp_path / "copy")
+    found = digests(tmp_path / "copy")
+    assert set(found) == {*FILES, "link"}
+    assert found["link"] == "link:a.cu"
+
+
+def test_changes(source: Path, tmp_path: Path) -> None:
+    task, known, edited = task_of(source), digests(source), tmp_path / "edited"
+    copy_with(task, source, {}, edited)
+    assert read_changes(task, known, edited).overlay == {}
+    (edited / "a.cu").write_text("three\n")
+    (edited / "end.cu").unlink()
+    (edited / "app.o").write_bytes(b"\0")
+    found = read_changes(task, known, edited)
+    assert found.overlay == {"a.cu": "three\n", "end.cu": None}
+    assert found.ignored == ("app.o",)
+    assert not found.problem
+    (edited / "c.py").write_text("exit()\n")
+    assert "c.py" in read_changes(task, known, edited).problem
+
+
+@pytest.mark.parametrize(
+    "path", ["/etc/passwd", "../a.cu", "a/../../b.cu", "", ".", "a\nb.cu", "a\\b.cu", "x" * 500]
+)
+def test_paths_outside_are_refused(path: str) -> None:
+    with pytest.raises(UsageError):
+        safe_path(path)
+
+
+def test_links_are_not_followed(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (source / "out").symlink_to(tmp_path / "outside")
+    (source / "file.cu").symlink_to(tmp_path / "outside/file.cu")
+    for path in ("out/new.cu", "file.cu"):
+        with pytest.raises(UsageError):
+            write_text(source, path, "x")
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern", "is_match"),
+    [
+        ("a.cu", "*.cu", True),
+        ("src/a.cu", "*.cu", True),
+        ("src/a.cu", "src/*.cu", True),
+        ("src/a.cu", "src", True),
+        ("src/a.cu", "src/", True),
+        ("src/a.cu", "./src/a.cu", True),
+        ("a.cu", "src/*.cu", False),
+        ("srcs/a.cu", "src", False),
+        ("a.cuh", "*.cu", False),
+    ],
+)
+def test_patterns(path: str, pattern: str, is_match: bool) -> None:
+    assert matches(path, pattern) == is_match
+
+
+def test_rules_of_outputs() -> None:
+    assert output_rule("out.bin:float32", 1e-5, 0) == OutputRule("out.bin", "float32", 1e-5, 0)
+    assert output_rule("-", 0, 0).file == "-"
+    with pytest.raises(UsageError):
+        output_rule("out.bin:double", 0, 0)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"check": None},
+        {"may_change": ()},
+        {"outputs": (OutputRule("../x"),)},
+        {"outputs": (OutputRule("/x"),)},
+        {"outputs": (OutputRule("a.cu"),)},
+        {"source": Path("/nowhere")},
+    ],
+)
+def test_tasks_that_make_no_sense(values: dict[str, object], source: Path) -> None:
+    task = task_of(source)
+    task.check_valid()
+    with pytest.raises(UsageError):
+        task._replace(**values).check_valid()  # type: ignore[arg-type]
