@@ -7,14 +7,11 @@ process can run the engines of many tasks in turn.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from keet.agent.model.messages import ModelFault
-from keet.documents.model_explanation import NO_USAGE, UsageDocument
 from keet.documents.optimize import (
     BestDocument,
     LeftDocument,
@@ -24,7 +21,7 @@ from keet.documents.optimize import (
     TimesDocument,
 )
 from keet.errors import NotAvailable, UsageError
-from keet.evidence import Sentence, constant, counted
+from keet.evidence import Sentence
 from keet.optimize.facts import Facts, facts_of, read_report
 from keet.optimize.journal import Document, Journal, read_sentence, written_sentence
 from keet.optimize.judging import (
@@ -32,7 +29,6 @@ from keet.optimize.judging import (
     BEFORE,
     ORIGINAL,
     Judgement,
-    Times,
     compare_times,
     goal_times,
     judge,
@@ -51,6 +47,15 @@ from keet.optimize.protocol import (
     write_request,
 )
 from keet.optimize.runners import Progress, Runner
+from keet.optimize.story import (
+    State,
+    changed_files,
+    product,
+    read_state,
+    stopped_text,
+    times_document,
+    total_usage,
+)
 from keet.optimize.task import STOP_SHARE, Task
 from keet.optimize.workspace import (
     Overlay,
@@ -68,18 +73,6 @@ from keet.optimize.workspace import (
 PromptBuilder = Callable[[PromptFacts], str]
 Judge = Callable[[Task, Result], Judgement]
 BEST_PATCH = "best.patch"
-
-
-class State(NamedTuple):
-    """After some rounds."""
-
-    overlay: Overlay
-    """What was kept, against the original."""
-    best: int
-    """The round that it comes from; 0: the original."""
-    speedup: float
-    """Product of what was kept."""
-    rounds: tuple[RoundDocument, ...]
 
 
 class Engine:
@@ -287,7 +280,7 @@ class Engine:
             "output": output,
             "times": times._asdict() if times else None,
             "of_original": times and times.after / times.before / state.speedup,
-            "files": _changed_files(state.overlay, proposal["overlay"]) if patch else [],
+            "files": changed_files(state.overlay, proposal["overlay"]) if patch else [],
             "lines": [added, removed],
         }
 
@@ -369,39 +362,10 @@ class Engine:
 
     def state(self) -> State:
         """What the journal has."""
-        state = State({}, 0, 1.0, ())
-        number = 1
-        while (outcome := self.journal.read(f"rounds/{number:02}/outcome")) is not None:
-            proposal = self.journal.read(f"rounds/{number:02}/proposal") or {}
-            found = self._round_document(number, proposal, outcome)
-            state = state._replace(rounds=(*state.rounds, found))
-            if found.outcome == "kept" and found.times:
-                speedup = state.speedup * found.times.speedup
-                state = State(proposal["overlay"], number, speedup, state.rounds)
-            number += 1
-        return state
-
-    def _round_document(self, number: int, proposal: Document, outcome: Document) -> RoundDocument:
-        name = f"rounds/{number:02}"
-        steps = (self.journal.read(f"{name}/{step}") or {} for step in _STEPS)
-        usage = UsageDocument(**proposal["usage"])
-        return RoundDocument(
-            number=number,
-            outcome=outcome["outcome"],
-            reason=read_sentence(outcome["reason"]),
-            summary=proposal["summary"],
-            files=outcome["files"],
-            lines_added=outcome["lines"][0],
-            lines_removed=outcome["lines"][1],
-            times=_times_document(Times(**outcome["times"])) if outcome["times"] else None,
-            of_original=outcome["of_original"],
-            usage=usage,
-            seconds=sum(step.get("seconds", 0.0) for step in steps),
-            folder=str(self.folder / name),
-        )
+        return read_state(self.journal)
 
     def _stop_reason(self, state: State) -> StopReason | None:
-        limits, usage = self.task.limits, _total_usage(state.rounds)
+        limits, usage = self.task.limits, total_usage(state.rounds)
         if len(state.rounds) >= self.task.rounds:
             return "rounds"
         if limits.minutes is not None and self._seconds(state) >= 60 * limits.minutes:
@@ -460,7 +424,8 @@ class Engine:
             self._clean(each.number)
         best = self._best(state, measures=stopped not in ("interrupted", "model"))
         baseline, _, _ = self._result_of(0)
-        original = goal_times(self.task, baseline.variants[BEFORE], set())
+        program = baseline.variants[BEFORE]
+        original = goal_times(self.task, program, kernels_of(program))
         left = self._facts(state).left
         document = OptimizeDocument(
             source=str(self.task.source),
@@ -472,12 +437,12 @@ class Engine:
             gpu=baseline.gpu,
             original_us=sorted(original)[len(original) // 2] / 1e3 if original else None,
             stopped=stopped,
-            stopped_text=self._stopped_text(stopped, problem),
+            stopped_text=stopped_text(self.task, stopped, problem),
             rounds=list(state.rounds),
             best=best,
             left=LeftDocument.taken_from(left) if left else None,
             applied=self.journal.read(f"applied/{state.best:02}") is not None,
-            usage=_total_usage(state.rounds),
+            usage=total_usage(state.rounds),
             seconds=self._seconds(state),
         )
         self.journal.write("report", document.to_dict())
@@ -491,7 +456,7 @@ class Engine:
         times = kept[-1].times
         if len(kept) > 1:
             name = f"final/{state.best:02}"
-            times = _product([each.times for each in kept if each.times])
+            times = product([each.times for each in kept if each.times])
             if measures or self.journal.read(f"{name}/measured") is not None:
                 variants: dict[str, Overlay] = {BEFORE: {}, AFTER: state.overlay}
                 times = (
@@ -507,28 +472,7 @@ class Engine:
             return None
         known = kernels_of(before)
         times = compare_times(*(goal_times(self.task, side, known) for side in (before, after)))
-        return _times_document(times) if times else None
-
-    def _stopped_text(self, stopped: StopReason, problem: str) -> Sentence:
-        limits = self.task.limits
-        share = constant(STOP_SHARE, "%", "share that is left")
-        texts: dict[StopReason, Sentence] = {
-            "rounds": Sentence("{rounds} are done", rounds=counted(self.task.rounds, "round")),
-            "little_left": Sentence(
-                "less than {share:.0f} of the time is left to gain", share=share
-            ),
-            "minutes": Sentence(
-                "the limit of {minutes} is reached",
-                minutes=counted(constant(limits.minutes or 0, "", "minutes"), "minute"),
-            ),
-            "tokens": Sentence(
-                "the limit of {tokens} is reached", tokens=counted(limits.tokens or 0, "token")
-            ),
-            "cost": Sentence("the limit of the cost is reached"),
-            "model": Sentence("the model failed: {why}", why=problem),
-            "interrupted": Sentence("interrupted; the same command continues"),
-        }
-        return texts[stopped]
+        return times_document(times) if times else None
 
     def apply(self) -> None:
         """Changes the source folder by the best patch, once. Raises UsageError."""
@@ -541,48 +485,3 @@ class Engine:
 
     def _write_patch(self, name: str, before: Overlay, after: Overlay) -> None:
         self.journal.write_file(name, patch_text(self.original, before, after))
-
-
-_STEPS = ("prompt", "proposal", "request_made", "measured", "outcome")
-
-
-def _changed_files(before: Overlay, after: Overlay) -> list[str]:
-    missing = object()
-    every = sorted({*before, *after})
-    return [path for path in every if before.get(path, missing) != after.get(path, missing)]
-
-
-def _times_document(times: Times) -> TimesDocument:
-    noise = times.noise if math.isfinite(times.noise) else None
-    return TimesDocument(
-        before_us=times.before, after_us=times.after, speedup=times.speedup, noise=noise
-    )
-
-
-def _product(every: Sequence[TimesDocument]) -> TimesDocument:
-    """Of rounds one after the other, where original and best were not measured together."""
-    noises = [each.noise for each in every]
-    known = [noise for noise in noises if noise is not None]
-    return TimesDocument(
-        before_us=every[0].before_us,
-        after_us=every[-1].after_us,
-        speedup=math.prod(each.speedup for each in every),
-        noise=math.hypot(*known) if len(known) == len(noises) else None,
-    )
-
-
-def _total_usage(rounds: Sequence[RoundDocument]) -> UsageDocument:
-    total = NO_USAGE
-    for each in rounds:
-        one = each.usage
-        costs = [cost for cost in (total.cost, one.cost) if cost != "unknown"]
-        total = UsageDocument(
-            calls=total.calls + one.calls,
-            cached=total.cached + one.cached,
-            input_tokens=total.input_tokens + one.input_tokens,
-            output_tokens=total.output_tokens + one.output_tokens,
-            cost=sum(costs) if costs else "unknown",
-            seconds=total.seconds + one.seconds,
-            estimated=total.estimated or one.estimated,
-        )
-    return total
