@@ -67,7 +67,8 @@ class _Generator(GenerateJsonSchema):
         bases = [base for base in kind.__mro__[1:-1] if issubclass(base, Document)]
         for name, field in found["properties"].items():
             for base in (*bases, kind.described_by.get(name)):
-                if base not in (None, Document) and (text := _descriptions(base).get(name)):
+                described = _descriptions(base) if base not in (None, Document) else {}
+                if text := described.get(name):
                     field.setdefault("description", text)
         return found
 
@@ -88,7 +89,7 @@ def schema_of(kind: type[Document]) -> dict[str, Any]:
 
 
 @cache
-def _descriptions(kind: type[Document]) -> dict[str, str]:
+def _descriptions(kind: Any) -> dict[str, str]:
     """By field. Kept, because many documents have the same bases."""
     fields = schema_of(kind)["properties"].items()
     return {name: field["description"] for name, field in fields if "description" in field}
