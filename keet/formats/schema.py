@@ -67,7 +67,8 @@ class _Generator(GenerateJsonSchema):
         bases = [base for base in kind.__mro__[1:-1] if issubclass(base, Document)]
         for name, field in found["properties"].items():
             for base in (*bases, kind.described_by.get(name)):
-                described = _descriptions(base) if base not in (None, Document) else {}
+                other: Any = base  # mypy takes the class for one of its instances, which has a hash
+                described = {} if other in (None, Document) else _descriptions(other)
                 if text := described.get(name):
                     field.setdefault("description", text)
         return found

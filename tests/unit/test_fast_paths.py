@@ -95,7 +95,7 @@ def test_addresses_decoded_together_equal_those_decoded_one_by_one() -> None:
     assert len(set(found)) == len(ids)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "other",
     [
         b"\x29" + whole(5, 3)[1:],  # of another kind
@@ -109,6 +109,6 @@ def test_values_of_another_form_are_not_decoded_together(other: bytes) -> None:
     assert not _whole_numbers(b"".join([*alike, other, *alike]), 4)
 
 
-@pytest.mark.parametrize("width", [0, 1, 12])
+@each_row("width", [0, 1, 12])
 def test_impossible_widths_are_not_decoded_together(width: int) -> None:
     assert not _whole_numbers(b"\x28" * 12 * width, width)

@@ -23,6 +23,7 @@ from keet.ingest.protobuf import Malformed
 from tests import encode
 from tests.conftest import REPORTS, Keet
 from tests.encode import chunk, number
+from tests.rows import each_row
 from tests.unit.ingest.test_container import touch
 from tests.unit.ingest.test_line_table import END, SET_ADDRESS_0, line_at, line_program
 
@@ -376,7 +377,7 @@ def shell(command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "code"),
     [
         ("KEET show REPORT >&-", 0),

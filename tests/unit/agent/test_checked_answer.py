@@ -100,7 +100,7 @@ def test_words_are_checked(sentence: str, fault: str | None) -> None:
     assert len(done.chat.requests) == 1 + len(replies)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "reply", ["no", "{}", {"corrections": []}, ModelFault("timeout", "it took too long"), KeyboardInterrupt()]
 )  # fmt: skip
 def test_without_corrections_the_sentence_stays_marked(reply: object) -> None:
@@ -287,7 +287,7 @@ def test_fewer_bytes_than_there_are_is_refuted() -> None:
     assert only(withdrawn).unused_claims == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("share", "is_derived"),
     [
         ("1 - issue_active_pct / (kPoints * inst_pipe_fma_pct)", True),
@@ -312,7 +312,7 @@ def test_a_fact_that_does_not_depend_on_evidence_is_rejected(fact: str) -> None:
     assert "does not depend" in (found.problem or "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("claim", "why"),
     [
         ({"kind": "bytes", "of": "DRAM", "needed": "no_such_name * 4 B"}, "there is no"),
@@ -336,7 +336,7 @@ def test_a_claim_that_can_not_be_computed_stays_an_opinion(claim: Any, why: str)
     assert done.found.each.findings == done.before.launches[0].findings
 
 
-@pytest.mark.parametrize("kind", ["", "magic", "BYTES of everything"])
+@each_row("kind", ["", "magic", "BYTES of everything"])
 def test_an_unknown_kind_is_no_amount(kind: str) -> None:
     """A kind that does not exist is refused; without any, it is a cause without an amount."""
     found = only(series(pipe(claim={"kind": kind, "needed": "1"})))
@@ -457,7 +457,7 @@ def test_an_objection_does_not_move_what_is_certain(wording) -> None:
     assert done.found.each.verdict == done.before.launches[0].verdict
 
 
-@pytest.mark.parametrize(
+@each_row(
     "because",
     [
         (),

@@ -51,7 +51,7 @@ def _launches(before: Profile, after: Profile) -> dict[str, str]:
 # --- the GPU
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("device", "told"),
     [
         (Device("NVIDIA A100", "8.0", 108), "A100"),
@@ -164,7 +164,7 @@ def test_the_default_clocks_are_those_of_the_version(
     assert texts == [told] * bool(told)
 
 
-@pytest.mark.parametrize("what", ["ncu_version", "cuda_version", "driver_version"])
+@each_row("what", ["ncu_version", "cuda_version", "driver_version"])
 def test_versions_are_noted(what: str) -> None:
     before = made("a", **{what: "1.0"})
     assert _captures(before, made("a", **{what: "2.0"})) == {what: "note"}

@@ -297,7 +297,7 @@ def test_the_level_of_the_candidate_chooses_the_remedy(variant: str, true: str) 
     assert [f for f in facts if getattr(global_memory, f).answer(view, finding)] == [true]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "variant"),
     [("column_physics", "array"), ("hydro_element", "array"), ("softmax_rows", "spill")],
 )

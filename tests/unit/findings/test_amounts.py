@@ -176,7 +176,7 @@ def test_loads_of_further_passes_take_their_round_trips_with_them() -> None:
     assert 3 < first.possible < 10.1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("case", "cause", "measured"),
     [
         # Without retries, the updates of spread addresses still take several wavefronts each.
@@ -205,7 +205,7 @@ def test_what_is_left_is_the_next_limit(case: str, cause: str, measured: float) 
     assert abs(math.log2(first.possible / measured)) < 0.25
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("case", "cause"),
     [
         # A warp takes as long on an SM of its own.
@@ -478,9 +478,7 @@ def test_several_blocks_have_to_join_what_one_block_computed() -> None:
     assert joined.possible < 4
 
 
-@pytest.mark.parametrize(
-    "case", ["gemv/few_columns", "histogram/few_blocks", "reduce_columns/quads_on_64_blocks"]
-)
+@each_row("case", ["gemv/few_columns", "histogram/few_blocks", "reduce_columns/quads_on_64_blocks"])
 def test_what_atomics_join_already_needs_no_other_launch(case: str) -> None:
     """No warp stores: each adds to the results."""
     found = [each for each in ranked(case) if each.candidate.id == "small_grid"]
@@ -513,7 +511,7 @@ def is_changed_by_others(case: str, launch: int = 0) -> tuple[bool, bool]:
     return bool(changes_what_it_reads.test(view)), bool(sweeps_until_unchanged.test(view))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("case", "launch", "facts"),
     [
         ("edge_detect/trace.sweeps", 0, (True, True)),
@@ -549,7 +547,7 @@ IN_PLACE = """
 """
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("decides", "value", "is_sweep"), [("R8", "R9", True), ("R0", "R8", False), ("R0", "R9", False)]
 )
 def test_a_total_that_one_thread_stores_is_no_flag(

@@ -207,7 +207,7 @@ def test_no_claim(text: str) -> None:
     assert not find_numbers(without_asides(text))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "It keeps 12 more registers than needed.",

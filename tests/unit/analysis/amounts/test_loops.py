@@ -12,6 +12,7 @@ import pytest
 from keet.analysis.amounts.loops import loops
 from keet.analysis.launch_view import LaunchView
 from keet.documents.amounts import InvariantDocument, LoopAmounts
+from tests.rows import each_row
 from tests.unit.analysis.real_launches import launch_of, profile_of
 
 AMOUNTS = Path(__file__).parents[4] / "evals" / "amounts"
@@ -26,7 +27,7 @@ def at_line(name: str, line: int) -> LoopAmounts:
     return next(row for row in rows(name) if row.line == line)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "line", "copies", "iterations"),
     [
         ("orbit_forces", 37, 1, 8),
