@@ -279,6 +279,7 @@ def test_a_baseline_is_named_by_the_gpu(keet: Keet, project: Path) -> None:
     assert keet("diff", "baseline:main-NVIDIA-H200", BEFORE, "--gate", 5).code == 0
 
 
+@pytest.mark.slow
 def test_a_comparison_names_the_baseline_of_the_gpu_and_not_its_file(
     keet: Keet, project: Path
 ) -> None:

@@ -78,6 +78,7 @@ def test_every_number_is_evidence(keet: Keet) -> None:
         (STRANGERS, "no kernel was found on both sides"),
         ((SLOW_FAST[0], pair("ring_steps")[1]), "with --launch A:B"),
     ],
+    few=2,
 )
 def test_what_is_refused(arguments: tuple[Path, Path], complaint: str, keet: Keet) -> None:
     """--force is named once, at the end, and compares them anyway."""

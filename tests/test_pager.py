@@ -130,7 +130,7 @@ PAGES = [
 ]
 
 
-@each_row("words", PAGES, few=3)
+@each_row("words", PAGES, few=1)
 def test_what_is_longer_than_the_screen_goes_through_the_pager(
     words: tuple[str, ...], terminal: Keet, pager: Path
 ) -> None:
@@ -152,7 +152,7 @@ NOT_PAGED = [
 ]
 
 
-@each_row("environment", NOT_PAGED, few=2)
+@each_row("environment", NOT_PAGED, few=1)
 def test_without_a_pager_everything_is_printed(
     environment: dict[str, str], terminal: Keet, pager: Path
 ) -> None:
@@ -177,6 +177,7 @@ def test_a_command_to_copy_is_broken_where_a_shell_continues_it(terminal: Keet) 
     assert piped.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_keets_own_variable_comes_first(terminal: Keet, pager: Path) -> None:
     terminal("finding", "tail_effect", PAGER=command(pager)).exit_code()
     assert "tail_effect" in pager.read_text()
@@ -305,6 +306,7 @@ print(*{*sys.modules} - before)"""
     assert done.stdout.strip() == ""
 
 
+@pytest.mark.slow
 def test_mcp_says_that_it_waits(terminal: Keet) -> None:
     pytest.importorskip("mcp")
     screen = terminal("mcp", str(REPORTS))

@@ -285,7 +285,7 @@ def test_damaged_snapshots_are_refused(what: str, save) -> None:
         read_profile(save(text.encode(), "x.keet.json"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("place", "value"),
     [
         ("launches.0.device.sm_count", "132"),
@@ -295,6 +295,7 @@ def test_damaged_snapshots_are_refused(what: str, save) -> None:
         ("provenance.created", "2026-11-15T08:50:00"),
         ("launches.0.rules.0.speedup.percent", "inf"),
     ],
+    few=2,
 )
 def test_a_snapshot_field_of_the_wrong_type_is_named(
     place: str, value: object, save, keet: Keet

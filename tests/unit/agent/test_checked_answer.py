@@ -91,6 +91,7 @@ def test_a_sentence_that_stays_contradicted_is_printed_with_the_fact(wording) ->
         ("Occupancy would be full with fewer registers.", None),
         ("The padding of the rows is odd, so neighbours fall into other banks.", None),
     ],
+    few=3,
 )
 def test_words_are_checked(sentence: str, fault: str | None) -> None:
     """What no fact decides is marked, but not sent back."""

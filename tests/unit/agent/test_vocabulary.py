@@ -98,7 +98,7 @@ def test_a_proposal_may_choose_sizes_of_the_suggested_code() -> None:
     assert words.read("It gets 777 % faster.", is_proposal=True).problems
 
 
-@each_row("names", [FLIP, (TOUR,), ("stencil_march/slow",), ("gas_state/slow",)])
+@each_row("names", [FLIP, (TOUR,), ("stencil_march/slow",), ("gas_state/slow",)], few=1)
 def test_every_evidence_id_can_be_parsed_and_resolved(names: tuple[str, ...]) -> None:
     """Whatever tools hand out is a name that the parser takes for one, and that is found."""
     tool_input = ToolInput(explained(*names))

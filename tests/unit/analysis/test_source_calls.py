@@ -128,6 +128,7 @@ def test_a_line_of_the_kernel_itself_has_no_call() -> None:
         ("array_beams/thirty_six_threads", "warp_divergence", "launches"),
         ("track_filter/everything_in_double", "low_precision_possible", "template arguments"),
     ],
+    few=1,
 )
 def test_findings_list_what_decides_them_beside_where_it_shows(case, finding, of) -> None:
     _, found = finding_of(case, finding)

@@ -125,7 +125,7 @@ def test_a_number_that_got_worse_shows_no_improvement() -> None:
 # --- the number that shows it
 
 
-@each_row("name", NAMES, few=5)
+@each_row("name", NAMES, few=3)
 @each_row("swapped", [False, True])
 def test_the_number_of_a_cause_is_of_its_finding(name: str, *, swapped: bool) -> None:
     """Its first one, or what that was computed from; never the load of a unit."""

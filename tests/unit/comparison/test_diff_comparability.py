@@ -58,6 +58,7 @@ def _launches(before: Profile, after: Profile) -> dict[str, str]:
         (Device("NVIDIA H200", "9.0", 66), "SMs before"),
         (Device(None, "8.0", None), "8.0"),
     ],
+    few=1,
 )
 def test_another_gpu_forbids(device: Device, told: str) -> None:
     before = pipeline("before")
@@ -187,6 +188,7 @@ def test_the_same_file_twice() -> None:
             assert not [each for each in pair.attribution if each.kind in ("cause", "line")]
 
 
+@pytest.mark.slow
 def test_a_stated_origin_is_noted_and_not_trusted(tmp_path: Path) -> None:
     """Two snapshots of different runs, edited to state one report."""
     before, after = pipeline("before"), pipeline("after")

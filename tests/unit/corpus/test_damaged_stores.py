@@ -258,6 +258,7 @@ def test_a_damaged_store_file_is_written_again(make: Damage, out: Path, whole: l
     assert everything(out) == whole
 
 
+@pytest.mark.slow
 def test_other_files_in_a_store_are_not_parts(out: Path, whole: list[Any]) -> None:
     part = part_folders(out)[0]
     (part.parent / "README").touch()

@@ -40,6 +40,7 @@ def test_no_excess_takes_more_than_the_first_finding_saves(path: Path) -> None:
         assert each.difference <= ALLOWED, each
 
 
+@pytest.mark.slow
 def test_excesses_of_each_kind() -> None:
     for name, launch, first in (
         ("programs/topics", 0, "loop.176"),

@@ -178,6 +178,7 @@ def test_lazy_explanations_give_the_same_document() -> None:
     assert explain_document(passing).to_dict() == explain_document(kept).to_dict()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_are_kept")
 def test_each_launch_is_explained_once_for_a_document(monkeypatch: pytest.MonkeyPatch) -> None:
     from keet.explanation import analyst

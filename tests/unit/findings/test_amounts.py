@@ -160,7 +160,7 @@ MEASURED = [
 ]
 
 
-@each_row(("case", "cause", "measured"), MEASURED, few=4)
+@each_row(("case", "cause", "measured"), MEASURED, few=3)
 def test_a_forecast_is_near_the_measured_gain(case: str, cause: str, measured: float) -> None:
     first = ranked(case)[0]
     assert first.candidate.id == cause
@@ -198,6 +198,7 @@ def test_loads_of_further_passes_take_their_round_trips_with_them() -> None:
         ("track_filter/full_occupancy", "local_memory_spill", 4.87),
         ("track_filter/a_few_spills", "local_memory_spill", 1.14),
     ],
+    few=2,
 )
 def test_what_is_left_is_the_next_limit(case: str, cause: str, measured: float) -> None:
     first = ranked(case)[0]
@@ -257,6 +258,7 @@ def test_what_is_left_is_the_next_limit(case: str, cause: str, measured: float) 
         # The loop exchanges through shared memory; the few global loads are before it.
         ("align_dp/barrier_per_two_rows", "narrow_access"),
     ],
+    few=5,
 )
 def test_what_only_looks_like_a_cause_is_no_finding(case: str, cause: str) -> None:
     assert cause not in [each.candidate.id for each in ranked(case) if is_worth(each)]

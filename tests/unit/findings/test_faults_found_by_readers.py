@@ -328,7 +328,7 @@ def with_warps_held(name: str, part: float) -> Launch:
     return changed(launch_of(name), change)
 
 
-@each_row("case", ["tile_scores", "attention/last_three_blocks", "ode_batch/third_wave"])
+@each_row("case", ["tile_scores", "attention/last_three_blocks", "ode_batch/third_wave"], few=1)
 def test_a_last_wave_of_equal_blocks_is_certain(case: str) -> None:
     found = {each.id: each for each in diagnose(launch_of(case)).findings}
     assert found["tail_effect"].cause_certainty == "certain"

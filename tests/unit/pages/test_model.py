@@ -703,7 +703,7 @@ def hostile(text: str) -> Explanation:
     return with_model("column_physics", hostile_statement(text), author)
 
 
-@each_row("text", HOSTILE, few=2)
+@each_row("text", HOSTILE, few=1)
 @each_row("width", [40, 80])
 @each_row("verbose", [False, True])
 def test_hostile_texts_on_a_terminal(text: str, width: int, verbose: bool) -> None:

@@ -179,7 +179,7 @@ def test_a_sentence_without_a_problem_has_no_free_digits(text: str) -> None:
 LONG = 200_000
 
 
-@each_row("piece", PROSE, few=10)
+@each_row("piece", PROSE, few=4)
 def test_long_texts_are_read(piece: str) -> None:
     """None makes it fail. How the time grows with the text, `make bench` tells."""
     read_prose(repeated(piece, LONG), names(), ALLOWED)

@@ -7,6 +7,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from keet.analysis.amounts.arrays import ArrayUse, _dram_bytes, arrays
 from keet.analysis.launch_view import LaunchView
 from keet.documents.amounts import ArrayDocument
@@ -114,6 +116,7 @@ def test_dram_reads_for_one_array(
     assert _dram_bytes(view, uses) == ({"table": (dram, "measured")} if is_all else {})
 
 
+@pytest.mark.slow
 def test_windows_that_overlap_are_not_called_exact() -> None:
     """They are read from DRAM one after the other, each as a whole. The truth is 1 << 28."""
     path = STREAMS.parents[1] / "streams_second" / "streams_second.keet.json.zst"
