@@ -156,6 +156,7 @@ def test_the_gate_stops_what_is_slower_beyond_noise(keet: Keet) -> None:
     assert codes == [1, 0, 0, 0]
 
 
+@pytest.mark.slow
 @each_row(
     ("sides", "gate", "metric", "code"),
     [
@@ -226,6 +227,7 @@ def test_the_next_step_is_not_known_where_nothing_was_judged(keet: Keet) -> None
     assert (step["kernel"], step["finding"]) == ("transpose_rows", "uncoalesced_global")
 
 
+@pytest.mark.slow
 def test_what_can_not_be_gated_fails_the_step(keet: Keet, tmp_path: Path) -> None:
     kernels = ("--kernel", "scale|bias|clamp", "--gate", 0, "--metric", "registers_per_thread")
     fused = keet("diff", BEFORE, AFTER, *kernels)

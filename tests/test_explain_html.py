@@ -106,7 +106,8 @@ def test_what_changed_is_on_the_page(keet: Keet, wording) -> None:
     wording(other.text_of("diff"))
 
 
-def test_the_page_has_the_models_explanation(keet: Keet) -> None:
+def test_the_page_has_the_models_explanation(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keet.agent.edits.edit_placer.find_nvcc", lambda: None)  # it takes a second
     page = page_of(keet, TILES, "--replay", "tests/transcripts/score_tiles.jsonl")
     assert page.text_of("launch-0-model")
     assert "launch-0-model" in page.targets  # the answer links to the edit

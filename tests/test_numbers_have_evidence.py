@@ -202,12 +202,12 @@ def problems_of_report(report: Path) -> list[str]:
 _ROOFLINES = 10
 
 
-@each_row("report", SAMPLES, ids=lambda path: path.parent.name, few=5)
+@each_row("report", SAMPLES, ids=lambda path: path.parent.name, few=3)
 def test_samples(report: Path) -> None:
     assert problems_of_report(report) == []
 
 
-@each_row("report", OWN, ids=lambda path: path.name, few=6)
+@each_row("report", OWN, ids=lambda path: path.name, few=4)
 def test_reports_of_the_tests(report: Path) -> None:
     assert problems_of_report(report) == []
 

@@ -234,6 +234,7 @@ def test_colours_and_no_links_unless_the_pager_knows_them(terminal: Keet, pager:
     assert "\x1b]8;" not in pager.read_text()
 
 
+@pytest.mark.slow
 def test_a_gate_keeps_its_exit_code_when_the_reader_leaves(terminal: Keet, tmp_path: Path) -> None:
     before, after = (str(REPORTS / f"pipeline_{name}.ncu-repz") for name in ("after", "before"))
     words = ("diff", before, after, "--gate", "5", "--format", "json")

@@ -62,6 +62,7 @@ def by_line(launch: Launch, of: str, cost: Callable[[Spot], int | None]) -> tupl
     return LaunchView(launch)._largest(of, Counter(costs))
 
 
+@pytest.mark.slow
 @each_row("path", SOME, ids=name_of)
 def test_places_found_by_instruction_equal_those_found_by_line(path: Path) -> None:
     for launch in read_profile(path).launches:

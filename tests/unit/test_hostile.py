@@ -386,6 +386,7 @@ def shell(command: str) -> subprocess.CompletedProcess[str]:
         ("KEET show REPORT | true; exit ${PIPESTATUS[0]}", 0),
         ("KEET show /proc/self/mem", 4),
     ],
+    few=3,
 )
 def test_unusual_environments_work(command: str, code: int) -> None:
     assert shell(command).returncode == code

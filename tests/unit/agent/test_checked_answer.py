@@ -102,7 +102,7 @@ def test_words_are_checked(sentence: str, fault: str | None) -> None:
 
 
 @each_row(
-    "reply", ["no", "{}", {"corrections": []}, ModelFault("timeout", "it took too long"), KeyboardInterrupt()]
+    "reply", ["no", "{}", {"corrections": []}, ModelFault("timeout", "it took too long"), KeyboardInterrupt()], few=2,
 )  # fmt: skip
 def test_without_corrections_the_sentence_stays_marked(reply: object) -> None:
     done = talk(conclusion(summary=f"{SUMMARY} {FREE}"), reply, reply)
@@ -298,6 +298,7 @@ def test_fewer_bytes_than_there_are_is_refuted() -> None:
         ("1 - inst_executed / (2 * inst_executed)", False),
         ("0.9", False),
     ],
+    few=2,
 )
 def test_a_share_is_derived_if_it_depends_on_evidence(share: str, is_derived: bool) -> None:
     claim = only(series(pipe(claim={"kind": "redundant", "removed": share}))).claim
@@ -326,6 +327,7 @@ def test_a_fact_that_does_not_depend_on_evidence_is_rejected(fact: str) -> None:
         ({"kind": "instructions", "of": "nonsense", "removed": "0.5"}, ""),
         ({"kind": "parallelism", "of": "blocks", "needed": "4"}, "is claimed as"),
     ],
+    few=3,
 )
 def test_a_claim_that_can_not_be_computed_stays_an_opinion(claim: Any, why: str) -> None:
     done = series(pipe(claim=claim))
@@ -470,6 +472,7 @@ def test_an_objection_does_not_move_what_is_certain(wording) -> None:
         ("theoretical_occupancy_pct",),
         ("dram_throughput_pct < 50",),
     ],
+    few=3,
 )
 def test_an_objection_without_facts_moves_nothing(because: tuple[str, ...]) -> None:
     """Facts about what the finding rests on, which could as well be otherwise."""

@@ -125,7 +125,7 @@ def tried(attempt: Attempt) -> Talk:
     return talk(said, {"corrections": []}, sample=attempt.sample)
 
 
-@each_row("name", ATTEMPTS, few=6)
+@each_row("name", ATTEMPTS, few=4)
 def test_no_attempt_takes_the_headline(name: str) -> None:
     done = tried(ATTEMPTS[name])
     before = done.before.launches[0]

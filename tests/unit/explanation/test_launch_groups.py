@@ -289,6 +289,7 @@ def test_the_work_of_a_program_grows_linearly_with_launches() -> None:
     assert third - second < 2.3 * (second - first)
 
 
+@pytest.mark.slow
 def test_gaps_of_explained_launches_are_not_claimed_for_all(wording) -> None:
     told = view_of(_thirty(), most=9)
     ids = [each.launch.id for each in told.launches]

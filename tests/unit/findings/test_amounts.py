@@ -480,7 +480,9 @@ def test_several_blocks_have_to_join_what_one_block_computed() -> None:
     assert joined.possible < 4
 
 
-@each_row("case", ["gemv/few_columns", "histogram/few_blocks", "reduce_columns/quads_on_64_blocks"])
+@each_row(
+    "case", ["gemv/few_columns", "histogram/few_blocks", "reduce_columns/quads_on_64_blocks"], few=1
+)
 def test_what_atomics_join_already_needs_no_other_launch(case: str) -> None:
     """No warp stores: each adds to the results."""
     found = [each for each in ranked(case) if each.candidate.id == "small_grid"]
@@ -526,6 +528,7 @@ def is_changed_by_others(case: str, launch: int = 0) -> tuple[bool, bool]:
         ("segment_stats/hub.scatter", 1, (False, False)),
         ("contact_rows/bodies.members", 0, (False, False)),
     ],
+    few=2,
 )
 def test_launches_are_steps_if_they_change_an_array_by_other_elements(
     case: str, launch: int, facts: tuple[bool, bool]

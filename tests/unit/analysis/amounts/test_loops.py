@@ -138,6 +138,7 @@ def test_planted_loads_are_found_and_no_others() -> None:
             assert is_bound or load.bytes_per_block == pytest.approx(want["bytes_per_block"])
 
 
+@pytest.mark.slow
 def test_known_loops_are_right_or_unknown() -> None:
     truth, found = known("known")
     judged = 0
