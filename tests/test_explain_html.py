@@ -107,7 +107,8 @@ def test_what_changed_is_on_the_page(keet: Keet, wording) -> None:
 
 
 def test_the_page_has_the_models_explanation(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keet.agent.edits.edit_placer.find_nvcc", lambda: None)  # it takes a second
+    for module in ("compiling", "edit_placer"):  # it would take a second
+        monkeypatch.setattr(f"keet.agent.edits.{module}.find_nvcc", lambda: None)
     page = page_of(keet, TILES, "--replay", "tests/transcripts/score_tiles.jsonl")
     assert page.text_of("launch-0-model")
     assert "launch-0-model" in page.targets  # the answer links to the edit

@@ -207,7 +207,7 @@ def test_samples(report: Path) -> None:
     assert problems_of_report(report) == []
 
 
-@each_row("report", OWN, ids=lambda path: path.name, few=4)
+@each_row("report", OWN, ids=lambda path: path.name, few=3)
 def test_reports_of_the_tests(report: Path) -> None:
     assert problems_of_report(report) == []
 

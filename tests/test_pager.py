@@ -18,7 +18,7 @@ import pytest
 
 from keet.corpus.discovery import reports_in
 from tests.conftest import REPORTS, TESTS
-from tests.rows import each_row
+from tests.rows import each_row, mostly_slow
 
 ROOT = TESTS.parent
 KEET = f"{sys.executable} -m keet"
@@ -202,7 +202,7 @@ def typed(line: str, **environment: str) -> str:
     return screen.seen
 
 
-@pytest.mark.parametrize("pipe", ["< /dev/null", "| cat"])
+@pytest.mark.parametrize("pipe", mostly_slow(["< /dev/null", "| cat"], few=1))
 def test_where_one_side_is_no_terminal_nothing_is_paged(pipe: str, pager: Path) -> None:
     shown = typed(f"{KEET} finding tail_effect {pipe}", KEET_PAGER=command(pager))
     assert shown.count("\n") >= 24

@@ -92,6 +92,7 @@ def test_rows_are_what_keet_explain_tells(analysed: dict[str, FileRows], keet: K
             assert launch["top_forecast"] == first["forecast"]["likely"]
 
 
+@pytest.mark.slow
 def test_the_account_is_that_of_keet_explain(analysed: dict[str, FileRows]) -> None:
     """Every part is a row, and the rows of a launch add up as its account does."""
     for rows in analysed.values():
@@ -193,6 +194,7 @@ def test_top_markdown(store: Path, keet: Keet, golden) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_last_line_can_be_pasted(store: Path, keet: Keet) -> None:
     step = keet("top", store, width=80).out.splitlines()[-1]
     assert step.startswith("next: keet explain ")

@@ -214,6 +214,7 @@ def test_a_second_run_is_unchanged() -> None:
     assert not found.forbidden
 
 
+@pytest.mark.slow
 def test_a_run_with_other_launches_is_noted() -> None:
     before, after = pipeline("before"), pipeline("after")
     found = compare(side(before, after), side(before))

@@ -319,6 +319,7 @@ def test_a_moved_file_whose_rows_were_damaged(
     assert everything(out)[:-1] == before[:-1]
 
 
+@pytest.mark.slow
 def test_the_order_of_records_is_kept(tmp_path: Path) -> None:
     """An old record that was superseded stays superseded."""
     for sha256 in ("a" * 64, "b" * 64):

@@ -77,6 +77,7 @@ def test_what_saves_no_time_is_no_excess() -> None:
     assert not ids(diagnose(launch_of("panel_product:fast")))
 
 
+@pytest.mark.slow
 @each_row(
     ("name", "launch", "times"),
     [

@@ -343,6 +343,7 @@ def test_a_last_wave_is_only_possible_where_blocks_end_early(case: str) -> None:
     assert found.likelihood < 1
 
 
+@pytest.mark.slow
 def test_blocks_of_unequal_length_are_no_certain_tail() -> None:
     """Two waves, and rows of very different lengths."""
     diagnosis = diagnose(launch_of("cell_list/droplets_cells"))
