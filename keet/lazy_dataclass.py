@@ -26,6 +26,8 @@ class _Layout(NamedTuple):
     by_position: tuple[str, ...]
     defaults: dict[str, Any]
     factories: dict[str, Callable[[], Any]]
+    every: frozenset[str]
+    """The names again: comparing with them takes no time."""
 
 
 _LAYOUTS: dict[type, _Layout] = {}
@@ -41,13 +43,15 @@ class LazyDataclass:
 
     def __init__(self, *values: Any, **named: Any) -> None:
         """Does what the constructor of a dataclass does. `vars` has the order of the fields."""
-        names, by_position, defaults, factories = _LAYOUTS[type(self)]
+        names, by_position, defaults, factories, every = _LAYOUTS[type(self)]
         given = {**defaults, **dict(zip(by_position, values)), **named}
-        given |= {name: make() for name, make in factories.items() if name not in given}
-        if len(values) > len(by_position) or given.keys() != {*names}:
-            wrong = sorted(given.keys() ^ {*names}) or "too many values"
+        for name, make in factories.items():
+            if name not in given:
+                given[name] = make()
+        if len(values) > len(by_position) or given.keys() != every:
+            wrong = sorted(given.keys() ^ every) or "too many values"
             raise TypeError(f"{type(self).__name__}: wrong fields: {wrong}")
-        vars(self).update((name, given[name]) for name in names)
+        vars(self).update({name: given[name] for name in names})
         self.__post_init__()
 
     def __post_init__(self) -> None:
@@ -96,5 +100,6 @@ def _make(cls: type) -> None:
                 for each in own
                 if each.default_factory is not MISSING
             },
+            frozenset(each.name for each in own),
         )
         del _WAITING[cls]

@@ -50,7 +50,7 @@ settings.register_profile(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=not SEARCHES,
-    max_examples=100 if SEARCHES else 50,  # of the same ones, more of them find no more
+    max_examples=100 if SEARCHES else 25,  # of the same ones, more of them find no more
 )
 settings.load_profile("keet")
 if not SEARCHES:

@@ -24,6 +24,7 @@ from keet.agent.options import ModelOptions
 from keet.documents.explain import BY_MODEL
 from tests.conftest import Keet, Result
 from tests.json_documents import check_document
+from tests.rows import mostly_slow
 
 SAMPLES = Path("kernels_samples")
 TILES = SAMPLES / "score_tiles" / "slow.ncu-repz"
@@ -244,6 +245,7 @@ def test_tools_are_called_and_their_evidence_can_be_cited(keet: Keet, script: Sc
     assert "keet: #0 score: memory_access(line='slow.cu:43')" in result.err
 
 
+@pytest.mark.slow
 def test_the_last_request_has_no_calls_in_it(keet: Keet, script: Script, tmp_path: Path) -> None:
     """Some providers reject earlier tool calls if no tools are offered."""
     kept = tmp_path / "kept.jsonl"
@@ -276,6 +278,7 @@ def test_a_report_without_source_is_explained(keet: Keet, script: Script) -> Non
     assert result.code == 0
 
 
+@pytest.mark.slow
 def test_only_the_longest_launches_are_explained(keet: Keet, script: Script, wording) -> None:
     report = "tests/data/reports/tour_nolines.ncu-repz"
     model = script({"summary": "It adds rows."})
@@ -451,6 +454,7 @@ def test_if_the_client_can_not_be_started_the_analysis_is_printed(
     assert findings_of(result.out) == findings_of(analysts(keet, TILES))
 
 
+@pytest.mark.slow
 def test_the_first_fault_is_reported_with_its_launch(keet: Keet, script: Script, wording) -> None:
     report = "tests/data/reports/tour_nolines.ncu-repz"
     model = script("no", "no", {"summary": "It adds rows."})
@@ -573,7 +577,7 @@ def sent(kept: Path) -> str:
     return "\n".join(json.dumps(event) for event in events if event["event"] == "request")
 
 
-@pytest.mark.parametrize("mode", ["source", "all"])
+@pytest.mark.parametrize("mode", mostly_slow(["source", "all"], few=1))
 def test_redacted_source_is_not_sent(mode: str, keet: Keet, script: Script, tmp_path: Path) -> None:
     kept = tmp_path / "kept.jsonl"
     calls = [
@@ -626,7 +630,10 @@ class Listener:
 
 
 @pytest.mark.parametrize(
-    "extra", [("--token-budget", 40_000), ("--redact", "names"), ("--token-budget", 9500)]
+    "extra",
+    mostly_slow(
+        [("--token-budget", 40_000), ("--redact", "names"), ("--token-budget", 9500)], few=1
+    ),
 )
 @pytest.mark.parametrize("command", [("explain", TILES), ("ask", TILES, "Why?")])
 def test_what_is_shown_is_what_is_sent(
@@ -859,6 +866,7 @@ def test_an_invalid_time_limit_is_an_error(keet: Keet, wording) -> None:
         wording(result.err, case=seconds)
 
 
+@pytest.mark.slow
 def test_reports_of_one_command_share_the_limit(
     keet: Keet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -883,6 +891,7 @@ def test_reports_of_one_command_share_the_limit(
     assert given[0].seconds > one
 
 
+@pytest.mark.slow
 def test_a_model_that_never_answers_is_not_asked_for_every_report(
     keet: Keet, script: Script, wording
 ) -> None:

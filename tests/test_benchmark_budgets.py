@@ -19,6 +19,7 @@ from tests.benchmarks.measure import (
     ratio_of,
     spent,
 )
+from tests.rows import each_row
 
 positive = st.floats(0.1, 100.0)
 
@@ -53,7 +54,7 @@ def test_nan_meets_no_budget() -> None:
     assert not at_least(1.8).holds(unknown)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("budget", "value", "words"),
     [
         (at_most(1.0), 1.0, "(budget <= 1, holds)"),

@@ -64,7 +64,7 @@ def test_output(command: str, rest: str, width: int, keet: Keet, golden) -> None
     golden(f"{command}.{safe}.{width}.txt", result.out)
 
 
-@each_row("name", sorted(path.name for path in REPORTS.iterdir()), few=3)
+@each_row("name", sorted(path.name for path in REPORTS.iterdir()), few=2)
 @each_row("command", ["explain", "show", "metrics", "hotspots", "roofline", "chart", "amounts"])
 def test_nothing_is_cut_at_80_columns(command: str, name: str, keet: Keet) -> None:
     out = keet(command, (REPORTS / name).relative_to(TESTS.parent)).out
@@ -242,6 +242,7 @@ def test_selection(selection: str, ids: list[int], keet: Keet) -> None:
     assert [launch["id"] for launch in json.loads(out)["launches"]] == ids
 
 
+@pytest.mark.slow
 def test_commands_about_one_launch_choose_the_representative_of_explain(keet: Keet) -> None:
     report = REPORTS / "pipeline_before.ncu-repz"
     program = json.loads(keet("explain", report, "--format", "json").out)["program"]

@@ -17,6 +17,7 @@ from markdown_it import MarkdownIt
 
 from keet.ingest.snapshot import write_snapshot
 from tests.conftest import REPORTS, TESTS, Keet
+from tests.rows import mostly_slow
 
 BEFORE, AFTER, AGAIN, DOUBLE, WARM = (
     REPORTS / f"pipeline_{name}.ncu-repz" for name in ("before", "after", "again", "double", "warm")
@@ -164,7 +165,7 @@ def gated(keet: Keet, before: Path, after: Path) -> tuple[int, str, list[str | N
     return result.code, told["verdict"]["word"], slower
 
 
-@pytest.mark.parametrize("form", ["terminal", "json"])
+@pytest.mark.parametrize("form", mostly_slow(["terminal", "json"], few=1))
 def test_a_failed_gate_fails_also_if_nobody_reads_its_output(form: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -279,6 +280,7 @@ def test_a_baseline_is_named_by_the_gpu(keet: Keet, project: Path) -> None:
     assert keet("diff", "baseline:main-NVIDIA-H200", BEFORE, "--gate", 5).code == 0
 
 
+@pytest.mark.slow
 def test_a_comparison_names_the_baseline_of_the_gpu_and_not_its_file(
     keet: Keet, project: Path
 ) -> None:

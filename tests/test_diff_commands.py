@@ -78,6 +78,7 @@ def test_every_number_is_evidence(keet: Keet) -> None:
         (STRANGERS, "no kernel was found on both sides"),
         ((SLOW_FAST[0], pair("ring_steps")[1]), "with --launch A:B"),
     ],
+    few=2,
 )
 def test_what_is_refused(arguments: tuple[Path, Path], complaint: str, keet: Keet) -> None:
     """--force is named once, at the end, and compares them anyway."""
@@ -155,6 +156,7 @@ def test_the_gate_stops_what_is_slower_beyond_noise(keet: Keet) -> None:
     assert codes == [1, 0, 0, 0]
 
 
+@pytest.mark.slow
 @each_row(
     ("sides", "gate", "metric", "code"),
     [
@@ -225,6 +227,7 @@ def test_the_next_step_is_not_known_where_nothing_was_judged(keet: Keet) -> None
     assert (step["kernel"], step["finding"]) == ("transpose_rows", "uncoalesced_global")
 
 
+@pytest.mark.slow
 def test_what_can_not_be_gated_fails_the_step(keet: Keet, tmp_path: Path) -> None:
     kernels = ("--kernel", "scale|bias|clamp", "--gate", 0, "--metric", "registers_per_thread")
     fused = keet("diff", BEFORE, AFTER, *kernels)

@@ -9,6 +9,7 @@ from docs_site import commands_page, findings_page, modules_page
 
 from keet.catalog import gpus, hardware_units, metrics, metrics_page, stalls
 from keet.version import __version__
+from tests.rows import each_row
 
 ROOT = Path(__file__).parent.parent
 
@@ -21,7 +22,7 @@ README = page_text("README.md")
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("folder", "generator"),
     [
         ("modules", modules_page),

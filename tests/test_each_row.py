@@ -58,7 +58,7 @@ def test_skipped_rows_do_not_hide_a_failure() -> None:
         check()
 
 
-@pytest.mark.parametrize(("rows", "few"), [(0, None), (0, 2), (2, 2), (2, 3)])
+@each_row(("rows", "few"), [(0, None), (0, 2), (2, 2), (2, 3)])
 def test_a_part_without_rows_is_refused(rows: int, few: int | None) -> None:
     with pytest.raises(ValueError, match=f"^{rows} rows, few={few}: "):
         each_row("number", range(rows), few=few)

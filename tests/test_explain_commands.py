@@ -32,7 +32,7 @@ GOLDENS = {
     "context.tour_nolines.md": ("context", NO_LINES),
 }
 
-every_report = each_row("path", EVERY, ids=lambda p: f"{p.parent.name}/{p.name}", few=5)
+every_report = each_row("path", EVERY, ids=lambda p: f"{p.parent.name}/{p.name}", few=3)
 
 
 @pytest.mark.parametrize("name", GOLDENS)

@@ -106,7 +106,9 @@ def test_what_changed_is_on_the_page(keet: Keet, wording) -> None:
     wording(other.text_of("diff"))
 
 
-def test_the_page_has_the_models_explanation(keet: Keet) -> None:
+def test_the_page_has_the_models_explanation(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("compiling", "edit_placer"):  # it would take a second
+        monkeypatch.setattr(f"keet.agent.edits.{module}.find_nvcc", lambda: None)
     page = page_of(keet, TILES, "--replay", "tests/transcripts/score_tiles.jsonl")
     assert page.text_of("launch-0-model")
     assert "launch-0-model" in page.targets  # the answer links to the edit

@@ -10,6 +10,7 @@ from keet.explanation.casebook import casebook, finding_reference
 from keet.findings import findings
 from tests.conftest import Keet
 from tests.json_documents import check_document
+from tests.rows import each_row
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,7 @@ def test_every_id_and_label_is_found() -> None:
             assert find_id(label.upper()) == spec.id
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "expected"),
     [
         ("bank conflicts", "shared_bank_conflict"),

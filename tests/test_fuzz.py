@@ -53,6 +53,7 @@ def test_a_short_run_finds_no_fault(folder: Path) -> None:
     assert seen == []
 
 
+@pytest.mark.slow
 def test_a_recipe_always_makes_the_same_mutant() -> None:
     for report in (
         RANGE,

@@ -218,6 +218,7 @@ def test_merges_and_atomics(keet: Keet, wording) -> None:
     wording(keet("hotspots", report, "--line", place).out)
 
 
+@pytest.mark.slow
 def test_a_line_of_several_launches(keet: Keet) -> None:
     report = REPORTS / "pipeline_before.ncu-repz"
     rows = [

@@ -15,6 +15,7 @@ from keet.pages.insights import ADDS
 from tests.conftest import Keet
 from tests.insights_sets import finding, launch, make_set, night, reports_in
 from tests.json_documents import read_document
+from tests.rows import mostly_slow
 
 SWEEPS = Path("kernels_samples")
 SAID = "Look at the tile."
@@ -28,7 +29,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return reports_in(tmp_path_factory.mktemp("made") / "store", reports)
 
 
-@pytest.mark.parametrize("width", [80, 160])
+@pytest.mark.parametrize("width", mostly_slow([80, 160], few=1))
 def test_the_terminal_shows_curve_and_words_within_its_width(
     keet: Keet, store: Path, width: int
 ) -> None:

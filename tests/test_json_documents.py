@@ -63,7 +63,7 @@ def test_cases(keet: Keet) -> None:
     check_document("cases", json.loads(keet("cases", "--format", "json").out))
 
 
-@pytest.mark.parametrize("path", sorted((TESTS / "golden").glob("*.json")), ids=lambda p: p.name)
+@each_row("path", sorted((TESTS / "golden").glob("*.json")), ids=lambda p: p.name)
 def test_goldens(path: Path) -> None:
     check_text(DOCUMENTS[path.name.partition(".")[0]], path.read_text(encoding="utf-8"))
 

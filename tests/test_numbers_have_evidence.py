@@ -200,12 +200,12 @@ def problems_of_report(report: Path) -> list[str]:
 _ROOFLINES = 10
 
 
-@each_row("report", SAMPLES, ids=lambda path: path.parent.name, few=12)
+@each_row("report", SAMPLES, ids=lambda path: path.parent.name, few=3)
 def test_samples(report: Path) -> None:
     assert problems_of_report(report) == []
 
 
-@each_row("report", OWN, ids=lambda path: path.name, few=12)
+@each_row("report", OWN, ids=lambda path: path.name, few=3)
 def test_reports_of_the_tests(report: Path) -> None:
     assert problems_of_report(report) == []
 
@@ -216,7 +216,7 @@ def test_public_reports(report: Path) -> None:
     assert problems_of_report(report) == []
 
 
-@each_row(("before", "after"), PAIRS, few=5)
+@each_row(("before", "after"), PAIRS, few=2)
 def test_diff(before: Path, after: Path) -> None:
     names = {*names_in(read_profile(before)), *names_in(read_profile(after))} - {""}
     for one, other in ((before, after), (after, before)):

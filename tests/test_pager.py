@@ -18,7 +18,7 @@ import pytest
 
 from keet.corpus.discovery import reports_in
 from tests.conftest import REPORTS, TESTS
-from tests.rows import each_row
+from tests.rows import each_row, mostly_slow
 
 ROOT = TESTS.parent
 KEET = f"{sys.executable} -m keet"
@@ -130,7 +130,7 @@ PAGES = [
 ]
 
 
-@each_row("words", PAGES, few=3)
+@each_row("words", PAGES, few=1)
 def test_what_is_longer_than_the_screen_goes_through_the_pager(
     words: tuple[str, ...], terminal: Keet, pager: Path
 ) -> None:
@@ -152,7 +152,7 @@ NOT_PAGED = [
 ]
 
 
-@each_row("environment", NOT_PAGED, few=2)
+@each_row("environment", NOT_PAGED, few=1)
 def test_without_a_pager_everything_is_printed(
     environment: dict[str, str], terminal: Keet, pager: Path
 ) -> None:
@@ -177,6 +177,7 @@ def test_a_command_to_copy_is_broken_where_a_shell_continues_it(terminal: Keet) 
     assert piped.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_keets_own_variable_comes_first(terminal: Keet, pager: Path) -> None:
     terminal("finding", "tail_effect", PAGER=command(pager)).exit_code()
     assert "tail_effect" in pager.read_text()
@@ -201,7 +202,7 @@ def typed(line: str, **environment: str) -> str:
     return screen.seen
 
 
-@pytest.mark.parametrize("pipe", ["< /dev/null", "| cat"])
+@pytest.mark.parametrize("pipe", mostly_slow(["< /dev/null", "| cat"], few=1))
 def test_where_one_side_is_no_terminal_nothing_is_paged(pipe: str, pager: Path) -> None:
     shown = typed(f"{KEET} finding tail_effect {pipe}", KEET_PAGER=command(pager))
     assert shown.count("\n") >= 24
@@ -233,6 +234,7 @@ def test_colours_and_no_links_unless_the_pager_knows_them(terminal: Keet, pager:
     assert "\x1b]8;" not in pager.read_text()
 
 
+@pytest.mark.slow
 def test_a_gate_keeps_its_exit_code_when_the_reader_leaves(terminal: Keet, tmp_path: Path) -> None:
     before, after = (str(REPORTS / f"pipeline_{name}.ncu-repz") for name in ("after", "before"))
     words = ("diff", before, after, "--gate", "5", "--format", "json")
@@ -305,6 +307,7 @@ print(*{*sys.modules} - before)"""
     assert done.stdout.strip() == ""
 
 
+@pytest.mark.slow
 def test_mcp_says_that_it_waits(terminal: Keet) -> None:
     pytest.importorskip("mcp")
     screen = terminal("mcp", str(REPORTS))

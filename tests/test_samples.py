@@ -88,7 +88,7 @@ def test_layers_are_profiled_step_by_step(sample: Sample) -> None:
         assert set(sample.truth.left) >= set(sample.variants[1:-1])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "sample", [s for s in SAMPLES if "second_stage" in s.kinds], ids=lambda sample: sample.name
 )
 def test_a_second_stage_has_one_step_left(sample: Sample) -> None:

@@ -19,6 +19,7 @@ def launch_of(keet: Keet, report: Path, *options: str) -> dict:
     return json.loads(told.out)["launches"][0]
 
 
+@pytest.mark.slow
 def test_reading_the_same_bytes_again_is_a_finding(keet: Keet) -> None:
     """Three passes over rows of 1 MB: DRAM reads 805 MB for 268 MB."""
     launch = launch_of(keet, STREAMS, "--launch", "0")

@@ -29,6 +29,7 @@ from keet.pages.top import duration
 from tests.conftest import Keet
 from tests.json_documents import read_document
 from tests.kept_reports import sample_report
+from tests.rows import mostly_slow
 from tests.unit.corpus.run_tables import OTHER, write_table
 from tests.unit.corpus.store_rows import record
 
@@ -65,6 +66,7 @@ def anonymous(text: str, store: Path) -> str:
 # --- rows
 
 
+@pytest.mark.slow
 def test_rows_are_what_keet_explain_tells(analysed: dict[str, FileRows], keet: Keet) -> None:
     for path, rows in analysed.items():
         document = json.loads(
@@ -90,6 +92,7 @@ def test_rows_are_what_keet_explain_tells(analysed: dict[str, FileRows], keet: K
             assert launch["top_forecast"] == first["forecast"]["likely"]
 
 
+@pytest.mark.slow
 def test_the_account_is_that_of_keet_explain(analysed: dict[str, FileRows]) -> None:
     """Every part is a row, and the rows of a launch add up as its account does."""
     for rows in analysed.values():
@@ -191,13 +194,14 @@ def test_top_markdown(store: Path, keet: Keet, golden) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_last_line_can_be_pasted(store: Path, keet: Keet) -> None:
     step = keet("top", store, width=80).out.splitlines()[-1]
     assert step.startswith("next: keet explain ")
     assert keet(*shlex.split(step.removeprefix("next: keet "))).code == 0
 
 
-@pytest.mark.parametrize("option", ["--top", "--limit"])
+@pytest.mark.parametrize("option", mostly_slow(["--top", "--limit"], few=1))
 def test_an_explicit_top_limits_data_formats_too(store: Path, keet: Keet, option: str) -> None:
     top = read_document(TopDocument, keet("top", store, option, 2, "--format", "json").out)
     assert (len(top.opportunities), top.groups > 2) == (2, True)

@@ -71,7 +71,7 @@ def test_every_recording_is_in_the_index() -> None:
     assert {path.stem for path in FOLDER.glob("*.jsonl")} == set(RUNS)
 
 
-@pytest.mark.parametrize("name", mostly_slow(EXPLAINED, few=2))
+@pytest.mark.parametrize("name", mostly_slow(EXPLAINED, few=1))
 def test_a_replayed_explanation_is_still_valid(name: str, keet: Keet) -> None:
     told = replayed(name, keet)
     assert told["grounding"]["numbers"] == told["grounding"]["verified"]

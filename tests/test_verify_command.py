@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import REPORTS, Keet
 from tests.json_documents import check_document
+from tests.rows import mostly_slow
 
 TEXT = "tests/data/texts/tour.md"
 REPORT = "tests/data/reports/tour_full.ncu-rep"
@@ -98,8 +99,7 @@ def test_the_chosen_launches(keet: Keet, tmp_path: Path, wording) -> None:
 
 
 @pytest.mark.parametrize(
-    "files",
-    [[REPORT, TEXT], [TEXT, REPORT], [TEXT, "--report", REPORT], ["-", REPORT], [REPORT, "-"]],
+    "files", mostly_slow([[REPORT, TEXT], [TEXT, REPORT], ["-", REPORT], [REPORT, "-"]], few=2)
 )
 def test_report_and_text_in_any_order(
     files: list[object], keet: Keet, monkeypatch: pytest.MonkeyPatch

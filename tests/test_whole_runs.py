@@ -101,6 +101,7 @@ def test_a_kernel_that_waits_for_the_host_is_skipped_with_its_reason(keet: Keet)
     assert kernels == {"fill", "before_wait", "after_wait"}
 
 
+@pytest.mark.slow
 def test_a_snapshot_contains_the_run_table(keet: Keet, tmp_path: Path) -> None:
     for name in ("a.keet.json", "a.keet.json.zst"):
         assert keet("snapshot", report("managed"), "-o", tmp_path / name).code == 0

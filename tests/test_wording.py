@@ -73,16 +73,11 @@ def _counts() -> dict[str, int]:
 
 
 def test_assertions_get_no_new_sentences() -> None:
-    allowed = json.loads(ALLOWED.read_text(encoding="utf-8"))
-    more = {n: c for n, c in _counts().items() if c > allowed.get(n, 0)}
+    """And the list of those that are left is up to date."""
+    allowed, counts = json.loads(ALLOWED.read_text(encoding="utf-8")), _counts()
+    more = {n: c for n, c in counts.items() if c > allowed.get(n, 0)}
     assert not more, f"sentences in assertions (file: count): {more}; {ADVICE}"
-
-
-def test_the_list_of_sentences_is_up_to_date() -> None:
-    allowed = json.loads(ALLOWED.read_text(encoding="utf-8"))
-    fewer = {
-        name: _counts().get(name, 0) for name in allowed if _counts().get(name, 0) < allowed[name]
-    }
+    fewer = {name: counts.get(name, 0) for name in allowed if counts.get(name, 0) < allowed[name]}
     assert not fewer, f"fewer sentences are left: run `python -m tests.test_wording` ({fewer})"
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MEMORY_WAITS, kept_waits, needless_loads
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.time_model import INDIRECT, SHARPNESS, TimeModel
 
 if TYPE_CHECKING:
+    from keet.analysis.sass.flow.program import SassProgram
     from keet.analysis.sass.instructions.instruction import Instruction
 
 
@@ -87,13 +88,35 @@ def removed_part(view: LaunchView, gone: Mapping[int, float], unit: str) -> floa
     share that goes of each instruction, by position."""
     if view.code is None or not gone:
         return 0.0
-    program = view.code.program
     every = removed = 0.0
-    for position in program.ran:
-        time = program.counts[position] * _time_on(unit, program.code[position])
+    for position, time in _times(view).on(unit):
         every += time
         removed += time * gone.get(position, 0.0)
     return removed / every if every else 0.0
+
+
+class _Times:
+    """How long each instruction takes a unit, for those who ask again and again."""
+
+    def __init__(self, program: SassProgram) -> None:
+        self._program = program
+        self._known: dict[str, list[tuple[int, float]]] = {}
+
+    def on(self, unit: str) -> Sequence[tuple[int, float]]:
+        """With the position, of those that ran."""
+        if unit not in self._known:
+            counts, code = self._program.counts, self._program.code
+            self._known[unit] = [
+                (position, counts[position] * _time_on(unit, code[position]))
+                for position in self._program.ran
+            ]
+        return self._known[unit]
+
+
+@cached_per_view
+def _times(view: LaunchView) -> _Times:
+    assert view.code is not None
+    return _Times(view.code.program)
 
 
 def _time_on(unit: str, each: Instruction) -> int:

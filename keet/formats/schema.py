@@ -69,8 +69,9 @@ class _Generator(GenerateJsonSchema):
         bases = [base for base in kind.__mro__[1:-1] if issubclass(base, Document)]
         for name, field in found["properties"].items():
             for base in (*bases, kind.described_by.get(name)):
-                described = schema_of(base)["properties"] if base not in (None, Document) else {}
-                if text := described.get(name, {}).get("description"):
+                other: Any = base  # mypy takes the class for one of its instances, which has a hash
+                described = {} if other in (None, Document) else _descriptions(other)
+                if text := described.get(name):
                     field.setdefault("description", text)
         return found
 
@@ -88,6 +89,13 @@ def schema_of(kind: type[Document]) -> dict[str, Any]:
         found.json_schema(mode="serialization", schema_generator=_Generator)
     )
     return schema
+
+
+@cache
+def _descriptions(kind: Any) -> dict[str, str]:
+    """By field. Kept, because many documents have the same bases."""
+    fields = schema_of(kind)["properties"].items()
+    return {name: field["description"] for name, field in fields if "description" in field}
 
 
 def _finished(schema: Any) -> Any:

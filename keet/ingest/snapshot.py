@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -410,8 +410,8 @@ def _launch(stored: _StoredLaunch) -> Launch:
         },
         stored_instances={
             bounded_line(name): Instances(
-                tuple(_value(cell) for cell in found.values),
-                None if found.ids is None else tuple(map(_bounded_id, found.ids)),
+                _each(_value, found.values),
+                None if found.ids is None else _each(_bounded_id, found.ids),
             )
             for name, found in stored.instances.items()
         },
@@ -444,6 +444,14 @@ def _launch(stored: _StoredLaunch) -> Launch:
 def _bounded_device(device: Device) -> Device:
     name, capability = bounded((device.name, device.compute_capability))
     return replace(device, name=name, compute_capability=capability)
+
+
+def _each(made: Callable[[Any], Any], values: Sequence[Any]) -> tuple[Any, ...]:
+    """Most columns have numbers only, which stay as they are."""
+    return tuple(values) if {*map(type, values)} <= _NUMBERS else tuple(map(made, values))
+
+
+_NUMBERS = {int, float}
 
 
 def _bounded_id(part: MetricId) -> MetricId:

@@ -59,9 +59,7 @@ def test_sections_keep_their_line_numbers() -> None:
     assert (second.variant, second.first_line) == ("b", 9)
 
 
-@pytest.mark.parametrize(
-    "code", ["//: variant a\nx\n", "//: end\n", "//: variant a\n//: variant b\n//: end\n"]
-)
+@each_row("code", ["//: variant a\nx\n", "//: end\n", "//: variant a\n//: variant b\n//: end\n"])
 def test_a_section_begins_and_ends(code: str) -> None:
     with pytest.raises(ValueError, match="line"):
         list(sections_of(code))

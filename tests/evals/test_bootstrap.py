@@ -9,6 +9,7 @@ import pytest
 
 from evals import bootstrap
 from evals.bootstrap import alone, paired, share
+from tests.rows import each_row
 
 ITEMS = [[(1.0, 0.5)], [(0.0, 2.0), (4.0, 1.0)], [(3.0, 3.0)], [(8.0, 1.5)]]
 
@@ -66,7 +67,7 @@ def test_a_share_with_misses_is_drawn() -> None:
     assert share(clusters) == alone(clusters)
 
 
-@pytest.mark.parametrize("clusters", [1, 3, 35])
+@each_row("clusters", [1, 3, 35])
 def test_a_share_without_a_miss_has_an_interval_from_chance(clusters: int) -> None:
     """So many hits in a row are seen in one of twenty cases at the lowest share."""
     found = share([[1.0, 1.0]] * clusters)

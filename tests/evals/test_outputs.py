@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from evals.outputs import _differences
+from tests.rows import each_row
 
 OLD = {"launches": [{"id": 0, "share": 1.0, "evidence": {"a#0": {"value": 1}}}], "note": "x"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("new", "paths"),
     [
         (OLD, []),

@@ -9,6 +9,7 @@ import pytest
 
 from evals.runs import CUT, OTHER_WORDS, Answer, Prompt, Run, RunFolder, read_lines, write_lines
 from keet.errors import UsageError
+from tests.rows import each_row
 
 RUN = Run(
     task="mcq",
@@ -231,7 +232,7 @@ def test_records_of_earlier_versions_are_read(folder: RunFolder) -> None:
     assert (answer.prompt_digest, answer.error) == (None, None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "cut"),
     [
         (None, False),

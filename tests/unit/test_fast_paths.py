@@ -62,6 +62,7 @@ def by_line(launch: Launch, of: str, cost: Callable[[Spot], int | None]) -> tupl
     return LaunchView(launch)._largest(of, Counter(costs))
 
 
+@pytest.mark.slow
 @each_row("path", SOME, ids=name_of)
 def test_places_found_by_instruction_equal_those_found_by_line(path: Path) -> None:
     for launch in read_profile(path).launches:
@@ -95,7 +96,7 @@ def test_addresses_decoded_together_equal_those_decoded_one_by_one() -> None:
     assert len(set(found)) == len(ids)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "other",
     [
         b"\x29" + whole(5, 3)[1:],  # of another kind
@@ -109,6 +110,6 @@ def test_values_of_another_form_are_not_decoded_together(other: bytes) -> None:
     assert not _whole_numbers(b"".join([*alike, other, *alike]), 4)
 
 
-@pytest.mark.parametrize("width", [0, 1, 12])
+@each_row("width", [0, 1, 12])
 def test_impossible_widths_are_not_decoded_together(width: int) -> None:
     assert not _whole_numbers(b"\x28" * 12 * width, width)

@@ -23,6 +23,7 @@ from keet.ingest.protobuf import Malformed
 from tests import encode
 from tests.conftest import REPORTS, Keet
 from tests.encode import chunk, number
+from tests.rows import each_row
 from tests.unit.ingest.test_container import touch
 from tests.unit.ingest.test_line_table import END, SET_ADDRESS_0, line_at, line_program
 
@@ -284,7 +285,7 @@ def test_damaged_snapshots_are_refused(what: str, save) -> None:
         read_profile(save(text.encode(), "x.keet.json"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("place", "value"),
     [
         ("launches.0.device.sm_count", "132"),
@@ -294,6 +295,7 @@ def test_damaged_snapshots_are_refused(what: str, save) -> None:
         ("provenance.created", "2026-11-15T08:50:00"),
         ("launches.0.rules.0.speedup.percent", "inf"),
     ],
+    few=2,
 )
 def test_a_snapshot_field_of_the_wrong_type_is_named(
     place: str, value: object, save, keet: Keet
@@ -376,7 +378,7 @@ def shell(command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "code"),
     [
         ("KEET show REPORT >&-", 0),
@@ -384,6 +386,7 @@ def shell(command: str) -> subprocess.CompletedProcess[str]:
         ("KEET show REPORT | true; exit ${PIPESTATUS[0]}", 0),
         ("KEET show /proc/self/mem", 4),
     ],
+    few=3,
 )
 def test_unusual_environments_work(command: str, code: int) -> None:
     assert shell(command).returncode == code

@@ -51,7 +51,7 @@ def test_quantities_are_converted(quantity: Quantity, unit: str, value: float) -
     assert quantity.to(unit).value == pytest.approx(value, rel=1e-15)
 
 
-@pytest.mark.parametrize(("have", "want"), [("byte", "sector"), ("ns", "cycle"), ("%", "")])
+@each_row(("have", "want"), [("byte", "sector"), ("ns", "cycle"), ("%", "")])
 def test_units_of_different_kinds_are_not_converted(have: str, want: str) -> None:
     with pytest.raises(UnitMismatch, match="can't be converted") as caught:
         Quantity(1, have).to(want)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
@@ -53,10 +54,12 @@ Hot = Mapping[str, Sequence[int]]
 def kernel_files(launch: Launch) -> list[str]:
     """Files with code of the kernel whose text the report has, the one with most code first, then
     the headers that they include."""
-    counts: dict[str, int] = {}
-    for location in launch.locations.values():
-        if launch.source_files.get(location.file) and not _FOREIGN.search(location.file):
-            counts[location.file] = counts.get(location.file, 0) + 1
+    every = Counter(location.file for location in launch.locations.values())
+    counts = {
+        file: count
+        for file, count in every.items()
+        if launch.source_files.get(file) and not _FOREIGN.search(file)
+    }
     own = sorted(counts, key=lambda file: -counts[file])
     included, by_name = _included(launch, own)
     headers = [by_name[name] for name in included if name in by_name]

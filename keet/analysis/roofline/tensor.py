@@ -292,8 +292,8 @@ def path_share(ledger: LaunchLedger, type_id: str | None = None) -> Evidence | N
     """Percent of the peak of the busiest path of the tensor cores, of one type or of all; None: no
     path was measured, or none was used."""
     found: tuple[float, str] | None = None
-    for name in ledger.launch.metric_names():
-        match = _PATH.fullmatch(name) if name.startswith(_STEM) else None
+    for name in [name for name in ledger.launch.metric_names() if name.startswith(_STEM)]:
+        match = _PATH.fullmatch(name)
         if match is None or type_id not in (None, match["type"]):
             continue
         metric = ledger.launch.metric(name)

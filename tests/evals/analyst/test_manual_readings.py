@@ -19,6 +19,7 @@ from evals.pages import Prose
 from evals.public_reports import MANUALLY_READ, NOT_FOUND
 from keet.findings import findings
 from tests.conftest import REPORTS
+from tests.rows import each_row
 
 ANSWERS = expected_answers()
 FLIP = Expected("tour_full.ncu-rep", 0, ("uncoalesced_global",), "neighbouring|axis", "a reason")
@@ -31,7 +32,7 @@ def test_thirteen_reports_have_answers_of_the_catalog() -> None:
     assert all(each.agrees and each.reason for each in ANSWERS)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("id_", "text", "verdict"),
     [
         ("uncoalesced_global", "swap the thread's axes: the Axis", "agrees"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from evals.grounding.model_sentences import (
     Verdict,
     false_sentences,
@@ -16,6 +18,7 @@ from evals.grounding.model_sentences import (
 from keet.verification.relation_check import OPEN
 
 
+@pytest.mark.slow
 def test_no_false_sentence_is_printed_as_checked() -> None:
     judged = [judge(each) for each in [*false_sentences(), *planted_sentences()]]
     assert [each for each in judged if each.verdict is Verdict.PASSED] == []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from evals.mcq.questions import Question, write_key
 from evals.mcq.scoring import extract, find_letter, score, scores
 from evals.mcq.summary import ALL, summarise
@@ -121,7 +119,7 @@ def test_a_wrong_letter_has_its_reason():
     assert (got.input_tokens, got.output_tokens) == (None, 7)
 
 
-@pytest.mark.parametrize("text", ["", "ANSWER: E", "ANSWER: A or B"])
+@each_row("text", ["", "ANSWER: E", "ANSWER: A or B"])
 def test_unscored_is_not_wrong(text: str):
     asked = prompt(question())
     got = score(answer(asked, text), asked, question())

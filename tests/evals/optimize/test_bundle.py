@@ -16,6 +16,7 @@ from evals.runs import Answer, Prompt, Run, RunFolder, now
 from keet.cli import main
 from keet.errors import NotAvailable, UsageError
 from kernels_samples.samples import HERE, load_sample
+from tests.rows import each_row
 
 SAMPLES = ("gas_state", "matrix_flip")
 
@@ -155,7 +156,7 @@ def test_the_script_refuses_no_baseline_and_nothing_that_the_rules_allow() -> No
         assert source_refusal(program(sample), own) is None, sample
 
 
-@pytest.mark.parametrize("code", ['printf("x");', 'extern "C" void f();', "#include <fstream>"])
+@each_row("code", ['printf("x");', 'extern "C" void f();', "#include <fstream>"])
 def test_what_the_rules_forbid_is_refused(code: str) -> None:
     from evals.optimize.gpu.scorer.source import source_refusal
 

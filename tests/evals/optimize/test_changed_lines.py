@@ -6,6 +6,7 @@ import pytest
 
 from evals.optimize.changed_lines import changed_lines, is_wrong_place
 from evals.optimize.problems import known_samples
+from tests.rows import each_row
 
 SAMPLES = known_samples()
 MENDED_BEFORE_THE_LINES = {"decay_ratios", "rate_table"}
@@ -22,7 +23,7 @@ def tampered(name: str, before: str, after: str) -> str:
     return text.replace(before, after)
 
 
-@pytest.mark.parametrize("name", sorted(set(PLANTED) - MENDED_BEFORE_THE_LINES))
+@each_row("name", sorted(set(PLANTED) - MENDED_BEFORE_THE_LINES))
 def test_slow_keeps_its_cause_and_fast_does_not(name: str) -> None:
     assert changed_lines(SAMPLES[name], source(name)).kept_cause is True
     assert changed_lines(SAMPLES[name], source(name, "fast")).kept_cause is False
@@ -35,12 +36,12 @@ def test_lines_that_the_fix_keeps_are_not_informative(name: str) -> None:
     assert "no line tells" in found.told
 
 
-@pytest.mark.parametrize("name", ["field_axpy", "pair_reduce", "series_eval"])
+@each_row("name", ["field_axpy", "pair_reduce", "series_eval"])
 def test_healthy_samples_have_no_cause_to_keep(name: str) -> None:
     assert changed_lines(SAMPLES[name], source(name))[:2] == (None, None)
 
 
-@pytest.mark.parametrize("name", sorted(SAMPLES))
+@each_row("name", sorted(SAMPLES))
 def test_an_unchanged_program_touches_no_decoy(name: str) -> None:
     assert not changed_lines(SAMPLES[name], source(name)).touched_decoy
 
@@ -99,7 +100,7 @@ def test_an_empty_program_keeps_nothing() -> None:
     assert changed_lines(SAMPLES["matrix_flip"], "").kept_cause is False
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("speedup", "kept", "wrong"),
     [
         (1.0, True, True),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from evals.optimize.extraction import extract
+from tests.rows import each_row
 
 PROGRAM = """\
 #include "problem.h"
@@ -24,12 +23,12 @@ def fenced(code: str, language: str = "cuda", fence: str = "```") -> str:
     return f"{fence}{language}\n{code}{fence}\n"
 
 
-@pytest.mark.parametrize("language", ["cuda", "cpp", "c++", "", "C++", "cu", "cuda slow.cu"])
+@each_row("language", ["cuda", "cpp", "c++", "", "C++", "cu", "cuda slow.cu"])
 def test_a_block_in_any_language(language: str) -> None:
     assert extract(f"Here it is.\n\n{fenced(PROGRAM, language)}\nDone.").code == PROGRAM
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     [
         fenced(PROGRAM, fence="````"),
@@ -74,7 +73,7 @@ def test_a_finished_draft_is_better_than_a_program_that_was_cut_off() -> None:
     assert extract(fenced(PROGRAM) + cut).code == PROGRAM
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         '    printf("```");',
@@ -94,7 +93,7 @@ def test_a_fence_in_a_comment_does_not_end_the_block() -> None:
     assert extract(fenced(code)).code == code
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "why"),
     [
         ("", "the answer is empty"),
@@ -122,7 +121,7 @@ def test_the_reason_for_a_missing_program_is_given(answer: str, why: str) -> Non
     assert why in found.why
 
 
-@pytest.mark.parametrize(
+@each_row(
     "definition",
     [
         "void launch(Problem const& p) {}",
@@ -135,6 +134,6 @@ def test_a_definition_may_be_written_in_many_ways(definition: str) -> None:
     assert extract(fenced(f"#include <cmath>\n{definition}\n")).code is not None
 
 
-@pytest.mark.parametrize("unit", ["/*", "`", "```\n", "{", '"', "void launch(", "<think>", 'R"('])
+@each_row("unit", ["/*", "`", "```\n", "{", '"', "void launch(", "<think>", 'R"('])
 def test_a_hostile_answer_takes_no_longer_than_a_long_one(unit: str) -> None:
     assert extract(unit * 20_000).code is None

@@ -9,6 +9,7 @@ import pytest
 
 from evals.optimize.gpu.scorer import source, symbols
 from evals.optimize.gpu.scorer.common import HERE
+from tests.rows import each_row
 
 SAMPLES = Path(__file__).parents[3] / "kernels_samples"
 EXPLOITS = HERE / "exploits"
@@ -41,7 +42,7 @@ def test_no_sample_is_refused(variant):
         assert source.source_refusal(path.read_text(encoding="utf-8"), headers) is None, path
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "part"),
     [
         ('#include "../harness/harness.h"', "harness.h"),
@@ -93,7 +94,7 @@ def test_forbidden_lines_are_named(line, part):
     assert part in why
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "#include <cooperative_groups/memcpy_async.h>",
@@ -164,7 +165,7 @@ def test_what_nvcc_and_the_standard_library_bring_is_allowed():
     assert candidate(NVCC) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "needed",
     [
         *("fopen", "open", "write", "printf", "__printf_chk", "system", "popen", "fork", "execve"),
@@ -187,7 +188,7 @@ def test_calls_that_no_launch_needs_are_named(needed):
     assert needed.partition("@")[0] in why
 
 
-@pytest.mark.parametrize(
+@each_row(
     "defined",
     [
         *("cudaEventRecord T", "cudaEventElapsedTime W", "main T", "memcpy T", "clock_gettime T"),

@@ -28,6 +28,7 @@ from evals.optimize.gpu.scorer import (
 )
 from evals.optimize.gpu.scorer.common import HERE, RefereeFailed, Verdict
 from evals.optimize.gpu.scorer.contender import Contender
+from tests.rows import each_row
 
 FAKE = Path(__file__).parent / "fake_cuda"
 needs_compiler = pytest.mark.skipif(
@@ -730,7 +731,7 @@ def test_what_the_driver_calls_a_gpu(monkeypatch, code, name):
     assert machine.gpu_name() == name
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("told", "short"),
     [
         (

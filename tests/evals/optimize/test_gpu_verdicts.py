@@ -15,6 +15,7 @@ from evals.optimize.gpu.scorer.contender import Contender
 from evals.optimize.gpu.scorer.contest import Binaries, Contest, Settings
 from evals.optimize.gpu.scorer.processes import Limits
 from evals.optimize.gpu.scorer.results import BY_TIME, result_of
+from tests.rows import each_row
 
 LAUNCHED = {"us": 10.0, "inputs_whole": True, "settled": True}
 CHECKED = {"checked": 100.0, "wrong": 0.0, "not_finite": 0.0, "finished": True, "example": ""}
@@ -25,7 +26,7 @@ H200 = {"memory_clock_khz": 3201000.0, "bus_bits": 6144.0, "clock_khz": 1980000.
 ONE = measurement.Digests("d1", "h1")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "part"),
     [({}, None), ({"inputs_whole": False}, "inputs"), ({"settled": False}, "still changed")],
 )
@@ -35,7 +36,7 @@ def test_a_launch(change, part):
     assert verdict is None or (verdict.status == "CHEAT" and part in verdict.why)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "stale", "status", "part"),
     [
         ({}, False, None, ""),
@@ -63,7 +64,7 @@ NOISY = verdicts.Pace(
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("own", "baseline", "empty", "part"),
     [
         (HONEST, HONEST, EMPTY, None),
@@ -373,7 +374,7 @@ def test_exploits_that_pass_are_counted():
     assert "noise" in text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "speedup", "expected"),
     [("PASSED", 2.2, True), ("PASSED", 2.4, False), ("TIMEOUT", None, False), (None, None, False)],
 )

@@ -21,6 +21,7 @@ from evals.optimize.metrics import (
     pass_at_k,
     speedup_at_k,
 )
+from tests.rows import each_row
 
 SPEEDUPS = st.lists(st.floats(0.1, 100), min_size=1, max_size=8)
 
@@ -29,7 +30,7 @@ def drawn(values: list[Fraction], k: int) -> list[tuple[Fraction, ...]]:
     return list(combinations(values, k))
 
 
-@pytest.mark.parametrize("n", range(1, 8))
+@each_row("n", range(1, 8))
 def test_pass_at_k_is_the_share_of_draws_with_a_pass(n: int) -> None:
     for c in range(n + 1):
         outcomes = [1] * c + [0] * (n - c)
@@ -39,7 +40,7 @@ def test_pass_at_k_is_the_share_of_draws_with_a_pass(n: int) -> None:
             assert pass_at_k(n, c, k) == pytest.approx(float(share), abs=1e-12)
 
 
-@pytest.mark.parametrize("values", [[3], [2, 2], [1, 4, 2], [5, 1, 1, 7], [9, 2, 4, 4, 1, 8, 3]])
+@each_row("values", [[3], [2, 2], [1, 4, 2], [5, 1, 1, 7], [9, 2, 4, 4, 1, 8, 3]])
 def test_best_of_k_is_the_mean_of_the_best_over_all_draws(values: list[int]) -> None:
     exact = [Fraction(value, 3) for value in values]
     for k in range(1, len(values) + 1):
@@ -120,7 +121,7 @@ REACHED = [
 ]
 
 
-@pytest.mark.parametrize("reached", REACHED)
+@each_row("reached", REACHED)
 def test_tries_and_cost_are_means_over_all_orders(reached: list[bool]) -> None:
     costs = [7.0 * (i + 1) ** 2 for i in range(len(reached))]
     tries, spent = [], []
@@ -132,7 +133,7 @@ def test_tries_and_cost_are_means_over_all_orders(reached: list[bool]) -> None:
     assert expected_cost(reached, costs) == pytest.approx(statistics.mean(spent))
 
 
-@pytest.mark.parametrize("reached", [[], [False], [False] * 3])
+@each_row("reached", [[], [False], [False] * 3])
 def test_attempts_to_the_goal_are_none_if_it_was_never_reached(reached: list[bool]) -> None:
     assert expected_tries(reached) is None
     assert expected_cost(reached, [1.0] * len(reached)) is None
@@ -165,14 +166,14 @@ def test_best_of_k_scales_with_the_values(values: list[float], factor: float, k:
     )
 
 
-@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf, -2.0, 0.0])
+@each_row("wrong", [math.nan, math.inf, -math.inf, -2.0, 0.0])
 def test_invalid_speed_ups_are_refused(wrong: float) -> None:
     for function in (lambda: best_of_k([1.0, wrong], 1), lambda: geometric_mean([wrong, 2.0])):
         with pytest.raises(ValueError, match="is no speed-up"):
             function()
 
 
-@pytest.mark.parametrize(("n", "c", "k"), [(0, 0, 1), (3, 1, 0), (3, 1, 4), (3, 4, 1), (3, -1, 1)])
+@each_row(("n", "c", "k"), [(0, 0, 1), (3, 1, 0), (3, 1, 4), (3, 4, 1), (3, -1, 1)])
 def test_impossible_draws_are_refused(n: int, c: int, k: int) -> None:
     with pytest.raises(ValueError, match="cannot"):
         pass_at_k(n, c, k)

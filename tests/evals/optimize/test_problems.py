@@ -15,6 +15,7 @@ from evals.optimize.problems import (
 )
 from keet.ingest import read_profile
 from tests.evals.optimize.test_gpu_verdicts import H200
+from tests.rows import each_row
 
 NAMES = sorted(load_problems())
 STREAMING = [
@@ -32,14 +33,14 @@ def test_every_cuda_sample_has_its_facts() -> None:
     assert len(NAMES) == 33
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_no_floor_is_above_a_measured_time(name: str) -> None:
     least = floor(name).least
     assert least is not None
     assert least < 0.95 * best_known_us(known_samples()[name])
 
 
-@pytest.mark.parametrize("name", STREAMING)
+@each_row("name", STREAMING)
 def test_a_program_at_the_dram_roofline_is_within_twice_its_floor(name: str) -> None:
     impossible = floor(name).impossible
     assert impossible is not None
@@ -50,7 +51,7 @@ def test_there_are_enough_streaming_problems() -> None:
     assert len(STREAMING) >= 10
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_the_fast_program_was_seen_to_read_what_is_compulsory(name: str) -> None:
     """The profiler empties the caches first, so that DRAM bytes cannot be fewer."""
     launches = read_profile(known_samples()[name].report("fast")).launches
@@ -58,7 +59,7 @@ def test_the_fast_program_was_seen_to_read_what_is_compulsory(name: str) -> None
     assert read >= load_problems()[name].compulsory_read
 
 
-@pytest.mark.parametrize("name", STREAMING)
+@each_row("name", STREAMING)
 def test_the_minimum_time_to_write_excludes_what_l2_holds(name: str) -> None:
     launches = read_profile(known_samples()[name].report("fast")).launches
     written = sum(launch.get("dram_bytes_written").value for launch in launches)
@@ -66,7 +67,7 @@ def test_the_minimum_time_to_write_excludes_what_l2_holds(name: str) -> None:
     assert wanted - H200["l2_bytes"] <= written <= wanted + 4e6
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_the_difficulty_agrees_with_the_kinds_of_the_sample(name: str) -> None:
     sample, difficulty = known_samples()[name], load_problems()[name].difficulty
     assert (difficulty == "healthy") == sample.healthy

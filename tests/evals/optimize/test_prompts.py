@@ -14,6 +14,7 @@ from evals.runs import CONDITIONS, RunFolder, digest
 from keet.cli import main
 from keet.errors import UsageError
 from kernels_samples.samples import HERE, Sample, load_sample, load_samples
+from tests.rows import each_row
 
 CUDA = [each for each in load_samples() if each.language == "cuda"]
 
@@ -51,7 +52,7 @@ def test_the_truth_is_in_no_prompt() -> None:
         assert "sample.toml" not in words
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "secret"),
     [
         ("sparse_apply", "600 k"),

@@ -17,11 +17,12 @@ from keet.agent.answer_schemas import (
     schema_of,
     understand,
 )
+from tests.rows import each_row
 
 SAID = {"summary": "s", "purpose": "p", "causes": [{"finding": "f", "text": "t"}]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "wrap",
     [
         "{}",
@@ -37,7 +38,7 @@ def test_the_json_object_is_found_in_the_reply(wrap: str) -> None:
     assert understand(text, Conclusion).purpose == "p"
 
 
-@pytest.mark.parametrize("text", ["", "no", "[1, 2]", '{"purpose": ', "{}", "{" * 5000])
+@each_row("text", ["", "no", "[1, 2]", '{"purpose": ', "{}", "{" * 5000])
 def test_an_unreadable_answer_says_why(text: str) -> None:
     with pytest.raises(NoAnswer, match=r"\w"):
         understand(text, Conclusion)
@@ -65,7 +66,7 @@ def test_loose_types_are_understood() -> None:
     assert (found.edits[0].changes[0].old, found.edits[0].changes[0].new) == ("-a\nb", "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("because", "read"),
     [
         (None, []),
@@ -81,7 +82,7 @@ def test_facts_are_parsed_from_several_forms(because: object, read: list[str]) -
     assert understand(json.dumps(said), Conclusion).causes[0].because == read
 
 
-@pytest.mark.parametrize("claim", [None, "", {}, [], "bytes", {"of": "DRAM"}, {"kind": None}])
+@each_row("claim", [None, "", {}, [], "bytes", {"of": "DRAM"}, {"kind": None}])
 def test_an_empty_claim_is_parsed_from_several_forms(claim: object) -> None:
     said = {"summary": "", "causes": [{"finding": "x", "text": "y", "claim": claim}]}
     assert understand(json.dumps(said), Conclusion).causes[0].claims == []
@@ -98,7 +99,7 @@ def test_one_claim_is_parsed_from_several_forms(name: str, is_list: bool) -> Non
     assert (found.kind, found.needed, found.removed) == ("bytes", "4096", "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "read"),
     [
         (None, []),
@@ -127,7 +128,7 @@ def test_endless_lists_are_refused() -> None:
         )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "meant"),
     [
         ("shared_bank_conflict", "shared_bank_conflict"),
@@ -140,7 +141,7 @@ def test_a_finding_is_known_by_its_id(said: str, meant: str | None) -> None:
     assert known_finding(said) == meant
 
 
-@pytest.mark.parametrize("shape", [Conclusion, Corrections, TextAnswer])
+@each_row("shape", [Conclusion, Corrections, TextAnswer])
 def test_schemas_are_strict(shape: type) -> None:
     """Servers that enforce one want every property required, and nothing beside them."""
 

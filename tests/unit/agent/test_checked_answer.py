@@ -92,6 +92,7 @@ def test_a_sentence_that_stays_contradicted_is_printed_with_the_fact(wording) ->
         ("Occupancy would be full with fewer registers.", None),
         ("The padding of the rows is odd, so neighbours fall into other banks.", None),
     ],
+    few=3,
 )
 def test_words_are_checked(sentence: str, fault: str | None) -> None:
     """What no fact decides is marked, but not sent back."""
@@ -101,8 +102,8 @@ def test_words_are_checked(sentence: str, fault: str | None) -> None:
     assert len(done.chat.requests) == 1 + len(replies)
 
 
-@pytest.mark.parametrize(
-    "reply", ["no", "{}", {"corrections": []}, ModelFault("timeout", "it took too long"), KeyboardInterrupt()]
+@each_row(
+    "reply", ["no", "{}", {"corrections": []}, ModelFault("timeout", "it took too long"), KeyboardInterrupt()], few=2,
 )  # fmt: skip
 def test_without_corrections_the_sentence_stays_marked(reply: object) -> None:
     done = talk(conclusion(summary=f"{SUMMARY} {FREE}"), reply, reply)
@@ -288,7 +289,7 @@ def test_fewer_bytes_than_there_are_is_refuted() -> None:
     assert only(withdrawn).unused_claims == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("share", "is_derived"),
     [
         ("1 - issue_active_pct / (kPoints * inst_pipe_fma_pct)", True),
@@ -298,6 +299,7 @@ def test_fewer_bytes_than_there_are_is_refuted() -> None:
         ("1 - inst_executed / (2 * inst_executed)", False),
         ("0.9", False),
     ],
+    few=2,
 )
 def test_a_share_is_derived_if_it_depends_on_evidence(share: str, is_derived: bool) -> None:
     claim = only(series(pipe(claim={"kind": "redundant", "removed": share}))).claim
@@ -313,7 +315,7 @@ def test_a_fact_that_does_not_depend_on_evidence_is_rejected(fact: str) -> None:
     assert "does not depend" in (found.problem or "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("claim", "why"),
     [
         ({"kind": "bytes", "of": "DRAM", "needed": "no_such_name * 4 B"}, "there is no"),
@@ -326,6 +328,7 @@ def test_a_fact_that_does_not_depend_on_evidence_is_rejected(fact: str) -> None:
         ({"kind": "instructions", "of": "nonsense", "removed": "0.5"}, ""),
         ({"kind": "parallelism", "of": "blocks", "needed": "4"}, "is claimed as"),
     ],
+    few=3,
 )
 def test_a_claim_that_can_not_be_computed_stays_an_opinion(claim: Any, why: str) -> None:
     done = series(pipe(claim=claim))
@@ -337,7 +340,7 @@ def test_a_claim_that_can_not_be_computed_stays_an_opinion(claim: Any, why: str)
     assert done.found.each.findings == done.before.launches[0].findings
 
 
-@pytest.mark.parametrize("kind", ["", "magic", "BYTES of everything"])
+@each_row("kind", ["", "magic", "BYTES of everything"])
 def test_an_unknown_kind_is_no_amount(kind: str) -> None:
     """A kind that does not exist is refused; without any, it is a cause without an amount."""
     found = only(series(pipe(claim={"kind": kind, "needed": "1"})))
@@ -458,7 +461,7 @@ def test_an_objection_does_not_move_what_is_certain(wording) -> None:
     assert done.found.each.verdict == done.before.launches[0].verdict
 
 
-@pytest.mark.parametrize(
+@each_row(
     "because",
     [
         (),
@@ -470,6 +473,7 @@ def test_an_objection_does_not_move_what_is_certain(wording) -> None:
         ("theoretical_occupancy_pct",),
         ("dram_throughput_pct < 50",),
     ],
+    few=3,
 )
 def test_an_objection_without_facts_moves_nothing(because: tuple[str, ...]) -> None:
     """Facts about what the finding rests on, which could as well be otherwise."""

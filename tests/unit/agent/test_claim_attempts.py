@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import pytest
-
+from tests.rows import each_row
 from tests.unit.agent.conversations import Talk, talk
 
 
@@ -126,7 +125,7 @@ def tried(attempt: Attempt) -> Talk:
     return talk(said, {"corrections": []}, sample=attempt.sample)
 
 
-@pytest.mark.parametrize("name", ATTEMPTS)
+@each_row("name", ATTEMPTS, few=4)
 def test_no_attempt_takes_the_headline(name: str) -> None:
     done = tried(ATTEMPTS[name])
     before = done.before.launches[0]

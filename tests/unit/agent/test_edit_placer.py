@@ -11,6 +11,7 @@ from keet.agent.edits import edit_placer
 from keet.agent.edits.compiler_output import CompilerMessage
 from keet.agent.edits.compiling import BuildComparison
 from keet.agent.edits.edit_placer import without_figures
+from tests.rows import each_row
 from tests.unit.agent.conversations import (
     LINE,
     OTHER,
@@ -89,7 +90,7 @@ void run(float* x) { scale<<<1, 32>>>(x); }
 """
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "reason"),
     [
         (1, None),
@@ -177,7 +178,7 @@ def test_without_source_there_is_nothing_to_change(wording) -> None:
     assert found.sketch
 
 
-@pytest.mark.parametrize(
+@each_row(
     "comment",
     ["// 2x faster", "/* twice\n as fast */", "// DRAM at 99 %", "# halves the run time",
      "// saves 3 ms", "// three times the throughput", "// ５０ percent less"],
@@ -186,7 +187,7 @@ def test_comments_with_numbers_are_removed(comment: str) -> None:
     assert without_figures(f"x = y;  {comment}\nz;", "") == "x = y;\nz;"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "code",
     ["z = 1;  // 4 banks", "#pragma unroll 4", "#define A 2", "// the stores have to follow",
      "a = b / c;  // of row 17", "x = y;", "# one tile of 128 by 128"],

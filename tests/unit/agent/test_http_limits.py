@@ -33,6 +33,7 @@ from tests.hostile_behaviours import (
     whole,
 )
 from tests.hostile_servers import serving
+from tests.rows import each_row
 
 ASK = ChatRequest((ChatMessage("user", "Why?"),))
 BY_NAME = {behaviour.name: behaviour for behaviour in BEHAVIOURS}
@@ -117,7 +118,7 @@ def test_redirects_to_another_port_are_refused(status: str, names_model: bool, w
     assert reached == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "place",
     [
         "https://127.0.0.1:{own}/v1",
@@ -142,7 +143,7 @@ def test_redirects_to_another_scheme_host_or_user_are_refused(place: str) -> Non
     assert requests == [0]
 
 
-@pytest.mark.parametrize("place", ["/v1/again", "again", "http://127.0.0.1:{own}/v1/again"])
+@each_row("place", ["/v1/again", "again", "http://127.0.0.1:{own}/v1/again"])
 def test_redirects_within_the_server_are_followed(place: str) -> None:
     def send(to: Connection) -> None:
         own = str(to.socket.getsockname()[1])
@@ -172,7 +173,7 @@ def test_other_clients_do_not_follow_redirects_either() -> None:
             reached.clear()
 
 
-@pytest.mark.parametrize("form", HIDDEN)
+@each_row("form", HIDDEN)
 def test_a_reply_with_a_key_is_dropped(form: str) -> None:
     found = fault(BY_NAME[f"key: {form}"])
     assert found.kind == "key_in_reply"

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from keet.agent.answer_schemas import RawChange
 from keet.agent.edits.line_matching import Misfit, place_changes, replacements
 from keet.agent.edits.patches import Patch, diff_names, encoded
+from tests.rows import each_row
 
 ROOT = Path(__file__).parents[3]
 SAMPLES = ROOT / "kernels_samples"
@@ -221,7 +222,7 @@ def test_braces_opened_by_one_change_and_closed_by_another_are_whole() -> None:
     assert len(placed(one, two).places) == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     ["slow.cu", "./slow.cu", "demo/slow.cu", "b/slow.cu", "/work/demo/slow.cu", "", "other.cu"],
 )
@@ -270,7 +271,7 @@ def test_odd_file_names_apply(name: str, folder: Path) -> None:
     check_with_git(patch, folder)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("paths", "root", "names"),
     [
         (["/a/b/k.cu"], "/a/b", ["k.cu"]),
@@ -319,7 +320,7 @@ def test_any_lines_are_replaced_or_refused(
         assert "".join(found.files["k.txt"].split()) == "".join(expected.split())
 
 
-@pytest.mark.parametrize("sample", sorted(p.parent.name for p in SAMPLES.glob("*/slow.cu")))
+@each_row("sample", sorted(p.parent.name for p in SAMPLES.glob("*/slow.cu")))
 def test_each_line_of_a_sample_can_be_edited_through_its_listing(sample: str) -> None:
     """As a model sees it: numbered, and with tabs as spaces."""
     path = SAMPLES / sample / "slow.cu"

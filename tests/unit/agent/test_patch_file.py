@@ -17,6 +17,7 @@ from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation
 from keet.ingest import read_profile
 from tests import model_parts
+from tests.rows import each_row
 
 SAMPLE = Path("kernels_samples/column_physics")
 SOURCE = (SAMPLE / "slow.cu").read_text(encoding="utf-8")
@@ -100,7 +101,7 @@ def claim(supported: bool) -> ClaimDocument:
     return ClaimDocument(supported=supported, reason="", **parts)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("finding", "confirmed"),
     [("of_keet", True), ("supported", True), ("bare", False), ("refuted", False), (None, False)],
 )

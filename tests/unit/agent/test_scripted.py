@@ -21,6 +21,7 @@ from keet.agent.model.scripted import ScriptedChat, open_script
 from keet.agent.model.settings import ModelSpec
 from keet.agent.model.transcript import Transcript
 from keet.agent.open_model import open_chat
+from tests.rows import each_row
 
 ASK = ChatRequest((ChatMessage("user", "Why?"),))
 TOOLS = (ToolSpec("read_source", "Lines.", {"type": "object"}),)
@@ -64,7 +65,7 @@ def test_a_script_from_end_to_end(tmp_path: Path) -> None:
     assert chat.name == f"scripted:{path}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "kind",
     [
         "timeout",

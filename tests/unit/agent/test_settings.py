@@ -12,6 +12,7 @@ from keet.agent.model.settings import (
 )
 from keet.errors import UsageError
 from keet.files import cache_folder
+from tests.rows import each_row
 
 URL = "http://127.0.0.1:8000/v1"
 
@@ -129,7 +130,7 @@ def test_a_folder_instead_of_the_file_is_an_error(home: Path) -> None:
         find_model()
 
 
-@pytest.mark.parametrize("url", ["localhost:8000", "ftp://x/v1", "http://", "http://[::1", "x"])
+@each_row("url", ["localhost:8000", "ftp://x/v1", "http://", "http://[::1", "x"])
 def test_an_invalid_url_is_an_error(url: str) -> None:
     with pytest.raises(UsageError, match=r"--base-url: .* write it as http"):
         find_model("qwen", url)
@@ -141,7 +142,7 @@ def test_a_key_in_an_invalid_url_is_not_printed() -> None:
     assert "hunter2" not in str(caught.value)
 
 
-@pytest.mark.parametrize("price", ["1", "1,2,3", "a,b", "nan,1", "-1,2", "1,inf"])
+@each_row("price", ["1", "1,2,3", "a,b", "nan,1", "-1,2", "1,inf"])
 def test_an_invalid_price_is_an_error(price: str) -> None:
     with pytest.raises(UsageError, match=r"--price: .* per million"):
         find_model("qwen", URL, price)

@@ -26,6 +26,7 @@ from keet.ingest.code_object import CodeObject
 from keet.ingest.cubin import BuildInfo, build_info
 from keet.profile import Launch, Profile
 from tests.long_texts import SOURCE, repeated
+from tests.rows import each_row
 from tests.unit.agent.source_launch import launch_of
 
 SAMPLES = Path(__file__).parents[3] / "kernels_samples"
@@ -106,7 +107,7 @@ def shown(fragment: str, text: str) -> bool:
     return f"{line_of(fragment)}| " in text and fragment in text
 
 
-@pytest.mark.parametrize(
+@each_row(
     "fragment",
     [
         "#define TILE 32",
@@ -133,7 +134,7 @@ def test_what_belongs_to_the_kernel_is_shown(fragment: str) -> None:
     assert shown(fragment, shown_source(program(), 3000))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "fragment",
     [
         "#define CHECK",
@@ -343,7 +344,7 @@ def info_of(ptx: bytes = b"", notes: bytes = b"") -> BuildInfo:
     return info
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ptx", "flushes"),
     [
         (b"mul.ftz.f32 a, b;\0fma.rn.ftz.f32 a, b;", True),
@@ -363,7 +364,7 @@ def test_a_debug_build_and_its_architecture() -> None:
     assert not info_of(b".target sm_61\0").debug
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sections", "debugging"),
     [
         ((), False),

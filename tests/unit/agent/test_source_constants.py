@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from keet.agent.source.constants import Constant, evaluate, source_constants, source_literals
 from keet.ingest import read_profile
+from tests.rows import each_row
 from tests.unit.agent.source_launch import launch_of
 
 SAMPLES = Path(__file__).parents[3] / "kernels_samples"
@@ -20,7 +19,7 @@ def values(text: str, full: str = "k(float *, int)", file: str = "/src/k.cu") ->
     return {name: constant.value for name, constant in known.items()}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("1 << 24", 1 << 24),
@@ -50,7 +49,7 @@ def test_expressions(text: str, expected: float) -> None:
     assert type(value) is type(expected)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         *("", "x", "1 +", "1 / 0", "1 << 70", "a.b", "a[1]", "f(1)", "sizeof(Thing)", "1 ? 2 : 3"),
@@ -95,7 +94,7 @@ def test_host_variables_and_the_parameters_they_are_passed_for() -> None:
     assert found["count"].value == found["n"].value == 1 << 20
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         "for (int m = 256; m < 4096; m *= 2) k<<<1, m>>>(x, m);",
@@ -114,7 +113,7 @@ def test_a_variable_without_one_value_has_none(body: str) -> None:
     assert not {"m", "n"} & found.keys()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         f"{KERNEL}int main() {{ float* x; k<<<1, 1>>>(x, 16); k<<<1, 1>>>(x, 32); }}\n",

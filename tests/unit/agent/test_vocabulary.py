@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from keet_tools.answers import ToolInput
 from keet_tools.registry import TOOLS, call_tool
 
 from keet.agent.vocabulary import Vocabulary, evidence_summary, overview, vocabulary
 from keet.explanation.token_budget import guess_tokens
 from keet.prose.expressions import parse
+from tests.rows import each_row
 from tests.unit.agent.conversations import asked, explained
 
 TILES, FLIP = "score_tiles/slow", ("matrix_flip/slow", "matrix_flip/fast")
@@ -98,7 +98,7 @@ def test_a_proposal_may_choose_sizes_of_the_suggested_code() -> None:
     assert words.read("It gets 777 % faster.", is_proposal=True).problems
 
 
-@pytest.mark.parametrize("names", [FLIP, (TOUR,), ("stencil_march/slow",), ("gas_state/slow",)])
+@each_row("names", [FLIP, (TOUR,), ("stencil_march/slow",), ("gas_state/slow",)], few=1)
 def test_every_evidence_id_can_be_parsed_and_resolved(names: tuple[str, ...]) -> None:
     """Whatever tools hand out is a name that the parser takes for one, and that is found."""
     tool_input = ToolInput(explained(*names))
@@ -124,7 +124,7 @@ def names_in(text: str) -> list[str]:
     return re.findall(r"\{([^{}\s]+)\}", re.sub(r"`[^`\n]*`", "", text))
 
 
-@pytest.mark.parametrize("sample", SAMPLES)
+@each_row("sample", SAMPLES)
 def test_every_name_in_the_summary_can_be_resolved(sample: str) -> None:
     tool_input = ToolInput(explained(sample))
     text = evidence_summary(tool_input)
@@ -134,7 +134,7 @@ def test_every_name_in_the_summary_can_be_resolved(sample: str) -> None:
         assert words.names.lookup(name).ids, name
 
 
-@pytest.mark.parametrize("sample", SAMPLES)
+@each_row("sample", SAMPLES)
 def test_the_summary_has_all_sections_and_key_metrics(sample: str) -> None:
     tool_input = ToolInput(explained(sample))
     text = evidence_summary(tool_input)

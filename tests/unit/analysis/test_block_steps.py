@@ -11,6 +11,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.diagnosis.diagnosis import diagnose
 from keet.findings.barrier_bound import FINDING
 from tests.conftest import needs_corpus
+from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import with_code
 from tests.unit.analysis.real_launches import launch_of, profile_of, public_launch
 
@@ -35,7 +36,7 @@ def test_the_threads_of_a_step_are_counted(case: str, threads: float) -> None:
     assert all(0 <= share <= 1 for share in found.gone.values())
 
 
-@pytest.mark.parametrize(
+@each_row(
     "case",
     [
         # All threads of a block work in each step.

@@ -9,6 +9,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import TimeModel
 from keet.findings.warp_divergence import candidates
 from tests.conftest import needs_corpus
+from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up
 from tests.unit.analysis.real_launches import CASES, launch_of, public_launch
 
@@ -35,7 +36,7 @@ def test_an_early_exit_by_data_is_a_path() -> None:
     assert found.cause == "paths"
 
 
-@pytest.mark.parametrize("sample", ["decay_ratios", "sparse_apply", "window_median"])
+@each_row("sample", ["decay_ratios", "sparse_apply", "window_median"])
 def test_a_sample_with_paths_that_differ(sample: str) -> None:
     found = inactive_threads(LaunchView(launch_of(sample)))
     assert found is not None

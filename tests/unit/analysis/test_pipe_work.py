@@ -5,12 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import cast
 
-import pytest
-
 from keet.analysis.decisions.pipe_work import pipe_work
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.time_model import TimeModel
+from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up
 from tests.unit.sass.assembled import program
 
@@ -32,7 +31,7 @@ def work(stores: int, loads: int, threads_of_a_store: int = 32, more: str = "NOP
     return pipe_work(cast(LaunchView, view), cast(TimeModel, None), "LSU").kind
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("stores", "loads", "threads", "more", "kind"),
     [
         (900, 100, 32, "NOP", "unread"),  # all threads clear all slots of a block's sums

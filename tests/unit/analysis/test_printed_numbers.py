@@ -14,6 +14,7 @@ from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.explanation.headline import verdict_of
 from keet.findings import findings
 from tests.conftest import needs_corpus
+from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up
 from tests.unit.analysis.real_launches import public_launch
 
@@ -44,7 +45,7 @@ def test_issue_slots_are_counted_where_counts_are_printed() -> None:
     assert f"{view.ceilings.reached('issue'):.1f}" == "0.8%"
 
 
-@pytest.mark.parametrize(("rate", "share"), [(0.03, 0.8), (3.02, 75.5), (2.2987, 57.4675)])
+@each_row(("rate", "share"), [(0.03, 0.8), (3.02, 75.5), (2.2987, 57.4675)])
 def test_a_rounded_rate_has_as_many_digits_as_it_supports(rate: float, share: float) -> None:
     found = view_of({}, ipc_executed_elapsed=rate).ceilings.reached("issue")
     assert found is not None
@@ -137,7 +138,7 @@ def test_no_latency_beside_a_busy_sm() -> None:
 # --- limits of the occupancy
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("limits", "times", "tied"),
     [
         ({}, 4.0, False),  # up to the warps

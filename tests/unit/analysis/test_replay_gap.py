@@ -275,7 +275,7 @@ def test_sectors_of_the_driver_are_no_host_memory_of_the_kernel() -> None:
     assert found["managed_or_host_memory"] == "ruled_out"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("managed", "migrations", "metrics"),
     [
         (None, NO_FAULTS, {HOST: 0, SECTORS: 1}),

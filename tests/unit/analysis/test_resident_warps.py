@@ -10,6 +10,7 @@ from keet.analysis.time_model import Effect, TimeModel
 from keet.diagnosis.diagnosis import diagnose
 from keet.findings import uncoalesced_global
 from keet.profile import Launch
+from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, H200, made_up
 from tests.unit.analysis.real_launches import CASES, launch_of, profile_of
 
@@ -109,7 +110,7 @@ def test_the_basic_set_shows_warps_that_store_nothing() -> None:
     assert 1.5 < first.forecast.likely < 1 / 0.43
 
 
-@pytest.mark.parametrize(("sent", "per_warp"), [(1.0, 12), (1.9, 16), (0.1, 100)])
+@each_row(("sent", "per_warp"), [(1.0, 12), (1.9, 16), (0.1, 100)])
 def test_the_basic_set_shows_that_warps_may_have_work(sent: float, per_warp: float) -> None:
     """The look-alikes: each warp loads or stores once; few results of much work."""
     assert idle_warps(LaunchView(of_the_basic_set(sent, per_warp))) is None

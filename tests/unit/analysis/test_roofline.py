@@ -88,7 +88,7 @@ def test_an_fp16_product_by_its_size() -> None:
     assert any("HGMMA" in note for note in roofline.notes)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "nearest", "low", "high"),
     [
         ("series_eval/slow", "fp32", 77, 81),
@@ -466,7 +466,7 @@ def test_a_busy_tensor_pipe_that_delivers_half_is_no_roofline() -> None:
     assert reached_roofline(model_of(changed(launch, halved))) != "compute"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("units", "metrics", "roofline"),
     [
         ({"dram": 60.0}, {}, None),

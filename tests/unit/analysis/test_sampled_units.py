@@ -8,6 +8,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import TimeModel
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import Instances, KernelName, Launch, RawMetric, Workload
+from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import H200
 
 SHARE = "pmsampling:{}.avg.pct_of_peak_sustained_elapsed"
@@ -49,7 +50,7 @@ def test_a_window_that_ends_before_the_launch_is_averaged() -> None:
     assert units.share("tensor") == pytest.approx(0.6)
 
 
-@pytest.mark.parametrize("active", [0.0, 3e6, float("nan")])
+@each_row("active", [0.0, 3e6, float("nan")])
 def test_samples_of_other_work_are_not_used(active: float) -> None:
     units = LaunchView(sampled({TENSOR: (60.0,) * 11}, active)).ceilings
     assert not units.ranked

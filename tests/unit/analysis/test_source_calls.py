@@ -17,6 +17,7 @@ from keet.analysis.kernel.source_calls import (
 from keet.analysis.launch_view import LaunchView
 from keet.diagnosis.diagnosis import diagnose
 from keet.diagnosis.finding import Finding
+from tests.rows import each_row
 from tests.unit.analysis.real_launches import CASES, launch_of, profile_of
 
 SHOWN = 3
@@ -36,7 +37,7 @@ def finding_of(case: str, finding: str) -> tuple[LaunchView, Finding]:
     return found.view, next(each for each in found.findings if each.id == finding)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("case", "line"),
     [
         ("track_filter/full_occupancy", "launch<Uniformly<float>, 8>(tracks);"),
@@ -87,7 +88,7 @@ def test_a_line_that_gives_a_kernel_a_second_name_launches_nothing() -> None:
     assert not any("cudaFunc" in each for each in texts_of(staged, launches))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("case", "launched", "sized"),
     [
         ("kv_dequant/one_block_per_head", "values8_partial<<<", "values_in_splits(d, 1);"),
@@ -118,7 +119,7 @@ def test_a_line_of_the_kernel_itself_has_no_call() -> None:
     assert kernel.share > 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("case", "finding", "of"),
     [
         ("track_filter/full_occupancy", "local_memory_spill", "template arguments"),
@@ -127,6 +128,7 @@ def test_a_line_of_the_kernel_itself_has_no_call() -> None:
         ("array_beams/thirty_six_threads", "warp_divergence", "launches"),
         ("track_filter/everything_in_double", "low_precision_possible", "template arguments"),
     ],
+    few=1,
 )
 def test_findings_list_what_decides_them_beside_where_it_shows(case, finding, of) -> None:
     _, found = finding_of(case, finding)

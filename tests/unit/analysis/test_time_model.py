@@ -18,6 +18,7 @@ from keet.analysis.time_model import (
     attainable,
 )
 from keet.profile import Launch
+from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, STATES, launches, made_up, model_of
 from tests.unit.analysis.real_launches import changed, launch_of
 
@@ -250,7 +251,7 @@ def test_with_one_block_per_sm_the_rest_of_the_time_is_the_launch() -> None:
     assert model_of(made_up({}, grid_size=133, **half)).fixed == 0, "more is not known"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("few", "many"),
     [
         ("reduce_rows/few_long_rows", 4.69),

@@ -13,6 +13,7 @@ from keet.collect.ncu_command import ProfileRequest, _installed, find_ncu, ncu_c
 from keet.errors import NotAvailable, UsageError
 from keet.formatting import command_lines
 from tests.conftest import REPORTS, Keet
+from tests.rows import each_row
 
 PROGRAM = ("./app", "-o", "its own", "--kernel", "x")
 
@@ -30,7 +31,7 @@ def test_the_first_launch_of_each_kernel_by_default() -> None:
     assert after(command(kernel="gemm|norm"), "--kernel-id") == "::regex:gemm|norm:1"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "words"),
     [
         ({"launch_count": 3}, ["--launch-count", "3"]),

@@ -10,6 +10,7 @@ import pytest
 from keet.analysis.hardware.ceilings import Ceiling
 from keet.comparison.causes.explained_pair import _busy_share
 from keet.evidence import Evidence
+from tests.rows import each_row
 
 
 def part(**reached: float) -> Any:
@@ -23,7 +24,7 @@ def part(**reached: float) -> Any:
     )
 
 
-@pytest.mark.parametrize(("reached", "busy"), [(0.0, 0.0), (42.0, 0.42), (103.0, 1.0)])
+@each_row(("reached", "busy"), [(0.0, 0.0), (42.0, 0.42), (103.0, 1.0)])
 def test_no_unit_is_busy_for_longer_than_the_launch(reached: float, busy: float) -> None:
     share, sources = _busy_share("L2")(part(L2=reached)) or (None, ())
     assert share == pytest.approx(busy)

@@ -125,7 +125,7 @@ def test_a_number_that_got_worse_shows_no_improvement() -> None:
 # --- the number that shows it
 
 
-@each_row("name", NAMES, few=5)
+@each_row("name", NAMES, few=3)
 @each_row("swapped", [False, True])
 def test_the_number_of_a_cause_is_of_its_finding(name: str, *, swapped: bool) -> None:
     """Its first one, or what that was computed from; never the load of a unit."""
@@ -159,7 +159,8 @@ def test_a_missing_section_makes_nothing_fixed_or_new() -> None:
         assert not [a for pair in paired for a in pair.attribution if a.kind == "cause"]
 
 
-@each_row("name", ["panel_product", "key_count", "matrix_flip", "page_walk"], few=1)
+@pytest.mark.slow
+@each_row("name", ["panel_product", "key_count", "matrix_flip", "page_walk"])
 @each_row("section", ["warp_issue_stalled", "dram__", "l1tex__", "pct_of_peak"])
 def test_missing_metrics_make_nothing_new(name: str, section: str) -> None:
     """Against the same pair with all numbers: nothing more is fixed or new."""

@@ -51,13 +51,14 @@ def _launches(before: Profile, after: Profile) -> dict[str, str]:
 # --- the GPU
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("device", "told"),
     [
         (Device("NVIDIA A100", "8.0", 108), "A100"),
         (Device("NVIDIA H200", "9.0", 66), "SMs before"),
         (Device(None, "8.0", None), "8.0"),
     ],
+    few=1,
 )
 def test_another_gpu_forbids(device: Device, told: str) -> None:
     before = pipeline("before")
@@ -164,7 +165,7 @@ def test_the_default_clocks_are_those_of_the_version(
     assert texts == [told] * bool(told)
 
 
-@pytest.mark.parametrize("what", ["ncu_version", "cuda_version", "driver_version"])
+@each_row("what", ["ncu_version", "cuda_version", "driver_version"])
 def test_versions_are_noted(what: str) -> None:
     before = made("a", **{what: "1.0"})
     assert _captures(before, made("a", **{what: "2.0"})) == {what: "note"}
@@ -187,6 +188,7 @@ def test_the_same_file_twice() -> None:
             assert not [each for each in pair.attribution if each.kind in ("cause", "line")]
 
 
+@pytest.mark.slow
 def test_a_stated_origin_is_noted_and_not_trusted(tmp_path: Path) -> None:
     """Two snapshots of different runs, edited to state one report."""
     before, after = pipeline("before"), pipeline("after")
@@ -212,6 +214,7 @@ def test_a_second_run_is_unchanged() -> None:
     assert not found.forbidden
 
 
+@pytest.mark.slow
 def test_a_run_with_other_launches_is_noted() -> None:
     before, after = pipeline("before"), pipeline("after")
     found = compare(side(before, after), side(before))

@@ -106,7 +106,7 @@ def test_long_files_of_braces_are_aligned_fast() -> None:
 # --- times of lines
 
 
-@pytest.mark.parametrize("name", ["matrix_flip", "hydro_element", "tile_smooth"])
+@each_row("name", ["matrix_flip", "hydro_element", "tile_smooth"], few=1)
 def test_the_lines_of_a_sample(name: str) -> None:
     (pair,) = sample_difference(name).pairs
     lines = changed_lines(*pair.weighted)

@@ -29,6 +29,7 @@ from keet.comparison.sides import Side, SideCapture
 from keet.profile import Profile
 from keet.profile.run_table import RunTable
 from keet.profile.timeline import Record, tabulate
+from tests.rows import each_row
 
 
 def _fused() -> Difference:
@@ -180,7 +181,7 @@ def test_causes_are_shares_of_the_time_of_the_run() -> None:
     assert "L2 sectors 1,232,678,760 → 257,727,790" in waits.what  # ten launches
 
 
-@pytest.mark.parametrize(("before", "after"), [(3000.0, 150.0), (1020.0, 20.0), (10.0, 1000.0)])
+@each_row(("before", "after"), [(3000.0, 150.0), (1020.0, 20.0), (10.0, 1000.0)])
 def test_no_causes_if_the_replay_differs_from_the_run(before: float, after: float) -> None:
     found = _flip(before, after)
     (pair,) = found.pairs

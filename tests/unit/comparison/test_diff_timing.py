@@ -182,7 +182,7 @@ def test_kernels_of_one_side_count_in_the_total() -> None:
     assert (found.timing.word, found.timing.speedup) == ("faster", pytest.approx(2))
 
 
-@pytest.mark.parametrize("line", [None, "ncu -c 1 ./app", "ncu -k keep ./app"])
+@each_row("line", [None, "ncu -c 1 ./app", "ncu -k keep ./app"])
 def test_kernels_that_may_not_have_been_captured_make_it_inconclusive(line: str | None) -> None:
     before = made(Kernel("keep", 1e6), Kernel("drop", 1e6), **_WHOLE)
     found = difference(before, made(Kernel("keep", 1e6), command_line=line))

@@ -22,12 +22,13 @@ from keet.documents.document import json_line
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
 from tests.conftest import REPORTS
+from tests.rows import each_row
 from tests.unit.corpus import fake_analyses
 from tests.unit.corpus.fake_analyses import SLICES, sliced
 from tests.unit.corpus.pool_in_process import PoolInProcess
 
 
-@pytest.mark.parametrize("most", [1, 2, 3, 4])
+@each_row("most", [1, 2, 3, 4])
 def test_slices_are_the_rows_of_the_report(most: int) -> None:
     profile = read_profile(REPORTS / "tour_full.ncu-rep")
     told = explain(profile, profile.launches, 5, sass=False)

@@ -258,6 +258,7 @@ def test_a_damaged_store_file_is_written_again(make: Damage, out: Path, whole: l
     assert everything(out) == whole
 
 
+@pytest.mark.slow
 def test_other_files_in_a_store_are_not_parts(out: Path, whole: list[Any]) -> None:
     part = part_folders(out)[0]
     (part.parent / "README").touch()
@@ -318,6 +319,7 @@ def test_a_moved_file_whose_rows_were_damaged(
     assert everything(out)[:-1] == before[:-1]
 
 
+@pytest.mark.slow
 def test_the_order_of_records_is_kept(tmp_path: Path) -> None:
     """An old record that was superseded stays superseded."""
     for sha256 in ("a" * 64, "b" * 64):

@@ -38,12 +38,14 @@ def by_knob(insights: InsightsDocument, knob: str) -> SweepDocument:
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_the_samples_have_two_sweeps_and_no_other(samples: InsightsDocument) -> None:
     assert {(s.kernel, s.knob) for s in sweeps(samples)} == {("dot", "BLOCK"), ("blur", "TILE_Y")}
     assert not of_kind(samples, "change")
     assert not of_kind(samples, "outliers")
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 def test_pair_reduce_has_its_best_point_and_its_changes_of_limiter(
     samples: InsightsDocument,
@@ -68,6 +70,7 @@ def slow_parts(insights: InsightsDocument, knob: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_each_slow_point_of_pair_reduce_has_its_own_sentence(
     samples: InsightsDocument, wording
 ) -> None:
@@ -83,6 +86,7 @@ def test_each_slow_point_of_pair_reduce_has_its_own_sentence(
     assert not any("hide latency" in text or "No counter" in text for text in slow.values())
 
 
+@pytest.mark.slow
 def test_work_that_varies_is_not_called_the_same(samples: InsightsDocument, wording) -> None:
     for knob, counter in (("BLOCK", "L2 Cache Sectors"), ("TILE_Y", "Executed Instructions")):
         (told,) = [each for each in samples.insights if each.sweep and each.sweep.knob == knob]
@@ -90,6 +94,7 @@ def test_work_that_varies_is_not_called_the_same(samples: InsightsDocument, word
         wording(told.text, told.adds, case=knob)
 
 
+@pytest.mark.slow
 def test_a_sentence_about_several_points_names_both_ends(
     samples: InsightsDocument, wording
 ) -> None:
@@ -150,6 +155,7 @@ def test_no_changed_counter_is_reported_only_if_none_changed(tmp_path: Path, wor
     wording(slow["1 and 2"])
 
 
+@pytest.mark.slow
 def test_tile_smooth_moves_from_l1_to_the_issue_slots(samples: InsightsDocument) -> None:
     sweep = by_knob(samples, "TILE_Y")
     assert sweep.best is not None
@@ -161,6 +167,7 @@ def test_tile_smooth_moves_from_l1_to_the_issue_slots(samples: InsightsDocument)
     assert "grid y" in sweep.moves_with
 
 
+@pytest.mark.slow
 def test_every_number_in_a_text_comes_from_cells_of_the_store(
     samples: InsightsDocument,
 ) -> None:

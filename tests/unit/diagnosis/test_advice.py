@@ -95,7 +95,7 @@ def test_no_advice_contradicts_a_sample(sample: str) -> None:
         check_launch(launch_of(f"{sample}:{variant}"), reads_code=reads_code)
 
 
-@each_row("sample", SAMPLES)
+@each_row("sample", SAMPLES, few=8)
 def test_the_remedy_fits_for_every_finding(sample: str) -> None:
     """General remedies take the finding for granted, and these findings are made up."""
     view = LaunchView(launch_of(sample))

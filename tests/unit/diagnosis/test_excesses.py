@@ -10,6 +10,7 @@ from evals.amounts.order import ALLOWED, orders
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.diagnosis.excesses import excesses
 from keet.explanation.headline import verdict_of
+from tests.rows import each_row
 from tests.unit.analysis.real_launches import SAMPLES, launch_of, profile_of
 
 AMOUNTS = Path("evals/amounts")
@@ -39,6 +40,7 @@ def test_no_excess_takes_more_than_the_first_finding_saves(path: Path) -> None:
         assert each.difference <= ALLOWED, each
 
 
+@pytest.mark.slow
 def test_excesses_of_each_kind() -> None:
     for name, launch, first in (
         ("programs/topics", 0, "loop.176"),
@@ -75,7 +77,8 @@ def test_what_saves_no_time_is_no_excess() -> None:
     assert not ids(diagnose(launch_of("panel_product:fast")))
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@each_row(
     ("name", "launch", "times"),
     [
         ("programs/topics", 0, "loop_loads_per_byte"),
@@ -90,7 +93,7 @@ def test_a_headline_about_redundancy_says_how_often(name: str, launch: int, time
     assert any(each.startswith(f"{times}#") for each in said), said
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "launch", "bound"),
     [
         ("programs/topics", 0, "bound_arithmetic"),

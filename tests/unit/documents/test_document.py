@@ -27,6 +27,7 @@ from keet.documents.document import (
 )
 from keet.evidence import Evidence, Prose, Sentence
 from keet.formats.schema import schema_of
+from tests.rows import each_row
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 VALUES = st.recursive(
@@ -154,7 +155,7 @@ def report(count: int) -> Streamed[Report]:
     return Streamed(Report, fields(Launch(id=number, share=0) for number in range(count)))
 
 
-@pytest.mark.parametrize("count", [0, 1, 3])
+@each_row("count", [0, 1, 3])
 def test_pieces_are_the_text_of_the_document(count: int) -> None:
     whole = report(count).document()
     assert whole.launches == [Launch(id=number, share=0.0) for number in range(count)]
@@ -190,7 +191,7 @@ def test_fields_after_a_list_are_computed_after_it_was_written() -> None:
 WHOLE: list[tuple[str, Any]] = [("path", "a"), ("launches", []), ("total", 1.0)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given_fields", "problem"),
     [
         ([("path", "a"), ("total", 1.0)], "lacks its field 'launches'"),

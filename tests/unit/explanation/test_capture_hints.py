@@ -11,6 +11,7 @@ from keet.explanation.analyst import explain
 from keet.explanation.capture_hints import WHOLE_LAUNCH, capture_hints
 from keet.ingest import read_profile
 from tests.conftest import REPORTS, needs_corpus
+from tests.rows import each_row
 from tests.unit.analysis.real_launches import public_profile
 
 SOURCE = "keet explain REPORT --source DIR"
@@ -74,7 +75,7 @@ def test_a_report_of_keet_profile_is_collected_with_keet_profile_again() -> None
     assert found.command == "keet profile --ncu-options '--interval 6' -- ./app"
 
 
-@pytest.mark.parametrize("name", ["tour_basic.ncu-rep", "metrics_only.ncu-repz", "zoo.ncu-repz"])
+@each_row("name", ["tour_basic.ncu-rep", "metrics_only.ncu-repz", "zoo.ncu-repz"])
 def test_explain_and_show_print_the_same_command(name: str) -> None:
     profile = read_profile(REPORTS / name)
     told = explain(profile, profile.launches, 5, sass=False)

@@ -22,6 +22,7 @@ from keet.pages.launch import Shown, launch_section
 from keet.pages.program import answer_text, figures, gain_text
 from keet.profile import Launch, Profile, Provenance, SpeedupEstimate, SpeedupScope
 from tests.page_blocks import texts_of
+from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up
 
 OPTIMISED = {"FFMA": 500, "LDG": 200, "IMAD": 200, "BRA": 50, "MOV": 50}
@@ -70,7 +71,7 @@ class _ForDebugging(InMemoryLaunch):
         return True
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("opcodes", "is_debug"),
     [({}, True), (OPTIMISED, False), (DEBUG, True), ({**DEBUG, "FFMA": 50, "IMAD": 300}, True)],
 )

@@ -179,6 +179,7 @@ def test_lazy_explanations_give_the_same_document() -> None:
     assert explain_document(passing).to_dict() == explain_document(kept).to_dict()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_are_kept")
 def test_each_launch_is_explained_once_for_a_document(monkeypatch: pytest.MonkeyPatch) -> None:
     from keet.explanation import analyst
@@ -289,6 +290,7 @@ def test_the_work_of_a_program_grows_linearly_with_launches() -> None:
     assert third - second < 2.3 * (second - first)
 
 
+@pytest.mark.slow
 def test_gaps_of_explained_launches_are_not_claimed_for_all(wording) -> None:
     told = view_of(_thirty(), most=9)
     ids = [each.launch.id for each in told.launches]

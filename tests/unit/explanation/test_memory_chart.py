@@ -12,6 +12,7 @@ from keet.formats.svg.memory_chart import memory_svg
 from keet.ingest import read_profile
 from keet.profile import Launch
 from tests.conftest import REPORTS, corpus_files, needs_corpus
+from tests.rows import each_row
 from tests.unit.analysis.real_launches import changed
 
 FLIP = "kernels_samples/matrix_flip/slow.ncu-rep"
@@ -141,7 +142,7 @@ def test_a_basic_report_is_not_all_zero() -> None:
     assert "not in the report" in memory_svg([chart])
 
 
-@pytest.mark.parametrize("number", range(8))
+@each_row("number", range(8), few=3)
 def test_the_limit_is_that_of_the_headline(number: int) -> None:
     profile = read_profile(REPORTS / "zoo.ncu-repz")
     (explained,) = explain(profile, [profile.launches[number]], 5).launches

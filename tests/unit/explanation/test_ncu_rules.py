@@ -26,6 +26,7 @@ from keet.profile import (
     Workload,
 )
 from tests.conftest import REPORTS, needs_corpus
+from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up
 from tests.unit.analysis.real_launches import launch_of, profile_of, public_launch, public_profile
 
@@ -70,7 +71,7 @@ def test_a_rule_about_waiting_is_a_consequence_of_the_cause(wording) -> None:
 OCCUPANCY = rule_result("Occupancy", "OPT", "", rule="AchievedOccupancy")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("names", "finding_of_rule"),
     [
         (("uncoalesced_global", "warp_divergence"), None),

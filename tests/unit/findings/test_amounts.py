@@ -160,7 +160,7 @@ MEASURED = [
 ]
 
 
-@each_row(("case", "cause", "measured"), MEASURED, few=4)
+@each_row(("case", "cause", "measured"), MEASURED, few=3)
 def test_a_forecast_is_near_the_measured_gain(case: str, cause: str, measured: float) -> None:
     first = ranked(case)[0]
     assert first.candidate.id == cause
@@ -176,7 +176,7 @@ def test_loads_of_further_passes_take_their_round_trips_with_them() -> None:
     assert 3 < first.possible < 10.1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("case", "cause", "measured"),
     [
         # Without retries, the updates of spread addresses still take several wavefronts each.
@@ -198,6 +198,7 @@ def test_loads_of_further_passes_take_their_round_trips_with_them() -> None:
         ("track_filter/full_occupancy", "local_memory_spill", 4.87),
         ("track_filter/a_few_spills", "local_memory_spill", 1.14),
     ],
+    few=2,
 )
 def test_what_is_left_is_the_next_limit(case: str, cause: str, measured: float) -> None:
     first = ranked(case)[0]
@@ -205,7 +206,7 @@ def test_what_is_left_is_the_next_limit(case: str, cause: str, measured: float) 
     assert abs(math.log2(first.possible / measured)) < 0.25
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("case", "cause"),
     [
         # A warp takes as long on an SM of its own.
@@ -257,6 +258,7 @@ def test_what_is_left_is_the_next_limit(case: str, cause: str, measured: float) 
         # The loop exchanges through shared memory; the few global loads are before it.
         ("align_dp/barrier_per_two_rows", "narrow_access"),
     ],
+    few=5,
 )
 def test_what_only_looks_like_a_cause_is_no_finding(case: str, cause: str) -> None:
     assert cause not in [each.candidate.id for each in ranked(case) if is_worth(each)]
@@ -478,8 +480,8 @@ def test_several_blocks_have_to_join_what_one_block_computed() -> None:
     assert joined.possible < 4
 
 
-@pytest.mark.parametrize(
-    "case", ["gemv/few_columns", "histogram/few_blocks", "reduce_columns/quads_on_64_blocks"]
+@each_row(
+    "case", ["gemv/few_columns", "histogram/few_blocks", "reduce_columns/quads_on_64_blocks"], few=1
 )
 def test_what_atomics_join_already_needs_no_other_launch(case: str) -> None:
     """No warp stores: each adds to the results."""
@@ -513,7 +515,7 @@ def is_changed_by_others(case: str, launch: int = 0) -> tuple[bool, bool]:
     return bool(changes_what_it_reads.test(view)), bool(sweeps_until_unchanged.test(view))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("case", "launch", "facts"),
     [
         ("edge_detect/trace.sweeps", 0, (True, True)),
@@ -526,6 +528,7 @@ def is_changed_by_others(case: str, launch: int = 0) -> tuple[bool, bool]:
         ("segment_stats/hub.scatter", 1, (False, False)),
         ("contact_rows/bodies.members", 0, (False, False)),
     ],
+    few=2,
 )
 def test_launches_are_steps_if_they_change_an_array_by_other_elements(
     case: str, launch: int, facts: tuple[bool, bool]
@@ -549,7 +552,7 @@ IN_PLACE = """
 """
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("decides", "value", "is_sweep"), [("R8", "R9", True), ("R0", "R8", False), ("R0", "R9", False)]
 )
 def test_a_total_that_one_thread_stores_is_no_flag(

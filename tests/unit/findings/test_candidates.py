@@ -138,6 +138,7 @@ def basis_of(name: str) -> str:
 # --- smoothness at the edge of a kind
 
 
+@pytest.mark.slow
 def test_the_cost_of_a_launch_fades_with_its_duration() -> None:
     """No duration from which on it is suddenly no cause."""
     durations = [2200 * 1.01**step for step in range(300)]

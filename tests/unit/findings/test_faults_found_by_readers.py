@@ -328,7 +328,7 @@ def with_warps_held(name: str, part: float) -> Launch:
     return changed(launch_of(name), change)
 
 
-@each_row("case", ["tile_scores", "attention/last_three_blocks", "ode_batch/third_wave"])
+@each_row("case", ["tile_scores", "attention/last_three_blocks", "ode_batch/third_wave"], few=1)
 def test_a_last_wave_of_equal_blocks_is_certain(case: str) -> None:
     found = {each.id: each for each in diagnose(launch_of(case)).findings}
     assert found["tail_effect"].cause_certainty == "certain"
@@ -343,6 +343,7 @@ def test_a_last_wave_is_only_possible_where_blocks_end_early(case: str) -> None:
     assert found.likelihood < 1
 
 
+@pytest.mark.slow
 def test_blocks_of_unequal_length_are_no_certain_tail() -> None:
     """Two waves, and rows of very different lengths."""
     diagnosis = diagnose(launch_of("cell_list/droplets_cells"))

@@ -192,6 +192,7 @@ def test_a_grid_that_fills_the_sms_or_a_busy_unit_is_none(launch: Launch) -> Non
         ((16, 16, 1), False),
         ((4, 1, 1), False),
     ],
+    few=2,
 )
 def test_a_narrow_block_is_why_accesses_are_scattered(
     block: tuple[int, int, int], advised: bool

@@ -142,6 +142,7 @@ class TestWork:
         assert found == [0, 0x100, 0x100, 0x200, 0x300]
         assert function_start([], 5) == 0
 
+    @pytest.mark.slow
     def test_only_drawn_launches_compute_a_roofline(self, monkeypatch: pytest.MonkeyPatch) -> None:
         found = _counted(monkeypatch, roofline, "find_roofline")
         page = PageParts(explain_html(explained(FLIP, 40)))

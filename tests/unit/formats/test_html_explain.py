@@ -261,6 +261,7 @@ def test_launches_in_full_leave_less_room_for_listings() -> None:
     assert [page_room(n, n).counts_text for n in (5, 6)] == [False, True]
 
 
+@pytest.mark.slow
 def test_all_launches_are_on_the_page_and_links_lead_somewhere(wording) -> None:
     explanation = zoo_thrice()
     assert broken_links(PageParts(explain_html(explanation, everything=True))) == []

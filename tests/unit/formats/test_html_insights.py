@@ -25,6 +25,7 @@ from keet.safe_text import one_line
 from tests.insights_sets import finding, insights_of, launch, make_set, night, reports_in
 from tests.page_blocks import texts_of
 from tests.page_parts import page_tree, table_rows, value_of, with_class, words
+from tests.rows import mostly_slow
 
 SWEEP = Path("kernels_samples/pair_reduce/sweep")
 EVIL = "evil<script>alert(1)</script>&\"'\x1b[31m`|"
@@ -127,7 +128,7 @@ def changed(document: InsightsDocument, **sweep: object) -> InsightsDocument:
     return replaced(document, insights=[other])
 
 
-@pytest.mark.parametrize("document", [samples, every_kind])
+@pytest.mark.parametrize("document", mostly_slow([every_kind, samples], few=1))
 def test_every_insight_is_on_the_page_with_its_texts(document) -> None:
     made = document()
     page = Read(insights_page(made))

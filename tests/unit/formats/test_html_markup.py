@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from keet.formats.html.markup import ELEMENTS, Html, element, fragment, joined, prose
 from keet.formats.html.page import STYLES, page
 from keet.pages.anchors import Anchors
+from tests.rows import each_row
 
 ANY_TEXT = st.text(max_size=60) | st.sampled_from(
     [
@@ -146,7 +147,7 @@ def test_anchors_are_unique_per_report_launch_file_and_line() -> None:
     assert one.line(0, "a.cu", 1) == one.line(0, "a.cu", 1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "options"),
     [
         ("a debug build (-G): build without -G", ["-G", "-G"]),

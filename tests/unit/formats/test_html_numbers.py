@@ -80,7 +80,7 @@ def page_of(path: Path) -> ET.Element:
 # --- the program
 
 
-@each_row(("path", "times"), [(TOUR, 1), (ZOO, 3)])
+@each_row(("path", "times"), [(TOUR, 1), (ZOO, 3)], few=1)
 def test_rows_of_the_program_sort_by_the_numbers_of_the_document(path: Path, times: int) -> None:
     page = explain_html_page(explained(path, times), everything=times == 1)
     rows, wanted = table_of(part_of(page, "program")), program(path, times).rows
@@ -142,7 +142,7 @@ def test_a_gain_that_is_no_finding_is_not_printed() -> None:
 # --- evidence
 
 
-@each_row("path", [FLIP, PHYSICS, TOUR])
+@each_row("path", [FLIP, PHYSICS, TOUR], few=1)
 def test_numbers_are_linked_to_those_they_were_computed_from(path: Path) -> None:
     followed = 0
     for each, expected in zip(explained(path).launches, document(path).launches, strict=True):

@@ -64,7 +64,7 @@ def test_instructions_of_8_bytes_are_not_extended(code: CodeObject) -> None:
     assert not function.movable
 
 
-@pytest.mark.parametrize("cubin", [b"no ELF", None, b""])
+@each_row("cubin", [b"no ELF", None, b""])
 def test_addresses_with_damaged_code_form_one_function(cubin: bytes | None) -> None:
     broken = CodeObject()
     broken.cubin, broken.places = cubin, [CodePlace("kernel", 4096)]

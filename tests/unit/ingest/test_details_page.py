@@ -54,7 +54,7 @@ def test_counts_are_read_from_ncus_messages(total: int, part: int, what: str) ->
     assert found == {TOTAL: total, EXCESS: excess, IDEAL: total - excess}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "messages",
     [
         [],

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from keet.ingest.ncu_rep.metrics import MetricPlaces, MetricTable, NameTable
 from keet.ingest.protobuf import Malformed
+from tests.rows import each_row
 
 ADDRESS = 0x7F41_2BD3_0000
 
@@ -114,7 +115,7 @@ def test_metrics_are_found_between_metrics_of_other_forms(
     assert table.get("another") is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "damaged", [b"", b"\x08", b"\x10\x00", b"\x08\x85", name(7), name(1 << 14), b"\x08\xff\xff\x01"]
 )
 def test_a_metric_with_an_unknown_name_number_is_malformed(damaged: bytes) -> None:

@@ -160,7 +160,7 @@ def test_other_files_are_refused(content: bytes, tmp_path: Path) -> None:
         read_run_table(path)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("report", "table"),
     [("a.ncu-rep", "a.run.json"), ("a.ncu-repz", "a.run.json"), ("a.csv", "a.csv.run.json")],
 )

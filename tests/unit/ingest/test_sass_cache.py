@@ -128,14 +128,16 @@ def document(**changes: object) -> bytes:
         zlib.compress(b'"\xff"'),
         document(),
         document(start="7"),
-        zlib.compress(b" " * (65 << 20)),
+        None,  # larger than any text
     ],
 )
 @pytest.mark.slow
-def test_a_damaged_entry_is_replaced(cache: SassCache, tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_entry_is_replaced(
+    cache: SassCache, tmp_path: Path, content: bytes | None
+) -> None:
     cache.store(function(), code())
     (entry,) = entries(tmp_path)
-    entry.write_bytes(content)
+    entry.write_bytes(zlib.compress(b" " * (65 << 20)) if content is None else content)
     assert cache.find(function()) is None
     cache.store(function(), code())
     assert cache.find(function()) == code()

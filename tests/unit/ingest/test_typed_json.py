@@ -18,6 +18,7 @@ from keet.ingest.typed_json import parse_object, typed
 from keet.profile import Device, Workload
 from keet.profile.run_table import Sha256, UtcTime
 from tests.conftest import REPORTS, TESTS
+from tests.rows import each_row
 
 
 class Inner(NamedTuple):
@@ -56,7 +57,7 @@ GOOD: dict[str, list[tuple[Any, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", GOOD)
+@each_row("name", GOOD)
 def test_valid_values_are_read(name: str) -> None:
     for value, expected in GOOD[name]:
         read = getattr(typed({name: value, "unknown": 1}, Document), name)
@@ -115,7 +116,7 @@ BAD: dict[str, list[tuple[Any, str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+@each_row("name", BAD)
 def test_wrong_values_are_refused_by_name(name: str) -> None:
     for value, says in BAD[name]:
         with pytest.raises(ValueError, match=re.escape(says)) as problem:
@@ -129,7 +130,7 @@ def test_a_document_of_nothing_but_lists_is_refused_before_it_takes_memory() -> 
         parse_object('{"a": [' + "[]," * 4_000_001 + "0]}")
 
 
-@pytest.mark.parametrize("text", ["NaN", '{"a": Infinity}', "[1]", '{"a"', '{"a": "\\ud800"}'])
+@each_row("text", ["NaN", '{"a": Infinity}', "[1]", '{"a"', '{"a": "\\ud800"}'])
 def test_what_is_no_json_object_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         parse_object(text)

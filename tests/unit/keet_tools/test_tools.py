@@ -43,7 +43,7 @@ def check_names(tool_input: ToolInput, answer: Answer) -> None:
         assert known.value == piece.value
 
 
-@each_row("name", REPORTS, few=2)
+@each_row("name", REPORTS, few=1)
 def test_every_name_of_an_answer_can_be_cited(tool_input_of: Make, name: str) -> None:
     tool_input = tool_input_of(name)
     for tool in (*SUMMARIES, *TOOLS):

@@ -11,6 +11,7 @@ from keet_tools.registry import call_tool
 from keet_tools.what_if import names_of, what_if_document
 
 from keet.documents.what_if import WhatIfDocument
+from tests.rows import each_row
 from tests.unit.agent.conversations import explained
 
 LESS = {"finding": "uncoalesced_global", "kind": "bytes", "of": "global", "needed": "24 * W * 4 B"}
@@ -62,7 +63,7 @@ def test_the_answer_names_its_numbers_and_whose_amounts_they_are(wording) -> Non
     assert all(f"{{{piece.id}}}" in answer.text for piece in answer.evidence)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("claims", "constants"),
     [("no", ""), ("[]", ""), ("[1]", ""), ('{"kind": "bytes"}', ""), ([LESS], "W=x")],
 )

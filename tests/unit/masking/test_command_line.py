@@ -11,21 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.masking import MARK, masked, masked_names, masked_words
+from tests.rows import each_row
 from tests.unit.masking.secret_lines import ORDINARY, SECRET, lines
 
 
-@pytest.mark.parametrize("line", lines(SECRET))
+@each_row("line", lines(SECRET))
 def test_secrets_are_masked(line: str) -> None:
     raw = re.sub("[«»]", "", line)
     assert masked(raw) == re.sub("«[^»]*»", MARK, line)
 
 
-@pytest.mark.parametrize("line", lines(ORDINARY))
+@each_row("line", lines(ORDINARY))
 def test_ordinary_values_are_kept(line: str) -> None:
     assert masked(line) == line
 
 
-@pytest.mark.parametrize("line", [*lines(SECRET), *lines(ORDINARY)])
+@each_row("line", [*lines(SECRET), *lines(ORDINARY)])
 def test_masking_twice_changes_nothing(line: str) -> None:
     once = masked(re.sub("[«»]", "", line))
     assert masked(once) == once

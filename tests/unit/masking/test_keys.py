@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from keet.masking import keys, shapes
 from keet.masking.encoded_keys import key_in, quotable
 from keet.masking.keys import remember_url, scrub, scrub_document
 from tests.hostile_behaviours import HIDDEN, in_base64
+from tests.rows import each_row
 
 KEY = "corp/key+with=odd&signs"
 
@@ -50,7 +52,7 @@ def test_values_of_other_variables_are_kept(
     assert scrub(f"a {value} b") == f"a {value} b"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "clean"),
     [
         ("key sk-proj-Ab12_cd34-ef56 end", "key [key] end"),
@@ -81,7 +83,7 @@ def test_what_looks_like_a_key(text: str, clean: str) -> None:
     assert scrub(text) == clean
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "for (int i = 0; i < n; i += sk) a[i] = task-specific_thing_of_mine;",
@@ -139,8 +141,10 @@ FORMS |= {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("around", ["The key is {}, after all.", '{{"summary": "{}\\nIt waits."}}'])
+AROUND = ("The key is {}, after all.", '{{"summary": "{}\\nIt waits."}}')
+
+
+@each_row(("form", "around"), product(FORMS, AROUND))
 def test_a_hidden_key_is_found(form: str, around: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_TOKEN", SECRET)
     text = around.format(FORMS[form])
@@ -148,10 +152,11 @@ def test_a_hidden_key_is_found(form: str, around: str, monkeypatch: pytest.Monke
     assert quotable(text) == "[removed: it contains a key]"
 
 
-@pytest.mark.parametrize("inner", sorted(HIDDEN.keys() - {"base64 twice", "base64 of gzip"}))
-@pytest.mark.parametrize(
-    "outer", ["base64", "base 16", "base 85", "ROT13", "backwards", "entities"]
-)
+INNER = sorted(HIDDEN.keys() - {"base64 twice", "base64 of gzip"})
+OUTER = ("base64", "base 16", "base 85", "ROT13", "backwards", "entities")
+
+
+@each_row(("inner", "outer"), product(INNER, OUTER))
 def test_two_encodings(inner: str, outer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_TOKEN", SECRET)
     assert key_in(f"The key is {HIDDEN[outer](HIDDEN[inner](SECRET))}, after all.")

@@ -6,13 +6,12 @@ import re
 from math import fsum
 from pathlib import Path
 
-import pytest
-
 from keet.analysis.source_lines import find_hotspots
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
 from keet.pages.context import CostedSource, context_text
 from keet.profile.names import file_name
+from tests.rows import each_row
 
 SAMPLES = Path(__file__).parents[3] / "kernels_samples"
 NAMES = ("page_walk", "sparse_apply", "tile_scores", "hydro_element", "softmax_rows", "gas_state")
@@ -25,7 +24,7 @@ def shown_lines(text: str) -> set[tuple[str, int]]:
     return found
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES, few=2)
 def test_no_line_with_more_samples_is_left_out(name: str) -> None:
     path = next((SAMPLES / name).glob("slow.ncu-rep*"))
     profile = read_profile(path)

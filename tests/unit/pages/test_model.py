@@ -711,7 +711,7 @@ def hostile(text: str) -> Explanation:
     return told._replace(launches=(replace(each, verdict=verdict),))
 
 
-@each_row("text", HOSTILE, few=2)
+@each_row("text", HOSTILE, few=1)
 @each_row("width", [40, 80])
 @each_row("verbose", [False, True])
 def test_hostile_texts_on_a_terminal(text: str, width: int, verbose: bool) -> None:

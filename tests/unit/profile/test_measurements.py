@@ -30,6 +30,7 @@ from keet.profile.metric import LARGEST, SMALLEST
 from keet.units import Quantity
 from tests import encode
 from tests.conftest import REPORTS, Keet
+from tests.rows import each_row
 
 NO_MEASUREMENTS = (math.nan, math.inf, -math.inf, -1, -0.07, 5e-324, 1e-300, 1e20, 1e300, 10**21)
 any_number = st.one_of(st.floats(), st.integers(-(2**70), 2**70))
@@ -111,7 +112,7 @@ def test_large_integers_are_compared_as_doubles() -> None:
     assert part == float(part)
 
 
-@pytest.mark.parametrize("value", [0, 0.0, -0.0])
+@each_row("value", [0, 0.0, -0.0])
 def test_zero_is_not_a_measurement_of_what_every_launch_has(value: float) -> None:
     never = (
         DURATION,

@@ -227,7 +227,7 @@ def test_one_minus_a_percentage_is_a_percentage() -> None:
     assert value_text(add(value_of(4.5, "%"), bare(1))) == "5.5%"
 
 
-@pytest.mark.parametrize("unit", ["byte", "ns", "byte/s"])
+@each_row("unit", ["byte", "ns", "byte/s"])
 def test_a_number_without_unit_is_not_bytes_or_time(unit: str) -> None:
     with pytest.raises(ValueProblem, match="give the number a unit"):
         alike(value_of(1, unit), bare(1))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -128,7 +127,7 @@ def test_proposals_may_choose_sizes_but_not_promise_gains(text: str, stands: boo
     assert bool(read(text, PROPOSAL).problems) is not stands
 
 
-@pytest.mark.parametrize("name", ["DRAM runs at 99", "score 99 %", "L2 at 3x"])
+@each_row("name", ["DRAM runs at 99", "score 99 %", "L2 at 3x"])
 def test_a_kernel_name_can_not_contain_a_claim(name: str) -> None:
     assert read(f"Here {name}.", ALLOWED._replace(names=frozenset({name}))).problems
 
@@ -180,7 +179,7 @@ def test_a_sentence_without_a_problem_has_no_free_digits(text: str) -> None:
 LONG = 200_000
 
 
-@each_row("piece", PROSE, few=10)
+@each_row("piece", PROSE, few=4)
 def test_long_texts_are_read(piece: str) -> None:
     """None makes it fail. How the time grows with the text, `make bench` tells."""
     read_prose(repeated(piece, LONG), names(), ALLOWED)

@@ -225,7 +225,7 @@ def test_a_load_of_the_iteration_before() -> None:
     assert wait(lines, 1, "long_scoreboard") == ((2,), "result")
 
 
-@pytest.mark.parametrize("reason", ["lg_throttle", "math_pipe_throttle", "no_instruction"])
+@each_row("reason", ["lg_throttle", "math_pipe_throttle", "no_instruction"])
 def test_a_busy_unit(reason: str) -> None:
     assert wait(LOADED, 3, reason) == ((), "itself")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.rows import each_row
 from tests.unit.sass.test_sass_expansions import code_of
 
 
@@ -23,7 +24,7 @@ def test_a_thread_holds_enough_values_for_several_steps(
     assert opcodes == {"LDS", "STS"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "case",
     [
         "walsh_rows/room_for_longest_row",  # sixteen values at a time already

@@ -100,6 +100,7 @@ def test_one_odd_instruction(text: str) -> None:
         run(["S2R R0, SR_TID.X", text, text, "STG.E desc[UR4][R0.64], R1", "EXIT"], count)
 
 
+@pytest.mark.slow
 def test_all_odd_instructions_together_in_a_loop() -> None:
     run(["MOV R0, RZ", *ODD, "@P0 BRA 0x10", "EXIT"])
 

@@ -154,7 +154,7 @@ EFFECTS = {
 }
 
 
-@pytest.mark.parametrize(("text", "expected"), EFFECTS.items(), ids=list(EFFECTS))
+@each_row(("text", "expected"), EFFECTS.items())
 def test_registers(text: str, expected: tuple[str, str]) -> None:
     found = parse(0, text)
     assert (set(found.writes), set(found.reads)) == tuple(set(each.split()) for each in expected)

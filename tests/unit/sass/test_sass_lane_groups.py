@@ -7,6 +7,7 @@ import pytest
 from keet.analysis.sass.analyses.lane_groups import lane_groups
 from keet.analysis.sass.analyses.purpose import purposes
 from keet.analysis.sass.polynomials.symbols import launch_shape
+from tests.rows import each_row
 from tests.unit.sass.assembled import program
 
 COUNTER = """
@@ -30,7 +31,7 @@ def found(
     return lane_groups(code, shape, purposes(code))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "index",
     [
         "MOV R4, R0",
@@ -93,7 +94,7 @@ again: IADD3 R9, R9, 0x1, RZ
 """
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("limit", "groups"),
     [
         ("LDG.E R8, desc[UR4][R2.64]", set()),  # each lane leaves the loop on its own

@@ -13,6 +13,7 @@ from keet.analysis.sass.analyses.loop_loads import (
     repeated_stores,
 )
 from keet.analysis.sass.machine_code import MachineCode
+from tests.rows import each_row
 from tests.unit.sass.assembled import assembled, machine
 
 OUTER, INNER = 16, 8
@@ -203,7 +204,7 @@ def test_a_sum_in_memory_is_loaded_back() -> None:
     assert len(store.loads) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     "after",
     [
         "IADD3 R10, R10, 0x400, RZ",  # each iteration has its own address

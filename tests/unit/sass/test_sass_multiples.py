@@ -8,6 +8,7 @@ import pytest
 
 from keet.analysis.limits import POWER
 from keet.analysis.sass.analyses.repeated_work import multiples
+from tests.rows import each_row
 from tests.unit.sass.assembled import program
 from tests.unit.sass.test_sass_expansions import code_of
 
@@ -52,7 +53,7 @@ def test_exponentials_of_multiples_are_powers_of_the_first(factor: str) -> None:
     assert found.products == ONCE
 
 
-@pytest.mark.parametrize("factor", ["-1.5", "2", "c[0x0][0x220]"])
+@each_row("factor", ["-1.5", "2", "c[0x0][0x220]"])
 def test_other_factors_need_a_call_of_their_own(factor: str) -> None:
     """1.5 is no whole multiple, 2 is of the other sign, a parameter may be anything."""
     assert not multiples(program(EXPONENTIALS.format(factor=factor), [ONCE] * 12), ()).gone

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keet.analysis.sass.analyses.outer_products import outer_products
+from tests.rows import each_row
 from tests.unit.sass.assembled import program
 
 LOADS = "LDS.64 R2, [R0]\nLDS.64 R4, [R1]"
@@ -55,7 +56,7 @@ WIDENED = {
 }
 
 
-@pytest.mark.parametrize("widens", WIDENED.values(), ids=WIDENED)
+@each_row("widens", WIDENED.values())
 def test_floats_that_were_halves_in_memory_are_halves(widens: str) -> None:
     every = "\n".join(widens.format(each) for each in range(2, 6))
     assert factors(LOADS, every, tile("FFMA")) == "halves"
@@ -95,6 +96,6 @@ LOOK_ALIKES = {
 }
 
 
-@pytest.mark.parametrize("lines", LOOK_ALIKES.values(), ids=LOOK_ALIKES)
+@each_row("lines", LOOK_ALIKES.values())
 def test_a_look_alike_is_no_tile(lines: str) -> None:
     assert factors(LOADS, lines) is None

@@ -31,6 +31,7 @@ def told_by(keet: Keet, *arguments: object) -> dict[str, Any]:
     return json.loads(keet(*map(str, arguments), "--format", "json").out)
 
 
+@pytest.mark.slow
 def test_schemas_are_objects_and_name_what_is_required() -> None:
     for tool in TOOLS.values():
         assert tool.input_schema["type"] == tool.output_schema["type"] == "object"

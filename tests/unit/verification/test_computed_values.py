@@ -135,6 +135,7 @@ def verdicts(text: str, profile: Profile) -> dict[str, str]:
         ("slow.cu:7: 90% of all excess sectors", {"contradicted"}),
         ("100% of all excess sectors are at slow.cu:5", {"contradicted"}),
     ],
+    few=3,
 )
 def test_what_keet_prints_of_a_launch(text: str, verdict: set[str], flip: Profile) -> None:
     assert set(verdicts(text, flip).values()) <= verdict, verdicts(text, flip)
@@ -207,7 +208,7 @@ def test_no_claim(text: str) -> None:
     assert not find_numbers(without_asides(text))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "It keeps 12 more registers than needed.",

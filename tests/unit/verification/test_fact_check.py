@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from keet.evidence import Sentence
 from keet.explanation.analyst import explain
 from keet.explanation.known_facts import KnownFact, known_facts
@@ -143,7 +141,7 @@ def test_assertions_are_judged_by_facts(line: str) -> None:
     assert verdict(sample, sentence) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("limits", "spilled", "holds"),
     [(False, False, False), (True, False, None), (False, True, None)],
 )

@@ -11,7 +11,7 @@ samples at the barrier.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -242,12 +242,12 @@ def barrier_waits(
 def _at_barriers(program: SassProgram, samples: Mapping[int, int]) -> Counter[int]:
     """Samples by position of the barrier: warps are sampled at the instruction after it."""
     found: Counter[int] = Counter()
+    barriers = [n for n, each in enumerate(program.code) if each.opcode == "BAR"] if samples else []
     for address, count in samples.items():
         position = program.positions.get(address)
-        while position is not None and position >= 0 and program.code[position].opcode != "BAR":
-            position -= 1
-        if position is not None and position >= 0 and count:
-            found[position] += count
+        before = 0 if position is None else bisect_right(barriers, position)
+        if before and count:
+            found[barriers[before - 1]] += count
     return found
 
 

@@ -7,12 +7,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from keet.analysis.amounts.arrays import ArrayUse, _dram_bytes, arrays
 from keet.analysis.launch_view import LaunchView
 from keet.documents.amounts import ArrayDocument
-from keet.ingest import read_profile
 from tests.rows import each_row
-from tests.unit.analysis.real_launches import SAMPLES
+from tests.unit.analysis.real_launches import SAMPLES, profile_of
 
 STREAMS = Path(__file__).parents[4] / "evals" / "sass" / "streams" / "streams.keet.json.zst"
 
@@ -21,7 +22,7 @@ STREAMS = Path(__file__).parents[4] / "evals" / "sass" / "streams" / "streams.ke
 def found(report: str, kernel: str = "") -> dict[str, ArrayDocument]:
     path = STREAMS if report == "streams" else SAMPLES[report].folder / "slow.ncu-rep"
     path = path if path.exists() else path.with_suffix(".ncu-repz")
-    launches = read_profile(path).launches
+    launches = profile_of(path).launches
     launch = next(each for each in launches if not kernel or each.name.function == kernel)
     return {array.name: array for array in arrays(LaunchView(launch, reads_code=True))}
 
@@ -86,7 +87,7 @@ def test_every_number_is_evidence() -> None:
 
 def test_without_machine_code() -> None:
     path = SAMPLES["matrix_flip"].folder / "slow.ncu-rep"
-    assert arrays(LaunchView(read_profile(path).launches[0])) == ()
+    assert arrays(LaunchView(profile_of(path).launches[0])) == ()
 
 
 @each_row(
@@ -115,10 +116,11 @@ def test_dram_reads_for_one_array(
     assert _dram_bytes(view, uses) == ({"table": (dram, "measured")} if is_all else {})
 
 
+@pytest.mark.slow
 def test_windows_that_overlap_are_not_called_exact() -> None:
     """They are read from DRAM one after the other, each as a whole. The truth is 1 << 28."""
     path = STREAMS.parents[1] / "streams_second" / "streams_second.keet.json.zst"
-    launches = read_profile(path).launches
+    launches = profile_of(path).launches
     launch = next(each for each in launches if each.name.function == "window_levels")
     signal = next(e for e in arrays(LaunchView(launch, reads_code=True)) if e.name == "signal")
     assert signal.basis != "exact"

@@ -12,6 +12,7 @@ from keet.analysis.amounts.conditions import conditions
 from keet.analysis.launch_view import LaunchView
 from keet.documents.amounts import ConditionDocument
 from keet.profile import Launch
+from tests.rows import each_row
 from tests.unit.analysis.real_launches import launch_of, profile_of
 
 PROGRAMS = Path(__file__).parents[4] / "evals" / "amounts" / "programs"
@@ -90,7 +91,7 @@ def test_idle_threads_by_index() -> None:
     assert row.share_pct == 50
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         "pair_reduce",  # `if (threadIdx.x < width)`

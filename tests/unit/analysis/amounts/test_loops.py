@@ -12,6 +12,7 @@ import pytest
 from keet.analysis.amounts.loops import loops
 from keet.analysis.launch_view import LaunchView
 from keet.documents.amounts import InvariantDocument, LoopAmounts
+from tests.rows import each_row
 from tests.unit.analysis.real_launches import launch_of, profile_of
 
 AMOUNTS = Path(__file__).parents[4] / "evals" / "amounts"
@@ -26,7 +27,7 @@ def at_line(name: str, line: int) -> LoopAmounts:
     return next(row for row in rows(name) if row.line == line)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "line", "copies", "iterations"),
     [
         ("orbit_forces", 37, 1, 8),
@@ -137,6 +138,7 @@ def test_planted_loads_are_found_and_no_others() -> None:
             assert is_bound or load.bytes_per_block == pytest.approx(want["bytes_per_block"])
 
 
+@pytest.mark.slow
 def test_known_loops_are_right_or_unknown() -> None:
     truth, found = known("known")
     judged = 0

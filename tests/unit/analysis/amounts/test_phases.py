@@ -11,6 +11,7 @@ from keet.analysis.amounts.phases import phases
 from keet.analysis.launch_view import LaunchView
 from keet.documents.amounts import PhasesDocument
 from keet.ingest import read_profile
+from tests.rows import each_row
 
 FAMILIES = Path("kernels_samples/casebook/families")
 
@@ -46,7 +47,7 @@ def test_a_loop_that_repeats_the_phases() -> None:
     assert found.blocks_per_sm == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     "case",
     [
         "node_update/deep_columns.by_level",  # one loop loads, computes and stores

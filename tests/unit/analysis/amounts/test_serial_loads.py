@@ -16,6 +16,7 @@ from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.polynomials.symbols import launch_shape
 from keet.documents.amounts import SerialLoadsDocument
 from keet.ingest import read_profile
+from tests.rows import each_row
 from tests.unit.sass.assembled import assembled
 
 FAMILIES = Path("kernels_samples/casebook/families")
@@ -312,7 +313,7 @@ LOOK_ALIKES = (
 )
 
 
-@pytest.mark.parametrize("case", LOOK_ALIKES)
+@each_row("case", LOOK_ALIKES)
 def test_look_alikes(case: str) -> None:
     assert document(case) is None
 

@@ -23,6 +23,7 @@ def of_launch(name: str, *, reads_code: bool = True) -> Parts:
     return parts(LaunchView(launch_of(name), reads_code=reads_code))
 
 
+@pytest.mark.slow
 @each_row(
     "name",
     ["stencil_march", "key_count", "matrix_flip", "fan_update:fast", "hydro_element", "token_mix"],
