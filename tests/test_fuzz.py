@@ -130,6 +130,7 @@ def test_every_command_that_reads_a_report_is_run() -> None:
         "finding",
         "eval",
         "profile",
+        "optimize",
         "mcp",
         "skill",
         "doctor",

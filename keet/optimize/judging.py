@@ -118,8 +118,8 @@ def problem_of(variant: VariantResult) -> Judgement | None:
     if build.timed_out:
         return Judgement("too_long", Sentence("the build took too long"), None, build.output)
     if build.exit:
-        words = "the build failed with exit code {code}"
-        return Judgement("no_build", _coded(words, build.exit), None, build.output)
+        why = _coded("the build failed with exit code {code}", build.exit)
+        return Judgement("no_build", why, None, build.output)
     if variant.tampered:
         words = "the build changes files that may not change: {files}"
         return Judgement("refused", Sentence(words, files=_listed(variant.tampered)))
@@ -130,8 +130,8 @@ def _problem_of_run(run: Run) -> Judgement | None:
     if run.timed_out:
         return Judgement("too_long", Sentence("the run took too long"), None, run.output)
     if run.exit:
-        words = "the run failed with exit code {code}"
-        return Judgement("failed", _coded(words, run.exit), None, run.output)
+        why = _coded("the run failed with exit code {code}", run.exit)
+        return Judgement("failed", why, None, run.output)
     if run.tampered:
         words = "the run changes files that may not change: {files}"
         return Judgement("refused", Sentence(words, files=_listed(run.tampered)))
