@@ -137,11 +137,11 @@ def _problem_of_run(run: Run) -> Judgement | None:
         return Judgement("refused", Sentence(words, files=_listed(run.tampered)))
     wrong = [f"{_output(each.file)}: {each.problem}" for each in run.outputs if each.problem]
     if wrong:
-        words = "an output differs from that of the original by more than the tolerance"
-        return Judgement("wrong", Sentence(words), None, "\n".join(wrong))
+        why = Sentence("an output differs from that of the original by more than the tolerance")
+        return Judgement("wrong", why, None, "\n".join(wrong))
     if run.check and (run.check.exit or run.check.timed_out):
-        words = "the check failed with exit code {code}"
-        return Judgement("wrong", _coded(words, run.check.exit), None, run.check.output)
+        why = _coded("the check failed with exit code {code}", run.check.exit)
+        return Judgement("wrong", why, None, run.check.output)
     return None
 
 
