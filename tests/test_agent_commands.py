@@ -260,6 +260,7 @@ def test_the_last_request_has_no_calls_in_it(keet: Keet, script: Script, tmp_pat
     assert "result of why_waiting" in json.dumps(last["messages"])
 
 
+@pytest.mark.slow
 def test_every_progress_line_and_the_price(keet: Keet, script: Script) -> None:
     options = ("--price", "2/10", "--format", "json")
     result = keet("explain", TILES, "--model", script(CONCLUSION), *options)
@@ -734,6 +735,7 @@ def test_a_run_that_sent_nothing_leaves_no_transcript(keet: Keet, tmp_path: Path
     assert (set(cache.glob("*")) if cache.exists() else set()) == before
 
 
+@pytest.mark.slow
 def test_a_repeated_request_is_answered_from_the_cache(
     keet: Keet, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -276,7 +276,7 @@ def unverified(document: Any) -> int:
 # --- what has to hold
 
 
-@pytest.mark.parametrize("attack", mostly_slow(EXPLAINED, few=4))
+@pytest.mark.parametrize("attack", mostly_slow(EXPLAINED, few=3))
 def test_planted_instructions_change_nothing(
     attack: Attack, strike: Strike, analyst: Analyst
 ) -> None:

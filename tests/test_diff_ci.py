@@ -149,6 +149,7 @@ def test_names_do_not_break_the_comment(keet: Keet, tmp_path: Path) -> None:
     assert "<a " not in html
 
 
+@pytest.mark.slow
 def test_a_comment_of_many_kernels_stays_small(keet: Keet) -> None:
     told = keet("diff", AFTER, BEFORE, "--gate", 5, "--format", "markdown").out
     assert len(told) < 65_536 / 4  # what a comment may hold
@@ -257,6 +258,7 @@ def test_an_interrupt_leaves_the_old_baseline(
     assert list(kept(project)) == old
 
 
+@pytest.mark.slow
 def test_a_folder_with_a_broken_report_leaves_the_old_baseline(keet: Keet, project: Path) -> None:
     old = list(kept(project))
     (project / "runs").mkdir()

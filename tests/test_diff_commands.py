@@ -57,6 +57,7 @@ def test_output_with_machine_code(keet: Keet, golden: Callable[[str, str], None]
     golden(DOCUMENTED_SAMPLE, result.out)
 
 
+@pytest.mark.slow
 def test_every_number_is_evidence(keet: Keet) -> None:
     told = document(keet, BEFORE, AFTER)
     assert told["grounding"]["unchecked"] == []
@@ -94,6 +95,7 @@ def test_pairs_by_position_alone_are_noted(keet: Keet) -> None:
     assert next(iter(caveats(document(keet, *STRANGERS, "--force")))) == "guessed"
 
 
+@pytest.mark.slow
 def test_a_cause_is_gone_only_where_what_it_is_about_changed(keet: Keet) -> None:
     """More registers make more waves of the same grid: it is as small as it was."""
     told = document(keet, *pair("xs_lookup"))
@@ -217,6 +219,7 @@ def test_the_output_never_replaces_a_report(keet: Keet, tmp_path: Path) -> None:
     assert after.read_bytes() == AFTER.read_bytes()
 
 
+@pytest.mark.slow
 def test_the_next_step_is_not_known_where_nothing_was_judged(keet: Keet) -> None:
     """Without counters nothing can be said; without source text everything but the place can."""
     bare, no_lines = REPORTS / "metrics_only.ncu-repz", REPORTS / "tour_nolines.ncu-repz"

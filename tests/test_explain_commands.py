@@ -167,6 +167,7 @@ def test_a_larger_context_has_more(keet: Keet) -> None:
     assert sizes == sorted(set(sizes))
 
 
+@pytest.mark.slow
 def test_a_context_is_deterministic(keet: Keet, tmp_path: Path) -> None:
     target = tmp_path / "context.md"
     assert keet("context", PHYSICS, "-o", target).out == ""

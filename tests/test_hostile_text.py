@@ -184,6 +184,7 @@ def test_long_names_that_differ_at_the_end_stay_different(keet: Keet, tmp_path: 
     assert [len(pair["before"]) for pair in json.loads(same.out)["pairs"]] == [1, 2]
 
 
+@pytest.mark.slow
 def test_every_reader_limits_names_to_one_line(tmp_path: Path) -> None:
     """Snapshots, CSV exports and tables of runs are edited by hand, and by attackers."""
     from keet.ingest import read_profile

@@ -64,6 +64,7 @@ def test_a_pattern_that_matches_nothing_is_refused(keet: Keet, store: Path) -> N
     assert "matches no launch" in result.err
 
 
+@pytest.mark.slow
 def test_json_lists_all_insights_unless_top_is_given(keet: Keet, store: Path) -> None:
     def count(*options: str) -> int:
         """Of one kind: `--top` is for each kind."""
@@ -73,6 +74,7 @@ def test_json_lists_all_insights_unless_top_is_given(keet: Keet, store: Path) ->
     assert (count(), count("--top", "1")) == (2, 1)
 
 
+@pytest.mark.slow
 def test_what_top_leaves_out_is_said(keet: Keet, store: Path) -> None:
     out = keet("insights", store, "--top", "1").out
     assert "sweep-2" not in out

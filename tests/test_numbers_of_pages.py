@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Keet
+from tests.rows import mostly_slow
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?")
 _CODE = re.compile(r"(?s)```.*?```|`[^`]*`")
@@ -20,12 +21,15 @@ _PRINTED = ("{:.0f}", "{:.1f}", "{:.2f}", "{:,.0f}", "{:.3g}", "{:.4g}")
 
 @pytest.mark.parametrize(
     "command",
-    [
-        "explain kernels_samples/matrix_flip/slow.ncu-rep",
-        "explain tests/data/reports/tour_full.ncu-rep --all",
-        "explain tests/data/runs/growing.ncu-repz",
-        "diff tests/data/reports/pipeline_before.ncu-repz tests/data/reports/pipeline_after.ncu-repz",
-    ],
+    mostly_slow(
+        [
+            "explain kernels_samples/matrix_flip/slow.ncu-rep",
+            "explain tests/data/reports/tour_full.ncu-rep --all",
+            "explain tests/data/runs/growing.ncu-repz",
+            "diff tests/data/reports/pipeline_before.ncu-repz tests/data/reports/pipeline_after.ncu-repz",
+        ],
+        few=2,
+    ),
 )
 def test_numbers_of_a_page_are_in_its_document(command: str, keet: Keet) -> None:
     words = [*command.split(), *(["--no-model", "--no-sass"] if "explain" in command else [])]

@@ -383,7 +383,7 @@ def test_verify_says_what_the_run_has_instead(
         ("In the run, kernels caused 1,600 groups of page faults.", "confirmed"),
         ("In the run, kernels caused 1,700 groups of page faults.", "contradicted"),
     ],
-    few=3,
+    few=2,
 )
 def test_verify_compares_sentences_about_the_run_with_its_table(
     text: str, verdict: str, beside: Path, tmp_path: Path, keet: Keet

@@ -150,6 +150,7 @@ def test_fixes_are_faster_and_healthy_variants_are_equally_fast(sample: Sample) 
         assert times == sorted(times, reverse=True)
 
 
+@pytest.mark.slow
 @each_variant
 def test_reports_have_what_keet_needs(sample: Sample, variant: str) -> None:
     profile = profile_of(sample.report(variant))

@@ -234,6 +234,7 @@ def test_top_csv(store: Path, keet: Keet) -> None:
     assert float(rows[0]["forecast_likely"]) == document["opportunities"][0]["forecast"]["likely"]
 
 
+@pytest.mark.slow
 def test_launches_without_a_time_are_said(
     tmp_path: Path, analysed: dict[str, FileRows], keet: Keet, wording
 ) -> None:
@@ -321,6 +322,7 @@ def test_an_example_that_is_gone_is_marked(
 # --- keet query
 
 
+@pytest.mark.slow
 def test_cells_that_are_cut_still_differ(store: Path, keet: Keet) -> None:
     long = "/home/somebody/projects/of/the/year/with/long/names/" * 2
     sql = (

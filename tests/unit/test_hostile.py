@@ -190,6 +190,7 @@ def elf(*sections: tuple[bytes, int, bytes, int, int]) -> bytes:
     return header + body + b"".join(rows)
 
 
+@pytest.mark.slow
 def test_overlapping_symbol_names_do_not_fill_memory() -> None:
     """20,000 symbols whose names are the tails of one long string."""
     symbols = b"".join(struct.pack("<IBBHQQ", n, 0, 0, 0, 0, 16) for n in range(20_000))
@@ -454,6 +455,7 @@ def test_output_to_a_pipe_without_a_reader_does_not_hang(tmp_path: Path, keet: K
     assert "can't be written" in refused.err
 
 
+@pytest.mark.slow
 def test_output_to_dev_stdout_works() -> None:
     done = shell("KEET show REPORT -o /dev/stdout | cat")
     assert "1 launch on NVIDIA H200" in " ".join(done.stdout.split())

@@ -290,6 +290,7 @@ def test_a_round_of_tools_comes_before_the_answer() -> None:
     assert str(done.model_explanation.summary).startswith("Shared memory")
 
 
+@pytest.mark.slow
 def test_no_more_rounds_than_allowed_and_none_of_more_than_a_few_calls(wording) -> None:
     """A model that calls and calls: the last request offers no tools, and is asked once more."""
     many = Said((WAITS,) * 9)

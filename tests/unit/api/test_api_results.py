@@ -187,6 +187,7 @@ def test_a_batch_and_its_insights(keet: Keet, tmp_path: Path) -> None:
         api.batch([], store)
 
 
+@pytest.mark.slow
 def test_points_of_a_sweep(tmp_path: Path) -> None:
     made = [
         insights_sets.launch(

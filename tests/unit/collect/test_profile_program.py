@@ -315,6 +315,7 @@ def test_selection_options_are_passed_to_ncu(
     assert bench.left() == ["r.ncu-rep", "r.run.json"]
 
 
+@pytest.mark.slow
 def test_ranges_leave_out_what_ncu_does_not_collect_for_them(bench: Bench) -> None:
     bench.answers({"report": report("steps_many")})
     bench.profile(*STEPS, options=["--range"])
@@ -329,6 +330,7 @@ def test_a_run_that_is_not_recorded(bench: Bench) -> None:
     assert bench.left() == ["r.ncu-rep"]
 
 
+@pytest.mark.slow
 def test_what_recording_costs(bench: Bench) -> None:
     bench.answers({"report": report("steps_many")})
     said = bench.profile(*STEPS, options=["--check-overhead"]).err
@@ -475,6 +477,7 @@ def test_after_a_failure_the_same_command_works(bench: Bench) -> None:
     assert bench.profile(*STEPS).code == 0
 
 
+@pytest.mark.slow
 def test_a_stuck_kernel_that_was_not_chosen_ends_profiling(bench: Bench) -> None:
     bench.answers({"log": '==ERROR== Failed to profile "1:7:other:2" in process 7\n'})
     assert bench.profile(*STEPS).code == 3
@@ -496,6 +499,7 @@ def test_the_program_is_ended_whatever_it_is_called(bench: Bench) -> None:
     assert left.stdout == b""
 
 
+@pytest.mark.slow
 def test_arguments_that_are_no_text(bench: Bench) -> None:
     bench.answers({"report": report("steps_many")})
     assert bench.profile(*STEPS, "caf\udce9").code == 0

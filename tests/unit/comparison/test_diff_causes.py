@@ -150,6 +150,7 @@ def test_a_number_of_another_finding_is_not_shown() -> None:
 # --- missing data
 
 
+@pytest.mark.slow
 def test_a_missing_section_makes_nothing_fixed_or_new() -> None:
     full, basic = report("tour_lines.ncu-repz"), report("tour_basic.ncu-rep")
     for found in (difference(full, basic), difference(basic, full)):
@@ -199,6 +200,7 @@ def test_a_missing_volume_is_not_zero() -> None:
     assert not [text for text in told if "DRAM" in text and "byte" in text]
 
 
+@pytest.mark.slow
 @each_row("value", [math.nan, math.inf, 0.0, -1.0, None])
 def test_odd_numbers_do_not_crash(value: float | None) -> None:
     before = sample("matrix_flip")

@@ -387,6 +387,7 @@ def test_fusing_launches_gives_their_time_over_that_of_the_one(
         assert found.timing.word == ("faster" if launches * one_ns > all_ns else "slower")
 
 
+@pytest.mark.slow
 def test_real_reports_with_tables_mirror() -> None:
     sides = []
     for which in ("before", "after"):

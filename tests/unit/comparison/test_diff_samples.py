@@ -27,7 +27,7 @@ _MISSED = {"blend_frames"}
 """Samples whose planted cause comes later than second."""
 
 
-@each_row("name", NAMES, few=3)
+@each_row("name", NAMES, few=2)
 def test_a_sample(name: str) -> None:
     """All checks of a sample in one test: workers of xdist share no differences."""
     found, swapped = sample_difference(name), sample_difference(name, swapped=True)

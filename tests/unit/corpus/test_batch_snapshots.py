@@ -66,6 +66,7 @@ def test_an_edited_snapshot_does_not_replace_the_report(
     assert shown(tmp_path / "out") == [("a.keet.json", "done", 1.0), real]
 
 
+@pytest.mark.slow
 def test_padding_to_the_size_of_the_report_changes_nothing(
     tree: Path, tmp_path: Path, batch: Keet
 ) -> None:
@@ -80,6 +81,7 @@ def test_padding_to_the_size_of_the_report_changes_nothing(
     assert [each[1] for each in shown(tmp_path / "out")] == ["done", "done"]
 
 
+@pytest.mark.slow
 def test_snapshots_with_one_stated_hash_have_a_row_each(tmp_path: Path, batch: Keet) -> None:
     for number in range(4):
         snapshot(tmp_path / f"{number}.keet.json", **{TIME: 1000.0 * (number + 1)})

@@ -269,6 +269,7 @@ def test_other_files_in_a_store_are_not_parts(out: Path, whole: list[Any]) -> No
     assert list(set_damaged_aside(out)) == []
 
 
+@pytest.mark.slow
 def test_a_name_that_is_taken(out: Path, whole: list[Any]) -> None:
     """A file called `damaged`, and a part that was restored and is damaged again."""
     (out / DAMAGED).touch()
@@ -331,6 +332,7 @@ def test_the_order_of_records_is_kept(tmp_path: Path) -> None:
         assert store.query("SELECT report_sha256 FROM launches").rows == [("b" * 64,)]
 
 
+@pytest.mark.slow
 def test_two_batches_set_the_same_part_aside(
     out: Path, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ RUN_TIMES = {"one": 4000.0, "two": 1000.0, "three": 2800.0}
 """In two files with 100 us each that were not profiled: 8 ms in all."""
 
 
+@pytest.mark.slow
 def test_a_gpu_is_the_same_with_and_without_the_maker_in_its_name(tmp_path: Path) -> None:
     sick = [
         launch(f"{k}.ncu-rep", kernel=k, kernel_full=f"{k}()", device=device)
@@ -57,6 +58,7 @@ def test_a_gpu_is_the_same_with_and_without_the_maker_in_its_name(tmp_path: Path
     assert (insight.cluster.device, insight.cluster.kernel_count) == ("NVIDIA TITAN V", 2)
 
 
+@pytest.mark.slow
 def test_gpus_with_different_numbers_of_sms_are_different_gpus(tmp_path: Path) -> None:
     sick = [
         launch(f"{k}.ncu-rep", kernel=k, kernel_full=f"{k}()", sm_count=sms)
@@ -176,6 +178,7 @@ def test_the_set_adds_nothing_to_kernels_of_one_file(tmp_path: Path) -> None:
     assert page.count("in one file") == 1
 
 
+@pytest.mark.slow
 def test_what_is_left_out_and_what_was_not_analysed_is_counted(tmp_path: Path, wording) -> None:
     """As many launches as `keet top` counts."""
     timed = [launch(f"{k}.ncu-rep", machine_code="off") for k in "ab"]

@@ -240,6 +240,7 @@ def test_groups_are_counted_before_the_limit(tmp_path: Path) -> None:
 NOTHING = {"top_finding": None, "top_low": None, "top_forecast": None, "top_high": None}
 
 
+@pytest.mark.slow
 def test_long_launches_without_a_finding_are_named_below_the_limit(tmp_path: Path) -> None:
     """Those that take a tenth of the time or more, whatever the reason; debug code is not read."""
     debug = {"headline": DEBUG_BUILD_TEXT, "machine_code": "off"}
@@ -320,6 +321,7 @@ def shown(top: TopDocument) -> list[tuple[str, str]]:
     return [(group_finding(each), forecast_text(each)) for each in top.opportunities]
 
 
+@pytest.mark.slow
 def test_debug_code_has_no_finding_because_it_is_debug_code(tmp_path: Path, wording) -> None:
     nothing = {"top_finding": None, "top_low": None, "top_forecast": None, "top_high": None}
     debug = {**nothing, "headline": f"{DEBUG_BUILD_TEXT} What follows describes the debug code."}
@@ -327,6 +329,7 @@ def test_debug_code_has_no_finding_because_it_is_debug_code(tmp_path: Path, word
     wording(shown(top_of(tmp_path / "some", debug, nothing)))
 
 
+@pytest.mark.slow
 def test_a_launch_of_a_few_threads_does_more_work_and_not_the_same_faster(
     tmp_path: Path, wording
 ) -> None:
@@ -345,7 +348,11 @@ def test_a_launch_of_a_few_threads_does_more_work_and_not_the_same_faster(
 
 
 @pytest.mark.parametrize(
-    ("launches", "in_run", "saved"), [(1, None, 0), (4, None, 150), (1, 4, 300)]
+    ("launches", "in_run", "saved"),
+    [
+        (1, 4, 300),
+        *(pytest.param(*row, marks=pytest.mark.slow) for row in [(1, None, 0), (4, None, 150)]),
+    ],
 )
 def test_short_launches_save_what_merging_them_saves(
     tmp_path: Path, launches: int, in_run: float | None, saved: float

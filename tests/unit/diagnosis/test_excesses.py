@@ -93,6 +93,7 @@ def test_a_headline_about_redundancy_says_how_often(name: str, launch: int, time
     assert any(each.startswith(f"{times}#") for each in said), said
 
 
+@pytest.mark.slow
 @each_row(
     ("name", "launch", "bound"),
     [

@@ -135,6 +135,7 @@ def test_kernels_beyond_the_bound_are_one_row(wording) -> None:
     assert "not explained" in explain_markdown(told) or "10 others" in explain_markdown(told)
 
 
+@pytest.mark.slow
 def test_a_difference_within_a_sample_says_that_it_is_a_sample(wording) -> None:
     told = view_of(_thirty(), most=15)
     odd, *others = (

@@ -142,7 +142,7 @@ def test_a_basic_report_is_not_all_zero() -> None:
     assert "not in the report" in memory_svg([chart])
 
 
-@each_row("number", range(8), few=3)
+@each_row("number", range(8), few=1)
 def test_the_limit_is_that_of_the_headline(number: int) -> None:
     profile = read_profile(REPORTS / "zoo.ncu-repz")
     (explained,) = explain(profile, [profile.launches[number]], 5).launches

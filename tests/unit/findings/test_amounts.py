@@ -168,6 +168,7 @@ def test_a_forecast_is_near_the_measured_gain(case: str, cause: str, measured: f
     assert abs(math.log2(first.possible / measured)) < 0.7
 
 
+@pytest.mark.slow
 def test_loads_of_further_passes_take_their_round_trips_with_them() -> None:
     """Twenty rounds read a row again that no SM can keep: its waits go, not only its bytes. The
     measured fix, 10x, needs fewer comparisons, too."""
@@ -198,7 +199,7 @@ def test_loads_of_further_passes_take_their_round_trips_with_them() -> None:
         ("track_filter/full_occupancy", "local_memory_spill", 4.87),
         ("track_filter/a_few_spills", "local_memory_spill", 1.14),
     ],
-    few=2,
+    few=1,
 )
 def test_what_is_left_is_the_next_limit(case: str, cause: str, measured: float) -> None:
     first = ranked(case)[0]
@@ -258,7 +259,7 @@ def test_what_is_left_is_the_next_limit(case: str, cause: str, measured: float) 
         # The loop exchanges through shared memory; the few global loads are before it.
         ("align_dp/barrier_per_two_rows", "narrow_access"),
     ],
-    few=5,
+    few=3,
 )
 def test_what_only_looks_like_a_cause_is_no_finding(case: str, cause: str) -> None:
     assert cause not in [each.candidate.id for each in ranked(case) if is_worth(each)]
@@ -469,6 +470,7 @@ def test_stores_between_loads_come_before_several_items_per_thread() -> None:
     assert 1.8 < found.forecast.likely < 2.8
 
 
+@pytest.mark.slow
 def test_several_blocks_have_to_join_what_one_block_computed() -> None:
     """A launch of 25 us with one result per block gains less than its idle SMs, as measured: 1.55x.
     Where every warp stores its own results, nothing is joined."""

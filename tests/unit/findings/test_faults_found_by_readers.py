@@ -363,6 +363,7 @@ def test_divisions_are_named_where_they_are_a_part_of_a_share(case: str, wording
     wording(found.text, case=case)
 
 
+@pytest.mark.slow
 @each_row("case", ["telemetry_rollup/totals_from_every_warp", "walsh_rows/twelve_passes"])
 def test_shared_memory_is_named_in_the_account_where_it_is_accessed(case: str) -> None:
     view = LaunchView(launch_of(case), reads_code=True)

@@ -108,6 +108,7 @@ def test_each_changed_line_is_a_link_to_its_row() -> None:
         assert int(row[1]) in {place.line for place in (each.before, each.after) if place}
 
 
+@pytest.mark.slow
 def test_the_page_is_the_same_every_time() -> None:
     assert len({page_of(difference("pipeline")) for _ in range(2)}) == 1
 

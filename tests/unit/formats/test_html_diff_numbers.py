@@ -155,6 +155,7 @@ def matched(name: str) -> set[tuple[int, int]]:
 NAMES = ["matrix_flip", "column_physics", "score_tiles"]
 
 
+@pytest.mark.slow
 @each_row("name", NAMES)
 def test_removed_and_added_lines_are_marked_on_their_side(name: str) -> None:
     both, seen = sides(name), set()

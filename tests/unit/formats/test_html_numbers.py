@@ -173,6 +173,7 @@ def _evidence_rows(finding: ET.Element) -> Iterator[tuple[str, str, str, list[st
 # --- how it was captured
 
 
+@pytest.mark.slow
 def test_settings_that_differ_between_launches_are_ranges() -> None:
     found = explained(ZOO, 3)
     facts = facts_of([capture_part(found, found.launches, Anchors())])

@@ -83,6 +83,7 @@ def cut_run(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_run_table_shows_that_launches_are_missing(cut_run: Path, keet: Keet) -> None:
     whole = read_profile(RUNS / "waits.ncu-repz")
     (note,) = read_profile(cut_run).provenance.notes
